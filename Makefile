@@ -8,6 +8,8 @@
 # make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
 # make fuzz-inputs  hostile files and options until one ends in more than one line; FUZZ_INPUTS=10000 draws as many for each kind
 # make chaos    kills, full disks and the like at random moments of commands; CHAOS='200 7' is how many, and another seed
+# make docs     the documents as a site whose search works offline, build/docs/site/index.html
+# make docs-generated  writes the reference pages and the notebooks' output again, from the program as it is
 # make build    the program, .venv/bin/flashbed, and the agent
 # make wheel    a wheel for this architecture into build/wheels, docs/install.md
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
@@ -17,6 +19,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+DOCS_VENV := build/docs/venv
 STAMPS := build/stamps
 LOGS := build/logs
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -32,6 +35,7 @@ FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
 .PHONY: wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: docs docs-generated docs-packages
 .PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
 MAKEFLAGS += --no-print-directory
 
@@ -104,7 +108,7 @@ build: tools $(STAMPS)/program $(AGENTS)
 # that use one processor (downloading, unpacking, linking), and so has Rust.
 test: system $(STAMPS)/packages
 	@$(MAKE) build
-	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test
+	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test docs-packages
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n auto --dist loadfile --no-loadscope-reorder
 
@@ -120,8 +124,8 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@echo "== lints"
 	@cargo fmt --all --check
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
-	@$(BIN)/ruff check --quiet python tests
-	@$(BIN)/ruff format --quiet --check python tests
+	@$(BIN)/ruff check --quiet python tests docs
+	@$(BIN)/ruff format --quiet --check python tests docs
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m mypy.stubtest --concise flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)
@@ -146,6 +150,17 @@ wheel: build
 bench: tools
 	@mkdir -p build
 	@FLASHBED_BENCH=$(CURDIR)/build/bench.json cargo bench --quiet -p flashbed-sim --bench stack
+
+# Sphinx has a venv of its own, so that the program's stays small. A warning, such as a link that leads nowhere, is an error.
+docs: docs-packages
+	@echo "== documents"
+	@$(DOCS_VENV)/bin/sphinx-build -q -W --keep-going -c docs/site -d build/docs/doctrees . build/docs/site
+	@echo build/docs/site/index.html
+
+docs-generated: build
+	@$(BIN)/python -m docs.generate
+
+docs-packages: $(STAMPS)/docs-packages
 
 clean:
 	@rm -rf build target .venv python/flashbed/_sim.*.so
@@ -220,13 +235,14 @@ ssh:
 	  echo "make: ssh is missing and could not be installed (apt needs root): the tests that reach a board over ssh are skipped" >&2
 
 # Debian's Python comes without ensurepip; pip can fill an empty environment if there is a pip at all.
-.venv/bin/python:
-	@echo "making .venv"
+.venv/bin/python $(DOCS_VENV)/bin/python: VENV = $(@:/bin/python=)
+.venv/bin/python $(DOCS_VENV)/bin/python:
+	@echo "making $(VENV)"
 	@mkdir -p $(LOGS)
-	@$(PYTHON) -m venv .venv >$(LOGS)/venv.log 2>&1 || \
-	  { rm -rf .venv; { $(call apt_install,python3-venv); } && $(PYTHON) -m venv .venv >>$(LOGS)/venv.log 2>&1; } || \
-	  { rm -rf .venv; $(PYTHON) -m venv --without-pip .venv && $(PYTHON) -m pip --python .venv/bin/python install --quiet pip; } >>$(LOGS)/venv.log 2>&1 || \
-	  { rm -rf .venv; echo "make: python3-venv is missing and could not be installed (apt needs root): apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >$(LOGS)/venv.log 2>&1 || \
+	  { rm -rf $(VENV); { $(call apt_install,python3-venv); } && $(PYTHON) -m venv $(VENV) >>$(LOGS)/venv.log 2>&1; } || \
+	  { rm -rf $(VENV); $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install --quiet pip; } >>$(LOGS)/venv.log 2>&1 || \
+	  { rm -rf $(VENV); echo "make: python3-venv is missing and could not be installed (apt needs root): apt-get install python3-venv" >&2; exit 1; }
 
 $(STAMPS)/packages: requirements.txt | .venv/bin/python
 	@echo "installing Python packages"
@@ -236,6 +252,12 @@ $(STAMPS)/packages: requirements.txt | .venv/bin/python
 
 $(STAMPS)/test-tools: requirements-test.txt $(STAMPS)/packages
 	@$(BIN)/python -m pip install --quiet -r requirements-test.txt
+	@touch $@
+
+$(STAMPS)/docs-packages: requirements-docs.txt | $(DOCS_VENV)/bin/python
+	@echo "installing what builds the documents"
+	@mkdir -p $(STAMPS)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet -r requirements-docs.txt
 	@touch $@
 
 $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml

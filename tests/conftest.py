@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -27,6 +29,17 @@ hypothesis.settings.load_profile("same every time")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--long`: what CI leaves out, which `make agreement` runs."""
     parser.addoption("--long", action="store_true", help="also tests marked long, samples whole")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadfile`, but that workers take one page of the guides at a time."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    scheduler = import_module("xdist.scheduler.loadfile").LoadFileScheduling(config, log)
+    of_file = scheduler._split_scope
+    scheduler._split_scope = lambda test: test if "/test_guides.py::" in test else of_file(test)
+    return scheduler
 
 
 @pytest.fixture

@@ -122,8 +122,8 @@ def test_nothing_is_erased_without_being_named(unchanged: SshBoard, tmp_path: Pa
     out = ("--out", str(tmp_path / "out"))
     run = ("run", SMALL, "--on", "ssh://board", *NARROW, *out)
     for words, status, said in (
-        ((), 2, "of what on the board? --erase mtdN:NAME"),
-        (("--erase", "mtd0"), 2, "nobody can be asked; --erase mtd0:NAME"),
+        ((), 2, "which part of the board to use? --erase mtdN:NAME"),
+        (("--erase", "mtd0"), 2, "there is no terminal to confirm it on; --erase mtd0:NAME"),
         (("--erase", "data"), 2, "--erase data: not a partition, such as mtd5"),
         (("--erase", "mtd0:data"), 1, "mtd0 is called flashbed, not data"),
         (("--erase", "mtd9:data"), 1, "no case could be measured there"),
@@ -198,7 +198,7 @@ def test_a_case_is_traced(unchanged: SshBoard, tmp_path: Path) -> None:
     ("change", "address", "said"),
     [
         ("key", "ssh://board", "the login is refused"),
-        ("known_hosts", "ssh://board", "its host key is not known, or another one"),
+        ("known_hosts", "ssh://board", "its host key is unknown or has changed"),
         (None, "ssh://127.0.0.1:1", "it cannot be reached: no ssh server answers there"),
         (None, "ssh://nowhere.invalid", "there is no host of that name"),
     ],

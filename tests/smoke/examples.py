@@ -1,8 +1,13 @@
 """Examples of the documents: their commands, and whether what is said is what is shown.
 
-An example is the console blocks of one section: commands behind `$`, and what they print. A line of
-`...` stands for any lines. Numbers may be off by a quarter, or by one: they are to tell a reader
-what to expect, and how right they are is other tests' question.
+An example is a console block: commands behind `$`, and what they print. A command that ends in a
+backslash goes on in the next line. A line of `...` stands for any lines. Numbers may be off by a
+quarter, or by one: they are to tell a reader what to expect, and how right they are is other tests'
+question.
+
+A file that a step needs is a block whose first line is a comment that holds its name, and nothing
+else: `# mine.toml`. What needs more than the simulator says so in an HTML comment of the page:
+`<!-- needs: uml -->`.
 """
 
 from __future__ import annotations
@@ -13,6 +18,14 @@ from pathlib import Path
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w-])")
 RELEASE = re.compile(r"Linux \d[\w.-]*")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NAMED = re.compile(r"(?:#|--|//|;|/\*) ([\w.-]+(?:/[\w.-]+)*\.\w+)(?: \*/)?\n")
+NEEDS = re.compile(r"<!-- needs: ([\w, -]+?) -->")
+USES = {
+    "uml": re.compile(r"flashbed exec\b(?!.*--on )|--on \S*\buml\b"),
+    "emulator": re.compile(r"--on \S*\bemulator\b"),
+}
+"""What a command needs even where the page does not say so."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +36,56 @@ class Step:
     shown: list[str]
 
 
+@dataclass(frozen=True)
+class File:
+    """A text file that a page shows."""
+
+    name: str
+    text: str
+
+
 def steps(document: Path, section: str) -> list[Step]:
-    """Those of a section, in their order."""
+    """The commands of a section, in their order."""
     text = document.read_text()
     body = text[text.index(f"\n## {section}\n") + 4 :].split("\n## ")[0]
-    found: list[Step] = []
-    for block in re.findall(r"```console\n(.*?)```", body, re.DOTALL):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append(Step(line[2:], []))
-            else:
-                found[-1].shown.append(line)
+    return [part for part in parts(body) if isinstance(part, Step)]
+
+
+def parts(text: str) -> list[Step | File]:
+    """What is to be done on a page: its commands and its files, in their order."""
+    found: list[Step | File] = []
+    for language, block in BLOCK.findall(text):
+        if language == "console":
+            found += _steps(block.splitlines())
+        elif language != "sh" and (named := NAMED.match(block)):
+            found.append(File(named[1], block))
     return found
+
+
+def _steps(lines: list[str]) -> list[Step]:
+    found: list[Step] = []
+    goes_on = False
+    for line in lines:
+        if goes_on:
+            before = found.pop().command.removesuffix("\\")
+            found.append(Step(before + line.removeprefix("> ").strip(), []))
+        elif line.startswith("$ "):
+            found.append(Step(line[2:], []))
+        else:
+            assert found, f"an output without a command: {line}"
+            found[-1].shown.append(line)
+            continue
+        goes_on = found[-1].command.endswith("\\")
+    return found
+
+
+def needs(text: str) -> list[str]:
+    """What a page says that it needs, by its comments and by its commands."""
+    said = [word for words in NEEDS.findall(text) for word in re.split(r"[,\s]+", words)]
+    commands = [part.command for part in parts(text) if isinstance(part, Step)]
+    for command in commands:
+        said += [name for name, words in USES.items() if words.search(command)]
+    return sorted(set(said))
 
 
 def words_and_numbers(line: str) -> tuple[str, list[float]]:

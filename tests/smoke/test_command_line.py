@@ -196,7 +196,7 @@ def test_report_of_a_studys_folder_is_the_one_that_reproduce_wrote(
 def test_reproduce_and_report_write_the_page_of_all_results(
     small: Path, fakes: Fakes, run: Run
 ) -> None:
-    assert run("report") == (2, "", "flashbed: results: no results there; first"
+    assert run("report") == (2, "", "flashbed: results: holds no results; start with"
                              " `flashbed run figure3`\n")  # fmt: skip
     _, _, err = run("reproduce", "small", "--on", "sim")
     assert "all results on one page: results/index.html" in err
@@ -243,7 +243,7 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
     status, _, err = run("run", "one", "--out", "r")
     assert status == 130
     assert err == (
-        "flashbed: interrupted; finished cases are kept, the same command goes on from them\n"
+        "flashbed: interrupted; finished cases are kept, the same command continues after them\n"
     )
     assert len(json.loads(run("table", "r", "cases", "--format", "json")[1])) == 12
     fakes["sim"].interrupt_after = None
@@ -260,9 +260,9 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("walk", "No such command"),
         ("run one --on moon", "--on moon: no such target; there are sim, sim-chip, uml, emulator"),
         ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
-        ("run one --set fs=yaffs2 --on emulator", "no case of small/one that was asked for runs"),
+        ("run one --set fs=yaffs2 --on emulator", "none of the chosen cases of small/one runs"),
         ("run one --case jffs3", "--case jffs3: no such case in small/one"),
-        ("run one --trace disk", "flash and wear can be traced"),
+        ("run one --trace disk", "must be flash or wear"),
         ("run one --out boards.txt/x", "boards.txt/x: Not a directory"),
         ("table nowhere cases", "nowhere: not the result of a run"),
         ("table nowhere cases --format xml", "--format xml: csv, json, parquet"),
@@ -273,8 +273,8 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
             "powercut one --on moon",
             "--on moon: no such target; there are sim, sim-chip, uml, emulator",
         ),
-        ("powercut one --on sim --chip reset", "--chip: the simulator's chip has no driver to"),
-        ("powercut one --on uml", "--on uml: no case of small/one that was asked for runs on it"),
+        ("powercut one --on sim --chip reset", "--chip: the simulator's chip has no driver that"),
+        ("powercut one --on uml", "--on uml: none of the chosen cases of small/one runs on it"),
         ("powercut one --on emulator --case x", "--case x: no such case of small/one on emulator"),
         ("powercut one --on emulator --every 2 --samples 3", "--every and --samples: one of them"),
         ("powercut one --on emulator --format xml", "--format xml: text or json"),

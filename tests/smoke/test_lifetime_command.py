@@ -73,7 +73,7 @@ def test_only_the_cases_that_were_asked_for_are_judged(small: Path, fakes: Fakes
     assert names(chosen) == names(first)
     both = ("--set", "pattern=random", "--case", CASE)
     assert "no such case in" in run("lifetime", directory, *both)[2]
-    assert "no case that was asked for" in run("lifetime", directory, "--on", "emulator")[2]
+    assert "none of the chosen cases" in run("lifetime", directory, "--on", "emulator")[2]
     assert names(json_of(run, directory, "--on", "sim", "--repeat", "1/h")) == names(first) | {CASE}
 
 
@@ -160,13 +160,13 @@ def test_counters_come_from_standard_input_too(
         ("one --case x", "--case x: no such case in small/one"),
         ("one --repeat soon", "--repeat soon: N/UNIT"),
         ("one --endurance 0", "--endurance 0: not a number of erases"),
-        ("one --board omap3evm", "--board: means nothing here"),
-        ("one --since 3y", "--since: means nothing here"),
+        ("one --board omap3evm", "--board: does not apply here"),
+        ("one --since 3y", "--since: does not apply here"),
         ("one --on moon", "--on moon: no such target"),
         ("one --format csv", "--format csv: only json"),
-        ("boards.txt --endurance 10", "--since TIME: how old is the device"),
+        ("boards.txt --endurance 10", "--since TIME: the age of the device"),
         ("boards.txt --since 3y", "boards.txt:1: 'a file' is no row of erase counters"),
-        ("boards.txt --since 3y --case x", "--case: means nothing here"),
+        ("boards.txt --since 3y --case x", "--case: does not apply here"),
         ("counts.txt --since long", "--since long: a time above 0"),
         ("counts.txt --since 3y", "--endurance N or --board NAME"),
         ("counts.txt --since 3y --board x", "boards/x.toml: no such board"),
@@ -176,7 +176,7 @@ def test_counters_come_from_standard_input_too(
         ("gone.parquet --repeat 1/h", "gone.parquet: no such file"),
         ("gone.txt --since 3y --endurance 100000", "gone.txt: no such file"),
         ("bad.parquet --repeat 1/h", "bad.parquet: cannot be read as Parquet"),
-        ("bad.parquet", "bad.parquet: how often does this happen? --repeat"),
+        ("bad.parquet", "bad.parquet: how often does it happen? Use --repeat"),
         ("other.parquet --repeat 1/h", "other.parquet: no wear table: it has no column block"),
         ("typed.parquet --repeat 1/h", "typed.parquet: no wear table: a column has another type"),
         ("empty.parquet --repeat 1/h", "empty.parquet: a wear table without rows"),

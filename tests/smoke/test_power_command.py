@@ -122,7 +122,7 @@ def test_comments_of_a_profile_are_kept(small: Path, tmp_path: Path, run: Run) -
         (("t.csv", "--offset", "soon"), "seconds, or edge"),
         (("t.csv", "--accuracy", "-1"), "a percentage"),
         (("t.csv", "--format", "yaml"), "only json"),
-        (("t.csv", "--write"), "takes --board and --activity"),
+        (("t.csv", "--write"), "needs --board and --activity"),
         (("t.csv", "--board", "emulated"), "only with --write"),
         (("t.csv", "--write", "--board", "no", "--activity", "read"), "no such board"),
         (("t.csv", "--write", "--board", "emulated", "--activity", "nap"), "read or write or"),
@@ -214,7 +214,7 @@ def test_power_over_time_is_drawn_with_a_recording_under_it(drawn: str, run: Run
         (("r", "--out", "x.png"), ".svg or .html"),
         (("r", "--component"), "flash was not recorded"),
         (("r", "--rail", "cpu=cpu"), "only with --measured"),
-        (("r", "--measured", "t.csv", "--rail", "x=cpu"), "its rails are x; those of a case cpu"),
+        (("r", "--measured", "t.csv", "--rail", "x=cpu"), "its rails are x; but a case has cpu"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(

@@ -28,10 +28,10 @@ def operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("my.ops --on sim --fs ext4", "--fs ext4: one of jffs2, yaffs2, ubifs, mtd, mtd-driver"),
         ("my.ops --on sim --fs jffs2,ubifs", "--fs jffs2,ubifs: one of jffs2"),
         ("my.ops --on uml --fs jffs2,bulk_read", "bulk_read is a mount option of ubifs"),
-        ("my.ops", "my.ops: a file of operations, and no command: --on says where it runs"),
-        ("my.ops --on ssh://root@board", "my.ops: a file of operations, and no command"),
-        ("sqlite/requests", "sqlite/requests: an experiment, and no command: --on says"),
-        ("mine.toml", "mine.toml: an experiment, and no command"),
+        ("my.ops", "my.ops: a file of operations, not a command; --on says where to run it"),
+        ("my.ops --on ssh://root@board", "my.ops: a file of operations, not a command"),
+        ("sqlite/requests", "sqlite/requests: an experiment, not a command; --on says"),
+        ("mine.toml", "mine.toml: an experiment, not a command"),
     ],
 )
 def test_what_cannot_be_traced_is_one_line_and_exit_2(

@@ -1,4 +1,4 @@
-"""Pure functions from tables to tables: what the figures and the report show."""
+"""Pure functions from tables to tables, for figures and reports."""
 
 from __future__ import annotations
 

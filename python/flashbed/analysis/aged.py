@@ -1,8 +1,8 @@
-"""What a partition's state costs: each case against the same one on a new partition.
+"""What a partition's state costs: each case compared with the same case on a new partition.
 
-A point is that of rates.py; its partner has the same axes and seed, but state `new` and faults
-`none`. Ratios are taken seed by seed and averaged. Null where there is no partner, where a target
-does not know the count, and where the partner counts nothing: nothing cannot be multiplied.
+Points are those of rates.py; the partner has the same axes and seed, but state `new` and faults
+`none`. Ratios are taken per seed and averaged. A ratio is null without a partner, where a target
+does not know the count, and where the partner's count is 0.
 """
 
 from __future__ import annotations

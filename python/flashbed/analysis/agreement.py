@@ -1,9 +1,9 @@
-"""Simulator against real kernels, case by case.
+"""Compares the simulator with real kernels, case by case.
 
 User-mode Linux, where code takes no time, is compared with the simulator whose software takes none
-(target `sim-chip`), if that ran. The error is the simulator's, in percent of the kernel's value,
-positive where the simulator counts more. Both none is no error; none on the kernel and some on the
-simulator is 100 %. What a target cannot know (time, on user-mode Linux) is null.
+(target `sim-chip`), if that ran. The error is in percent of the kernel's value, positive where the
+simulator counts more. If both count 0 the error is 0; if only the kernel does, it is 100 %. What a
+target cannot know (time, on user-mode Linux) is null.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ERRORS = {
     "flash_time_error_pct": "flash_time_ns",
     "time_error_pct": "time_ns",
 }
-"""Column of the error -> column of `cases` it is of."""
+"""Column of the error -> its column of `cases`."""
 
 _AXES = ["fs", "pattern", "requests", "read_ahead_kib", "window", "seed"]
 
@@ -70,7 +70,7 @@ def agreement(cases: pl.DataFrame) -> pl.DataFrame:
 
 
 def agreement_summary(table: pl.DataFrame) -> pl.DataFrame:
-    """Per target and file system: cases, and the mean and largest size of each error, percent."""
+    """Per target and file system: cases, and mean and maximum of each error's size, percent."""
     return table.group_by("target", "fs", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("cases"),
         *(pl.col(error).abs().mean().alias(f"{error}_mean") for error in ERRORS),

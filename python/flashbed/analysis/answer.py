@@ -1,8 +1,8 @@
-"""What came of a run, in a table: the choices that were compared, the cheapest first.
+"""A run's answer in a table: the compared choices, the cheapest first.
 
 A choice is a value of each axis that a designer decides (file system, kernel, window, chip, ...).
-The other axes say what the program did: its work. Choices that did the same works are compared by
-the sums over them. Where their works differ, each case is a row of its own.
+The other axes are the work, what the program did. Choices that did the same works are compared by
+their sums. Where the works differ, each case is a row of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEADS = {
     "amplification": "amplification",
     "energy_nj": "energy",
 }
-"""Measures of a case or an answer, in the order in which they are shown -> their heads."""
+"""Measures of a case or an answer, in display order -> their headings."""
 _TIMES = ("time_ns", "flash_time_ns")
 _FLUSHED = "flush_programs"
 _PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
@@ -37,16 +37,17 @@ _PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
 _CHOICES = ["target", *(name for name, about in AXES.items() if about.chosen), "window"]
 _WORKS = [name for name in AXIS_COLUMNS if name not in _CHOICES]
 COLUMNS = (*_CHOICES, *_WORKS, *_TIMES, *COUNTS, _FLUSHED)
-"""What of `cases` is looked at."""
+"""The columns of `cases` that are read."""
 
 
 @dataclass(frozen=True)
 class Answer:
     """Rows for a person, the quickest first.
 
-    `axes` are the columns in which rows differ. Of `rows`, each has these, then `cases`, `time_ns`,
-    `flash_time_ns`, those of COUNTS, and `amplification`; null is not known. `left` rows are not
-    shown. `works` is how many works each choice did; 0 if the rows are single cases.
+    `axes` are the columns in which rows differ. A row of `rows` has these, then `cases`, `time_ns`,
+    `flash_time_ns`, the columns of COUNTS, and `amplification`; null is unknown. `left` is the
+    number of rows not shown. `works` is how many works each choice did, 0 if the rows are single
+    cases.
     """
 
     axes: tuple[str, ...]
@@ -56,7 +57,7 @@ class Answer:
 
     @property
     def best_by(self) -> str:
-        """The column that rows are in the order of."""
+        """The column that orders the rows."""
         return "time_ns" if self.rows["time_ns"].null_count() == 0 else "flash_time_ns"
 
     @property
@@ -73,7 +74,7 @@ class Answer:
 
     @property
     def measured(self) -> list[str]:
-        """Measures that are known and not all 0; a zero of programs and erases says something."""
+        """Measures that are known and not 0 everywhere; programs and erases may be 0."""
         names = []
         for name in HEADS:
             values = set(self.rows[name])
@@ -84,7 +85,7 @@ class Answer:
 
 
 def answer(cases: pl.DataFrame, page_bytes: Mapping[str, int]) -> Answer:
-    """The answer of a run's `cases`; `page_bytes` is that of each board's chip."""
+    """The answer of a run's `cases`; `page_bytes` is each board's page size."""
     works = _works(cases)
     keys = _CHOICES if works else [*_CHOICES, *_WORKS]
     summed = cases.group_by(keys, maintain_order=True).agg(
@@ -104,12 +105,12 @@ def answer(cases: pl.DataFrame, page_bytes: Mapping[str, int]) -> Answer:
 
 
 def _sum(column: str) -> pl.Expr:
-    """Null if any of them is not known."""
+    """A sum that is null if any value is unknown."""
     known = pl.col(column).null_count() == 0
     return pl.when(known).then(pl.col(column).sum()).alias(column)
 
 
 def _works(cases: pl.DataFrame) -> int:
-    """How many works every choice did, the same ones; 0 where they differ."""
+    """How many works every choice did, if all did the same ones; otherwise 0."""
     done = cases.group_by(_CHOICES).agg(pl.struct(_WORKS).unique().sort().alias("works"))
     return 0 if done["works"].n_unique() != 1 else len(done["works"][0])

@@ -1,6 +1,6 @@
-"""Energy of a run's cases by what ran them: means of each convention, and what is not known.
+"""Mean energies of a run's cases by target and board, and reasons for unknown ones.
 
-The two conventions stand beside each other and are never added up (energy/fold.py).
+The two conventions stay in separate columns and are never added up (energy/fold.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MJ = 1e6
 
 
 def energy_summary(cases: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a target, board, kernel and file system with any energy known, in their order.
+    """A row for each target, board, kernel and file system with any energy known, in order.
 
-    `cases`; of convention `paper` or `supply` (`convention`) `known` cases and the means
-    `energy_mj`, `energy_cpu_mj`, `energy_mem_mj` over them; of `component` `component_known`,
-    `component_mj` and `parts`, the means of COMPONENTS.
+    For convention `paper` or `supply` (`convention`): `known` cases, and their means `energy_mj`,
+    `energy_cpu_mj`, `energy_mem_mj`. For `component`: `component_known`, `component_mj` and
+    `parts`, the means of COMPONENTS.
     """
     rails = ("energy", "energy_cpu", "energy_mem")
     whole = cases.with_columns(COMPONENT_NJ.alias("component_nj"))
@@ -49,7 +49,7 @@ def energy_summary(cases: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def energy_gaps(cases: pl.DataFrame, boards: Mapping[str, Energy | None]) -> list[str]:
-    """Which cases have no energy, and why: a sentence a board or file system, each once."""
+    """Which cases have no energy and why: a sentence for each board or file system."""
     gaps: dict[str, None] = {}
     for (board, fs), rows in cases.group_by("board", "fs", maintain_order=True):
         energy = boards.get(str(board))

@@ -1,10 +1,10 @@
-"""How fast files are read from the first byte on, when a part of each has been read.
+"""Read throughput from a file's first byte to a share of its size.
 
 The read-ahead paper times Postmark's reads when 25, 50 and 100 % of a file is read (section 2.2).
-A reading is what is read of a file between its `open` and the next one of any; a share of it is
-reached with the first read that ends at or after it. The throughput of a point is all bytes up to
-there by all time of the read() calls up to there, over the readings of a case, mean over seeds.
-Left out: opening, and a file that is read and written under one `open`.
+A reading is all reads of a file between its `open` and the next `open`. It reaches a share with the
+first read that ends at or after it. A point's throughput is all bytes up to there divided by the
+time of all read() calls up to there, over the readings of a case, averaged over seeds. Left out:
+opening, and files that are read and written under one `open`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CASE = ["case_id", "target"]
 def file_reads(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each point: the metrics of `FileReadMetric`, and `seeds`.
 
-    `read_throughput_mb_s` has 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is of the
-    throughput with read-ahead to that without, on the row of the former; null where there is no
-    such pair, or no time.
+    `read_throughput_mb_s` uses 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is throughput
+    with read-ahead divided by that without, in the row with read-ahead; null if there is no such
+    pair or no time.
     """
     per_case = cases.join(_throughput(requests), on=_CASE, maintain_order="left")
     points = per_case.group_by(FILE_READ_POINT, maintain_order=True).agg(
@@ -49,7 +49,7 @@ def file_reads(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl
 
 
 def _throughput(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """A row for each case that reads files and each share: read_throughput_mb_s."""
+    """A row for each share of each case that reads files: read_throughput_mb_s."""
     reading = (pl.col("op") == "open").cum_sum().over(_CASE)
     some = requests.lazy().select(*_CASE, "seq", "op", "result", "latency_ns")
     wanted = some.filter(pl.col("op").is_in(("open", "read"))).collect(engine="streaming")

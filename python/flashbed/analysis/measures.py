@@ -1,10 +1,10 @@
-"""What is read off the tables, a row each per point of an experiment (seeds taken together).
+"""Savings and waits, a row for each point of an experiment, seeds taken together.
 
 A point is target, board, kernel, fs, pattern, number and size of requests, pause and conditions of
-the case (plan/case.py), how read-ahead was disabled and what it was before. Savings compare the
-run without read-ahead with the run with it, seed by seed, and are then averaged, so a seed weighs
-the same whatever its time. Energy is of one convention a metric (docs/energy.md), and unknown where
-a case's is.
+the case (plan/case.py), how read-ahead was disabled and what it was before. Savings compare the run
+without read-ahead to the run with it, per seed, and are then averaged, so each seed weighs the
+same. A metric uses one energy convention (docs/energy.md) and is null where a case's energy is
+unknown.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
-"""What a case starts from and what goes wrong in it, by name."""
+"""Initial state and failures of a case, by name."""
 _CASE = [*POINT, "request_bytes", "file_bytes", "pause_ns", *CONDITIONS]
 SAVING_POINT = [*_CASE, "disabled_by", "window"]
 PAUSE_MS = (pl.col("pause_ns") / 1e6).alias("pause_ms")
 
 COMPONENT_NJ = pl.sum_horizontal(*COMPONENTS, ignore_nulls=False)
-"""The energy of a case in convention `component`; null if any part of it is."""
+"""The energy of a case in convention `component`; null if any part is unknown."""
 RAIL_NJ = {rail: pl.sum_horizontal(*columns, ignore_nulls=False) for rail, columns in RAILS.items()}
-"""Rail of the board (energy/fold.py `RAILS`) -> its part of that; null if any part of it is."""
+"""Rail of the board (`RAILS` of energy/fold.py) -> its part of that; null if any is unknown."""
 _SAVED = {
     "time_saved_pct": "time_ns",
     "flash_reads_saved_pct": "flash_reads",
@@ -50,14 +50,14 @@ _SAVED = {
 def savings(cases: pl.DataFrame) -> pl.DataFrame:
     """What disabling read-ahead saves, in percent of the run with it.
 
-    Columns: the point; what is saved of time, flash reads, energy, energy by component and that of
-    each rail (mean over seeds), their standard deviations over seeds (`_sd`, null for one seed),
-    and `seeds`. A run with read-ahead that has no partner without it, or the other way round, is
-    left out. Source: read-ahead paper, Figures 3 and 4.
+    Columns: the point; what is saved of time, flash reads, energy, energy by component and by rail
+    (mean over seeds); their standard deviations over seeds (`_sd`, null for one seed); `seeds`. A
+    run without its partner (with or without read-ahead) is left out. Source: read-ahead paper,
+    Figures 3 and 4.
 
     `disabled_by` is `kernel` (read_ahead_kib is 0) or `fadvise` (POSIX_FADV_RANDOM). `window` is
-    `forced`, one that was set; or `shipped`, the one that the kernel gave the mount, in a case of
-    its own, even if it is none.
+    `forced` for a window that was set, or `shipped` for the kernel's own, which counts as a case of
+    its own even if it is 0.
     """
     summed = cases.with_columns(
         COMPONENT_NJ.alias("component_nj"),
@@ -91,7 +91,7 @@ def _saved(pairs: pl.DataFrame, disabled_by: str) -> pl.DataFrame:
 
 
 def _saved_pct(column: str) -> pl.Expr:
-    """0 if the run with read-ahead counts none: there was nothing to save."""
+    """The saving in percent; 0 if the run with read-ahead counts 0."""
     on, off = pl.col(column), pl.col(f"{column}_off")
     return pl.when(on == 0).then(0.0).otherwise((on - off) / on * 100)
 
@@ -101,10 +101,10 @@ def waits_of_cases(
 ) -> pl.DataFrame:
     """Per case with read-ahead on: cache_hit_pct, prefetch_kib and flash_reads_per_stall.
 
-    A request that took chip time read the chip; where that is unknown, one slower than `stall_ns`
-    did. What sequential requests read ahead at a time is
-    the distance in the file between two that did: its median over a case, mean over seeds.
-    `flash_reads_per_stall` are the flash reads of a case for each request that read the chip.
+    A request that took chip time read the chip; where chip time is unknown, one slower than
+    `stall_ns` did. `prefetch_kib` of sequential requests is the distance in the file between two
+    that read the chip: its median over a case, mean over seeds. `flash_reads_per_stall` is the
+    case's flash reads per request that read the chip.
     """
     forced = pl.col("window") == FORCED
     on = cases.filter(forced, pl.col("read_ahead_kib") > 0, pl.col("advice") == "none")
@@ -142,9 +142,9 @@ def measures(
     stall_ns: int,
     waits: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Savings and what the requests waited for (null where it means nothing) of every point.
+    """Savings and waits (null where they do not apply) of every point.
 
-    `waits` is `waits_of_cases` of these cases and perhaps of more, if that has been worked out.
+    `waits` is `waits_of_cases` of at least these cases, if it has been computed already.
     """
     waits = waits_of_cases(cases, requests, stall_ns) if waits is None else waits
     own = waits.join(cases, on=["case_id", "target"], how="semi", maintain_order="left")
@@ -156,9 +156,9 @@ def measures(
 def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
     """A metric as a figure draws it: fs, pattern, requests, stack, target, value, low, high, seeds.
 
-    `stack` says what ran: kernel, simulated or real, and the board; a point at which the metric is
-    unknown is left out. `low` and `high` are a standard
-    deviation over seeds from the mean, the mean itself for one seed.
+    `stack` names the kernel, `simulated` or `real`, and the board. Points with an unknown metric
+    are left out. `low` and `high` are one standard deviation over seeds from the mean, the mean
+    itself for one seed.
     """
     how = pl.col("target").replace_strict(
         {"sim": "simulated"}, default=pl.format("real ({})", "target")

@@ -2,7 +2,7 @@
 
 Six tables have them: `savings` (measures.py), `rates` and `requests` (rates.py), `file-reads`
 (file_reads.py), `statements` (statements.py), `aged` (aged.py). A metric is a column of one of
-them. An axis is a column too; what a figure or claim does not choose is as usual (`USUAL`,
+them; so is an axis. An axis that a figure or claim does not choose has its default (`USUAL`,
 `as_usual`).
 """
 
@@ -26,7 +26,7 @@ from flashbed.plan.quantities import (
 __all__ = ["USUAL", "as_usual", "chosen", "table_of"]
 
 USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": FORCED}
-"""Axis -> the value that is meant where nobody names one."""
+"""Axis -> the value that applies if a figure or claim names none."""
 _OF_MACHINE = ["target", "board", "kernel", "fs", "pattern"]
 
 
@@ -43,10 +43,10 @@ def table_of(metric: str) -> str:
 
 
 def as_usual(points: pl.DataFrame, named: Collection[str]) -> pl.DataFrame:
-    """The points of one value each of the conditions (plan/case.py), but for those that are named.
+    """The points with one value of each condition (plan/case.py) that is not in `named`.
 
-    That is the usual one, such as a new partition of a chip that does not fail; where a machine,
-    file system and pattern has no such case, the first it has.
+    That value is the default, such as a new partition of a chip that does not fail. A machine, file
+    system and pattern without such a case takes its first value instead.
     """
     for axis in CONDITIONS:
         if axis in named or axis not in points.columns:
@@ -63,18 +63,18 @@ def chosen(
 ) -> pl.DataFrame:
     """The points a figure draws, with `stack`, `value`, `low` and `high`; known ones only.
 
-    `only` keeps these values of an axis, `drawn` are the axes it is drawn over, of which all values
-    stay. `low` and `high` are a standard deviation over seeds from the mean, the mean if unknown.
+    `only` keeps these values of an axis; all values of the axes in `drawn` stay. `low` and `high`
+    are one standard deviation over seeds from the mean, the mean if that is unknown.
     """
     kept = as_usual(points.filter(pl.col(metric).is_not_null()), {*only, *drawn})
-    for axis in reversed(list(only)):  # in the order in which they are named
+    for axis in reversed(list(only)):  # sorts last by the last axis, so the first named leads
         named = pl.Series(only[axis]).cast(kept.schema[axis])
         place = pl.col(axis).replace_strict(named, range(len(named)), default=len(named))
         kept = kept.sort(place, maintain_order=True)
     usual = {axis: (value,) for axis, value in USUAL.items() if axis in points.columns}
     for axis, values in (usual | dict(only)).items():
         if axis in only or axis not in drawn:
-            named = pl.Series(values).cast(kept.schema[axis])  # pauses are whole in an experiment
+            named = pl.Series(values).cast(kept.schema[axis])  # pauses are integers in experiments
             kept = kept.filter(pl.col(axis).is_in(named.implode()))
     spread = (
         pl.col(f"{metric}_sd").fill_null(0.0) if f"{metric}_sd" in kept.columns else pl.lit(0.0)

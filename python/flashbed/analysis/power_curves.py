@@ -1,7 +1,7 @@
-"""Power over time of cases as a figure draws it, and a measured recording beside it.
+"""Cases' power over time as a figure draws it, next to a measured recording.
 
-A case is sampled as an instrument would (energy/timeline.py), so that both can be laid over each
-other: milliseconds from the first operation, milliwatts above idle.
+A case is sampled as an instrument would sample it (energy/timeline.py), so that the two can be
+compared: milliseconds from the first operation, milliwatts above idle.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from flashbed.power.recording import Floats
 __all__ = ["POWER_COLUMNS", "measured_points", "power_points"]
 
 SAMPLES = 600
-"""Of a case; what a panel can show."""
+"""Samples of a case: as many as a panel can show."""
 _AROUND = 0.04
-"""Idle drawn before and behind, as a share of the load."""
+"""Idle time drawn before and after, as a share of the load."""
 POWER_COLUMNS = {
     "target": pl.String, "machine": pl.String, "fs": pl.String, "rail": pl.String,
     "line": pl.String, "time_ms": pl.Float64, "value": pl.Float64,
@@ -38,7 +38,7 @@ def power_points(
     convention: str,
     given_activity: str | None = None,
 ) -> pl.DataFrame:
-    """POWER_COLUMNS of every case whose power is known; `line` says what differs between cases."""
+    """POWER_COLUMNS of every case with known power; `line` says what differs between cases."""
     key = ["case_id", "target"]
     axes = [axis for axis in ("kernel", "pattern", "requests", "request_bytes", "seed")
             if cases[axis].n_unique() > 1]  # fmt: skip
@@ -96,10 +96,10 @@ def _points(steps: pl.DataFrame, case: Mapping[str, object], line: str) -> pl.Da
 def measured_points(
     like: pl.DataFrame, rail: str, name: str, time_s: Floats, above_idle_w: Floats, begin_s: float
 ) -> pl.DataFrame:
-    """A recording's rail as POWER_COLUMNS, to be drawn in the panels of `like` with that rail.
+    """A recording's rail as POWER_COLUMNS, for the panels of `like` with that rail.
 
-    `begin_s` is when its load began; what is far from the simulated time is left out, and the rest
-    averaged to as many samples.
+    `begin_s` is when its load began. Samples far outside the simulated time are left out, the rest
+    is averaged to as many samples.
     """
     drawn_ms = like["time_ms"].to_numpy()
     width_ms = float(np.ptp(drawn_ms))

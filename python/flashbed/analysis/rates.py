@@ -1,9 +1,9 @@
-"""What single cases and requests came to: response times, throughput, flash operations.
+"""Results of single cases and requests: response times, throughput, flash operations.
 
-A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
-read-ahead and what chose it, advice, and conditions (plan/case.py); seeds are averaged. What
-a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
-comparing cases that differ in read-ahead (measures.py).
+A point is target, board, kernel, fs, pattern, number and size of requests, pause, read-ahead window
+and what chose it, advice, and conditions (plan/case.py); seeds are averaged. What a target does not
+know is null: on user-mode Linux only the chip's times are known. Comparing cases that differ in
+read-ahead is left to measures.py.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _CAUSES = tuple(f"bytes_{cause}" for cause in CAUSES)
 _OF_DATA = ("read", "write", "erase")
-"""Operations whose number is `requests`."""
+"""Operations that `requests` counts."""
 MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
-"""What ran a case, as the columns of figures are headed."""
+"""What ran a case, as figures title their columns."""
 
 
 def rates(
@@ -51,18 +51,17 @@ def rates(
 ) -> pl.DataFrame:
     """A row for each point: the metrics of `RateMetric`, and `seeds`.
 
-    `folded` is `requests_of_cases`, of these cases and perhaps of more, if that has been worked
-    out.
+    `folded` is `requests_of_cases` of at least these cases, if it has been computed already.
 
-    `response_ms` is the mean latency of the reads, writes and erases, `flash_response_ms` the
-    chip's part of it; `data_kib_s` and what is per KiB count the bytes of the requests, whatever
-    moved for them; `write_amplification` is what was programmed for each of these bytes, and
-    `collected_kib` and `levelled_kib` what collection and UBI's wear levelling moved, which only
-    the simulator knows; `flash_share_pct` is the chip's part of the case's time;
-    `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
-    `component_RAIL_mw` is the mean power while operations run, null where the chip worked in a
-    pause; `component_access_pct` what the accesses to the flash take of all;
-    `read_end_kb` is where the last byte that was read lies in its file, in 1,000 bytes.
+    `response_ms` is the mean latency of reads, writes and erases, `flash_response_ms` the chip's
+    part of it. `data_kib_s` and values per KiB count the bytes of the requests, whatever moved for
+    them. `write_amplification` is programmed bytes per such byte. `collected_kib` and
+    `levelled_kib` are what garbage collection and UBI's wear levelling moved, which only the
+    simulator knows. `flash_share_pct` is the chip's part of the case's time.
+    `background_flash_pct` is the chip's time in pauses as a part of all, null without a pause.
+    `component_RAIL_mw` is the mean power while operations run, null if the chip worked in a pause.
+    `component_access_pct` is the part of all energy that flash accesses take. `read_end_kb` is the
+    file position after the last byte read, in 1,000 bytes.
     """
     folded = requests_of_cases(requests) if folded is None else folded
     measured = cases.join(folded, on=["case_id", "target"], how="left")
@@ -89,9 +88,9 @@ def rates(
 
 
 def _rated(measured: pl.DataFrame) -> pl.DataFrame:
-    """Cases with the metrics of each, but for those that `requests` say."""
+    """Cases with their metrics, except those computed from `requests`."""
     count = pl.col("requests")
-    timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # no share of no time
+    timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # a share of no time is null
     paused = pl.col("background_flash_pct").fill_null(0) > 0
     accesses = pl.sum_horizontal(*ACCESSES, ignore_nulls=False)
     data_kib = count * pl.col("request_bytes") / 1024
@@ -144,7 +143,7 @@ def requests_of_cases(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 
 def rate_points(rated: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """A metric as a figure draws it: the point, `machine` and `value`; without what is unknown."""
+    """A metric as a figure draws it: the point, `machine` and `value`; known ones only."""
     return rated.filter(pl.col(metric).is_not_null()).select(
         "target", "fs", "pattern", "requests", "request_bytes", "seeds",
         MACHINE,
@@ -160,8 +159,8 @@ def per_request(
 ) -> pl.DataFrame:
     """Each read, write or erase of the cases: the point, machine, request, latency_ms, flash_pages.
 
-    `request` counts from 1. `flash_pages` are the flash operations of these kinds that began in it;
-    null where the case was not traced.
+    `request` counts from 1. `flash_pages` is the number of flash operations of these kinds that
+    began in it; null if the case was not traced.
     """
     some = requests.lazy().filter(pl.col("op").is_in(_OF_DATA))
     columns = ("target", "case_id", "seq", "start_ns", "latency_ns")
@@ -189,8 +188,8 @@ def extremes(
 ) -> pl.DataFrame:
     """A row for each point: the metrics of `RequestExtreme`, and `seeds`.
 
-    Of each case the longest and the shortest request, and the pages that one programmed at most and
-    at least; null where the case was not traced.
+    For each case the longest and the shortest request, and the most and fewest pages that a request
+    programmed; null if the case was not traced.
     """
     keys = ["case_id", "target"]
     latency_ms = pl.col("latency_ns") / _MS
@@ -222,9 +221,9 @@ def _most_and_fewest(
     of_data: pl.LazyFrame,
     flash: pl.DataFrame | pl.LazyFrame | None,
 ) -> tuple[int | None, int | None]:
-    """Most and fewest pages that a request of a case programmed; None of an untraced one.
+    """The most and fewest pages that a request of a case programmed; None without a trace.
 
-    Of a case at a time, when its requests and programs began is in memory.
+    Holds the begins of requests and programs of one case at a time in memory.
     """
     own = (pl.col("case_id") == case_id) & (pl.col("target") == target)
     traced = flash is not None and flash.lazy().collect_schema().len()
@@ -235,7 +234,7 @@ def _most_and_fewest(
     begun = of_data.filter(own).select(start_ns).collect(engine="streaming")["start_ns"].sort()
     programs = rows.filter(pl.col("kind") == "program").select(start_ns)
     at = programs.collect(engine="streaming")["start_ns"]
-    # Of requests that begin at once the last one has what follows.
+    # Of requests that begin at the same time, the last one gets the programs.
     of_request = np.searchsorted(begun.to_numpy(), at.to_numpy(), side="right") - 1
     counts = np.bincount(of_request[of_request >= 0], minlength=begun.len())
     return int(counts.max()), int(counts.min())
@@ -244,7 +243,7 @@ def _most_and_fewest(
 def _pages(
     numbered: pl.DataFrame, flash: pl.DataFrame | pl.LazyFrame | None, kinds: Sequence[str]
 ) -> pl.DataFrame:
-    """The requests with `flash_pages`: operations from the begin of one to that of the next."""
+    """The requests with `flash_pages`: operations between a request's begin and the next one's."""
     rows = None if flash is None else flash.lazy()
     if rows is None or not rows.collect_schema().len():
         return numbered.with_columns(pl.lit(None, pl.Int64).alias("flash_pages"))

@@ -1,7 +1,7 @@
-"""What a study's verdicts make of its source: sentence by sentence, and counted.
+"""Verdicts on a study's sentences, and their counts.
 
 A claim's verdict on a target is the worst of its file systems, a sentence's the worst of its
-claims: one that differs makes all of it differ. Kernels that the source did not have do not count.
+claims: if one differs, the whole differs. Kernels that the source did not have do not count.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["CANNOT", "COUNTED", "Tally", "claim_verdicts", "sentence_verdict", "
 
 CANNOT = "cannot be measured"
 COUNTED = (AGREES, IN_DIRECTION, DIFFERS, DERIVED, NOT_MEASURED, CANNOT)
-"""The words a table of sentences has a column for."""
+"""The verdicts that a table of sentences has a column for."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many sentences or claims of a study came to each of `COUNTED` on a target."""
+    """How many sentences or claims of a study got each verdict of `COUNTED` on a target."""
 
     study: str
     of: str
@@ -39,7 +39,7 @@ class Tally:
 
 
 def claim_verdicts(runs: Mapping[str, Sequence[Verdict]], target: str) -> dict[str, str]:
-    """EXPERIMENT/CLAIM -> its verdict on a target. `runs` are verdicts by name of experiment."""
+    """EXPERIMENT/CLAIM -> its verdict on a target. `runs` has verdicts by experiment's name."""
     words: dict[str, list[str]] = {}
     for experiment, verdicts in runs.items():
         for verdict in verdicts:
@@ -51,7 +51,7 @@ def claim_verdicts(runs: Mapping[str, Sequence[Verdict]], target: str) -> dict[s
 
 
 def sentence_verdict(sentence: Sentence, verdicts: Mapping[str, str]) -> str:
-    """The worst of a sentence's claims; a claim of an experiment that was not run is unknown."""
+    """The worst verdict of a sentence's claims; claims of experiments not run are unknown."""
     if sentence.cannot is not None:
         return CANNOT
     return worst([verdicts.get(claim, NOT_MEASURED) for claim in sentence.claims])
@@ -60,7 +60,7 @@ def sentence_verdict(sentence: Sentence, verdicts: Mapping[str, str]) -> str:
 def tallies(
     name: str, study: Study, runs: Mapping[str, Sequence[Verdict]], target: str
 ) -> tuple[Tally, Tally]:
-    """The sentences of a study's source and the claims that judge them, counted."""
+    """Counts the sentences of a study's source and the claims that judge them."""
     verdicts = claim_verdicts(runs, target)
     source: list[Item] = [item for item in study.item if not item.ours]
     sentences = [sentence_verdict(one, verdicts) for item in source for one in item.sentence]

@@ -1,7 +1,7 @@
-"""What SQL statements came to: operations of `requests` put together again.
+"""Results of SQL statements, put together from the operations in `requests`.
 
-A statement ends with its `compute` (sqlite/recorder.py); where SQLite ran on the board it is one
-`sql`, and opening the database the row before. What a target does not know is null.
+A statement ends with its `compute` (sqlite/recorder.py). Where SQLite ran on the board, it is one
+`sql`, and the row before it opens the database. What a target does not know is null.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _CASE = ("case_id", "target")
 def statements(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each statement, in order: case_id, target, statement, latency and flash time in ns.
 
-    `statement` counts from 0, which is BEGIN in the SQLite study, and holds the opening of the
-    database. Operations behind the last statement, closing it, are in none. `reads`, `writes` and
+    `statement` counts from 0, which is BEGIN in the SQLite study and includes opening the database.
+    Operations after the last statement, which close it, belong to none. `reads`, `writes` and
     `syncs` are its system calls; null where SQLite ran on the board.
     """
     ended = pl.col("op").is_in(("compute", "sql")).cast(pl.Int64)
@@ -68,9 +68,9 @@ def _count_of(ops: tuple[str, ...]) -> pl.Expr:
 
 
 def statement_agreement(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """What statements took in the mean, simulated and real, where both are known.
+    """Mean times of statements, simulated and real, where both are known.
 
-    A row for each real target, file system, pattern and `part` (BEGIN, which is the first, request,
+    A row for each real target, file system, pattern and `part` (BEGIN, which is the first; request;
     END): `statements`, `sim_ms`, `real_ms`, and `error_pct`, the simulator's in percent.
     """
     found = statements(requests).filter(pl.col("latency_ns").is_not_null())
@@ -100,5 +100,5 @@ def statement_agreement(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFra
 
 
 def _known_sum(column: str) -> pl.Expr:
-    """Null if any part is unknown."""
+    """A sum that is null if any part is unknown."""
     return pl.when(pl.col(column).is_not_null().all()).then(pl.col(column).sum()).alias(column)

@@ -1,9 +1,9 @@
-"""The source's sentences, judged: each is an inequality over the measures of a few points.
+"""Judges the source's sentences: each is an inequality over the measures of a few points.
 
-A claim gets a verdict per file system and target and, where it says so, per further kernel of the
-simulator. The number behind a verdict is kept, so that a reader can disagree with the bound. Seeds
-are averaged before a claim is judged; how far the number scatters with them is the 95 % interval
-beside it (a jackknife that leaves out one seed at a time). The verdict is on the mean alone.
+A claim gets a verdict per file system and target and, if it says so, per further kernel of the
+simulator. The value behind a verdict is kept, so that a reader can disagree with the bound. Seeds
+are averaged before a claim is judged. Their scatter is shown as a 95 % interval (a jackknife that
+leaves out one seed at a time); the verdict rests on the mean alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 JUDGED = ("sim", "uml", "emulator")
-"""The targets that always get verdicts, in the order in which they are shown."""
+"""The targets that always get verdicts, in display order."""
 _BOARD = "board"
 
 AGREES = "agrees"
@@ -58,7 +58,7 @@ Tables = Mapping[str, pl.DataFrame]
 """Points by table (analysis/points.py)."""
 
 Key = tuple[str | float, ...]
-"""Of a curve: file system, pattern, and its places on the axes it does not run along."""
+"""A curve: file system, pattern, and its values on the axes it does not run along."""
 
 _BETWEEN_FS = (
     "largest_difference_between_fs",
@@ -68,7 +68,7 @@ _BETWEEN_FS = (
     "largest_ratio_of_fs",
     "mean_ratio_of_fs",
 )
-"""These take all file systems of a claim together."""
+"""Reductions that combine all file systems of a claim."""
 _OF_RATIOS: dict[str, Callable[[list[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
@@ -85,7 +85,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class WithoutSeed:
-    """The points with one seed left out, and the targets that have other seeds beside it."""
+    """The points with one seed left out, and the targets that have other seeds."""
 
     targets: frozenset[str]
     tables: Tables
@@ -93,17 +93,17 @@ class WithoutSeed:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a target says of a claim: the kernel, the claim's number (null if not measured)."""
+    """A claim on one target: the kernel, the claim's value (null if not measured), the verdict."""
 
     kernel: str | None
     value: float | None
     verdict: str
     why: Differs | None = None
-    """Why it is less than `agrees`, as far as the experiment says so."""
+    """Why the verdict is less than `agrees`, if the experiment explains it."""
     interval: tuple[float, float] | None = None
-    """95 % of the number over seeds; null for one seed."""
+    """95 % interval of the value over seeds; null for one seed."""
     close: bool = False
-    """Whether part of the interval has another verdict: more seeds might change it."""
+    """Whether part of the interval would get another verdict: more seeds might change it."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ class Verdict:
 
 
 def with_board(experiment: Experiment, cases: pl.DataFrame) -> Experiment:
-    """The experiment with the user's own board among what stands for the paper's.
+    """The experiment with the user's own board as a machine that represents the paper's.
 
-    If one was measured: the one that most cases are of, with its kernel.
+    Without such a board it is unchanged; of several, the one with the most cases counts.
     """
     there = cases.filter(pl.col("target") == _BOARD)
     if not there.height:
@@ -162,9 +162,9 @@ def judged_on(experiment: Experiment) -> tuple[str, ...]:
 def judge(
     experiment: Experiment, tables: Tables, without: Sequence[WithoutSeed] = ()
 ) -> list[Verdict]:
-    """Every claim of an experiment, judged on the points of its tables (analysis/points.py).
+    """Judges every claim of an experiment on the points of its tables (analysis/points.py).
 
-    `without` are the tables that leave out one seed each, for the intervals.
+    `without` has the tables that leave out one seed each, for the intervals.
     """
     verdicts = []
     for claim in experiment.claim:
@@ -175,7 +175,7 @@ def judge(
 
 
 def computed(number: Sought, experiment: Experiment, tables: Tables) -> float | None:
-    """A number of a text, from the points of its experiment; null if they were not measured."""
+    """A number of a text, from its experiment's points; null if they were not measured."""
     usual = experiment.compared.get(number.target)
     if usual is None and not (number.board and number.kernel):
         return None
@@ -186,15 +186,15 @@ def computed(number: Sought, experiment: Experiment, tables: Tables) -> float | 
 
 
 def worst(words: Sequence[str]) -> str:
-    """Of several verdicts the least: one that differs makes all differ."""
+    """The worst of several verdicts."""
     return next((word for word in _WORST_FIRST if word in words), NOT_MEASURED)
 
 
 def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Item of the paper -> target -> verdicts that agree, verdicts there are.
+    """Item of the paper -> target -> verdicts that agree, and all verdicts.
 
-    A claim's further kernels are not counted: the item is judged on what stands for the paper's.
-    Nor is what is derived from the paper's own constants.
+    A claim's further kernels do not count, since items are judged on machines that represent the
+    paper's. Nor do claims that follow from the paper's own constants.
     """
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for verdict in verdicts:
@@ -216,7 +216,7 @@ def _verdict(
     tables: Tables,
     without: Sequence[WithoutSeed],
 ) -> Verdict:
-    """One row; `kernel` is a further kernel of the simulator, which no real one stands beside."""
+    """One row; `kernel` is a further kernel of the simulator, without a real counterpart."""
     table = table_of(claim.metric)
     judged = {}
     for target in judged_on(experiment):
@@ -242,7 +242,7 @@ def _verdict(
 
 
 def _interval(value: float | None, without: Sequence[float]) -> tuple[float, float] | None:
-    """95 % of a number over seeds, from what it is without each of them; null if none moves it.
+    """95 % interval over seeds, from the values without each seed; null if none changes it.
 
     Jackknife: Efron and Stein, The Jackknife Estimate of Variance (1981), with Student's t.
     """
@@ -258,7 +258,7 @@ def _interval(value: float | None, without: Sequence[float]) -> tuple[float, flo
 
 
 def _why(claim: Claim, group: Sequence[str], target: str, kernel: str | None) -> Differs | None:
-    """The first reason the experiment gives for these file systems on this target and kernel."""
+    """The first explanation for these file systems on this target and kernel."""
     for differs in claim.differs:
         of_fs = differs.fs is None or set(group) <= set(differs.fs)
         of_kernel = differs.kernel is None or kernel in differs.kernel
@@ -275,7 +275,7 @@ def _holds(claim: Claim, value: float | None) -> str:
     if claim.low is not None and claim.high is not None:
         holds = claim.low <= value <= claim.high
     else:
-        assert claim.bound is not None  # the model says so
+        assert claim.bound is not None  # the model checks it
         holds = _OPERATORS[claim.operator](value, claim.bound)
     if holds:
         return AGREES
@@ -291,7 +291,7 @@ def _value(
     kernel: str,
     points: pl.DataFrame,
 ) -> float | None:
-    """The number on a machine; null unless every point it speaks of was measured."""
+    """The claim's value on a machine; null unless all its points were measured."""
     curves: dict[Key, list[float | None]] = {}
     for fs, pattern in itertools.product(group, measured.pattern):
         rows = points.filter(target=target, board=board, fs=fs, pattern=pattern)
@@ -305,7 +305,7 @@ def _value(
 def _curves(
     measured: Measured, curve: tuple[str, str], kernel: str, rows: pl.DataFrame
 ) -> dict[Key, list[float | None]]:
-    """The metric at each point, in its order: one curve, or one along an axis."""
+    """The metric at each point, in order: one curve, or one along an axis for each place."""
     usual = {axis: value for axis, value in USUAL.items() if axis in rows.columns}
     asked = [{**usual, "kernel": kernel, **place} for place in measured.places]
     axes = list(asked[0])
@@ -325,7 +325,7 @@ def _curves(
 
 
 def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
-    """Curves, one a file system and pattern, to one number."""
+    """Reduces curves, one per file system and pattern, to one number."""
     if "_ratio_of_" in claim.reduce:
         return _OF_RATIOS[claim.reduce.split("_")[0]](_ratios(claim, group, curves))
     if claim.reduce == "last_ratio_above_rest":
@@ -375,9 +375,9 @@ def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[flo
 def _ratios(
     claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]
 ) -> list[float]:
-    """How much more the second is than the first, the third than the second, at each point.
+    """The ratios of the second to the first, of the third to the second and so on, at each point.
 
-    Of patterns or of file systems, in the claim's order.
+    They are of patterns or of file systems, in the claim's order.
     """
     rests = dict.fromkeys(key[2:] for key in curves)
     if claim.reduce.endswith("_of_patterns"):
@@ -400,12 +400,12 @@ def _ratios(
 
 
 def _share_of_rise(first: float, second: float, last: float) -> float:
-    """How much of a curve's rise is done at its second point; nothing if it does not rise."""
+    """The share of a curve's rise that its second point has reached; 0 if it does not rise."""
     return (second - first) / (last - first) if last > first else 0.0
 
 
 def _ratio(one: float, other: float) -> float:
-    """Infinite over nothing, but 1 if both are nothing."""
+    """A quotient; infinite for a divisor of 0, but 1 if both are 0."""
     if other:
         return one / other
     return float("inf") if one else 1.0

@@ -1,9 +1,8 @@
-"""Wear of every block as a map, and as a line of figures.
+"""Wear of every block as a map, and as a row of figures.
 
-A map has a cell a block, in rows of the same length, from the first block of the partition on;
-where there are more blocks than a screen can tell apart a cell is several, and as worn as the worst
-of them. Where erases since the file system was made are unknown (nandsim) those since the mark
-stand for them.
+A map has a cell for each block, in rows of equal length from the partition's first block on. If
+there are more blocks than a screen can show, a cell stands for several and shows the worst of them.
+Where erases since the file system was made are unknown (nandsim), those since the mark are shown.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ __all__ = ["CELLS_MAX", "wear_map", "wear_summary"]
 
 CELLS_MAX = 2048
 _ROWS = ((512, 32), (CELLS_MAX, 64))
-"""Up to so many cells, so many in a row."""
+"""Cells of a map at most, and in a row."""
 _CASE = ["case_id", "target"]
 
 
 def wear_map(wear: pl.DataFrame) -> pl.DataFrame:
-    """A row a cell: case_id, target, column, row, blocks (as text), erases, measured, state.
+    """A row for each cell: case_id, target, column, row, blocks (as text), erases, measured, state.
 
-    `row` is the first block of the row. The state of a cell is `bad` if a block of it is not good.
+    `row` is the first block of its row. A cell is `bad` if any of its blocks is not good.
     """
     maps = [_cells(rows) for rows in wear.partition_by(_CASE, maintain_order=True)]
     return pl.concat(maps) if maps else pl.DataFrame()
@@ -62,10 +61,10 @@ def _cells(rows: pl.DataFrame) -> pl.DataFrame:
 def wear_summary(
     wear: pl.DataFrame, cases: pl.DataFrame, endurance: Mapping[str, int | None]
 ) -> pl.DataFrame:
-    """A row a case, in the order of `cases`, of its good blocks.
+    """A row for each case, in the order of `cases`, over its good blocks.
 
-    Columns: case_id, target, axes, blocks, erased (blocks, since the mark), erases_measured (of
-    all), worst and mean (as the map has them), endurance (by board) and worst_pct of it.
+    Columns: case_id, target, axes, blocks, erased (blocks since the mark), erases_measured (sum),
+    worst and mean (as in the map), endurance (by board), and worst_pct of it.
     """
     worn = pl.coalesce("erases", "erases_measured")
     good = wear.filter(pl.col("state").fill_null("good") == "good")

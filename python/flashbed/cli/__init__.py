@@ -1,7 +1,7 @@
-"""The command line. One module a group of commands; what they do is done elsewhere.
+"""The command line: a module for each group of commands, which call the rest of the package.
 
-Errors are one line on standard error: exit status 2 for what was asked wrongly, 1 for what went
-wrong, 130 when interrupted. `FLASHBED_DEBUG=1` shows where an error comes from.
+An error is one line on standard error. The exit status is 2 for wrong input, 1 for a run that
+failed, 130 after Ctrl-C. `FLASHBED_DEBUG=1` prints where an error was raised.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
-    "Ask something": ("lifetime", "powercut", "cost"),
+    "Ask a question": ("lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power"),
     "Your parts": ("ops",),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
 }
-"""Of the help, as a person looks for commands; in this order."""
+"""The help's groups of commands, in the order in which it prints them."""
 
 
 def _in_groups() -> None:
-    """Puts each command that is shown into its group, and the groups in order."""
+    """Moves each visible command into its group of the help, and sorts the groups."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
     for command in app.registered_commands:
         if not command.hidden:
@@ -114,12 +114,12 @@ def _options(
 
 
 _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
-"""Errors of names that no file can have, which only somebody can have asked for."""
+"""Errors of names that no file can have. Only a name that the user gave can be one."""
 _PATH_SHOWN = 200
 
 
 def main() -> None:
-    """The program `flashbed`: runs a command, turns whatever is raised into one line."""
+    """The program `flashbed`: runs a command and turns whatever it raises into one line."""
     sys.exit(_status())
 
 
@@ -144,16 +144,16 @@ def _status() -> int:
     except Exception as error:
         return _unforeseen(error)
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of Rust: no Exception, and a bug as well
+        if type(error).__name__ != "PanicException":  # Rust's panics are not `Exception`s
             raise
         return _unforeseen(error)
     if status == 130:
-        say("flashbed: interrupted; finished cases are kept, the same command goes on from them")
+        say("flashbed: interrupted; finished cases are kept, the same command continues after them")
     return status if isinstance(status, int) else 0
 
 
 def _unforeseen(error: BaseException) -> int:
-    """A wrong command line (raised by typer's parser), a full disk, or a bug of ours."""
+    """Prints a wrong command line (raised by typer's parser), a full disk, or a bug of ours."""
     message = getattr(error, "format_message", None)
     if message is not None:
         text = " ".join(str(message()).split())

@@ -1,4 +1,4 @@
-"""What a run says when it has ended: the choices compared, and what to do next."""
+"""What a run prints when it has ended: the compared choices, and the next commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["answer_json", "say_answer"]
 
 
 def say_answer(found: Answer | None, directory: Path) -> None:
-    """On standard output: the table, the folder of the results, the next two commands."""
+    """Prints the table of choices, the folder of results and the next commands."""
     from flashbed.analysis.answer import HEADS
 
     if found is not None:
@@ -32,7 +32,7 @@ def say_answer(found: Answer | None, directory: Path) -> None:
 
 
 def answer_json(found: Answer | None, directory: Path) -> dict[str, Any]:
-    """For a program; unknown is null."""
+    """The answer as a dictionary for JSON; unknown is null."""
     return {
         "directory": str(directory),
         "works": found.works if found else 0,

@@ -1,6 +1,6 @@
-"""Boards over ssh on the command line: which part of one may be used, and that it may be erased.
+"""Boards over ssh on the command line: which partition flashbed may erase and use.
 
-A partition is named by `--erase` and confirmed: its name beside its number, or typed when asked.
+The user names a partition with `--erase mtdN:NAME`, or types its name when asked for it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ Erase = Annotated[
     typer.Option(
         "--erase",
         metavar="mtdN[:NAME]",
-        help="The partition of an ssh:// board that is erased and used; asks, or takes its name.",
+        help="The partition of an ssh:// board to erase and use. mtdN alone asks for its name.",
     ),
 ]
 _KIB = 1024
 
 
 def shown_target(target: ChosenTarget) -> str:
-    """A target as a message has it."""
+    """A target's name as messages show it."""
     return str(target)
 
 
 def allowed(name: str, erase: str | None) -> ChosenTarget:
-    """A target by its name; a board with the partition that is confirmed to be erased.
+    """Resolves a target's name; for a board, with the partition that the user confirmed.
 
-    Raises `InputError` for a board of which nothing may be used, `RunError` if it cannot be asked.
+    Raises `InputError` if the user allowed nothing on a board, `RunError` if it does not answer.
     """
     if not is_address(name):
         return name
@@ -55,42 +55,40 @@ def allowed(name: str, erase: str | None) -> ChosenTarget:
     if erase is None:
         if address.directory is None:
             raise InputError(
-                f"--on {name}: of what on the board? --erase mtdN:NAME (it is erased), or a mounted"
-                f" directory: {name}/DIRECTORY; `flashbed doctor --on {name}` shows what there is"
+                f"--on {name}: which part of the board to use? --erase mtdN:NAME (erases it), or"
+                f" a mounted directory: {name}/DIRECTORY; `flashbed doctor --on {name}` lists both"
             )
         return AllowedBoard(address)
     if address.directory is not None:
-        raise InputError(f"--erase {erase}: {name} names a directory, which is used instead")
+        raise InputError(f"--erase {erase}: {name} names a directory, so no partition is erased")
     partition = parse_partition(erase, f"--erase {erase}")
     return AllowedBoard(address, _confirmed(address, partition))
 
 
 def all_allowed(names: Sequence[str], erase: str | None) -> list[ChosenTarget]:
-    """`allowed` of each; `--erase` has to be of one of them."""
+    """Resolves each name; `--erase` must belong to a board among them."""
     if erase is not None and not any(is_address(name) for name in names):
-        raise InputError(f"--erase {erase}: of a board; --on ssh://USER@HOST names it")
+        raise InputError(f"--erase {erase}: needs a board; --on ssh://USER@HOST names one")
     return [allowed(name, erase) for name in names]
 
 
 def _confirmed(address: Address, partition: Partition) -> ConfirmedPartition:
-    """The partition with its name, which the board checks again before it erases anything."""
+    """The partition with its name. The board checks the name again before it erases anything."""
     if partition.name is not None:
         return ConfirmedPartition(partition.number, partition.name)
     if not sys.stdin.isatty():
         raise InputError(
-            f"--erase {partition}: nobody can be asked; --erase {partition}:NAME, with the name it"
-            f" has on the board, is as good (`flashbed doctor --on {address}` shows it)"
+            f"--erase {partition}: there is no terminal to confirm it on; --erase {partition}:NAME"
+            f" confirms it by its name on the board (`flashbed doctor --on {address}` shows it)"
         )
     there = facts_of(address).partitions.get(partition.number)
     if there is None:
         raise InputError(f"--erase {partition}: there is no {partition} on {address.destination}")
     if there.refused is not None:
         raise InputError(f"--erase {partition} ({there.name}): {there.refused}")
-    typer.echo(
-        f"{_described(there)} of {address.destination}: all that is on it will be lost", err=True
-    )
+    typer.echo(f"{_described(there)} of {address.destination}: all its data will be lost", err=True)
     typed = typer.prompt(
-        f"Its name, {there.name}, to go on", default="", show_default=False, err=True
+        f"Type its name, {there.name}, to continue", default="", show_default=False, err=True
     )
     if typed != there.name:
         raise InputError(f"--erase {partition}: not confirmed, nothing was done")
@@ -103,7 +101,7 @@ def _described(partition: MtdPartition) -> str:
 
 
 def facts_of(address: Address) -> BoardFacts:
-    """Connects, and takes the agent away again. Raises `RunError`."""
+    """Connects, reads the facts and removes the agent again. Raises `RunError`."""
     from flashbed.targets.base import Unavailable
     from flashbed.targets.ssh.board import OnBoard
 

@@ -1,4 +1,4 @@
-"""The command that prices a board's software: calibrate."""
+"""The command `calibrate`: measures what a board's software costs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/.")]
+Name = Annotated[str, typer.Argument(metavar="BOARD", help="The name of a profile in boards/.")]
 On = Annotated[
     str,
-    typer.Option("--on", metavar="TARGET", help="Where the board is: emulator, ssh://USER@HOST."),
+    typer.Option("--on", metavar="TARGET", help="Where to measure: emulator, ssh://USER@HOST."),
 ]
-KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
-Write = Annotated[bool, typer.Option("--write", help="Put the costs into the board's profile.")]
+KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
+Write = Annotated[bool, typer.Option("--write", help="Write the costs into the board's profile.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -47,14 +47,14 @@ def calibrate(
 ) -> None:
     """Measures what the software of a board costs, layer by layer (docs/calibration.md).
 
-    Chip timing is known and not fitted. Prints the costs with their standard errors and how well
-    each calibration case is explained.
+    Chip timing comes from the profile and is not fitted. Prints each cost with its standard error,
+    and how well the costs explain each calibration case.
     """
     from flashbed.calibration import fit, programs, seen_costs, with_software_table
     from flashbed.formats.profiles import load_board, load_kernel
 
     if on == "sim":
-        raise InputError("--on sim: the simulator has no costs of its own to measure")
+        raise InputError("--on sim: the simulator has no software costs of its own to measure")
     (target,) = all_allowed([on], erase)
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
@@ -85,7 +85,7 @@ def _source(on: str, release: str, fitted: Fit) -> str:
 
 def _show(fitted: Fit) -> None:
     for name in fitted.kept:
-        print(f"{name:22} not in any case that was measured: as before")
+        print(f"{name:22} in no case that was measured: unchanged")
     for name, value in fitted.costs.items():
         unit = name.rsplit("_", 1)[1]
         print(f"{name:22} {value:>10,} {unit}  +- {fitted.standard_errors[name]:,.0f}")

@@ -1,4 +1,4 @@
-"""What SQL requests cost: cost fit, cost predict."""
+"""The commands that price SQL requests: cost fit, cost predict."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 Directories = Annotated[
-    list[Path], typer.Argument(metavar="DIR...", help="Results of runs of SQL requests.")
+    list[Path], typer.Argument(metavar="DIR...", help="Results of runs with SQL requests.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Keep the model (JSON).")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the model (JSON).")]
 Pattern = Annotated[
-    str, typer.Option("--pattern", metavar="WORD", help="insert, select, update, …")
+    str, typer.Option("--pattern", metavar="WORD", help="Kind of request: insert, select, …")
 ]
-Requests = Annotated[int, typer.Option("--requests", metavar="N", help="In one transaction.")]
+Requests = Annotated[int, typer.Option("--requests", metavar="N", help="Requests a transaction.")]
 RequestBytes = Annotated[
-    int, typer.Option("--request-bytes", metavar="N", help="Size of a record's text.")
+    int, typer.Option("--request-bytes", metavar="N", help="Bytes of text in a record.")
 ]
 Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help="jffs2, ubifs or yaffs2.")]
 PageBytes = Annotated[
-    int | None, typer.Option("--page-bytes", metavar="N", help="SQLite's. Default: 1024.")
+    int | None, typer.Option("--page-bytes", metavar="N", help="SQLite's page size. Default: 1024.")
 ]
 DatabaseWord = Annotated[
     str | None,
     typer.Option(
         "--database",
         metavar="WORD",
-        help="How it is set up: page4096-cache500-wal (docs/sqlite.md).",
+        help="The database's settings: page4096-cache500-wal (docs/sqlite.md).",
     ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="AXIS=VALUE", help="Which model, if there are several."),
+    typer.Option("--set", metavar="AXIS=VALUE", help="Picks a model if the file holds several."),
 ]
 Repeat = Annotated[
     str | None,
-    typer.Option("--repeat", metavar="N/UNIT", help="How often: 1/min, 10/h. Says the lifetime."),
+    typer.Option("--repeat", metavar="N/UNIT", help="How often: 1/min, 10/h. Adds the lifetime."),
 ]
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands to the program, also by the names that they had before 0.1.0."""
+    """Adds the commands to the program, also under their names before 0.1.0."""
     cost = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="What SQL requests cost: prices fitted to runs, and applied (docs/models.md).",
+        help="Prices of SQL requests: fitted to runs, and applied (docs/models.md).",
     )
     cost.command(
         "fit", epilog="Example: `flashbed cost fit results/models/sqlite --out model.json`"
@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
 
     @before.callback()
     def _group() -> None:
-        """Today's `cost fit`."""
+        """`cost fit` and `cost predict`, the names since 0.1.0."""
 
     before.command("sqlite")(fit)
     app.add_typer(before, name="model", hidden=True)
@@ -85,9 +85,9 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(directories: Directories, out: Out = None) -> None:
-    """What an SQL request costs, fitted to runs: a price for each thing that takes time or flash.
+    """Fits the cost of an SQL request to runs: a price for each thing that takes time or flash.
 
-    Prints how well the cases are explained, those among them that were held out, and the prices.
+    Prints the prices, and how well they explain the cases, held-out cases included.
     """
     from flashbed.costs.cost_fit import fit_runs
     from flashbed.costs.model_text import model_text
@@ -101,7 +101,7 @@ def fit(directories: Directories, out: Out = None) -> None:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `cost fit` kept.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by `cost fit`.")],
     pattern: Pattern,
     requests: Requests,
     request_bytes: RequestBytes,
@@ -113,7 +113,7 @@ def predict(
     endurance: Endurance = None,
     output: Format = None,
 ) -> None:
-    """What SQL requests will cost: time, flash operations, energy; with --repeat the lifetime."""
+    """Predicts time, flash operations and energy of SQL requests; with --repeat the lifetime."""
     from flashbed.costs.cost_fit import word_of
     from flashbed.costs.model import load
     from flashbed.costs.model_text import prediction_json, prediction_text
@@ -125,7 +125,7 @@ def predict(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     if endurance is not None and repeat is None:
-        raise InputError("--endurance: means nothing without --repeat")
+        raise InputError("--endurance: needs --repeat")
     wanted = _settings(settings or []) | ({} if fs is None else {"fs": fs})
     asked_of = _database(page_bytes, database)
     known = load(model)
@@ -163,7 +163,7 @@ def _settings(texts: list[str]) -> dict[str, str]:
 
 
 def _database(page_bytes: int | None, word: str | None) -> Database:
-    """Raises `InputError`."""
+    """The database's settings. Raises `InputError` for what SQLite does not have."""
     from flashbed.plan.database import PAPERS, Database
 
     parsed = PAPERS if word is None else Database.parse(word)
@@ -177,7 +177,7 @@ def _database(page_bytes: int | None, word: str | None) -> Database:
 def _worn(
     found: Prediction, rounds_per_day: float, endurance: int | None
 ) -> tuple[Subject, Estimate | None, int, str]:
-    """The lifetime of the board that the model is of. Raises `InputError` if it has changed."""
+    """The lifetime of the model's board. Raises `InputError` if its profile has changed."""
     from flashbed.costs.model_text import name_of
     from flashbed.costs.predict import subject_of
     from flashbed.formats.profiles import load_board
@@ -186,8 +186,8 @@ def _worn(
     board = load_board(found.model.setting.board)
     if board.sha256 != found.model.board_sha256:
         raise InputError(
-            f"{shown(board.path)}: not the board the model was fitted to any more; run and fit"
-            " again, or leave --repeat away"
+            f"{shown(board.path)}: changed since the model was fitted; run and fit again, or"
+            " predict without --repeat"
         )
     subject = subject_of(found, name_of(found), rounds_per_day, board)
     cycles, source = endurance_of(subject, endurance)

@@ -1,4 +1,4 @@
-"""The command that says what is installed, what is missing, and how to get it."""
+"""The command `doctor`: lists what is installed, what is missing, and how to install it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Check", "checks", "register"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is there or not: what needs it, and how to get it."""
+    """One thing that is installed or missing: what needs it, and how to install it."""
 
     name: str
     found: bool
@@ -85,7 +85,7 @@ def _guests() -> list[Check]:
 
 
 def checks() -> list[Check]:
-    """Everything that is looked for, in the order in which it is needed."""
+    """All checks, in the order in which a new user needs what they check."""
     return [
         _python(),
         _simulator(),
@@ -99,22 +99,22 @@ def doctor(
     output: Annotated[str, typer.Option("--format", metavar="text|json")] = "text",
     on: Annotated[
         str | None,
-        typer.Option("--on", metavar="ssh://USER@HOST", help="Of a board instead."),
+        typer.Option("--on", metavar="ssh://USER@HOST", help="Check this board instead."),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile", metavar="NAME", help="Begin boards/NAME.toml; with --on, of that board."
+            "--profile", metavar="NAME", help="Write a first boards/NAME.toml; --on: of that board."
         ),
     ] = None,
     partition: Annotated[
         str | None,
-        typer.Option("--partition", metavar="mtdN", help="Which the profile is of."),
+        typer.Option("--partition", metavar="mtdN", help="The partition to describe in it."),
     ] = None,
 ) -> None:
-    """Says what is installed, what is missing, what for, and how to get it.
+    """Lists what is installed, what is missing, what needs it, and how to install it.
 
-    With --on, what a board has, and which of its partitions could be used (docs/boards.md).
+    With --on, lists what a board has and which of its partitions flashbed can use (docs/boards.md).
     """
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
@@ -122,7 +122,7 @@ def doctor(
         _board(on, output, profile, partition)
         return
     if partition:
-        raise InputError("--partition: of a board; --on ssh://USER@HOST names it")
+        raise InputError("--partition: needs a board; --on ssh://USER@HOST names one")
     if profile:
         from flashbed.targets.ssh.board_profile import blank_profile_text
 
@@ -146,10 +146,10 @@ def _board(on: str, output: str, name: str | None, partition: str | None) -> Non
     from flashbed.targets.ssh.facts import kernel_profile
 
     if not is_address(on):
-        raise InputError(f"--on {on}: a board, ssh://USER@HOST; without --on it is this machine")
+        raise InputError(f"--on {on}: not a board, ssh://USER@HOST; omit --on for this machine")
     address = parse_address(on)
     if name is not None:
-        board_path(name)  # a name that cannot be is refused before anything is asked
+        board_path(name)  # refuses an impossible name before the board is connected to
     facts = facts_of(address)
     if name is not None:
         print(shown(_begin_profile(name, facts, partition)))
@@ -163,7 +163,7 @@ def _board(on: str, output: str, name: str | None, partition: str | None) -> Non
 def _show_board(facts: BoardFacts, kernel: str | None) -> None:
     for key, value in facts.facts.items():
         print(f"{key:10}{value}")
-    print(f"profile   {f'--set kernel={kernel}' if kernel else 'none of so old a kernel'}")
+    print(f"profile   {f'--set kernel={kernel}' if kernel else 'none for a kernel as old as this'}")
     for key, why in {**facts.can, **facts.file_systems}.items():
         print(f"{'missing' if why else 'ok':10}{key}{f': {why}' if why else ''}")
     for there in facts.partitions.values():
@@ -177,21 +177,21 @@ def _show_board(facts: BoardFacts, kernel: str | None) -> None:
 
 
 def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
-    """Writes boards/NAME.toml, which must not be there."""
+    """Writes boards/NAME.toml, which must not exist yet."""
     from flashbed.targets.ssh.address import parse_partition
     from flashbed.targets.ssh.board_profile import profile_text
 
     if partition is None:
         known = ", ".join(f"mtd{number}" for number in facts.partitions) or "none"
-        raise InputError(f"--profile {name}: of which partition? --partition, one of {known}")
+        raise InputError(f"--profile {name}: --partition must name one of {known}")
     number = parse_partition(partition, f"--partition {partition}").number
     if number not in facts.partitions:
-        raise InputError(f"--partition {partition}: the board has none of that name")
+        raise InputError(f"--partition {partition}: the board has no such partition")
     return _write_profile(name, profile_text(name, facts, facts.partitions[number]))
 
 
 def _write_profile(name: str, text: str) -> Path:
-    """Writes boards/NAME.toml, which must not be there."""
+    """Writes boards/NAME.toml, which must not exist yet."""
     from flashbed.formats.profiles import board_path
 
     path = board_path(name)

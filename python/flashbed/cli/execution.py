@@ -1,4 +1,4 @@
-"""The command that runs a program of this machine on flash: exec."""
+"""The command `exec`: runs a program of this machine on a flash file system."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "exec",
-        # Options end where the command begins: what follows is the program's.
+        # Options end where COMMAND begins: the words after it belong to the program.
         context_settings={"allow_interspersed_args": False},
         epilog="Examples: `flashbed exec -- sqlite3 x.db 'create table t(a); insert into t"
         " values(1)'` · `flashbed exec --set fs=jffs2,ubifs --put songs.tar -- tar xf songs.tar`",
@@ -33,61 +33,61 @@ def register(app: typer.Typer) -> None:
 def exec_(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND...", help="A program of this machine, its arguments."),
+        typer.Argument(metavar="COMMAND...", help="The program and its arguments."),
     ] = None,
     on: Annotated[
         str,
         typer.Option(
-            "--on", metavar="TARGET", help="uml: programs of this machine; emulator, ssh://BOARD."
+            "--on", metavar="TARGET", help="uml: this machine's programs; emulator, ssh://BOARD."
         ),
     ] = "uml",
     erase: Erase = None,
     fs: Annotated[str, typer.Option("--fs", help="ubifs, jffs2 or yaffs2.")] = "ubifs",
     board: Annotated[
-        str, typer.Option("--board", help="Whose chip, partition and memory.")
+        str, typer.Option("--board", help="The profile of chip, partition and memory.")
     ] = "emulated",
     kernel: Annotated[str, typer.Option("--kernel", help="6.1.")] = "6.1",
     put: Annotated[
         list[Path] | None,
         typer.Option(
-            "--put", metavar="FILES", help="Copied onto the flash before; again for more."
+            "--put", metavar="FILES", help="Copy FILES onto the flash first. May be repeated."
         ),
     ] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", metavar="NAME[=VALUE]", help="A variable that the program sees."),
+        typer.Option("--env", metavar="NAME[=VALUE]", help="An environment variable to pass on."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="fs=FS,…", help="Runs it on each of these file systems."),
+        typer.Option("--set", metavar="fs=FS,…", help="Run it on each of these file systems."),
     ] = None,
     memory: Annotated[
-        int | None, typer.Option("--memory", metavar="MIB", help="Default: the board's.")
+        int | None, typer.Option("--memory", metavar="MIB", help="Memory. Default: the board's.")
     ] = None,
     keep: Annotated[
         Path | None,
         typer.Option(
-            "--keep", metavar="FOLDER", help="An empty folder for what is left on the flash."
+            "--keep", metavar="FOLDER", help="Copy what is on the flash into this empty folder."
         ),
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option("--record", metavar="FILE", help="A recording of it, to be replayed; on uml."),
+        typer.Option("--record", metavar="FILE", help="Record its calls, to replay them; on uml."),
     ] = None,
     shell: Annotated[
         bool,
-        typer.Option("--shell", help="A shell on the flash; behind a command, to look around."),
+        typer.Option("--shell", help="Open a shell on the flash, after COMMAND if there is one."),
     ] = False,
     until: Annotated[
         float | None,
         typer.Option(
-            "--until", metavar="SECONDS", help="Of virtual time, then it is told to end: daemons."
+            "--until", metavar="SECONDS", help="Virtual seconds after which it gets SIGTERM."
         ),
     ] = None,
     software: Annotated[
         str | None,
         typer.Option(
-            "--software", metavar="HOW", help="flat: syscall_ns a call; calls: by kind; none."
+            "--software", metavar="HOW", help="Time of code. flat: syscall_ns a call; calls; none."
         ),
     ] = None,
     package: Annotated[
@@ -95,35 +95,35 @@ def exec_(
         typer.Option(
             "--package",
             metavar="NAME",
-            help="Of Debian for armhf, on the emulator; again for more.",
+            help="A Debian armhf package to install, on the emulator. May be repeated.",
         ),
     ] = None,
     sysroot: Annotated[
         Path | None,
-        typer.Option("--sysroot", metavar="FOLDER", help="The emulator's programs instead."),
+        typer.Option("--sysroot", metavar="FOLDER", help="A root file system for the emulator."),
     ] = None,
     gdb: Annotated[
         int | None,
-        typer.Option("--gdb", metavar="PORT", help="The emulator waits for a debugger there."),
+        typer.Option("--gdb", metavar="PORT", help="Let the emulator wait for a debugger here."),
     ] = None,
     patience: Annotated[
         float | None,
         typer.Option(
-            "--patience", metavar="SECONDS", help="The longest it may really run. Default: 600."
+            "--patience", metavar="SECONDS", help="Real seconds it may run. Default: 600."
         ),
     ] = None,
     repeat: Repeat = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="json", help="For a program; the output is on standard error then."
+            "--format", metavar="json", help="Print JSON; program output goes to standard error."
         ),
     ] = None,
 ) -> None:
-    """Runs a program on a real flash file system, in virtual time, and says what that cost.
+    """Runs a program on a real flash file system, in virtual time, and prints what that cost.
 
-    The program runs in a folder on the flash of a fresh user-mode Linux. It sees the files of this
-    machine and can change none of them. docs/exec.md is the guide.
+    The program runs in a folder on the flash of a fresh user-mode Linux. It can read the files of
+    this machine and cannot change them. docs/exec.md is the guide.
     """
     from flashbed.api.executing import launched
     from flashbed.exec.account import as_json, text
@@ -146,7 +146,7 @@ def exec_(
         target = all_allowed([on], erase)[0]
         for given in requests:
             request, outcome = launched(given, target, tree, gdb, _note, aside=output == "json")
-            # What ended because it was told to has done what it was asked.
+            # A program that `--until` ended was stopped as requested: that is no failure.
             if outcome.until is None or outcome.signal is None:
                 status = status or outcome.exit_status
             if output == "json":
@@ -161,7 +161,7 @@ def exec_(
         raise Interrupted("interrupted; the program and its flash are gone") from None
     if output == "json":
         print(json.dumps({"exec": answers}, indent=1))
-    # Not returned: 130 is the program's own here, and no interruption.
+    # Not returned: `main` takes a returned 130 for Ctrl-C; here it is the program's own status.
     sys.exit(status)
 
 
@@ -176,11 +176,11 @@ def _file_systems(fs: str, settings: Sequence[str]) -> list[str]:
     for setting in settings:
         name, equals, values = setting.partition("=")
         if name != "fs" or not equals:
-            raise InputError(f"--set {setting}: only fs, as in fs=jffs2,ubifs")
+            raise InputError(f"--set {setting}: only fs can be set, as in fs=jffs2,ubifs")
         chosen = values.split(",")
     for name in chosen:
         if name not in FILE_SYSTEMS:
-            raise InputError(f"fs {name}: {' or '.join(FILE_SYSTEMS)}")
+            raise InputError(f"fs {name}: must be {' or '.join(FILE_SYSTEMS)}")
     if len(set(chosen)) != len(chosen):
-        raise InputError(f"fs {','.join(chosen)}: one of them twice")
+        raise InputError(f"fs {','.join(chosen)}: names a file system twice")
     return chosen

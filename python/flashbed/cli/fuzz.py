@@ -1,4 +1,4 @@
-"""The command that looks for programs on which simulator and kernel differ: fuzz."""
+"""The command `fuzz`: looks for programs on which simulator and kernel differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = 200
 
 Class = Annotated[
     str,
-    typer.Option("--class", metavar="reads|any|calls|full|cuts|faults", help="Kind of programs."),
+    typer.Option("--class", metavar="reads|any|calls|full|cuts|faults", help="Kind of program."),
 ]
 From = Annotated[
     Path | None,
@@ -35,7 +35,7 @@ Systems = Annotated[
     typer.Option(
         "--fs",
         metavar="FS,...",
-        help="File systems.  [default: jffs2,ubifs, and yaffs2 where its core is there]",
+        help="File systems.  [default: jffs2,ubifs, and yaffs2 where its core is available]",
     ),
 ]
 Cases = Annotated[
@@ -43,27 +43,25 @@ Cases = Annotated[
     typer.Option(
         "--cases",
         min=0,
-        help=f"Programs of each file system, 0 for no end.  [default: {CASES}, or no end with"
+        help=f"Programs per file system, 0 for no limit.  [default: {CASES}; no limit with"
         " --minutes]",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The first; they count up from it.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="First seed; each program adds one.")]
 On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
 Minutes = Annotated[
-    float | None, typer.Option("--minutes", metavar="M", min=0, help="Stop after this time.")
+    float | None, typer.Option("--minutes", metavar="M", min=0, help="Stop after M minutes.")
 ]
-BoardName = Annotated[str, typer.Option("--board", metavar="BOARD", help="A profile of boards/.")]
-KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
+BoardName = Annotated[str, typer.Option("--board", metavar="BOARD", help="A profile in boards/.")]
+KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
 Without = Annotated[
-    str, typer.Option("--without", metavar="NAME,...", help="Operations and features to leave out.")
+    str, typer.Option("--without", metavar="NAME,...", help="Operations or features to leave out.")
 ]
 KeepGoing = Annotated[
-    bool, typer.Option("--keep-going", help="Do not stop at the first difference.")
+    bool, typer.Option("--keep-going", help="Continue after the first difference.")
 ]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Programs in one call, so in one boot.")]
-Shrink = Annotated[
-    bool, typer.Option("--shrink/--no-shrink", help="Make programs that differ shorter.")
-]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Programs per boot.")]
+Shrink = Annotated[bool, typer.Option("--shrink/--no-shrink", help="Shorten programs that differ.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 
 
@@ -93,12 +91,12 @@ def fuzz(
     shrink: Shrink = True,
     output: Format = "text",
 ) -> int:
-    """Runs random programs on the simulator and a real kernel until they differ.
+    """Runs random programs on the simulator and on a real kernel, and stops where they differ.
 
-    Results, bytes read and flash operations are compared in order; a difference is made as
-    short as it goes. --from changes a recording at random instead. Class cuts cuts the power and
-    judges what is left, also with --on sim. docs/fuzzing.md tells how to read it. Exit status 1 if
-    there was a difference.
+    Results, bytes read and flash operations are compared in order. A program that differs is
+    shortened while it still differs. --from changes a recording at random instead. Class cuts cuts
+    the power instead and judges what is left; it also runs with --on sim. docs/models/fuzzing.md
+    explains the output. Exit status 1 if any differs.
     """
     from flashbed.fuzz.campaign import Plan, Report
     from flashbed.fuzz.mutations import Recorded
@@ -122,23 +120,23 @@ def fuzz(
         _run(plan, bench, report, minutes)
     except KeyboardInterrupt:
         _tell(report, on, output)
-        raise Interrupted(f"interrupted; --seed {report.next_seed} goes on from here") from None
+        raise Interrupted(f"interrupted; --seed {report.next_seed} continues from here") from None
     _tell(report, on, output)
     return 0 if report.clean else 1
 
 
 def _checked(kind: str, on: str, output: str) -> None:
     if on == "sim" and kind != "cuts":
-        raise InputError("--on sim: the simulator is what is held against a real kernel")
+        raise InputError("--on sim: the simulator is what the real kernel is compared with")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
 
 
 def _default_systems(kind: str) -> tuple[str, ...]:
-    """YAFFS2 too where a kernel can run it without fetching its core first.
+    """JFFS2 and UBIFS; YAFFS2 too where a kernel has it without fetching its core first.
 
-    Not where what is known of it would be found again and again (a truncation is not atomic), nor
-    where nobody has said what a full partition of it holds.
+    Class cuts omits YAFFS2: its truncation is known not to be atomic, and every run would report
+    that again. Class full omits it too: how much a full partition holds is not specified.
     """
     from flashbed.targets.guest import yaffs2
 

@@ -1,4 +1,4 @@
-"""A table laid out for a terminal: numbers rounded, in units that fit, aligned to the right."""
+"""Prints a table on a terminal: numbers rounded, in readable units, aligned to the right."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIPE_COLUMNS = 400
 
 
 def print_table(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> None:
-    """Prints rows; `heads` names columns otherwise. As wide as the terminal; a pipe gets all."""
+    """Prints rows as wide as the terminal; into a pipe, whole. `heads` renames columns."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -39,7 +39,7 @@ def print_table(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> N
 
 
 def _reader(name: str, kind: pl.DataType) -> Callable[[Any], str]:
-    """How a column's values are written: by the unit at the end of its name."""
+    """The formatter of a column's values, chosen by the unit that ends its name."""
     if kind.is_numeric():
         return number_reader(name, whole=kind.is_integer())
     return lambda value: "-" if value is None else escaped(str(value))

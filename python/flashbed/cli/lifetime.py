@@ -27,27 +27,27 @@ Repeat = Annotated[
     str | None,
     typer.Option(
         "--repeat", metavar="N/UNIT", help="How often the workload runs: 1/min, 10/h, 1/5min."
-        " Default: round after round without a break.",
+        " Default: again and again without a pause.",
     ),
 ]  # fmt: skip
 Endurance = Annotated[
     int | None,
-    typer.Option("--endurance", metavar="N", help="Erases a block endures. Default: the board's."),
+    typer.Option("--endurance", metavar="N", help="Erases a block lasts. Default: the board's."),
 ]
 BoardName = Annotated[
-    str | None, typer.Option("--board", metavar="NAME", help="The board a reading or table is of.")
+    str | None, typer.Option("--board", metavar="NAME", help="The board of a reading or table.")
 ]
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="TIME", help="How long ago the counters stood at 0, or at --before: 3y."
+        "--since", metavar="TIME", help="Age of the counters, or of the reading --before: 3y."
     ),
 ]
 Before = Annotated[
     Path | None, typer.Option("--before", metavar="FILE", help="An earlier reading of counters.")
 ]
-On = Annotated[str | None, typer.Option("--on", metavar="TARGET", help="Where it is run.")]
-Format = Annotated[str | None, typer.Option("--format", metavar="json", help="For a program.")]
+On = Annotated[str | None, typer.Option("--on", metavar="TARGET", help="Where to run it.")]
+Format = Annotated[str | None, typer.Option("--format", metavar="json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,9 +67,9 @@ def lifetime(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="An experiment, a recording, a run's directory, a wear table (.parquet), or erase"
-            " counters of a board: a file with what ubinfo, sysfs, the kernel or ubidumpec"
-            " printed, - for standard input.",
+            help="An experiment, a recording, a run's directory, a wear table (.parquet), or a"
+            " board's erase counters: a file with the output of ubinfo, sysfs, the kernel or"
+            " ubidumpec; - reads standard input.",
         ),
     ],
     repeat: Repeat = None,
@@ -83,7 +83,7 @@ def lifetime(
     out: Out = None,
     output: Format = None,
 ) -> None:
-    """How long the flash lasts: years until a block reaches its endurance."""
+    """Estimates how long the flash lasts: years until a block reaches its endurance."""
     from flashbed.formats.profiles import load_board
     from flashbed.lifetimes.estimate import estimate
     from flashbed.lifetimes.estimate_text import as_json, row, text
@@ -117,10 +117,10 @@ def lifetime(
 
 
 def _none(**options: object) -> None:
-    """Options that mean nothing with what was given."""
+    """Raises `InputError` for options that do not apply to what was given."""
     for name, value in options.items():
         if value is not None:
-            raise InputError(f"--{name}: means nothing here (see flashbed lifetime --help)")
+            raise InputError(f"--{name}: does not apply here (see flashbed lifetime --help)")
 
 
 def _list(rows: list[list[str]]) -> None:
@@ -129,21 +129,21 @@ def _list(rows: list[list[str]]) -> None:
     for line in [heads, *rows]:
         cells = zip(line, widths, strict=True)
         print("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
-    print("mean, worst: erases of a block a day; * with a warning: --case shows it")
+    print("mean, worst: erases per block and day; * with a warning: --case shows it")
 
 
 def _worn(
     what: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
     rounds: float | None, board: Board | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
-    """Cases: of an experiment that is run, of a run that is there, of a table."""
+    """The worn cases: of an experiment that is run now, of an earlier run, or of a table."""
     from flashbed.lifetimes.observed import cases_of, wear_table_of
 
     path = Path(what)
     if path.suffix == ".parquet" and not is_recording(path, named=True):
         _none(case=case, set=settings or None, on=on, out=out)
         if rounds is None:
-            raise InputError(f"{shown(path)}: how often does this happen? --repeat, as in 1/min")
+            raise InputError(f"{shown(path)}: how often does it happen? Use --repeat, as in 1/min")
         return wear_table_of(path, rounds, board)
     _none(board=board)
     if path.is_dir() and not is_recording(path):
@@ -157,7 +157,7 @@ def _worn(
 
 
 def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[str] | None:
-    """The cases of a run that `--case` and `--set` choose; None for all of them."""
+    """The cases of a run that `--case` and `--set` choose; None for all."""
     import polars as pl
 
     from flashbed.plan.narrowing import parse_settings
@@ -168,7 +168,7 @@ def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[st
     there = read_table(directory, "cases")
     for axis, values in parse_settings(settings).items():
         if "." in axis:
-            raise InputError(f"--set {axis}: of a run that is there, --case chooses its cases")
+            raise InputError(f"--set {axis}: an earlier run has it; --case chooses its cases")
         there = there.filter(pl.col(axis).cast(pl.String).is_in([str(value) for value in values]))
     chosen = [name for name in there["case_id"] if case in (None, name)]
     if not chosen:
@@ -179,7 +179,7 @@ def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[st
 
 
 def _table_name(target: str) -> str:
-    """What a target is called in tables."""
+    """A target's name in tables."""
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_address
 
@@ -191,10 +191,10 @@ def _run(
     name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
     endurance: int | None,
 ) -> tuple[Path, list[str], str]:  # fmt: skip
-    """Runs an experiment, or one case of it, with its wear.
+    """Runs an experiment, or some of its cases, and records the wear.
 
-    Returns the directory of its results, which may hold other cases too, those that were asked for,
-    and what their target is called.
+    Returns the directory of results, the chosen cases, and the target's name in tables. The
+    directory may hold other cases too.
     """
     from flashbed.formats.profiles import load_board
     from flashbed.plan.experiment import load_experiment
@@ -210,7 +210,7 @@ def _run(
     (target,) = target_names([on or "sim"])[:1]
     planned = [item for item in planned if target in item.targets]
     if not planned:
-        raise InputError(f"--on {target}: no case of {experiment.id} that was asked for runs on it")
+        raise InputError(f"--on {target}: none of the chosen cases of {experiment.id} runs on it")
     for board in {item.case.board for item in planned} if endurance is None else ():
         cycles_of(load_board(board))
     directory = out or Path("results") / "lifetime" / experiment.id
@@ -226,7 +226,7 @@ def _counters(what: str, since: str | None, before: Path | None, board: Board | 
 
     if since is None:
         raise InputError(
-            "--since TIME: how old is the device, or how long ago was the reading --before?"
+            "--since TIME: the age of the device, or of the reading --before, is missing"
         )
     seconds = duration_s(since, "--since")
     name = "standard input" if what == "-" else shown(Path(what))
@@ -236,7 +236,7 @@ def _counters(what: str, since: str | None, before: Path | None, board: Board | 
 
 
 def _text(path: Path | None) -> str:
-    """A file's text, or standard input's; bytes that are none become one sign."""
+    """Reads a file or standard input as text; bytes that are not text become one character."""
     standard_input = sys.stdin.buffer
     raw = read_bytes(path, TEXT_BYTES_MAX) if path else standard_input.read(TEXT_BYTES_MAX)
     return raw.decode("utf-8", "replace")

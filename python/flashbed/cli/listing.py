@@ -1,4 +1,4 @@
-"""The command that says what there is to choose from: list."""
+"""The command `list`: lists experiments, and what they can be made of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["register"]
 
 
 class What(Enum):
-    """What can be listed."""
+    """What `list` can list."""
 
     EXPERIMENTS = "experiments"
     BOARDS = "boards"
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    what: Annotated[What, typer.Argument(help="What is listed.")] = What.EXPERIMENTS,
+    what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
 ) -> None:
     """Lists experiments, or the boards, chips, kernels, workloads and axes they are made of."""
     _LISTS[what]()
@@ -57,7 +57,7 @@ def _experiments() -> None:
         print(f"    {experiment.experiment.question}")
         print(f"    cases: {counts}")
     others = ", ".join(what.value for what in What if what != What.EXPERIMENTS)
-    print(f"`flashbed list` with one of {others} lists those.")
+    print(f"`flashbed list` also lists {others}.")
 
 
 def _boards() -> None:
@@ -97,7 +97,7 @@ def _workloads() -> None:
 
 def _axes() -> None:
     for name, about in AXES.items():
-        usual = "" if about.usual is REQUIRED or about.of_workload else f"; usually {about.usual}"
+        usual = "" if about.usual is REQUIRED or about.of_workload else f"; default {about.usual}"
         print(f"{name}  {about.means}{usual}")
 
 

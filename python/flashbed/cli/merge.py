@@ -1,4 +1,4 @@
-"""The command that makes one run of shards: merge."""
+"""The command `merge`: joins the shards of a run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def register(app: typer.Typer) -> None:
 
 def merge(
     shards: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="What `run --shard` kept, all of it.")
+        list[Path], typer.Argument(metavar="DIR...", help="The results of all `run --shard`.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
 ) -> None:
-    """Makes of the shards of a run what one run would have kept, to the byte (docs/parallel.md)."""
+    """Joins the shards of a run into the results of one run, byte for byte (docs/parallel.md)."""
     from flashbed.api.merged_shards import merge_shards
     from flashbed.api.result import answer_of_names
     from flashbed.tables.run_directory import read_table

@@ -1,4 +1,4 @@
-"""The commands of power: fit, what an instrument recorded; draw, power over time."""
+"""The commands of power: fit reads a recorded current, draw plots power over time."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Traces = Annotated[
     list[Path],
     typer.Argument(
         metavar="TRACE...",
-        help="What an instrument wrote: CSV with units in its header (also of Otii, Joulescope,"
-        " sigrok, hwmon or iio), sigrok .sr, Joulescope .jls.",
+        help="A recording: CSV with units in its header (also of Otii, Joulescope, sigrok, hwmon"
+        " or iio), sigrok .sr, Joulescope .jls.",
     ),
 ]
 RailProduct = Annotated[
     list[str] | None,
     typer.Option(
-        "--rail", metavar="NAME=PRODUCT", help="What a rail's power is: `cpu=I_cpu*1.2V`,"
-        " `mem=shunt/0.1ohm*3.3V`. Default: power columns, or each current with its voltage.",
+        "--rail", metavar="NAME=PRODUCT", help="How to compute a rail's power: `cpu=I_cpu*1.2V`,"
+        " `mem=shunt/0.1ohm*3.3V`. Default: power columns, or each current times its voltage.",
     ),
 ]  # fmt: skip
 Unit = Annotated[
     list[str] | None,
-    typer.Option("--unit", metavar="CHANNEL=UNIT", help="Where the file does not say: A0=mV."),
+    typer.Option("--unit", metavar="CHANNEL=UNIT", help="A unit the file does not state: A0=mV."),
 ]
 Rate = Annotated[
-    str | None, typer.Option("--rate", metavar="HZ", help="Of a file without times: 10kHz.")
+    str | None, typer.Option("--rate", metavar="HZ", help="Sample rate, if it has no times: 10kHz.")
 ]
 Marker = Annotated[
     str | None,
@@ -54,37 +54,37 @@ Marker = Annotated[
 WindowFile = Annotated[
     Path | None,
     typer.Option(
-        "--windows", metavar="FILE", help="CSV of when the load ran: start_s,end_s[,label], or the"
+        "--windows", metavar="FILE", help="When the load ran: CSV of start_s,end_s[,label], or the"
         " requests table of a run.",
     ),
 ]  # fmt: skip
 Offset = Annotated[
     str,
     typer.Option(
-        "--offset", metavar="SECONDS|edge", help="What to add to the times of --windows; edge: the"
-        " first begins with the first load pulse.",
+        "--offset", metavar="SECONDS|edge", help="Added to the times of --windows; edge: aligns the"
+        " first window with the first pulse of load.",
     ),
 ]  # fmt: skip
 Accuracy = Annotated[
     float,
-    typer.Option("--accuracy", metavar="PERCENT", help="Of the instrument, standard uncertainty."),
+    typer.Option("--accuracy", metavar="PERCENT", help="The instrument's standard uncertainty."),
 ]
 BoardName = Annotated[
-    str | None, typer.Option("--board", metavar="NAME", help="The profile to be written to.")
+    str | None, typer.Option("--board", metavar="NAME", help="The profile to write to.")
 ]
-Write = Annotated[bool, typer.Option("--write", help="Put the mean powers into the profile.")]
+Write = Annotated[bool, typer.Option("--write", help="Write the mean powers into the profile.")]
 Activity = Annotated[
     str | None,
-    typer.Option("--activity", metavar="read|write|select", help="With --write: what it did."),
+    typer.Option("--activity", metavar="read|write|select", help="With --write: the load."),
 ]
-Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help="With --write, if on one only.")]
+Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help="With --write: file system.")]
 Pattern = Annotated[
     str | None, typer.Option("--pattern", metavar="WORD", help="With --write: sequential, random.")
 ]
 ReadAhead = Annotated[
-    str | None, typer.Option("--read-ahead", metavar="on|off", help="With --write.")
+    str | None, typer.Option("--read-ahead", metavar="on|off", help="With --write: read-ahead.")
 ]
-Format = Annotated[str | None, typer.Option("--format", metavar="json", help="For a program.")]
+Format = Annotated[str | None, typer.Option("--format", metavar="json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +92,7 @@ def register(app: typer.Typer) -> None:
     power = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="Power: measured, and over time (docs/power.md).",
+        help="Power: measured, and plotted over time (docs/power.md).",
     )
     power.command(
         "fit",
@@ -126,10 +126,11 @@ def fit(
     read_ahead: ReadAhead = None,
     output: Format = None,
 ) -> None:
-    """Mean power above idle of each rail and energy of each window, with uncertainties.
+    """Fits the mean power above idle of each rail and the energy of each window.
 
-    Windows are where a marker is high, else the load's own pulses, else what --windows says. Ends
-    with status 1 and one line where nothing can be said: no idle, clipped, a gap, too much noise.
+    Each value has an uncertainty. A window is where a marker is high, where the load pulses, or
+    what --windows lists. Exits with status 1 and one line if the recording does not allow a fit:
+    no idle phase, a clipped signal, a gap, too much noise.
     """
     from flashbed.power.measure import measure
 
@@ -156,13 +157,13 @@ def fit(
 
 
 def draw(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The result of a run.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The results of a run.")],
     case: CaseId = None,
     measured: Annotated[
         Path | None,
         typer.Option(
-            "--measured", metavar="TRACE", help="A recording to lay under it: its first window,"
-            " above its idle, from the case's begin."
+            "--measured", metavar="TRACE", help="A recording to draw under it: its first window,"
+            " above idle, from the case's begin."
         ),
     ] = None,
     rail: RailProduct = None,
@@ -170,14 +171,14 @@ def draw(
     rate: Rate = None,
     marker: Marker = None,
     component: Annotated[
-        bool, typer.Option("--component", help="By component; needs the run's flash trace.")
+        bool, typer.Option("--component", help="Split by component; needs --trace flash.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help=".svg or .html; default DIR/power.svg."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Draws the power of cases over time, a measured recording under it if there is one."""
+    """Plots the power of cases over time, above a measured recording if one is given."""
     from flashbed.report.power_page import draw_power
 
     file = out or directory / "power.svg"
@@ -195,7 +196,7 @@ def draw(
 
 def _check(condition: dict[str, str | None], board: str | None, *, write: bool) -> None:
     if write and (board is None or condition["activity"] is None):
-        raise InputError("--write: takes --board and --activity, what the load did")
+        raise InputError("--write: needs --board and --activity")
     if not write and (board is not None or any(condition.values())):
         raise InputError("--board, --activity, --fs, --pattern, --read-ahead: only with --write")
     for name, words in (("activity", ("read", "write", "select")), ("read_ahead", ("on", "off"))):
@@ -270,7 +271,7 @@ def _row(fit: RailFit, accuracy: float) -> str:
 
 
 def _window_row(number: int, window: WindowFit, first_s: float) -> str:
-    """Times since 1970 are shown from the recording's begin."""
+    """A window's row; times since 1970 are shown relative to the recording's begin."""
     name = f"  {number} {window.label}".rstrip()
     zero_s = first_s if abs(first_s) > EPOCH_S else 0.0
     when = f"{window.begin_s - zero_s:.6g} to {window.end_s - zero_s:.6g} s"
@@ -281,7 +282,7 @@ def _window_row(number: int, window: WindowFit, first_s: float) -> str:
 
 
 def _pair(value: float | None, uncertainty: float | None) -> str:
-    """Thousandths, with as many digits as the uncertainty has two of."""
+    """A value in thousandths, rounded so that its uncertainty keeps two digits."""
     if value is None or uncertainty is None:
         return "-"
     value, uncertainty = value * 1e3, uncertainty * 1e3
@@ -291,7 +292,7 @@ def _pair(value: float | None, uncertainty: float | None) -> str:
 
 
 def _tell_left_out(found: Measured) -> None:
-    """One line a rail of the windows that nothing is said of, if others are."""
+    """Prints one line per rail for the windows that were left out of its fit."""
     for fit in found.fits:
         left = [(n, each) for n, each in enumerate(fit.windows, start=1) if each.problem]
         if left and len(left) < len(fit.windows):
@@ -304,7 +305,7 @@ def _tell_left_out(found: Measured) -> None:
 def _write(
     board: str, condition: dict[str, str], found: Sequence[Measured], accuracy: float
 ) -> None:
-    """Mean powers of all recordings together, into the profile, whole or not at all."""
+    """Writes the mean powers over all recordings into the profile, whole or not at all."""
     from flashbed.formats.profiles import load_board
     from flashbed.power.board_energy import with_powers
     from flashbed.power.energy_fit import mean_of

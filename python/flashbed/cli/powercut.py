@@ -1,4 +1,4 @@
-"""The command that cuts power: powercut."""
+"""The command `powercut`: cuts the power and judges what survives."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Every = Annotated[int | None, typer.Option("--every", metavar="N", min=1, help="
 Samples = Annotated[
     int | None,
     typer.Option(
-        "--samples", metavar="N", min=1, help=f"N changes, drawn by the seed; default {SAMPLES}."
+        "--samples", metavar="N", min=1, help=f"N changes, drawn by --seed. Default: {SAMPLES}."
     ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, max=2**40, help="Tears and draws.")
+    int, typer.Option("--seed", metavar="N", min=0, max=2**40, help="Seed of draws and tears.")
 ]
 Chip = Annotated[
     list[str] | None,
     typer.Option(
         "--chip",
         metavar="COMMAND",
-        help="Given to the chip's driver at the mark: `drop 40` loses the 40th program.",
+        help="A command to the chip's driver at the mark: `drop 40` loses the 40th program.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
@@ -64,11 +64,12 @@ def powercut(
     out: Out = None,
     output: Format = "text",
 ) -> None:
-    """Cuts power in the changes a case makes to the chip, and says what survived.
+    """Cuts the power during a case's changes to the chip, and prints what survived.
 
-    Each case is run once to count its changes. For each chosen one the chip is then put into the
-    state in which power failed in it, torn by the seed, mounted, and read. docs/powercut.md says
-    what has to be there. Exit status 1 if any cut did not recover.
+    Each case runs once to count its changes. For each chosen change, flashbed puts the chip into
+    the state that a power cut leaves, tears the page or block as the seed says, mounts it, and
+    reads every file. docs/powercut.md lists what has to be there. Exit status 1 if any cut did not
+    recover.
     """
     from flashbed.powercut.cutting import Choice, PowerCuts
     from flashbed.powercut.outcomes import lines, summary
@@ -83,7 +84,7 @@ def powercut(
         planned = [item for item in planned if item.case.case_id == case]
     planned = [item for item in planned if on in item.targets]
     if on == "sim" and chip:
-        raise InputError("--chip: the simulator's chip has no driver to be told anything")
+        raise InputError("--chip: the simulator's chip has no driver that takes commands")
     _check(chosen.id, on, every, samples, output, asked=len(planned), case=case)
     if every is None and samples is None:
         samples = SAMPLES
@@ -127,7 +128,7 @@ def _check(
     asked: int,
     case: str | None,
 ) -> None:
-    """Raises `InputError` for what cannot be meant."""
+    """Raises `InputError` for impossible combinations of options."""
     from flashbed.targets import TARGETS
 
     if on not in TARGETS:
@@ -139,4 +140,4 @@ def _check(
     if case is not None and not asked:
         raise InputError(f"--case {case}: no such case of {name} on {on}")
     if not asked:
-        raise InputError(f"--on {on}: no case of {name} that was asked for runs on it")
+        raise InputError(f"--on {on}: none of the chosen cases of {name} runs on it")

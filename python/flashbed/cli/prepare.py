@@ -1,4 +1,4 @@
-"""The command that fetches and builds what targets need, before anything is run on them."""
+"""The command `prepare`: fetches and builds what targets need, before the first run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from flashbed.errors import RunError
 __all__ = ["register"]
 
 EXEC = "exec"
-"""The kernel for programs, which is no target of experiments."""
+"""The kernel of `flashbed exec`, which is no target of experiments."""
 
 On = Annotated[
     str,
     typer.Option(
-        "--on", metavar="TARGET,...", help="uml, emulator, and exec: the kernel for programs."
+        "--on", metavar="TARGET,...", help="uml, emulator, or exec: the kernel of `flashbed exec`."
     ),
 ]
 
@@ -30,8 +30,8 @@ def register(app: typer.Typer) -> None:
 def prepare(on: On = "uml,emulator") -> None:
     """Fetches and builds the kernels and drivers of targets, so that runs start at once.
 
-    A target does the same when it is first used. Minutes and a network the first time, nothing
-    afterwards; build/cache keeps it (`FLASHBED_CACHE` names another place).
+    A target otherwise does this when it is first used. The first time takes minutes and a network;
+    later calls take nothing. The result is kept in build/cache (or in `FLASHBED_CACHE`).
     """
     from flashbed.exec.launch import prepare as prepare_exec
     from flashbed.targets import load_target

@@ -1,4 +1,4 @@
-"""Programs that belong to no experiment, run on a target for a command that needs all of them."""
+"""Runs programs that belong to no experiment, for commands that need the results of all."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Measured", "cases_and_requests_on", "measured_on"]
 
 @dataclass(frozen=True)
 class Measured:
-    """What a target gave.
+    """The results of a target.
 
-    `cases` has a row for each program that did not fail, in their order; `gc_choices` is that of
+    `cases` has a row for each program that succeeded, in their order. `gc_choices` is that of
     `Batch`.
     """
 
@@ -36,9 +36,9 @@ class Measured:
 def cases_and_requests_on(
     name: ChosenTarget, title: str, programs: Sequence[Program]
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[Failure]]:
-    """The measured columns of `cases`, a row a program that was measured, in their order.
+    """The measured columns of `cases` and `requests`, and the reasons for cases not measured.
 
-    And of `requests`, and what the target lacks something for. Raises `RunError` for a case that
+    A row of `cases` for each measured program, in their order. Raises `RunError` for a case that
     failed or a target that cannot run here.
     """
     told = measured_on(name, title, programs)
@@ -51,9 +51,9 @@ def cases_and_requests_on(
 def measured_on(
     name: ChosenTarget, title: str, programs: Sequence[Program], jobs: int | None = None
 ) -> Measured:
-    """Runs programs, `jobs` guests at once; those that failed are among the failures.
+    """Runs programs, `jobs` guests at once; the programs that failed are in `failures`.
 
-    Raises `RunError` if the target cannot run here or no case was left.
+    Raises `RunError` if the target cannot run here or every case failed.
     """
     import polars as pl
 

@@ -1,6 +1,6 @@
-"""What the user sees while something runs: one bar on a terminal, plain lines elsewhere.
+"""Progress of a running command: one bar on a terminal, plain lines elsewhere.
 
-Everything goes to standard error; standard output is for results.
+All of it goes to standard error; standard output is for results.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["bar", "say"]
 PLAIN_EVERY_S = 10.0
 
 Progress = Callable[[str, int, int | None], None]
-"""what, how many are done, how many there are if that is known."""
+"""Takes what is done now, how many are done, and how many there are if that is known."""
 
 
 def say(line: str) -> None:
-    """One line to standard error; nothing in it is obeyed by a terminal."""
+    """Prints one line to standard error, with control characters escaped."""
     print(message(line), file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The command that records a program: record."""
+"""The command `record`: records the system calls of a program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "record",
-        # Options end where the command begins: what follows is the program's.
+        # Options end where COMMAND begins: the words after it belong to the program.
         context_settings={"allow_interspersed_args": False},
         epilog="Examples: `flashbed record -- sqlite3 x.db 'create table t(a)'` · "
         "`flashbed record -o ../unpack.rec -- tar xf ../songs.tar` · "
@@ -46,10 +46,10 @@ def record(
     ] = None,
     below: Annotated[
         list[str] | None,
-        typer.Option("--below", metavar="DIR", help="Follow files there as well; again for more."),
+        typer.Option("--below", metavar="DIR", help="Also follow files in DIR. May be repeated."),
     ] = None,
     contents: Annotated[
-        bool, typer.Option("--contents", help="Keep written bytes, not only their sizes.")
+        bool, typer.Option("--contents", help="Keep the bytes written, not only their sizes.")
     ] = False,
     on: Annotated[
         str, typer.Option("--on", metavar="TARGET", help="host, or ssh://USER@HOST[/DIRECTORY].")
@@ -57,8 +57,8 @@ def record(
 ) -> None:
     """Records what a program does to the files below its working folder.
 
-    It runs as it is, without root. Of written data the recording keeps how small compressors make
-    it, unless you ask for its contents. docs/recording.md is the guide.
+    The program runs unchanged, without root. Instead of the bytes written, the recording keeps
+    how small the compressors make them, unless you pass --contents. docs/recording.md is the guide.
     """
     from flashbed.api.recorded_command import place_of
     from flashbed.recorder import session
@@ -66,12 +66,12 @@ def record(
     from flashbed.targets.base import Unavailable
 
     if not words:
-        raise InputError("a command to record, as in flashbed record -- ls")
+        raise InputError("no command to record; example: flashbed record -- ls")
     if any("\0" in word for word in [*words, *(below or [])]):
-        raise InputError("a NUL in the command")
+        raise InputError("the command holds a NUL byte")
     path = out or _free(Path(words[0]).name)
     if path.exists():
-        raise InputError(f"{shown(path)}: is there already")
+        raise InputError(f"{shown(path)}: exists already")
     try:
         place = place_of(on)
         try:
@@ -83,12 +83,12 @@ def record(
     sys.stdout.flush()
     for line in summary(recorded):
         say(line)
-    # Not returned: 130 is the program's own here, and no interruption.
+    # Not returned: `main` takes a returned 130 for Ctrl-C; here it is the program's own status.
     sys.exit(recorded.status)
 
 
 def _free(name: str) -> Path:
-    """A file of results/record that is not there yet."""
+    """A file name in results/record that is not taken yet."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", name) or "program"
     numbered = (f"{plain}-{number}" for number in itertools.count(2))
     for each in itertools.chain([plain], numbered):

@@ -1,4 +1,4 @@
-"""Commands on recordings and operations: import, ops."""
+"""The commands on recordings and operations: import, ops."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["about_lines", "register"]
 
 KINDS = ("strace", "fio-job", "fio-iolog", "blktrace", "perfetto")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Operations, or a recording.")]
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="What is written.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")]
 Compressor = Annotated[
     str,
     typer.Option(
-        "--compressor", metavar="NAME", help="none, lzo, zlib or zstd: whose sizes FILL follows."
+        "--compressor", metavar="NAME", help="none, lzo, zlib or zstd: whose sizes it writes."
     ),
 ]
 
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
         epilog="Examples: `strace -f -ttt -T -y -s 65536 -o my.strace ./my-program` · "
         "`flashbed import strace my.strace -o my.rec` · `flashbed run my.rec`",
     )(import_)
-    ops = typer.Typer(no_args_is_help=True, help="Looks at and changes operations and recordings.")
+    ops = typer.Typer(no_args_is_help=True, help="Shows and edits operations and recordings.")
     for name, command, example in (
         ("show", show, "flashbed ops show my.rec --compressor zstd"),
         ("check", check, "flashbed ops check my.ops"),
@@ -52,21 +52,21 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(KINDS))],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What that program wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The trace or job file.")],
     output: Output,
     folder: Annotated[
         str | None,
-        typer.Option("--folder", metavar="DIR", help="The folder of the program (strace, iolog)."),
+        typer.Option("--folder", metavar="DIR", help="The program's folder (strace, fio-iolog)."),
     ] = None,
     unit: Annotated[
-        str, typer.Option("--unit", metavar="us|ns", help="Of the times in fio's log.")
+        str, typer.Option("--unit", metavar="us|ns", help="Unit of the times in fio's log.")
     ] = "us",
 ) -> None:
-    """Makes a recording of another program's trace or job file. docs/imports.md is the guide."""
+    """Converts another tool's trace or job file into a recording. docs/imports.md is the guide."""
     if kind not in KINDS:
-        raise InputError(f"import {kind}: one of {', '.join(KINDS)}")
+        raise InputError(f"import {kind}: must be one of {', '.join(KINDS)}")
     if folder is not None and kind not in ("strace", "fio-iolog"):
-        raise InputError(f"--folder: of strace and fio-iolog, not of {kind}")
+        raise InputError(f"--folder: applies to strace and fio-iolog, not to {kind}")
     if output.exists() and not output.is_file():
         raise InputError(f"{shown(output)}: not a file")
     whole = os.path.abspath(folder) if folder is not None else None  # noqa: PTH100
@@ -91,17 +91,17 @@ def _importer(kind: str, file: Path, output: Path, folder: str | None, unit: str
 
 
 def about_lines(about: About) -> Iterator[str]:
-    """What a recording says that it does not hold."""
+    """Lines about what the recording leaves out."""
     for sentence in about.lacks:
         yield f"flashbed: not in it: {escaped(sentence)}"
     for name, times in about.not_followed.items():
         yield f"flashbed: not followed: {escaped(name)}, {times:,} times"
     if not about.complete:
-        yield "flashbed: the recorder was ended before the program; what it had seen is here"
+        yield "flashbed: the recorder ended before the program; the recording stops there"
 
 
 def show(file: File, compressor: Compressor = "none") -> None:
-    """Prints operations in their canonical form; those of a recording as they would be run."""
+    """Prints operations in their canonical form; for a recording, as a run would execute them."""
     from flashbed.recording.recording_tools import lines_of
 
     for line in lines_of(file, compressor):
@@ -109,14 +109,14 @@ def show(file: File, compressor: Compressor = "none") -> None:
 
 
 def check(file: File) -> None:
-    """Reads a file to its end. Exit status 2 and one line for the first thing that is wrong."""
+    """Reads a file to its end. Exits with status 2 and one line at the first error."""
     from flashbed.recording.recording_tools import checked
 
     print(f"{escaped(shown(file))}: {checked(file)}")
 
 
 def stat(file: File) -> None:
-    """Counts what a file does: calls, bytes, files, durability, what was left out."""
+    """Counts what a file does: calls, bytes, files, durability, and what it leaves out."""
     from flashbed.recording.recording_tools import statistics
 
     for line in statistics(file):
@@ -130,7 +130,7 @@ def cut(
         int | None, typer.Option("--first", metavar="N", help="The first N calls or operations.")
     ] = None,
     until: Annotated[
-        float | None, typer.Option("--until", metavar="SECONDS", help="Calls that began by then.")
+        float | None, typer.Option("--until", metavar="SECONDS", help="Calls that began before it.")
     ] = None,
 ) -> None:
     """Keeps the beginning of a recording, or of a file of operations."""
@@ -139,25 +139,25 @@ def cut(
     if (first is None) == (until is None):
         raise InputError("--first N, or --until SECONDS: one of them")
     if (first is not None and first < 0) or (until is not None and not 0 <= until < 1e9):
-        raise InputError("--first, --until: not below 0, and not for ever")
+        raise InputError("--first, --until: must be 0 or more, and finite")
     print(cut_file(file, output, first, None if until is None else round(until * 1e9)))
 
 
 def merge(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Two or more.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Two or more recordings.")],
     output: Output,
     side_by_side: Annotated[
-        bool, typer.Option("--together", help="All begin at once, not one after the other.")
+        bool, typer.Option("--together", help="Begin all at once instead of one after the other.")
     ] = False,
 ) -> None:
-    """Makes one recording of several: one after the other, or all at once."""
+    """Joins recordings into one: one after the other, or all at once."""
     from flashbed.recording.recording_tools import merged
 
     print(merged(files, output, together=side_by_side))
 
 
 def anonymise(file: File, output: Output) -> None:
-    """Takes names, contents, command and machine out of a recording; sizes and times stay."""
+    """Removes names, contents, command and machine from a recording; sizes and times stay."""
     from flashbed.recording.recording_tools import anonymised
 
     print(anonymised(file, output))

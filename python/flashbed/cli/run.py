@@ -1,4 +1,4 @@
-"""Commands that measure: run, reproduce."""
+"""The commands that measure: run, reproduce."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
 
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to keep results.")]
 On = Annotated[
     list[str] | None,
     typer.Option(
         "--on",
         metavar="TARGET,...",
-        help="sim, uml, emulator, ssh://USER@HOST, or several with commas.",
+        help="sim, uml, emulator, ssh://USER@HOST, or several with commas between.",
     ),
 ]
 Set = Annotated[
@@ -49,27 +49,25 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="AXIS=VALUE,...",
-        help="Only these values of an axis; a number, kernel or board it does not have is added.",
+        help="Run only these values of an axis; new numbers, kernels and boards are added.",
     ),
 ]
-CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Only this case.")]
+CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Run only this case.")]
 Trace = Annotated[
     str | None,
     typer.Option(
         "--trace",
         metavar="flash,wear",
-        help="Record every flash operation, the erases of every block, or both.",
+        help="flash: every flash operation; wear: the erases of every block; or both.",
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        "--jobs", metavar="N", help="How many run at once; one for each processor if not said."
-    ),
+    typer.Option("--jobs", metavar="N", help="Cases run at once. Default: one per processor."),
 ]
 ShardOf = Annotated[
     str | None,
-    typer.Option("--shard", metavar="I/N", help="Only this share of the cases; `merge` joins."),
+    typer.Option("--shard", metavar="I/N", help="Run share I of N of the cases; `merge` joins."),
 ]
 Scheduler = Annotated[
     str | None,
@@ -77,7 +75,7 @@ Scheduler = Annotated[
 ]
 TRACES = ("flash", "wear")
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="json", help="Print claims and agreement.")
+    str | None, typer.Option("--format", metavar="json", help="Print claims and agreement as JSON.")
 ]
 
 
@@ -109,13 +107,13 @@ def run(
     shard: ShardOf = None,
     scheduler: Scheduler = None,
     output: Annotated[
-        str | None, typer.Option("--format", metavar="json", help="Print the answer for a program.")
+        str | None, typer.Option("--format", metavar="json", help="Print the answer as JSON.")
     ] = None,
 ) -> None:
-    """Runs an experiment, keeps its tables and prints what it compared, the cheapest first.
+    """Runs an experiment, keeps its tables, and prints the compared choices, the cheapest first.
 
-    Run again, it goes on where it was. On a board over ssh, what it lacks makes cases
-    `not measured` (docs/boards.md).
+    The same command continues an interrupted run. Where a board over ssh lacks something, its
+    cases are `not measured` (docs/boards.md).
     """
     from flashbed.api.result import answer_of
     from flashbed.running.ways import start_ahead
@@ -135,7 +133,7 @@ def run(
     targets = all_allowed(target_names(on) or ["sim"], erase)
     for target in targets:
         if not any(is_board(target) or target in item.targets for item in planned):
-            raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
+            raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
     _say_doubts(planned)
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
@@ -150,7 +148,7 @@ def run(
 
 
 def _say_doubts(planned: Sequence[Planned]) -> None:
-    """Says what of the boards is of no chip that is sold; the run goes on."""
+    """Warns of boards whose chip is not sold; the run continues."""
     stacks = {(item.case.board, str(item.case.chip)): item.case for item in planned}
     lines = (line for case in stacks.values() for line in doubts(case.profile()))
     for line in dict.fromkeys(lines):
@@ -166,9 +164,9 @@ def reproduce(
     erase: Erase = None,
     jobs: Jobs = None,
 ) -> None:
-    """Runs all experiments of a study and writes the report; what cannot run is said and left.
+    """Runs all experiments of a study and writes its report; says what cannot run here.
 
-    What `validate` has kept in results/validation is shown in it too.
+    The report includes what `validate` has kept in results/validation.
     """
     from flashbed.report import summary_json, write_all_results, write_report
     from flashbed.validation.results_table import has_results
@@ -207,9 +205,9 @@ def _of_study(
     base: Path,
     way: Way,
 ) -> tuple[list[Path], list[Outcome]]:
-    """Runs each experiment into its folder below `base`: the folders, and what came of them.
+    """Runs each experiment into its folder below `base`; returns the folders and outcomes.
 
-    An experiment that has no case on these targets counts with what was measured of it before.
+    An experiment without a case on these targets counts with its earlier results.
     """
     directories: list[Path] = []
     outcomes: list[Outcome] = []
@@ -229,7 +227,7 @@ def _of_study(
 
 
 def target_names(on: Sequence[str] | None) -> list[str]:
-    """The targets that were asked for, each once. Raises `InputError`."""
+    """The names given to --on, each once. Raises `InputError`."""
     from flashbed.targets import check_target
 
     names = [name for text in on or [] for name in text.split(",")]
@@ -239,7 +237,7 @@ def target_names(on: Sequence[str] | None) -> list[str]:
 
 
 def _way(jobs: int | None, shard: str | None = None, scheduler: str | None = None) -> Way:
-    """Raises `InputError`, and `ModuleNotFoundError` if Dask is wanted and not installed."""
+    """How cases are run. Raises `InputError`, or `ModuleNotFoundError` if Dask is missing."""
     from flashbed.running.ways import Way, parse_jobs
 
     if scheduler is not None:
@@ -256,12 +254,12 @@ def _traces(text: str | None) -> list[str]:
     words = [] if text is None else text.split(",")
     for word in words:
         if word not in TRACES:
-            raise InputError(f"--trace {text}: {' and '.join(TRACES)} can be traced")
+            raise InputError(f"--trace {text}: must be {' or '.join(TRACES)}, or both")
     return words
 
 
 class _Said:
-    """The command line is told everything on standard error."""
+    """Reports everything that a run says on standard error."""
 
     say = staticmethod(say)
     running = staticmethod(bar)
@@ -275,7 +273,7 @@ def measure(
     traces: Sequence[str],
     way: Way,
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
-    """See `api.measuring.measure`; what it says goes to standard error."""
+    """Calls `api.measuring.measure`, with messages to standard error."""
     from flashbed.api import measuring
 
     outcomes, unavailable = measuring.measure(
@@ -285,7 +283,7 @@ def measure(
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:
-    """See `api.measuring.failure_lines`."""
+    """Calls `api.measuring.failure_lines`."""
     from flashbed.api import measuring
 
     return measuring.failure_lines(failures)

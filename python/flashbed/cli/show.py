@@ -1,4 +1,4 @@
-"""Commands that show results: table, report."""
+"""The commands that show results: table, report."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ def register(app: typer.Typer) -> None:
 
 
 def table(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The result of a run.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The results of a run.")],
     name: Annotated[
         str, typer.Argument(help="cases, requests, flash, vfs, functions, power_cuts or wear.")
     ],
     columns: Annotated[
-        str | None, typer.Option("--columns", metavar="COLUMN,...", help="Only these columns.")
+        str | None, typer.Option("--columns", metavar="COLUMN,...", help="Print only these.")
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="[-]COLUMN,...", help="Sorted; `-`: the largest first."),
+        typer.Option("--sort", metavar="[-]COLUMN,...", help="Sort by these; `-`: largest first."),
     ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
-            "--where", metavar="CONDITION", help="Only rows such as fs=jffs2; again for more."
+            "--where", metavar="CONDITION", help="Only rows such as fs=jffs2. May be repeated."
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--format", metavar="csv|json|parquet|text", help="text on a terminal."),
+        typer.Option("--format", metavar="csv|json|parquet|text", help="Default: text, or csv."),
     ] = None,
 ) -> None:
-    """Prints a table of a run; the columns are explained in docs/formats.md.
+    """Prints a table of a run; docs/formats.md explains the columns.
 
-    On a terminal it is laid out for reading, with rounded numbers; a pipe gets CSV.
+    A terminal gets rounded numbers in aligned columns; a pipe gets CSV.
     """
     from flashbed.tables.run_directory import scan_table
     from flashbed.tables.selecting import select
@@ -81,7 +81,7 @@ def table(
         _print_text(rows, name, columns is not None)
         return
     if output == "parquet" and sys.stdout.isatty():
-        raise InputError("--format parquet: not to a terminal; add `> FILE`")
+        raise InputError("--format parquet: is binary, not for a terminal; add `> FILE`")
     if output == "parquet":
         rows.sink_parquet(sys.stdout.buffer)
         return
@@ -94,7 +94,7 @@ def _split(text: str | None) -> list[str]:
 
 
 def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
-    """The first rows. Unless columns were chosen, those of `cases` that differ and its measures."""
+    """Prints the first rows. Of `cases`, only columns that differ and measures, unless chosen."""
     from flashbed.analysis.answer import HEADS
     from flashbed.cli.laid_out import print_table
     from flashbed.plan.case import AXIS_COLUMNS
@@ -118,7 +118,7 @@ def _csv(rows: pl.LazyFrame) -> Iterator[str]:
 
 
 def _json(rows: pl.LazyFrame) -> Iterator[str]:
-    """One list."""
+    """All rows as one JSON list."""
     from flashbed.storage.frames import pieces
 
     between = "["
@@ -130,7 +130,7 @@ def _json(rows: pl.LazyFrame) -> Iterator[str]:
 
 
 def _printed(text: str) -> str:
-    """Tables may be another's: a terminal is shown nothing that it would obey."""
+    """Text of a table, which another person may have made: a terminal gets it escaped."""
     if not sys.stdout.isatty():
         return text
     return "\n".join(escaped(line) for line in text.split("\n"))
@@ -149,7 +149,7 @@ def report(
         list[Path] | None,
         typer.Argument(
             metavar="[DIR...]",
-            help="Results of run, reproduce or validate; none: the page of all in results/.",
+            help="Results of run, reproduce or validate. Default: all results in results/.",
         ),
     ] = None,
     out: Annotated[
@@ -159,7 +159,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Writes the report of one or more runs, or of a trace: one HTML file, no network needed.
+    """Writes the report of one or more runs, or of a trace: one HTML file that needs no network.
 
     Without a directory it writes the page of all results: findings, studies, your runs, validation.
     """
@@ -174,7 +174,7 @@ def report(
         from flashbed.report.traced_run import write_trace_report
 
         if len(directories) > 1:
-            raise InputError("a trace has a report of its own: one directory at a time")
+            raise InputError("a trace has a report of its own: give one directory at a time")
         page = out or directories[0] / "report.html"
         print(shown(write_trace_report(directories[0], page)))
         return
@@ -182,7 +182,7 @@ def report(
 
     validated = [directory for directory in directories if has_results(directory)]
     if len(validated) > 1:
-        raise InputError("results of `validate` from one directory, not from several")
+        raise InputError("give one directory of `validate` results, not several")
     others = [directory for directory in directories if directory not in validated]
     runs = [run for directory in others for run in runs_in(directory)]
     kept = validated[0] if validated else None

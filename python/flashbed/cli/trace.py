@@ -1,4 +1,4 @@
-"""The command that traces: trace."""
+"""The command `trace`: records what the layers of the stack do."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def trace(
         list[str] | None,
         typer.Argument(
             metavar="WHAT...",
-            help="An experiment or a file of operations; on host a command and its arguments.",
+            help="An experiment or a file of operations; with --on host, a command to run.",
         ),
     ] = None,
-    flash: Annotated[bool, typer.Option("--flash", help="Flash operations.")] = False,
-    vfs: Annotated[bool, typer.Option("--vfs", help="VFS and page cache.")] = False,
+    flash: Annotated[bool, typer.Option("--flash", help="Trace flash operations.")] = False,
+    vfs: Annotated[bool, typer.Option("--vfs", help="Trace VFS and page cache.")] = False,
     func: Annotated[
         list[str] | None,
-        typer.Option("--func", metavar="NAME", help="Calls of kernel functions; * and ? may be."),
+        typer.Option("--func", metavar="NAME", help="Trace kernel functions; * and ? match."),
     ] = None,
     on: Annotated[
         str,
@@ -71,48 +71,48 @@ def trace(
     settings: Set = None,
     case: CaseId = None,
     fs: Annotated[
-        str, typer.Option("--fs", help="File system, of a file of operations.")
+        str, typer.Option("--fs", help="File system for a file of operations.")
     ] = "jffs2",
     board: Annotated[
-        str, typer.Option("--board", help="Board, of a file of operations.")
+        str, typer.Option("--board", help="Board for a file of operations.")
     ] = "emulated",
     read_ahead_kib: Annotated[
         int,
         typer.Option(
-            "--read-ahead-kib", min=0, max=READ_AHEAD_KIB_MAX, help="Of a file of operations."
+            "--read-ahead-kib", min=0, max=READ_AHEAD_KIB_MAX, help="For a file of operations."
         ),
     ] = 128,
     output: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="|".join(FORMATS), help="Written beside the tables."),
+        typer.Option("--format", metavar="|".join(FORMATS), help="Also write this format."),
     ] = None,
     out: Out = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", min=0.001, help="On host: no longer than that.")
+        float | None, typer.Option("--seconds", min=0.001, help="Stop after this time, on host.")
     ] = None,
     points: Annotated[
         str | None,
-        typer.Option("--points", metavar="|".join(LEVELS), help="Where flash is looked at."),
+        typer.Option("--points", metavar="|".join(LEVELS), help="Which functions --flash probes."),
     ] = None,
     buffer_kib: Annotated[
         int | None,
-        typer.Option("--buffer-kib", min=4, help="Room for events, of each processor."),
+        typer.Option("--buffer-kib", min=4, help="Event buffer of each processor."),
     ] = None,
     read: Annotated[
         Path | None,
         typer.Option(
-            "--read", metavar="FILE", help="A board's stream, or Flashmon's log, instead."
+            "--read", metavar="FILE", help="Read a board's stream or Flashmon's log instead."
         ),
     ] = None,
     cost: Annotated[
-        bool, typer.Option("--cost", help="Runs the case without tracers too, and compares.")
+        bool, typer.Option("--cost", help="Also run the case without tracers, and compare.")
     ] = False,
     erase: Erase = None,
 ) -> None:
     """Traces the layers of the stack while something runs, keeps tables, prints a summary.
 
-    Without --flash, --vfs and --func it is the first two. docs/tracing.md says what is seen where.
-    On a board, ssh://USER@HOST, WHAT is a command; with --erase or a directory it is a case.
+    Without --flash, --vfs or --func it traces the first two. docs/tracing.md lists what each target
+    can trace. With --on ssh://USER@HOST, WHAT is a command; with --erase or a directory, a case.
     """
     from flashbed.targets import check_target
     from flashbed.tracing.record import TraceOptions, trace_of_file
@@ -128,11 +128,11 @@ def trace(
     if read is not None:
         name = read.stem
         if words or settings or case or cost or on != HERE:
-            raise InputError("--read: goes with --format and --out, and with nothing to run")
+            raise InputError("--read: allows only --format and --out, and nothing to run")
         traced = trace_of_file(read)
     elif on == HERE or _is_bare_board(on, erase):
         if settings or case or cost:
-            raise InputError("--set, --case, --cost: not of a command; --on names a target")
+            raise InputError("--set, --case, --cost: not for a command; --on names a target")
         _check_command(words)
         name = Path(words[0]).name if words else shown_target(on)
         traced = _command(words, asked, seconds, on)
@@ -149,7 +149,7 @@ def trace(
 
 
 def _check_command(words: Sequence[str]) -> None:
-    """Raises `InputError` for a single word that is no command but what a target runs."""
+    """Raises `InputError` for a single word that is no command but an input of a target."""
     from flashbed.plan.experiment import experiment_names
 
     if len(words) != 1:
@@ -159,11 +159,11 @@ def _check_command(words: Sequence[str]) -> None:
     if kind is None and shutil.which(word) is None and word in experiment_names():
         kind = "an experiment"
     if kind is not None:
-        raise InputError(f"{word}: {kind}, and no command: --on says where it runs, as in --on sim")
+        raise InputError(f"{word}: {kind}, not a command; --on says where to run it: --on sim")
 
 
 def _replaced(out: Path) -> Path:
-    """The folder that was asked for; a trace that it holds is lost, which is said."""
+    """The folder of --out. Says so if it holds a trace, which is then replaced."""
     from flashbed.tracing.trace import TABLES, facts_of, is_trace
 
     if is_trace(out):
@@ -174,7 +174,7 @@ def _replaced(out: Path) -> Path:
 
 
 def _free(name: str) -> Path:
-    """A folder of results/trace that is not there yet."""
+    """A folder name in results/trace that is not taken yet."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", name) or "trace"
     numbered = (TRACES / f"{plain}-{number}" for number in itertools.count(2))
     return next(
@@ -183,7 +183,7 @@ def _free(name: str) -> Path:
 
 
 def _is_bare_board(on: str, erase: str | None) -> bool:
-    """Whether nothing of a board may be used but what a command does there."""
+    """Whether `on` is a board on which only a command may run: no partition, no directory."""
     return is_address(on) and parse_address(on).directory is None and erase is None
 
 
@@ -192,7 +192,7 @@ def _command(words: list[str], asked: TraceOptions, seconds: float | None, on: s
     from flashbed.tracing.record import Here, Place, trace_command
 
     if not words and not seconds:
-        raise InputError("a command to trace, or --seconds")
+        raise InputError("needs a command to trace, or --seconds")
     try:
         place: Place = Here()
         if on != HERE:
@@ -229,14 +229,14 @@ def _case(program: Program, on: ChosenTarget, asked: TraceOptions, *, cost: bool
 def _program(
     name: str, settings: list[str], case: str | None, on: ChosenTarget, place: tuple[str, str, int]
 ) -> Program:
-    """The one case that was asked for."""
+    """The one case that the options choose."""
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.running.programs import programs_of
 
     if name.endswith(".ops"):
         if settings or case:
-            raise InputError("--set, --case: of an experiment, not of a file of operations")
+            raise InputError("--set, --case: apply to an experiment, not to a file of operations")
         return _of_operations(Path(name), *place)
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
@@ -249,15 +249,15 @@ def _program(
         some = ", ".join(found.case_id for found in cases[:CASES_SHOWN])
         more = ", …" if len(cases) > CASES_SHOWN else ""
         raise InputError(
-            f"{name}: {len(cases)} cases on {on}, one can be traced; --set and --case choose"
+            f"{name}: {len(cases)} cases on {on}, only one can be traced; --set and --case choose"
             f"{f': {some}{more}' if cases else ''}"
         )
     (program,) = programs_of(experiment, cases)
-    return replace(program, record_flush=False)  # which a trace has no table for
+    return replace(program, record_flush=False)  # a trace has no table for flushes
 
 
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
-    """A file of operations as a case: what stands before `prepared` is its preparation."""
+    """A file of operations as a case: the lines before `prepared` prepare it."""
     from flashbed._sim import FormatError, body_offset
     from flashbed.formats.operations import header_of
     from flashbed.formats.profiles import load_board, load_kernel
@@ -278,7 +278,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     prepare, body = f"{header}\nprepared\n", text
     if at:
         prepare = text[:at]
-        # Read again: two long texts would be in memory at once.
+        # Drops both texts before the file is read again: two long ones may not fit into memory.
         del text, body
         body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{header}\n", skip=at)
     return Program(
@@ -294,7 +294,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
 
 
 def _give(traced: Trace, out: Path, formats: list[str]) -> None:
-    """Keeps the trace, writes what was asked for beside it, prints the summary."""
+    """Keeps the trace, writes the requested formats beside it, prints the summary."""
     import polars as pl
 
     from flashbed.storage.frames import pieces
@@ -304,7 +304,7 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
 
     keep(traced, out)
     if isinstance(traced, LongTrace):
-        # One file is scanned in less memory than the pieces that it was made of.
+        # Scanning one merged file takes less memory than scanning the pieces it was made of.
         kept = {name: pl.scan_parquet(out / f"{name}.parquet") for name in traced.long}
         traced = replace(traced, long=kept)
     if "csv" in formats:
@@ -328,6 +328,6 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
         say(f"flashbed: not probed: {traced.facts.info['not_probed'].replace(',', ', ')}")
     lost = traced.facts.lost
     if lost is None:
-        raise RunError("the trace was cut off; what came is kept")
+        raise RunError("the trace was cut off; what arrived is kept")
     if lost:
-        raise RunError(f"{lost} events were lost; --buffer-kib makes room for more")
+        raise RunError(f"{lost} events were lost; raise --buffer-kib")

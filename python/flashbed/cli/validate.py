@@ -1,4 +1,4 @@
-"""The command that says how far the simulator is from a real kernel: validate."""
+"""The command `validate`: measures how far the simulator is from a real kernel."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/.")]
+Name = Annotated[str, typer.Argument(metavar="BOARD", help="The name of a profile in boards/.")]
 On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
-KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
+KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
 Suite = Annotated[
     str,
     typer.Option(
         "--suite", metavar="reads|writes|compressors|FILE", help="Which cases, or a recording."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it is kept for a report.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to keep it for reports.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 OwnGcChoices = Annotated[
     bool,
     typer.Option(
-        "--own-gc-choices", help="JFFS2's GC choices are the simulator's, not the kernel's."
+        "--own-gc-choices", help="Let the simulator make JFFS2's GC choices, not the kernel."
     ),
 ]
 
@@ -69,12 +69,12 @@ def validate(
     own_gc_choices: OwnGcChoices = False,
     jobs: Jobs = None,
 ) -> None:
-    """Holds the simulator against a real kernel, on cases nothing was fitted to.
+    """Compares the simulator with a real kernel, on cases that nothing was fitted to.
 
-    docs/validation.md has the cases. Prints how many flash operations are exact and how far times
-    are off, over all cases, by file system and kind of case, and for the worst; what the simulator
-    does not model is listed by name. What JFFS2 chooses on the emulated board the simulator's
-    chooses too. Exit status 1 if a case failed.
+    Prints how many flash operations are exact and how far times are off: over all cases, by file
+    system and kind of case, and for the worst. Lists the cases that the simulator does not model.
+    On the emulated board the simulator replays JFFS2's garbage collection choices. Exit status 1
+    if a case failed. docs/validation.md describes the cases.
     """
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.runner import commit
@@ -112,10 +112,10 @@ def validate(
 def _compared(
     suite: str, on: ChosenTarget, board: Board, kernel: Kernel, *, replay: bool, jobs: int | None
 ) -> Compared:
-    """What the simulator refuses is not asked of the kernel.
+    """Runs both sides; cases that the simulator refuses do not run on the kernel.
 
-    Where code takes no time, on user-mode Linux, none does on the simulator either: what timers and
-    threads get in between is to be the same.
+    On user-mode Linux code takes no time, so the simulator's software costs are set to 0 too:
+    timers and threads then run at the same points on both sides.
     """
     from flashbed.targets import load_target
     from flashbed.validation import LIMITS, Compared, compare, kinds, programs
@@ -124,7 +124,7 @@ def _compared(
     alike = board if load_target(on).software_time else board.without_software()
     simulated = measured_on("sim", "validate", programs(suite, alike, kernel))
     known = set(simulated.cases["case_id"])
-    # A probe is not for nothing: what it leaves to do may fall into a case of some milliseconds.
+    # A probe is kept although it is not compared: work it leaves may fall into a short case.
     asked = [
         replace(case, record_gc_choices=replay and case.case_id in simulated.gc_choices)
         for case in cases
@@ -161,7 +161,7 @@ def _replayed(
     asked: Sequence[Program],
     board: Board,
 ) -> pl.DataFrame:
-    """The simulator's cases, those in which the kernel's JFFS2 chose, with its choices."""
+    """The simulator's cases; where the kernel's JFFS2 chose blocks, run with those choices."""
     replayed = [
         replace(program, board=board, gc_choices=gc_choices[program.case_id])
         for program in asked
@@ -185,7 +185,10 @@ def _show(compared: Compared) -> None:
         _show_kinds(told["kinds"])
     _show_worst(compared)
     for title, cases in (
-        ("refused, as not modelled here or not measured there", compared.refused),
+        (
+            "refused: the simulator does not model it, or the target does not measure it",
+            compared.refused,
+        ),
         ("failed", compared.failed),
     ):
         if cases:
@@ -216,7 +219,7 @@ def _show_summary(title: str, told: dict[str, Any], limits: dict[str, Any]) -> N
 
 
 def _show_kinds(kinds: dict[str, Any]) -> None:
-    """Mean and worst error of each kind of case, percent."""
+    """Prints mean and worst error of each kind of case, in percent."""
     from flashbed.validation import MEASURES
 
     print(f"{'error, %: mean / worst':22}{'cases':>6}{'refused':>8}", end="")

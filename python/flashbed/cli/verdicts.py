@@ -1,4 +1,4 @@
-"""The command that counts: verdicts, what became of each sentence of a study's source."""
+"""The command `verdicts`: counts which sentences of a study's source were confirmed."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def register(app: typer.Typer) -> None:
 
 def verdicts(
     studies: Annotated[
-        list[str], typer.Argument(metavar="STUDY...", help="Studies with a source.")
+        list[str], typer.Argument(metavar="STUDY...", help="Studies that have a source.")
     ],
     results: Annotated[
-        Path, typer.Option("--results", metavar="DIR", help="Where `reproduce` kept its results.")
+        Path, typer.Option("--results", metavar="DIR", help="Where `reproduce` keeps its results.")
     ] = Path("results"),
-    on: Annotated[str, typer.Option("--on", metavar="TARGET", help="Whose verdicts.")] = "sim",
+    on: Annotated[str, typer.Option("--on", metavar="TARGET", help="The target to judge.")] = "sim",
     sentences: Annotated[
         bool, typer.Option("--sentences", help="List every sentence with its verdict.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Compute the numbers in the texts again, and compare.")
+        bool, typer.Option("--check", help="Recompute the numbers in the texts, and compare.")
     ] = False,
     output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "text",
 ) -> None:
-    """Counts what became of a source: its sentences, the claims that judge them, their verdicts.
+    """Counts the sentences of a study's source, the claims that judge them, and their verdicts.
 
-    It judges what `flashbed reproduce STUDY` has kept, by the claims as they are now. A sentence's
-    verdict is the worst of its claims.
+    Judges the results that `flashbed reproduce STUDY` kept, by today's claims. A sentence gets the
+    worst verdict of its claims.
     """
     from flashbed.analysis.sentences import tallies
 
@@ -62,7 +62,7 @@ def verdicts(
     for name in studies:
         study = load_study(name)
         if study is None:
-            raise InputError(f"{name}: no study with a source (experiments/{name}.toml)")
+            raise InputError(f"{name}: no study with a source (no experiments/{name}.toml)")
         runs = _runs(name, study, results, on)
         every |= {f"{name}/{experiment}": run for experiment, run in runs.items()}
         judged = {experiment: run.verdicts for experiment, run in runs.items()}
@@ -81,7 +81,7 @@ def verdicts(
 def _runs(name: str, study: Study, results: Path, target: str) -> dict[str, JudgedRun]:
     """The judged runs of a study, by experiment. Raises `InputError` if one is missing.
 
-    One that has no cases on the target may be missing: what it would say is not measured there.
+    A run without cases on the target may be missing: its claims count as not measured there.
     """
     from flashbed.plan.experiment import load_experiment
     from flashbed.report.judged import judged_run
@@ -122,7 +122,7 @@ def _sentences(
 
 
 def _check(runs: Mapping[str, JudgedRun], target: str) -> None:
-    """Prints the numbers in texts that are not what was measured. Raises `RunError` if any."""
+    """Prints the numbers in texts that differ from the results. Raises `RunError` if any do."""
     from flashbed.report.numbers import moved
 
     found = moved(runs, target)

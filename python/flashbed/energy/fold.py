@@ -1,18 +1,18 @@
-"""The energy of cases, folded over what was recorded of them; all of it above idle.
+"""The energy of cases above idle, computed from their recorded tables.
 
-Convention `paper` (or `supply`): E = t x P, with t the time of the case (pauses are none of it) and
-P the mean power of its row in the board's profile (read-ahead paper 2014, section 4.2). Convention
-`component`: what worked, times what that takes (methodology slides 2015). The two are of different
-measurements and differ; nothing adds them up.
+Convention `paper` (or `supply`): E = t x P. t is the time of the case without pauses, P the mean
+power of its row in the board's profile (read-ahead paper 2014, section 4.2). Convention
+`component`: each component's work times its price (methodology slides 2015). The two rest on
+different measurements and differ; nothing adds them up.
 
-Invariants: 1. a column is null if anything it needs is unknown: the time (user-mode Linux), a row,
-a constant. 2. Something that did not happen takes 0, known constant or not. 3. Integers in,
+Invariants: 1. A column is null if anything it needs is unknown: the time (user-mode Linux), a row,
+a constant. 2. What did not happen takes 0, whether its constant is known or not. 3. Integers in,
 integers out: nanojoules, each column rounded once.
 
-The time of a case has no pauses in it. Where the chip worked in one, only a flash trace tells which
-operations the CPU's time of the case has in it; without one that time's energy is null.
+The time of a case excludes its pauses. If the chip worked in a pause, only a flash trace shows
+which operations belong to the case's CPU time; without one, that CPU time's energy is null.
 
-Left out of `component`: an operation on part of a page takes what one on a whole page does.
+Left out of `component`: an operation on part of a page takes as much as one on a whole page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMPONENTS = {
     "component_flash_erase_nj": "flash erases",
     "component_bus_nj": "bus",
 }
-"""Columns of convention `component` -> what they are of. Their sum is the case's energy."""
+"""Columns of convention `component` -> component. Their sum is the case's energy."""
 RAILS = {
     "cpu": ("component_cpu_busy_nj", "component_cpu_driver_nj"),
     "mem": tuple(name for name in COMPONENTS if "cpu" not in name),
@@ -46,23 +46,23 @@ RAILS = {
 }
 """Rail -> columns: the CPU's, that of RAM and flash, and the chip's array alone."""
 ACCESSES = tuple(name for name in COMPONENTS if "busy" not in name and "memory" not in name)
-"""Columns of what an access to the flash takes: the driver's CPU, the chip and the bus."""
+"""Columns of an access to the flash: the driver's CPU, the chip and the bus."""
 CONVENTIONS = ("paper", "supply")
-"""Values of `energy_convention`: what `energy_nj`, `energy_cpu_nj`, `energy_mem_nj` are of."""
+"""Values of `energy_convention`, that of `energy_nj`, `energy_cpu_nj` and `energy_mem_nj`."""
 ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem_nj", *COMPONENTS)
 
 _READING = frozenset({"open", "close", "read", "fadvise", "pause", "drop_caches"})
 _COMPUTING = frozenset({"compute", "sql"})
 _KINDS = ("read", "program", "erase")
 _WITHOUT_COPY = "mtd-driver"
-"""What is read or written below any file system, of which no byte reaches the program."""
+"""Reads and writes below the file system; no byte of them reaches the program."""
 
 
 def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """case_id -> `activity`: read, write, or null for what computes besides.
+    """case_id -> `activity`: read, write, or null if the case also computes.
 
-    A case that does nothing but read is `read`; one that changes anything is `write`. `select` is
-    what only an experiment can know (`[experiment] activity`).
+    A case that only reads is `read`; one that changes anything is `write`. Only an experiment can
+    state `select` (`[experiment] activity`).
     """
     op = pl.col("op")
     cases = requests.lazy().group_by("case_id", maintain_order=True)
@@ -80,7 +80,7 @@ def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 def power_row(
     energy: Energy | None, activity: str | None, fs: str, pattern: str, read_ahead_kib: int
 ) -> RailPower | SupplyPower | None:
-    """The row of the profile that a case takes: of those that hold for it the most exact."""
+    """The most specific matching row of the profile."""
     table = energy and (energy.paper or energy.supply)
     if not table or activity is None:
         return None
@@ -90,7 +90,7 @@ def power_row(
         for row in table.power
         if all(mine in (None, its) for mine, its in zip(row.condition, case, strict=True))
     ]
-    # Equally exact rows do not tie: the earlier key decides.
+    # Two rows cannot be equally specific with the same keys, so the earlier key decides.
     return max(
         holding, key=lambda row: (sum(map(bool, row.condition)), [*map(bool, row.condition)]),
         default=None,
@@ -104,11 +104,11 @@ def energy_of(
     given_activity: str | None = None,
     flash: pl.DataFrame | pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
-    """A row a case, in their order: case_id and ENERGY_COLUMNS.
+    """A row for each case, in order: case_id and ENERGY_COLUMNS.
 
-    `cases` has case_id, board, fs, pattern, read_ahead_kib and what was measured; `requests` op and
-    flash_time_ns of their operations; `given_activity` is what an experiment says they do. `flash`
-    is the trace of the cases that were traced.
+    `cases` has case_id, board, fs, pattern, read_ahead_kib and the measured columns; `requests` has
+    op and flash_time_ns; `given_activity` is what an experiment states; `flash` is the trace of the
+    traced cases.
     """
     wanted = ("time_ns", "bytes", *(f"flash_{kind}s" for kind in _KINDS))
     absent = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in cases.columns]
@@ -136,15 +136,15 @@ def energy_of(
 
 
 def _constants(case: dict[str, Any], boards: dict[str, Energy | None]) -> Energy | None:
-    """Those of its board; none where its chip is another."""
+    """The constants of the case's board; None if its chip is changed."""
     as_profiled = case.get("chip") in (None, UNCHANGED)
     return boards.get(case["board"]) if as_profiled else None
 
 
 def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> pl.DataFrame:
-    """case_id -> `_paused_reads`, ..., the operations that began in a pause, of traced cases.
+    """case_id -> `_paused_reads`, ...: operations that began in a pause, of traced cases.
 
-    Only the pauses of the cases, and when the operation after each begins, are in memory.
+    Only the pauses, and the begin of the operation after each, are held in memory.
     """
     if not flash.collect_schema().len():
         return pl.DataFrame(schema={"case_id": pl.String})
@@ -163,7 +163,7 @@ def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> 
 
 
 def _by_kind(flash: pl.LazyFrame, spans: pl.DataFrame) -> dict[tuple[str, bool | None], int]:
-    """Numbers of flash operations by kind, and by whether they began in a span that is `paused`."""
+    """Counts flash operations by kind, and by whether they began in a span that is `paused`."""
     key = ("kind", "paused")
 
     def counted(piece: pl.DataFrame) -> pl.DataFrame:
@@ -179,7 +179,7 @@ def _by_kind(flash: pl.LazyFrame, spans: pl.DataFrame) -> dict[tuple[str, bool |
 
 
 def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:
-    """Time times power; nothing if either is unknown."""
+    """Time times power; empty if either is unknown."""
     time_ns = case["time_ns"]
     row = power_row(energy, case["activity"], case["fs"], case["pattern"], case["read_ahead_kib"])
     if row is None or time_ns is None:
@@ -196,7 +196,7 @@ def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:
 
 
 def _nj(time_ns: int, power_uw: int) -> int:
-    """Nanojoules; 1 ns at 1 uW is a millionth of one."""
+    """Nanojoules; 1 ns at 1 uW is a millionth of a nanojoule."""
     return (time_ns * power_uw + 500_000) // 1_000_000
 
 
@@ -222,7 +222,7 @@ def _component(case: dict[str, Any], energy: Energy | None) -> dict[str, int | N
 
 
 def _times(constant: int | None, count: int | None) -> int | None:
-    """Nothing happened: 0; else null unless both are known."""
+    """A price times a count: 0 if the count is 0, else null unless both are known."""
     if count == 0:
         return 0
     return None if constant is None or count is None else constant * count
@@ -242,7 +242,7 @@ def _each(
 def _busy_nj(
     case: dict[str, Any], constants: ComponentConstants, counts: dict[str, Any]
 ) -> int | None:
-    """The time that is left when the driver's is taken away; null where that cannot be told."""
+    """Energy of the CPU's time outside the driver; null where that time is unknown."""
     time_ns = case["time_ns"]
     if case["_background"]:
         paused = {kind: case.get(f"_paused_{kind}s") for kind in counts}

@@ -1,11 +1,11 @@
-"""Power over time of a case as its tables tell it, above idle: what an instrument would have drawn.
+"""A case's power over time above idle, from its tables: what an instrument would have recorded.
 
-Convention `paper`: the mean power of the case's row while an operation runs, nothing between them
+Convention `paper`: the mean power of the case's row while an operation runs, 0 between operations
 (read-ahead paper 2014, Figure 5). Convention `component`: the CPU's power while an operation runs,
-the driver's while one of its operations does, and what chip, bus and memory take beside it; that
-needs the flash trace. Pauses are idle but for what the chip does in them.
+the driver's during its flash operations, plus chip, bus and memory; that needs the flash trace.
+Pauses are idle except for the chip's work in them.
 
-Invariant: the area under a rail is the case's energy in that convention, to the rounding of its
+Invariant: the area under a rail is the case's energy in that convention, up to the rounding of the
 columns (tests/layers/energy/test_timeline.py).
 """
 
@@ -36,7 +36,7 @@ def power_over_time(
     energy: Energy | None,
     convention: str,
 ) -> pl.DataFrame:
-    """Steps of a case: rail, start_ns, end_ns, power_uw; no rows if something is not known.
+    """Steps of a case: rail, start_ns, end_ns, power_uw; no rows if something is unknown.
 
     `case` is its row of `cases`, `requests` and `flash` are its rows; `convention` is `paper` (or
     `supply`) or `component`.
@@ -66,7 +66,7 @@ def power_over_time(
 
 
 def _components(ran: pl.DataFrame, flash: pl.DataFrame, known: ComponentConstants) -> list[Box]:
-    """Boxes of what works; none if a constant that is needed is missing."""
+    """Boxes of the components' work; none if a needed constant is missing."""
     if known.cpu_busy_uw is None or known.memory_byte_pj is None or not flash.height:
         return []
     boxes: list[Box] = []
@@ -91,14 +91,14 @@ def _components(ran: pl.DataFrame, flash: pl.DataFrame, known: ComponentConstant
         running = np.searchsorted(begins, start_ns, "right") > np.searchsorted(
             ends, start_ns, "right"
         )
-        busy_uw = known.cpu_busy_uw if running else 0  # in a pause the CPU does nothing else
+        busy_uw = known.cpu_busy_uw if running else 0  # in a pause the CPU runs the driver only
         boxes.append(("cpu", start_ns, end_ns, cpu_uw - busy_uw))
         boxes.append(("mem", start_ns, end_ns, mem_uw))
     return boxes
 
 
 def _operation(known: ComponentConstants, kind: str) -> tuple[int, float, float] | None:
-    """Time of an operation of the driver, microwatts of the CPU and of chip and bus in it."""
+    """Time of a driver's operation; its CPU power, and the power of chip and bus, in microwatts."""
     driver_ns = getattr(known, f"driver_{kind}_ns")
     parts = [getattr(known, f"driver_{kind}_nj"), getattr(known, f"flash_{kind}_nj")]
     parts += [0 if kind == "erase" else getattr(known, f"bus_{kind}_nj")]
@@ -125,9 +125,9 @@ def _steps(rail: str, boxes: list[Box]) -> pl.DataFrame:
 
 
 def sampled(steps: pl.DataFrame, step_ns: int) -> pl.DataFrame:
-    """What an instrument shows that takes the mean of every `step_ns`: rail, time_ns, power_uw.
+    """The samples of an instrument that averages every `step_ns`: rail, time_ns, power_uw.
 
-    `time_ns` is the middle of a sample. The area is that of the steps.
+    `time_ns` is the middle of a sample. The area equals that of the steps.
     """
     samples = []
     for (rail,), rows in steps.group_by("rail", maintain_order=True):

@@ -1,4 +1,4 @@
-"""What a program did to the flash, as text and as JSON, with the lifetime that follows."""
+"""Prints what a program did to the flash, as text or JSON, with the lifetime that follows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES_SHOWN = 6
 
 
 def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subject | None:
-    """What lifetime is asked of; None if it took no time and nobody says how often it runs."""
+    """What the lifetime is estimated for; None if it took no time and has no --repeat."""
     if outcome.unseen is not None:
         return None
     seconds = outcome.time_ns / 1e9
@@ -62,7 +62,7 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subjec
 def _lifetime(
     request: Request, outcome: Outcome, rounds: float | None
 ) -> tuple[Subject, Estimate | None, list[str]] | None:
-    """None where it cannot be said; without an estimate nothing wears."""
+    """The estimate; None if the board's endurance or the run's rate is unknown."""
     subject = _subject(request, outcome, rounds)
     endurance = request.board.endurance
     if subject is None or endurance is None:
@@ -77,7 +77,7 @@ def _ratio(outcome: Outcome) -> float | None:
 
 
 def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
-    """For a person, on several lines."""
+    """The report for a person, on several lines."""
     lines = [
         f"{request.words[0]} on {request.fs}, board {request.board.name},"
         f" Linux {request.kernel} ({_WHERE[request.where]})"
@@ -168,7 +168,7 @@ def _counts(counts: Counts) -> str:
 
 
 def _calls(outcome: Outcome) -> list[str]:
-    """The kinds of calls that took longest."""
+    """The kinds of system calls that took longest."""
     most = sorted(outcome.calls, key=lambda call: (-call.ns, -call.calls, call.name))
     lines = []
     for call in most[:CALLS_SHOWN]:
@@ -179,7 +179,7 @@ def _calls(outcome: Outcome) -> list[str]:
 
 
 def _told(outcome: Outcome) -> str:
-    """How a program ended that was told to."""
+    """How the program ended after `--until` told it to."""
     if outcome.until == signal.SIGKILL:
         return "SIGTERM did not end it, SIGKILL did a second later"
     if outcome.signal is not None:
@@ -188,7 +188,7 @@ def _told(outcome: Outcome) -> str:
 
 
 def _files(outcome: Outcome) -> list[str]:
-    """The files on flash that most was read of and written to."""
+    """The files on flash with most bytes read and written."""
 
     def moved(file: File) -> int:
         return file.bytes_read + file.bytes_written + file.bytes_mapped
@@ -225,7 +225,7 @@ def _bytes(count: int) -> str:
 
 
 def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[str, Any]:
-    """All of it; unknown is null."""
+    """All results; unknown is null."""
     known = _lifetime(request, outcome, rounds)
     found = known[1] if known else None
     seen, counted = outcome.unseen is None, request.where == "uml"

@@ -1,7 +1,7 @@
-"""The answer of a guest or board that sends everything in one stream: lines, and what was printed.
+"""Reads the answer of a guest or board that sends everything in one stream.
 
-`stdout BYTES` and `stderr BYTES` are followed by that many bytes; behind `end` comes what is to be
-kept, if that was asked for (agent/host/launch.c).
+The stream holds lines and the program's output: `stdout BYTES` and `stderr BYTES` are followed by
+that many bytes. The files for `--keep` follow after `end` (agent/host/launch.c).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINE_BYTES_MAX = 65_536
 
 @dataclass
 class Answer:
-    """Its lines, and what the program printed."""
+    """The answer's lines, and what the program printed."""
 
     text: str
     stdout: bytes = b""
@@ -30,7 +30,7 @@ class Answer:
 
 
 def read_answer(stream: BinaryIO) -> Answer:
-    """Reads up to `end`; what comes after is still in the stream."""
+    """Reads up to `end`; what follows stays in the stream."""
     lines: list[bytes] = []
     printed = {b"stdout": b"", b"stderr": b""}
     while True:
@@ -38,7 +38,7 @@ def read_answer(stream: BinaryIO) -> Answer:
         word, _, rest = line.strip().partition(b" ")
         if word in printed:
             if not rest.isdigit():
-                raise NotRunError("the guest said what is not understood")
+                raise NotRunError("the guest sent an answer of unknown format")
             printed[word] = stream.read(int(rest))
             continue
         lines.append(line)
@@ -50,10 +50,10 @@ def read_answer(stream: BinaryIO) -> Answer:
 def hand_on(
     stream: BinaryIO, request: Request, output_aside: bool, last_words: Callable[[], str]
 ) -> Outcome:
-    """Prints what the program printed, unpacks what is to be kept, and gives what came of it.
+    """Prints the program's output, unpacks the kept files, and returns the outcome.
 
     With `output_aside` the program's standard output goes to standard error. Raises `NotRunError`
-    with `last_words` for an answer that does not go to its end.
+    with `last_words` if the answer ends early.
     """
     answer = read_answer(stream)
     aside = sys.stderr if output_aside else sys.stdout

@@ -1,9 +1,9 @@
-"""A program on the emulated board: one boot of QEMU, with the program's files in the initramfs.
+"""Runs a program on the emulated board: one boot of QEMU, its files in the initramfs.
 
-Time is a count of instructions, so the answer has software's time as well. What the program prints
-is handed on when it has ended; its standard input is read to its end before the board boots. The
-board has no semihosting, by which a program could open files of the host: the answer comes through
-a port that ends in one file.
+Time is a count of instructions, so the answer includes the time of software. The program's
+standard input is read to its end before the board boots; its output is printed after it has ended.
+The board has no semihosting, which would let a program open files of the host, so the answer comes
+through a port that writes into one file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Say = Callable[[str], None]
 def launch_emulated(
     request: Request, sysroot: Sysroot, say: Say, *, gdb: int | None, output_aside: bool = False
 ) -> Outcome:
-    """Runs it. Raises `NotRunError` and `Unavailable`."""
+    """Runs the program. Raises `NotRunError` and `Unavailable`."""
     qemu = find_qemu()
     cache = cache_folder()
     kernel = fetch_kernel(cache, say)
@@ -59,7 +59,7 @@ def launch_emulated(
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder:
         image = _image(request, sysroot, kernel, given, say)
-        # The board's own memory is the board's: what the initramfs takes comes on top.
+        # The initramfs gets memory on top of the board's, so that it leaves the program as much.
         more_mib = (len(image) + sysroot.size_bytes) // _MIB + 1
         asked = command(
             qemu, request.board, bootable(kernel.image), Path("image"),
@@ -80,12 +80,12 @@ def launch_emulated(
 
 
 def _symbols(asked: list[str], request: Request, folder: Path) -> Path:
-    """Boots the board once for the addresses of its functions: a file that stays."""
+    """Boots the board once to read its functions' addresses; returns the file of symbols."""
     _boot(asked, request, folder)
     said = folder / "answer"
     found = functions(said.read_text(encoding="ascii", errors="replace"))
     if not found:
-        raise NotRunError(f"the board did not say where its functions are: {_last_words(folder)}")
+        raise NotRunError(f"the board did not list its functions: {_last_words(folder)}")
     said.unlink()
     content = elf(found)
     file = cache_folder() / f"symbols-{hashlib.sha256(content).hexdigest()[:12]}.elf"
@@ -155,7 +155,7 @@ def _boot(asked: list[str], request: Request, folder: Path) -> None:
 
 def _outcome(request: Request, folder: Path, output_aside: bool) -> Outcome:
     def ended() -> str:
-        return f"the board ended before its time: {_last_words(folder)}"
+        return f"the board stopped early: {_last_words(folder)}"
 
     path = folder / "answer"
     if not path.is_file():
@@ -171,4 +171,4 @@ def _last_words(folder: Path) -> str:
         if path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace")
             lines += [line.strip() for line in text.splitlines() if line.strip()]
-    return "; ".join(lines[-_CONSOLE_LINES:]) or "it said nothing"
+    return "; ".join(lines[-_CONSOLE_LINES:]) or "it printed nothing"

@@ -1,7 +1,7 @@
-"""Options of `flashbed exec` as they were given, checked and made requests of.
+"""Checks the options of `flashbed exec` and turns them into requests.
 
-Everything is checked before anything is built or booted; what one target cannot do is refused by
-the option's name.
+Everything is checked before anything is built or booted. An option that the target does not
+support is refused by its name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["PATIENCE_S", "ExecOptions", "requests_of"]
 PATIENCE_S = 600.0
 MEMORY_MIB = (64, 16_384)
 UNTIL_MAX_S = 1e8
-"""The guest's dates have seconds of 31 bits."""
+"""The guest stores seconds in 31 bits."""
 PORTS = (1, 65_535)
 
 Say = Callable[[str], None]
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ExecOptions:
-    """Options of the command, as given."""
+    """The command's options, as the user gave them."""
 
     words: Sequence[str]
     on: str
@@ -57,7 +57,7 @@ class ExecOptions:
 def requests_of(
     options: ExecOptions, systems: Sequence[str], say: Say
 ) -> tuple[list[Request], Sysroot | None]:
-    """A request a file system, with the tree of programs that the emulated board gets.
+    """A request for each file system, and the tree of programs for the emulated board.
 
     Raises `InputError` and `Unavailable`.
     """
@@ -87,13 +87,13 @@ def requests_of(
 
 
 def _records(path: Path, systems: Sequence[str]) -> dict[str, Path]:
-    """A recording of each file system. Raises `InputError` for one that is there."""
+    """The file of each file system's recording. Raises `InputError` if it exists."""
     paths = {fs: path.with_name(f"{path.stem}-{fs}{path.suffix}") for fs in systems}
     if len(systems) == 1:
         paths = {systems[0]: path}
     for each in paths.values():
         if each.exists():
-            raise InputError(f"--record {shown(each)}: is there already")
+            raise InputError(f"--record {shown(each)}: exists already")
     return paths
 
 
@@ -120,7 +120,7 @@ def _of_this_machine(options: ExecOptions, profile: Board, puts: Sequence[Put]) 
 
 def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
     if (options.sysroot is None) == (not options.package):
-        raise InputError("--on emulator: --package NAME or --sysroot FOLDER has its programs")
+        raise InputError("--on emulator: needs programs, from --package NAME or --sysroot FOLDER")
     if options.sysroot is not None:
         return read_sysroot(options.sysroot)
     return read_sysroot(packages_folder(cache_folder(), options.package, say))
@@ -129,7 +129,7 @@ def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
 def _of_a_tree(options: ExecOptions, profile: Board, puts: Sequence[Put], sysroot: Sysroot) -> Make:
     variables = environment(options.env, path=USUAL_PATH)
     program = options.words[0]
-    # Who looks at a kernel takes his time.
+    # A person who debugs a kernel takes longer than any limit.
     patience = options.patience or (None if options.gdb else PATIENCE_S)
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
@@ -157,28 +157,28 @@ def _of_a_board(options: ExecOptions, profile: Board, puts: Sequence[Put]) -> Ma
 
 
 def _check(options: ExecOptions) -> None:
-    """Whether the options are possible, and go together. Raises `InputError`."""
+    """Checks that the options are possible and fit together. Raises `InputError`."""
     if not options.words and not options.shell:
-        raise InputError("a command to run, as in flashbed exec -- ls")
+        raise InputError("no command to run; example: flashbed exec -- ls")
     if any("\0" in word for word in [*options.words, *options.env]):
-        raise InputError("a NUL in the command")
+        raise InputError("the command holds a NUL byte")
     if options.kernel not in SERIES:
-        raise InputError(f"--kernel {options.kernel}: programs run on Linux {' and '.join(SERIES)}")
+        raise InputError(f"--kernel {options.kernel}: programs run on Linux {' or '.join(SERIES)}")
     if options.memory is not None and not MEMORY_MIB[0] <= options.memory <= MEMORY_MIB[1]:
         raise InputError(f"--memory {options.memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
     if options.patience is not None and not 0 < options.patience < 1e9:
-        raise InputError(f"--patience {options.patience:g}: seconds above 0")
+        raise InputError(f"--patience {options.patience:g}: must be above 0 seconds")
     if options.until is not None and not 0 < options.until < UNTIL_MAX_S:
         raise InputError(f"--until {options.until:g}: seconds above 0, less than {UNTIL_MAX_S:g}")
     if options.record is not None and options.shell:
-        raise InputError("--record: not with --shell")
+        raise InputError("--record: does not go with --shell")
     if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
         raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
     _check_target(options)
 
 
 def _check_target(options: ExecOptions) -> None:
-    """Whether the target has what is asked of it. Raises `InputError`."""
+    """Checks that the target supports the options. Raises `InputError`."""
     if options.on not in ("uml", "emulator") and not is_address(options.on):
         raise InputError(f"--on {options.on}: uml, emulator or ssh://USER@HOST")
     only = {
@@ -196,6 +196,6 @@ def _check_target(options: ExecOptions) -> None:
     for target, its_own in only.items():
         for name, given in its_own.items():
             if given and options.on != target:
-                raise InputError(f"{name}: only --on {target}")
+                raise InputError(f"{name}: works with --on {target} only")
     if is_address(options.on) and options.memory is not None:
-        raise InputError("--memory: a board has the memory that it has")
+        raise InputError("--memory: a real board's memory cannot be changed")

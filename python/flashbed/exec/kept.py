@@ -1,9 +1,9 @@
-"""What a program left on the flash, unpacked into a folder of the user's.
+"""Unpacks what a program left on the flash into a folder of the user's (`--keep`).
 
-The guest sends a stream (agent/host/keep.c has the format) and is not trusted: names are single
-components below the folder, nothing is overwritten or followed, and links are made last, only those
-that stay within the folder. Files have no owner, no set-user-ID bit and no holes; of several names
-of one file each is a file.
+The guest sends a stream (agent/host/keep.c has the format) and is not trusted. Every path must stay
+below the folder; nothing is overwritten or followed. Links are made last, and only those that stay
+within the folder. Files lose their owner, set-user-ID bit and holes; each name of a hard-linked
+file becomes a file of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(rb"%([0-9a-f]{2})")
 
 @dataclass
 class Kept:
-    """What was unpacked, and what was left out: a path and why."""
+    """The number and bytes of unpacked files; path and reason of each that was left out."""
 
     files: int = 0
     bytes: int = 0
@@ -34,7 +34,7 @@ class Kept:
 
 
 def kept_folder(folder: Path) -> None:
-    """Makes the folder; it may be there if nothing is in it. Raises `InputError`."""
+    """Makes the folder, which must be empty if it exists. Raises `InputError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -95,7 +95,7 @@ def _lines(stream: BinaryIO) -> Iterator[list[bytes]]:
         if words[0] == b"error":
             raise RunError(f"--keep: {line[6:].decode('utf-8', 'replace').strip()}")
         if not line.endswith(b"\n") or counts.get(words[0]) != len(words):
-            raise RunError("--keep: what the guest sent is not whole")
+            raise RunError("--keep: the guest's stream ended early")
         yield words
 
 
@@ -104,16 +104,15 @@ def _decoded(text: bytes) -> str:
 
 
 def _checked(path: str) -> None:
-    """Raises `RunError` for a path that leads elsewhere."""
+    """Raises `RunError` for a path that leaves the folder."""
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
         raise RunError(f"--keep: the guest named {path[:80]!r}")
 
 
 def _stays_within(path: str, target: str) -> bool:
-    """Whether a relative link, read word by word, never leaves the folder.
+    """Whether a relative link stays within the folder, read component by component.
 
-    A link that goes through another one (a/b/.. where b is a link) could lead elsewhere: `..` is
-    taken at the beginning only.
+    `..` is allowed only at the beginning: in a/b/.., b could be a link that leads elsewhere.
     """
     if not target or target.startswith("/") or "\0" in target:
         return False
@@ -129,7 +128,7 @@ def _copy(stream: BinaryIO, place: Path, mode: int, size: int) -> None:
         while left:
             data = stream.read(min(left, _CHUNK_BYTES))
             if not data:
-                raise RunError("--keep: what the guest sent is not whole")
+                raise RunError("--keep: the guest's stream ended early")
             to.write(data)
             left -= len(data)
         os.fchmod(to.fileno(), mode)

@@ -1,9 +1,9 @@
-"""A program on a fresh user-mode Linux: one boot, in a folder of its own that goes with it.
+"""Runs a program on a fresh user-mode Linux: one boot, in a folder that is removed afterwards.
 
-The kernel is started with descriptors 3 to 8: the request, the answer, the standard input, output
-and error of this process, which it hands to the program (kernel/uml/programs), and a file for what
-is to be kept; 9 is a terminal where there is one, or a file for the recorder's stream. Its own are
-a console in a file. Whatever ends this process, or is killed of it, the rest ends too.
+The kernel is started with descriptors 3 to 9. 3 and 4 are the request and the answer. 5 to 7 are
+this process's standard input, output and error, which the kernel passes to the program
+(kernel/uml/programs). 8 takes the files for `--keep`. 9 is the terminal, or takes the recorder's
+stream. The kernel's own console is a file. When this process ends or is killed, the guest ends too.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
 __all__ = ["launch", "prepare"]
 
 TIMED_OUT = 124
-"""The exit status of timeout(1)."""
+"""The exit status of timeout(1) when the time is up."""
 _RUN = "exec-"
 _SHELL = 'exec "$@" 3<job 4>answer 5<&0 6>&1 7>&2 8>kept 0</dev/null 1>console.log 2>&1'
 _TO_STANDARD_ERROR = _SHELL.replace("6>&1", "6>&2")
 _TERMINAL = 9
 _START_NS = 2_082_758_400_000_000_000
-"""2036-01-01: no file of the host is of the future, and seconds still have 31 bits."""
+"""2036-01-01: later than any file of the host, and its seconds still fit into 31 bits."""
 _SAID_AFTER_S = 10.0
 _RELAY_S = 0.05
 _CONSOLE_LINES = 3
@@ -53,7 +53,7 @@ Say = Callable[[str], None]
 
 
 def prepare(kernel: str, say: Say) -> tuple[UmlKernel, Path]:
-    """The kernel for programs and the chip's driver for it, built if need be. `Unavailable`."""
+    """Builds the kernel for programs and its chip driver if needed. Raises `Unavailable`."""
     agent("host")
     cache = cache_folder()
     tidy(cache)
@@ -62,7 +62,7 @@ def prepare(kernel: str, say: Say) -> tuple[UmlKernel, Path]:
 
 
 def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome:
-    """Runs it; with `output_aside` its standard output goes to standard error.
+    """Runs the program; with `output_aside` its standard output goes to standard error.
 
     Raises `NotRunError` and `Unavailable`.
     """
@@ -83,7 +83,7 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         if request.record is not None:
             shell = f"{shell} {_TERMINAL}>stream"
         if terminal is not None:
-            # First: the others may take its number.
+            # The terminal is opened first: a later redirection could reuse its descriptor.
             opened = f"{_TERMINAL}<>/proc/self/fd/{terminal.inner}"
             shell = shell.replace('"$@"', f'"$@" {opened}')
         _boot(["/bin/sh", "-c", shell, "sh", *_command(kernel, request)],
@@ -91,7 +91,7 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         answer = (folder / "answer").read_text(encoding="utf-8", errors="surrogateescape")
         outcome = outcome_of(answer, request.words[0])
         if outcome is None:
-            raise NotRunError(f"user-mode Linux ended before its time: {_last_words(folder)}")
+            raise NotRunError(f"user-mode Linux stopped early: {_last_words(folder)}")
         if request.record is not None:
             outcome.recorded = _recorded(request, kernel, folder / "stream")
         if request.keep is not None:
@@ -101,7 +101,7 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
 
 
 def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
-    """The recording, made of the recorder's stream. Raises `NotRunError` if that is not whole."""
+    """Turns the recorder's stream into a recording. Raises `NotRunError` if it is not whole."""
     assert request.record is not None
     about = About(
         source="flashbed exec",
@@ -109,7 +109,7 @@ def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
         machine=f"Linux {kernel.series} (user-mode Linux, {request.fs}, virtual time)",
         think="gaps",
         mapped="present",
-        # The folder is new: what is there was put there.
+        # The folder starts empty: only files of --put are there, and their contents are known.
         lacks=tuple(each for each in LACKS if each != CONTENTS_THERE),
     )
     there = {os.fsencode(put.path): Path(put.source) for put in request.puts if put.kind == "file"}
@@ -136,7 +136,7 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
         *([f"flashbed_terminal={_TERMINAL}"] if request.terminal or request.shell else ()),
         *("con=null", "con0=null,fd:1", "ssl=null"),
         *("quiet", "panic=-1", "oops=panic"),
-        # As for experiments (flashbed.targets.uml).
+        # The same options as for experiments (flashbed.targets.uml).
         *("random.trust_cpu=on", "init_on_alloc=1"),
     ]
 
@@ -149,7 +149,7 @@ def _boot(
         cwd=folder,
         start_new_session=True,
         pass_fds=() if terminal is None else (terminal.inner,),
-        # Nothing of the environment: the host's is none of the program's.
+        # The kernel gets none of the host's environment: the program must not see it.
         env={
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(folder.resolve()),
@@ -172,7 +172,7 @@ def _boot(
 
 
 def _one_processor(pid: int) -> None:
-    """A system call of the guest is a dozen switches, which cost more between processors."""
+    """Pins the guest to one processor: its task switches cost more between processors."""
     allowed = sorted(os.sched_getaffinity(0))
     with suppress(OSError):
         os.sched_setaffinity(pid, {allowed[pid % len(allowed)]})
@@ -201,4 +201,4 @@ def _waited(process: subprocess.Popen[bytes], patience_s: float | None, say: Say
 def _last_words(folder: Path) -> str:
     text = (folder / "console.log").read_text(encoding="utf-8", errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return "; ".join(lines[-_CONSOLE_LINES:]) or "it said nothing"
+    return "; ".join(lines[-_CONSOLE_LINES:]) or "it printed nothing"

@@ -1,4 +1,4 @@
-"""What came of a program: the agent's answer (agent/host/launch.c), read."""
+"""Reads the agent's answer about a program (agent/host/launch.c)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from flashbed.recorder.session import Recorded
 __all__ = ["Call", "Counts", "File", "NotRunError", "Outcome", "outcome_of"]
 
 NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
-"""Exit statuses, as those of env(1)."""
+"""Exit statuses, as env(1) uses them."""
 SIGNALLED = 128
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 class NotRunError(FlashbedError):
-    """The program could not be run to its end; the exit status says why, as env(1) does."""
+    """The program did not run to its end; the exit status says why, as that of env(1) does."""
 
     def __init__(self, message: str, exit_status: int = NOT_RUN) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class NotRunError(FlashbedError):
 
 @dataclass(frozen=True)
 class Counts:
-    """Operations of the chip, and the time in which it was busy."""
+    """Operations of the chip, and for how long it was busy."""
 
     reads: int = 0
     programs: int = 0
@@ -40,7 +40,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Call:
-    """A kind of system call: how many, virtual time in them, bytes written to flash."""
+    """One kind of system call: how many, their virtual time, the bytes they wrote to flash."""
 
     name: str
     calls: int
@@ -50,9 +50,9 @@ class Call:
 
 @dataclass(frozen=True)
 class File:
-    """What calls of the program did with a file on flash, and the time in them.
+    """What the program's calls did with a file on flash, and their time.
 
-    `bytes_mapped` is of pages that became dirty through a shared mapping.
+    `bytes_mapped` counts pages that became dirty through a shared mapping.
     """
 
     path: str
@@ -70,7 +70,7 @@ _NUMBERS = [column.name for column in fields(File)][1:]
 
 @dataclass
 class Outcome:
-    """All of it. `flushed` is what was still written after the program ended."""
+    """The whole answer. `flushed` is what was written after the program had ended."""
 
     exit_status: int = 0
     signal: int | None = None
@@ -80,9 +80,9 @@ class Outcome:
     calls: list[Call] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
     until: int | None = None
-    """The signal that it was sent when its time was up."""
+    """The signal that `--until` sent, when its time was up."""
     unseen: str | None = None
-    """Why operations of the flash were not seen; then there are no counts."""
+    """Why flash operations could not be observed; there are no counts then."""
     missed: int = 0
     wear: list[int] = field(default_factory=list)
     page_bytes: int = 0
@@ -91,27 +91,27 @@ class Outcome:
 
     @property
     def bytes_written(self) -> int:
-        """By the program, to files on flash: by calls, and through shared mappings."""
+        """Bytes the program wrote to files on flash, by calls and through shared mappings."""
         return sum(call.bytes_written for call in self.calls) + self.bytes_mapped
 
     @property
     def bytes_mapped(self) -> int:
-        """Of pages that became dirty through a shared mapping."""
+        """Bytes of pages that became dirty through a shared mapping."""
         return sum(file.bytes_mapped for file in self.files)
 
     @property
     def programs(self) -> int:
-        """Those of the flush as well."""
+        """Programmed pages, those of the flush included."""
         return self.ran.programs + self.flushed.programs
 
     @property
     def bytes_programmed(self) -> int:
-        """Whole pages."""
+        """Bytes of the programmed pages; a page counts whole."""
         return self.programs * self.page_bytes
 
 
 def outcome_of(text: str, program: str) -> Outcome | None:
-    """The answer, None if it does not go to its end. Raises `NotRunError`."""
+    """The parsed answer; None if it ends early. Raises `NotRunError`."""
     outcome = Outcome()
     for line in text.split("\n"):
         word, _, rest = line.partition(" ")
@@ -126,12 +126,12 @@ def outcome_of(text: str, program: str) -> Outcome | None:
         try:
             _take(outcome, word, words)
         except (ValueError, IndexError):
-            raise NotRunError(f"the guest said what is not understood: {line[:80]}") from None
+            raise NotRunError(f"the guest sent an unknown line: {line[:80]}") from None
     return None
 
 
 def _by_path(files: Sequence[File]) -> list[File]:
-    """A row for each path: files that were made again under a name are added up."""
+    """A row for each path: files that had the same name one after the other are added up."""
     rows: dict[str, File] = {}
     for file in files:
         seen = rows.get(file.path)
@@ -143,8 +143,8 @@ def _by_path(files: Sequence[File]) -> list[File]:
 def _cannot(number: int, program: str) -> None:
     why = os.strerror(number)
     if number == errno.ENOENT:
-        # The program is there: its interpreter or its loader is not.
-        raise NotRunError(f"{program}: {why}, or what it is interpreted by", NOT_FOUND)
+        # The kernel says ENOENT of a program that exists if its interpreter or loader is missing.
+        raise NotRunError(f"{program}: {why}, or its interpreter or loader is missing", NOT_FOUND)
     raise NotRunError(f"{program}: {why}", NOT_EXECUTABLE)
 
 

@@ -1,7 +1,7 @@
-"""What is to be run: the command found, the files that go with it, the variables that it sees.
+"""A request for the agent: the command, the files that go with it, the program's environment.
 
-Everything is checked here, before a kernel is booted. The agent reads `text` (agent/host/request.c
-has the format).
+Everything is checked here, before a kernel boots. The agent reads `text` (agent/host/request.c has
+the format).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 
 FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
 PATH_BYTES_MAX = 1023
-"""agent/base/base.h MAX_PATH_BYTES."""
+"""MAX_PATH_BYTES of agent/base/base.h."""
 PUTS_MAX = 100_000
 COVERS = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-"""Folders that the program finds empty, in memory."""
+"""Folders that are empty for the program; they are in memory."""
 KERNELS = ("/proc", "/sys", "/dev")
-"""Folders that are the guest's own."""
+"""Folders that belong to the guest."""
 AT = "/mnt"
-"""Where the program sees the flash; a host without this folder has it elsewhere."""
+"""The folder of the flash as the program sees it; `at` names another if the host lacks this."""
 AT_ELSEWHERE = "/tmp/flash"
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -51,15 +51,15 @@ _PLAIN = frozenset(range(0x21, 0x7F)) - {ord("%")}
 
 @dataclass(frozen=True)
 class Put:
-    """A file, folder or link that is on the flash before the program begins."""
+    """A file, folder or link that is put onto the flash before the program begins."""
 
     kind: str
     """`file`, `folder` or `link`."""
     mode: int
     path: str
-    """Below the folder on flash."""
+    """Its path below the folder on flash."""
     source: str
-    """The host's file, or what a link says; empty for a folder."""
+    """The host's file, or the target of a link; empty for a folder."""
 
 
 @dataclass(frozen=True)
@@ -71,45 +71,45 @@ class Request:
     fs: str
     words: Sequence[str]
     program: str
-    """The path that is executed, as the program sees it."""
+    """The path to execute, as the program sees it."""
     variables: Mapping[str, str]
     puts: Sequence[Put] = ()
     memory_mib: int | None = None
-    """The guest's; None for the board's."""
+    """Memory of the guest; None for the board's."""
     patience_s: float | None = 600.0
-    """None for no end, where somebody sits at a terminal."""
+    """Real seconds that it may run; None for no limit, where a user is at a terminal."""
     costs: Costs = FREE
     until_s: float | None = None
-    """Of virtual time, after which it is told to end."""
+    """Virtual seconds after which it gets SIGTERM."""
     keep: Path | None = None
-    """A folder for what it leaves on the flash."""
+    """A folder for what is left on the flash."""
     terminal: bool = False
     """Whether the program has the user's terminal."""
     shell: str | None = None
-    """That looks around on the terminal afterwards."""
+    """A shell that is opened on the terminal afterwards."""
     where: Literal["uml", "emulator", "board"] = "uml"
     address: str = ""
-    """Of a board over ssh."""
+    """Where it runs; `board` is one over ssh."""
     symbols: bool = False
-    """Only the symbols of the emulated board's kernel are wanted."""
+    """Boots the emulated board only to read its kernel's symbols."""
     home: str = ""
-    """The agent's folder there."""
+    """The agent's folder on a board."""
     record: Path | None = None
-    """A file for the recording of it."""
+    """A file for the recording of the program."""
 
     def source(self, number: int) -> str:
-        """Where the agent finds a file that is put onto the flash."""
+        """The path at which the agent finds a file that it puts onto the flash."""
         if self.where == "uml":
             return self.puts[number].source
         return f"{self.home}/put/{number}"
 
     @property
     def memory(self) -> int:
-        """MiB of the guest."""
+        """Memory of the guest in MiB."""
         return self.memory_mib or self.board.board.ram_mib
 
     def text(self) -> str:
-        """For the agent."""
+        """The request as the agent reads it."""
         user = (os.getuid(), os.getgid(), *sorted(os.getgroups()))
         lines = [
             "flashbed-program 1",
@@ -147,20 +147,20 @@ class Request:
 
 
 def at() -> str:
-    """Where the program sees the flash."""
+    """The folder of the flash as the program sees it."""
     path = Path(AT)
     return AT if path.is_dir() and not path.is_symlink() else AT_ELSEWHERE
 
 
 def _field(text: str) -> str:
-    """Bytes other than visible ASCII, and %, as %XX."""
+    """Writes bytes other than visible ASCII, and %, as %XX."""
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in os.fsencode(text))
 
 
 def environment(given: Sequence[str], *, path: str | None = None) -> dict[str, str]:
-    """The program's variables: a few, and those of `--env`. Raises `InputError`.
+    """The program's environment: a few variables, and those of `--env`. Raises `InputError`.
 
-    `path` is the PATH of a machine that is not this one.
+    `path` is PATH on a machine other than this one.
     """
     variables = {
         "PATH": path or os.environ.get("PATH") or USUAL_PATH,
@@ -183,8 +183,8 @@ def environment(given: Sequence[str], *, path: str | None = None) -> dict[str, s
 def find(word: str, search: str, puts: Sequence[Put]) -> str:
     """The path of a command as the program will see it. Raises `InputError`.
 
-    A name is looked up in the folders of `search`. A relative path is one below the folder on flash
-    if something was put there, else of the host, from where the user is.
+    A name is looked up in the folders of `search`. A relative path is below the folder on flash if
+    `--put` put something there; otherwise it is relative to the user's working directory.
     """
     if not word:
         raise InputError("the command is empty")
@@ -202,28 +202,28 @@ def find(word: str, search: str, puts: Sequence[Put]) -> str:
         path = Path(word)
     path = path.absolute()
     if not path.is_file():
-        raise InputError(f"{word}: {'is no program' if path.exists() else 'no such command'}")
+        raise InputError(f"{word}: {'is not a program' if path.exists() else 'no such command'}")
     if not os.access(path, os.X_OK):
         raise InputError(f"{word}: not executable")
     for place in (path, path.resolve()):
         hidden = _hidden(place)
         if hidden:
             raise InputError(
-                f"{word}: lies in {hidden}, which is another folder for the program; --put copies"
-                " it onto the flash"
+                f"{word}: is in {hidden}, where the program sees another folder; --put copies it"
+                " onto the flash"
             )
     return str(path)
 
 
 def _executable(put: Put, word: str) -> None:
     if put.kind == "folder":
-        raise InputError(f"{word}: is no program")
+        raise InputError(f"{word}: is not a program")
     if put.kind == "file" and not put.mode & 0o111:
         raise InputError(f"{word}: not executable")
 
 
 def _hidden(path: Path) -> str | None:
-    """The folder around it that the program does not see as the host has it."""
+    """The folder around `path` that differs between the host and what the program sees."""
     for folder in (*COVERS, *KERNELS, at()):
         if path.is_relative_to(folder):
             return folder
@@ -231,7 +231,7 @@ def _hidden(path: Path) -> str | None:
 
 
 def puts_of(given: Sequence[Path], board: Board) -> list[Put]:
-    """Files and folders with all that is in them, in an order of names. Raises `InputError`."""
+    """Files, and folders with all they hold, sorted by name. Raises `InputError`."""
     puts: list[Put] = []
     names = set()
     bytes_ = 0
@@ -240,9 +240,9 @@ def puts_of(given: Sequence[Path], board: Board) -> list[Put]:
         if name in ("", ".."):
             name = path.resolve().name
         if not name:
-            raise InputError(f"--put {path}: all files of this machine are too many")
+            raise InputError(f"--put {path}: the root folder holds too many files")
         if name in names:
-            raise InputError(f"--put {path}: there is another {name}")
+            raise InputError(f"--put {path}: {name} is already taken by another --put")
         names.add(name)
         for put, size in _walked(path, name):
             puts.append(put)
@@ -252,13 +252,13 @@ def puts_of(given: Sequence[Path], board: Board) -> list[Put]:
     room = board.partition_bytes
     if bytes_ > room:
         raise InputError(
-            f"--put: {bytes_ >> 20:,} MiB of files, and a partition of {room >> 20:,} MiB"
+            f"--put: {bytes_ >> 20:,} MiB of files do not fit a partition of {room >> 20:,} MiB"
         )
     return puts
 
 
 def _walked(path: Path, name: str) -> Iterator[tuple[Put, int]]:
-    """It and what is in it, each with its size."""
+    """The file or folder and all it holds, each with its size."""
     try:
         about = path.lstat()
         mode = stat.S_IMODE(about.st_mode) & 0o777

@@ -1,8 +1,8 @@
-"""What software costs while a program runs in virtual time, from the board's table of prices.
+"""Prices for the time of software while a program runs in virtual time.
 
-User-mode Linux knows no time of its own for running code. `flat` has every system call cost
-`syscall_ns`; `calls` adds what the table has for a call of that kind and for a byte that it moves.
-File systems, compressors and the program itself cost nothing in either.
+On user-mode Linux running code takes no time. `flat` charges `syscall_ns` for every system call.
+`calls` adds the board's prices for a call of its kind and for each byte that it moves. Neither
+charges for file systems, compressors or the program itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WRITE = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a kind of calls: each, and a byte that it moved."""
+    """The price of one kind of call: of each call, and of each byte it moves."""
 
     name: str
     ns: int
@@ -37,14 +37,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of all calls: of each that has none of its own, and those of kinds."""
+    """The prices of all calls: `kinds`, and `each_ns` for those without a price of their own."""
 
     how: str
     each_ns: int
     kinds: tuple[Cost, ...] = ()
 
     def said(self) -> str:
-        """For the answer."""
+        """A phrase for the program's account."""
         if self.how == "none":
             return "software costs nothing"
         if self.how == "flat":
@@ -59,9 +59,9 @@ FREE = Costs("none", 0)
 
 
 def costs_of(software: Software, how: str) -> Costs:
-    """What a board's calls cost. Raises `InputError` for another word than those of `SOFTWARE`."""
+    """What a board's calls cost. Raises `InputError` if `how` is not one of `SOFTWARE`."""
     if how not in SOFTWARE:
-        raise InputError(f"--software {how}: {', '.join(SOFTWARE)}")
+        raise InputError(f"--software {how}: must be one of {', '.join(SOFTWARE)}")
     if how != "calls":
         return Costs(how, software.syscall_ns if how == "flat" else 0)
     page_read_ps = software.page_find_ns * 1000 // PAGE_BYTES

@@ -1,7 +1,7 @@
-"""A program of a board's own, on a fresh file system of a partition that was confirmed.
+"""Runs a board's own program on a fresh file system, in a partition that the user confirmed.
 
-The agent guards the board as it does for cases (docs/boards.md). The program's standard input is
-this process's; what it prints comes when it has ended.
+The agent guards the board as it does for cases (docs/boards.md). The program reads this process's
+standard input; its output is printed after it has ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 def launch_on_board(
     request: Request, allowed: AllowedBoard, say: Say, *, output_aside: bool = False
 ) -> tuple[Request, Outcome]:
-    """Runs it; the request comes back with the board's kernel.
+    """Runs the program; the returned request names the board's kernel.
 
     Raises `NotRunError` and `Unavailable`.
     """
@@ -61,7 +61,7 @@ def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
         try:
             data, said = client.communicate(timeout=request.patience_s)
         except subprocess.TimeoutExpired:
-            # The agent finds nobody reading, ends the program and puts the board back.
+            # The agent's pipe breaks: it ends the program and restores the board.
             client.kill()
             client.communicate()
             raise NotRunError(
@@ -70,7 +70,7 @@ def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
         except KeyboardInterrupt:
             client.kill()
             client.communicate()
-            raise Interrupted("interrupted; the board is put back") from None
+            raise Interrupted("interrupted; the board is restored") from None
     words = said.decode("utf-8", "replace")
     if client.returncode == _SSH_FAILED:
         raise NotRunError(explained(board.address, words))
@@ -80,6 +80,6 @@ def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
 def _outcome(request: Request, data: bytes, said: str, output_aside: bool) -> Outcome:
     def ended() -> str:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        return f"the agent ended before its time: {lines[-1] if lines else 'it said nothing'}"
+        return f"the agent stopped early: {lines[-1] if lines else 'it printed nothing'}"
 
     return hand_on(BytesIO(data), request, output_aside, ended)

@@ -1,8 +1,8 @@
-"""Functions of the emulated board's kernel and modules, as a file that a debugger reads.
+"""Writes a symbol file for a debugger: the functions of the emulated board's kernel and modules.
 
-Debian's kernel comes without symbols, and its System.map is empty; but a board that is booted alike
-has everything at the same address, so one boot says where (/proc/kallsyms). The file is an ELF
-object of one section without bytes and a symbol for each function; there are no lines or types.
+Debian's kernel has no symbols, and its System.map is empty. A board that boots in the same way has
+everything at the same addresses, so one boot reads them from /proc/kallsyms. The file is an ELF
+object with one section without bytes and a symbol for each function; it has no lines or types.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 __all__ = ["Function", "elf", "functions"]
 
 Function = tuple[int, str]
-"""Its address and name."""
+"""A function's address and name."""
 _ARM = 40
 _EXEC = 2
 _SYMBOL = struct.Struct("<IIIBBH")
@@ -25,7 +25,7 @@ _GLOBAL_FUNCTION = 0x12
 
 
 def functions(text: str) -> list[Function]:
-    """Those of the lines `symbol ADDRESS TYPE NAME`, in order of addresses."""
+    """The functions in lines `symbol ADDRESS TYPE NAME`, sorted by address."""
     found = set()
     for line in text.splitlines():
         words = line.split()

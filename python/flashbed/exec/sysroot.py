@@ -1,8 +1,8 @@
-"""Programs for the emulated board: a folder of the user's, or Debian's packages for armhf by name.
+"""Programs for the emulated board: a folder of the user's, or Debian packages for armhf.
 
-Packages are resolved and downloaded by apt on private folders (flashbed.targets.guest.debian), with
-all that they depend on but not what they recommend, and unpacked without running their scripts. The
-tree goes into the initramfs, which is memory and never counted as flash.
+apt resolves and downloads the packages in private folders (flashbed.targets.guest.debian): their
+dependencies, without what they only recommend. They are unpacked without running their scripts. The
+tree goes into the initramfs, which is memory and never counts as flash.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from flashbed.targets.guest.initramfs import More
 __all__ = ["BASE_PACKAGES", "Sysroot", "packages_folder", "read_sysroot"]
 
 BASE_PACKAGES = ("dash",)
-"""In every tree of packages: scripts want /bin/sh."""
+"""Packages in every tree: scripts need /bin/sh."""
 _ARCHITECTURE = "armhf"
 _VIEW = "view"
-"""agent/host/view.c VIEW."""
+"""VIEW of agent/host/view.c."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
 _UNREAD = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale",
            "usr/share/lintian", "usr/share/bug")  # fmt: skip
-"""What no program needs to run, and which would be kept in memory."""
+"""Folders that no program needs to run; they would take memory."""
 _BYTES_MAX = 1 << 30
 _MANIFEST = "packages.json"
 
@@ -52,11 +52,11 @@ class Sysroot:
     size_bytes: int = 0
 
     def more(self, files: dict[str, tuple[int, bytes]], folders: Sequence[str]) -> More:
-        """With other files beside it."""
+        """The tree together with other files."""
         return More([*folders, *self._with_mounts()], {**files, **self.files}, self.links)
 
     def _with_mounts(self) -> list[str]:
-        """Its folders, and those that something is mounted on."""
+        """The tree's folders, and mount points."""
         there = [*self.folders]
         for place in (*COVERS, *KERNELS, AT):
             parts = f"{_VIEW}{place}".split("/")
@@ -75,7 +75,7 @@ class Sysroot:
         raise InputError(f"{word}: no such command in the sysroot")
 
     def _executable(self, place: str) -> bool:
-        """Whether it, or what it links to, is a file that may be executed."""
+        """Whether the file, or what it links to, is executable."""
         path = os.path.normpath(f"{_VIEW}/{place}")
         for _ in range(40):
             path, moved = self._step(path)
@@ -84,7 +84,7 @@ class Sysroot:
         return path in self.files and bool(self.files[path][0] & 0o111)
 
     def _step(self, path: str) -> tuple[str, bool]:
-        """The path with the first link in it followed."""
+        """The path with its first link followed."""
         parts = path.split("/")
         for count in range(2, len(parts) + 1):
             target = self.links.get("/".join(parts[:count]))
@@ -96,7 +96,7 @@ class Sysroot:
 
 
 def read_sysroot(folder: Path) -> Sysroot:
-    """Reads a tree whole. Raises `InputError`."""
+    """Reads a whole tree. Raises `InputError`."""
     root = Sysroot([_VIEW])
     try:
         _walk(folder, "", root)
@@ -123,10 +123,10 @@ def _walk(folder: Path, below: str, root: Sysroot) -> None:
 
 
 def packages_folder(cache: Path, names: Sequence[str], say: Say) -> Path:
-    """Packages unpacked in the cache. Raises `InputError` and `Unavailable`."""
+    """Unpacks packages into the cache. Raises `InputError` and `Unavailable`."""
     for name in names:
         if not _NAME.fullmatch(name):
-            raise InputError(f"--package {name}: no name of a package")
+            raise InputError(f"--package {name}: not the name of a package")
     wanted = sorted({*names, *BASE_PACKAGES})
     digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:12]
     folder = cache / f"sysroot-{_ARCHITECTURE}-{digest}"
@@ -136,7 +136,7 @@ def packages_folder(cache: Path, names: Sequence[str], say: Say) -> Path:
     try:
         with locked(cache / "apt.lock"):
             if not (folder / _MANIFEST).is_file():
-                say(f"downloading {' '.join(wanted)} for {_ARCHITECTURE}, with what they need")
+                say(f"downloading {' '.join(wanted)} for {_ARCHITECTURE}, with dependencies")
                 _fetch(cache, wanted, folder)
     except (OSError, subprocess.SubprocessError) as why:
         raise Unavailable(f"packages could not be fetched: {why}") from None

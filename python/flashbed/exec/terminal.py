@@ -1,8 +1,8 @@
-"""The user's terminal for a program in the guest: a pair of pseudo-terminals between the two.
+"""Connects the user's terminal with a program in the guest, by a pair of pseudo-terminals.
 
-The guest's kernel has the inner one and does all that a terminal does: it edits lines and makes
-signals of Ctrl-C and Ctrl-Z. So both are raw here, bytes go through as they are, and the size of
-the window is handed on. Ctrl-] ends the session, whatever the guest does.
+The guest's kernel has the inner one and does all the work of a terminal: it edits lines and turns
+Ctrl-C and Ctrl-Z into signals. Both terminals here are therefore raw and pass bytes unchanged. The
+window's size is passed on too. Ctrl-] ends the session, whatever the guest does.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _OUT_S = 0.2
 
 
 class Terminal:
-    """The user's terminal in raw mode as long as it is entered."""
+    """The user's terminal; it is in raw mode within `with`."""
 
     def __init__(self) -> None:
         if not (os.isatty(0) and os.isatty(1)):
-            raise InputError("--shell: standard input and output are to be a terminal")
+            raise InputError("--shell: standard input and output must be a terminal")
         self._outer, self.inner = os.openpty()
         tty.setraw(self.inner)
         self._saved = termios.tcgetattr(0)
@@ -55,7 +55,7 @@ class Terminal:
         os.close(self.inner)
 
     def relay(self, seconds: float) -> None:
-        """Hands bytes on, for so long. Raises `KeyboardInterrupt` at Ctrl-]."""
+        """Passes bytes on for this long. Raises `KeyboardInterrupt` at Ctrl-]."""
         ready, _, _ = select.select([0, self._outer], [], [], seconds)
         if self._outer in ready:
             self._show()
@@ -71,7 +71,7 @@ class Terminal:
             data = data[os.write(1, data) :]
 
     def _drain(self) -> None:
-        """What the guest wrote before it ended."""
+        """Shows what the guest wrote before it ended."""
         with suppress(OSError):
             while select.select([self._outer], [], [], _OUT_S)[0]:
                 self._show()

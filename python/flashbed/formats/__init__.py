@@ -1,1 +1,1 @@
-"""What goes in: operations, profiles, and the words they are made of."""
+"""The input formats: operations, profiles, and the types of their fields."""

@@ -1,12 +1,13 @@
-"""What of a profile's numbers no NAND that is sold has, though it could: often a forgotten `_000`.
+"""Doubts about a profile's numbers: possible, but no NAND on sale has them; often a missing `_000`.
 
-`bounds.py` has what is refused. These are doubts, which are said before a run and stop nothing.
-Ranges are those of data sheets from SLC of 2004 to TLC, with a factor to spare on either side.
+`bounds.py` refuses impossible numbers. A doubt is printed before a run and stops nothing. The
+ranges come from data sheets from SLC of 2004 to TLC, widened by a factor on either side.
 """
 
 from __future__ import annotations
 
-from flashbed.formats.profiles import Board, Chip
+from flashbed.formats.board_tables import Chip
+from flashbed.formats.profiles import Board
 from flashbed.paths import shown
 
 __all__ = ["doubts"]

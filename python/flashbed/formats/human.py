@@ -1,4 +1,4 @@
-"""Numbers as a person reads them in tables: a unit that fits, few digits."""
+"""Formats numbers for tables that a person reads: a suitable unit, few digits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIGITS = 4
 
 
 def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """In the largest unit of which there is one, in four digits."""
+    """In the largest unit that gives at least 1, with four digits."""
     for size, unit in units:
         if abs(value) >= size:
             return f"{_few(value / size)} {unit}"
@@ -68,6 +68,6 @@ _BY_UNIT: dict[str, Callable[[Any], str]] = {
 
 
 def number_reader(column: str, *, whole: bool) -> Callable[[Any], str]:
-    """How the numbers of a column are written: by the unit at the end of its name."""
+    """The formatter of a column's numbers, chosen by the unit that ends its name."""
     by_unit = _BY_UNIT.get(column.rsplit("_", 1)[-1])
     return by_unit or (count_text if whole else ratio_text)

@@ -1,8 +1,8 @@
-"""One grammar for what becomes a path, and one for what is printed.
+"""A grammar for names that become paths, and one for lines that are printed.
 
-A `Name` is a file's name, so it is no path: letters, digits and `. _ -`, the first a letter or a
-digit. A line is printed, so it has no line feed and nothing that a terminal obeys. What others
-wrote and a message quotes goes through `escaped`.
+A `Name` is a file name and never a path: letters, digits and `. _ -`, beginning with a letter or a
+digit. A line has no line feed and nothing that controls a terminal. Text of other people that a
+message quotes goes through `escaped`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ __all__ = [
 
 FORCED = "forced"
 SHIPPED: Literal["shipped"] = "shipped"
-"""The two values of `window`: a case sets it, or leaves the one the kernel gives the mount."""
+"""The two values of `window`: set by the case, or the kernel's default for the mount."""
 FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
-"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
+"""A pattern of a workload: `sequential`, `random`, or one of its own."""
 NAME_CHARACTERS = 64
 LABEL_CHARACTERS = 100
 TEXT_CHARACTERS = 10_000
 MESSAGE_CHARACTERS = 590
-"""Of a message; its middle is left out of a longer one."""
+"""Characters of a message; a longer one loses its middle."""
 _HEAD, _TAIL = 400, 170
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARACTERS - 1}}}")
 _GRAMMAR = f"letters, digits and . _ -, {NAME_CHARACTERS} at most, a letter or digit first"
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is one file's name wherever it stands in a path."""
+    """Whether a text is the name of one file, wherever it stands in a path."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -72,11 +72,11 @@ ExperimentId = Annotated[str, AfterValidator(_experiment_id)]
 """STUDY/NAME."""
 Text = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS), AfterValidator(_line)]
 Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS), AfterValidator(_line)]
-"""The id of a figure, a claim or an item, as the source numbers it: `Table 2, memory`."""
+"""The id of a figure, claim or item, in the source's numbering: `Table 2, memory`."""
 
 
 def escaped(text: str) -> str:
-    """One line that a terminal prints and does not obey: the rest by its number."""
+    """Makes a text one line that cannot control a terminal; other characters become numbers."""
     if text.isprintable():
         return text
     return "".join(
@@ -86,7 +86,7 @@ def escaped(text: str) -> str:
 
 
 def message(text: str) -> str:
-    """A message as it is printed: one line, not longer than a reader reads."""
+    """A message ready to print: one line, shortened to a readable length."""
     line = escaped(text)
     if len(line) <= MESSAGE_CHARACTERS:
         return line

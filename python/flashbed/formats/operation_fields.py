@@ -1,4 +1,4 @@
-"""The fields of an operation: what each is, and which of them an operation takes.
+"""The fields of operations: the grammar of each, and which fields an operation has.
 
 `FIELDS` has the operations of version 1 (docs/operations.md), `FIELDS_2` those of version 2.
 """
@@ -42,7 +42,7 @@ PAGE_BYTES = 4096
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]*)\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
 _ESCAPE = "%(?!00|2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A])[0-9A-F]{2}"
-"""Of a byte that is no NUL and that a name does not hold as it is."""
+"""A byte other than NUL that a name cannot hold unescaped."""
 _ATTRIBUTE = re.compile(rf"user\.(?:[A-Za-z0-9._-]|{_ESCAPE})+\Z")
 _TARGET = re.compile(rf"(?:[A-Za-z0-9._/-]|(?!%2F){_ESCAPE})+\Z")
 _ESCAPED = re.compile("%..")
@@ -57,7 +57,7 @@ _ADVICE = frozenset({"normal", "random", "sequential", "willneed", "dontneed", "
 
 
 class Refused(Exception):
-    """A field is not what it should be; the line is added by the caller."""
+    """A field that breaks its grammar; the caller adds the line number."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -66,12 +66,12 @@ class Refused(Exception):
 
 _Done = list[str | int]
 Reader = Callable[[str, _Done], str | int]
-"""Checks a field, given those before it."""
+"""Checks a field, given the fields before it."""
 
 
 def _number(maximum: int = NUMBER_MAX, minimum: int = 0) -> Reader:
     def read(text: str, _done: _Done) -> int:
-        # Nineteen digits are enough for 2^63 - 1; a longer field need not be converted.
+        # 2^63 - 1 has nineteen digits; longer fields are refused without converting them.
         if not _NUMBER.match(text) or len(text) > 19 or not minimum <= int(text) <= maximum:
             raise Refused("bad-number", f"{text!r} is not a number from {minimum} to {maximum}")
         return int(text)
@@ -80,7 +80,7 @@ def _number(maximum: int = NUMBER_MAX, minimum: int = 0) -> Reader:
 
 
 def _length(minimum: int, maximum: int, *, behind: tuple[int, ...] = (-1,)) -> Reader:
-    """A LENGTH that follows its OFFSET, or several."""
+    """A LENGTH behind one OFFSET or several, which it must not overflow."""
     number = _number(maximum, minimum)
 
     def read(text: str, done: _Done) -> int:
@@ -93,10 +93,10 @@ def _length(minimum: int, maximum: int, *, behind: tuple[int, ...] = (-1,)) -> R
 
 
 def _page(text: str, done: _Done) -> int:
-    """An OFFSET at which a page begins."""
+    """An OFFSET at the begin of a page."""
     offset_bytes = int(_ANY(text, done))
     if offset_bytes % PAGE_BYTES:
-        raise Refused("bad-number", f"{offset_bytes} is no multiple of {PAGE_BYTES}")
+        raise Refused("bad-number", f"{offset_bytes} is not a multiple of {PAGE_BYTES}")
     return offset_bytes
 
 
@@ -114,7 +114,7 @@ def _decoded_len(text: str) -> int:
 
 
 def _encoded_path(text: str, _done: _Done) -> str:
-    """A path of version 2: its limits count the bytes that it stands for."""
+    """A path of version 2: its limits count decoded bytes."""
     whole = text if text == "." else ""
     names = [] if whole else text.split("/")
     good = all(
@@ -173,7 +173,7 @@ def _range_flags(text: str, _done: _Done) -> str:
 
 
 class PieceSizes(NamedTuple):
-    """A PIECE: the first `text_bytes` of the others have six bits each."""
+    """A PIECE; of its bytes that no other piece shares, the first `text_bytes` have six bits."""
 
     common_bytes: int
     own_bytes: int
@@ -182,7 +182,7 @@ class PieceSizes(NamedTuple):
 
 
 def pieces(text: str) -> list[PieceSizes]:
-    """Each piece of a FILL. Raises `Refused`."""
+    """The pieces of a FILL. Raises `Refused`."""
     found = []
     for piece in text.split(","):
         match = _PIECE.match(piece)
@@ -206,7 +206,7 @@ def _fill_number(text: str) -> int:
 
 
 def _fill(*, at: int | None) -> Reader:
-    """FILL behind LENGTH and SEED; `at` is where OFFSET stands, None for one that is always 0."""
+    """FILL behind LENGTH and SEED; `at` is the field of OFFSET, None if the offset is always 0."""
 
     def read(text: str, done: _Done) -> str | int:
         length_bytes, seed = int(done[-2]), int(done[-1])
@@ -225,7 +225,7 @@ def _fill(*, at: int | None) -> Reader:
 
 
 def check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
-    """Raises `Refused` if pieces do not fit what is written."""
+    """Raises `Refused` if the pieces do not add up to what is written."""
     at, end = offset_bytes, offset_bytes + length_bytes
     for common, own, _, times in pieces(text):
         for _ in range(min(times, TRANSFER_BYTES_MAX)):
@@ -242,7 +242,7 @@ def _base64(text: str, _done: _Done) -> str:
         data = base64.b64decode(text, validate=True)
     except binascii.Error:
         data = b""
-    # What is not written as it is decoded has bits of no byte, or no bytes at all.
+    # Text that encodes to something else has unused bits, or decodes to nothing.
     if not data or base64.b64encode(data).decode() != text:
         raise Refused("bad-data", f"{text[:80]!r} is no BASE64")
     if len(data) > DATA_BYTES_MAX:
@@ -303,7 +303,7 @@ FIELDS: Mapping[str, tuple[Reader, ...]] = {
 }
 
 _LONG = _length(0, NUMBER_MAX)
-"""A LENGTH that no kernel buffer has to hold."""
+"""A LENGTH for calls that need no buffer of that size."""
 _OF_VERSION_2 = {_SLOT: _SLOT_2, _path: _encoded_path}
 
 FIELDS_2: Mapping[str, tuple[Reader, ...]] = {
@@ -346,5 +346,5 @@ FIELDS_2: Mapping[str, tuple[Reader, ...]] = {
 
 
 def ends_in_statement(readers: tuple[Reader, ...]) -> bool:
-    """Whether the last field is the rest of the line."""
+    """Whether the last field extends to the end of the line."""
     return readers[-1:] == (_statement,)

@@ -1,4 +1,4 @@
-"""An operation, and what has to hold from one line of a file to the next."""
+"""An operation, and the rules between the lines of a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OF_TASKS = frozenset({"task", "spawn", "wait"})
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its name, its fields in the order of the format, and where it stood.
+    """One operation: its name, its fields in the format's order, and its line.
 
-    Flags of `open` are in the order of the grammar, however they were written.
+    Flags of `open` are in the grammar's order, however they were written.
     """
 
     name: str
@@ -33,23 +33,23 @@ class Operation:
 
 @dataclass
 class Order:
-    """What has to hold from line to line: slots, mappings, database and tasks; what was seen."""
+    """The rules between lines: open slots, mappings, database, tasks, and what came before."""
 
     open_slots: dict[int, None] = field(default_factory=dict)
     """Those that are open, in the order in which they were opened."""
     database: str | None = None
     mappings: dict[int, tuple[int, bool]] = field(default_factory=dict)
-    """Bytes in whole pages, and whether it is written to."""
+    """Bytes in whole pages, and whether it may be written to."""
     task: int = 0
     running: set[int] = field(default_factory=lambda: {0})
     started: set[int] = field(default_factory=lambda: {0})
     seen: set[str] = field(default_factory=set)
     data_line: int = 0
-    """Of the last `data` whose operation is still to come."""
+    """Line of the last `data` that still waits for its operation."""
     _data_bytes: int = 0
 
     def check(self, operation: Operation) -> None:
-        """Takes the next operation. Raises `Refused` for one that may not stand there."""
+        """Takes the next operation. Raises `Refused` if it may not stand here."""
         name = operation.name
         if name == "data":
             self._add_data(operation)

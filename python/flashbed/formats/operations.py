@@ -1,9 +1,9 @@
-"""The operations of a program: `flashbed-ops 1` and `2` of docs/operations.md, written and checked.
+"""Reads and writes a program's operations: `flashbed-ops 1` and `2` of docs/operations.md.
 
-One of three readers of the format; the others are the simulator (sim/src/ops/mod.rs) and the agent
-(agent/base/ops.c). All three accept and refuse the same files with the same line and code. This one
-executes nothing. Fields are in operation_fields.py, what holds from line to line in
-operation_order.py.
+This is one of three readers of the format; the others are the simulator (sim/src/ops/mod.rs) and
+the agent (agent/base/ops.c). All three accept the same files and refuse others with the same line
+and code. This one executes nothing. operation_fields.py has the fields, operation_order.py the
+rules between lines.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRINTABLE = re.compile(rb"[\x20-\x7e]*\Z")
 
 
 class OperationError(InputError):
-    """A line that is not an operation: its number (from 1), the code of docs/operations.md, why."""
+    """A line that is no operation: its number (from 1), a code of docs/operations.md, and why."""
 
     def __init__(self, line: int, code: str, detail: str) -> None:
         super().__init__(f"{line}: {code}: {detail}")
@@ -51,7 +51,7 @@ class OperationError(InputError):
 def _read_line(
     line: bytes, number: int, known: Mapping[str, tuple[Reader, ...]]
 ) -> Operation | None:
-    """Checks one line by itself: everything but slots and repetition."""
+    """Checks one line on its own; rules between lines are `Order`'s."""
     if len(line) > LINE_BYTES_MAX:
         raise Refused("line-too-long", f"{len(line)} bytes; {LINE_BYTES_MAX} are allowed")
     if not _PRINTABLE.match(line):
@@ -82,7 +82,7 @@ def parse(text: str | bytes) -> list[Operation]:
 
 
 def each(text: str | bytes) -> Iterator[Operation]:
-    """The same, one operation after the other, so that they are not all there at once."""
+    """Yields the operations one by one, so that they are not all in memory at once."""
     lines = _lines(text)
     known = FIELDS if _header(next(lines)) == HEADER else FIELDS_2
     order = Order()
@@ -99,7 +99,7 @@ def each(text: str | bytes) -> Iterator[Operation]:
 
 
 def header_of(text: str | bytes) -> str:
-    """The first line of a file, which says its version. Raises `OperationError` for another."""
+    """The first line of a file, which gives its version. Raises `OperationError`."""
     return _header(next(_lines(text[: len(HEADER) + 1])))
 
 
@@ -111,7 +111,7 @@ def _header(line: bytes) -> str:
 
 
 def _lines(text: str | bytes) -> Iterator[bytes]:
-    """What stands between line ends; `text` is not copied as a whole."""
+    """The text between line ends; `text` is not copied as a whole."""
     rest = b""
     for at in range(0, len(text), _READ_AT_ONCE):
         piece = text[at : at + _READ_AT_ONCE]
@@ -135,12 +135,12 @@ def writes(text: str) -> bool:
 
 
 def canonical(operations: Iterable[Operation], header: str = HEADER) -> str:
-    """Writes operations as a file: the header and one line each, no comments, a last LF."""
+    """A file's canonical text: the header, a line for each operation, no comments, a last LF."""
     return text_of(map(str, operations), header)
 
 
 def text_of(lines: Iterable[str], header: str = HEADER) -> str:
-    """A file of these lines behind the header. Ten million lines are not there one by one."""
+    """A file with these lines after the header; millions of lines are never held as a list."""
     text = f"{header}\n"
     rest = iter(lines)
     # CPython appends in place in a `for` loop; a `while` loop would copy the text each time.

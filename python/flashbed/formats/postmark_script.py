@@ -1,10 +1,9 @@
-"""Postmark's command script: what a benchmark is set to.
+"""Reads Postmark's command script: the settings of a benchmark.
 
-Reads the commands of Postmark 1.51 (Katcher, TR-3022; its `help` lists them) and of FFSMark, the
-extension of it for flash file systems (olivierpierre/ffsmark). Commands come a line each, as typed
-at its prompt; the first `run` ends the reading. What a case's axes say (transactions, the largest
-file, the block that is read, the seed, how full the chip is) a script says too: the experiment
-holds the two to each other.
+Reads the commands of Postmark 1.51 (Katcher, TR-3022; its `help` lists them) and of FFSMark, its
+extension for flash file systems (olivierpierre/ffsmark): one a line, as typed at its prompt. The
+first `run` ends the script. A script repeats some axes of its case (transactions, the largest file,
+the block size of reads, the seed, how full the chip is); the experiment checks that the two agree.
 
 Left out, and refused by name: several locations, `!` (a shell), filling before the transactions.
 """
@@ -22,7 +21,7 @@ __all__ = ["Settings", "read_script"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be set, with Postmark's defaults. A bias of -1 locks its pair of operations out."""
+    """The settings with Postmark's defaults. A bias of -1 disables its pair of operations."""
 
     number: int = 500
     size_low_bytes: int = 500
@@ -42,7 +41,7 @@ class Settings:
     sync: bool = False
     direct: bool = False
     said: frozenset[str] = frozenset()
-    """Which of them a script has set."""
+    """The settings that a script has changed."""
 
 
 _Change = dict[str, Any]
@@ -77,7 +76,7 @@ def _share(key: str) -> Callable[[list[str]], _Change]:
 
 
 def _size(words: list[str]) -> _Change:
-    """The smallest and the largest file; one number is both."""
+    """The smallest and the largest file; a single number sets both."""
     low, high = int(words[0]), int(words[-1])
     if len(words) > 2 or not 0 < low <= high:
         raise ValueError(words)
@@ -101,7 +100,7 @@ _SET: dict[str, Callable[[list[str]], _Change]] = {
     "bias read": _whole("bias_read", -1, 10),
     "bias create": _whole("bias_create", -1, 10),
     "report": _nothing,
-    "flashmon": _switch(),  # what it would report every case has
+    "flashmon": _switch(),  # every case reports that anyway
     "drop creation": _switch("drop_creation"),
     "drop transactions": _switch("drop_transactions"),
     "fill creation valid": _share("fill_valid"),
@@ -114,7 +113,7 @@ _END = ("run", "quit", "exit")
 
 
 def read_script(text: str) -> Settings:
-    """What a script has set when it comes to its first `run`. Raises `InputError` with the line."""
+    """The settings at a script's first `run`. Raises `InputError` with the line."""
     settings = Settings()
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
@@ -126,12 +125,12 @@ def read_script(text: str) -> Settings:
             change = _change(words)
             settings = replace(settings, **change, said=settings.said.union(change))
         except (ValueError, KeyError, IndexError):
-            raise InputError(f"script: line {number}: {line.strip()!r} cannot be meant") from None
+            raise InputError(f"script: line {number}: {line.strip()!r} is not possible") from None
     return settings
 
 
 def _change(words: list[str]) -> _Change:
-    """The settings that one `set` command changes; the longest name that fits is meant."""
+    """The change that one `set` command makes; of several names that match, the longest counts."""
     if words[0] != "set":
         raise ValueError(words[0])
     for length in (3, 2, 1):

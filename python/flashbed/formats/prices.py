@@ -1,12 +1,12 @@
-"""`[software]` of a board: what its code costs. The one table of prices.
+"""`[software]` of a board: the prices of its code, in one table.
 
-A price has its name, whose ending is its unit (`_ns`, `_ps` of a byte or a step), what it prices,
-and how a board's is found: fitted to the cases of a calibration; folded, seen in single requests
-of those cases or counted in another price; or by hand. sim/src/profile.rs and
-sim/src/compress/work.rs have the same fields, which a test holds equal to these.
+A price has a name that ends in its unit (`_ns`; `_ps` for a byte or a step), a description, and the
+way it is found: fitted to a calibration's cases; folded, that is seen in single requests of those
+cases or contained in another price; or by hand. sim/src/profile.rs and sim/src/compress/work.rs
+have the same fields; a test compares them.
 
-A price of a file system or a compressor that a board's kernel lacks is 0 there and never asked for;
-a compressor without a table has no price, and a case in which it worked has no time.
+The price of a file system or compressor that a board's kernel lacks is 0 and never used. A
+compressor without a table has no price, and a case in which it worked has no time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ How = Literal["fitted", "folded", "by hand"]
 
 @dataclass(frozen=True)
 class Price:
-    """Its key in `[software]`, what it prices, how it is found and, unless fitted, why so."""
+    """Its key in `[software]`, what it prices, how it is found, and why it is not fitted."""
 
     key: str
     meaning: str
@@ -46,17 +46,17 @@ def fitted(meaning: str) -> Any:
 
 
 def folded(meaning: str, why: str) -> Any:
-    """A price that no fit can tell: it is seen in single requests, or is in another one."""
+    """A price that no fit can determine: single requests show it, or another price contains it."""
     return _price(meaning, "folded", why)
 
 
 def by_hand(meaning: str, why: str) -> Any:
-    """A price that is kept as it stands in the profile."""
+    """A price that keeps its value in the profile."""
     return _price(meaning, "by hand", why)
 
 
 class UnpackCosts(Strict):
-    """What unpacking costs; what is in the following as well."""
+    """Prices of decompression; the following classes include them."""
 
     node_ns: Ns = fitted("One piece: checks, tables, codes.")
     packed_byte_ps: Ps = fitted("One packed byte, in picoseconds: literals, codes.")
@@ -77,7 +77,7 @@ class LzoCosts(Strict):
 
 
 class DeflateCosts(Strict):
-    """What JFFS2 and UBIFS call zlib."""
+    """The compressor that JFFS2 and UBIFS call zlib."""
 
     node_ns: Ns = fitted("One piece: the hashes are emptied.")
     byte_ps: Ps = fitted("One byte, in picoseconds: into the window, and its checksum.")
@@ -110,7 +110,7 @@ class ZstdCosts(Strict):
 
 
 class RtimeCosts(Strict):
-    """JFFS2's own."""
+    """JFFS2's own compressor."""
 
     node_ns: Ns = fitted("One piece: its table is emptied.")
     pair_ns: Ns = fitted("One byte with the length of a run.")
@@ -119,14 +119,15 @@ class RtimeCosts(Strict):
 
 
 class CompressorCosts(Strict):
-    """`[software] compressors`: what each costs, whichever file system uses it.
+    """`[software] compressors`: prices of each compressor, for every file system.
 
-    A case in which one that is missing did something has no time. The work of those that are
-    `included` is in the file systems' own costs, as published figures do not tell them apart: the
-    kernel's own choice has that price, and a choice by `compr=` has none.
+    A case in which a compressor without a price worked has no time. Published figures do not
+    separate the work of those that are `included` from the file systems' own costs. The kernel's
+    default compressor therefore costs nothing extra there, and one chosen by `compr=` has no price.
     """
 
     included: Annotated[tuple[Literal["lzo-2.02", "zlib", "rtime"], ...], Field(strict=False)] = ()
+    """Compressors whose work is part of the file systems' own costs."""
 
     lzo: LzoCosts | None = None
     lzo_2_02: LzoCosts | None = None
@@ -136,9 +137,10 @@ class CompressorCosts(Strict):
 
 
 class Software(Strict):
-    """`[software]`: what the CPU needs, layer by layer."""
+    """`[software]`: CPU time, layer by layer."""
 
     source: Text
+    """Where the numbers of this table come from."""
     syscall_ns: Ns = fitted("A read or write system call: entry, fd, exit.")
     wake_ns: Ns = folded(
         "From the interrupt of a timer to the program that it wakes (try_to_wake_up, "
@@ -297,13 +299,13 @@ class Software(Strict):
     compute_step_ps: Ps = fitted("One step of a `compute` operation, in picoseconds.")
     compressors: CompressorCosts = CompressorCosts()
     sched_clock_ns: Annotated[int, Field(gt=0, le=1_000_000_000)] = 1
-    """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""
+    """The unit of the scheduler's clock: nanoseconds, or a tick for kernels that count ticks."""
     pointer_bytes: Literal[4, 8] = 4
-    """Of the kernel: some structures are as long on the flash as in memory."""
+    """Bytes of the kernel's pointers: some structures are stored on flash as in memory."""
 
 
 def prices(model: type[BaseModel] = Software, prefix: str = "") -> Iterator[Price]:
-    """Every price in the order of the table, those of compressors last."""
+    """Every price in the table's order, compressors' prices last."""
     for name, field in model.model_fields.items():
         for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and issubclass(kind, BaseModel):

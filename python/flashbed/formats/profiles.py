@@ -1,8 +1,8 @@
 """Board and kernel profiles: facts with sources, from boards/*.toml and boards/kernels/*.toml.
 
-A profile is complete or refused: every physical quantity is named with its unit, none has a
-default, every table says where its numbers come from. The simulator gets the numbers as JSON
-(`sim_json`, read by sim/src/profile.rs); what a number does is said there.
+A profile is complete or refused. Every physical quantity has a unit in its name and no default, and
+every table names the source of its numbers. The simulator gets the numbers as JSON (`sim_json`,
+read by sim/src/profile.rs, which says what each does).
 """
 
 from __future__ import annotations
@@ -12,27 +12,32 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Any, Self, TypeVar, get_args
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import PrivateAttr, model_validator
 
 from flashbed import paths
 from flashbed.errors import InputError
-from flashbed.formats.bounds import (
-    PAGES_MAX,
-    Blocks,
-    Erases,
-    Hertz,
-    Kib,
-    Mib,
-    Ns,
-    OobBytes,
-    PageBytes,
-    PagesPerBlock,
-    RaPages,
+from flashbed.formats.board_tables import (
+    BoardFacts,
+    Chip,
+    Ecc,
+    Emulator,
+    EnduranceFacts,
+    Memory,
+    Partition,
 )
 from flashbed.formats.energy import Energy
-from flashbed.formats.names import Name, Text, is_name
+from flashbed.formats.kernel_tables import (
+    FILE_SYSTEMS,
+    BackingDevices,
+    Jffs2Options,
+    KernelFacts,
+    ReadAheadRules,
+    UbifsOptions,
+    UserMode,
+)
+from flashbed.formats.names import is_name
 from flashbed.formats.prices import CompressorCosts, Software
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
 from flashbed.paths import sha256_of
@@ -50,33 +55,25 @@ __all__ = [
     "load_kernel",
 ]
 
-FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
-"""CONFIG_HZ of 250 in kernel/uml/config."""
+"""CONFIG_HZ=250 of kernel/uml/config."""
 HOST_POINTER_BYTES = 8
 
-HAMMING_STEP_BYTES = (256, 512)
-HAMMING_STRENGTH_BITS = 1
 HAMMING_CODE_BYTES = 3
 HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
-"""By OOB size, what the kernel's layouts keep for Hamming codes (drivers/mtd/nand/ecc.c)."""
+"""OOB size -> bytes that the kernel keeps for Hamming codes (drivers/mtd/nand/ecc.c)."""
 
 
 USUAL_COMPRESSOR = "default"
-"""JFFS2 and UBIFS are mounted without the option `compr=`."""
+"""Mounts JFFS2 and UBIFS without the option `compr=`."""
 
 COMPR_OPTIONS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
-"""What the option takes, of some kernel."""
+"""All values of `compr=`, over all kernels."""
 
 
 class ProfileError(InputError):
     """A profile that cannot be used; the message names the file and the key."""
-
-
-def _power_of_two(name: str, value: int) -> None:
-    if value & (value - 1):
-        raise ValueError(f"{name} = {value} is not a power of two")
 
 
 def _without_sources(profile: Strict, names: set[str]) -> str:
@@ -90,118 +87,27 @@ def _without_sources(profile: Strict, names: set[str]) -> str:
     )
 
 
-class Chip(Strict):
-    """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
-
-    source: Text
-    page_bytes: PageBytes
-    oob_bytes: OobBytes
-    pages_per_block: PagesPerBlock
-    blocks: Blocks
-    read_array_ns: Ns
-    program_array_ns: Ns
-    erase_array_ns: Ns
-    transfer: Literal["bytes", "page"]
-    bus_read_ns: Ns
-    bus_program_ns: Ns
-    column_change_ns: Ns
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        _power_of_two("page_bytes", self.page_bytes)
-        _power_of_two("pages_per_block", self.pages_per_block)
-        pages = self.pages_per_block * self.blocks
-        if pages > PAGES_MAX:
-            raise ValueError(f"blocks: {pages:,} pages, {PAGES_MAX:,} at most")
-        if self.oob_bytes > self.page_bytes:
-            raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
-        if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
-            raise ValueError("read_array_ns, program_array_ns and erase_array_ns cannot be 0")
-        return self
-
-
-class Ecc(Strict):
-    """`[ecc]`: who corrects, over how many bytes, and how many bits of them.
-
-    `none` corrects nothing: a page is its only step (nand_scan_tail), of strength 0.
-    """
-
-    source: Text
-    kind: Literal["hardware-page", "software-subpage", "none"]
-    step_bytes: PageBytes
-    strength_bits: Annotated[int, Field(ge=0, le=1_024)]
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if (self.strength_bits == 0) != (self.kind == "none"):
-            raise ValueError(
-                f"strength_bits = {self.strength_bits} with kind = {self.kind!r}: it is 0 with"
-                " 'none' and with nothing else"
-            )
-        if self.kind == "software-subpage":
-            if self.strength_bits != HAMMING_STRENGTH_BITS:
-                raise ValueError("strength_bits: the kernel's software ECC is a Hamming code, 1")
-            if self.step_bytes not in HAMMING_STEP_BYTES:
-                raise ValueError("step_bytes: the kernel's Hamming code has steps of 256 or 512")
-        return self
-
-
-class Partition(Strict):
-    """`[partition]`: the blocks the file system lives on."""
-
-    source: Text
-    first_block: Annotated[int, Field(ge=0, lt=65_536)]
-    blocks: Blocks
-
-
-class EnduranceFacts(Strict):
-    """`[endurance]`: how often a block may be erased, by the chip's data sheet."""
-
-    source: Text
-    cycles: Erases
-
-
-class Emulator(Strict):
-    """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board.
-
-    Without `nandsim` the chip is none that nandsim can be.
-    """
-
-    source: Text
-    machine: Text
-    cpu: Text
-    icount_shift: Annotated[int, Field(ge=0, le=10)]
-    nandsim: Text | None = None
-
-
-class BoardFacts(Strict):
-    """`[board]`: what it is."""
-
-    name: Name
-    title: Text
-    ram_mib: Mib
-    source: Text
-
-
-class Memory(Strict):
-    """`[memory]`: what the page cache may become."""
-
-    source: Text
-    free_kib: Kib
-
-
 class Board(FromFile):
     """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
 
     board: BoardFacts
+    """What the board is."""
     chip: Chip
+    """The NAND chip."""
     ecc: Ecc
+    """How its pages are corrected."""
     partition: Partition
+    """The blocks that the file system lives on."""
     memory: Memory
+    """What the page cache may grow into."""
     software: Software
+    """What the code of its kernel costs."""
     endurance: EnduranceFacts | None = None
+    """How often a block may be erased."""
     energy: Energy | None = None
+    """Constants of energy."""
     emulator: Emulator | None = None
+    """How QEMU becomes this board."""
     _changes: dict[str, dict[str, int]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
@@ -221,7 +127,7 @@ class Board(FromFile):
         return self
 
     def _check_ecc(self) -> None:
-        """What drivers/mtd/nand/raw/nand_base.c would refuse when it scans the chip."""
+        """Checks what drivers/mtd/nand/raw/nand_base.c checks when it scans the chip."""
         page_bytes, oob_bytes = self.chip.page_bytes, self.chip.oob_bytes
         if self.ecc.kind == "none" and self.ecc.step_bytes != page_bytes:
             raise ValueError(
@@ -238,26 +144,26 @@ class Board(FromFile):
 
     @property
     def partition_bytes(self) -> int:
-        """Pages of the partition, without their spare areas."""
+        """Bytes of the partition's pages, without spare areas."""
         return self.partition.blocks * self.chip.pages_per_block * self.chip.page_bytes
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that options and experiments use."""
         return self.board.name
 
     @cached_property
     def sha256(self) -> str:
-        """Of its file, and of what is other than there."""
+        """Hash of its file and of the changes to it."""
         own = sha256_of(self.path)
         changed = f"{own}\n{json.dumps(self._changes)}".encode()
         return hashlib.sha256(changed).hexdigest() if self._changes else own
 
     def changed(self, changes: Mapping[str, Mapping[str, int]]) -> Board:
-        """The board with other values in tables of its profile. Raises `ProfileError`.
+        """The board with other values in its profile's tables. Raises `ProfileError`.
 
-        What was measured with another chip is not known of this one: its energy, and which chip of
-        nandsim's it is.
+        What was measured with the original chip does not apply: the copy has no energy constants
+        and no nandsim chip.
         """
         other = {table: dict(values) for table, values in changes.items() if values}
         if not other:
@@ -273,7 +179,7 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip to software, without the sources."""
+        """The numbers for the simulator, from chip to software, without sources."""
         return self.sim_json_with(USUAL_COMPRESSOR)
 
     def sim_json_with(self, compressor: str) -> str:
@@ -290,8 +196,8 @@ class Board(FromFile):
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
 
-        Code takes no time but for the agent's two readings of the clock, the scheduler's clock
-        counts ticks, and pointers are those of a 64-bit machine.
+        Code takes no time except the agent's two readings of the clock, the scheduler's clock
+        counts ticks, and pointers have 64 bits.
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512}
@@ -304,7 +210,7 @@ _Costs = TypeVar("_Costs", bound=Strict)
 
 
 def _free(model: type[_Costs]) -> _Costs:
-    """All its prices 0."""
+    """Prices of 0."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if not field.is_required() and field.default == ():
@@ -318,137 +224,21 @@ def _is_table(given: Any) -> bool:
     return isinstance(given, type) and issubclass(given, Strict)
 
 
-Rcu = Literal["tiny", "tree", "softirqs"]
-
-
-class Configuration(Strict):
-    """How a kernel is configured for its machine, as far as tasks and counters show it.
-
-    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for
-    `longest_idle_ms` at most; with `first_idle_tick` the tick after it became idle still comes.
-    """
-
-    source: Text
-    smp: bool
-    rcu: Rcu
-    task_groups: bool
-    first_idle_tick: bool
-    longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
-
-
-Xattr = Literal["off", "on", "unknown"]
-
-
-class UserMode(Configuration):
-    """`[uml]`: how the kernel is configured as user-mode Linux.
-
-    `jffs2_xattr` is CONFIG_JFFS2_FS_XATTR.
-    """
-
-    jffs2_xattr: Xattr
-
-
-class KernelFacts(Configuration):
-    """`[kernel]`: what it is, and which targets can run it.
-
-    `ticks_per_second` is CONFIG_HZ.
-    """
-
-    name: Name
-    title: Text
-    targets: tuple[str, ...] = Field(min_length=1, strict=False)
-    ticks_per_second: Hertz
-
-
-class ReadAheadRules(Strict):
-    """`[readahead]`: the peculiarities of mm/readahead.c in this kernel."""
-
-    source: Text
-    backward_jump_is_sequential: bool
-    context: Literal["none", "eager", "conservative"]
-    first_page_starts_window: bool
-    hole_window_adds_request: bool
-    window_overflow: Literal["grows", "capped"]
-    previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
-    hole_not_found: Literal["page-after", "last-page"]
-    hole_not_found_below: Literal["page-after", "last-page"]
-    miss_never_continues: bool
-    stream_keeps_its_window: bool
-    cut_window_moves_its_marker: bool
-    window_is_added_first: bool
-    faults_around: bool
-
-
-class Jffs2Options(Strict):
-    """`[jffs2]`: how the kernel's JFFS2 is built.
-
-    `compr_option` is what its mount option `compr=` takes; none before 3.2.
-    """
-
-    source: Text
-    summary: bool
-    compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
-    compr_option: list[Literal["none", "lzo", "zlib"]]
-    collector_keeps_signals: bool
-    wbuf_flush: Literal["delayed-work", "sync-supers"]
-    xattr: Xattr
-
-
-class UbifsOptions(Strict):
-    """`[ubifs]`: how the kernel's UBIFS is built.
-
-    `compr_option` is what its mount option `compr=` takes.
-    """
-
-    source: Text
-    compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
-    compr_option: list[Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]]
-
-
-BackingDevice = Literal["default", "mtd", "block", "ubifs"]
-
-
-class BackingDevices(Strict):
-    """`[backing_devices]`: whose `ra_pages` become the window of a file when it is opened.
-
-    file_ra_state_init (mm/readahead.c) takes them from the inode's `mapping`, and since 4.0 from
-    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info's, but for file systems
-    on a block device, which have the disk's, and UBIFS, which sets its own. A superblock has that
-    of its MTD device, its disk or its UBIFS.
-    """
-
-    source: Text
-    looked_up: Literal["mapping", "superblock"]
-    yaffs2_mounts: Literal["block", "mtd"]
-    ra_pages: dict[BackingDevice, RaPages]
-
-    def device(self, fs: str) -> BackingDevice:
-        """The one that inodes of a file system look at."""
-        if fs == "ubifs":
-            return "ubifs"
-        if fs == "yaffs2" and self.yaffs2_mounts == "block":
-            return "block"
-        return "default" if self.looked_up == "mapping" else "mtd"
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        needed = {self.device(fs) for fs in FILE_SYSTEMS}
-        odd = sorted(needed ^ self.ra_pages.keys())
-        if odd:
-            problem = "missing" if odd[0] in needed else "no file system looks at it"
-            raise ValueError(f"ra_pages.{odd[0]}: {problem}")
-        return self
-
-
 class Kernel(FromFile):
-    """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
+    """A kernel as storage sees it; the simulator needs its rules to model it."""
 
     kernel: KernelFacts
+    """What the kernel is."""
     uml: UserMode | None = None
+    """The kernel in user mode; needed by the target `uml`."""
     readahead: ReadAheadRules | None = None
+    """Its read-ahead; needed by the target `sim`."""
     jffs2: Jffs2Options | None = None
+    """Its JFFS2; needed by the target `sim`."""
     ubifs: UbifsOptions | None = None
+    """Its UBIFS; needed by the target `sim`."""
     backing_devices: BackingDevices
+    """The read-ahead window of a fresh mount."""
 
     @model_validator(mode="after")
     def _simulated_whole(self) -> Self:
@@ -460,7 +250,7 @@ class Kernel(FromFile):
 
     @cached_property
     def in_user_mode(self) -> Kernel:
-        """The kernel as user-mode Linux is configured; itself where it is not built."""
+        """The kernel with user-mode Linux's configuration; unchanged if it has none."""
         if self.uml is None:
             return self
         configured = self.uml.model_dump(exclude={"source", "jffs2_xattr"})
@@ -470,11 +260,11 @@ class Kernel(FromFile):
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that options and experiments use."""
         return self.kernel.name
 
     def shipped_kib(self, fs: str) -> int:
-        """The window the kernel gives a file of a fresh mount, KiB; a partition has none."""
+        """The kernel's default window for files of a fresh mount, KiB; a partition has none."""
         if fs not in FILE_SYSTEMS:
             return 0
         return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB
@@ -487,7 +277,7 @@ class Kernel(FromFile):
     def sim_json_with(self, fs: str, compressor: str) -> str:
         """`sim_json` with a file system mounted with `compr=`. Raises `ProfileError`.
 
-        A name of the option is a compressor without its version: zstd is zstd-1.4.10 on 6.1.
+        The option names a compressor without its version: zstd means zstd-1.4.10 on 6.1.
         """
         if "sim" not in self.kernel.targets:
             raise ProfileError(
@@ -559,21 +349,21 @@ def load_kernel(name: str) -> Kernel:
 
 
 def board_path(name: str) -> Path:
-    """Where the profile of a board is or would be. Raises `ProfileError` for no name."""
+    """The path of a board's profile, existing or not. Raises `ProfileError` for a bad name."""
     if not is_name(name):
         raise _unknown(name, "board", board_names())
     return paths.board_file(name)
 
 
 def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
-    return ProfileError(f"{name}: no name of a {what}; there are {', '.join(known) or 'none'}")
+    return ProfileError(f"{name}: not a {what}'s name; there are {', '.join(known) or 'none'}")
 
 
 def board_names() -> list[str]:
-    """The boards there are profiles of."""
+    """The names of all board profiles."""
     return sorted(paths.board_files())
 
 
 def kernel_names() -> list[str]:
-    """The kernels there are profiles of."""
+    """The names of all kernel profiles."""
     return sorted(paths.kernel_files())

@@ -1,4 +1,4 @@
-"""A statement in a line of operations: its text and its values, escaped (docs/operations.md)."""
+"""SQL statements in a line of operations: escaped text and values (docs/operations.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FIRST_WORD = re.compile(r"\s*([A-Za-z]+)")
 
 
 def escaped(text: str) -> str:
-    """Text within a line: a backslash doubled, bytes that are not printable by their number."""
+    """Escapes text for a line: a doubled backslash, numbers for bytes that are not printable."""
 
     def code(found: re.Match[bytes]) -> bytes:
         byte = found[0]
@@ -22,7 +22,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(line: str) -> tuple[str, list[int | str]]:
-    """A statement of an operation, and the values behind it."""
+    """An operation's statement and its values."""
     parts, at = [bytearray()], 0
     for token in _TOKEN.finditer(line):
         parts[-1] += line[at : token.start()].encode()
@@ -37,6 +37,6 @@ def unescaped(line: str) -> tuple[str, list[int | str]]:
 
 
 def statement_kind(text: str) -> str | None:
-    """The first word of a statement, in small letters."""
+    """The first word of a statement, in lower case."""
     word = _FIRST_WORD.match(text)
     return word[1].lower() if word else None

@@ -1,8 +1,7 @@
-"""TOML files as frozen pydantic models: one way to read them, one form of error.
+"""TOML files as frozen pydantic models: one reader, one form of error.
 
-A file that cannot be meant is refused with a line for each thing that is wrong, which names the
-file and the key (toml_errors.py). What the keys mean is said by the models (profiles.py,
-plan/experiment.py).
+A wrong file is refused with a line for each error, which names the file and the key
+(toml_errors.py). The models say what the keys mean (profiles.py, plan/experiment.py).
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ __all__ = ["FromFile", "Hashed", "Strict", "read_model", "read_toml"]
 
 
 class Strict(BaseModel):
-    """A table in which every key is known and none is converted from another type."""
+    """A table in which every key is known and no value is converted to another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Hashed(Strict):
-    """A table that is the value of an axis: its hash is asked for with every case it is in."""
+    """A table that is an axis's value: every case with it needs its hash, so it is cached."""
 
     @cached_property
     def _hashed(self) -> int:
@@ -42,7 +41,7 @@ class Hashed(Strict):
 
 
 class FromFile(Strict):
-    """A whole file as a model; whoever reads it sets `_path`."""
+    """A whole file as a model; the function that reads it sets `_path`."""
 
     _path: Path = PrivateAttr(default=Path())
 
@@ -53,11 +52,11 @@ class FromFile(Strict):
 
     @cached_property
     def sha256(self) -> str:
-        """Of its file."""
+        """Hash of its file."""
         return sha256_of(self._path)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values, which has worked nothing out of this one's."""
+        """A copy with other values and without this one's cached properties."""
         copied = super().model_copy(update=update, deep=deep)
         for name in [name for name in copied.__dict__ if name not in type(self).model_fields]:
             del copied.__dict__[name]
@@ -76,7 +75,7 @@ def read_toml(path: Path, error: type[InputError]) -> dict[str, Any]:
         values = tomllib.loads(text)
     except RecursionError:
         raise error(f"{shown(path)}: nested too deeply, {DEPTH_MAX} levels at most") from None
-    except ValueError as why:  # of the syntax, or of a number with thousands of digits
+    except ValueError as why:  # bad syntax, or a number with thousands of digits
         raise error(f"{shown(path)}: not TOML: {why}") from None
     _check_depth(values, path, error)
     return values
@@ -97,7 +96,7 @@ def _check_depth(values: dict[str, Any], path: Path, error: type[InputError]) ->
 
 
 def read_model(model: type[M], values: dict[str, Any], path: Path, error: type[InputError]) -> M:
-    """Makes a model of a file's values; raises `error` naming file and keys if they do not fit."""
+    """Makes a model from a file's values; raises `error`, which names file and wrong keys."""
     try:
         return model.model_validate(values)
     except ValidationError as why:

@@ -1,8 +1,8 @@
-"""What is wrong with a TOML file, in the words of its writer: all of it, a line each.
+"""Explains all errors in a TOML file to its author, a line each.
 
-Pydantic says what a model wanted. Here that becomes what is to be written in the file instead. An
-unknown key stands before what is missing, because a typo makes both; the key that was meant is then
-not called missing too. Left out: positions in the file, which TOML's reader does not keep.
+Pydantic reports what a model expected; this says what to write in the file instead. Unknown keys
+come before missing ones, because a typo causes both; the key that was probably meant is then not
+reported as missing. Left out: line numbers, which the TOML reader does not keep.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Found = Mapping[str, Any]
 
 
 def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
-    """`key: what is wrong with it` for everything that is, the first `LINES_MAX` of it."""
+    """A line `key: what is wrong with it` for each error, `LINES_MAX` at most."""
     errors = list(_of_their_own(why.errors(include_url=False)))
     unknown = [error for error in errors if error["type"] == "extra_forbidden"]
     meant = {error["loc"]: _meant(model, error, errors) for error in unknown}
@@ -61,12 +61,12 @@ def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
     lines = list(dict.fromkeys(lines))
     if len(lines) > LINES_MAX:
         left = len(lines) - LINES_MAX
-        lines[LINES_MAX:] = [f"{left:,} more things are wrong, told when these are right"]
+        lines[LINES_MAX:] = [f"{left:,} more errors, listed when these are fixed"]
     return lines
 
 
 def _of_their_own(errors: Sequence[Found]) -> Iterator[Found]:
-    """Without those of a list that is only too short because what is in it is wrong."""
+    """Drops the error of a list that is too short only because its elements are wrong."""
     places = [_place(error) for error in errors]
     above = {place[:length] for place in places for length in range(len(place))}
     for error, place in zip(errors, places, strict=True):
@@ -76,7 +76,7 @@ def _of_their_own(errors: Sequence[Found]) -> Iterator[Found]:
 
 
 def _place(error: Found) -> tuple[str | int, ...]:
-    """A place in the file: without pydantic's names for the kinds of value that may stand there."""
+    """An error's place in the file, without pydantic's names for alternative types."""
     loc = error["loc"]
     end = len(loc) - (error["type"] in ("extra_forbidden", "missing"))
     keys = [part for part in loc[:end] if isinstance(part, int) or _is_key(part)]
@@ -88,7 +88,7 @@ def _is_key(part: str) -> bool:
 
 
 def _meant(model: type[BaseModel], unknown: Found, errors: Sequence[Found]) -> str | None:
-    """The key that an unknown one resembles: one that is missing there rather than another."""
+    """The known key that an unknown one resembles, preferably one that is missing there."""
     *above, key = unknown["loc"]
     missing = [
         str(error["loc"][-1])
@@ -103,7 +103,7 @@ def _meant(model: type[BaseModel], unknown: Found, errors: Sequence[Found]) -> s
 
 
 def _fields(model: type[BaseModel], above: Sequence[str | int]) -> list[str]:
-    """Keys of the table at a place, as far as the model says which table stands there."""
+    """Keys of the table at a place, if the model determines which table stands there."""
     here: type[BaseModel] | None = model
     for part in above:
         if here is None or isinstance(part, int):
@@ -111,7 +111,7 @@ def _fields(model: type[BaseModel], above: Sequence[str | int]) -> list[str]:
         field = here.model_fields.get(part)
         if field is not None:
             here = _model_in(field.annotation)
-        elif here.__name__ != part:  # else it is the name of a table among several
+        elif here.__name__ != part:  # otherwise `part` names one of several alternative tables
             return []
     return [] if here is None else list(here.model_fields)
 
@@ -124,7 +124,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _key(place: Sequence[str | int]) -> str:
-    """Positions in a list are counted from 1, as a reader of the file would."""
+    """A key with its path; positions in a list count from 1."""
     return ".".join(str(part + 1) if isinstance(part, int) else part for part in place)
 
 
@@ -158,7 +158,7 @@ def _count(context: Mapping[str, Any]) -> str:
 
 
 def _given(value: Any) -> str:
-    """A value as TOML has it, cut."""
+    """A value as TOML writes it, shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,1 +1,1 @@
-"""What is to be run: an experiment, its cases, the claims it judges and the study it is of."""
+"""What to run: an experiment, its cases, the claims it judges and the study it belongs to."""

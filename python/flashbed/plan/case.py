@@ -1,8 +1,8 @@
-"""A case: one point of an experiment, frozen, with a name that says what it is.
+"""A case: one point of an experiment, immutable, with a name that describes it.
 
-Its fields are the axes, and all that is known of an axis stands here (plan/axes.py). The target is
-not part of a case: the same case is run on the simulator and on a real kernel, and the two are held
-against each other by its name.
+Its fields are the axes, and everything known about an axis is declared here (plan/axes.py). The
+target is not part of a case: the same case runs on the simulator and on a real kernel, and the two
+results are compared by its name.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ _NUMBER: dict[str, object] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One point of an experiment, in the order in which grids are multiplied, the last fastest."""
+    """One point of an experiment. Grids are multiplied in this order, the last field fastest."""
 
     experiment: str
     board: str = axis("a profile of `boards/`", Name, adds="profile", chosen=True)
     kernel: str = axis("a profile of `boards/kernels/`", Name, adds="profile", chosen=True)
     fs: str = axis("file system, or the partition itself", FileSystem, chosen=True)
     pattern: str = axis("a word that the workload knows", Pattern)
-    requests: int = axis("how many", Requests, **_NUMBER)
+    requests: int = axis("number of requests", Requests, **_NUMBER)
     read_ahead_kib: ReadAhead = axis(
-        "window of read-ahead; 0 is off, `shipped` the one the kernel gives the mount",
+        "read-ahead window; 0 is off, `shipped` the one the kernel gives the mount",
         WindowKib | Literal["shipped"],
         read=read_window, takes="whole numbers and shipped", adds="value", column=int,
         chosen=True,
     )  # fmt: skip
-    seed: int = axis("of what a workload draws", Count, **_NUMBER)
+    seed: int = axis("seed of the workload's random numbers", Count, **_NUMBER)
     pause_ns: int = axis(
-        "between two requests", Count,
+        "pause between two requests", Count,
         **_NUMBER, part=lambda value: f"pause{duration(value)}", usual=0,
     )  # fmt: skip
     advice: str = axis(
-        "what `posix_fadvise` says of an opened file", Advice,
+        "advice that `posix_fadvise` gives on an opened file", Advice,
         **_one_of("none", "normal", "random", "sequential"), adds="value",
         part=lambda value: f"{value}advice", usual=NO_ADVICE, chosen=True,
     )  # fmt: skip
@@ -86,46 +86,46 @@ class Case:
         part=lambda value: f"{value}compr", assumed=True, unfit=takes_compressor,
         usual=USUAL_COMPRESSOR, chosen=True,
     )  # fmt: skip
-    state: State = axis("what the file system starts from", State, assumed=True, usual=NEW)
-    faults: Faults = axis("what goes wrong with the chip", Faults, assumed=True, usual=NONE)
+    state: State = axis("initial state of the file system", State, assumed=True, usual=NEW)
+    faults: Faults = axis("failures of the chip", Faults, assumed=True, usual=NONE)
     database: Database = axis(
-        "how SQLite is set up", Database, assumed=True, usual=PAPERS, chosen=True
+        "settings of SQLite", Database, assumed=True, usual=PAPERS, chosen=True
     )
     chip: ChipChange = axis(
-        "what is other than in `[chip]` of the board", ChipChange,
+        "values that replace those in the board's `[chip]`", ChipChange,
         assumed=True, part=lambda value: f"chip.{value}", usual=AS_PROFILED, chosen=True,
     )  # fmt: skip
     partition: PartitionChange = axis(
-        "what is other than in `[partition]` of the board", PartitionChange,
+        "values that replace those in the board's `[partition]`", PartitionChange,
         assumed=True, part=lambda value: f"partition.{value}", usual=UNPARTED, chosen=True,
     )  # fmt: skip
     file_bytes: int = axis(
         "size of the file, or of the largest", FileBytes, **_NUMBER, of_workload=True
     )
-    request_bytes: int = axis("of each request", RequestBytes, **_NUMBER, of_workload=True)
+    request_bytes: int = axis("bytes of each request", RequestBytes, **_NUMBER, of_workload=True)
 
     def __post_init__(self) -> None:
-        """Options of another file system are none of this case."""
+        """Drops mount options of another file system."""
         if self.mount != PLAIN and not self.mount.startswith(f"{self.fs}:"):
             object.__setattr__(self, "mount", PLAIN)
 
     @property
     def forced_kib(self) -> int | None:
-        """The window that is set; None leaves the one that the kernel gives."""
+        """The window that the case sets; None keeps the kernel's default."""
         return None if self.read_ahead_kib == SHIPPED else self.read_ahead_kib
 
     @property
     def window(self) -> str:
-        """Who chose the read-ahead window."""
+        """Whether the case or the kernel chose the read-ahead window."""
         return SHIPPED if self.forced_kib is None else FORCED
 
     @property
     def mount_options(self) -> str:
-        """As mount(2) is told."""
+        """The options in mount(2)'s form."""
         return options_for(self.mount).replace("+", ",")
 
     def profile(self) -> Board:
-        """Its board, with what the case has other. Raises `ProfileError`."""
+        """The case's board, with the case's changes. Raises `ProfileError`."""
         changes = {"chip": self.chip.values, "partition": self.partition.values}
         return load_board(self.board).changed(changes)
 
@@ -137,7 +137,7 @@ class Case:
             f"{self.fs}-{self.board}-{self.kernel}-{self.pattern}-{self.requests}x"
             f"{self.request_bytes}{of}-ra{self.read_ahead_kib}-s{self.seed}"
         )
-        # Most are the usual object itself. To write out what it is made of takes longer.
+        # Most fields are the default object itself; formatting their values would take longer.
         for field, usual, about in _OPTIONAL:
             value = getattr(self, field)
             if value is not usual and str(value) != str(usual):
@@ -146,9 +146,9 @@ class Case:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Case:
-        """A case of all its fields. Sweeps have 10^5 cases: so it is made in half the time.
+        """Makes a case from all its fields, in half the time: sweeps have 10^5 cases.
 
-        Its dictionary shares its keys with those of others, which an update of it would end.
+        Setting attributes keeps the dictionary's keys shared between cases; `update` would not.
         """
         case = object.__new__(cls)
         for name, value in values.items():
@@ -160,14 +160,14 @@ class Case:
 AXES: Mapping[str, Axis] = {
     field.name: field.metadata["axis"] for field in fields(Case) if field.metadata
 }
-"""Every axis by its name, in the order of `Case`."""
+"""Every axis by name, in the order of `Case`."""
 _OPTIONAL = [
     (name, about.usual, about)
     for name, about in AXES.items()
     if about.usual is not REQUIRED and not about.of_workload
 ]
 CONDITIONS = tuple(name for name, about in AXES.items() if about.assumed)
-"""Axes whose usual value is meant where a figure or claim names none."""
+"""Axes whose default applies where a figure or claim names no value."""
 
 
 def _columns() -> dict[str, type[int] | type[str]]:
@@ -180,4 +180,4 @@ def _columns() -> dict[str, type[int] | type[str]]:
 
 
 AXIS_COLUMNS = _columns()
-"""The columns of `cases` that say where a case lies."""
+"""The columns of `cases` that place a case on the axes."""

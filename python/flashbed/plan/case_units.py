@@ -1,7 +1,7 @@
-"""Cases in units, which are never parted: what processes, shards and a cluster are given.
+"""Splits cases into units, which stay whole when processes, shards or a cluster share them.
 
-A unit is cases that one preparation may serve: they are alike in every axis that says what is there
-before a program begins. Units, and which shard has which, follow from the cases alone.
+The cases of a unit may share one preparation: they agree in every axis that decides the initial
+state. Units, and which shard gets which, follow from the cases alone.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from flashbed.plan.case import Case
 __all__ = ["UNIT_CASES", "WHOLE", "Share", "Together", "portions", "units"]
 
 Together = Literal["preparation", "board", "everything"]
-"""What gives other results when it is parted: nothing but a preparation, all cases of a board
-(the later ones depend on the earlier ones), or everything."""
+"""What must stay together to get the same results: a preparation's cases, all cases of a board
+(whose later ones depend on the earlier ones), or everything."""
 UNIT_CASES = 64
-"""The simulator prepares anew for as many (sim/src/run/parallel.rs)."""
+"""The simulator repeats the preparation after this many cases (sim/src/run/parallel.rs)."""
 SHARDS_MAX = 10_000
 _SHARE = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
 def units(cases: Iterable[Case], together: Together) -> list[list[Case]]:
-    """The cases, each in one unit, in the order in which the units begin."""
+    """The cases in units, in the order in which the units begin."""
     found: list[list[Case]] = []
     open_units: dict[Hashable, list[Case]] = {}
     for case in cases:
@@ -51,7 +51,7 @@ def _key(case: Case, together: Together) -> Hashable:
 
 
 def portions(units: Iterable[Sequence[Case]], cases: int) -> Iterator[list[Case]]:
-    """Whole units one after another, as many as have so many cases together, at least one."""
+    """Portions of whole consecutive units with about this many cases, at least one unit each."""
     portion: list[Case] = []
     for unit in units:
         if portion and len(portion) + len(unit) > cases:
@@ -64,7 +64,7 @@ def portions(units: Iterable[Sequence[Case]], cases: int) -> Iterator[list[Case]
 
 @dataclass(frozen=True)
 class Share:
-    """The share `number` of `of`, counted from 1."""
+    """Share `number` of `of`, counted from 1."""
 
     number: int
     of: int
@@ -74,7 +74,7 @@ class Share:
 
     @classmethod
     def parse(cls, text: str) -> Share:
-        """`i/n`. Raises `InputError`."""
+        """Parses `i/n`. Raises `InputError`."""
         found = _SHARE.fullmatch(text)
         share = cls(int(found[1]), int(found[2])) if found else None
         if share is None or share.number > share.of or share.of > SHARDS_MAX:
@@ -83,11 +83,11 @@ class Share:
 
     @property
     def suffix(self) -> str:
-        """Of a folder's name."""
+        """The end of its folder's name."""
         return "" if self.of == 1 else f"-shard-{self.number}-of-{self.of}"
 
     def units(self, every: Sequence[list[Case]]) -> list[list[Case]]:
-        """Its units. Each goes to the share that has the fewest cases so far, the first of them."""
+        """The share's units. Each unit goes to the first share with the fewest cases so far."""
         filled = [(0, number) for number in range(1, self.of + 1)]
         own = []
         for unit in every:
@@ -99,4 +99,4 @@ class Share:
 
 
 WHOLE = Share(1, 1)
-"""All of it."""
+"""The share that has all units."""

@@ -1,8 +1,8 @@
-"""What a case has other than its board's profile: the axes `chip` and `partition`.
+"""What a case changes in its board's profile: the axes `chip` and `partition`.
 
-Both are written as a table of the experiment with keys of the profile's table of that name, or as
-one word, `read_array_ns=60000+erase_array_ns=2000000`. `--set chip.read_array_ns=25000,60000` gives
-one key several values. Software costs stay the board's, whatever its chip has become.
+A value is a table of the experiment with keys of the profile's table of that name, or one word,
+`read_array_ns=60000+erase_array_ns=2000000`. `--set chip.read_array_ns=25000,60000` gives one key
+several values. Software costs stay the board's, however its chip is changed.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ DIGITS_MAX = 19
 
 
 class Change(Hashed):
-    """Keys of one table of a board's profile that have other values."""
+    """Keys of one table of a board's profile with other values."""
 
     example: ClassVar[str]
-    """One of its words, for messages."""
+    """An example word for messages."""
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """The word that `parse` reads."""
         return "+".join(f"{key}={value}" for key, value in self.values.items()) or UNCHANGED
 
     @property
     def values(self) -> Mapping[str, int]:
-        """What is other."""
+        """The changed keys and their values."""
         return {key: value for key, value in self if value is not None}
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What a text means. Raises `InputError`."""
+        """Parses a word. Raises `InputError`."""
         if text == UNCHANGED:
             return cls()
         values: dict[str, Any] = {}
@@ -55,12 +55,12 @@ class Change(Hashed):
             unknown = [key for key in values if key not in cls.model_fields]
             said = wrong_lines(cls, why)[0]
             if unknown:
-                said = f"{unknown[0]}: no key of it; there are {', '.join(cls.model_fields)}"
+                said = f"{unknown[0]}: unknown key; there are {', '.join(cls.model_fields)}"
             raise InputError(f"{text}: {said}") from None
 
 
 class ChipChange(Change):
-    """`chip = { … }`: of `[chip]`, its geometry and times."""
+    """`chip = { … }`: changes of `[chip]`, its geometry and times."""
 
     example = "read_array_ns=60000"
 
@@ -77,7 +77,7 @@ class ChipChange(Change):
 
 
 class PartitionChange(Change):
-    """`partition = { … }`: of `[partition]`, the blocks that the file system lives on."""
+    """`partition = { … }`: changes of `[partition]`, the blocks of the file system."""
 
     example = "blocks=512"
 
@@ -87,4 +87,4 @@ class PartitionChange(Change):
 
 AS_PROFILED = ChipChange()
 UNPARTED = PartitionChange()
-"""The board's profile has nothing other."""
+"""No change to the board's profile."""

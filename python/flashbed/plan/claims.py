@@ -1,8 +1,8 @@
 """A sentence of a source as an inequality: the model of `[[claim]]`.
 
-A claim is judged by its source's own precision and no more: by what the printed digits, the
-resolution of a figure or the source's own samples leave open (docs/experiments.md). What it comes
-to on a target is analysis/verdicts.py's.
+A claim is judged with the source's own precision: what its printed digits, the resolution of its
+figure or its own samples leave open (docs/experiments.md). analysis/verdicts.py judges it on a
+target.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ TestName = Annotated[str, Field(pattern=r"^tests/[a-z0-9_/]+\.py::test_[a-z0-9_]
 
 
 class Direction(Strict):
-    """`direction`: what a sentence says without its number, as an inequality of the same value."""
+    """`direction`: what a sentence says apart from its number, as an inequality of its value."""
 
     operator: Literal[">", ">=", "<", "<="]
     bound: float = Field(strict=False)
 
 
 class Differs(Strict):
-    """`[[claim.differs]]`: why a verdict is less than `agrees`, and what was run that shows it.
+    """`[[claim.differs]]`: why a verdict is less than `agrees`, and what was run to show it.
 
-    It holds on the targets `on`, for all file systems or those of `fs`, for the claim's kernel and
-    those of `kernel`. What shows it is `numbers` that are computed anew, or a `test`.
+    It applies to the targets `on`, to all file systems or those of `fs`, to the claim's kernel and
+    those of `kernel`. The evidence is `numbers`, which are recomputed, or a `test`.
     """
 
     on: Annotated[tuple[TargetName, ...], LIST]
@@ -52,7 +52,7 @@ class Differs(Strict):
 
     @property
     def told(self) -> tuple[str, str]:
-        """Why and evidence, numbers filled in."""
+        """Why, and the evidence, with numbers filled in."""
         shown = f" ({self.test})" if self.test else ""
         return _filled(self.why, self.numbers), _filled(self.evidence, self.numbers) + shown
 
@@ -60,12 +60,12 @@ class Differs(Strict):
 class Claim(Measured):
     """`[[claim]]`: a sentence of the source as an inequality over `reduce(metric)`.
 
-    `published` is the number the source gives, null if it gives none. With `operator = "within"`
-    the value agrees from `low` to `high`, which is what the source's own precision leaves open;
-    with another it is compared with `bound`. `direction` is what the sentence says without its
-    number. `derived` says why the value cannot be judged: it follows from the source's own
-    constants. `reading` says how the sentence became the inequality and what its precision is,
-    `item` names the figure, table or section, `comment` says what came of it.
+    `published` is the source's number, null if it gives none. With `operator = "within"` the value
+    agrees from `low` to `high`, the range that the source's precision leaves open; with another
+    operator it is compared with `bound`. `direction` is the sentence without its number. `derived`
+    says why the value cannot be judged: it follows from the source's own constants. `reading` says
+    how the sentence became the inequality and how precise it is. `item` names the figure, table or
+    section, `comment` the result.
     """
 
     id: Label
@@ -102,5 +102,5 @@ class Claim(Measured):
 
     @property
     def told(self) -> str | None:
-        """Its comment, numbers filled in."""
+        """The comment with numbers filled in."""
         return _filled(self.comment, self.numbers) if self.comment else None

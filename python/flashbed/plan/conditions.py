@@ -1,9 +1,9 @@
-"""What an experiment starts from and what goes wrong in it: the axes `state` and `faults`.
+"""An experiment's initial state and the chip's failures: the axes `state` and `faults`.
 
-Both are written as a table of the experiment or as one word, `valid0.6-invalid0.2-worn1000~50`,
-which is also how they stand in names of cases (docs/state.md, docs/experiments.md). What is drawn
-is drawn here, by a seed of their own, so that every target gets the same. The operations that bring
-a state about are workloads/state.py's.
+A value is a table of the experiment or one word, `valid0.6-invalid0.2-worn1000~50`, which also
+appears in names of cases (docs/state.md, docs/experiments.md). Random choices are drawn here, each
+with a seed of its own, so that every target gets the same. workloads/state.py makes the operations
+that bring about a state.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ Number = Annotated[int, Field(ge=0, lt=2**31)]
 Nth = Annotated[int, Field(ge=1, lt=2**40)]
 Numbers = Annotated[tuple[Number, ...], Field(strict=False, max_length=4096)]
 Chosen = Annotated[tuple[Nth, ...], Field(strict=False, min_length=1, max_length=64)]
-"""As many as kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
+"""The most that kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 
 _PART = re.compile(r"([a-z]+)(@?[0-9].*)?")
 PPM = 1_000_000
 ERASES_MAX = 0x7FFFFFFF
-"""drivers/mtd/ubi/ubi-media.h UBI_MAX_ERASECOUNTER."""
+"""UBI_MAX_ERASECOUNTER of drivers/mtd/ubi/ubi-media.h."""
 
 
 class Condition(Hashed):
-    """A table that can be written as one word."""
+    """A TOML table that can also be written as one word."""
 
     example: ClassVar[str]
-    """One of its words, for messages."""
+    """An example word for messages."""
 
     name: Name | None = None
 
     def __str__(self) -> str:
-        """Its name, or what it is made of."""
+        """Its name, or the word of its values."""
         return self.name or self.text
 
     @property
     def text(self) -> str:
-        """What it is made of, as `parse` reads it."""
+        """The word of its values, which `parse` reads."""
         raise NotImplementedError
 
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
-        """The keys that a part of the text means. Raises `ValueError`."""
+        """The keys that one part of the word sets. Raises `ValueError`."""
         raise NotImplementedError
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What a text means. Raises `InputError`."""
+        """Parses a word. Raises `InputError`."""
         nothing = cls()
         if text == nothing.text:
             return nothing
@@ -81,7 +81,7 @@ class Condition(Hashed):
 
 
 class Drawn(Condition):
-    """A condition of which a part is drawn, by a seed of its own."""
+    """A condition with random parts, drawn by a seed of its own."""
 
     seed: Number = 1
 
@@ -90,14 +90,14 @@ class Drawn(Condition):
 
 
 class Worn(Strict):
-    """Erases of each block: whole numbers up to `spread` around `mean`, each as likely."""
+    """Erases of each block: uniform whole numbers up to `spread` around `mean`."""
 
     mean: Number
     spread: Number = 0
 
 
 class State(Drawn):
-    """What is there when measuring begins. Shares are of the usable space (docs/state.md)."""
+    """The partition when measuring begins. Shares are of the usable space (docs/state.md)."""
 
     example = "valid0.6-invalid0.2"
 
@@ -137,14 +137,14 @@ class State(Drawn):
 
     @property
     def fills(self) -> bool:
-        """Whether something is there before the case's own preparation."""
+        """Whether the partition is filled before the case's own preparation."""
         return bool(self.valid or self.invalid or self.fragmented)
 
     def _worn(self) -> tuple[int, int]:
         return (self.worn.mean, self.worn.spread) if isinstance(self.worn, Worn) else (self.worn, 0)
 
     def erases(self, blocks: int) -> tuple[int, ...]:
-        """Erases of each block of the partition before the start; nothing for a new chip."""
+        """Erases of each block of the partition before the start; empty for a new chip."""
         mean, spread = self._worn()
         draw = random.Random(self.seed).random  # the same in every version of Python
         least, values = mean - spread, 2 * spread + 1
@@ -152,17 +152,17 @@ class State(Drawn):
 
 
 class BitFlips(Strict):
-    """Reads of a page that get exactly `bits` bits of one ECC step wrong; the next is right."""
+    """Reads that get exactly `bits` bits of one ECC step wrong; the next read is correct."""
 
     rate: Share
     bits: Annotated[int, Field(ge=1, le=64)] = 1
 
 
 class Faults(Drawn):
-    """What goes wrong with the chip (docs/experiments.md).
+    """Failures of the chip (docs/experiments.md).
 
-    `program_fail` and `erase_fail` are a rate, or the numbers of those that fail, counted from 1 at
-    the mark.
+    `program_fail` and `erase_fail` are a rate, or the numbers of the operations that fail, counted
+    from 1 at the mark.
     """
 
     example = "badfraction0.02-flips0.001x1"
@@ -211,7 +211,7 @@ class Faults(Drawn):
 
     @property
     def while_measuring(self) -> bool:
-        """Whether anything goes wrong besides blocks that were bad before."""
+        """Whether the chip can fail while measuring, beyond blocks that were bad before."""
         return bool(self.endurance_erases or self.program_fail or self.erase_fail or self.bit_flips)
 
     def bad(self, blocks: int) -> tuple[int, ...]:
@@ -229,7 +229,7 @@ class Faults(Drawn):
 
 
 NEW = State()
-"""Of a fresh file system on a new chip."""
+"""A fresh file system on a new chip."""
 
 NONE = Faults()
 """A chip that does not fail."""
@@ -243,7 +243,7 @@ def _shuffle(values: list[int], seed: int) -> None:
 
 
 def _plain(number: float) -> str:
-    """A number without an exponent, and without zeroes that say nothing."""
+    """A number without an exponent or trailing zeroes."""
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 

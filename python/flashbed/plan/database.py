@@ -1,8 +1,7 @@
-"""How a database is set up: what decides which of its operations reach the flash.
+"""Settings of a database that decide which of its operations reach the flash.
 
-The defaults are those SQLite had when the papers were written (3.7: pages of 1 KiB, a cache of
-2,000 pages, a journal that is deleted), set explicitly because today's are others (4 KiB, 2,000
-KiB).
+The defaults are SQLite's when the papers were written (3.7: pages of 1 KiB, a cache of 2,000 pages,
+journal mode delete). They are set explicitly, because today's defaults differ (4 KiB, 2,000 KiB).
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ _WORDS: dict[str, dict[str, Any]] = {
     "connected": {"connected": True},
     "board": {"executed": "board"},
 }
-"""How a database is written as one word: what differs from the papers'."""
+"""Grammar of a database as one word: what differs from the papers' settings."""
 
 
 class Database(Condition):
     """`database = { … }` of an experiment (docs/sqlite.md).
 
-    `records` are in the table before a workload reads or updates it. `connected` is whether the
-    connection is open when measuring begins. `executed` is where SQLite runs: on the host, once,
-    and its calls on the board, or on the board itself. `script` and `file` are a
-    program of one's own and the database it begins with.
+    `records` is the number of rows before a workload reads or updates the table. `connected` says
+    whether the connection is open when measuring begins. `executed` says where SQLite runs: on the
+    host, once, with its calls replayed on the board, or on the board itself. `script` and `file`
+    are the user's own program and the database it begins with.
     """
 
     example = "page4096-wal-prepared"
@@ -69,22 +68,20 @@ class Database(Condition):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.page_bytes & (self.page_bytes - 1):
-            raise ValueError(f"page_bytes: {self.page_bytes} is no power of two")
+            raise ValueError(f"page_bytes: {self.page_bytes} is not a power of two")
         if (self.script or self.file) and not self.name:
-            raise ValueError(
-                "name: missing; a script or a file of one's own stands in tables by it"
-            )
+            raise ValueError("name: missing; tables need it as the name of your own script or file")
         if self.file and self.executed == "board":
             raise ValueError(
                 "file: its bytes cannot be copied to a board that runs SQLite; a script can make it"
             )
         if self.file and not self.script:
-            raise ValueError("script: missing; a file is what a script begins with")
+            raise ValueError("script: missing; a file needs a script that uses it")
         return self
 
     @property
     def text(self) -> str:
-        """See `Condition`; `papers` is SQLite as the papers had it."""
+        """See `Condition`; `papers` is SQLite with the papers' settings."""
         usual = Database()
         parts = [
             f"{word}{getattr(self, key)}"
@@ -105,7 +102,7 @@ class Database(Condition):
 
     @property
     def file_path(self) -> Path | None:
-        """Where `file` is. Raises `InputError` for one of a package that is not installed."""
+        """The path of `file`. Raises `InputError` if its package is not installed."""
         if self.file is None:
             return None
         packaged = PACKAGED.match(self.file)
@@ -123,9 +120,10 @@ class Database(Condition):
 
     @property
     def pragmas(self) -> tuple[str, ...]:
-        """Of every connection, in an order in which they take effect.
+        """The pragmas of every connection, in the order in which they take effect.
 
-        A database in WAL mode is read by the first of the others, and without shared memory then.
+        The first of the others reads the database. In WAL mode locking must be exclusive before
+        that, so that SQLite uses no shared memory.
         """
         exclusive = ("PRAGMA locking_mode = EXCLUSIVE",) if self.journal == "wal" else ()
         return (
@@ -139,7 +137,7 @@ class Database(Condition):
 
 
 def _package(name: str) -> Path | None:
-    """The folder of a package, found on the module path; nothing of it is imported."""
+    """The folder of a package, found on the module path without importing it."""
     places: list[str] | None = None
     for part in name.split("."):
         spec = importlib.machinery.PathFinder.find_spec(part, places)
@@ -150,4 +148,4 @@ def _package(name: str) -> Path | None:
 
 
 PAPERS = Database()
-"""SQLite as the papers had it."""
+"""SQLite with the papers' settings."""

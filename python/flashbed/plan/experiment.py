@@ -1,8 +1,8 @@
 """Experiments: a TOML file of axes whose product is the cases, with figures and claims.
 
 Reads and checks experiments/STUDY/NAME.toml (docs/experiments.md) and expands its grids
-(plan/grid.py). `--set` is plan/narrowing.py's, what the claims come to analysis/verdicts.py's, what
-a figure looks like report/figures' own.
+(plan/grid.py). plan/narrowing.py implements `--set`, analysis/verdicts.py judges the claims,
+report/figures draws the figures.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ PATH_CHARACTERS = 4096
 PROGRAM = "program"
 OPERATIONS = "operations"
 ONCE = (PROGRAM, OPERATIONS)
-"""Workloads that say themselves what each call moves, and are run once."""
+"""Workloads whose calls state their own sizes; they run once."""
 SIZELESS = ("sqlite", *ONCE)
 SETTLE_NS = 10_000_000_000
-"""Where a program says nothing else: more than any file system's threads need."""
+"""The default pause before measuring: longer than any file system's threads need."""
 CASES_MAX = 1_000_000
 
 
 class ExperimentError(InputError):
-    """An experiment or a setting that cannot be meant; names the file and the key."""
+    """An experiment or a setting that is impossible; the message names the file and the key."""
 
 
 class Facts(Strict):
-    """`[experiment]`: what is asked, where it comes from, and what every run of it records.
+    """`[experiment]`: the question, its source, and what every run records.
 
-    `trace` is recorded besides the usual, `omit` is not kept of it. `activity` is what its programs
-    do, where the operations alone do not say it (docs/energy.md).
+    `trace` is recorded in addition, `omit` is not kept. `activity` is what the programs do, where
+    the operations alone do not show it (docs/energy.md).
     """
 
     id: ExperimentId
@@ -96,8 +96,8 @@ class Facts(Strict):
 class WorkloadTable(Strict):
     """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before.
 
-    `script` is Postmark's; `recording` is the file that `program` replays; `operations` is the text
-    that the workload of this name runs. The last two have no sizes.
+    `script` belongs to Postmark; `recording` is the file that `program` replays; `operations` is
+    the text that the workload `operations` runs. The last two have no sizes.
     """
 
     kind: Name
@@ -111,13 +111,13 @@ class WorkloadTable(Strict):
 
     @property
     def given(self) -> str | None:
-        """What the workload is given besides the case."""
+        """What the workload needs besides the case."""
         return self.script or self.recording or self.operations
 
     @model_validator(mode="before")
     @classmethod
     def _sizes_of_a_program(cls, values: Any) -> Any:
-        """Recordings and operations say themselves how much each call moves."""
+        """Removes sizes: recordings and operations state how much each call moves."""
         if isinstance(values, dict) and values.get("kind") in ONCE:
             return {"request_bytes": 1, "settle_ns": SETTLE_NS} | values
         return values
@@ -127,11 +127,13 @@ class WorkloadTable(Strict):
         if self.kind not in WORKLOADS:
             raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
         if (self.file_bytes == 0) != (self.kind in SIZELESS):
-            raise ValueError(f"file_bytes: goes with every workload but {' and '.join(SIZELESS)}")
+            raise ValueError(
+                f"file_bytes: goes with every workload except {' and '.join(SIZELESS)}"
+            )
         if (self.recording is None) != (self.kind != PROGRAM):
-            raise ValueError("recording: goes with program, and with no other workload")
+            raise ValueError("recording: goes with the workload program only")
         if (self.operations is None) != (self.kind != OPERATIONS):
-            raise ValueError("operations: goes with the workload of this name, and with no other")
+            raise ValueError("operations: goes with the workload operations only")
         if self.operations is not None:
             _check_operations(self.operations)
         if self.script is not None:
@@ -150,7 +152,7 @@ def _check_operations(text: str) -> None:
 
 
 class Compared(Strict):
-    """`[compared.TARGET]`: which board and kernel of a target stand for the paper's."""
+    """`[compared.TARGET]`: the board and kernel of a target that represent the paper's."""
 
     board: Name
     kernel: Name
@@ -178,7 +180,7 @@ class Experiment(FromFile):
     usual: Annotated[dict[str, str | int], Field(max_length=len(AXES))] = Field(
         default_factory=dict
     )
-    """Axis -> the only value of it that is run where `--set` does not name the axis."""
+    """Axis -> the one value that runs if `--set` does not name the axis."""
     measures: Measures | None = None
     compared: dict[str, Compared] = Field(default_factory=dict)
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
@@ -187,7 +189,7 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _judgeable(self) -> Self:
-        """Savings are about requests that waited, which needs the analysis's constants."""
+        """Savings concern requests that waited, so they need the analysis's constants."""
         metrics = self.metrics
         of_pairs = [metric for metric in metrics if metric in get_args(SavingMetric)]
         if of_pairs and self.measures is None:
@@ -208,7 +210,7 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _mounted(self) -> Self:
-        """Mount options are of a file system that is there."""
+        """Mount options need their file system in a grid."""
         there = {fs for grid in self.grid for fs in grid.of("fs")}
         for mount in [mount for grid in self.grid for mount in grid.of("mount")]:
             fs = mount.partition(":")[0]
@@ -218,7 +220,7 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _known_to_the_workload(self) -> Self:
-        """Every word of every axis means something to the program."""
+        """The program must know every value of every axis."""
         kind, workload = self.workload.kind, WORKLOADS[self.workload.kind]
         for number, grid in enumerate(self.grid, start=1):
             at = f"grid.{number}"
@@ -247,7 +249,7 @@ class Experiment(FromFile):
         return self
 
     def _patterns_asked(self) -> Iterator[tuple[str, list[str]]]:
-        """The patterns that figures and claims choose, and where each stands."""
+        """The patterns that figures and claims choose, and where in the file."""
         for figure in self.figure:
             only = [str(value) for value in figure.only.get("pattern", ())]
             published = [point.pattern for point in figure.published]
@@ -261,10 +263,10 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _usual_is_there(self) -> Self:
-        """What is usual is a value of some grid."""
+        """Every `[usual]` value must be in some grid."""
         for axis, value in self.usual.items():
             if axis not in AXES:
-                raise ValueError(f"usual.{axis}: no axis")
+                raise ValueError(f"usual.{axis}: not an axis")
             if str(value) not in {str(known) for grid in self.grid for known in grid.of(axis)}:
                 raise ValueError(f"usual.{axis}: no grid has {value}")
         return self
@@ -296,7 +298,7 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _countable(self) -> Self:
-        """Before any case is made: lists of some thousands multiply to millions."""
+        """Checks the size before any case is made: lists of thousands multiply to millions."""
         cases = sum(grid.cases for grid in self.grid)
         if cases > CASES_MAX:
             raise ValueError(f"grid: {cases:,} cases, {CASES_MAX:,} at most")
@@ -304,7 +306,7 @@ class Experiment(FromFile):
 
     @property
     def metrics(self) -> list[str]:
-        """What its figures and claims are about."""
+        """The metrics of its figures and claims."""
         items: list[Figure | Claim] = [*self.figure, *self.claim]
         return [item.metric for item in items]
 
@@ -315,24 +317,24 @@ class Experiment(FromFile):
 
     @cached_property
     def planned(self) -> tuple[Planned, ...]:
-        """All its cases, as `expanded` gives them."""
+        """All its cases, as `expanded` returns them."""
         return tuple(expanded(self))
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Every target a grid names, in the order of the file."""
+        """Every target that a grid names, in the order of the file."""
         return tuple(dict.fromkeys(target for grid in self.grid for target in grid.targets))
 
 
 def _patterns_of(numbers: Mapping[str, Sought]) -> list[str]:
-    """What numbers of this experiment choose."""
+    """The patterns that numbers of this experiment choose."""
     own = [number for number in numbers.values() if number.experiment is None]
     return [pattern for number in own for pattern in number.pattern]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A case and the targets that are to run it."""
+    """A case and the targets that should run it."""
 
     case: Case
     targets: tuple[str, ...]
@@ -349,7 +351,7 @@ def experiment_names() -> list[str]:
 
 
 def study_experiments(study: str) -> list[Experiment]:
-    """All experiments of a study, by name. Raises `ExperimentError`."""
+    """All experiments of a study, sorted by name. Raises `ExperimentError`."""
     names = [name for name in experiment_names() if name.split("/")[0] == study]
     if not names:
         raise ExperimentError(f"no study {study!r}; there are {', '.join(study_names())}")
@@ -357,9 +359,9 @@ def study_experiments(study: str) -> list[Experiment]:
 
 
 def load_experiment(name: str) -> Experiment:
-    """An experiment by STUDY/NAME, by a NAME that is the only one, or by the path of its file.
+    """An experiment by STUDY/NAME, by a unique NAME, or by the path of its file.
 
-    A recording's file stands for the experiment that replays it. Raises `ExperimentError`.
+    A recording's file gives the experiment that replays it. Raises `ExperimentError`.
     """
     path = Path(name)
     if is_recording(path):
@@ -383,9 +385,9 @@ def load_experiment(name: str) -> Experiment:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Reads an experiment's file, not what it names. Raises `ExperimentError`.
+    """Reads an experiment's file, not the files it names. Raises `ExperimentError`.
 
-    Paths in it are meant from the folder it is in, but for those in a package.
+    Paths in it are relative to its folder, except those of a package.
     """
     values = read_toml(path, ExperimentError)
     for table in _databases(values):
@@ -403,7 +405,7 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def _databases(values: Any) -> Iterator[dict[str, Any]]:
-    """The tables `database` of its grids, before anything of the file is checked."""
+    """The `database` tables of its grids, before the file is checked."""
     grids = values.get("grid")
     for grid in grids if isinstance(grids, list) else []:
         found = grid.get("database", []) if isinstance(grid, dict) else []
@@ -412,7 +414,7 @@ def _databases(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def _check_script(experiment: Experiment, script: str) -> None:
-    """Whether a script says of the axes what the file does; `--set` may change it afterwards."""
+    """Checks that script and file agree about the axes; `--set` may change them afterwards."""
     settings, workload = read_script(script), experiment.workload
 
     def of(axis: str, else_bytes: int = 0) -> set[Any]:
@@ -437,7 +439,7 @@ def _check_script(experiment: Experiment, script: str) -> None:
 def expanded(experiment: Experiment) -> list[Planned]:
     """The cases of an experiment, each once, with their targets.
 
-    Cases of one board and kernel stand together, otherwise in the order of the grids.
+    Cases of one board and kernel are adjacent; otherwise the order is that of the grids.
     """
     targets_of: dict[Case, tuple[str, ...]] = {}
     workload = experiment.workload

@@ -1,9 +1,9 @@
-"""A finding: a sentence of a report whose numbers are those that were measured.
+"""A finding: a sentence of a report with measured numbers filled in.
 
-The model of `[[finding]]` (docs/experiments.md). The numbers of `numbers` in other texts are part
-of the text and computed again by a test; a finding has no numbers of its own, and is left out of a
-report whose tables do not have them, or have others than it is about. What it comes to is
-report/found.py's.
+This is the model of `[[finding]]` (docs/experiments.md). In other texts, `numbers` are part of the
+text and a test recomputes them. A finding has no numbers of its own. A report omits it if its
+tables lack one of the numbers, or if one violates the finding's condition. report/found.py fills
+them in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Finding", "FindingNumber"]
 class FindingNumber(Sought):
     """`[finding.numbers.NAME]`: with a `label` it is a bar of the finding's small figure.
 
-    The finding is only said of a value that is more than `above` and less than `below`.
+    The finding appears only if the value is more than `above` and less than `below`.
     """
 
     label: Text | None = None
@@ -30,16 +30,16 @@ class FindingNumber(Sought):
     below: float | None = Field(default=None, strict=False)
 
     def fits(self, value: float) -> bool:
-        """Whether the sentence is about such a value."""
+        """Whether the finding's condition holds for this value."""
         too_low = self.above is not None and value <= self.above
         return not too_low and not (self.below is not None and value >= self.below)
 
 
 class Finding(Strict):
-    """`[[finding]]`: `text` has the numbers in the places `{NAME}`; `unit` is that of the bars.
+    """`[[finding]]`: `text` has places `{NAME}` for the numbers; `unit` is the bars' unit.
 
-    `see` is the figure or claim of this experiment that shows more. With `on_index` the page of all
-    results has it too.
+    `see` is the figure or claim of this experiment that shows more. With `on_index` the finding is
+    also on the page of all results.
     """
 
     id: Label
@@ -56,5 +56,5 @@ class Finding(Strict):
             raise ValueError(f"numbers.{name}: missing")
         for name in sorted(self.numbers.keys() - places):
             if self.numbers[name].label is None:
-                raise ValueError(f"numbers.{name}: in no text, and no bar: it has no label")
+                raise ValueError(f"numbers.{name}: unused: no text names it and it has no label")
         return self

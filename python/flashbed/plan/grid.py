@@ -1,6 +1,6 @@
-"""`[[grid]]`: lists whose product are cases.
+"""`[[grid]]`: lists of values whose product is the cases.
 
-Its keys are the axes, and follow from the fields of `Case` (plan/case.py).
+Its keys are the axes; they follow from the fields of `Case` (plan/case.py).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from flashbed.plan.case import AXES, Case
 
 __all__ = ["LIST", "Grid", "TargetName"]
 
-LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
+LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model has tuples
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 TargetNames = Annotated[tuple[TargetName, ...], LIST]
 
 
 class _Grid(Strict):
-    """What is not an axis: the targets that run the cases."""
+    """The only key that is no axis: the targets that run the cases."""
 
     targets: TargetNames
 
     def of(self, axis: str) -> tuple[Any, ...]:
-        """The values of an axis; none of one that the grid leaves to `[workload]`."""
+        """The values of an axis; empty if the grid leaves it to `[workload]`."""
         values: tuple[Any, ...] | None = getattr(self, axis)
         return values or ()
 
@@ -44,11 +44,11 @@ class _Grid(Strict):
 
     @property
     def cases(self) -> int:
-        """How many it has, some of them perhaps twice."""
+        """The number of its cases; some may occur twice."""
         return math.prod(len(self.of(name)) or 1 for name in AXES)
 
     def expanded(self, experiment: str, file_bytes: int, request_bytes: int) -> Iterator[Case]:
-        """Its cases; the sizes are those of `[workload]`."""
+        """Its cases; the sizes come from `[workload]`."""
         sizes = {"file_bytes": file_bytes, "request_bytes": request_bytes}
         lists = [self.of(name) or (sizes[name],) for name in AXES]
         names = ("experiment", *AXES)
@@ -57,12 +57,12 @@ class _Grid(Strict):
 
 
 def _one_or_more(given: Any) -> Any:
-    """A table where a list of tables may be."""
+    """Accepts one table in place of a list of tables."""
     return [given] if isinstance(given, dict) else given
 
 
 def _key(about: Axis) -> tuple[Any, Any]:
-    """An axis as a key of `[[grid]]`: its type, and its default."""
+    """An axis as a key of `[[grid]]`: its type and its default."""
     values = tuple[about.type, ...]  # type: ignore[name-defined]
     if about.of_workload:
         return Annotated[values, LIST] | None, None
@@ -75,4 +75,4 @@ def _key(about: Axis) -> tuple[Any, Any]:
 Grid: type[_Grid] = create_model(
     "Grid", __base__=_Grid, **{name: _key(about) for name, about in AXES.items()}
 )  # type: ignore[call-overload]
-"""`targets` and every axis: a list each, tables of `state` and its like one or a list."""
+"""`targets` and every axis, a list each; `state` and other tables may be one or a list."""

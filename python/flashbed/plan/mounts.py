@@ -1,7 +1,7 @@
 """Mount options as an axis: `ubifs:bulk_read`, or `default` for none.
 
-The file system is part of the word, so that a grid of several keeps the others as they are. What a
-real kernel does not know it refuses (EINVAL); the simulator refuses by name what it does not model.
+A word names its file system, so that a grid leaves its other file systems unchanged. A real kernel
+refuses options it does not know (EINVAL); the simulator refuses those it does not model, by name.
 `compr=` is the axis `compressor`.
 """
 
@@ -22,7 +22,7 @@ MOUNT_CHARACTERS = 100
 
 
 def read_mount(word: str) -> str:
-    """A word that means mount options. Raises `ValueError`."""
+    """Parses a word of mount options. Raises `ValueError`."""
     if word == PLAIN:
         return word
     if len(word) > MOUNT_CHARACTERS or not _MOUNT.fullmatch(word):
@@ -36,5 +36,5 @@ Mount = Annotated[str, AfterValidator(read_mount)]
 
 
 def options_for(mount: str) -> str:
-    """The options, joined by `+`; nothing by default."""
+    """The options, joined by `+`; empty by default."""
     return mount.partition(":")[2]

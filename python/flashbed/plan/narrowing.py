@@ -1,8 +1,8 @@
-"""`--set`: an experiment narrowed to values that are asked for, or given others.
+"""`--set`: selects values of an experiment's axes, or adds new ones.
 
-`--set AXIS=VALUE[,VALUE]` leaves the cases with these values; what no grid has is added to all
-where the axis allows it. `--set AXIS.KEY=VALUE[,VALUE]` gives a key of an axis whose values are
-tables each of these values, in all cases.
+`--set AXIS=VALUE[,VALUE]` keeps the cases with these values. A value that no grid has is added to
+all grids where the axis allows it. `--set AXIS.KEY=VALUE[,VALUE]` sets a key of an axis whose
+values are tables to each of these values, in all cases.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from flashbed.plan.experiment import Experiment, ExperimentError, Planned, expan
 __all__ = ["Settings", "parse_settings", "plan"]
 
 Settings = Mapping[str, tuple[Any, ...]]
-"""Axis -> the values of it that are asked for, words of one whose values are tables;
+"""Axis -> its selected values (words, if its values are tables);
 AXIS.KEY -> the values of that key."""
 _Grids = list[dict[str, Any]]
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
-    """`AXIS[.KEY]=VALUE[,VALUE]` texts as axis -> values. Raises `ExperimentError`."""
+    """Parses `AXIS[.KEY]=VALUE[,VALUE]` into axis -> values. Raises `ExperimentError`."""
     settings: dict[str, tuple[Any, ...]] = {}
     for text in texts:
         name, equals, words = text.partition("=")
@@ -66,7 +66,7 @@ def _check_key(about: Axis, text: str, axis: str, key: str) -> None:
 
 
 def _literal(word: str) -> Any:
-    """A number, true or false as TOML has them; else the word."""
+    """A number, true or false as in TOML; otherwise the word."""
     try:
         return tomllib.loads(f"value = {word}")["value"]
     except ValueError:
@@ -74,7 +74,7 @@ def _literal(word: str) -> Any:
 
 
 def plan(experiment: Experiment, settings: Settings | None = None) -> list[Planned]:
-    """The cases that settings leave of an experiment, as `expanded` gives them.
+    """The cases of an experiment that settings select, as `expanded` returns them.
 
     Raises `ExperimentError`.
     """
@@ -110,14 +110,14 @@ def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:
 
 
 def _set_size(values: dict[str, Any], axis: str, wanted: Sequence[int]) -> None:
-    """A size that is `[workload]`'s where grids do not say."""
+    """Sets a size of `[workload]` where grids do not name it."""
     values["workload"][axis] = wanted[0]
     for grid in values["grid"]:
         grid[axis] = list(wanted) if len(wanted) > 1 else None
 
 
 def _chosen(experiment: str, grids: _Grids, axis: str, wanted: Sequence[Any]) -> _Grids:
-    """The grids with these values of an axis only, in this order; those that have none go."""
+    """The grids with only these values of an axis, in this order; grids without any go."""
     about = AXES[axis]
     known = {str(value): value for grid in grids for value in grid[axis]}
     values = [known.get(str(value)) or _read(axis, about, value) for value in wanted]
@@ -138,7 +138,7 @@ def _chosen(experiment: str, grids: _Grids, axis: str, wanted: Sequence[Any]) ->
 
 
 def _read(axis: str, about: Axis, value: Any) -> Any:
-    """A value that no grid has; the word of a table is read only now, for it may be a name."""
+    """Parses a value that no grid has. A table's word is parsed last: it may be a grid's name."""
     if not about.is_table:
         return value
     try:
@@ -150,7 +150,7 @@ def _read(axis: str, about: Axis, value: Any) -> Any:
 def _with_key(
     name: str, about: Axis, tables: Iterable[Any], key: str, wanted: Sequence[Any]
 ) -> list[Any]:
-    """Each of the tables with each of the values, once, called by what it is made of."""
+    """Each table with each of the values, once, named by its word."""
     found = []
     for table, value in itertools.product(tables, wanted):
         own = {field: given for field, given in table if given is not None and field != "name"}
@@ -163,7 +163,7 @@ def _with_key(
 
 
 def _with_profile(grids: _Grids, axis: str, names: Sequence[str]) -> _Grids:
-    """The grids again with a kernel or board that none has, on the targets that can run it."""
+    """Copies of the grids with a new kernel or board, on the targets that can run it."""
     added = []
     for name in names:
         targets = load_kernel(name).kernel.targets if axis == "kernel" else None

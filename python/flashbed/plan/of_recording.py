@@ -1,7 +1,7 @@
-"""A recording as an experiment: what a command that takes experiments makes of a recording's file.
+"""Makes an experiment of a recording, for commands that take experiments.
 
-It has one case: the program as it was recorded, on UBIFS of the emulated board. `--set` asks for
-other file systems, boards and kernels, as it does of any experiment.
+It has one case: the program as recorded, on UBIFS of the emulated board. `--set` selects other file
+systems, boards and kernels, as for any experiment.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ pattern = "recorded"
 
 
 def written_experiment(recording: Path) -> Path:
-    """The experiment of a recording, as a file that is there until the program ends."""
+    """Writes the experiment of a recording to a file that exists until the program ends."""
     name = _ODD.sub("-", recording.stem).strip("-._")[:_NAME_CHARACTERS] or "recording"
     values = {
         "id": f"program/{name}",
@@ -60,7 +60,7 @@ def written_experiment(recording: Path) -> Path:
 
 
 def own_file(name: str, text: str) -> Path:
-    """An experiment that is in no file, as one that is there until the program ends."""
+    """Writes an experiment's text to a file that exists until the program ends."""
     file = _folder() / f"{name}.toml"
     file.write_text(text, encoding="utf-8")
     return file

@@ -1,6 +1,6 @@
-"""The workloads an experiment can name, and the words of the axes that each of them knows.
+"""The workloads that an experiment can name, and the values of axes that each knows.
 
-How a workload makes operations of a case is workloads/'s; the two lists are held equal there.
+workloads/ turns cases into operations; a test there holds the two lists equal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 __all__ = ["OF_PARTITIONS", "RAW", "WORKLOADS", "Workload"]
 
 RAW = ("mtd", "mtd-driver")
-"""File systems that are none: their one file is the partition."""
+"""Pseudo file systems: their one file is the partition."""
 OF_PARTITIONS = ("erase",)
 """Patterns of `raw` that need a partition."""
 _PERCENT = re.compile(r"-[1-9][0-9]?(?=-|$)")
@@ -19,27 +19,27 @@ _PERCENT = re.compile(r"-[1-9][0-9]?(?=-|$)")
 
 @dataclass(frozen=True)
 class Workload:
-    """A program, and the words of the axes that it knows; `NN` in a pattern is from 1 to 99."""
+    """A program and the values of axes that it knows; `NN` in a pattern is from 1 to 99."""
 
     kind: str
     patterns: tuple[str, ...]
     pauses: bool = False
-    """It knows `pause_ns`."""
+    """Whether it knows `pause_ns`."""
     advises: bool = False
-    """It knows `advice`."""
+    """Whether it knows `advice`."""
 
     def unknown(self, pattern: str) -> str | None:
-        """Why a word is no pattern of its; None for one that is."""
+        """Why a word is not one of its patterns; None if it is."""
         if pattern in self.patterns or _PERCENT.sub("-NN", pattern) in self.patterns:
             return None
         return f"{self.kind} has no pattern {pattern!r}; it has {', '.join(self.patterns)}"
 
     def without(self, pattern: str, fs: str) -> str | None:
-        """Why it does nothing on a file system; None where it does."""
+        """Why it cannot run on a file system; None if it can."""
         if self.kind != "raw" and fs in RAW:
-            return f"fs {fs}: it has no files, and only raw works without them"
+            return f"fs {fs}: has no files, and only the workload raw works without them"
         if pattern in OF_PARTITIONS and self.kind == "raw" and fs not in RAW:
-            return f"pattern {pattern}: of a partition, fs {' or '.join(RAW)}, not of {fs}"
+            return f"pattern {pattern}: needs a partition, fs {' or '.join(RAW)}, not {fs}"
         return None
 
 

@@ -1,9 +1,9 @@
-"""What an experiment asks of its points: the words of it, its figures, and numbers in texts.
+"""What an experiment reads from its points: metrics, axes, figures, and numbers in texts.
 
-The model of `[[figure]]`, the number that a claim or a text is about (`Measured`), and the words
-both are made of, metrics and axes (docs/experiments.md). `[[claim]]` is plan/claims.py's; points
-are analysis/points.py's; what a claim comes to is analysis/verdicts.py's; what a figure looks like
-is report/figures.py's.
+This is the model of `[[figure]]` and of the number that a claim or a text states (`Measured`), and
+the metrics and axes both use (docs/experiments.md). plan/claims.py has `[[claim]]`,
+analysis/points.py makes the points, analysis/verdicts.py judges claims, report/figures draws
+figures.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DrawnSaving = Literal[
     "component_mem_saved_pct",
 ]
 SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"]
-"""What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
+"""Metrics of pairs of cases with read-ahead on and off (analysis/measures.py)."""
 RateMetric = Literal[
     "time_ms",
     "flash_time_ms",
@@ -88,24 +88,24 @@ RateMetric = Literal[
     "component_access_pct",
     "read_end_kb",
 ]
-"""What is said of one case (analysis/rates.py)."""
+"""Metrics of one case (analysis/rates.py)."""
 AgedMetric = Literal[
     "time_over_new", "flash_time_over_new", "flash_reads_over_new", "flash_programs_over_new"
 ]
-"""What is said of a case that does not start from a new partition (analysis/aged.py)."""
+"""Metrics of a case that does not start from a new partition (analysis/aged.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
-"""What is said of one request (analysis/rates.py)."""
+"""Metrics of one request (analysis/rates.py)."""
 RequestExtreme = Literal["longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages"]
-"""What is said of the requests of a case that are furthest from the mean (analysis/rates.py)."""
+"""Metrics of a case's requests furthest from the mean (analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (analysis/power_curves.py)."""
 FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_mib_s", "read_throughput_ratio"]
-"""What is said of files read from the first byte on (analysis/file_reads.py)."""
+"""Metrics of files read from the first byte on (analysis/file_reads.py)."""
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
-"""What is said of one statement of SQL (analysis/statements.py)."""
+"""Metrics of one SQL statement (analysis/statements.py)."""
 Metric = SavingMetric | RateMetric | RequestExtreme | FileReadMetric | StatementMetric | AgedMetric
 _DERIVED = ("pause_ms", "window", "disabled_by", "read_pct", "statement")
-"""Columns of points that are no axes of cases."""
+"""Columns of points that are not axes of cases."""
 POINT_AXES = (*(axis for axis in AXES if axis not in ("seed", "pause_ns")), *_DERIVED)
 
 
@@ -148,15 +148,15 @@ Reduce = Literal[
     "mean_ratio_of_fs",
     "largest_over_smallest",
 ]
-"""How the values at several points become one number (docs/experiments.md)."""
+"""How values at several points are reduced to one number (docs/experiments.md)."""
 
 
 class Measured(Strict):
-    """One number that the tables give: a metric at some points, reduced.
+    """One number from the tables: a metric at some points, reduced.
 
     The points are the product of `requests`, `request_bytes` and `at`, or those of `points`, for
-    each file system and pattern. `along` is the axis that a curve runs along if not all points
-    are one curve.
+    each file system and pattern. `along` is the axis of the curves, if not all points form one
+    curve.
     """
 
     metric: Metric
@@ -205,14 +205,14 @@ class Measured(Strict):
 
     @property
     def axes(self) -> dict[str, Values]:
-        """The axes whose product is its points, but for file system and pattern."""
+        """The axes whose product is its points, besides file system and pattern."""
         counts = {"requests": self.requests} if self.requests else {}
         sizes = {"request_bytes": self.request_bytes} if self.request_bytes else {}
         return {**counts, **sizes, **{str(axis): values for axis, values in self.at.items()}}
 
     @property
     def places(self) -> list[dict[str, Value]]:
-        """Its points, but for file system and pattern: axis -> value each, the last one fastest."""
+        """Its points, besides file system and pattern: axis -> value each, the last one fastest."""
         if self.points:
             return [{str(axis): value for axis, value in point.items()} for point in self.points]
         axes = self.axes
@@ -222,15 +222,15 @@ class Measured(Strict):
 
     @property
     def chosen(self) -> set[str]:
-        """The axes of which it says what it wants."""
+        """The axes that it chooses values of."""
         return {*self.axes, *(str(axis) for point in self.points for axis in point)}
 
 
 class Sought(Measured):
-    """A number of ours: of `experiment` (this one if it is missing), on one machine of `target`.
+    """A number of ours: of `experiment` (by default this one), on one machine of `target`.
 
-    That is the board and kernel that stand for the paper's there, unless others are named. A text
-    shows it with `digits` decimals.
+    By default the machine is the board and kernel that represent the paper's. A text shows the
+    number with `digits` decimals.
     """
 
     digits: Annotated[int, Field(ge=0, le=6)] = 0
@@ -240,21 +240,21 @@ class Sought(Measured):
     kernel: Name | None = None
 
     def text(self, value: float) -> str:
-        """A value of it, as a text has it."""
+        """A value as a text shows it."""
         return f"{value:,.{self.digits}f}"
 
 
 class Number(Sought):
-    """`numbers.NAME`: a number of ours in a text that says why, and how it is computed.
+    """`numbers.NAME`: a number of ours in an explaining text, and how it is computed.
 
-    The text shows `value` in place of `{NAME}`. `flashbed verdicts` and the tests compute it anew.
+    The text shows `value` in place of `{NAME}`. `flashbed verdicts` and the tests recompute it.
     """
 
     value: float = Field(strict=False)
 
     @property
     def shown(self) -> str:
-        """As the text has it."""
+        """The number as the text shows it."""
         return f"{self.value:.{self.digits}f}"
 
 
@@ -263,12 +263,12 @@ _PLACEHOLDER = re.compile(r"{([^{}]*)}")
 
 
 def filled(text: str, numbers: Mapping[str, Number]) -> str:
-    """A text with its numbers in their places."""
+    """A text with its numbers filled in."""
     return with_words(text, {name: number.shown for name, number in numbers.items()})
 
 
 def with_words(text: str, words: Mapping[str, str]) -> str:
-    """A text with a word in the place of each name."""
+    """A text with a word in place of each name."""
     return _PLACEHOLDER.sub(lambda found: words[found.group(1)], text)
 
 
@@ -278,7 +278,7 @@ def placeholders(text: str) -> set[str]:
 
 
 def check_numbers(texts: Sequence[str | None], numbers: Mapping[str, Number]) -> None:
-    """Raises `ValueError` unless the texts name just these numbers."""
+    """Raises `ValueError` unless the texts name exactly these numbers."""
     named = {name for text in texts if text for name in _PLACEHOLDER.findall(text)}
     odd = sorted(named ^ numbers.keys())
     if odd:
@@ -289,7 +289,7 @@ def check_numbers(texts: Sequence[str | None], numbers: Mapping[str, Number]) ->
 class PublishedPoint(Strict):
     """`[[figure.published]]`: a value the paper states, for all its file systems.
 
-    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
+    `at` has its values on further axes; `low` and `high` are the range that rounding leaves.
     """
 
     fs: FileSystems
@@ -304,12 +304,12 @@ class PublishedPoint(Strict):
 
 
 def _along(name: str) -> str:
-    """What a figure is drawn along: an axis, or what is within a case."""
+    """What a figure is drawn along: an axis, or something within a case."""
     return name if name in ("request", "time") else _point_axis(name)
 
 
 def _coloured(name: str) -> str:
-    """What has a colour: an axis, or who measured."""
+    """What colours show: an axis, or who measured."""
     return name if name == "stack" else _point_axis(name)
 
 
@@ -319,8 +319,8 @@ _USUAL_X = ("requests", "request_bytes", "request", "pattern", "fs", "time")
 class Figure(Strict):
     """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
 
-    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
-    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
+    `only` selects points. With `colour`, `rows` or `columns` a figure is drawn over any axes
+    (docs/experiments.md). `text` says in words what the figure shows.
     """
 
     id: Label
@@ -339,24 +339,24 @@ class Figure(Strict):
 
     @property
     def chosen(self) -> set[str]:
-        """The axes of which it says what it wants."""
+        """The axes that it chooses values of."""
         named = (self.x, self.colour, self.rows, self.columns)
         return {*map(str, self.only), *(axis for axis in named if axis)}
 
     @property
     def told(self) -> str | None:
-        """Its text, numbers filled in."""
+        """Its text with numbers filled in."""
         return filled(self.text, self.numbers) if self.text else None
 
     @property
     def over_axes(self) -> bool:
-        """Whether it names its axes, and is none of the usual ones."""
+        """Whether it names its axes and is none of the predefined figures."""
         return bool(self.colour or self.rows or self.columns)
 
     @model_validator(mode="before")
     @classmethod
     def _by_stack(cls, given: Any) -> Any:
-        """Along an axis that no figure is usually drawn along: stacks have colours."""
+        """Colours stacks, if the figure is along an axis that no predefined figure has."""
         placed = ("colour", "rows", "columns")
         if not isinstance(given, dict) or given.get("x", "requests") in _USUAL_X:
             return given
@@ -377,7 +377,7 @@ class Figure(Strict):
         elif self.scale != "linear":
             raise ValueError("scale: goes with colour, rows and columns")
         elif self.x not in _USUAL_X or self.only or self.metric in _OVER_AXES:
-            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
+            raise ValueError("colour, rows, columns: missing, and it is no predefined figure")
         elif self.metric in ("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"):
             raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
         return self

@@ -1,9 +1,9 @@
-"""A study: experiments/STUDY.toml, the paper that the experiments of a folder do again.
+"""A study: experiments/STUDY.toml, the paper that the experiments of a folder repeat.
 
-It lists every figure, table and section of the paper that says something measurable, in the order
-of the paper, and under each its sentences. A sentence names the claims that judge it, or says why
-there can be none. A claim names its item (`item`). What the claims come to is
-analysis/verdicts.py's, what that makes of the sentences analysis/sentences.py's.
+It lists every figure, table and section of the paper that says something measurable, in the paper's
+order, and under each its sentences. A sentence names the claims that judge it, or says why there
+can be none. A claim names its item (`item`). analysis/verdicts.py judges claims,
+analysis/sentences.py sentences.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Item", "Sentence", "Study", "in_order", "load_study"]
 
 
 class StudyFacts(Strict):
-    """`[study]`: what the report opens with."""
+    """`[study]`: how the report opens."""
 
     title: Text
     source: Text
@@ -29,7 +29,7 @@ class StudyFacts(Strict):
 
 
 class Sentence(Strict):
-    """`[[item.sentence]]`: what the source says in one place, in our words, and who judges it.
+    """`[[item.sentence]]`: what the source says in one place, in our words, and its claims.
 
     `claims` are EXPERIMENT/CLAIM of the study; `cannot` says why there can be none.
     """
@@ -41,14 +41,14 @@ class Sentence(Strict):
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if bool(self.claims) == bool(self.cannot):
-            raise ValueError("claims: either they, or cannot, which says why there are none")
+            raise ValueError("claims: needs either claims, or cannot to say why there are none")
         return self
 
 
 class Item(Strict):
-    """`[[item]]`: a figure, table or section of the source and what it says, in its order.
+    """`[[item]]`: a figure, table or section of the source and its sentences, in its order.
 
-    `ours` is what this project adds: it counts as no sentence of the source.
+    `ours` marks what this project adds; it does not count as a sentence of the source.
     """
 
     id: Label
@@ -63,7 +63,7 @@ class Item(Strict):
 
 
 class Study(FromFile):
-    """A whole study file. `experiments` is the order in which the report shows them."""
+    """A whole study file. `experiments` is the report's order."""
 
     study: StudyFacts
     experiments: Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
@@ -89,7 +89,7 @@ def load_study(name: str) -> Study | None:
 
 
 def in_order(study: Study | None, experiments: list[Experiment]) -> list[Experiment]:
-    """Experiments as the study has them, all of which it names. Raises `ExperimentError`."""
+    """Experiments in the study's order; it must name them all. Raises `ExperimentError`."""
     if study is None:
         return experiments
     names = [experiment.id.split("/")[1] for experiment in experiments]
@@ -101,7 +101,7 @@ def in_order(study: Study | None, experiments: list[Experiment]) -> list[Experim
 
 
 def _check_claims(study: Study, experiments: list[Experiment]) -> None:
-    """An item's sentences name its claims, and no claim that does not exist."""
+    """Every claim is named by a sentence of its item, and every named claim exists."""
     named = {(claim, item.id) for item in study.item for claim in item.claims}
     there = set()
     for experiment in experiments:

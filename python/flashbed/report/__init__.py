@@ -21,10 +21,10 @@ def write_report(
 ) -> Path:
     """Writes the report of run directories, whole or not at all. Raises `InputError`.
 
-    `validated` is where `validate` keeps what it found; it is shown behind them. With a `study` the
-    page opens with what became of the paper's figures and tables.
+    The results that `validate` kept in `validated` are shown after the runs. With a `study`, the
+    page opens with the verdicts on the paper's figures and tables.
     """
-    # altair and jinja2 take most of a second
+    # Imported late: altair and jinja2 take most of a second.
     from flashbed.report.page import write_whole
     from flashbed.report.render import render
 
@@ -41,7 +41,7 @@ def write_all_results(results: Path, out: Path) -> Path:
 
 
 def summary_json(directories: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
-    """What `flashbed reproduce --format json` prints: claims and agreement."""
+    """The claims and the agreement that `flashbed reproduce --format json` prints."""
     contents = [collect(directory) for directory in directories]
     return {
         "claims": [verdict.as_json() for content in contents for verdict in content.verdicts],

@@ -1,7 +1,7 @@
-"""The commands that run a report's cases again, as they are typed in the checkout's folder.
+"""The commands that repeat a report's cases, as a user types them in the checkout's folder.
 
-An experiment of the checkout is called by its name, any other by its file. Axes that the run had
-been narrowed or widened to become `--set`. Left out: boards over ssh, whose address no table has.
+An experiment of the checkout is named, any other is given by its file. Axes that the run narrowed
+or widened become `--set`. Boards over ssh are left out: no table holds their address.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ON_A_BOARD = "# and on the board: --on ssh://USER@HOST, as docs/boards.md says"
 
 
 def run_again(directory: Path, cases: pl.DataFrame, *, power_cuts: bool) -> list[str]:
-    """The commands for a run directory: all its cases, then one of them."""
+    """The commands for a run directory: one for all its cases, one for a single case."""
     experiment = read_experiment(directory / "experiment.toml")
     name = _called(directory, experiment)
     settings = _settings(experiment, cases)
@@ -48,7 +48,7 @@ def run_again(directory: Path, cases: pl.DataFrame, *, power_cuts: bool) -> list
 
 
 def validate_again(directory: Path, lines: Sequence[dict[str, Any]]) -> list[str]:
-    """The commands for what `validate` has kept in a directory, one a run."""
+    """The commands for what `validate` kept in a directory, one per run."""
     out = _path(directory)
     elsewhere = [] if out == "results/validation" else ["--out", out]
     commands = []
@@ -64,14 +64,14 @@ def _command(*words: str) -> str:
 
 
 def _path(path: Path) -> str:
-    """As it is called from the checkout's folder."""
+    """The path relative to the checkout's folder, if it is inside."""
     absolute = path.resolve()
     below = absolute.is_relative_to(paths.root())
     return str(absolute.relative_to(paths.root())) if below else str(absolute)
 
 
 def _called(directory: Path, experiment: Experiment) -> str:
-    """Its name in the checkout; else its file, or the copy that was kept if that is gone."""
+    """The experiment's name in the checkout; else its file, or the kept copy if that is gone."""
     named = paths.experiment_file(experiment.id)
     try:
         source = read_json(directory / "run.json").get("file")
@@ -84,7 +84,7 @@ def _called(directory: Path, experiment: Experiment) -> str:
 
 
 def _settings(experiment: Experiment, cases: pl.DataFrame) -> list[str]:
-    """`--set` options that leave the run's cases, and perhaps some more; none for all cases."""
+    """`--set` options that select at least the run's cases; none if it ran all of them."""
     ran = set(cases["case_id"])
     everything = [item.case for item in experiment.planned]
     if ran == {case.case_id for case in everything}:
@@ -98,7 +98,7 @@ def _settings(experiment: Experiment, cases: pl.DataFrame) -> list[str]:
 
 
 def _left(experiment: Experiment, settings: Sequence[str]) -> Iterator[str]:
-    """The cases that settings leave; none if the experiment does not take them."""
+    """The cases that settings select; none if the experiment refuses them."""
     try:
         yield from (item.case.case_id for item in plan(experiment, parse_settings(settings)))
     except InputError:

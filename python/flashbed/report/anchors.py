@@ -1,4 +1,4 @@
-"""Ids of headings in a page, from the names that experiments give: what links lead to."""
+"""Ids of headings, made from the names in experiments, for links within and between pages."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def _slug(name: str) -> str:
 
 
 def anchor_of(experiment: Experiment) -> str:
-    """Of an experiment's figures."""
+    """The id of an experiment's figures."""
     return _slug(experiment.id)
 
 
 def figure_anchor(experiment: Experiment, figure: str) -> str:
-    """Of a figure, by its id in the experiment."""
+    """The id of a figure, from its id in the experiment."""
     return f"{anchor_of(experiment)}-figure-{_slug(figure)}"
 
 
 def claim_anchor(experiment: Experiment, claim: str) -> str:
-    """Of a claim, by its id in the experiment."""
+    """The id of a claim, from its id in the experiment."""
     return f"{anchor_of(experiment)}-claim-{_slug(claim)}"
 
 
 def item_anchor(item: str) -> str:
-    """Of an item of a study's source."""
+    """The id of an item of a study's source."""
     return f"item-{_slug(item)}"

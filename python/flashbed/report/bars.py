@@ -1,6 +1,6 @@
-"""The small figure of a finding: a bar for each of its numbers, and what real kernels have.
+"""Draws the small figure of a finding: a bar for each number, with the values of real kernels.
 
-Drawn as it stands, as wide as a telephone shows. No scale: each bar begins at 0 and has its number.
+It is as wide as a telephone's screen and needs no scale: each bar begins at 0 and shows its number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["bars_drawn"]
 
 
 class Bar(Protocol):
-    """A labelled number, and those of real kernels by target."""
+    """A labelled number, and the same number on real kernels, by target."""
 
     @property
     def label(self) -> str: ...
@@ -28,7 +28,7 @@ class Bar(Protocol):
 
 _WIDTH = 320
 _BAR = 210
-"""Of the longest, so that there is room for its number."""
+"""Width of the longest bar; the rest is space for its number."""
 _ROW = 34
 _TOP = 12
 _INK, _SOFT = "#1d2126", "#5b636d"
@@ -37,7 +37,7 @@ _NAMES = {"uml": "user-mode Linux", "emulator": "emulated board", "sim": "simula
 
 
 def bars_drawn(title: str, bars: Sequence[Bar]) -> Markup:
-    """The figure as SVG; nothing if there are no bars."""
+    """The figure as SVG; empty if there are no bars."""
     if not bars:
         return Markup("")
     values = [value for bar in bars for value in (bar.value, *bar.real.values())]
@@ -71,7 +71,7 @@ def _row(bar: Bar, place: int, most: float) -> Markup:
 
 
 def _mark(target: str, x: float, y: float, value: float) -> Markup:
-    """A real kernel's value: a ring of user-mode Linux, a triangle of the emulated board."""
+    """A real kernel's value: a ring for user-mode Linux, a triangle for the emulated board."""
     told = escape(f"{_NAMES.get(target, target)}: {value:.4g}")
     look = 'fill="#fff" stroke="#1d2126" stroke-width="1.6"'
     if target == "emulator":

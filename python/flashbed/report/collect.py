@@ -1,4 +1,4 @@
-"""What a report says of a run, taken from its tables: nothing is drawn or formatted here."""
+"""Collects what a report says about a run from its tables; it draws and formats nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 BOUNDS_PCT = {"flash_reads_error_pct": 2.0, "time_error_pct": 10.0}
-"""The agreement this project asks of itself, percent of the kernel's value."""
+"""The agreement that this project aims at, in percent of the kernel's value."""
 
 MEASURES = {
     "flash_reads_error_pct": "flash reads",
@@ -61,18 +61,18 @@ MEASURES = {
     "flash_time_error_pct": "flash time",
     "time_error_pct": "time",
 }
-"""Error -> what it is of, for reading."""
+"""Column of an error -> the quantity's name in the report."""
 
 
 AGREEMENT_SHOWN = 25
-"""Cases of simulator and kernel that a page lists, those that are furthest off."""
+"""Cases of simulator and kernel that a page lists, beginning with the largest errors."""
 CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
-"""Metric -> the convention of energy it is of."""
+"""Metric -> its energy convention."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile that was used: its kind and name, the hash of its file, its text."""
+    """A profile that was used: its kind, name and text, and the hash of its file."""
 
     kind: str
     name: str
@@ -82,9 +82,9 @@ class Profile:
 
 @dataclass(frozen=True)
 class Worn:
-    """A case whose wear was recorded: its line of `wear_summary`, its cells of `wear_map`.
+    """A case whose wear was recorded: its row of `wear_summary`, its cells of `wear_map`.
 
-    `a_byte_written` is what was programmed and erased for each byte the program wrote.
+    `a_byte_written` holds the bytes programmed and erased per byte that the program wrote.
     """
 
     figures: dict[str, Any]
@@ -94,19 +94,19 @@ class Worn:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything a report says of one experiment."""
+    """Everything that a report says about one experiment."""
 
     experiment: Experiment
     judged: JudgedRun
     answer: Answer | None
-    """What was compared, of an experiment that names no figures."""
+    """The compared choices, for an experiment that names no figures."""
     cases: pl.DataFrame
     tables: dict[str, pl.DataFrame]
     """Points by table (analysis/points.py), those that a figure or claim needs."""
     single: pl.DataFrame
-    """Each request, where a figure draws them."""
+    """Single requests, if a figure draws them."""
     power: dict[str, pl.DataFrame]
-    """Power over time by metric, where a figure draws it."""
+    """Power over time by metric, if a figure draws it."""
     energy: list[dict[str, Any]]
     """`energy_summary`."""
     energy_gaps: list[str]
@@ -114,15 +114,15 @@ class Content:
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
     statements: list[dict[str, Any]]
-    """`statement_agreement`, of experiments that are about statements."""
+    """`statement_agreement`, for experiments with SQL statements."""
     power_cuts: list[dict[str, Any]]
     not_measured: list[dict[str, Any]]
-    """Target, reason, and how many cases it struck."""
+    """Rows of target, reason, and the number of cases not measured for it."""
     wear: list[Worn]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
     again: list[str]
-    """The commands that run it again."""
+    """The commands that repeat the run."""
 
 
 def collect(directory: Path) -> Content:
@@ -189,22 +189,22 @@ def _not_measured(directory: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Validation:
-    """What `validate` has kept: a line a run and file system, and the cases that are off most."""
+    """What `validate` kept: a line for each run and file system, and the largest errors."""
 
     lines: list[dict[str, Any]]
     worst: list[dict[str, Any]]
     again: list[str]
-    """The commands that run it again."""
+    """The commands that repeat it."""
     gc_choices: int
-    """Of JFFS2, that were the kernel's."""
+    """JFFS2's garbage collection choices that the simulator replayed from the kernel."""
 
 
 WORST_SHOWN = 12
-"""Cases of a run that a report names."""
+"""Cases of a run that a report lists."""
 
 
 def collect_validation(directory: Path) -> Validation:
-    """Reads what `validate` has kept in a directory. Raises `InputError`."""
+    """Reads what `validate` kept in a directory. Raises `InputError`."""
     table = read_results(directory)
     gc_choices = int(table["gc_choices"].sum() or 0) if "gc_choices" in table.columns else 0
     lines = summaries(table)
@@ -213,18 +213,18 @@ def collect_validation(directory: Path) -> Validation:
 
 
 def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
-    """The constants of each board, as the run had them."""
+    """Each board's energy constants as they were during the run."""
     return {name: board_of_run(directory, name).energy for name in cases["board"].unique()}
 
 
 def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Power over time of every case, for the figures that draw it."""
+    """The power over time of every case, for the figures that draw it."""
     drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
     if not drawn:
         return {}
     requests = scan_table(directory, "requests")
     boards = _energies(directory, cases)
-    cases = cases.filter(pl.col("chip") == UNCHANGED)  # of another chip nothing was measured
+    cases = cases.filter(pl.col("chip") == UNCHANGED)  # constants hold for the board's own chip
     given = experiment.experiment.activity
     return {
         metric: power_points(
@@ -235,7 +235,7 @@ def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict
 
 
 def _power_cuts(directory: Path) -> list[dict[str, Any]]:
-    """A row a case that power was cut in; none if it was not."""
+    """A row for each case whose power was cut."""
     if not (directory / "power_cuts.parquet").is_file():
         return []
     return summary(read_table(directory, "power_cuts"))
@@ -266,7 +266,7 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
 
 
 def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:
-    """The profiles named by the cases, with the text kept beside them."""
+    """The profiles that the cases name, with the text kept beside them."""
     found = []
     for kind in ("board", "kernel"):
         names = cases.select(kind, f"{kind}_sha256").unique(maintain_order=True)
@@ -278,7 +278,7 @@ def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:
 
 
 def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
-    """One row for each target, board and kernel: file systems, cases, seeds, version."""
+    """A row for each target, board and kernel: file systems, cases, seeds, version."""
     listed = [
         pl.col(column).unique().sort().cast(pl.String).str.join(", ").alias(column)
         for column in ("fs", "seed", "flashbed_version", "commit", "kernel_release")
@@ -288,7 +288,7 @@ def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What a figure draws, and what the paper states as points of it."""
+    """The points that a figure draws, and the points that the paper states."""
     if figure.metric in get_args(PowerMetric):
         return content.power[figure.metric], pl.DataFrame()
     published = _published(figure, content.experiment.workload.request_bytes)
@@ -348,7 +348,7 @@ _KINDS: dict[str, pl.DataType] = {
 
 
 def agreement_errors(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The errors of the agreement table in long form, and the bounds they are held to."""
+    """The errors of the agreement table in long form, and the bounds to keep."""
     long = table.unpivot(
         list(BOUNDS_PCT),
         index=["target", "case_id", "fs", "pattern", "requests", "read_ahead_kib"],

@@ -1,4 +1,4 @@
-"""Figures of an experiment that names none: what its cases took, over the axes they differ in."""
+"""Figures for an experiment that names none: what its cases took, over the axes they vary."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from flashbed.plan.quantities import Figure, RateMetric, Value
 __all__ = ["default_figures"]
 
 _ALONG = ("requests", "request_bytes", "file_bytes")
-"""Axes of numbers that a curve runs along, the first that there are several values of."""
+"""Numeric axes for x; the first with several values is used."""
 _ORDER = ("fs", *_ALONG, "pause_ns", "read_ahead_kib", "stack", "pattern", "advice", *CONDITIONS)
-"""Axes by how much a reader wants to see them apart. `stack` is board and kernel."""
+"""Axes in the order in which a reader wants them separated. `stack` is board and kernel."""
 _MEASURES: dict[str, tuple[RateMetric, str, str]] = {
     "time_ns": ("time_ms", "Time (ms)", "How long the program took."),
     "flash_time_ns": ("flash_time_ms", "Chip time (ms)", "How long the chip worked for it."),
@@ -24,7 +24,7 @@ _MEASURES: dict[str, tuple[RateMetric, str, str]] = {
 
 
 def default_figures(cases: pl.DataFrame) -> tuple[Figure, ...]:
-    """A figure for each measure that is known and not all 0."""
+    """A figure for each measure that is known and not 0 everywhere."""
     told = _telling(cases)
     x = next((axis for axis in _ALONG if axis in told), None) or (
         "pause_ms" if "pause_ns" in told else "fs"
@@ -35,7 +35,7 @@ def default_figures(cases: pl.DataFrame) -> tuple[Figure, ...]:
         : 3 - len(placed)
     ]
     colour, columns, rows = placed
-    if "stack" in (columns, rows):  # only a colour can be a stack
+    if "stack" in (columns, rows):  # board and kernel can be told apart by colour only
         colour, columns, rows = "stack", *(axis for axis in placed if axis != "stack")
     only: dict[str, tuple[Value, ...]] = {"window": tuple(cases["window"].unique().sort())}
     only |= {axis: (cases[axis][0],) for axis in apart[3:] if axis not in CONDITIONS}
@@ -56,7 +56,7 @@ def _timed(cases: pl.DataFrame) -> bool:
 
 
 def _telling(cases: pl.DataFrame) -> list[str]:
-    """The axes that tell cases apart, each of which tells more than those before it."""
+    """The axes that tell cases apart; each separates cases that those before it do not."""
     apart, kept, columns = 1, [], list[str]()
     for axis in _ORDER:
         new = ["board", "kernel"] if axis == "stack" else [axis]

@@ -1,8 +1,8 @@
-"""Findings with their numbers, worked out from the tables of runs.
+"""Computes findings from the tables of runs.
 
-A finding is left out if one of its numbers was not measured, or is none that it is about. Its bars
-stand for its labelled numbers. Where a real kernel ran the same cases on the same board its value
-is beside the bar.
+A finding is left out if one of its numbers was not measured or violates the finding's condition.
+Its bars stand for its labelled numbers. If a real kernel ran the same cases on the same board, its
+value is shown beside the bar.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Bar", "Found", "found"]
 
 @dataclass(frozen=True)
 class Bar:
-    """A labelled number of a finding. `real` are those of real kernels by target."""
+    """A labelled number of a finding, and the same number on real kernels, by target."""
 
     label: str
     value: float
@@ -34,10 +34,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Found:
-    """A finding as a report says it; `anchor` is where the report shows more."""
+    """A finding with its numbers filled in; `anchor` is the place in the report that shows more."""
 
     id: str
-    """STUDY/NAME and the finding's own."""
+    """STUDY/NAME and the finding's id."""
     text: str
     unit: str
     anchor: str
@@ -46,7 +46,7 @@ class Found:
 
 
 def found(runs: Mapping[str, JudgedRun]) -> list[Found]:
-    """The findings of these runs, by STUDY/NAME, in their order."""
+    """The findings of these runs, which are keyed by STUDY/NAME, in their order."""
     said = []
     for name, run in runs.items():
         for finding in run.experiment.finding:
@@ -57,7 +57,7 @@ def found(runs: Mapping[str, JudgedRun]) -> list[Found]:
 
 
 def _values(finding: Finding, name: str, runs: Mapping[str, JudgedRun]) -> dict[str, float] | None:
-    """Its numbers; None if one is missing, or the sentence is not about it."""
+    """The finding's numbers; None if one is missing or the finding's condition does not hold."""
     values = {}
     for key, number in finding.numbers.items():
         run = runs.get(number.experiment or name)
@@ -102,7 +102,7 @@ def _anchor(finding: Finding, experiment: Experiment) -> str:
 
 
 def _real(number: FindingNumber, run: JudgedRun) -> dict[str, float]:
-    """What real kernels have in the place of a simulated number, on the same board and kernel."""
+    """The same number on real kernels, for the same board and kernel."""
     usual = run.experiment.compared
     machine = {}
     for target in JUDGED:

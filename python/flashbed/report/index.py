@@ -1,7 +1,7 @@
-"""The page of all results: what came out, the studies, the runs of the user's own, the validation.
+"""The page of all results: findings, studies, the user's own runs, validation.
 
-It is made of the summaries that pages of results keep in themselves (report/page_summary.py), so it
-costs no more than reading them. A run without a page is named with the command that writes one.
+It reads only the summaries that result pages carry (report/page_summary.py), so it is cheap. For a
+run without a page it prints the command that writes one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VALIDATION = "validation"
 
 @dataclass(frozen=True)
 class _Page:
-    """A page of results, and its summary."""
+    """A result page and its summary."""
 
     path: Path
     summary: Summary
@@ -50,7 +50,7 @@ def write_index(results: Path, out: Path) -> Path:
     checked = results / _VALIDATION
     lines = collect_validation(checked).lines if has_results(checked) else []
     if not pages and not own and not lines:
-        raise InputError(f"{shown(results)}: no results there; first `flashbed run figure3`")
+        raise InputError(f"{shown(results)}: holds no results; start with `flashbed run figure3`")
     text = page(
         "index.html.j2",
         {},
@@ -77,7 +77,7 @@ def write_index(results: Path, out: Path) -> Path:
 
 
 def _pages(results: Path) -> Iterator[_Page]:
-    """Pages in the folder and one folder deeper, in the order of their paths."""
+    """Pages in the folder and one level below, sorted by path."""
     for path in sorted([*results.glob("*/report.html"), *results.glob("*/*/report.html")]):
         summary = read_summary(path)
         if summary is not None:
@@ -87,7 +87,7 @@ def _pages(results: Path) -> Iterator[_Page]:
 def _own(
     results: Path, pages: Sequence[_Page], covered: set[str]
 ) -> Iterator[tuple[RunDirectory, _Page | None]]:
-    """Runs of which no page of a study is, each with its page if it has one."""
+    """Runs that no study's page covers, each with its page if it has one."""
     by_folder = {one.path.parent: one for one in pages}
     for marker in sorted([*results.glob("*/run.json"), *results.glob("*/*/run.json")]):
         try:
@@ -99,7 +99,7 @@ def _own(
 
 
 def _findings(pages: Sequence[_Page]) -> Iterator[tuple[_Page, FindingSummary]]:
-    """The findings that are meant for this page, each sentence once."""
+    """The findings marked for this page; a repeated sentence appears once."""
     said: dict[str, tuple[_Page, FindingSummary]] = {}
     for one in pages:
         for finding in one.summary.findings:
@@ -133,7 +133,7 @@ def _own_row(run: RunDirectory, found: _Page | None, out: Path) -> dict[str, Any
 
 
 def _again(path: Path) -> str | None:
-    """The command that writes a page again, if its tables are newer."""
+    """The command that rewrites a page, if its tables are newer."""
     tables = [*path.parent.glob("cases.parquet"), *path.parent.glob("*/cases.parquet")]
     newest = max((table.stat().st_mtime_ns for table in tables), default=0)
     return _command(path.parent) if newest > path.stat().st_mtime_ns else None
@@ -144,7 +144,7 @@ def _command(folder: Path) -> str:
 
 
 def _suite(line: dict[str, Any]) -> dict[str, Any]:
-    """A suite of the validation: whether it kept its limits; None if it has none."""
+    """A suite of the validation; `kept` says whether it met its limits, None if it has none."""
     kept = [limit["kept"] for limit in line["limits"].values()]
     return {
         "what": f"{line['board']}, {line['suite']}",
@@ -156,6 +156,6 @@ def _suite(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _link(out: Path, to: Path, anchor: str = "") -> str:
-    """From one page to another."""
+    """A relative link from one page to another."""
     relative = os.path.relpath(to.resolve(), out.resolve().parent)
     return quote(relative) + (f"#{anchor}" if anchor else "")

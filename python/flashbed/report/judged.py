@@ -1,6 +1,6 @@
-"""A run directory's claims, judged: its tables are read, made points of, and compared.
+"""Judges a run directory's claims: reads its tables, makes points of them, compares.
 
-What a report shows beside the verdicts is formats/content.py's.
+What a report shows in addition to the verdicts comes from report/collect.py.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _BUT_SEED = [axis for axis in AXIS_COLUMNS if axis != "seed"]
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """An experiment with what was measured of it, as points and as verdicts."""
+    """An experiment with its results, as points and as verdicts."""
 
     experiment: Experiment
     cases: pl.DataFrame
-    """Without those that only stand beside user-mode Linux."""
+    """Verdicts, without the targets that the experiment only compares user-mode Linux with."""
     requests: pl.LazyFrame
     flash: pl.LazyFrame | None
-    """Every flash operation; None where they were not recorded."""
+    """Every flash operation; None if the run did not record them."""
     tables: dict[str, pl.DataFrame]
     """Points by table (analysis/points.py), those that a figure or claim needs."""
     verdicts: list[Verdict]
 
 
 def judged_run(directory: Path, experiment: Experiment | None = None) -> JudgedRun:
-    """Reads a run directory and judges its claims, or those of the experiment as it is now.
+    """Reads a run directory and judges its claims, or those of today's `experiment`.
 
     Raises `InputError` if it has no cases.
     """
@@ -78,7 +78,7 @@ def _without_seeds(
     flash: pl.LazyFrame | None,
     folded: _Folded,
 ) -> list[WithoutSeed]:
-    """The points without each seed, where there are others beside it."""
+    """For each seed, the points of all other seeds; only of cases that ran with several."""
     if not experiment.claim:
         return []
     several = cases.with_columns(
@@ -97,7 +97,7 @@ def _without_seeds(
 
 @dataclass(frozen=True)
 class _Folded:
-    """What rates and savings need of requests, a row a case: worked out once for all seeds."""
+    """Per-case sums over requests, which rates and savings need: computed once for all seeds."""
 
     requests: pl.DataFrame | None = None
     waits: pl.DataFrame | None = None
@@ -125,7 +125,7 @@ def points_of(
     wanted: Collection[str],
     folded: _Folded | None = None,
 ) -> dict[str, pl.DataFrame]:
-    """The wanted tables of points (analysis/points.py), of these cases and their trace."""
+    """The requested tables of points (analysis/points.py), of these cases and their trace."""
     folded = folded or _Folded()
     tables = {}
     if "savings" in wanted and experiment.measures is not None:
@@ -145,6 +145,6 @@ def points_of(
 
 
 def traced(directory: Path) -> pl.LazyFrame | None:
-    """Every flash operation of a run; None where they were not recorded."""
+    """Every flash operation of a run; None if the run did not record them."""
     there = (directory / "flash.parquet").is_file()
     return scan_table(directory, "flash") if there else None

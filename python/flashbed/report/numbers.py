@@ -1,7 +1,7 @@
-"""Numbers of ours in an experiment's texts, computed again from what was measured.
+"""Recomputes our own numbers in the texts of experiments.
 
-A text shows a number as its experiment's file has it (`[…numbers.NAME]`, docs/experiments.md).
-After a change of a model it finds the sentences that are no longer true.
+A text shows a number as the experiment's file has it (`[…numbers.NAME]`, docs/experiments.md).
+After a change of a model this finds the sentences that are no longer true.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["Moved", "moved", "numbers_of", "value_of"]
 
 @dataclass(frozen=True)
 class Moved:
-    """A number that is no longer what its text says; `now` is null if it was not measured."""
+    """A number whose text is outdated; `now` is null if it was not measured."""
 
     where: str
-    """STUDY/NAME and the key of the number."""
+    """STUDY/NAME and the number's key."""
     said: str
     now: str | None
 
 
 def numbers_of(experiment: Experiment) -> Iterator[tuple[str, Number]]:
-    """Every number of an experiment's texts, with its key in the file."""
+    """Every number in an experiment's texts, with its key in the file."""
     for figure in experiment.figure:
         for name, number in figure.numbers.items():
             yield f"figure {figure.id}: numbers.{name}", number
@@ -45,10 +45,10 @@ def numbers_of(experiment: Experiment) -> Iterator[tuple[str, Number]]:
 def moved(
     runs: Mapping[str, JudgedRun], target: str = "sim", without: Collection[str] = ()
 ) -> list[Moved]:
-    """The numbers of these runs, by STUDY/NAME, that a target gives otherwise now.
+    """The numbers of these runs whose value on a target differs from the text.
 
-    Numbers of the experiments of `without` are passed over. Raises `InputError` for a number of
-    another experiment that is not among the runs.
+    Runs are keyed by STUDY/NAME. Numbers of the experiments of `without` are skipped. Raises
+    `InputError` for a number of another experiment that is not among the runs.
     """
     found = []
     for name, run in runs.items():
@@ -66,7 +66,7 @@ def moved(
 
 
 def value_of(number: Sought, run: JudgedRun) -> float | None:
-    """What a number comes to in a run; None if it was not measured."""
+    """The number's value in a run; None if it was not measured."""
     table = table_of(number.metric)
     if table not in run.tables:
         made = points_of(run.experiment, run.cases, run.requests, run.flash, {table})

@@ -1,4 +1,5 @@
-// Of a page that is whole without it: it unfolds what a link leads into, and says where a table goes on.
+// The page is complete without this script. It opens the folded part that a link leads into, and marks
+// tables that continue to the right.
 "use strict";
 function unfold() {
   const there = document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -1,7 +1,7 @@
-"""What all pages share: templates, style, and being written whole.
+"""What all pages share: templates, style, and atomic writing.
 
-A page of a report is whole as it stands. That of a trace draws its figures when it is opened, which
-takes the engine of Vega in it (`drawn_page`).
+A report's page holds its figures as SVG. A trace's page draws its figures when it is opened, so it
+carries the Vega engine (`drawn_page`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 
 
 def page(template: str, filters: Mapping[str, Callable[..., str]], **values: Any) -> str:
-    """A template with its values."""
+    """Renders a template with its values."""
     environment = _environment()
     environment.filters |= filters
     return environment.get_template(template).render(
@@ -38,7 +38,7 @@ def page(template: str, filters: Mapping[str, Callable[..., str]], **values: Any
 
 
 def drawn_page(template: str, specifications: Mapping[str, Any], **values: Any) -> str:
-    """A template with its values, and with figures and all that draws them without a network."""
+    """Renders a template with figures and the engine that draws them without a network."""
     return page(
         template,
         {},
@@ -50,7 +50,7 @@ def drawn_page(template: str, specifications: Mapping[str, Any], **values: Any) 
 
 @cache
 def _environment() -> jinja2.Environment:
-    """Templates are compiled once: that takes half of a short report."""
+    """The templates' environment, cached: compiling takes half the time of a short report."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -61,19 +61,19 @@ def _environment() -> jinja2.Environment:
 
 
 def in_script(data: Any) -> str:
-    """JSON within a script element, which `</script>` ends and `<!--<script>` keeps from ending."""
+    """JSON for a script element, escaped so that neither `</script>` nor `<!--<script>` ends it."""
     return json.dumps(data).replace("<", "\\u003c")
 
 
 def _engine() -> str:
-    """Vega, Vega-Lite and vegaEmbed as one script, in the version altair writes for."""
+    """Vega, Vega-Lite and vegaEmbed as one script, in the version that altair writes for."""
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     bundle: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
     return bundle.replace("</script", "<\\/script")
 
 
 def write_whole(text: str, out: Path) -> Path:
-    """Writes a page, or leaves what was there."""
+    """Writes a page whole, or leaves the old one."""
     with whole(out) as new:
         new.write_text(text, encoding="utf-8")
     return out

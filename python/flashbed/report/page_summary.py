@@ -1,6 +1,6 @@
-"""What a page of results says in short, and keeps in itself for the page of all results.
+"""The summary that a result page carries for the page of all results.
 
-It stands in the page as JSON. A page may be a stranger's, so it is read as strictly as a file.
+It is JSON in the page. A page may come from a stranger, so it is read as strictly as a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from flashbed.storage.files import read_text
 __all__ = ["COUNTED", "BarSummary", "FindingSummary", "Summary", "read_summary", "summary_of"]
 
 COUNTED = (AGREES, IN_DIRECTION, DIFFERS, NOT_MEASURED, CANNOT)
-"""Verdicts of sentences that the page of all results counts."""
+"""Verdicts on sentences that the page of all results counts."""
 _KEPT = re.compile(r'<script type="application/json" id="summary">(.*?)</script>', re.DOTALL)
 Target = Annotated[str, Field(max_length=40, pattern=r"^[a-z-]+$")]
 Anchor = Annotated[str, Field(max_length=400, pattern=r"^[A-Za-z0-9.-]+$")]
@@ -43,7 +43,7 @@ class BarSummary(Strict):
 
 
 class FindingSummary(Strict):
-    """A finding, as the report has it."""
+    """A finding as the report states it."""
 
     text: Text
     anchor: Anchor
@@ -54,7 +54,7 @@ class FindingSummary(Strict):
 class Summary(Strict):
     """A report in short. `verdicts` counts a study's sentences by target, in the order of COUNTED.
 
-    `cases` is how many each target ran, `best` the first row of the answer.
+    `cases` counts the cases of each target; `best` is the first row of the answer.
     """
 
     format: Literal["flashbed-summary 1"] = "flashbed-summary 1"
@@ -97,7 +97,7 @@ def summary_of(
 def _verdicts(
     study: Study, contents: Sequence[Content], cases: dict[str, int]
 ) -> dict[str, list[int]]:
-    """Of the source's sentences; where all are ours, of these. Only of targets that ran."""
+    """Verdicts on the source's sentences, or on ours if it has no others; by target that ran."""
     runs = {content.experiment.id.split("/")[1]: content.verdicts for content in contents}
     source = [item for item in study.item if not item.ours] or list(study.item)
     counts = {}
@@ -110,12 +110,12 @@ def _verdicts(
 
 
 def _best(contents: Sequence[Content]) -> str | None:
-    """The choice that took least, of one experiment whose choices were compared."""
+    """The cheapest of the compared choices, if the report is of one experiment."""
     if len(contents) != 1 or contents[0].answer is None:
         return None
     answer, axes = contents[0].answer, list(contents[0].answer.axes)
     rows = answer.rows
-    if "target" in axes:  # real kernels did the same, and perhaps know no time
+    if "target" in axes:  # the choices differ by target too, and some targets know no time
         axes.remove("target")
         own = "sim" if "sim" in rows["target"] else rows["target"][0]
         rows = rows.filter(pl.col("target") == own)
@@ -128,7 +128,7 @@ def _best(contents: Sequence[Content]) -> str | None:
 
 
 def read_summary(page: Path) -> Summary | None:
-    """The summary of a page; None if it has none that can be read."""
+    """Reads a page's summary; None if it has no valid one."""
     try:
         kept = _KEPT.search(read_text(page))
         return Summary.model_validate_json(kept.group(1)) if kept else None

@@ -1,4 +1,4 @@
-"""Power of a run's cases over time as a picture of its own, with a measured recording under it."""
+"""Plots the power of a run's cases over time, with a measured recording under it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from flashbed.tables.run_directory import read_table
 __all__ = ["draw_power"]
 
 _PLACE = {"data": {"values": []}, "mark": "point"}
-"""Where the specification stands in the page that draws it."""
+"""The place of the specification in the page that draws it."""
 CASES_MAX = 8
-"""More lines than these nobody can tell apart."""
+"""A reader cannot tell more lines apart."""
 
 
 def draw_power(
@@ -46,7 +46,7 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
             raise InputError(f"--case {case_id}: no such case in {shown(directory)}")
     if cases.height > CASES_MAX:
         raise InputError(
-            f"{shown(directory)}: {cases.height} cases, more than {CASES_MAX} are not drawn; --case"
+            f"{shown(directory)}: {cases.height} cases, at most {CASES_MAX} can be drawn; --case"
             " chooses one"
         )
     flash = read_table(directory, "flash") if convention == "component" else None
@@ -58,13 +58,13 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
         named = ", ".join(cases["board"].unique(maintain_order=True))
         raise InputError(
             f"{shown(directory)}: the power of no case is known: board {named} has no constants for"
-            " it ([energy], docs/energy.md), or the target no times"
+            " it ([energy], docs/energy.md), or the target measures no times"
         )
     return points
 
 
 def _measured(found: Measured, points: pl.DataFrame) -> pl.DataFrame:
-    """Each rail above its idle, its first window at the begin of the cases."""
+    """Each rail above its idle power, its first window aligned with the begin of the cases."""
     laid = []
     for rail, fit in zip(found.rails, found.fits, strict=True):
         if fit.idle_w is None or not fit.windows:
@@ -77,8 +77,8 @@ def _measured(found: Measured, points: pl.DataFrame) -> pl.DataFrame:
     if not drawn.height:
         rails = ", ".join(rail.name for rail in found.rails)
         raise InputError(
-            f"{found.trace.name}: its rails are {rails}; those of a case cpu and mem, or supply"
-            " (--rail calls them so)"
+            f"{found.trace.name}: its rails are {rails}, but a case has cpu and mem, or supply"
+            " (rename them by --rail)"
         )
     return drawn
 

@@ -1,6 +1,6 @@
-"""Report content to one HTML page: figures as SVG, tables as HTML.
+"""Renders a report to one HTML page: figures as SVG, tables as HTML.
 
-Chooses words and order, computes nothing. The page asks for nothing from a network.
+It chooses words and order and computes nothing. The page loads nothing from a network.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ COUNTED = {
 }
 """Measure of validation -> its name in the table."""
 MAPS_MAX = 12
-"""Maps of wear on a page."""
+"""Maps of wear on a page, at most."""
 _SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
 
 
@@ -77,7 +77,7 @@ def render(
     validation: Validation | None = None,
     study: Study | None = None,
 ) -> str:
-    """The page of one or more experiments, of a study's paper, and of what `validate` has kept."""
+    """Renders one or more experiments, a study's paper, and what `validate` kept."""
     drawing = Drawing()
     sections = [_section(content) for content in contents]
     for section in sections:
@@ -131,9 +131,9 @@ def _section(content: Content) -> dict[str, Any]:
                 "id": f"{anchor}-shown-agreement",
                 "name": "Figure A. ",
                 "title": "Simulator against kernel",
-                "caption": "Error of the simulator in each case that a real kernel ran too, in "
-                "percent of its value; left of a number of requests read-ahead is off, right "
-                "of it on. The shaded zone is what this project asks of itself.",
+                "caption": "The simulator's error in each case that a real kernel ran too, in "
+                "percent of the kernel's value. At each number of requests, read-ahead is off at "
+                "the left and on at the right. The shaded zone is the error this project aims at.",
                 "specification": agreement_figure(*agreement_errors(content.agreement)),
             }
         )
@@ -173,7 +173,7 @@ def _section(content: Content) -> dict[str, Any]:
 
 
 def _furthest_off(agreement: pl.DataFrame) -> pl.DataFrame:
-    """The cases that a page lists, in their order."""
+    """The cases that a page lists, the largest errors first."""
     if agreement.height <= AGREEMENT_SHOWN:
         return agreement
     furthest = pl.max_horizontal(pl.col(error).abs() for error in MEASURES)
@@ -182,7 +182,7 @@ def _furthest_off(agreement: pl.DataFrame) -> pl.DataFrame:
 
 
 def _answer(found: Answer | None) -> dict[str, Any] | None:
-    """The default table: what varies, then what it took, as it is read."""
+    """The default table: the axes that vary, then the measures, formatted."""
     if found is None:
         return None
     columns = [*found.axes, *found.measured]
@@ -216,16 +216,16 @@ def _name(figure: Figure) -> str:
 
 
 def _key(figure: Figure) -> str:
-    """How to read a figure, by what it is drawn over."""
+    """How to read a figure, for its kind."""
     key = "Lines: simulated; open points: a real kernel. "
     if figure.x in UNORDERED:
         key = "Bars: simulated; open points: a real kernel. " if figure.over_axes else ""
     elif figure.x == "time":
         key = ""
     if any(point.low is not None for point in figure.published):
-        key += "Black crosses: what the paper gives, with what its rounding leaves open. "
+        key += "Black crosses: the paper's values, with the range that its rounding leaves. "
     elif figure.published:
-        key += "Black crosses: what the paper says in words. "
+        key += "Black crosses: what the paper states in words. "
     return key
 
 
@@ -253,10 +253,10 @@ def _wear_figure(worn: Sequence[Worn], anchor: str) -> dict[str, Any]:
         "id": f"{anchor}-shown-wear",
         "name": "Figure W. ",
         "title": "Erases of every block",
-        "caption": "Each square is a block of the partition, row by row from the top left; beside"
-        " a row stands the number of its first block. Colour is how often a block was erased since"
-        " the file system was made, which erased every block once. Even colour is good"
-        f" levelling.{more}",
+        "caption": "Each square is a block of the partition, row by row from the top left; the"
+        " number beside a row is that of its first block. The colour shows how often a block was"
+        " erased since the file system was made, which erased every block once. Even colour means"
+        f" even wear.{more}",
         "specification": wear_figure(panels),
     }
 
@@ -312,7 +312,7 @@ def _claims(experiment: Experiment, verdicts: Sequence[Verdict]) -> list[dict[st
 
 
 def _reasons(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """Why verdicts of a claim are less than `agrees`, each reason once, with where it holds."""
+    """Why verdicts of a claim are not `agrees`: each reason once, with where it applies."""
     where: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         for target, judged in verdict.judged.items():
@@ -335,7 +335,7 @@ def _paper(claim: Claim) -> str:
 
 
 def _asked(claim: Claim) -> str:
-    """The inequality that is judged."""
+    """The inequality that a verdict checks."""
     if claim.operator == "within":
         return f"{_number(claim.low)} to {_number(claim.high)} {claim.unit}"
     return f"{_SIGNS[claim.operator]} {_number(claim.bound)} {claim.unit}"
@@ -355,7 +355,7 @@ def _within(content: Content) -> list[dict[str, Any]]:
 
 
 def _number(value: float | None) -> str:
-    """A number for reading: as many digits as mean something, a real minus sign."""
+    """A number with its significant digits and a real minus sign."""
     if value is None:
         return "—"
     digits = 1 if abs(value) >= 2 else 2
@@ -364,7 +364,7 @@ def _number(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    """An error in percent with its sign; 0 if it rounds to it, a dash if nobody knows."""
+    """A signed error in percent; 0 if it rounds to 0, a dash if unknown."""
     if value is None:
         return "—"
     text = f"{value:+.2f}"
@@ -376,7 +376,7 @@ def _hundredths(value: float | None) -> str:
 
 
 def _significant(value: float | None) -> str:
-    """Three digits that mean something; a dash if nobody knows."""
+    """A number with three significant digits; a dash if unknown."""
     if value is None:
         return "—"
     if value == 0:

@@ -1,4 +1,4 @@
-"""What became of a study's source: a row for each of its items, with the claims that judge it."""
+"""A study's source item by item: a row for each, with the claims that judge it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["study_rows"]
 def study_rows(
     study: Study, contents: Sequence[Content], names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The source's figures, tables and sections, each with what came of it.
+    """The source's figures, tables and sections, each with its verdicts.
 
-    `names` are those of targets.
+    `names` are the targets' names.
     """
     verdicts = [verdict for content in contents for verdict in content.verdicts]
     counts = items(verdicts)
@@ -66,7 +66,7 @@ def _experiments(contents: Sequence[Content]) -> dict[str, Experiment]:
 
 
 def _anchors(claims: Sequence[str], experiments: Mapping[str, Experiment]) -> list[str]:
-    """Where the claims stand, EXPERIMENT/CLAIM each; of an experiment that was not run, nowhere."""
+    """The anchors of claims, EXPERIMENT/CLAIM each; none for an experiment that was not run."""
     named = (claim.split("/", 1) for claim in claims)
     return [claim_anchor(experiments[name], one) for name, one in named if name in experiments]
 

@@ -1,8 +1,8 @@
-"""Figures as SVG in the page: nothing is drawn when it is opened, and it prints as it is shown.
+"""Draws figures as SVG in the page: opening it draws nothing, and it prints as shown.
 
 Each figure is drawn for a wide page and for a narrow one (figures/narrow.py); style.css shows one
-of them. What Vega writes is made smaller: positions in tenths of a pixel, looks as classes that all
-figures of a page share, no empty groups. Left out: whatever answers a pointer.
+of them. Vega's SVG is shrunk: positions in tenths of a pixel, styles as classes that all figures of
+a page share, no empty groups. What only serves a pointer is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOKS = (
     "fill", "fill-opacity", "font-size", "font-weight", "opacity", "stroke", "stroke-dasharray",
     "stroke-opacity", "stroke-width", "text-anchor",
 )  # fmt: skip
-"""Attributes that are style as well."""
+"""Attributes that style can replace."""
 _SHAPES = (
     "transform",
     "d",
@@ -49,15 +49,15 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass
 class Drawing:
-    """The figures of one page and the looks that they share."""
+    """The figures of one page and the styles that they share."""
 
     looks: dict[tuple[tuple[str, str], ...], str] = field(default_factory=dict)
-    """Attributes -> the class that has them."""
+    """Attributes -> the class that replaces them."""
     symbols: dict[str, str] = field(default_factory=dict)
-    """The outline of a point -> its id: some figures have thousands."""
+    """A point's outline -> its id; some figures have thousands of points."""
 
     def figure(self, name: str, title: str, specification: Mapping[str, Any]) -> Markup:
-        """A figure in both widths; `name` is its id in the page."""
+        """Draws a figure in both widths; `name` is its id in the page."""
         wide = self._drawn(f"{name}-w", title, specification)
         narrow = self._drawn(f"{name}-n", title, narrowed(specification))
         return Markup('<div class="on-wide">{}</div><div class="on-narrow">{}</div>').format(
@@ -65,7 +65,7 @@ class Drawing:
         )
 
     def style(self) -> Markup:
-        """The rules of the looks."""
+        """The style sheet of the classes."""
         rules = (
             f".{name}{{{';'.join(f'{key}:{value}' for key, value in look)}}}"
             for look, name in self.looks.items()
@@ -87,7 +87,7 @@ class Drawing:
             for number, element in enumerate(root.iter())
             if "id" in element.attrib
         }
-        inner = "".join(self._text(child, ids) for child in [*root][1:])  # the first is white paper
+        inner = "".join(self._text(child, ids) for child in [*root][1:])  # [0] is the background
         return Markup(
             f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"'
             f' aria-label="{escape(title)}">{inner}</svg>'
@@ -118,7 +118,7 @@ class Drawing:
         )
 
     def _lines(self, group: Xml.Element, ids: Mapping[str, str]) -> str:
-        """The ticks or the grid of an axis: those that look alike as one path."""
+        """An axis's ticks or grid; lines of the same style become one path."""
         drawn: dict[str, list[str]] = {}
         for line in group:
             given = line.attrib
@@ -131,7 +131,7 @@ class Drawing:
         return "".join(f'<path{look} d="{"".join(steps)}"/>' for look, steps in drawn.items())
 
     def _points(self, group: Xml.Element, ids: Mapping[str, str]) -> str:
-        """The points of a group, each where it is and as it looks."""
+        """The points of a group, each with its position and style."""
         drawn: list[str] = []
         before = None
         for point in group:
@@ -176,12 +176,12 @@ class Drawing:
 
 
 def _is_empty(named: str, given: Mapping[str, str]) -> bool:
-    """Whether it is the background of a group, which draws nothing."""
+    """Whether the element is a group's background, which is invisible."""
     return named in ("background", "foreground") and not {"fill", "stroke"} & given.keys()
 
 
 def _own(value: str, ids: Mapping[str, str]) -> str:
-    """A reference to an id of this figure: several stand in one page."""
+    """Prefixes a reference to an id, since several figures share a page."""
     return re.sub(r"url\(#([^)]*)\)", lambda found: f"url(#{ids[found.group(1)]})", value)
 
 

@@ -1,4 +1,4 @@
-"""The report of a trace: its summary and figures on one page that needs no network."""
+"""The report of a trace: summary and figures on one page that needs no network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["write_trace_report"]
 
 
 def write_trace_report(directory: Path, out: Path) -> Path:
-    """Writes it, whole or not at all. Raises `InputError`."""
+    """Writes the page, whole or not at all. Raises `InputError`."""
     trace = load(directory)
     drawn: list[dict[str, Any]] = [
         {"id": f"figure-{number}", "title": title, "caption": caption, "specification": chart}

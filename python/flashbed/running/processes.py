@@ -187,7 +187,7 @@ class _Pool:
                 worker.process.wait()
 
 
-_GO_ON = "finished cases are kept, the same command goes on from them"
+_GO_ON = "finished cases are kept, the same command continues after them"
 
 
 def _ended(process: subprocess.Popen[Any]) -> str:

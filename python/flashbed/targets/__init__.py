@@ -1,4 +1,4 @@
-"""The targets by name: what can run a case. Only this folder knows what each of them is."""
+"""The targets by name: everything that can run a case. Only this folder knows what each is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BOARD", "TARGETS", "check_target", "code_sha256", "load_target"]
 
-# Imported when asked for: a command that runs nothing should not pay for them.
+# Imported on first use, so that a command that runs nothing does not pay for them.
 TARGETS: dict[str, tuple[str, str]] = {
     "sim": ("flashbed.targets.sim", "SimTarget"),
     "sim-chip": ("flashbed.targets.sim", "ChipOnlyTarget"),
@@ -29,11 +29,11 @@ TARGETS: dict[str, tuple[str, str]] = {
     "emulator-nandsim": ("flashbed.targets.emulator", "NandsimTarget"),
 }
 BOARD = "board"
-"""What every target that is an ssh:// address is called in tables."""
+"""The name in tables of every target that is an ssh:// address."""
 
 
 def load_target(name: ChosenTarget) -> Target:
-    """The target of this name, or this board; of an address nothing but the connection is used.
+    """The target of this name, or this board; an address alone only allows to connect.
 
     Raises `InputError`, and `Unavailable` if a package that it needs is not installed.
     """
@@ -57,7 +57,7 @@ def load_target(name: ChosenTarget) -> Target:
 
 
 def check_target(name: str, *others: str) -> None:
-    """Raises `InputError` if there is no such target; `others` could have been said as well."""
+    """Raises `InputError` if there is no such target; `others` are further names to suggest."""
     if is_address(name):
         parse_address(name)
     elif name not in TARGETS:
@@ -66,6 +66,6 @@ def check_target(name: str, *others: str) -> None:
 
 
 def code_sha256(name: str) -> str:
-    """SHA-256 over the code that makes a target's numbers; a case is run again when it changes."""
+    """SHA-256 over the code that makes a target's numbers; when it changes, cases run again."""
     module = "flashbed.targets.ssh.board" if name == BOARD else TARGETS[name][0]
     return digest_of(sources_of(module))

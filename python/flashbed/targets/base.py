@@ -1,8 +1,7 @@
-"""The first of the two seams: what every target takes and gives.
+"""The interface of targets: what every target takes and returns.
 
 A target sees operations only (docs/operations.md) and does not know which workload they came from.
-It gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
-`targets/` knows which one it is talking to.
+It returns tables. Nothing outside `targets/` knows which target it uses.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ __all__ = [
 class Cut:
     """Power fails in the `change`th program or erase of a case, counted from 1 at its mark.
 
-    What is left of that change follows from `seed`.
+    `seed` decides what is left of that change.
     """
 
     change: int
@@ -50,16 +49,17 @@ class Cut:
 class Program:
     """One case as a target sees it.
 
-    `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the
-    case as a file of its own. Programs of the same board, kernel, file system and `prepare`
-    start from the same state, which a target may build once. With `check_contents` a target
-    that has contents fills `content_crc32` of `requests`. `record_changes` asks for `changes`
-    of `requests`, `cuts` (which needs it) for a `Survey` of each after the case, `record_wear`
-    for the `wear` table, `record_flush` for the columns `flush_` of `cases` (docs/operations.md);
-    without `record_requests` a target may leave out `requests`;
-    `chip_commands` are given to the chip's driver at the mark
-    (docs/powercut.md). `erases` and the blocks that are bad from the factory are part of that
-    state; other faults begin at the mark. A target that cannot do it fails the case.
+    `prepare` is a flashbed-ops file up to and including its `prepared` line, `body` the rest of the
+    case as a file of its own. Programs with the same board, kernel, file system and `prepare` start
+    from the same state, which a target may build once. `erases` and the factory's bad blocks are
+    part of that state; other faults begin at the mark. A target that lacks something fails the
+    case.
+
+    Some fields ask for results (docs/operations.md). `check_contents`: `content_crc32` of
+    `requests`, on targets that have contents. `record_changes`: `changes` of `requests`. `cuts`: a
+    `Survey` of each cut after the case; needs `record_changes`. `record_wear`: the `wear` table.
+    `record_flush`: the `flush_` columns of `cases`. Without `record_requests` a target may leave
+    out `requests`. `chip_commands` go to the chip's driver at the mark (docs/powercut.md).
     """
 
     case_id: str
@@ -67,7 +67,7 @@ class Program:
     board: Board
     kernel: Kernel
     read_ahead_kib: int | None
-    """None leaves the window that the kernel gives the mount; `Batch.cases` has which it was."""
+    """None keeps the window that the kernel gives the mount; `Batch.cases` says which it was."""
     prepare: str
     body: str
     check_contents: bool = False
@@ -78,55 +78,55 @@ class Program:
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()
     erases: tuple[int, ...] = ()
-    """Of each block of the partition, before anything is written; none if it is empty."""
+    """Erases of each block of the partition before anything is written; empty for none."""
     faults: Faults = NONE
     record_calls: bool = False
-    """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
+    """Records SQLite's system calls, where the target executes the statements: `Batch.calls`."""
     tracers: str = ""
-    """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
+    """What the agent's tracers record of the body, in the words of a job's `trace` line."""
     filled: bool = False
-    """The preparation brings the partition as a whole into a state (workloads/state.py)."""
+    """The preparation brings the whole partition into a state (workloads/state.py)."""
     record_gc_choices: bool = False
-    """A kernel is to say what its JFFS2 chooses (`Batch.gc_choices`), where that can be seen."""
+    """Records JFFS2's choices (`Batch.gc_choices`), on kernels where that is possible."""
     gc_choices: tuple[int, ...] = ()
-    """What the simulator's JFFS2 chooses from the mark on, as a kernel was seen to."""
+    """Choices that the simulator's JFFS2 replays from the mark on, as a kernel made them."""
     mount_options: str = ""
-    """The file system is mounted with these, before anything is prepared: `bulk_read`."""
+    """Options the file system is mounted with before anything is prepared: `bulk_read`."""
     compressor: str = USUAL_COMPRESSOR
-    """JFFS2 and UBIFS are mounted with this option `compr=`, but for the kernel's own choice."""
+    """The option `compr=` of JFFS2 and UBIFS; the usual value leaves the kernel's default."""
 
     @property
     def in_user_mode(self) -> Program:
-        """The same on a board and a kernel as user-mode Linux has them, for the simulator."""
+        """The program with user-mode Linux's board and kernel, for the simulator."""
         board, kernel = self.board.without_software(), self.kernel.in_user_mode
         return replace(self, board=board, kernel=kernel)
 
     @property
     def modelled_kib(self) -> int:
-        """The window of its files, of a kernel that does as its profile says."""
+        """The window of the mount's files on a kernel that behaves as its profile says."""
         if self.read_ahead_kib is not None:
             return self.read_ahead_kib
         return self.kernel.shipped_kib(self.fs)
 
     @property
     def mounted(self) -> str:
-        """File system and mount options, as the agent is told."""
+        """File system and mount options, as the agent reads them."""
         usual = self.compressor == USUAL_COMPRESSOR
         return self.simulated_fs if usual else f"{self.simulated_fs},compr={self.compressor}"
 
     @property
     def simulated_fs(self) -> str:
-        """File system and mount options, as the simulator is told, which has `simulated_kernel`."""
+        """File system and mount options, as the simulator reads them with `simulated_kernel`."""
         return f"{self.fs},{self.mount_options}" if self.mount_options else self.fs
 
     @property
     def simulated_board(self) -> str:
-        """The board as the simulator is told, with what this compressor costs."""
+        """The board as the simulator reads it, with the prices of this compressor."""
         return self.board.sim_json_with(self.compressor)
 
     @property
     def simulated_kernel(self) -> str:
-        """The kernel as the simulator is told, with this compressor. Raises `InputError`."""
+        """The kernel as the simulator reads it, with this compressor. Raises `InputError`."""
         return self.kernel.sim_json_with(self.fs, self.compressor)
 
 
@@ -137,19 +137,19 @@ class Failure:
     case_id: str
     message: str
     change: int | None = None
-    """The cut's."""
+    """The number of the cut that failed."""
     not_measured: bool = False
-    """It is no fault of anything: the target lacks what the case needs."""
+    """The target lacks what the case needs; nothing went wrong."""
     not_modelled: str | None = None
-    """What the simulator leaves out, if that is why it refuses the case."""
+    """What the simulator does not model, if it refuses the case for that."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Bytes of a file in a row that are all one thing.
+    """A stretch of a file's bytes with one origin.
 
-    `what` is the seed and compressibility they were generated from, "zero", "other" (none of what
-    was ever written there), or the negative errno with which they could not be read.
+    `what` is the seed and compressibility they were generated from, "zero", "other" (never written
+    there), or the negative errno with which they could not be read.
     """
 
     offset_bytes: int
@@ -159,7 +159,7 @@ class Run:
 
 @dataclass(frozen=True)
 class SurveyedFile:
-    """A file that was found, and what it holds."""
+    """A file found after a cut, and what it holds."""
 
     path: str
     size_bytes: int
@@ -168,11 +168,11 @@ class SurveyedFile:
 
 @dataclass(frozen=True)
 class SurveyedDatabase:
-    """A database that was opened after a cut, so that SQLite has recovered it.
+    """A database that SQLite opened, and so recovered, after a cut.
 
-    `result` is 0 or SQLite's code, negative; `words` what PRAGMA integrity_check says, "ok" if
-    nothing is wrong. `tables` has for each its rows and a sum over their values
-    (sqlite/call_tables.py).
+    `result` is 0 or SQLite's code, negative. `words` is the output of PRAGMA integrity_check, "ok"
+    if nothing is wrong. `tables` has for each table its number of rows and a checksum of their
+    values (sqlite/call_tables.py).
     """
 
     path: str
@@ -196,15 +196,15 @@ class Survey:
     files: tuple[SurveyedFile, ...]
     probe_result: int | None
     database: SurveyedDatabase | None = None
-    """Where SQLite runs on the board: the one that was opened last."""
+    """The database opened last, where SQLite runs on the board."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """Whole cases, as tables with the measured columns of docs/operations.md.
 
-    The caller adds axes, target and provenance. A case's surveys come with the case. `power_cuts`
-    is what was made of them (powercut/), not a target's to fill.
+    The caller adds axes, target and provenance. A case's surveys are in the same batch as the case.
+    `power_cuts` is what powercut/ makes of them; targets leave it empty.
     """
 
     cases: pl.DataFrame
@@ -215,44 +215,44 @@ class Batch:
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
     calls: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """case_id, seq of the statement, call (an operation without the bytes of a write)."""
+    """case_id, seq of the statement, call (an operation; a write without its bytes)."""
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
     gc_choices: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """case_id -> `jiffies % 128` of each of JFFS2's choices from the mark on (docs/validation.md).
 
-    The simulator always says, a kernel if `record_gc_choices` asks for it.
+    The simulator always reports them, a kernel if `record_gc_choices` is set.
     """
 
 
 class Unavailable(Exception):
     """The target cannot run here: one line on what is missing and how to get it.
 
-    The line does not name the target; whoever shows it does.
+    The line does not name the target; the code that shows it adds the name.
     """
 
 
 def _silent(_what: str, _done: int) -> None:
-    """Says nothing."""
+    """The default progress: prints nothing."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How programs are run, and who is told.
+    """How programs are run, and where progress is reported.
 
-    `progress(what, cases_done)` is called whenever there is something to say. To `long_rows` go the
-    first rows of long cases, those of `requests` and `flash`, and the batch has the last; without
-    it the batch has all.
+    `progress(what, cases_done)` is called whenever there is something to report. `long_rows` takes
+    the first rows of `requests` and `flash` of long cases; the batch then has only the last ones.
+    Without `long_rows` the batch has all.
     """
 
     trace_flash: bool = False
     progress: Callable[[str, int], None] = _silent
     long_rows: LongRows | None = None
     threads: int | None = None
-    """The simulator's; None is one for each of the host's processors."""
+    """Processors for the simulator; None for all of the host's."""
     processor: int | None = None
-    """The number, among those that this process may use, of the host's processor for a guest. None
-    is any."""
+    """Which of the host's processors a guest runs on, counted among those this process may use.
+    None for any."""
 
 
 PLAIN = RunOptions()
@@ -260,40 +260,40 @@ PLAIN = RunOptions()
 
 @dataclass(frozen=True)
 class Apart:
-    """How far a target's programs may be run apart from each other, with the same results."""
+    """How a target's programs may be split between processes without changing results."""
 
     together: Together = "everything"
-    """What is not parted."""
+    """The cases that must stay together."""
     boots: bool = False
     """Whether it boots guests, each of which takes as much memory as its board has."""
 
 
 class Target(Protocol):
-    """Runs programs and yields whole cases as they are finished."""
+    """Runs programs and yields whole cases as they finish."""
 
     name: str
 
     @property
     def apart(self) -> Apart:
-        """How far its programs may be run apart."""
+        """How far its programs may be split between processes."""
         ...
 
     @property
     def software_time(self) -> bool:
-        """Whether code takes time there."""
+        """Whether running code takes time on this target."""
         ...
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetches and builds what a run would; `say(what)` when it begins something long.
+        """Fetches and builds what a run needs; calls `say(what)` before each long step.
 
         Raises `Unavailable`.
         """
         ...
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
-        """Runs every program, in the order given.
+        """Runs every program, in the given order.
 
-        Raises `Unavailable` before any case has run; a case that fails is a `Failure` in a batch
-        and the others go on.
+        Raises `Unavailable` before any case has run. A case that fails is a `Failure` in a batch;
+        the others continue.
         """
         ...

@@ -1,12 +1,12 @@
-"""What code makes a target's numbers: a case is run again when any of it changes.
+"""Finds the code that makes a target's numbers: a case runs again when any of it changes.
 
-Of Python it is every module that importing the target's own brings in, found by reading the import
-statements, those within functions included; imports for type checkers are none. Of the simulator it
-is the compiled extension, and the Rust it is made of; of real kernels the agent and what is built
-into a kernel. Left out: packages that are not ours, compilers, and profiles and operations, of
-which a case has its own hashes (runner.py).
+In Python that is every module that the target's module imports, directly or not. Import statements
+are read, within functions too; those under TYPE_CHECKING do not count. For the simulator it is the
+compiled extension and its Rust sources, for real kernels the agent and what is built into a kernel.
+Left out are other packages, compilers, and profiles and operations, which have hashes of their own
+(runner.py).
 
-Invariant: nothing is imported and nothing is run to find out.
+Invariant: finding out imports and runs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["PACKAGE", "digest_of", "modules_of", "sources_of"]
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of the package `flashbed`."""
 _CHOOSES = "flashbed.targets"
-"""Imports within its functions are of targets among which it chooses."""
+"""Modules whose late imports are skipped: they only choose a target."""
 _BUILT = {
     "sim": ("sim/src", "bind/src", "sim/Cargo.toml", "bind/Cargo.toml", "Cargo.toml", "Cargo.lock"),
     "kernel": ("agent", "kernel"),
@@ -35,7 +35,7 @@ _PROSE = frozenset({"LICENSE", ".gitignore"})
 
 
 def modules_of(module: str, package: Path | None = None) -> list[Path]:
-    """The files of a module of ours and of all that it imports, by their path."""
+    """The files of one of our modules and of everything it imports, sorted by path."""
     folder = package or PACKAGE
     found: dict[str, Path] = {}
     waiting = [module]
@@ -50,9 +50,9 @@ def modules_of(module: str, package: Path | None = None) -> list[Path]:
 
 
 def sources_of(module: str, package: Path | None = None) -> list[tuple[str, Path]]:
-    """Every file that makes the numbers of the target in a module: its name among all, where it is.
+    """Every file that makes the numbers of a target's module: a unique name, and its path.
 
-    Names are paths, so that two files of the same name are told apart.
+    Names contain folders, so that files of the same name differ.
     """
     folder = package or PACKAGE
     files = {f"python/flashbed/{file.relative_to(folder).as_posix()}": file
@@ -81,7 +81,7 @@ def _below(place: Path) -> Iterator[Path]:
 
 
 def _file(module: str, package: Path) -> Path | None:
-    """The file of a module of ours; None if there is none, as of what is no module but a name."""
+    """The file of one of our modules; None for a name that is no module."""
     first, *rest = module.split(".")
     if first != "flashbed":
         return None
@@ -94,7 +94,7 @@ def _file(module: str, package: Path) -> Path | None:
 
 @cache
 def _imported(module: str, file: Path, _sha256: str) -> tuple[str, ...]:
-    """What a module's import statements name, and the packages around each."""
+    """The modules that a module's import statements name, and their packages."""
     statements = _statements(ast.parse(file.read_bytes()), into=module != _CHOOSES)
     names = [name for statement in statements for name in _named(statement)]
     return tuple(
@@ -106,7 +106,7 @@ def _imported(module: str, file: Path, _sha256: str) -> tuple[str, ...]:
 
 
 def _named(statement: ast.Import | ast.ImportFrom) -> list[str]:
-    """Modules; what `from` takes may be a module, or a name in one."""
+    """The modules of a statement; what `from` imports may be a module or a name in one."""
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
     assert statement.level == 0, "no import of ours is relative"
@@ -114,7 +114,7 @@ def _named(statement: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def _statements(tree: ast.AST, *, into: bool) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The import statements, those within functions too if `into`."""
+    """The import statements; `into` includes those within functions."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node

@@ -1,4 +1,4 @@
-"""How full a file system is: what it was asked for when it was new and when it was prepared."""
+"""How full a file system is, from its free space when new and when prepared."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 __all__ = ["FreeSpace", "reached"]
 
 _REPORTED = {"ubifs": 4096 / 4336}
-"""Bytes of df in a byte of flash: ubifs_reported_space sets index nodes off against data nodes."""
+"""df's bytes per byte of flash: ubifs_reported_space reserves space for index nodes."""
 
 
 class FreeSpace(NamedTuple):
-    """Bytes that df calls available, and pages of the partition that are programmed.
+    """Bytes that df calls available, and programmed pages of the partition.
 
-    None is what the target does not know.
+    None for what the target does not know.
     """
 
     fresh_bytes: int | None
@@ -23,7 +23,7 @@ class FreeSpace(NamedTuple):
 
 
 def reached(space: FreeSpace | None, fs: str, page_bytes: int) -> tuple[float | None, float | None]:
-    """state_valid and state_invalid: what is programmed is live or obsolete."""
+    """state_valid and state_invalid: the programmed pages that are live, and obsolete."""
     if space is None or not space.fresh_bytes or space.bytes is None:
         return None, None
     valid = 1 - space.bytes / space.fresh_bytes

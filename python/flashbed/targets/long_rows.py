@@ -1,7 +1,7 @@
-"""Rows of cases too long to hold: kept in files as they come, looked at without being loaded.
+"""Keeps the rows of cases too long for memory in files, and reads them back lazily.
 
-A target gives the rows of a long case in pieces before the case has ended. A consumer that wants
-them so gives it a `LongRows`; without one the target keeps them for its batch.
+A target yields the rows of a long case in pieces before the case has ended. It passes them to a
+`LongRows` if the consumer gives one; otherwise it keeps them for its batch.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ TABLES = ("requests", "flash")
 
 
 class LongRows:
-    """Pieces of tables by case. The files are gone when this is."""
+    """Pieces of tables by case. The files are removed with this object."""
 
     def __init__(self, folder: Path | None = None, target: str | None = None) -> None:
-        """In a folder of its own inside `folder`, or where the system keeps temporary files.
+        """Keeps files in a new folder inside `folder`, or in the system's temporary folder.
 
-        `target` is written into the column of that name.
+        `target` fills the column of that name.
         """
         self._folder = Path(tempfile.mkdtemp(prefix=".rows.", dir=folder))
         self._target = pl.lit(target, pl.String).alias("target")
@@ -36,9 +36,9 @@ class LongRows:
         self._number = 0
 
     def add(self, case_id: str, tables: Mapping[str, pl.DataFrame]) -> None:
-        """The next rows of a case; those that begin with the first are in the place of all others.
+        """Adds the next rows of a case; rows that begin with the first replace all others.
 
-        That is so where the simulator begins a case again.
+        The simulator does that when it begins a case again.
         """
         for name, frame in tables.items():
             if not frame.height:
@@ -52,31 +52,31 @@ class LongRows:
             self._pieces.setdefault((name, case_id), []).append(path)
 
     def forget(self, case_id: str) -> None:
-        """What came of a case that did not end."""
+        """Drops the rows of a case that did not finish."""
         for name in TABLES:
             self.forget_table(name, case_id)
 
     def forget_table(self, table: str, case_id: str) -> None:
-        """What came of one of its tables."""
+        """Drops a case's rows of one table."""
         for path in self._pieces.pop((table, case_id), []):
             path.unlink(missing_ok=True)
 
     def without_times(self, case_id: str) -> None:
-        """Makes the latencies of a case unknown, which they turned out to be."""
+        """Makes the latencies of a case null, when they turn out to be unknown."""
         for path in self._pieces.get(("requests", case_id), []):
             unknown = pl.lit(None, pl.Int64).alias("latency_ns")
             rows = pl.read_parquet(path).with_columns(unknown)
             rows.write_parquet(path, compression="zstd", compression_level=1)
 
     def rows(self, table: str, case_id: str) -> pl.LazyFrame | None:
-        """What came of a case so far, in its order; None if it comes whole with its batch."""
+        """A case's rows so far, in order; None if its batch has them all."""
         pieces = self._pieces.get((table, case_id))
         return pl.scan_parquet(pieces) if pieces else None
 
     def take(self, table: str, case_id: str) -> list[Path]:
-        """The files of a case's rows, in their order, which are the caller's to move."""
+        """The files of a case's rows, in order; the caller moves them."""
         return self._pieces.pop((table, case_id), [])
 
     def close(self) -> None:
-        """Removes the files that nobody took."""
+        """Removes the files that nothing has taken."""
         self._finalizer()

@@ -8,5 +8,5 @@ __all__ = ["processors"]
 
 
 def processors() -> int:
-    """As many as `taskset` and the like leave it; of a limit on time alone nothing is known."""
+    """The processors in this process's affinity mask; limits on CPU time are not considered."""
     return len(os.sched_getaffinity(0))

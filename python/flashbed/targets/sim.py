@@ -1,6 +1,6 @@
 """The simulated stack as a target: programs go in as text, columns come out as tables.
 
-What is simulated, and how, is sim/'s; nothing is computed here but the names behind codes.
+sim/ does all the modelling; this module only names codes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["ChipOnlyTarget", "SimTarget", "cases_of"]
 
 CASES_PER_CALL = 2000
 TEXT_PER_CALL = 4 << 20
-"""Bytes of operations: of cases that are not long all results of a call are in memory together."""
+"""Bytes of operations in a call: the results of its short cases are in memory together."""
 
 
 class SimTarget:
@@ -50,7 +50,7 @@ class SimTarget:
     apart = Apart("preparation")
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
-        """Nothing to fetch; see `Target.prepare`."""
+        """Does nothing: there is nothing to fetch. See `Target.prepare`."""
         _check_compiled()
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
@@ -86,13 +86,13 @@ class SimTarget:
             options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
 
     def _without_times(self, batch: Batch) -> Batch:
-        """A batch, without the times that this target does not know."""
+        """The batch without the times that this target does not know."""
         return batch
 
     def _sink(
         self, group: Sequence[Program], rows: LongRows | None
     ) -> Callable[[_sim.Piece], None] | None:
-        """Takes the rows of a case that has not ended."""
+        """A function that takes the rows of a case before it has ended."""
         if rows is None:
             return None
 
@@ -112,10 +112,10 @@ class SimTarget:
 
 
 class ChipOnlyTarget(SimTarget):
-    """The simulator on boards whose software takes no time: what user-mode Linux is compared with.
+    """The simulator on boards whose software takes no time, to compare with user-mode Linux.
 
-    Which thread gets its turn when depends on time, so a simulator whose software takes some
-    collects at other moments. Times are null, as on user-mode Linux.
+    Threads are scheduled by time, so software that takes time moves garbage collection to other
+    moments. Times are null, as on user-mode Linux.
     """
 
     name = CHIP_ALONE
@@ -156,7 +156,7 @@ def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
 
 
 def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Failure]]:
-    """Those whose mounts the simulator knows, and why not the others."""
+    """The programs whose mounts the simulator models, and failures for the others."""
     from flashbed._sim import Case, Chip, NotModelled
 
     unknown: dict[str, NotModelled] = {}
@@ -174,17 +174,16 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
 
 
 def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
-    """Programs as the simulator takes them.
+    """Programs in the form that the simulator takes.
 
-    What is left of a change when power fails does not depend on chance there, so that cuts need no
-    seed.
+    Cuts need no seed: in the simulator, what is left of a torn change does not depend on chance.
     """
     from flashbed._sim import Case
 
     chips: dict[tuple[int, int, int], _sim.Chip] = {}
     cases = []
     for program in programs:
-        # Programs share these objects, and comparing them costs more than another `Chip`.
+        # Programs share these objects, and comparing them by value costs more than a new `Chip`.
         key = id(program.board), id(program.erases), id(program.faults)
         chip = chips.get(key)
         if chip is None:
@@ -204,7 +203,7 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
 
 
 def _check_compiled() -> None:
-    """Raises `Unavailable` where there is no simulator."""
+    """Raises `Unavailable` if the simulator is not compiled."""
     try:
         import_module("flashbed._sim")
     except ImportError:
@@ -238,7 +237,7 @@ def _chip(program: Program) -> _sim.Chip:
 
 
 def _failing(given: float | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """A rate in millionths, and numbers of what fails."""
+    """A failure rate in millionths, and the numbers of operations that fail."""
     return (0, given) if isinstance(given, tuple) else (round(given * PPM), ())
 
 
@@ -273,7 +272,7 @@ def _column(values: bytes) -> pl.Series:
 
 
 def _frame(columns: Mapping[str, object]) -> pl.DataFrame:
-    """Columns of the simulator, `_sim.CaseColumns` or another of these, as a table."""
+    """Turns columns of the simulator, such as `_sim.CaseColumns`, into a table."""
     from flashbed._sim import NULL
 
     frame = pl.DataFrame({name: _column(cast(bytes, values)) for name, values in columns.items()})
@@ -283,12 +282,12 @@ def _frame(columns: Mapping[str, object]) -> pl.DataFrame:
 
 
 def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
-    """Names by index; null stays null."""
+    """Codes as names; null stays null."""
     return pl.Series(names, dtype=pl.String).gather(codes)
 
 
 def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
-    """The simulator's columns as tables. `case_index` counts in `programs`."""
+    """The simulator's columns as tables. `case_index` is an index into `programs`."""
     case_ids = [program.case_id for program in programs]
     unpriced = {case_ids[index]: name for index, name in results.unpriced.items()}
     cases = _unknown(_cases(results.cases, programs), unpriced, "time_ns", "elapsed_ns")
@@ -316,7 +315,7 @@ def _no_price(compressor: str, board: Board) -> str:
 
 
 def _unknown(frame: pl.DataFrame, case_ids: Collection[str], *columns: str) -> pl.DataFrame:
-    """Without the times of cases in which a compressor ran whose time is not known."""
+    """Removes times of cases that used a compressor whose price is unknown."""
     if not case_ids or not frame.width:
         return frame
     known = pl.col("case_id").is_in(list(case_ids)).not_()
@@ -363,13 +362,13 @@ def _cases(columns: _sim.CaseColumns, programs: Sequence[Program]) -> pl.DataFra
 
 
 def _leaving(table: pl.DataFrame, programs: Sequence[Program]) -> pl.Series:
-    """Whether the case of each row may leave something in memory; see `operations.writes`."""
+    """Whether each row's case may leave dirty data in memory; see `operations.writes`."""
     leaving = [not program.record_flush or writes(program.body) for program in programs]
     return pl.Series(leaving, dtype=pl.Boolean).gather(table["case_index"])
 
 
 def _nothing_left(table: pl.DataFrame, programs: Sequence[Program]) -> list[pl.Expr]:
-    """The columns of the flush; those of a case that only reads are 0, as a real kernel's are."""
+    """The flush's columns; 0 for a case that only reads, as on a real kernel."""
     columns = [name for name in table.columns if "flush" in name]
     left = pl.lit(_leaving(table, programs))
     return [pl.when(left).then(name).otherwise(0).alias(name) for name in columns]
@@ -409,7 +408,7 @@ def _flash(given: _sim.Results | _sim.Piece, programs: Sequence[Program]) -> pl.
 
     flash = _frame(given.flash)
     if not flash.width:
-        return flash  # nothing was traced
+        return flash  # the run did not trace
     return flash.select(
         _named(flash["case_index"], [program.case_id for program in programs]).alias("case_id"),
         _named(flash["kind"], KIND_NAMES).alias("kind"),
@@ -419,11 +418,11 @@ def _flash(given: _sim.Results | _sim.Piece, programs: Sequence[Program]) -> pl.
 
 
 def _wear(columns: _sim.WearColumns, programs: Sequence[Program]) -> pl.DataFrame:
-    """Every block of the simulator is good: nothing wears out in it."""
+    """The wear table. Every block of the simulator is good: nothing wears out in it."""
     case_ids = [program.case_id for program in programs]
     wear = _frame(columns)
     if not wear.width:
-        return wear  # it was not asked for
+        return wear  # the run did not record it
     return wear.with_columns(_nothing_left(wear, programs)).select(
         _named(wear["case_index"], case_ids).alias("case_id"),
         pl.exclude("case_index"),

@@ -55,7 +55,7 @@ def test_a_command_is_found_as_the_program_will_see_it(tmp_path: Path) -> None:
         find("no-such-command", "/usr/bin", [])
     with pytest.raises(InputError, match="not executable"):
         find("/etc/passwd", "/usr/bin", [])
-    with pytest.raises(InputError, match="is no program"):
+    with pytest.raises(InputError, match="is not a program"):
         find("/etc", "/usr/bin", [])
     with pytest.raises(InputError, match="not executable"):
         find("./script", "", puts_of([script], board))

@@ -103,7 +103,7 @@ def test_a_backing_device_that_is_missing_is_named(small: Path) -> None:
     with pytest.raises(ProfileError, match=r"6\.12\.toml: .*ra_pages\.mtd: missing"):
         load_kernel("6.12")
     file.write_text(text.replace("mtd = 0, ubifs", "default = 32, mtd = 0, ubifs"))
-    with pytest.raises(ProfileError, match=r"ra_pages\.default: no file system looks at it"):
+    with pytest.raises(ProfileError, match=r"ra_pages\.default: no file system uses it"):
         load_kernel("6.12")
 
 

@@ -87,4 +87,4 @@ def test_no_more_is_said_than_a_screen_has(tmp_path: Path) -> None:
     keys = "".join(f"unknown{number} = 1\n" for number in range(1000))
     said = _wrong(EXPERIMENT.replace('id = "my/own"\n', f'id = "my/own"\n{keys}'), tmp_path)
     assert len(said) == LINES_MAX + 1
-    assert said[-1].endswith("more things are wrong, told when these are right")
+    assert said[-1].endswith("more errors, listed when these are fixed")

@@ -479,7 +479,7 @@ def test_an_interrupted_run_tells_what_is_known(
     assert command(monkeypatch, real, "--cases", "20", "--fs", "ubifs", "--seed", "40") == 130
     told = capsys.readouterr()
     assert told.out.startswith("14 programs of class reads on ubifs, seeds from 40: 14 exact")
-    assert told.err == "flashbed: interrupted; --seed 40 goes on from here\n"
+    assert told.err == "flashbed: interrupted; --seed 40 continues from here\n"
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_a_run_keeps_wear_where_command_or_experiment_ask_for_it(small: Path) ->
 
 
 def wear_rows(blocks: int, first: int = 0) -> pl.DataFrame:
-    """Block n of a case has had n erases, a tenth of them while measured; the last one is bad."""
+    """Block n of a case has had n erases, a tenth of which while measured; the last one is bad."""
     return pl.DataFrame(
         {
             "case_id": ["a"] * blocks,

@@ -90,7 +90,7 @@ def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> N
         ("state.colour=2", "no key of state; keys are seed, valid"),
         ("fs.kind=2", "no key of fs; it has no keys"),
         ("chip=read_array_ns", "not KEY=NUMBER[+KEY=NUMBER], such as read_array_ns=60000"),
-        ("chip=tR=5", "chip=tR=5: tR: no key of it; there are page_bytes,"),
+        ("chip=tR=5", "chip=tR=5: tR: unknown key; there are page_bytes,"),
     ],
 )
 def test_a_bad_setting_is_refused(small: Path, setting: str, says: str) -> None:

@@ -222,13 +222,13 @@ say("done\\n")
 """
     rows, failures, _ = cuts(guest(script), tmp_path)
     assert rows["change"].to_list() == [1]
-    assert failures["one"][1].endswith("run again, it did other changes to the chip")
+    assert failures["one"][1].endswith("its second run made other changes to the chip")
 
 
 def test_a_guest_whose_chip_forgets_refuses_in_one_line(guest: Guests, tmp_path: Path) -> None:
     rows, failures, _ = cuts(guest(GOOD, remembers_changes=False), tmp_path)
     assert rows.height == 0
-    assert failures == {"one": ["power cuts: the guest's chip does not remember its changes"]}
+    assert failures == {"one": ["power cuts: the guest's chip does not record its changes"]}
 
 
 def test_a_case_without_changes_has_nothing_to_be_cut(guest: Guests, tmp_path: Path) -> None:

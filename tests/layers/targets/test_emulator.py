@@ -142,7 +142,7 @@ out.write("done\\n")
     assert all(failure.not_measured for failure in failures)
     assert {failure.case_id: failure.message for failure in failures} == {
         "wrong": "read_ahead_kib: 0 was set, the kernel has 128",
-        "unknown": "read_ahead_kib: the kernel does not say which window it gives jffs2",
+        "unknown": "read_ahead_kib: the kernel does not report the window it gives jffs2",
         "refused": "read_ahead_kib: nothing looks at it",
     }
 

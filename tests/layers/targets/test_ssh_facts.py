@@ -121,7 +121,7 @@ def test_a_named_partition_is_confirmed_by_type() -> None:
     board = allowed("ssh://root@h", "mtd5:data")
     assert board == AllowedBoard(Address("h", "root"), ConfirmedPartition(5, "data"))
     assert str(board) == "ssh://root@h"
-    with pytest.raises(InputError, match="nobody can be asked"):
+    with pytest.raises(InputError, match="no terminal to confirm it on"):
         allowed("ssh://root@h", "mtd5")
 
 
@@ -203,8 +203,8 @@ def test_the_profile_of_a_kernel() -> None:
         ({"read_ahead_kib": 128}, THERE, None),
         ({"fs": "ubifs"}, THERE, "fs ubifs: /data of the board is jffs2"),
         ({"fs": "mtd"}, THERE, "fs mtd: /data of the board is jffs2"),
-        ({"filled": True}, THERE, "state: /data is in the state in which it is"),
-        ({"body": "flashbed-ops 1\nmark\nremount\n"}, THERE, "remount: /data is not unmounted"),
+        ({"filled": True}, THERE, "state: /data is used in the state that it has"),
+        ({"body": "flashbed-ops 1\nmark\nremount\n"}, THERE, "remount: /data is never unmounted"),
     ],
 )
 def test_what_a_board_cannot_do(
@@ -229,12 +229,12 @@ def test_what_a_user_may_not_do() -> None:
     ("said", "why"),
     [
         ("root@b: Permission denied (publickey).\n", "the login is refused"),
-        ("Host key verification failed.\n", "its host key is not known"),
+        ("Host key verification failed.\n", "its host key is unknown"),
         ("Connection to b closed by remote host.\r\n", "the connection dropped"),
         ("client_loop: send disconnect: Broken pipe\n", "the connection dropped"),
         (
             "Timeout, server b not responding.\n",
-            "the connection dropped: the board has gone silent",
+            "the connection dropped: the board no longer answers",
         ),
         ("ssh: connect to host b port 22: Connection timed out\n", "it cannot be reached"),
         ("", "ssh failed"),

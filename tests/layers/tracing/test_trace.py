@@ -296,7 +296,7 @@ def test_the_command_keeps_what_was_lost_and_says_so(
     arguments += [part for name in ("csv", "perfetto", "flashmon") for part in ("--format", name)]
     assert status_of([*arguments, "--", "cat", "a"], monkeypatch) == 1
     said = capsys.readouterr()
-    assert "17 events were lost; --buffer-kib makes room for more" in said.err
+    assert "17 events were lost; raise --buffer-kib" in said.err
     assert "not probed: nothing_such" in said.err
     assert "ECC: 3 bits corrected, 1 steps not; 0 blocks went bad" in said.out
     tables = {f"{name}.{kind}" for name in load(out).tables for kind in ("csv", "parquet")}
@@ -330,7 +330,7 @@ def test_what_a_board_wrote_alone_is_read(
     (tmp_path / "flash.trace").write_text(cut)
     arguments = ["trace", "--read", str(tmp_path / "flash.trace"), "--out", str(out)]
     assert status_of(arguments, monkeypatch) == 1
-    assert "the trace was cut off; what came is kept" in capsys.readouterr().err
+    assert "the trace was cut off; what arrived is kept" in capsys.readouterr().err
     assert status_of([*arguments, "--", "ls"], monkeypatch) == 2
 
 
@@ -340,10 +340,10 @@ def test_what_a_board_wrote_alone_is_read(
         (["trace"], "a command to trace, or --seconds"),
         (["trace", "--format", "pdf", "--", "ls"], "--format pdf: perfetto, csv, flashmon"),
         (["trace", "--points", "low", "--", "ls"], "--points low: nand, page, mtd"),
-        (["trace", "--case", "x", "--", "ls"], "--set, --case, --cost: not of a command"),
+        (["trace", "--case", "x", "--", "ls"], "--set, --case, --cost: not for a command"),
         (["trace", "--on", "uml", "a", "b"], "takes one experiment or file of operations"),
         (["trace", "--on", "sim", "nothing.ops"], "nothing.ops: no such file"),
-        (["trace", "--on", "sim", "readahead/figure3"], "cases on sim, one can be traced"),
+        (["trace", "--on", "sim", "readahead/figure3"], "cases on sim, only one can be traced"),
         (
             ["trace", "--on", "mars", "sqlite/requests"],
             "--on mars: no such target; there are host, sim",

@@ -1,8 +1,8 @@
-"""Tables to Vega-Lite specifications. No arithmetic: every number drawn is in a table.
+"""Turns tables into Vega-Lite specifications. No arithmetic: a table holds every number drawn.
 
-Colours tell stacks apart, or patterns and targets where each stack has a panel, and are the same in
-all figures; real kernels are drawn as open points on the lines of the simulator, what the paper
-states in words as black crosses.
+Colours are the same in all figures. They separate stacks, or patterns and targets where each stack
+has a panel. Real kernels are open points on the simulator's lines. What the paper states in words
+is a black cross.
 """
 
 from flashbed.report.figures.agreement_chart import agreement_figure

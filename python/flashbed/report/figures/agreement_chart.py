@@ -1,4 +1,4 @@
-"""How far targets are from each other, case by case."""
+"""How far the simulator is from real kernels, case by case."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from flashbed.report.figures.style import (
 __all__ = ["agreement_figure"]
 
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
-"""Of file systems, beside their colours."""
+"""Shapes of file systems, in addition to their colours."""
 
 
 def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, Any]:
-    """The simulator's error of each case: a panel for each measure.
+    """The simulator's error in each case, a panel for each measure.
 
     `errors` with case_id, fs, pattern, read_ahead, requests, measure, error_pct; `bounds` with
     measure, low, high. Returns a Vega-Lite specification.
@@ -34,7 +34,7 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
         .transform_filter(alt.datum.zone == "yes")
     )
     points = (
-        alt.Chart()  # no data of its own, or every panel would show all of it
+        alt.Chart()  # without data of its own; with it, every panel would show all points
         .mark_point(size=42, strokeWidth=1.4, opacity=0.75)
         .encode(
             x=alt.X("requests:O", title=REQUESTS, axis=alt.Axis(labelAngle=0)),

@@ -1,4 +1,4 @@
-"""A metric over any axes of an experiment: along x, as colours, columns and rows."""
+"""A metric over any axes of an experiment: on x, and as colours, columns and rows."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _AXIS_TITLES = {
     "fs": None,
 }
 _DOUBLING = ("requests", "request_bytes", "file_bytes")
-"""Axes whose values double from one to the next, if they are not a row of even steps."""
+"""Axes whose values double from step to step, unless the steps are even."""
 _COUNTED = (*_DOUBLING, "statement")
-"""Axes with a scale of numbers; the others are drawn evenly spaced."""
+"""Axes with a numeric scale; the others are evenly spaced."""
 UNORDERED = (
     "pattern", "fs", "board", "advice", "window", "disabled_by", *CONDITIONS,
 )  # fmt: skip
-"""Axes between whose values there is nothing, so bars are drawn and no line."""
+"""Axes without values in between: figures draw bars and no line."""
 _DOTS_MAX = 16
-"""Values along a line that have dots; more of them are the line."""
+"""Up to this many values, a line has dots."""
 _SLANTED = ("kernel", *CONDITIONS)
 """Axes whose values are long words."""
 
@@ -66,10 +66,10 @@ def axes_figure(
     axes: Mapping[str, str],
     scale: Literal["linear", "log"] = "linear",
 ) -> dict[str, Any]:
-    """A metric over any axes: `axes` says which column is `x`, `colour`, `rows` and `columns`.
+    """A metric over any axes: `axes` names the columns for `x`, `colour`, `rows` and `columns`.
 
-    `points` as analysis.points.chosen makes it, `published` with the same axes, value, low, high,
-    text. Returns a Vega-Lite specification.
+    `points` is what analysis.points.chosen returns; `published` has the same axes, value, low,
+    high, text. Returns a Vega-Lite specification.
     """
     x, colour = axes["x"], axes["colour"]
     data = named_targets(pl.concat([points, published], how="diagonal"))
@@ -118,7 +118,7 @@ def axes_figure(
 
 
 def _panels(drawn: Any, axes: Mapping[str, str], order: Mapping[str, Sequence[Any]]) -> Any:
-    """The same in a panel for each value of two axes."""
+    """The chart with a panel for each value of two axes."""
     return (
         drawn.properties(**SMALL if len(order[axes["columns"]]) > 2 else PANEL)
         .facet(
@@ -148,7 +148,7 @@ def _marks(
     axis: str,
     by_stack: bool,
 ) -> list[Any]:
-    """Simulated lines, told apart by `lines`, or bars if nothing is between values; real points."""
+    """Simulated values as lines by `lines`, or as bars for unordered axes; real ones as points."""
     layers = []
     if "sim" in points["target"]:
         simulated = base.transform_filter(IS_SIM)
@@ -164,7 +164,7 @@ def _marks(
             domain=[TARGET_NAMES[name] for name in real],
             range=[SHAPES[name] for name in real],
         )
-        # The names of stacks say it already.
+        # The legend of stacks names the targets already.
         legend = None if by_stack else alt.Legend()
         shape = alt.Shape("ran on:N", scale=scale, legend=legend)
         rings = base.transform_filter(IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
@@ -175,14 +175,14 @@ def _marks(
 
 
 def _header(axis: str) -> Any:
-    """What stands over a panel: the value, and of numbers what they are of."""
+    """A panel's title: the value, and for numbers the name of the axis."""
     title = _AXIS_TITLES.get(axis)
-    # Brackets: the engine puts an expression in the place of datum.label.
+    # The brackets matter: Vega substitutes an expression for datum.label.
     return alt.Header(labelExpr=f"'{title}: ' + (datum.label)") if title else alt.Header()
 
 
 def _place(axis: str, order: Sequence[Any]) -> Any:
-    """Where a point stands on an axis: doubling numbers by their logarithm, words in a row."""
+    """The scale of an axis: logarithmic for doubling numbers, evenly spaced for words."""
     title = _AXIS_TITLES.get(axis, axis)
     if axis not in _COUNTED:
         slope = alt.Axis(labelAngle=-30 if axis in _SLANTED else 0)

@@ -1,4 +1,4 @@
-"""A figure for a narrow page: its panels one below another, its legend in fewer columns."""
+"""Rearranges a figure for a narrow page: panels below one another, fewer legend columns."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["narrowed"]
 
 _WIDTH = 265
 _LABELS = 250
-"""Pixels of a panel and of the longest word of a legend, on a page of 390 pixels."""
+"""Pixels of a panel and of a legend's longest word, on a page of 390 pixels."""
 
 
 def narrowed(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """A Vega-Lite specification like the given one, as wide as a telephone."""
+    """A copy of a Vega-Lite specification that is as wide as a telephone's screen."""
     narrow: dict[str, Any] = copy.copy(dict(specification))
     facet = narrow.get("facet")
     if isinstance(facet, dict) and "row" in facet:
@@ -39,7 +39,7 @@ def narrowed(specification: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _panels(row: Mapping[str, Any], column: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Transforms that give each row of data the name of its panel and its place."""
+    """Transforms that give each row of data its panel's name and position."""
     rows, columns = json.dumps(row["sort"]), json.dumps(column["sort"])
     line = f"indexof({rows}, datum['{row['field']}'])"
     along = f"indexof({columns}, datum['{column['field']}'])"
@@ -52,14 +52,14 @@ def _panels(row: Mapping[str, Any], column: Mapping[str, Any]) -> list[dict[str,
 
 
 def _label(facet: Mapping[str, Any]) -> str:
-    """The expression of what stands over a panel."""
+    """The expression of a panel's title."""
     value = f"datum['{facet['field']}']"
     expression: str = (facet.get("header") or {}).get("labelExpr", "datum.label")
     return expression.replace("datum.label", value)
 
 
 def _legends(node: Any) -> Any:
-    """The same, with legends of at most two columns."""
+    """A copy with at most two columns per legend."""
     if isinstance(node, list):
         return [_legends(item) for item in node]
     if not isinstance(node, dict):

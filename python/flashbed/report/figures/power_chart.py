@@ -1,4 +1,4 @@
-"""Power over time: what is predicted and what was recorded."""
+"""Power over time: predicted and recorded."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ABOVE_IDLE = "above idle (mW)"
 def power_figure(points: pl.DataFrame) -> dict[str, Any]:
     """Power above idle over time: a row for each rail, a column for each file system and machine.
 
-    `points` as analysis.power_points and measured_points make them; what was measured is drawn
-    in grey behind the lines. Returns a Vega-Lite specification.
+    `points` is what analysis.power_points and measured_points return. Recordings are drawn in grey
+    behind the lines. Returns a Vega-Lite specification.
     """
     data = points.with_columns(pl.format("{} on {}", pl.col("fs").str.to_uppercase(), "machine")
                                .alias("panel"))  # fmt: skip

@@ -1,4 +1,4 @@
-"""A metric over requests or their size, as lines or bars; and single requests."""
+"""A metric over the number or size of requests, as lines or bars; and single requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rate_figure(
 ) -> dict[str, Any]:
     """A metric of single cases over a number (lines) or by pattern or file system (bars).
 
-    `points` as analysis.rate_points makes it, `published` with machine, fs, pattern, requests,
+    `points` is what analysis.rate_points returns; `published` has machine, fs, pattern, requests,
     request_bytes, value, text. Returns a Vega-Lite specification.
     """
     draw = _lines if x in ("requests", "request_bytes") else _bars
@@ -122,7 +122,7 @@ def _bars(data: pl.DataFrame, points: pl.DataFrame, title: str, x: str) -> Any:
 def request_figure(points: pl.DataFrame, title: str) -> dict[str, Any]:
     """A metric of each request over its number.
 
-    `points` as analysis.per_request makes it, with `value`. Returns a Vega-Lite specification.
+    `points` is what analysis.per_request returns, with `value`. Returns a Vega-Lite specification.
     """
     data = named_targets(points)
     targets = targets_of(points)

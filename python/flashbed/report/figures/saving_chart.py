@@ -1,4 +1,4 @@
-"""What read-ahead saves, over the number of requests; a panel a pattern."""
+"""What disabling read-ahead saves, over the number of requests, a panel for each pattern."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["saving_figure"]
 def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> dict[str, Any]:
     """What disabling read-ahead saves: a panel for each file system and pattern.
 
-    `curves` as analysis.curves makes it, `published` with fs, pattern, requests, value, text,
+    `curves` is what analysis.curves returns; `published` has fs, pattern, requests, value, text,
     stack. Returns a Vega-Lite specification.
     """
     data = pl.concat([curves, published], how="diagonal")
@@ -65,7 +65,7 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
         .mark_point(shape="cross", filled=True, size=90, color="#111111")
         .encode(tooltip=[alt.Tooltip("text:N", title=PUBLISHED)])
     )
-    # A layer without rows would make the engine warn of a scale without an extent.
+    # Vega warns of a scale without an extent if a layer has no rows.
     drawn = [line, dots] if "sim" in curves["target"] else []
     drawn += [rings] if curves.filter(pl.col("target") != "sim").height else []
     layers = [band] if "sim" in curves["target"] else []

@@ -1,4 +1,4 @@
-"""What all figures share: colours, shapes, sizes of panels, how targets are told apart."""
+"""What all figures share: colours, shapes, panel sizes, and the marks of targets."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Okabe and Ito's, which colour-blind readers tell apart; their yellow is too faint for lines."""
+"""Okabe and Ito's colours, which colour-blind readers can separate, without their pale yellow."""
 DASHES: tuple[list[int], ...] = ([], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 3])
-"""Of a line, beside its colour: a page may be printed in grey."""
+"""Dashes in addition to colours, for pages printed in grey."""
 SHADES = ("#8fbfe3", "#56a0d6", "#2380bd", "#0b5f96", "#08426a", "#042740")
-"""From few to many."""
+"""Colours from few to many."""
 PUBLISHED = "stated in the paper"
 PANEL = {"width": 350, "height": 165}
 SMALL = {"width": 215, "height": 150}
@@ -58,7 +58,7 @@ IS_REAL = (alt.datum.target != "sim") & (alt.datum.target != "paper")
 
 
 def theme(chart: Any) -> Any:
-    """Fonts, colours and lines of every figure."""
+    """Sets the fonts, colours and lines that every figure uses."""
     text = "#3b4148"
     return chart.configure(
         font="Source Sans 3, Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif",
@@ -82,19 +82,19 @@ def theme(chart: Any) -> Any:
 
 
 def targets_of(data: pl.DataFrame) -> list[str]:
-    """The targets that a table has, in the order in which they are drawn."""
+    """The targets in a table, in drawing order."""
     return [name for name in TARGETS if name in data["target"]]
 
 
 def named_targets(data: pl.DataFrame) -> pl.DataFrame:
-    """The table with the name of each target, `paper` for what is published."""
+    """Adds the name of each target; `paper` for published values."""
     return data.with_columns(
         pl.col("target").replace_strict(TARGET_NAMES, default="paper").alias("ran on")
     )
 
 
 def by_target(targets: list[str]) -> dict[str, Any]:
-    """Shape and colour of what ran a case."""
+    """Shape and colour by target."""
     names = [TARGET_NAMES[name] for name in targets]
     colours = [COLOURS[TARGETS.index(name)] for name in targets]
     shapes = [SHAPES[name] for name in targets]
@@ -105,14 +105,14 @@ def by_target(targets: list[str]) -> dict[str, Any]:
 
 
 def dashed(field: str, order: list[Any], legend: Any = None) -> Any:
-    """How the lines of a field's values are dashed; with the legend of the colours it is one."""
+    """Dashes for the values of a field; shares the legend of the colours."""
     dashes = [DASHES[place % len(DASHES)] for place in range(len(order))]
     scale = alt.Scale(domain=order, range=dashes)
     return alt.StrokeDash(f"{field}:N", sort=order, scale=scale, legend=legend)
 
 
 def cross(x: Any, y: Any, tooltip: str = "text:N") -> Any:
-    """What the paper states in words."""
+    """A black cross at what the paper states in words."""
     return (
         alt.Chart()
         .transform_filter(alt.datum.target == "paper")

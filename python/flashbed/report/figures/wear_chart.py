@@ -1,4 +1,4 @@
-"""Erases of every block, as a map."""
+"""A map of the erases of every block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAP_WIDTH = 350
 
 
 def _whole_steps(counts: Sequence[int]) -> list[int]:
-    """About five whole numbers from the least to the most."""
+    """About five whole numbers between the least and the most."""
     if not counts:
         return []
     low, high = min(counts), max(counts)
@@ -26,12 +26,12 @@ def _whole_steps(counts: Sequence[int]) -> list[int]:
 
 
 def wear_figure(panels: Sequence[tuple[str, str, pl.DataFrame]]) -> dict[str, Any]:
-    """The blocks of each case as a map, dark where they were erased most; crosses are bad blocks.
+    """A map of each case's blocks, darker for more erases; crosses are bad blocks.
 
     The number beside a row is that of its first block.
 
-    A panel is a title, a line below it, and cells as analysis.wear_map makes them. Colours mean the
-    same erases in all panels. Returns a Vega-Lite specification.
+    A panel is a title, a line below it, and cells from analysis.wear_map. A colour means the same
+    number of erases in all panels. Returns a Vega-Lite specification.
     """
     charts = []
     known = [erases for *_, cells in panels for erases in cells["erases"].drop_nulls()]
@@ -48,7 +48,7 @@ def wear_figure(panels: Sequence[tuple[str, str, pl.DataFrame]]) -> dict[str, An
             tooltip=[
                 alt.Tooltip("blocks:N", title="block"),
                 alt.Tooltip("erases:Q", title="erases"),
-                alt.Tooltip("measured:Q", title="of them while measured"),
+                alt.Tooltip("measured:Q", title="of which while measured"),
                 alt.Tooltip("state:N", title="state"),
             ],
         )

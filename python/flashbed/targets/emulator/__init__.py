@@ -1,9 +1,9 @@
 """The emulated board as a target: a real Linux kernel in QEMU, on a clock that counts instructions.
 
-Its chip is our NAND driver; `emulator-nandsim` is the same board on the kernel's own nandsim, which
-is what ours is checked against. Many cases a boot; each is yielded as soon as it is measured. A
-board that dies or hangs costs the case it was running: the rest goes on after a reboot.
-docs/emulator.md says what is measured.
+Its chip is our NAND driver. `emulator-nandsim` is the same board on the kernel's own nandsim, to
+check our driver. A boot runs many cases, and each is yielded as soon as it is measured. A board
+that dies or hangs costs the running case; the rest continues after a reboot. docs/emulator.md says
+what is measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["EmulatorTarget", "NandsimTarget"]
 
 KERNEL = "6.1"
 ARCHITECTURE = "armv7"
-"""The agent's."""
+"""Architecture of the agent."""
 PATIENCE_S = 300.0
 _PATIENCE = "FLASHBED_EMULATOR_PATIENCE_S"
 
@@ -43,11 +43,11 @@ class EmulatorTarget:
     name = "emulator"
     software_time = True
     apart = Apart("board", boots=True)
-    """What a kernel ran before has its part in times (docs/emulator.md)."""
+    """Times depend on what the kernel ran before (docs/emulator.md), so a board stays whole."""
     has_kprobes = True
-    """Whether the agent's tracers can look into its kernel."""
+    """Whether the agent's tracers work on its kernel."""
     remembers_changes = True
-    """Whether the chip can be put back into the state of any change (power cuts)."""
+    """Whether the chip can be put into the state of any change (for power cuts)."""
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class EmulatorTarget:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or paths.work_folder("emulator")
-        clear(self.work, RUN)  # also if nothing is to be run any more
+        clear(self.work, RUN)  # leftovers of an earlier run, even if nothing is run now
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
         self.wait = wait
-        """How the chip waits (docs/flashbed_nand.md). Halting costs the host less, but what a call
-        waits for comes at its end, and probes see commands before the chip does."""
+        """How the chip waits (docs/flashbed_nand.md). Halting costs the host less, but then a wait
+        is charged at the call's end, and probes see commands before the chip does."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """QEMU, the kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+        """Fetches or builds QEMU's kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
         find_qemu(self.qemu)
         agent(ARCHITECTURE)
         kernel = fetch_kernel(self.cache, say)
@@ -122,7 +122,7 @@ class EmulatorTarget:
         return built_module(self.cache, nand.source(), tree, say)
 
     def _parameters(self, board: Board) -> str:
-        """Those of the chip's driver."""
+        """Parameters of the chip's driver."""
         return nand.parameters(board, wait=self.wait)
 
     def _refusal(self, program: Program) -> str | None:
@@ -135,7 +135,7 @@ class EmulatorTarget:
         return None
 
     def _modules(self, kernel: KernelFiles, fs: str, progress: Progress) -> list[Path]:
-        """What a file system needs beside the kernel's own modules. Raises `yaffs2.NotBuilt`."""
+        """Modules that a file system needs besides the kernel's. Raises `yaffs2.NotBuilt`."""
         if fs != yaffs2.FS:
             return []
 
@@ -165,7 +165,7 @@ class EmulatorTarget:
             command=command(qemu, board, bootable(kernel.image), image),
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
-            # The emulated CPU and QEMU's own thread take turns at every wait.
+            # The emulated CPU and QEMU's main thread alternate at every wait.
             one_processor=True,
         )
         measuring = Measuring(software_time=True)
@@ -173,7 +173,7 @@ class EmulatorTarget:
 
 
 class NandsimTarget(EmulatorTarget):
-    """The same board on nandsim, with kprobes for its log: the cross-check of our driver."""
+    """The same board on nandsim, with kprobes for its log; it cross-checks our driver."""
 
     name = "emulator-nandsim"
     remembers_changes = False

@@ -1,8 +1,8 @@
 """The emulated board's kernel: Debian's armhf packages, unpacked in the cache.
 
-The image with its modules, and the headers that our driver is compiled against: those of the same
-release, the part they share with other flavours, and the tools (linux-kbuild) for this machine.
-Whole or not at all: packages are unpacked in a temporary folder and renamed.
+It needs the image with its modules, and headers to compile our driver against: those of the same
+release, the part they share with other flavours, and linux-kbuild's tools for this machine.
+Packages are unpacked in a temporary folder that is then renamed, so a folder is whole or absent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CROSS_COMPILER = "arm-linux-gnueabihf-gcc"
 _MANIFEST = "kernel.json"
 _APT_LOCK = "apt.lock"
 _HOSTS = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Machine -> Debian's name of it."""
+"""Machine -> Debian's name for it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class KernelFiles:
 
 
 def cached_kernel(cache: Path) -> KernelFiles | None:
-    """The kernel that was fetched before, if there is one."""
+    """The kernel fetched by an earlier run, if there is one."""
     try:
         manifest = json.loads((cache / _MANIFEST).read_text(encoding="utf-8"))
         folder = cache / manifest["folder"]
@@ -61,7 +61,7 @@ def cached_kernel(cache: Path) -> KernelFiles | None:
 
 
 def _download(cache: Path) -> dict[str, str]:
-    """Fetches and unpacks; what the manifest says."""
+    """Fetches and unpacks the kernel; returns its manifest."""
     apt = Apt(cache / "apt", ARCHITECTURE)
     name = apt.dependency(META_PACKAGE, "linux-image-")
     with scratch(cache, "fetch-") as work:
@@ -75,7 +75,7 @@ def _download(cache: Path) -> dict[str, str]:
 
 
 def fetch_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
-    """The kernel, fetched if it is not there yet. Raises `Unavailable`."""
+    """The kernel; fetches it on first use. Raises `Unavailable`."""
     found = cached_kernel(cache)
     if found:
         return found
@@ -100,7 +100,7 @@ def _fetched_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
 
 
 def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) -> Tree:
-    """What our driver is compiled against, fetched if it is not there yet. Raises `Unavailable`."""
+    """The headers for our driver; fetches them on first use. Raises `Unavailable`."""
     if shutil.which(CROSS_COMPILER) is None:
         raise Unavailable(
             f"{CROSS_COMPILER} is not installed; it compiles the board's NAND driver"
@@ -118,7 +118,7 @@ def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) 
             raise Unavailable(f"the kernel's headers could not be fetched: {error}") from None
     tree = folder / "usr" / "src" / f"linux-headers-{release}"
     cross = CROSS_COMPILER.removesuffix("gcc")
-    # The package asks for the compiler by its version, which may be another one here.
+    # The package names a compiler of one version, which may differ from the installed one.
     return Tree(tree, "arm", cross, (f"CC={CROSS_COMPILER}",))
 
 
@@ -134,10 +134,10 @@ def _download_headers(cache: Path, release: str, folder: Path) -> None:
         whole = work / "whole"
         for package in (name, shared):
             unpack(apt.download(package, work)[0], whole)
-        # Separate lists: of the same package for another machine.
+        # Lists of its own: the same package exists for the board's architecture.
         host = Apt(cache / "apt-host", _HOSTS[machine])
         unpack(host.download(tools, work)[0], whole)
-        # The package names where it would be installed.
+        # The package's Makefile includes a path where apt would have installed it.
         makefile = whole / "usr" / "src" / name / "Makefile"
         shared_makefile = folder / "usr" / "src" / shared / "Makefile"
         makefile.write_text(f"include {shared_makefile.resolve()}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the emulated board needs, in the order in which it looks for it."""
+"""What the emulated board needs, in the order in which it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check"]
 
 
 def check() -> list[Requirement]:
-    """Everything the target looks for."""
+    """Everything the target needs."""
     kernel = cached_kernel(cache_folder())
     return [
         program(QEMU, "apt-get install qemu-system-arm"),

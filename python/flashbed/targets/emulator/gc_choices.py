@@ -1,16 +1,16 @@
-"""Where the emulated board's kernel makes JFFS2's pseudo-random choices, so that probes see them.
+"""Finds where the emulated board's kernel makes JFFS2's pseudo-random choices, to probe them.
 
-Three places of fs/jffs2 (Linux 6.1) take the tick's number modulo 128:
+Three functions of fs/jffs2 (Linux 6.1) take `jiffies` modulo 128:
 
-- jffs2_find_gc_block (gc.c), from which list the next block is collected;
-- jffs2_mark_node_obsolete (nodemgmt.c), whether a block with nothing left is erased or set aside;
-- jffs2_refile_wbuf_blocks (wbuf.c), the same of a block that waited for the write buffer; it adds a
-  counter to the tick's number.
+- jffs2_find_gc_block (gc.c) chooses the list whose first block is collected next;
+- jffs2_mark_node_obsolete (nodemgmt.c) chooses whether an empty block is erased or set aside;
+- jffs2_refile_wbuf_blocks (wbuf.c) does so for a block that waited for the write-buffer; it adds a
+  counter to `jiffies`.
 
-The compiler puts the first and the last into the functions that call them. The module's relocations
-(ELF for the ARM architecture, IHI 0044, R_ARM_MOVW_ABS_NC) say where each function begins to make
-the address of `jiffies`, which it needs for nothing else. The next instruction that masks a
-register with 127 is the choice: the probe is on it, and what the register holds decides.
+The compiler inlines the first and the last. The module's relocations (ELF for the ARM architecture,
+IHI 0044, R_ARM_MOVW_ABS_NC) show where each function begins to load the address of `jiffies`, which
+it uses for nothing else. The next instruction that masks a register with 127 makes the choice. The
+probe sits on it and records the register.
 
 Left out: machines other than 32-bit ARM.
 """
@@ -40,19 +40,19 @@ _PLACES = {
     "jffs2_obsolete": "jffs2_mark_node_obsolete",
     "jffs2_refile": "__jffs2_flush_wbuf",
 }
-"""Name of the tracer's rows -> function, in the order of sim/src/fs/jffs2/gc_choices.rs."""
+"""Name in the tracer's rows -> function, in the order of sim/src/fs/jffs2/gc_choices.rs."""
 
 _VARIABLE = "jiffies"
 _R_ARM_MOVW_ABS_NC = 43
 _NEAR = 64
-"""Instructions from the address to the mask; a compiler puts others between them."""
+"""Instructions to search from the address to the mask; the compiler mixes others in."""
 
 
 @cache
 def tracers(module: Path) -> str:
     """The words of a job's `trace` line that record every choice (docs/tracing.md).
 
-    `module` is the kernel's jffs2.ko. Raises `RunError` where a choice of it cannot be seen.
+    `module` is the kernel's jffs2.ko. Raises `RunError` if a choice cannot be located.
     """
     try:
         with module.open("rb") as file:
@@ -66,9 +66,9 @@ def tracers(module: Path) -> str:
 
 
 def with_choices_traced(program: Program, modules: Path) -> Program:
-    """The program with its choices recorded, if it asks for that and its file system makes any.
+    """The program with probes on its choices, if it asks for them and runs on JFFS2.
 
-    `modules` is the folder of the kernel's. A probe costs some 2 us a choice, as others do.
+    `modules` is the folder of the kernel's modules. Each probe costs about 2 us, as others do.
     """
     if not program.record_gc_choices or program.fs != "jffs2":
         return program
@@ -77,7 +77,7 @@ def with_choices_traced(program: Program, modules: Path) -> Program:
 
 
 def recorded(batch: Batch, programs: Sequence[Program]) -> Batch:
-    """The batch with the choices of those programs that asked for them, unless some were lost."""
+    """The batch with the recorded choices, except for programs that lost events."""
     first = {name: _NUMBERS * place for place, name in enumerate(_PLACES)}
     wanting = {program.case_id for program in programs if program.record_gc_choices}
     rows = {
@@ -99,7 +99,7 @@ def _word_of(module: ELFFile, name: str, function: str) -> str:
 
 
 def _mask(module: ELFFile, name: str) -> tuple[int, int]:
-    """Offset of the instruction that masks the variable in a function, and its register."""
+    """Offset and register of the instruction that masks the variable in a function."""
     symbols = module.get_section_by_name(".symtab")
     if not isinstance(symbols, SymbolTableSection):
         raise LookupError("no symbols")
@@ -120,7 +120,7 @@ def _mask(module: ELFFile, name: str) -> tuple[int, int]:
 
 
 def _addresses(module: ELFFile, code: Section, symbols: SymbolTableSection) -> list[int]:
-    """Where in the section instructions begin to make the variable's address."""
+    """Offsets in the section at which the variable's address begins to be loaded."""
     relocations = module.get_section_by_name(f".rel{code.name}")
     if not isinstance(relocations, RelocationSection):
         raise LookupError("no relocations")

@@ -1,8 +1,8 @@
-"""The emulated board's machine: QEMU and its command line.
+"""QEMU's command line for the emulated board.
 
-The guest's time is a count of instructions (`-icount shift=N,sleep=off`: 2^N ns each, waits are
-jumped over), its date a constant, its random numbers seeded; it gets nothing timed by the host. Job
-and stream reach the guest by ARM semihosting (agent/base/channel.c).
+The guest's time is a count of instructions (`-icount shift=N,sleep=off`: 2^N ns each; waits are
+skipped). Its date is a constant, its random numbers are seeded, and the host's time never reaches
+it. Job and stream reach the guest by ARM semihosting (agent/base/channel.c).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ __all__ = ["KERNEL_ARGUMENTS", "ONE_FILE", "ONE_FILE_MODULES", "QEMU", "command"
 QEMU = "qemu-system-arm"
 KERNEL_ARGUMENTS = (
     "console=ttyAMA0 quiet nokaslr random.trust_cpu=on panic=-1 oops=panic",
-    # Half of the boot otherwise: self-tests of ciphers, and a certificate to check.
+    # These take half of the boot: self-tests of ciphers, and the check of a certificate.
     "cryptomgr.notests initcall_blacklist=load_system_certificate_list,init_blk_tracer",
 )
 
 SEMIHOSTING = ("-semihosting-config", "enable=on,userspace=on,target=native")
-"""Any program of the guest can open the host's files with it: for our own agent alone."""
+"""Lets any program of the guest open the host's files, so it is for our own agent only."""
 ONE_FILE = (
     *("-device", "virtio-serial-device,max_ports=2", "-chardev", "file,id=answer,path=answer"),
     *("-device", "virtserialport,chardev=answer,name=answer,nr=1"),
 )
-"""A port that ends in the host's file `answer`, for boards that run programs of others."""
+"""A port that writes to the host's file `answer`, for boards that run other programs."""
 ONE_FILE_MODULES = ("virtio_mmio", "virtio_console")
-"""What the kernel needs for it."""
+"""Kernel parameters that the port needs."""
 
 
 def find_qemu(program: str = QEMU) -> str:
-    """The emulator's path. Raises `Unavailable`."""
+    """QEMU's path. Raises `Unavailable`."""
     path = shutil.which(program)
     if path is None:
         raise Unavailable(
@@ -53,7 +53,7 @@ def command(
     more_mib: int = 0,
     channel: Sequence[str] = SEMIHOSTING,
 ) -> list[str]:
-    """QEMU's command line for a board; `more_mib` is memory beside the board's own."""
+    """QEMU's command line; `more_mib` is memory on top of the board's."""
     emulator = board.emulator
     if emulator is None:
         raise Unavailable(f"{board.path}: the board has no [emulator]")

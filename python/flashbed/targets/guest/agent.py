@@ -1,9 +1,10 @@
 """The agents: which program a guest is booted with, and where it comes from.
 
-One is small; programs with statements need the one that has SQLite in it (agent/sql). In a checkout
-`make` builds them. From a wheel they are compiled when they are first needed, by the same recipe
-(agent/agent.mk), into the cache: by ziglang if that is installed, else this machine's own by its C
-compiler. The emulated board's is ziglang's alone, because its times are calibrated with that.
+There is a small agent, and one with SQLite (agent/sql) for programs with statements. In a checkout
+`make` builds them. From a wheel they are compiled into the cache on first use, by the same recipe
+(agent/agent.mk). ziglang compiles them if it is installed, otherwise this machine's C compiler
+compiles this machine's agent. The emulated board's agent needs ziglang: its times are calibrated
+with that.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ __all__ = [
 
 _TIMEOUT_S = 900
 _COMPILERS = ("cc", "gcc", "clang")
-"""Of this machine, the first that is there. musl-gcc has no headers of the kernel on Debian."""
+"""Compilers of this machine, by preference. Debian's musl-gcc lacks the kernel's headers."""
 
 
 class NoSqlite(Exception):
-    """The agent with SQLite is not built: what programs with statements fail with."""
+    """The agent with SQLite is not built, which fails programs with statements."""
 
 
 def path_of(architecture: str) -> Path:
-    """Where an agent is or will be; `sql-` before the architecture is the one with SQLite."""
+    """The path of an agent, built or not; a prefix `sql-` means the one with SQLite."""
     digest = "" if paths.in_checkout() else _sources_digest(paths.root())
     return paths.agents_folder(digest) / f"flashbed-agent-{architecture}"
 
 
 def made_by(architecture: str) -> str:
-    """The command that builds the small one."""
+    """The command that builds the small agent."""
     if not paths.in_checkout():
         what = "" if architecture == "host" and _compiler() else _NEEDED[architecture == "host"]
         return what or f"flashbed prepare --on {'uml' if architecture == 'host' else 'emulator'}"
@@ -58,11 +59,11 @@ _NEEDED = {
     True: "apt-get install gcc libc6-dev make, or pip install 'flashbed[emulator]'",
     False: "pip install 'flashbed[emulator]'",
 }
-"""What an agent is compiled with: this machine's, and any other's."""
+"""How to get a compiler: for this machine's agent, and for other machines' agents."""
 
 
 def agent_file(architecture: str) -> Path:
-    """The small one's file, compiled if this is no checkout. Raises `Unavailable`."""
+    """The small agent's file; compiles it outside a checkout. Raises `Unavailable`."""
     path = path_of(architecture)
     if path.is_file():
         return path
@@ -74,12 +75,12 @@ def agent_file(architecture: str) -> Path:
 
 
 def agent(architecture: str) -> bytes:
-    """The small one. Raises `Unavailable`."""
+    """The small agent. Raises `Unavailable`."""
     return agent_file(architecture).read_bytes()
 
 
 def agent_with_sqlite(architecture: str) -> bytes:
-    """The one with SQLite. Raises `NoSqlite`."""
+    """The agent with SQLite. Raises `NoSqlite`."""
     path = path_of(f"sql-{architecture}")
     if path.is_file():
         return path.read_bytes()
@@ -89,7 +90,7 @@ def agent_with_sqlite(architecture: str) -> bytes:
     source = path.parents[1] / "sqlite" / "sqlite3.c"
     if shutil.which("cargo") is None and not source.is_file():
         raise NoSqlite(
-            f"sql: the source of SQLite is fetched by cargo, which is not here; put sqlite3.c "
+            f"sql: cargo fetches the source of SQLite and is not installed; put sqlite3.c "
             f"and sqlite3.h of its amalgamation into {source.parent}"
         )
     try:
@@ -100,7 +101,7 @@ def agent_with_sqlite(architecture: str) -> bytes:
 
 
 def has_statements(program: Program) -> bool:
-    """Whether SQLite has to execute statements of it."""
+    """Whether SQLite has to execute statements of the program."""
     return "\nsql_open " in program.prepare or "\nsql_open " in program.body
 
 
@@ -114,7 +115,7 @@ def _sources_digest(root: Path) -> str:
 
 
 def _compiler() -> str | None:
-    """Ziglang's word, or a compiler of this machine's."""
+    """The command of ziglang, or a compiler of this machine."""
     if find_spec("ziglang") is not None:
         return "zig"
     return next((name for name in _COMPILERS if shutil.which(name)), None)

@@ -1,12 +1,11 @@
-"""Which agent runs on a board, by what the board says it is.
+"""Which agent runs on a board, from the machine name that the board reports.
 
-The words are those of `uname -m`, which the kernel makes up: arch/arm/mm/proc-*.S (`armv5te`, and
-then the endianness and what else the processor has), COMPAT_UTS_MACHINE of arch/arm64 (`armv8l`,
-what an aarch64 kernel says to programs of 32 bits; a kernel of 32 bits says `armv7l` there),
-arch/mips (`mips` and `mips64` in either byte order). The agents are those of the Makefile; all
-are little-endian and static.
+The names are those of `uname -m`, which the kernel composes. arch/arm/mm/proc-*.S gives `armv5te`,
+followed by the endianness and further features. COMPAT_UTS_MACHINE of arch/arm64 gives `armv8l` to
+32-bit programs on an aarch64 kernel; a 32-bit kernel says `armv7l` there. arch/mips gives `mips`
+and `mips64` in either byte order. The agents are those of the Makefile, little-endian and static.
 
-Leaves out ARMv4 and ARMv7-M, big-endian machines, x86 of 32 bits: no agent is built for them.
+Left out: ARMv4 and ARMv7-M, big-endian machines, 32-bit x86. No agent is built for them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import re
 __all__ = ["ARCHITECTURES", "architecture_of"]
 
 ARCHITECTURES = ("armv5", "armv7", "aarch64", "mipsel", "riscv64", "x86_64")
-"""What an agent is built for, by `make build` and `make agents`."""
+"""What `make build` and `make agents` build agents for."""
 
 _MACHINES = (
     (r"armv5t\w*l|armv6\w*l", "armv5"),
@@ -29,10 +28,10 @@ _MACHINES = (
 
 
 def architecture_of(machine: str, little_endian: bool) -> str | None:
-    """The agent for a machine that `uname -m` calls so; None where there is none.
+    """The agent for a machine with this `uname -m`; None if there is none.
 
-    `little_endian` matters for MIPS alone, whose `uname -m` does not tell: there byte 5 of any
-    program's ELF header is 1. A mips64 kernel runs the agent if it runs o32 programs.
+    `little_endian` matters only for MIPS, whose `uname -m` does not tell; byte 5 of any program's
+    ELF header is 1 there. A mips64 kernel runs the agent if it runs o32 programs.
     """
     if not little_endian:
         return None

@@ -1,9 +1,8 @@
-"""One boot of a guest: a child process in a folder of its own, watched through the files it writes.
+"""One boot of a guest: a child process in a folder of its own, watched through its files.
 
-Job and stream are the files `job` and `stream` of the folder, which the agent reads and writes
-(agent/base/channel.c), or which are the process's standard input and output; the console is
-`console.log`, what the process itself says `said.log`. All are named relative to the folder, so
-that no path of the host reaches the guest.
+The agent reads the folder's file `job` and writes `stream` (agent/base/channel.c), or uses the
+process's standard input and output. The console is `console.log`; `said.log` has the process's own
+messages. All names are relative to the folder, so that no path of the host reaches the guest.
 """
 
 from __future__ import annotations
@@ -34,36 +33,36 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """How a guest is started and spoken of."""
+    """How a guest is started, and its name in messages."""
 
     name: str
-    """As in "the board hung": with its article."""
+    """The guest's name with its article, as in "the board hung"."""
     process: str
-    """What runs on the host, as in "QEMU ended by signal 9"."""
+    """The host's process, as in "QEMU ended by signal 9"."""
     command: Sequence[str]
     patience_s: float
-    """Wall time without a new row after which it counts as hung."""
+    """Seconds of wall time without a new row until it counts as hung."""
     patience_variable: str
-    """The environment variable that sets it."""
+    """The environment variable that overrides them."""
     console_is_output: bool = False
     """Whether the process writes the console to its standard output."""
     one_processor: bool = False
-    """Whether to keep it and its children on one of the host's processors."""
+    """Whether to pin it and its children to one of the host's processors."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables to set; `{folder}` in one becomes the boot's folder."""
+    """Environment variables; `{folder}` in a value becomes the boot's folder."""
     by_pipes: bool = False
     """Whether job and stream are the process's standard input and output."""
     has_children: bool = False
-    """Whether the process has some that do not end with it."""
+    """Whether the process has children that do not end with it."""
     ready: Callable[[], None] | None = None
-    """What has to be done before each boot. Raises `Stopped`."""
+    """Called before each boot. Raises `Stopped`."""
     why_ended: Callable[[int, str], str] | None = None
-    """Why the process ended, from its status and what it said, where no console tells."""
+    """Explains the end of a process without a console, from its status and messages."""
 
 
 def _keep_on_one_processor(pid: int, number: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
-    with suppress(OSError):  # it has ended, or the host does not let us: slower, not wrong
+    with suppress(OSError):  # it has ended, or the host forbids it; that only costs speed
         os.sched_setaffinity(pid, {allowed[number % len(allowed)]})
 
 
@@ -95,7 +94,7 @@ class Boot:
             source, stream = folder / "job", folder / "stream"
         with source.open("rb") as given, stream.open("wb") as out, output.open("ab") as said:
             return subprocess.Popen(
-                # At SIGTERM user-mode Linux kills what it traces first; the keeper ends the rest.
+                # On SIGTERM user-mode Linux kills its traced processes; the keeper ends the rest.
                 [*dies_with_us("TERM" if machine.has_children else "KILL"), *machine.command],
                 cwd=folder,
                 stdin=given,
@@ -120,15 +119,15 @@ class Boot:
     def __exit__(self, *_: object) -> None:
         if self._keeper:
             self._keeper.dismiss()
-        # Its children with it: user-mode Linux has one for each program it runs.
+        # Ends the children too: user-mode Linux has a process for each program it runs.
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stream(self) -> Iterator[bytes]:
-        """The stream's bytes as they come, to the end of the process.
+        """The stream's bytes as they arrive, until the process ends.
 
-        Raises `Stopped` when nothing came for the machine's patience.
+        Raises `Stopped` if nothing arrived for `patience_s`.
         """
         path, at, heard = self.folder / "stream", 0, monotonic()
         while True:

@@ -1,7 +1,6 @@
-"""Building what a guest needs, everything that is said in a log.
+"""Runs the commands that build what a guest needs, with their output in a log.
 
-Kernels (uml/kernel.py) and modules of ours (module.py) are built this way; where they are kept, and
-what of them, is theirs.
+It builds kernels (uml/uml_kernel.py) and our modules (module.py), which decide what to keep where.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ __all__ = ["build"]
 def build(
     what: str, steps: Sequence[Sequence[str]], log: Path, *, folder: Path, timeout_s: float
 ) -> None:
-    """Runs commands in a folder, what they say into the log.
+    """Runs commands in a folder, with their output in the log.
 
-    Raises `Unavailable` with the first error in it when one of them fails.
+    If one fails, raises `Unavailable` with the first error in the log.
     """
     with log.open("w", encoding="utf-8") as said:
         for step in steps:
@@ -34,9 +33,9 @@ def build(
 
 
 def _status(step: Sequence[str], folder: Path, said: IO[str], timeout_s: float) -> int:
-    """How a command ends. What it has started ends with it, whatever ends us."""
+    """A command's exit status. Its children end with it, even if this process is killed."""
     process = subprocess.Popen(
-        # make hands SIGTERM on to what it has started.
+        # make passes SIGTERM on to its children.
         [*dies_with_us("TERM"), *step],
         cwd=folder,
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Processes that end when this one is killed outright: kernels that boot, compilers that build."""
+"""Child processes that end even if this process is killed: kernels that boot, compilers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 __all__ = ["GroupKeeper", "dies_with_us"]
 
 _IF_OURS = '[ "$PPID" = "$0" ] && exec "$@"'
-"""Whoever is killed before the signal is set has none sent: the parent is another one then."""
+"""If this process dies before setpriv has run, no signal comes: the parent differs then."""
 _WHEN_WE_END = 'read -r never; kill -s KILL -- "-$0"; [ -z "$1" ] || rm -rf -- "$1"'
 
 
 def dies_with_us(signal: str = "KILL") -> list[str]:
-    """A prefix to a command, empty where setpriv of util-linux is missing.
+    """A command's prefix that kills it with this process; empty without setpriv (util-linux).
 
-    setpriv sets PR_SET_PDEATHSIG; Python cannot safely between fork and exec.
+    setpriv sets PR_SET_PDEATHSIG, which Python cannot safely do between fork and exec.
     """
     setpriv, shell = shutil.which("setpriv"), shutil.which("sh")
     if setpriv is None or shell is None:
@@ -26,23 +26,23 @@ def dies_with_us(signal: str = "KILL") -> list[str]:
 
 
 class GroupKeeper:
-    """Kills a process group when this process has ended, however it has; removes a folder then.
+    """Kills a process group when this process ends in any way; then removes a folder.
 
-    User-mode Linux runs programs in processes that it traces. When it alone is killed they go on,
-    untraced: their system calls are the host's then.
+    User-mode Linux runs programs in processes that it traces. If it alone is killed they continue
+    untraced, and their system calls reach the host.
     """
 
     def __init__(self, group: int, folder: Path | None = None) -> None:
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _WHEN_WE_END, str(group), str(folder or "")],
-            stdin=subprocess.PIPE,  # its end is read when the last holder of this one is gone
+            stdin=subprocess.PIPE,  # reads its end when this process, its only writer, is gone
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
 
     def dismiss(self) -> None:
-        """Ends it; the group lives on."""
+        """Stops watching; the group lives on."""
         self._process.kill()
         self._process.wait()
         if self._process.stdin is not None:

@@ -1,9 +1,8 @@
-"""Debian packages in a cache of the project's own: by apt, without touching the host's packages.
+"""Fetches Debian packages into a cache of the project's own, without touching the host's packages.
 
-apt works on private folders (Dir::State, Dir::Cache), for a foreign architecture and an ordinary
-user; it reads the machine's own sources, so no mirror is named here, and the host's package state
-stays as it is. `update` may end with an error for a source that is listed but out of reach: what
-counts is whether the package is found. Leaves out other distributions.
+apt runs on private folders (Dir::State, Dir::Cache), for a foreign architecture and without root.
+It reads the machine's own sources, so no mirror is named here. `update` may report an error for an
+unreachable source; what counts is whether the package is found. Other distributions are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _TIMEOUT_S = 900
 
 
 class Apt:
-    """apt on private folders, for one architecture; with `sources` for source packages instead."""
+    """apt on private folders, for one architecture; `sources` selects source packages."""
 
     def __init__(self, folder: Path, architecture: str, *, sources: bool = False) -> None:
         _need("apt-get", "apt-cache", "dpkg-deb")
@@ -50,7 +49,7 @@ class Apt:
         self._said = self._run("apt-get", "update")
 
     def _run(self, program: str, *arguments: str, folder: Path | None = None) -> str:
-        """What it prints; whether it failed is for the caller to see in that."""
+        """The program's output; the caller finds out from it whether it failed."""
         done = subprocess.run(
             [program, *self.options, *arguments],
             capture_output=True,
@@ -64,7 +63,7 @@ class Apt:
         return done.stdout + done.stderr
 
     def dependency(self, package: str, prefix: str) -> str:
-        """The package that a meta-package stands for, whose name begins so. `Unavailable`."""
+        """The package whose name begins so, from a meta-package. Raises `Unavailable`."""
         found = re.search(rf"Depends: ({prefix}\S+)", self._run("apt-cache", "depends", package))
         if not found:
             raise Unavailable(
@@ -74,7 +73,7 @@ class Apt:
         return found[1]
 
     def download(self, package: str, folder: Path) -> tuple[Path, str]:
-        """Downloads a package (NAME or NAME=VERSION): its file and version. `Unavailable`."""
+        """Downloads NAME or NAME=VERSION; returns file and version. Raises `Unavailable`."""
         said = self._run("apt-get", "download", package, folder=folder)
         name = package.partition("=")[0]
         files = sorted(folder.glob(f"{name}_*.deb"))
@@ -83,7 +82,7 @@ class Apt:
         return files[0], files[0].name.split("_")[1].replace("%3a", ":")
 
     def download_all(self, packages: Sequence[str], folder: Path) -> list[Path]:
-        """Downloads packages and all that they depend on, in order of names. `Unavailable`."""
+        """Downloads packages with dependencies, sorted by name. Raises `Unavailable`."""
         (folder / "partial").mkdir(parents=True, exist_ok=True)
         asked = ("-y", "--download-only", "--no-install-recommends", "install", *packages)
         said = self._run("apt-get", "-o", f"Dir::Cache::archives={folder}", *asked)
@@ -95,7 +94,7 @@ class Apt:
         return files
 
     def download_source(self, package: str, folder: Path) -> Path:
-        """Downloads a source package: the archive of its upstream. `Unavailable`."""
+        """Downloads the upstream archive of a source package. Raises `Unavailable`."""
         said = self._run("apt-get", "source", "--download-only", package, folder=folder)
         files = sorted(folder.glob(f"{package}_*.orig.tar.*"))
         if not files:
@@ -104,7 +103,7 @@ class Apt:
 
 
 def _of_sources(folder: Path) -> Path:
-    """The machine's own sources once more, in a folder, each for source packages."""
+    """A copy of the machine's source lists in a folder, each for source packages."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     etc = Path("/etc/apt")
@@ -122,7 +121,7 @@ def _of_sources(folder: Path) -> Path:
 
 
 def _need(*programs: str) -> None:
-    """Raises `Unavailable` for a program that is not there."""
+    """Raises `Unavailable` if a program is not installed."""
     for program in programs:
         if shutil.which(program) is None:
             raise Unavailable(
@@ -142,7 +141,7 @@ def unpack(package: Path, folder: Path) -> None:
 
 
 def run(command: Sequence[str], *, timeout_s: float = _TIMEOUT_S) -> None:
-    """Runs a command that has to succeed. Raises `Unavailable`."""
+    """Runs a command that must succeed. Raises `Unavailable`."""
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout_s)
     except (OSError, subprocess.SubprocessError) as error:

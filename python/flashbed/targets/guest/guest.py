@@ -1,9 +1,10 @@
-"""Programs over as many boots of a guest as it takes, each case yielded as soon as it is measured.
+"""Runs programs over as many boots of a guest as needed; yields each case once it is measured.
 
-A guest that dies or hangs costs the case it was running: the rest goes on after a reboot. If it was
-in a power cut, it costs that cut: the case is run again, which has to give the same changes to the
-chip, and the cuts that are left follow. A case with cuts is yielded when the last one was made.
-Invariant: every program ends as a row of a batch or as a failure, once, and so does every cut of a
+A guest that dies or hangs costs the running case; the rest continues after a reboot. If it died in
+a power cut, it costs that cut: the case runs again, must make the same changes to the chip, and the
+remaining cuts follow. A case with cuts is yielded after its last cut.
+
+Invariant: every program ends once, as a row of a batch or as a failure, and so does every cut of a
 program that has a row.
 """
 
@@ -48,12 +49,12 @@ from flashbed.targets.guest.stream import (
 __all__ = ["RUN", "Guest", "Progress", "run_guest"]
 
 RUN = "run-"
-"""How the folders of boots begin, below that of their target."""
+"""Prefix of the boots' folders, below that of their target."""
 
 OPERATIONS_A_SECOND = 1_000
-"""Fewer than any guest does on a busy host."""
+"""Operations a second that any guest does even on a busy host."""
 BOOTS_IN_VAIN = 3
-"""After this many boots in a row that finished no case, the rest is given up."""
+"""After this many boots in a row without a finished case, the rest is given up."""
 _JFFS2_BLOCKS_MIN = 5
 _JFFS2_BYTES_END = 1 << 32
 _UBIFS_BLOCKS_MIN = 17
@@ -61,7 +62,7 @@ _UBI_BLOCKS = 4
 _UBI_BAD_PER_1024 = 20
 _YAFFS2_BLOCKS_MIN = 9
 _PIECE_CHARACTERS = 32_000_000
-"""Of bodies, which a job has twice more: as the agent is sent them, and in one text."""
+"""Bytes of bodies in one job, which holds them twice: as the agent reads them, and as text."""
 _FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver")
 Progress = Callable[[str, int], None]
 
@@ -73,7 +74,7 @@ class Guest:
     machine: Machine
     board: Board
     kernel: str
-    """The kernel profile it runs."""
+    """The kernel profile that it runs."""
     measuring: Measuring
     remembers_changes: bool = False
     """Whether its chip is flashbed_nand, which power cuts, wear and faults need."""
@@ -87,10 +88,10 @@ def run_guest(
     *,
     done: int,
 ) -> Iterator[Batch]:
-    """Every program: measured, or a failure.
+    """Yields every program, measured or failed.
 
-    Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
-    what `progress` counts from. All rows of a case with cuts are in its batch, however long.
+    Boots keep their files in a folder of `work`, which is removed unless something failed. `done`
+    is where `progress` begins to count. A case with cuts has all its rows in its batch.
     """
     own = scratch(work, RUN)
     run = _Run(guest, own.path, options, done)
@@ -102,7 +103,7 @@ def run_guest(
 
 
 def _pieces(programs: Sequence[Program]) -> Iterator[Sequence[Program]]:
-    """In their order, so many at a time that their operations fit into memory."""
+    """Splits programs, in order, so that each part's operations fit into memory."""
     start = size = 0
     for index, program in enumerate(programs):
         if size and size + len(program.body) > _PIECE_CHARACTERS:
@@ -114,13 +115,13 @@ def _pieces(programs: Sequence[Program]) -> Iterator[Sequence[Program]]:
 
 
 def _refusal(guest: Guest, program: Program) -> str | None:
-    """Why a program cannot run on the guest, before anything is booted."""
+    """Why a program cannot run on the guest, found before anything is booted."""
     if (program.record_changes or program.cuts or program.chip_commands) and (
         not guest.remembers_changes
     ):
-        return f"power cuts: {guest.machine.name}'s chip does not remember its changes"
+        return f"power cuts: {guest.machine.name}'s chip does not record its changes"
     if (program.erases or program.faults != NONE) and not guest.remembers_changes:
-        return f"wear and faults: {guest.machine.name}'s chip cannot be told of them"
+        return f"wear and faults: {guest.machine.name}'s chip cannot be set up for them"
     if program.fs not in _FILE_SYSTEMS:
         return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_FILE_SYSTEMS)}"
     why = _geometry_refusal(program.fs, program.board)
@@ -128,7 +129,7 @@ def _refusal(guest: Guest, program: Program) -> str | None:
 
 
 def _geometry_refusal(fs: str, board: Board) -> str | None:
-    """What of fs/jffs2/fs.c, yaffs_guts.c, drivers/mtd/ubi/build.c and fs/ubifs/super.c says no."""
+    """Why fs/jffs2/fs.c, yaffs_guts.c, ubi/build.c or fs/ubifs/super.c refuses the size."""
     blocks = board.partition.blocks
     if fs in ("mtd", "mtd-driver"):
         return None
@@ -140,7 +141,7 @@ def _geometry_refusal(fs: str, board: Board) -> str | None:
     elif fs == "yaffs2":
         smallest, why = _YAFFS2_BLOCKS_MIN, ", 5 of them in reserve"
     else:
-        # The driver tells the NAND core the next power of two.
+        # The driver gives the NAND core the next power of two.
         chip_blocks = 1 << (board.chip.blocks - 1).bit_length()
         reserve = -(-chip_blocks * _UBI_BAD_PER_1024 // 1024)
         smallest = _UBIFS_BLOCKS_MIN + _UBI_BLOCKS + reserve
@@ -149,7 +150,7 @@ def _geometry_refusal(fs: str, board: Board) -> str | None:
 
 
 def _mismatch(board: Board, info: dict[str, str]) -> str | None:
-    """Where the board that booted is not the one in the profile."""
+    """How the booted board differs from its profile."""
     chip = board.chip
     expected = {
         "page_bytes": ("chip.page_bytes", chip.page_bytes),
@@ -167,7 +168,7 @@ def _mismatch(board: Board, info: dict[str, str]) -> str | None:
 
 
 def _patient(machine: Machine, groups: Sequence[Group]) -> Machine:
-    """The machine with a second more for a thousand operations: the agent answers behind them."""
+    """The machine with more patience, 1 s per 1,000 operations: answers lag behind."""
     texts = {item.body for group in groups for item in group.items}
     texts |= {item.prepare for group in groups for item in group.items}
     operations = max(text.count("\n") for text in texts)
@@ -180,7 +181,7 @@ def _same_changes(a: Batch, b: Batch) -> bool:
 
 
 class _Run:
-    """The programs of one guest, over as many boots as it takes."""
+    """The programs of one guest, over as many boots as needed."""
 
     def __init__(
         self,
@@ -202,23 +203,23 @@ class _Run:
         """Last case of a group -> the group that is prepared next."""
         self.running: str | None = None
         self.rows: RowsOfCase | None = None
-        """Those of the running case."""
+        """Rows of the running case."""
         self.preparing: str | None = None
         self.space: FreeSpace | None = None
-        """What the preparation of the running group came to."""
+        """Free space after the running group's preparation."""
         self.cutting: int | None = None
-        """The cut of the running case that is being made."""
+        """The running case's cut that is being made."""
         self.measured: dict[str, Batch] = {}
-        """Of items whose cuts are not all made yet."""
+        """Items that have cuts left to make."""
         self.surveys: dict[str, list[Survey]] = {}
         self.finished = 0
-        """Cases and cuts."""
+        """Cases and cuts that have ended."""
         self.boots = 0
         self.named = 0
-        """Programs that have got a number."""
+        """Programs numbered so far."""
 
     def all(self, programs: Sequence[Program]) -> Iterator[Batch]:
-        """Every program: measured, or a failure."""
+        """Yields every program, measured or failed."""
         refused = []
         for number, program in enumerate(programs, start=self.named):
             why = _refusal(self.guest, program)
@@ -276,7 +277,7 @@ class _Run:
             except (Stopped, StreamError) as error:
                 why = str(error)
         if why is None and planned & self.left.keys():
-            why = f"{self.guest.machine.name} said nothing of this case"
+            why = f"{self.guest.machine.name} reported nothing about this case"
         if why is not None:
             self.troubled = True
             yield from self._blame(why)
@@ -315,7 +316,7 @@ class _Run:
         return self.info.get("kernel", "?")
 
     def _keep(self, rows: CaseRows) -> Iterator[Batch]:
-        """Some rows of a case that goes on."""
+        """Keeps some rows of a case that is still running."""
         item = self.left.get(rows.case_id)
         if item is None or self.rows is None:
             return
@@ -324,14 +325,14 @@ class _Run:
         except StrangeLineError as why:
             yield from self._fail([item.name], str(why))
             return
-        # What a case with cuts did is compared when it is run again.
+        # A case with cuts runs again, and its rows are then compared: they stay in memory.
         if self.options.long_rows is None or item.program.cuts:
             self.rows.hold(tables)
         else:
             self.options.long_rows.add(item.program.case_id, tables)
 
     def _forget_rows(self) -> None:
-        """Of a case that did not end."""
+        """Drops the rows of a case that did not finish."""
         if self.rows is not None and self.options.long_rows is not None:
             self.options.long_rows.forget(self.rows.case_id)
         self.rows = None
@@ -348,7 +349,7 @@ class _Run:
         self.rows = None
         before = self.measured.get(item.name)
         if before is not None and not _same_changes(before, batch):
-            yield from self._fail([item.name], "run again, it did other changes to the chip")
+            yield from self._fail([item.name], "its second run made other changes to the chip")
             return
         self.measured[item.name] = batch
         if batch.failures or not item.cuts:
@@ -364,7 +365,7 @@ class _Run:
         yield from self._after_cut(name, survey.change)
 
     def _after_cut(self, name: str, change: int) -> Iterator[Batch]:
-        """A cut is over, well or badly: what is left of its case, or the case."""
+        """Continues after a cut, made or failed: with the case's next cut, or with its end."""
         item = self.left[name]
         cuts = tuple(cut for cut in item.cuts if cut.change != change)
         self.left[name] = replace(item, cuts=cuts)
@@ -375,7 +376,7 @@ class _Run:
             yield self._complete(name)
 
     def _complete(self, name: str) -> Batch:
-        """The case is over: its tables with its surveys, or the failure that its batch is."""
+        """A finished case: its tables and surveys, or its failure."""
         item, batch = self.left.pop(name), self.measured.pop(name)
         surveys = sorted(self.surveys.pop(name, []), key=lambda survey: survey.change)
         if self.running in (name, None):
@@ -402,7 +403,7 @@ class _Run:
             yield from self._fail(list(self.left), what)
 
     def _blame(self, why: str) -> Iterator[Batch]:
-        """Whose fault it is that the board stopped: the cut, the case, the group being made."""
+        """Assigns a stop of the board to the running cut, case or preparation."""
         if self.running in self.measured and self.cutting is not None:
             name, change = str(self.running), self.cutting
             case_id = self.left[name].program.case_id
@@ -419,7 +420,7 @@ class _Run:
         yield from self._fail(names, f"before it began: {why}")
 
     def _fail(self, names: Sequence[str], why: str) -> Iterator[Batch]:
-        """Items that are given up; one that was measured keeps what was found in its cuts."""
+        """Fails items; a case that was measured keeps the results of its cuts."""
         self.troubled = True
         failures = []
         for name in [name for name in names if name in self.left]:
@@ -436,7 +437,7 @@ class _Run:
             yield self._failures(failures)
 
     def _lacking(self, name: str, why: str) -> Iterator[Batch]:
-        """An item that the guest's kernel lacks something for."""
+        """Marks an item not measured: the guest's kernel lacks something for it."""
         item = self.left.pop(name, None)
         if item is not None:
             yield self._failures([Failure(item.program.case_id, why, not_measured=True)])

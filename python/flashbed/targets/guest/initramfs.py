@@ -1,10 +1,10 @@
-"""The emulated board's initramfs: the agent as /init, the kernel modules it loads, and their order.
+"""The emulated board's initramfs: the agent as /init, and kernel modules in load order.
 
-A module names what it needs in its `.modinfo` section (`depends=a,b`, NUL-terminated), so no depmod
-is needed. What the crypto layer asks for by name at run time is no such dependency and is listed
-in `MODULES`. The archive is the "new ASCII" cpio format of the kernel's
-Documentation/driver-api/early-userspace/buffer-format.rst, uncompressed: unpacking it costs the
-emulated CPU less than decompressing, and the same files give the same bytes (all dates are 0).
+A module names its dependencies in its `.modinfo` section (`depends=a,b`, NUL-terminated), so depmod
+is not needed. Modules that the crypto layer requests by name at run time are not dependencies;
+`MODULES` lists them. The archive is the "new ASCII" cpio format of the kernel's
+Documentation/driver-api/early-userspace/buffer-format.rst. It is uncompressed, because unpacking
+costs the emulated CPU less than decompressing. All dates are 0: equal files give equal bytes.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MODULES = (
     "ubi",
     "ubifs",
 )
-"""What a board loads beside its chip's driver, with everything they depend on before them."""
+"""Modules that a board loads besides its chip's driver, each after its dependencies."""
 
 _FILE, _FOLDER, _DEVICE, _LINK = 0o100000, 0o040000, 0o020000, 0o120000
 _DEPENDS = re.compile(rb"\x00depends=([^\x00]*)\x00")
 
 
 def modules_of(folder: Path) -> dict[str, Path]:
-    """Module name (with underscores) -> file, of everything below a kernel's module folder."""
+    """Module name (with underscores) -> file, for all modules of a kernel's folder."""
     return {path.stem.replace("-", "_"): path for path in sorted(folder.rglob("*.ko"))}
 
 
@@ -48,10 +48,10 @@ def _built_in(folder: Path) -> set[str]:
 
 
 def load_order(folder: Path, wanted: Sequence[str], ours: Sequence[Path] = ()) -> list[Path]:
-    """The modules wanted and what they depend on, in an order in which they can be loaded.
+    """The modules wanted and their dependencies, in load order.
 
-    `ours` are modules from elsewhere. What is built into the kernel is left out. Raises `RunError`
-    for one that is nowhere.
+    `ours` are modules from elsewhere. Modules built into the kernel are left out. Raises `RunError`
+    for a module that does not exist.
     """
     files = modules_of(folder) | {path.stem.replace("-", "_"): path for path in ours}
     built_in = _built_in(folder)
@@ -85,7 +85,7 @@ def _entry(number: int, name: str, mode: int, data: bytes = b"", device: int = 0
 def pack(
     folders: Sequence[str], files: Mapping[str, tuple[int, bytes]], links: Mapping[str, str]
 ) -> bytes:
-    """Folders, a console, files (mode and content) and symbolic links, all of them root's."""
+    """Packs folders, a console, files (mode and content) and symbolic links, all of root."""
     number = itertools.count(1)
     entries = [_entry(next(number), folder, _FOLDER | 0o755) for folder in folders]
     entries.append(_entry(next(number), "dev/console", _DEVICE | 0o600, device=5 * 256 + 1))
@@ -98,7 +98,7 @@ def pack(
 
 @dataclass(frozen=True)
 class More:
-    """What an initramfs has beside the agent and its modules: paths without a leading slash."""
+    """Further content of an initramfs: paths without a leading slash."""
 
     folders: Sequence[str] = ()
     files: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class More:
 def archive(
     agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str], more: More | None = None
 ) -> bytes:
-    """The initramfs, with the parameters of the modules that have some."""
+    """The initramfs, with module parameters."""
     more = more or More()
     lines = []
     files = {"init": (0o755, agent)}

@@ -1,13 +1,15 @@
-"""What the agent is handed: `flashbed-job 1` (docs/formats.md), made of programs.
+"""Makes the agent's input from programs: `flashbed-job 1` (docs/formats.md).
 
-Cases of one file system and preparation share a group, a fresh file system prepared once. A case
-that writes is the last of its group, because the next one would not find the state it starts from.
-A case that mounts JFFS2 again is the last of its boot: what the kernel adds up over the nodes it
-finds (`pseudo_random` of fs/jffs2/scan.c) rotates its lists of blocks and lasts until it is booted.
-So is one that writes and removes an eighth of JFFS2's partition or more, or may: a counter in the
-choice of jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. Such a
-case has a boot of its own, for what ran before it would have its part in that counter. How much a
-statement writes is not known.
+Cases with the same file system and preparation share a group: a fresh file system, prepared once.
+Some cases change more than their group allows:
+
+- A case that writes is the last of its group; the next one would not find the state it starts from.
+- A case that remounts JFFS2 is the last of its boot. The kernel sums up the nodes it finds
+  (`pseudo_random` of fs/jffs2/scan.c), rotates its lists of blocks by that, and keeps the sum.
+- A case that writes and removes at least an eighth of JFFS2's partition, or may, has a boot of its
+  own. The blocks it empties advance a counter in jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c), and so
+  do those of the cases before it. How much an SQL statement writes is not known.
+
 Identifiers in the job are numbers of ours, so a case_id may hold anything.
 """
 
@@ -44,19 +46,19 @@ class Item:
     program: Program
     prepare: str
     body: str
-    """Canonical, so line by line what the agent reports."""
+    """Canonical operations, so the agent's line numbers match."""
     cuts: tuple[Cut, ...] = ()
-    """Those still to be made."""
+    """The cuts still to be made."""
 
     @property
     def writes(self) -> bool:
-        """Whether the file system, or the chip it is on, is another one after it."""
+        """Whether the case changes the file system or its chip."""
         faults = self.program.faults.while_measuring
         return faults or writes(self.body)
 
     @cached_property
     def marks_the_kernel(self) -> bool:
-        """Whether the next case would not find the kernel as it is after booting."""
+        """Whether the case changes the kernel's state, which the next case would notice."""
         if self.program.fs != "jffs2":
             return False
         if _MARKING.search(self.body):
@@ -77,7 +79,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Described:
-    """What the host knows of an operation; None where it has no such thing."""
+    """What the host knows about an operation; None for what it does not have."""
 
     op: str
     file: str | None
@@ -88,7 +90,7 @@ class Described:
 
 @lru_cache(maxsize=16)
 def _files_after(prepare: str) -> tuple[dict[str, int], dict[str, str]]:
-    """Sizes of the files that a preparation leaves, which many cases share, and its open slots."""
+    """The files' sizes after a preparation, which many cases share, and its open slots."""
     sizes: dict[str, int] = {}
     slots: dict[str, str] = {}
     _renewed(prepare, sizes, slots)
@@ -96,9 +98,9 @@ def _files_after(prepare: str) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _renewed(text: str, sizes: dict[str, int], slots: dict[str, str]) -> int:
-    """Bytes that canonical operations write, and those of the files that they remove or cut.
+    """Bytes that canonical operations write, plus those of the files they remove or truncate.
 
-    `sizes` and `slots` are the files before them, and after them when it returns.
+    `sizes` and `slots` describe the files before the operations, and after them on return.
     """
     renewed = 0
     for _, name, fields in _lines(text):
@@ -132,7 +134,7 @@ def _renewed(text: str, sizes: dict[str, int], slots: dict[str, str]) -> int:
 
 
 def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[Item]:
-    """The programs with their operations read. Raises `OperationError` for a broken line."""
+    """The programs with their operations parsed. Raises `OperationError` for a broken line."""
     prepared: dict[str, str] = {}
     items = []
     for program in programs:
@@ -144,13 +146,13 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
 
 
 def _canonical(text: str) -> str:
-    """The canonical text, which a long one should not be beside."""
+    """The canonical text; the original is dropped, as long ones do not fit into memory twice."""
     found = canonical(each(text), header_of(text))
     return text if found == text else found
 
 
 def groups_of(items: Iterable[Item]) -> list[Group]:
-    """The items in groups: one for each file system, preparation and chip, more if cases write."""
+    """Groups of items by file system, preparation and chip; more if cases write."""
     sorted_out: dict[tuple[object, ...], list[Item]] = {}
     for item in items:
         chip = tuple(setup_commands(item.program))
@@ -167,7 +169,7 @@ def groups_of(items: Iterable[Item]) -> list[Group]:
 
 
 def for_one_boot(groups: Sequence[Group]) -> list[Group]:
-    """Those of the groups that one boot can measure: all that do not mark the kernel, or one."""
+    """The groups that one boot can run: all that leave the kernel unchanged, or one other."""
     unmarked = [group for group in groups if not group.items[-1].marks_the_kernel]
     return unmarked or list(groups[:1])
 
@@ -193,12 +195,12 @@ def _trace(item: Item, *, trace_flash: bool) -> str:
 
 
 def _is_cut(program: Program) -> bool:
-    """Whether power is to fail in it, or its changes are counted so that it can."""
+    """Whether the case's power is cut, or its changes are counted for that."""
     return program.record_changes or bool(program.cuts)
 
 
 def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> str:
-    """The job. Only our own chip can be told what it is to be."""
+    """The job's text. Only our own chip takes commands."""
     parts = ["flashbed-job 1\n"]
     for group in groups:
         first = group.items[0]
@@ -222,7 +224,7 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
 
 
 def described(text: str) -> Iterator[tuple[int, Described]]:
-    """Line and what is at it, of canonical operations; a slot is named by the file in it."""
+    """Line number and description of each canonical operation; a slot is named by its file."""
     slots: dict[str, str] = {}
     mapped: dict[str, str | None] = {}
     for number, name, fields in _lines(text):
@@ -274,7 +276,7 @@ _LINE = re.compile(r"([^ \n]+)(?: ([^\n]*))?\n?")
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Number, name and fields of each line of canonical operations, one after the other."""
+    """Number, name and fields of each line of canonical operations."""
     for number, line in enumerate(_LINE.finditer(text, text.index("\n") + 1), start=2):
         name, rest = line.groups(default="")
         yield number, name, rest.split(" ", 1 if name == "sql" else -1)

@@ -1,7 +1,7 @@
-"""Kernel modules of ours for a guest's kernel: compiled once, kept in the cache.
+"""Builds our kernel modules for a guest's kernel and keeps them in the cache.
 
-A module is kept by the sources it was made of and the tree it was made against; it is built in a
-temporary folder and renamed.
+A cached module is keyed by its sources and the tree it is built against. It is built in a temporary
+folder, which is then renamed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Tree:
     arch: str
     cross: str = ""
     arguments: Sequence[str] = ()
-    """Further settings of make that the tree asks for."""
+    """Further settings of make that the tree needs."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A module's sources: path within its folder -> content, in order of paths."""
+    """A module's sources: path within its folder -> content, sorted by path."""
 
     name: str
     files: Mapping[str, bytes]
 
 
 def sources_of(name: str) -> dict[str, bytes]:
-    """The files of kernel/NAME, with those of its folders."""
+    """The files of kernel/NAME and its folders."""
     folder = paths.root() / "kernel" / name
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -62,13 +62,13 @@ def _folder(cache: Path, source: Source, tree: Tree) -> Path:
 
 
 def cached_module(cache: Path, source: Source, tree: Tree) -> Path | None:
-    """The module that was built before, if there is one."""
+    """The module built by an earlier run, if there is one."""
     module = _folder(cache, source, tree) / f"{source.name}.ko"
     return module if module.is_file() else None
 
 
 def built_module(cache: Path, source: Source, tree: Tree, say: Callable[[str], None]) -> Path:
-    """The module, built if it is not there yet. Raises `Unavailable`."""
+    """The module; builds it on first use. Raises `Unavailable`."""
     found = cached_module(cache, source, tree)
     if found:
         return found
@@ -94,7 +94,7 @@ def _build(cache: Path, source: Source, tree: Tree, log: Path) -> Path:
         command += [f"M={work}", f"-j{os.cpu_count() or 1}", "modules"]
         build(source.name, [command], log, folder=work, timeout_s=_TIMEOUT_S)
         module = work / f"{source.name}.ko"
-        # Debugging information is most of it, and has to be unpacked at every boot.
+        # Debugging information is most of the file, and every boot would have to unpack it.
         subprocess.run([f"{tree.cross}strip", "-g", str(module)], check=True, timeout=_TIMEOUT_S)
         folder = _folder(cache, source, tree)
         part = made / "whole"

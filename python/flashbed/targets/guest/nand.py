@@ -1,4 +1,4 @@
-"""Our NAND driver for a guest's kernel, kernel/flashbed_nand: its sources and its parameters."""
+"""Our NAND driver kernel/flashbed_nand for a guest's kernel: its sources and parameters."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MODULE = "flashbed_nand"
 
 
 def source() -> Source:
-    """What it is built of."""
+    """The driver's sources."""
     return Source(MODULE, sources_of(MODULE))
 
 
 def parameters(board: Board, *, wait: str) -> str:
-    """The module's parameters that make its chip the board's (docs/flashbed_nand.md)."""
+    """The module parameters that make its chip the board's (docs/flashbed_nand.md)."""
     chip, ecc, partition = board.chip, board.ecc, board.partition
     values: dict[str, int | str] = {
         **{key: value for key, value in chip.model_dump().items() if key != "source"},
@@ -35,7 +35,7 @@ def parameters(board: Board, *, wait: str) -> str:
 
 
 def setup_commands(program: Program) -> list[str]:
-    """What makes the chip the one a program begins with: new, but for its wear and bad blocks."""
+    """Commands for the chip that a program begins with: new, but for wear and bad blocks."""
     first, faults = program.board.partition.first_block, program.faults
     commands = ["renew"]
     commands += (f"bad {first + block}" for block in faults.bad(program.board.partition.blocks))
@@ -48,7 +48,7 @@ def setup_commands(program: Program) -> list[str]:
 
 
 def begin_commands(program: Program) -> list[str]:
-    """What the chip is told at the mark."""
+    """Commands for the chip at the mark."""
     faults = program.faults
     rates, chosen = [], []
     for kind, given in (("program", faults.program_fail), ("erase", faults.erase_fail)):

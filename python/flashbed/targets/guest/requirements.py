@@ -1,4 +1,4 @@
-"""What a guest needs of the machine, what of it is here, and how to get the rest, a line each."""
+"""What a guest needs on this machine, what is installed, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Requirement", "agents", "program", "ziglang"]
 
 @dataclass(frozen=True)
 class Requirement:
-    """One thing that is needed: whether it is here, and how to get it."""
+    """One requirement: whether it is met, and how to meet it."""
 
     name: str
     found: bool
@@ -23,13 +23,13 @@ class Requirement:
 
 
 def program(name: str, how: str) -> Requirement:
-    """A program on the path."""
+    """A program on PATH."""
     path = shutil.which(name)
     return Requirement(name, path is not None, path or "not found", how)
 
 
 def agents(architecture: str) -> list[Requirement]:
-    """The agents that were built for an architecture."""
+    """The agents for an architecture."""
     how = {
         architecture: made_by(architecture),
         f"sql-{architecture}": "make sql-agents, for statements",

@@ -1,4 +1,4 @@
-"""Cases of the stream as tables: the measured columns of docs/formats.md."""
+"""Turns cases of the stream into tables with the measured columns of docs/formats.md."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CASES = {
         "kernel_release",
     )
 }
-# The runner adds the target.
+# Without `target`, which the runner adds.
 _REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name != "target"}
 _WEAR = {name: kind for name, kind in SCHEMAS["wear"].items() if name != "target"}
 _FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
@@ -62,10 +62,10 @@ _CALLS = {"case_id": pl.String(), "seq": pl.Int64(), "call": pl.String()}
 
 @dataclass(frozen=True)
 class Measuring:
-    """What a guest's clock knows."""
+    """What a guest's clock measures."""
 
     software_time: bool
-    """Whether running code takes time; if not, latencies are unknown, and only flash time is."""
+    """Whether running code takes time; if not, only flash time is known, not latencies."""
 
 
 def _frame(rows: Sequence[tuple[object, ...]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
@@ -73,14 +73,14 @@ def _frame(rows: Sequence[tuple[object, ...]], schema: dict[str, pl.DataType]) -
 
 
 def failed(failures: Sequence[Failure]) -> Batch:
-    """A batch that measured nothing."""
+    """A batch of failures only."""
     return Batch(_frame([], _CASES), _frame([], _REQUESTS), _frame([], _FLASH), tuple(failures))
 
 
 def gathered(batches: Iterable[Batch], seconds: float) -> Iterator[Batch]:
-    """The same batches, those of some time in one: keeping a batch costs more than a quick case.
+    """Joins the batches of some seconds into one: keeping a batch costs more than a quick case.
 
-    Whoever is interrupted loses no more than that.
+    An interruption loses no more than that.
     """
     waiting: list[Batch] = []
     since = monotonic()
@@ -112,11 +112,11 @@ def _together(batches: Sequence[Batch]) -> Batch:
 
 
 class StrangeLineError(Exception):
-    """The board answers for a line that is no operation."""
+    """The board's answer names a line that is no operation."""
 
 
 class RowsOfCase:
-    """Rows of a case that runs: made tables of as they come, and added up."""
+    """Rows of a running case: turned into tables as they arrive, and summed up."""
 
     def __init__(self, item: Item, measuring: Measuring) -> None:
         self.case_id = item.program.case_id
@@ -137,12 +137,12 @@ class RowsOfCase:
         return {"requests": _frame(requests, _REQUESTS), "flash": _frame(flash, _FLASH)}
 
     def hold(self, tables: Mapping[str, pl.DataFrame]) -> None:
-        """Keeps tables that nobody takes before the case has ended."""
+        """Keeps tables until the case has ended, if no `LongRows` takes them."""
         for name, frame in tables.items():
             self._held[name].append(frame)
 
     def held(self, table: str) -> pl.DataFrame:
-        """All rows that were kept."""
+        """All rows kept so far."""
         return pl.concat(self._held[table])
 
     def _request(self, row: Row, error: str | None) -> tuple[object, ...]:
@@ -183,7 +183,7 @@ def batch_of(
 ) -> Batch:
     """A finished case, `rows` of which came before; a failure if flash operations were lost."""
     case_id = item.program.case_id
-    assert case.counts is not None, "the reader gives no case without"
+    assert case.counts is not None, "the reader yields only cases with counts"
     reads, programs, erases, lost = case.counts
     rows = rows or RowsOfCase(item, measuring)
     try:
@@ -200,14 +200,14 @@ def batch_of(
         rows.time_ns if measuring.software_time else None,
         rows.flash_time_ns if rows.chip_seen else None,
     )
-    page_cache = (None, None, None)  # not traced
+    page_cache = (None, None, None)  # the agent does not trace it
     wear = _wear_of(item, case)
     worn = [row[2] for row in wear if row[2] is not None]
     erase_counts = (max(worn), sum(worn) / len(worn)) if worn else (None, None)
     fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
     state = reached(space, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
-    # How much SQLite wrote is not known.
+    # How much SQLite wrote is unknown.
     moved, written_bytes = (None, None) if rows.statements else (rows.transferred, rows.written)
     measured = (
         case_id, case.read_ahead_kib, *state, *totals, rows.elapsed_ns, moved, written_bytes,
@@ -225,18 +225,18 @@ def batch_of(
 
 
 def _wrong_window(program: Program, read_back: int | None) -> str | None:
-    """Why a case's window is not the one that it is about; None if it is."""
+    """Why a case's read-ahead window is not the requested one; None if it is."""
     if program.read_ahead_kib is None and read_back is None:
-        return f"read_ahead_kib: the kernel does not say which window it gives {program.fs}"
+        return f"read_ahead_kib: the kernel does not report the window it gives {program.fs}"
     if None not in (program.read_ahead_kib, read_back) and program.read_ahead_kib != read_back:
         return f"read_ahead_kib: {program.read_ahead_kib} was set, the kernel has {read_back}"
     return None
 
 
 def _flushed(item: Item, case: CaseDone) -> tuple[int | None, int | None, int | None]:
-    """Reads, programs and erases of the flush after the case; None is not known.
+    """Reads, programs and erases of the flush after the case; None if unknown.
 
-    A case that only reads leaves nothing.
+    A case that only reads has nothing to flush.
     """
     seen = case.counts is not None and case.counts[0] is not None
     if item.program.record_flush and seen and not writes(item.body):
@@ -249,9 +249,9 @@ def _flushed(item: Item, case: CaseDone) -> tuple[int | None, int | None, int | 
 def _wear_of(
     item: Item, case: CaseDone
 ) -> list[tuple[str, int, int | None, int, str | None, int | None]]:
-    """A row each block of the partition, if wear was asked for.
+    """A row for each block of the partition, if wear was requested.
 
-    A board that sees erases only, and no blocks, names those it saw: the others had none.
+    A board that reports only erases omits blocks without any: they get a row with 0.
     """
     program = item.program
     if not program.record_wear:

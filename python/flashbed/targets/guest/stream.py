@@ -1,7 +1,7 @@
-"""What the agent sends back: `flashbed-stream 1` (docs/formats.md), read as it grows.
+"""Reads the agent's output, `flashbed-stream 1` (docs/formats.md), as it grows.
 
-`Reader.feed` takes bytes as they come and gives whole things: a finished case is one object, of a
-long one the last of several. What is not such a stream raises `StreamError`.
+`Reader.feed` takes bytes as they arrive and yields whole things. A finished case is one object; a
+long case is several, of which it is the last. Anything else raises `StreamError`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 
 HEADER = "flashbed-stream 1"
 ROWS_AT_ONCE = 1 << 14
-"""Of a table. A row is some hundred bytes in Python, and as many again while a table is made."""
+"""Rows in a table, at most. A row takes some hundred bytes in Python, twice while it is made."""
 NOT_MEASURED = "not-measured"
-"""The code of an `error` row of a case that the kernel lacks something for."""
+"""The code of an `error` row for a case that the kernel lacks something for."""
 
 
 class StreamError(Exception):
@@ -50,7 +50,7 @@ class Info:
 
 @dataclass(frozen=True)
 class GroupReady:
-    """A group's preparation is done."""
+    """A group's preparation has finished."""
 
     group_id: str
     space: FreeSpace
@@ -58,13 +58,13 @@ class GroupReady:
 
 @dataclass(frozen=True)
 class CaseBegun:
-    """A case is being run."""
+    """A case has begun."""
 
     case_id: str
 
 
 class Row(NamedTuple):
-    """A measured operation; None is what the board does not know or was not asked."""
+    """A measured operation; None for what the board does not know or did not measure."""
 
     seq: int
     line: int
@@ -81,7 +81,7 @@ FlashRow = tuple[int, int, str, int, int, int, int, str, int | None]
 
 @dataclass(frozen=True)
 class CaseRows:
-    """The next rows of a case that is too long to be held: see `CaseDone`, which has the last."""
+    """The next rows of a case too long to hold; `CaseDone` has the last ones."""
 
     case_id: str
     requests: list[Row]
@@ -93,9 +93,9 @@ class CaseRows:
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
-    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task,
-    duration_ns). wear: (block,
-    erases, erases_measured, state), of the chip; None is what the board does not know.
+    `flash` is (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task, duration_ns),
+    `wear` is (block, erases, erases_measured, state) of the chip; None is what the board does not
+    know.
     """
 
     case_id: str
@@ -103,26 +103,26 @@ class CaseDone:
     flash: list[FlashRow] = field(default_factory=list)
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
-    """SQLite's words by the row of the statement that it refused."""
+    """SQLite's error messages, by the row of the refused statement."""
     calls: list[tuple[int, str]] = field(default_factory=list)
-    """The row and the call, in order; where they were asked for."""
+    """Row and system call, in order, if requested."""
     counts: tuple[int | None, int | None, int | None, int] | None = None
-    """Reads, programs, erases and lost operations; a case that ends has them. None is not seen."""
+    """Reads, programs, erases and lost operations; always set at a case's end. None: not seen."""
     traced: list[str] = field(default_factory=list)
-    """Rows of the tracers, as they came."""
+    """Rows of the tracers, unparsed."""
     read_ahead_kib: int | None = None
-    """The window that was read back; None where nothing says it."""
+    """The read-ahead window that was read back; None if the kernel does not report it."""
     flush: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations of the flush after the case."""
     flush_erases: dict[int, int] = field(default_factory=dict)
-    """Those of them by block, where wear was asked for."""
+    """The flush's erases by block, if wear was requested."""
     faults: tuple[int, int, int] | None = None
-    """Bits corrected, ECC steps that could not be, bad blocks; where the chip is our own."""
+    """Corrected bits, uncorrectable ECC steps, bad blocks; on our own chip only."""
 
 
 @dataclass(frozen=True)
 class CutBegun:
-    """The chip of a case is being put into the state of a cut. A `Survey` ends it."""
+    """The chip is being put into the state of a cut. A `Survey` ends it."""
 
     case_id: str
     change: int
@@ -130,7 +130,7 @@ class CutBegun:
 
 @dataclass
 class _Cut:
-    """What was said of a cut so far."""
+    """What the stream has said about a cut so far."""
 
     case_id: str
     change: int
@@ -143,7 +143,7 @@ class _Cut:
 
 @dataclass(frozen=True)
 class Trouble:
-    """An `error` row; scope is `job`, `group` or `case`, name its identifier."""
+    """An `error` row; `scope` is `job`, `group` or `case`, `name` its identifier."""
 
     scope: str
     name: str
@@ -154,7 +154,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Done:
-    """The job is done."""
+    """The job has finished."""
 
 
 Event = Info | GroupReady | CaseBegun | CaseRows | CaseDone | CutBegun | Survey | Trouble | Done
@@ -165,7 +165,7 @@ def _known(field: str) -> int | None:
 
 
 def _what(text: str) -> tuple[int, int] | str | int:
-    """The last field of a `p` row."""
+    """Parses the last field of a `p` row."""
     if text in ("zero", "other"):
         return text
     if ":" in text:
@@ -185,7 +185,7 @@ class Reader:
         self._cut: _Cut | None = None
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """Takes more bytes; yields what is whole. Raises `StreamError`."""
+        """Takes more bytes; yields what is complete. Raises `StreamError`."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for raw in lines:
             line = raw.decode("ascii", "replace")
@@ -203,7 +203,7 @@ class Reader:
                 yield event
 
     def _many(self, line: str) -> Iterator[CaseRows]:
-        """What has come of a case, if it is much and another row begins."""
+        """The rows of a case so far, if they are many and the next row begins."""
         case = self._case
         if case is None or line[:2] not in ("r ", "f "):
             return

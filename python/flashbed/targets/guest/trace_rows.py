@@ -1,4 +1,4 @@
-"""The rows of `flashbed-trace 1` (docs/tracing.md), of a stream of the agent's or of a case."""
+"""Parses rows of `flashbed-trace 1` (docs/tracing.md), from a stream or from a case."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ _FUNCTION_ROW = ("start_ns", "duration_ns", "function", "result", "_pid", "task"
 
 @dataclass(frozen=True)
 class Rows:
-    """What the tracers said. Tables have the columns of docs/formats.md but `case_id`, `target`.
+    """The tracers' rows. Tables have the columns of docs/formats.md except `case_id`, `target`.
 
-    `lost` is None of a stream that was cut off; `status` of one, of a case, and of a command that
-    still runs.
+    `lost` is None for a stream that was cut off. `status` is None for such a stream, for a case,
+    and for a command that still runs.
     """
 
     flash: pl.DataFrame
     vfs: pl.DataFrame
     functions: pl.DataFrame
     values: tuple[tuple[int, str, int], ...] = ()
-    """Time, name and number of each time that a place in the kernel was come by."""
+    """Time, name and number of each hit of a probed place in the kernel."""
     info: dict[str, str] = field(default_factory=dict)
     ecc: tuple[int, int, int] | None = None
-    """Bits corrected, ECC steps that could not be, blocks that went bad."""
+    """Corrected bits, uncorrectable ECC steps, blocks that went bad."""
     lost: int | None = None
     status: int | None = None
 
 
 def read_stream(text: str) -> Rows:
-    """A whole stream, or what there is of one that was cut off. Raises `RunError`."""
+    """Reads a stream, whole or cut off. Raises `RunError`."""
     header, _, rest = text.partition("\n")
     if header != HEADER:
         raise RunError(f"not a trace: the first line is {header[:60]!r}, not {HEADER!r}")
     lines = rest.split("\n")
-    # The last piece is empty, or half a row.
+    # The last piece is empty, or an incomplete row.
     return read_rows(lines[:-1])
 
 
 def read_rows(lines: Iterable[str]) -> Rows:
-    """Rows without the stream's first line. Raises `RunError` for one that is none."""
+    """Reads rows without the stream's first line. Raises `RunError` for anything else."""
     found: dict[str, list[list[str]]] = {"flash": [], "vfs": [], "func": []}
     values: list[tuple[int, str, int]] = []
     info: dict[str, str] = {}
@@ -91,7 +91,7 @@ def read_rows(lines: Iterable[str]) -> Rows:
 
 
 def _frame(rows: list[list[str]], names: tuple[str, ...], table: str) -> pl.DataFrame:
-    """Rows in the order in which things began; `-` is null."""
+    """A table of rows, sorted by begin; `-` is null."""
     schema = {
         name: kind for name, kind in SCHEMAS[table].items() if name not in ("case_id", "target")
     }
@@ -112,7 +112,7 @@ def _frame(rows: list[list[str]], names: tuple[str, ...], table: str) -> pl.Data
 
 
 def _named(vfs: pl.DataFrame) -> pl.DataFrame:
-    """Rows that know the inode alone get the name by which it was last called, or is next."""
+    """Names rows that have an inode only: by the name used last before them, or else next."""
     known = pl.coalesce("file", pl.col("file").forward_fill(), pl.col("file").backward_fill())
     named = pl.when(pl.col("inode").is_null()).then("file").otherwise(known.over("inode"))
     return vfs.with_columns(named.alias("file"))

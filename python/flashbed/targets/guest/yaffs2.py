@@ -1,8 +1,8 @@
-"""YAFFS2 for a guest's kernel: kernel/yaffs2, our glue, with the core that Debian's u-boot has.
+"""YAFFS2 for a guest's kernel: our kernel/yaffs2 around the core that Debian's u-boot contains.
 
-The core is fetched by apt with U-Boot's sources and kept in the cache; nothing of it is in the
-repository. A few lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it cannot be had,
-programs of other file systems run all the same.
+apt fetches the core with U-Boot's sources into the cache; the repository holds nothing of it. A few
+lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it is unavailable, programs on other
+file systems still run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PAIRS = (
 )
 _ALONE = ("trace.h", "getblockinfo.h")
 _OURS = ("yaffs_attribs.c",)
-"""Files that ours take the place of."""
+"""Files that ours replace."""
 _CHANGES = (
     (
         "yaffs_guts.c",
@@ -66,20 +66,20 @@ _CHANGES = (
         "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
     ),
 )
-"""Files of the core, what is replaced in them, and by what: whole chunks through the cache, as in
-2013; the block that is marked bad is the one whose erase failed, as in 2013; a header that makes of
-an object another kind of object than its other chunks is not believed, instead of followed into
-memory that is something else."""
+"""Files of the core, what is replaced in them, and by what. As in the core of 2013, whole chunks go
+through the cache, and the block whose erase failed is the one marked bad. A header that would give
+an object another type than its other chunks is dropped; the core would follow it into unrelated
+memory."""
 
 
 class NotBuilt(Exception):
-    """YAFFS2 cannot be had here: one line on why."""
+    """YAFFS2 is unavailable here; the message says why in one line."""
 
 
 def modules_of(fs: str, cache: Path, tree: Tree, say: Callable[[str], None]) -> list[Path]:
-    """The modules that a file system needs beside what the kernel has. Raises `NotBuilt`.
+    """The modules that a file system needs besides the kernel's. Raises `NotBuilt`.
 
-    Only boots for YAFFS2 load it: it would move what others allocate.
+    Only boots for YAFFS2 load its module: it would move the allocations of other file systems.
     """
     if fs != FS:
         return []
@@ -90,7 +90,7 @@ def modules_of(fs: str, cache: Path, tree: Tree, say: Callable[[str], None]) -> 
 
 
 def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
-    """Builds the module, or says why not: everything else goes on without it."""
+    """Builds the module, or says why not; everything else continues without it."""
     try:
         modules_of(FS, cache, tree, say)
     except NotBuilt as why:
@@ -98,7 +98,7 @@ def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
 
 
 def core_found() -> Requirement:
-    """Whether the core is here, for `flashbed doctor`."""
+    """Whether the core is available, for `flashbed doctor`."""
     found = _folder(cache_folder()).is_dir()
     how = "flashbed prepare, or the first run that needs it, fetches U-Boot's sources by apt"
     return Requirement("YAFFS2's core", found, "fetched" if found else "not fetched yet", how)
@@ -122,7 +122,7 @@ def _folder(cache: Path) -> Path:
 
 
 def _core(cache: Path, say: Callable[[str], None]) -> list[Path]:
-    """The core's files, fetched if they are not there yet. Raises `Unavailable`."""
+    """The core's files; fetches them on first use. Raises `Unavailable`."""
     folder = _folder(cache)
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / "yaffs2-core.lock"):
@@ -149,6 +149,6 @@ def _fetch(cache: Path, folder: Path) -> None:
         for name, before, after in _CHANGES:
             text = (whole / name).read_text(encoding="utf-8")
             if text.count(before) != 1:
-                raise Unavailable(f"{name}: this core's code is not as expected ({before.strip()})")
+                raise Unavailable(f"{name}: unexpected code in this core ({before.strip()})")
             (whole / name).write_text(text.replace(before, after), encoding="utf-8")
         whole.rename(folder)

@@ -1,5 +1,5 @@
 """Boards over ssh (docs/boards.md).
 
-`address` is what a board is called, `connection` the ssh client, `facts` what a board has and what
-of the cases it cannot do, `board` the target.
+`address` names a board, `connection` is the ssh client, `facts` is what a board has and which cases
+it cannot run, `board` is the target.
 """

@@ -1,7 +1,7 @@
-"""`ssh://[USER@]HOST[:PORT][/DIRECTORY]`, and what of the board behind it may be used.
+"""`ssh://[USER@]HOST[:PORT][/DIRECTORY]`, and what flashbed may use on the board behind it.
 
-An address is text and allows nothing. What a user has confirmed is an `AllowedBoard`, which no text
-becomes: only `--erase` and its question make one (cli/boards.py).
+An address is text and allows nothing. What the user confirmed is an `AllowedBoard`; no text turns
+into one except through `--erase` and its question (cli/boards.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PARTITION = re.compile(r"mtd(\d{1,6})(?::([^\s:#]+))?", re.ASCII)
 
 @dataclass(frozen=True)
 class Partition:
-    """An MTD partition as a user says it; `name` is what the board has to call it."""
+    """An MTD partition as the user names it; `name` must be its name on the board."""
 
     number: int
     name: str | None = None
@@ -42,7 +42,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class ConfirmedPartition:
-    """A partition that may be erased while the board calls it by this name."""
+    """A partition that may be erased as long as the board gives it this name."""
 
     number: int
     name: str
@@ -50,7 +50,7 @@ class ConfirmedPartition:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a board is."""
+    """A board's address."""
 
     host: str
     user: str | None = None
@@ -59,7 +59,7 @@ class Address:
 
     @property
     def destination(self) -> str:
-        """As the ssh client is told; the port is told apart."""
+        """The argument of the ssh client; the port is an option of its own."""
         return f"{self.user}@{self.host}" if self.user else self.host
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Address:
 
 @dataclass(frozen=True)
 class AllowedBoard:
-    """A board, and what of it may be used: the address's directory, or a partition to erase."""
+    """A board and what may be used on it: the address's directory, or a partition to erase."""
 
     address: Address
     erase: ConfirmedPartition | None = None
@@ -79,13 +79,13 @@ class AllowedBoard:
 
     @property
     def conditions(self) -> str:
-        """What results depend on besides their programs."""
+        """The part of a board's address that results depend on."""
         used = f"#mtd{self.erase.number}:{self.erase.name}" if self.erase else ""
         return f"{self.address}{used}"
 
 
 ChosenTarget = str | AllowedBoard
-"""A target that cases may run on: the name of one, or a board."""
+"""A target that cases may run on: a target's name, or a board."""
 
 
 def is_address(name: str) -> bool:
@@ -99,7 +99,7 @@ def is_board(target: ChosenTarget) -> bool:
 
 
 def parse_partition(text: str, said: str) -> Partition:
-    """`mtd5` or `mtd5:data`. Raises `InputError`, which quotes `said`."""
+    """Parses `mtd5` or `mtd5:data`. Raises `InputError`, which quotes `said`."""
     found = _PARTITION.fullmatch(text)
     if not found or not text.isprintable():
         raise InputError(f"{said}: not a partition, such as mtd5 or mtd5:data")
@@ -107,7 +107,7 @@ def parse_partition(text: str, said: str) -> Partition:
 
 
 def parse_address(text: str) -> Address:
-    """An address as it is written. Raises `InputError`."""
+    """Parses an address. Raises `InputError`."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -117,15 +117,15 @@ def parse_address(text: str) -> Address:
         raise InputError(f"--on {text}: an address has no #; --erase mtdN:NAME names a partition")
     user = unquote(parts.username or "") if host else ""
     directory = unquote(parts.path).rstrip("/") if host else ""
-    # urlsplit drops line feeds, and a host that begins with - would be an option to the client.
+    # urlsplit drops line feeds, and the client would take a host that begins with - for an option.
     strange = not (text.isprintable() and f"{user}{directory}".isprintable()) or " " in user
     if not host or strange or host.startswith("-") or user.startswith("-") or parts.query:
         raise InputError(f"--on {text}: not ssh://[USER@]HOST[:PORT][/DIRECTORY]")
     if parts.password is not None:
         raise InputError(
-            f"--on {SCHEME}{user}:...@{host}: no password there; ssh asks, or has keys"
+            f"--on {SCHEME}{user}:...@{host}: remove the password; ssh asks for it, or uses keys"
         )
-    # urlsplit makes host names small, which names of ~/.ssh/config need not be.
+    # urlsplit lower-cases host names, but names in ~/.ssh/config are case-sensitive.
     written = re.search(re.escape(host), text, re.IGNORECASE)
     return Address(
         host=written[0] if written else host,

@@ -1,8 +1,8 @@
-"""A board of the user's, over ssh: the agent is put on it, runs the cases, and is taken away again.
+"""A user's board over ssh: the agent is copied there, runs the cases, and is removed again.
 
-docs/boards.md says what is used of the board, what is never touched, and what happens when the
-connection drops. The cases run as on every guest (guest/run.py): job on standard input, stream on
-standard output.
+docs/boards.md says what is used on the board, what is never touched, and what happens when the
+connection drops. Cases run as on every guest (guest/guest.py): the job on standard input, the
+stream on standard output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["BoardTarget", "OnBoard"]
 PATIENCE_S = 3600.0
 _PATIENCE = "FLASHBED_BOARD_PATIENCE_S"
 _FOLDERS = ("/tmp", "/run", "/dev/shm", "/var/tmp")
-"""Where the agent is put, the first of them that takes it."""
+"""Folders for the agent; the first that accepts it is used."""
 _SSH_FAILED = 255
 
 
@@ -48,7 +48,7 @@ class _Home:
 
 
 class OnBoard:
-    """A board that was connected to: the agent on it, and what it says there is."""
+    """A connected board: the agent on it, and the facts it reported."""
 
     def __init__(self, allowed: AllowedBoard, *, sqlite: bool = False) -> None:
         self.erase = allowed.erase
@@ -62,7 +62,7 @@ class OnBoard:
             raise Unavailable(f"{address}: {self.facts.no_directory}")
 
     def _architecture(self) -> str:
-        """By uname, and the byte order by the shell's own program: some machines have two."""
+        """From uname, and the byte order from the shell's ELF header: some machines have two."""
         try:
             said = self.connection.run("uname -m; head -c 6 /proc/self/exe")
         except Refused as why:
@@ -80,7 +80,7 @@ class OnBoard:
         return agent_with_sqlite(self.architecture) if sqlite else agent(self.architecture)
 
     def _placed(self) -> tuple[_Home, BoardFacts]:
-        """Puts the agent into the first folder where it can be, and run."""
+        """Copies the agent into the first folder in which it can be stored and run."""
         reasons = []
         for folder in _FOLDERS:
             home = _Home(f"{folder}/flashbed-{secrets.token_hex(4)}")
@@ -92,7 +92,7 @@ class OnBoard:
         raise Unavailable(f"{self.address.destination}: the agent cannot be put there: {shown}")
 
     def _put(self, home: _Home) -> BoardFacts:
-        """Raises `Refused` with nothing left behind."""
+        """Copies the agent. Raises `Refused` and leaves nothing behind."""
         directory = (
             f" --dir {shlex.quote(self.address.directory)}" if self.address.directory else ""
         )
@@ -105,10 +105,10 @@ class OnBoard:
             return read_facts(said)
         except StrangeRowsError as why:
             self.connection.run(f"rm -rf {home.path}")
-            raise Refused(0, f"the agent says strange things of the board ({why})") from None
+            raise Refused(0, f"the agent's facts about the board are unreadable ({why})") from None
 
     def put_again(self) -> None:
-        """For another job: the agent takes its folder with it. Raises `Stopped`."""
+        """Copies the agent for another job: it removes its folder after one. Raises `Stopped`."""
         try:
             self.connection.run(f"test -x {self.home.agent}")
             return
@@ -122,8 +122,8 @@ class OnBoard:
             raise Stopped(f"{self.address.destination}: {why}") from None
 
     def leave(self) -> None:
-        """Takes the agent away, where no job has."""
-        # What cannot be removed is in a folder that a board forgets when it is switched off.
+        """Removes the agent, if no job did."""
+        # What cannot be removed is in a folder of memory, which is gone when the board is off.
         with suppress(Refused, Unavailable):
             self.connection.run(f"rm -rf {self.home.path}")
         self.connection.close()
@@ -138,7 +138,7 @@ class OnBoard:
         )
 
     def put_file(self, below: str, content: bytes) -> None:
-        """A file into the agent's folder. Raises `Unavailable`."""
+        """Copies a file into the agent's folder. Raises `Unavailable`."""
         path = shlex.quote(f"{self.home.path}/{below}")
         try:
             self.connection.run(f"umask 077; mkdir -p {self.home.path}/put && cat >{path}", content)
@@ -156,7 +156,7 @@ class OnBoard:
 
 
 class BoardTarget:
-    """A board over ssh. `name` is that of all of them in tables: a profile says which it is."""
+    """A board over ssh. All have the same `name` in tables; the profile says which it is."""
 
     name = "board"
     software_time = True
@@ -169,16 +169,16 @@ class BoardTarget:
         self.allowed = board
         self.address: Address = board.address
         self.work = work_dir or paths.work_folder("board")
-        clear(self.work, RUN)  # also if nothing is to be run any more
+        clear(self.work, RUN)  # leftovers of an earlier run, even if nothing is run now
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Connects, and puts the agent there to see whether that works. See `Target.prepare`."""
+        """Connects, and copies the agent to see whether that works. See `Target.prepare`."""
         say(f"connecting to {self.address.destination}")
         OnBoard(self.allowed).leave()
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
-        """See `Target.run`. What the board lacks makes cases not measured."""
+        """See `Target.run`. A case for which the board lacks something is not measured."""
         self.work.mkdir(parents=True, exist_ok=True)
         done = 0
         for sqlite in (False, True):

@@ -1,7 +1,7 @@
-"""The beginning of a board's profile: what is known of the board, and `?` for what is not.
+"""Writes a first profile of a board: what is known, and `?` for what is not.
 
-`flashbed doctor --profile NAME` writes it; with `--on ssh://...` the board itself tells its memory
-and geometry. Whoever loads it is told of every `?`.
+`flashbed doctor --profile NAME` writes it; with `--on ssh://...` the board reports its memory and
+geometry. Loading it lists every `?`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ __all__ = ["blank_profile_text", "profile_text"]
 
 _BLANK = '"?"'
 _POINTER_BYTES = {"32": 4, "64": 8}
-_SOURCE_BLANK = f"{_BLANK}  # where the numbers are from: a data sheet, a measurement"
+_SOURCE_BLANK = f"{_BLANK}  # where the numbers come from: a data sheet, a measurement"
 
 
 def blank_profile_text(name: str) -> str:
-    """A boards/NAME.toml of a board that nobody has asked: a `?` with a hint for each number."""
+    """A boards/NAME.toml without a board: a `?` with a hint for each number."""
     return _text(
         {
             "name": f'"{name}"',
@@ -42,7 +42,7 @@ def blank_profile_text(name: str) -> str:
 
 
 def profile_text(name: str, board: BoardFacts, there: MtdPartition) -> str:
-    """A boards/NAME.toml with geometry, memory and a `[software]` that `calibrate` will fill."""
+    """A boards/NAME.toml with geometry, memory and a `[software]` for `calibrate` to fill."""
     block_bytes = there.block_bytes
     first = _BLANK if there.offset_bytes is None else str(there.offset_bytes // block_bytes)
     source = f"flashbed doctor: {board.facts['machine']}, Linux {board.kernel}"

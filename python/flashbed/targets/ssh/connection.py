@@ -1,9 +1,9 @@
-"""The system's own ssh client: commands on a board, and why they could not be run.
+"""Runs commands on a board with the system's ssh client, and explains why they fail.
 
-One connection is shared by all short commands of a run (OpenSSH's ControlMaster), so that a slow
-board does not negotiate keys each time. A job has one of its own: the shared one would outlive this
-program if that is killed, and keep the job's end of it open. Keys, jump hosts and names are
-those of the user's configuration; nothing here knows of them.
+All short commands of a run share one connection (OpenSSH's ControlMaster), so that a slow board
+does not negotiate keys each time. A job has a connection of its own: the shared one would outlive
+this program if it is killed, and keep the job's end open. Keys, jump hosts and names come from the
+user's ssh configuration; nothing here reads them.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from flashbed.targets.ssh.address import Address
 __all__ = ["Connection", "Refused", "explained"]
 
 CLIENT = "FLASHBED_SSH"
-"""The environment variable that has the client and options of it."""
+"""The environment variable that holds the client and its options."""
 TIMEOUT_S = 120.0
 _OPTIONS = {
     "ConnectTimeout": "20",
-    # A board that is busy erasing may be silent for a while.
+    # A board that is erasing may not answer for a while.
     "ServerAliveInterval": "10",
     "ServerAliveCountMax": "6",
 }
 _SHARED = {"ControlMaster": "auto", "ControlPersist": "60"}
 _OWN = {"ControlMaster": "no", "ControlPath": "none"}
 _FAILED = 255
-"""ssh's own exit status when it is ssh that failed."""
+"""ssh's exit status when ssh itself failed."""
 _REASONS = (
-    ("permission denied", "the login is refused: is this the user, and has the board the key?"),
+    ("permission denied", "the login is refused: is the user right, and is your key on the board?"),
     ("too many authentication", "the login is refused: name one key with IdentityFile"),
     (
         "host key verification failed",
-        "its host key is not known, or another one: connect once by hand",
+        "its host key is unknown or has changed: connect once by hand",
     ),
     ("could not resolve", "there is no host of that name"),
     ("connection refused", "it cannot be reached: no ssh server answers there"),
     ("no route to host", "it cannot be reached: is it on, and on this network?"),
     ("network is unreachable", "it cannot be reached: is it on, and on this network?"),
-    ("timed out", "it cannot be reached, or has gone silent"),
-    ("not responding", "the connection dropped: the board has gone silent"),
+    ("timed out", "it cannot be reached, or no longer answers"),
+    ("not responding", "the connection dropped: the board no longer answers"),
     ("broken pipe", "the connection dropped"),
     ("connection reset", "the connection dropped"),
     ("connection closed", "the connection dropped"),
     ("closed by remote host", "the connection dropped"),
-    ("bad configuration option", "the configuration of ssh is wrong"),
+    ("bad configuration option", "the ssh configuration is wrong"),
 )
 
 
 class Refused(Exception):
-    """A command ran on the board and failed: its exit status, and the last line it said."""
+    """A command ran on the board and failed: its exit status, and its last line of output."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -68,7 +68,7 @@ class Refused(Exception):
 
 
 def explained(address: Address, said: str) -> str:
-    """Why ssh failed, in one line, from what it said."""
+    """Explains ssh's failure in one line, from its output."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     lower = said.lower()
     why = next((reason for words, reason in _REASONS if words in lower), "ssh failed")
@@ -81,7 +81,7 @@ def _words(options: dict[str, str]) -> list[str]:
 
 
 class Connection:
-    """Commands on a board. The master connection ends with it."""
+    """Runs commands on a board; closing it ends the master connection."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -90,7 +90,7 @@ class Connection:
             raise Unavailable(
                 f"{words[0]} is not installed (on Debian: apt-get install openssh-client)"
             )
-        # Paths of sockets are short, and TMPDIR need not be.
+        # A socket's path must be short, and TMPDIR may be long.
         self._folder = scratch(Path("/tmp"), "flashbed-ssh-")
         options = dict(_OPTIONS)
         if not sys.stdin.isatty():
@@ -102,11 +102,11 @@ class Connection:
         self.close = weakref.finalize(self, _close, self._sharing, address, self._folder)
 
     def own(self, remote: str) -> list[str]:
-        """The client's command line for a shell command that has a connection of its own."""
+        """The client's command line for a shell command on a connection of its own."""
         return [*self._client, *_words(_OWN), "--", self.address.destination, remote]
 
     def run(self, remote: str, given: bytes | Path = b"", timeout_s: float = TIMEOUT_S) -> bytes:
-        """What a shell command on the board prints, given its standard input.
+        """The output of a shell command on the board, given its standard input.
 
         Raises `Unavailable` if ssh failed, `Refused` if the command did.
         """
@@ -114,7 +114,7 @@ class Connection:
             source.write(given.read_bytes() if isinstance(given, Path) else given)
             source.seek(0)
             try:
-                # A master that stays would keep a pipe open: standard error is a file.
+                # A master that stays open would hold a pipe's end: standard error is a file.
                 done = subprocess.run(
                     [*self._sharing, "--", self.address.destination, remote],
                     stdin=source, stdout=subprocess.PIPE, stderr=said,

@@ -1,6 +1,6 @@
-"""What a board says it has (`flashbed-board 1`, docs/boards.md), and which cases it cannot do.
+"""A board's facts (`flashbed-board 1`, docs/boards.md), and which cases it cannot run.
 
-A case that the board lacks something for is not measured, with the reason. Everything that can be
+A case for which the board lacks something is not measured, with the reason. Everything that can be
 known before the first case is decided here.
 """
 
@@ -36,9 +36,9 @@ _ABILITIES = ("kprobes", "drop_caches", "mount")
 
 @dataclass(frozen=True)
 class MtdPartition:
-    """A partition, bytes; `refused` is why it is not to be erased, None if it may be.
+    """A partition, in bytes; `refused` says why it must not be erased, None if it may be.
 
-    `offset_bytes` is where on its chip, None before Linux 4.1.
+    `offset_bytes` is its place on the chip, None before Linux 4.1.
     """
 
     number: int
@@ -54,7 +54,7 @@ class MtdPartition:
 
 @dataclass(frozen=True)
 class Mounted:
-    """The directory: its file system, the partition below, its window; None is not known."""
+    """A directory's file system, partition and read-ahead window; None for unknown."""
 
     fs: str
     mtd: int | None
@@ -63,7 +63,7 @@ class Mounted:
 
 @dataclass
 class BoardFacts:
-    """What the agent found. `can` and `file_systems` have why not, or None if it can."""
+    """What the agent found. `can` and `file_systems` hold the reason if not, else None."""
 
     facts: dict[str, str] = field(default_factory=dict)
     can: dict[str, str | None] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class BoardFacts:
 
     @property
     def kernel(self) -> str:
-        """Its release."""
+        """The kernel's release."""
         return self.facts["kernel"]
 
 
@@ -84,11 +84,11 @@ def _known(text: str) -> int | None:
 
 
 class StrangeRowsError(Exception):
-    """What was said is no `flashbed-board 1`."""
+    """The agent's output is no `flashbed-board 1`."""
 
 
 def read_facts(text: str) -> BoardFacts:
-    """The rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
+    """Parses the rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
     lines = text.splitlines()
     strange = next((line for line in lines if not line.isprintable()), None)
     if strange is not None:
@@ -104,12 +104,12 @@ def read_facts(text: str) -> BoardFacts:
     missing = [name for name in _FACTS if name not in board.facts]
     missing += [name for name in _ABILITIES if name not in board.can]
     if missing:
-        raise StrangeRowsError(f"nothing of {missing[0]}")
+        raise StrangeRowsError(f"no row about {missing[0]}")
     return board
 
 
 def _take(line: str, board: BoardFacts) -> None:
-    """One row. Raises `ValueError` or `LookupError`."""
+    """Takes one row. Raises `ValueError` or `LookupError`."""
     word, *rest = line.split(" ")
     why = None if rest[1:2] == ["yes"] else " ".join(rest[2:])
     if word == "fact":
@@ -135,15 +135,15 @@ def _take(line: str, board: BoardFacts) -> None:
 
 
 def _release(text: str) -> tuple[int, ...]:
-    """6.1.0-50-armmp is (6, 1, 0)."""
+    """Parses a release: 6.1.0-50-armmp is (6, 1, 0)."""
     found = re.match(r"\d+(\.\d+)*", text)
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def kernel_profile(release: str) -> str | None:
-    """The newest profile that is not newer than a release; None for one before all of them.
+    """The newest profile that is not newer than a release; None if all are newer.
 
-    Where there are two, the one for 32 bits.
+    If two match, the one for 32 bits.
     """
     known = {name: _release(name) for name in kernel_names() if "-" not in name}
     older = [name for name, version in known.items() if version <= _release(release)]
@@ -162,7 +162,7 @@ def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str |
 
 
 def why_no_program(profile: Board, fs: str, board: BoardFacts, allowed: AllowedBoard) -> str | None:
-    """Why no program can be run on a fresh file system of the board; None if it can be tried."""
+    """Why no program can run on a fresh file system of the board; None if it can be tried."""
     lacking = board.can["mount"] and f"erasing and mounting: {board.can['mount']}"
     return lacking or other_flash(profile, board, allowed) or _other_file_system(fs, board, allowed)
 
@@ -176,7 +176,7 @@ def _other_kernel(program: Program, board: BoardFacts) -> str | None:
 
 
 def other_flash(profile: Board, board: BoardFacts, allowed: AllowedBoard) -> str | None:
-    """Where the flash is not the one in the profile; None if it is."""
+    """How the flash differs from the profile; None if it does not."""
     mounted = board.mounted
     number = allowed.erase.number if allowed.erase else mounted.mtd if mounted else None
     there = None if number is None else board.partitions.get(number)
@@ -208,23 +208,23 @@ def _other_file_system(fs: str, board: BoardFacts, allowed: AllowedBoard) -> str
 
 
 def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
-    """What no board of somebody's can be told."""
+    """What a program needs that no real board can do."""
     if program.record_changes or program.cuts or program.chip_commands:
-        return "power cuts: a board's chip does not remember its changes"
+        return "power cuts: a real chip does not record its changes"
     if program.erases or program.faults != NONE:
-        return "wear and faults: a board's chip cannot be told of them"
+        return "wear and faults: a real chip cannot be set up for them"
     if program.fs == "mtd-driver":
-        return "mtd-driver: there is no file of a driver's own on a board"
+        return "mtd-driver: a real board has no file for its driver"
     if allowed.address.directory is None:
         return None
     if program.filled:
-        return f"state: {allowed.address.directory} is in the state in which it is"
+        return f"state: {allowed.address.directory} is used in the state that it has"
     if program.mount_options:
-        return f"mount: {allowed.address.directory} is mounted as it is"
+        return f"mount: {allowed.address.directory} keeps its mount options"
     if program.compressor != USUAL_COMPRESSOR:
-        return f"compressor: {allowed.address.directory} is mounted as it is"
+        return f"compressor: {allowed.address.directory} keeps its mount options"
     if "\nremount" in program.prepare or "\nremount" in program.body:
-        return f"remount: {allowed.address.directory} is not unmounted"
+        return f"remount: {allowed.address.directory} is never unmounted"
     return None
 
 

@@ -1,4 +1,4 @@
-"""A board as a place to trace a command at (`flashbed.tracing.record.Place`)."""
+"""A board as a place where a command is traced (`flashbed.tracing.record.Place`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BoardPlace"]
 
 
 class BoardPlace:
-    """The agent's tracers on a board; what they say comes as it happens, and the agent goes."""
+    """The agent's tracers on a board; their rows arrive as they happen."""
 
     name = "board"
 
@@ -21,7 +21,7 @@ class BoardPlace:
         self.address = address
 
     def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
-        """See `Place.agent`. The agent goes even if the connection drops: the shell outlives it."""
+        """See `Place.agent`. The shell removes the agent even if the connection drops."""
         board = OnBoard(AllowedBoard(self.address))
         home = board.home
         words = " ".join(shlex.quote(word) for word in arguments)
@@ -33,7 +33,7 @@ class BoardPlace:
                 try:
                     output = child.communicate()[0]
                 except KeyboardInterrupt:
-                    # ssh was told as well and ends; the agent then finds nobody reading.
+                    # ssh got the signal too and ends; the agent's pipe then breaks.
                     output = child.communicate()[0]
         finally:
             board.connection.close()

@@ -1,8 +1,8 @@
-"""User-mode Linux as a target: a real kernel as a process, its clock jumping over every wait.
+"""User-mode Linux as a target: a real kernel as a process, whose clock skips every wait.
 
-`time-travel=inf-cpu` with a fixed start: running code takes no time, waiting takes exactly what was
-waited for and costs the host nothing. So flash operations and flash time are exact and the same
-every time, and software time is unknown: null in the tables. docs/uml.md says what is measured.
+With `time-travel=inf-cpu` and a fixed start, running code takes no time, and a wait takes exactly
+its length without costing the host anything. Flash operations and flash time are therefore exact
+and reproducible; software time is unknown, null in the tables. docs/uml.md says what is measured.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
 __all__ = ["UmlTarget", "at_fixed_addresses", "memory_folder"]
 
 ARCHITECTURE = "host"
-"""The agent's."""
+"""Architecture of the agent."""
 PATIENCE_S = 120.0
 BATCH_S = 0.3
 _PATIENCE = "FLASHBED_UML_PATIENCE_S"
 _START_NS = 1_577_836_800_000_000_000
-"""2020-01-01, in the kernel's unit: without a fixed start some sums differ by a microsecond, and
-from one that is no whole second, files are written in other seconds than the simulator's."""
+"""2020-01-01 in the kernel's unit. Without a fixed start some sums differ by a microsecond; from a
+fraction of a second, files get other timestamps in seconds than in the simulator."""
 
 
 class UmlTarget:
@@ -56,12 +56,12 @@ class UmlTarget:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or paths.work_folder("uml")
-        clear(self.work, RUN)  # also if nothing is to be run any more
+        clear(self.work, RUN)  # leftovers of an earlier run, even if nothing is run now
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """The default kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+        """Builds the default kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
         agent(ARCHITECTURE)
         tree = Tree(built_kernel(self.cache, KERNELS[0], say).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
@@ -118,8 +118,8 @@ class UmlTarget:
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
             console_is_output=True,
-            # A system call of the guest is a dozen switches between kernel and program, each of
-            # which costs seven times as much from one processor to another.
+            # A system call of the guest takes a dozen switches between kernel and program. Each
+            # costs seven times as much from one processor to another.
             one_processor=True,
             has_children=True,
             environment={"HOME": "{folder}", "TMPDIR": memory_folder(board.board.ram_mib)},
@@ -133,26 +133,26 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         *at_fixed_addresses(),
         str(kernel.program),
         f"mem={program.board.board.ram_mib}M",
-        # Nothing of the host's paths: the kernel stirs its command line into its random numbers.
+        # No path of the host: the kernel mixes its command line into its random numbers.
         f"initrd=../../{image.name}",
         "time-travel=inf-cpu",
         f"time-travel-start={_START_NS}",
         *("con=null", "con0=fd:0,fd:1", "ssl=null"),
         *("hostfs=/proc/self/cwd", "quiet", "panic=-1", "oops=panic"),
-        # Until its random numbers are ready the kernel wakes a worker every 2 s to look
+        # Until its random numbers are ready the kernel wakes a worker every 2 s
         # (fill_ptr_key_workfn).
         "random.trust_cpu=on",
-        # JFFS2 writes a field of its nodes that it never sets: without this, what was in memory.
+        # JFFS2 writes a field of its nodes that it never sets; this makes it 0, not old memory.
         "init_on_alloc=1",
     ]
 
 
 @cache
 def at_fixed_addresses() -> tuple[str, ...]:
-    """A prefix that has the host put the guest's memory where it always does, if it lets us.
+    """A prefix that fixes the addresses of the guest's memory, if the host allows it.
 
-    The kernel takes what lies between its program and its heap for memory of its own, and that gap
-    is drawn at random for each process.
+    The kernel uses the gap between its program and its heap as memory, and the host randomises that
+    gap for each process.
     """
     prefix = ("setarch", platform.machine(), "-R", "--")
     try:
@@ -163,7 +163,7 @@ def at_fixed_addresses() -> tuple[str, ...]:
 
 
 def memory_folder(ram_mib: int) -> str:
-    """Where the guest's memory is kept, a file that is deleted at once: in memory if it fits."""
+    """The folder of the guest's memory file, which is deleted at once: in RAM if it fits."""
     shared = Path("/dev/shm")
     if shared.is_dir() and shutil.disk_usage(shared).free >= ram_mib << 20:
         return str(shared)

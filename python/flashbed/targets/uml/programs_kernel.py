@@ -1,9 +1,7 @@
-"""The kernel of user-mode Linux for programs of the host (docs/exec.md).
+"""The recipe of user-mode Linux's kernel for programs of the host (docs/exec.md).
 
-Its recipe stands beside the lean one's, of the kernel that experiments run on.
-
-Everything of it that becomes part of a kernel is in kernel/uml/programs: more options (`config`),
-files added to the kernel (`tree/`), and what is replaced in it (`changes`).
+It adds to the kernel that experiments run on. Everything that becomes part of the kernel is in
+kernel/uml/programs: options (`config`), added files (`tree/`), replaced lines (`changes`).
 """
 
 from __future__ import annotations
@@ -17,13 +15,13 @@ from flashbed.targets.uml.uml_kernel import CHANGES, Change, Recipe
 __all__ = ["SERIES", "programs_kernel"]
 
 SERIES = ("6.1",)
-"""Kernels it can be built of."""
+"""Kernels it can be built from."""
 _XSTATE = "arch/x86/um/os-Linux/registers.c"
-"""Where the lean kernel does without more registers than a program of musl's needs."""
+"""Where the experiments' kernel stores only the registers that a musl program needs."""
 
 
 def programs_kernel() -> Recipe:
-    """How the kernel for programs is built. Raises `Unavailable`."""
+    """The recipe of the kernel for programs. Raises `Unavailable`."""
     folder = paths.root() / "kernel" / "uml"
     ours = folder / "programs"
     lean = [change for change in CHANGES if change[0] != _XSTATE]
@@ -44,7 +42,7 @@ def programs_kernel() -> Recipe:
 
 
 def _changes(text: str) -> Iterator[Change]:
-    """`@ FILE`, the lines before, `=`, the lines after; lines that begin with `# ` say why."""
+    """Parses `@ FILE`, the lines before, `=`, the lines after; `# ` begins a comment."""
     for part in f"\n{text}".split("\n@ ")[1:]:
         name, _, rest = part.partition("\n")
         lines = [line for line in rest.split("\n") if not line.startswith("# ")]

@@ -1,14 +1,18 @@
-"""Kernels for user-mode Linux: built once from Debian's linux-source packages, kept in the cache.
+"""Builds kernels for user-mode Linux from Debian's linux-source packages and caches them.
 
-`tinyconfig` plus kernel/uml/config, ARCH=um, in a temporary folder that is renamed when it is
-whole. What modules are built against stays, the rest of the sources goes; their package stays, for
-another kernel is built of it. Two processes may build two kernels at once. Changes are made to the
-kernel's code: arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer of fixed size,
-which hosts with AVX-512 or AMX refuse (the guest dies with "ptrace set fp regs failed"); without
-have_xstate_support it uses PTRACE_SETFPREGS, which they all take. And arch/um/kernel/skas/syscall.c
-has a system call that failed take a microsecond and then makes way to whoever has waited longer,
-which no board does. arch/um/kernel/time.c counts in 256 ns while waits and timers are exact: where
-a case begins within a count depends on the cases before it, so the clock counts nanoseconds here.
+The configuration is `tinyconfig` plus kernel/uml/config with ARCH=um. It is built in a temporary
+folder, which is renamed when it is whole. What modules are built against stays, the other sources
+go; the packages stay for other kernels. Two processes may build two kernels at once.
+
+The kernel's code is changed in a few places:
+
+- arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer of fixed size, which hosts with
+  AVX-512 or AMX refuse ("ptrace set fp regs failed"). Without have_xstate_support it uses
+  PTRACE_SETFPREGS, which all hosts accept.
+- arch/um/kernel/skas/syscall.c makes a failed system call take a microsecond and then schedules
+  the task that waited longest, which no board does.
+- arch/um/kernel/time.c counts in units of 256 ns while waits and timers are exact, so results would
+  depend on where in a unit a case begins. Here the clock counts nanoseconds.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ BUILD_TOOLS = {
     "apt-get": "apt",
     "dpkg-deb": "dpkg",
 }
-"""Programs the build needs, and Debian's packages of them."""
+"""Programs the build needs, and their Debian packages."""
 _BUILD_TIMEOUT_S = 3600
 _MANIFEST = "uml.json"
 _KEPT = (
@@ -100,18 +104,18 @@ CHANGES: tuple[Change, ...] = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a kernel is built. `files` are sources added to it, path in the kernel -> content."""
+    """How a kernel is built. `files` are added sources: path in the kernel -> content."""
 
     name: str
-    """How its folder in the cache begins."""
+    """Prefix of its folder in the cache."""
     options: Sequence[str]
-    """Lines of configurations, over those of `tinyconfig`."""
+    """Lines of configurations, applied over `tinyconfig`."""
     changes: Sequence[Change] = CHANGES
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
-        """Hash over what decides how a kernel is built."""
+        """Hash over everything that decides how the kernel is built."""
         digest = hashlib.sha256("\n".join(self.options).encode())
         digest.update(repr((_MAKE, _KEPT, tuple(self.changes))).encode())
         for name, content in self.files.items():
@@ -145,7 +149,7 @@ def _folder(cache: Path, series: str, recipe: Recipe) -> Path:
 
 
 def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> UmlKernel | None:
-    """The kernel that was built before, if there is one; experiments' without a recipe."""
+    """The kernel built by an earlier run, if there is one; without a recipe, experiments'."""
     tree = _folder(cache, series, recipe or _plain())
     try:
         manifest = json.loads((tree / _MANIFEST).read_text(encoding="utf-8"))
@@ -157,7 +161,7 @@ def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> Uml
 def built_kernel(
     cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None
 ) -> UmlKernel:
-    """The kernel of a series, built if it is not there yet. Raises `Unavailable`."""
+    """The kernel of a series; builds it on first use. Raises `Unavailable`."""
     recipe = recipe or _plain()
     found = cached_kernel(cache, series, recipe)
     if found:
@@ -214,7 +218,7 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
 
 
 def _sources(cache: Path, series: str, say: Callable[[str], None]) -> tuple[Path, str]:
-    """Debian's package of a series, fetched if it is not there yet, and its version."""
+    """Debian's package of a series, fetched on first use, and its version."""
     name = f"linux-source-{series}"
     with locked(cache / f"{name}.lock"):
         for package in cache.glob(f"{name}_*.deb"):
@@ -226,15 +230,15 @@ def _sources(cache: Path, series: str, say: Callable[[str], None]) -> tuple[Path
 
 
 def _change(source: Path, before: str, after: str) -> None:
-    """Makes a change where there is something to change; `_configured` sees what came of it."""
+    """Replaces the text if the file has it; `_configured` checks the result."""
     text = source.read_text(encoding="utf-8")
     if before not in text and source.suffix == ".c":
-        raise Unavailable(f"{source.name}: this kernel's code is not as expected ({before})")
+        raise Unavailable(f"{source.name}: unexpected code in this kernel ({before})")
     source.write_text(text.replace(before, after), encoding="utf-8")
 
 
 def _make(tree: Path, recipe: Recipe, log: Path) -> None:
-    """Configures and compiles; everything that is said goes to the log."""
+    """Configures and compiles, with all output in the log."""
     jobs = f"-j{os.cpu_count() or 1}"
     asked = tree / "flashbed.config"
     asked.write_text("\n".join(recipe.options), encoding="utf-8")
@@ -246,7 +250,7 @@ def _make(tree: Path, recipe: Recipe, log: Path) -> None:
 
 
 def _configured(tree: Path, recipe: Recipe) -> None:
-    """Whether everything asked for is in: Kconfig drops in silence what it cannot have."""
+    """Checks that every option is set: Kconfig silently drops what it cannot have."""
     have = set((tree / ".config").read_text(encoding="utf-8").splitlines())
     dropped = [line for line in recipe.options if line.startswith("CONFIG_") and line not in have]
     if dropped:
@@ -254,7 +258,7 @@ def _configured(tree: Path, recipe: Recipe) -> None:
 
 
 def _keep(tree: Path, kept: Path) -> None:
-    """Moves what a boot and a module's build need; objects and sources are not among it."""
+    """Moves what boots and module builds need; objects and sources are left behind."""
     for name in _KEPT:
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).rename(kept / name)

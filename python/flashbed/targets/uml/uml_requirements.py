@@ -1,4 +1,4 @@
-"""What user-mode Linux needs, in the order in which it looks for it."""
+"""What user-mode Linux needs, in the order in which it is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check"]
 
 
 def check() -> list[Requirement]:
-    """Everything the target looks for; build tools are needed once a kernel."""
+    """Everything the target needs; the build tools are needed once for each kernel."""
     machine = platform.machine()
     return [
         Requirement("x86_64", machine == "x86_64", machine, "user-mode Linux runs on x86_64"),

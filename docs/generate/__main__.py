@@ -1,0 +1,21 @@
+"""Writes every generated page and the output of every notebook."""
+
+from __future__ import annotations
+
+from docs.generate.notebooks import NOTEBOOKS, executed
+from docs.generate.pages import PAGES, REFERENCE
+
+
+def main() -> None:
+    """Writes them into docs/, and names each."""
+    for name, make in PAGES.items():
+        path = REFERENCE / name
+        path.write_text(make(), encoding="utf-8")
+        print(path)
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        path.write_text(executed(path), encoding="utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""The generated pages of docs/reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from docs.generate import column_pages, command_pages, profile_pages, python_pages
+
+__all__ = ["PAGES", "REFERENCE"]
+
+REFERENCE = Path(__file__).resolve().parents[1] / "reference"
+PAGES: Mapping[str, Callable[[], str]] = {
+    "command-line.md": command_pages.page,
+    "profiles.md": profile_pages.page,
+    "tables.md": column_pages.page,
+    "python.md": python_pages.page,
+}
+"""File name -> what makes its text."""

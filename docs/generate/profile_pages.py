@@ -1,0 +1,196 @@
+"""reference/profiles.md: every key of boards and kernels, from their pydantic models."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from docs.generate.markdown import NOTE, prose, table
+from flashbed.formats.energy import MeanPower
+from flashbed.formats.prices import Software, prices
+from flashbed.formats.profiles import Board, Kernel
+
+__all__ = ["UNITS", "described", "models", "page"]
+
+UNITS = {"_ns": "ns", "_ps": "ps", "_ms": "ms", "_bytes": "bytes", "_bits": "bits", "_kib": "KiB",
+         "_mib": "MiB", "_uw": "µW", "_nj": "nJ", "_pj": "pJ", "per_second": "Hz",
+         "cycles": "erases", "ra_pages": "pages"}  # fmt: skip
+"""The end of a key -> its unit."""
+_HEAD = f"""# Profiles
+
+{NOTE}
+
+A board is a file `boards/NAME.toml`, a kernel a file `boards/kernels/NAME.toml`: in your working
+folder, or flashbed's own. This is the beginning of one:
+
+```toml
+[board]
+name = "mine"
+title = "my board"
+ram_mib = 128
+source = "its manual"
+
+[chip]
+source = "W25N01GV data sheet"
+page_bytes = 2048
+```
+
+`flashbed doctor --profile mine` begins one for you, and [my chip](../guide/my-chip.md) fills it in.
+An unknown key is an error. So is a missing one, unless the table below says that it may be missing.
+Every table names in `source` where its numbers come from.
+"""
+_PRICES = """The kernel's code costs these, layer by layer, on the CPU. `flashbed calibrate BOARD
+--write` fits them. How a price is found: `fitted`, to the cases of a calibration; `folded`, seen in
+single requests of these cases or part of another price; `by hand`. A price that ends in `_ps` is
+for a byte or a step. Each is 0 to 1,000,000,000. docs/models/costs.md explains the model."""
+_NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
+
+
+def page() -> str:
+    """The page."""
+    parts = [_HEAD]
+    for title, model in (("Boards", Board), ("Kernels", Kernel)):
+        parts.append(f"## {title}")
+        for name, needed, below in _tables(model):
+            parts += _one_table(name, needed, below)
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def models() -> list[type[BaseModel]]:
+    """Every model that has keys on the page."""
+    return [below for model in (Board, Kernel) for _, _, below in _tables(model)]
+
+
+def _tables(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, bool, Any]]:
+    """Tables of a profile: name, whether it must be there, model."""
+    for name, field in model.model_fields.items():
+        below = _model_of(field.annotation)
+        if below is None:
+            continue
+        if all(_model_of(one.annotation) for one in below.model_fields.values()):
+            yield from _tables(below, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", field.is_required(), below
+
+
+def _model_of(kind: Any) -> type[BaseModel] | None:
+    for one in (kind, *get_args(kind)):
+        if isinstance(one, type) and issubclass(one, BaseModel):
+            return one
+    return None
+
+
+def _one_table(name: str, needed: bool, model: type[BaseModel]) -> Iterator[str]:
+    yield f"### [{name}]"
+    about = _about(model)
+    yield prose(f"{about}{'' if needed else ' The table may be missing.'}")
+    if model is Software:
+        yield prose(_PRICES)
+        yield table(("key", "unit", "what it prices", "found"), _priced())
+    keys = [key for key, field in model.model_fields.items() if not field.json_schema_extra]
+    rows = [_row(model, key) for key in keys if model is not Software or key != "compressors"]
+    if rows:
+        yield table(("key", "unit", "type and bounds", "what it is", "where to find it"), rows)
+    for key in keys:
+        rows_of = _model_of(model.model_fields[key].annotation)
+        if rows_of is not None and issubclass(rows_of, MeanPower):
+            yield prose(f"A row of `{key}`:")
+            yield table(
+                ("key", "unit", "type and bounds", "what it is", "where to find it"),
+                [_row(rows_of, one) for one in rows_of.model_fields],
+            )
+
+
+def _priced() -> Iterator[tuple[str, str, str, str]]:
+    for price in prices():
+        found = f"{price.how}: {price.why}" if price.why else price.how
+        meaning = price.meaning.removesuffix(".").replace(", in picoseconds", "")
+        yield f"`{price.key}`", _unit(price.key), meaning, found
+
+
+def _about(model: type[BaseModel]) -> str:
+    """A model's docstring, without the name of its table."""
+    text = inspect.cleandoc(model.__doc__ or "")
+    first, colon, rest = text.partition(": ")
+    if colon and first.startswith("`["):
+        return rest[0].upper() + rest[1:]
+    return text
+
+
+def _row(model: type[BaseModel], key: str) -> tuple[str, str, str, str, str]:
+    what, _, where = described(model)[key].partition(" From: ")
+    return f"`{key}`", _unit(key), _type(model, key), what, where.removesuffix(".")
+
+
+def _unit(key: str) -> str:
+    return next((unit for end, unit in UNITS.items() if key.endswith(end)), "")
+
+
+def _type(model: type[BaseModel], key: str) -> str:
+    field = model.model_fields[key]
+    text = _kind(field.annotation)
+    given = [*field.metadata, *(one for kind in get_args(field.annotation) for one in _given(kind))]
+    bounds = {type(one).__name__.lower(): one for one in given}
+    low, high = _bound(bounds, "ge", "gt", 1), _bound(bounds, "le", "lt", -1)
+    if low is not None or high is not None:
+        text += f", {low:,} to {high:,}"
+    if not field.is_required():
+        default = field.get_default()
+        nothing = default is None or default is PydanticUndefined or default == ()
+        text += "; may be missing" if nothing else f"; default `{default}`"
+    return text
+
+
+def _given(kind: Any) -> tuple[Any, ...]:
+    """What is said of a type beside its name, as pydantic keeps it."""
+    found: list[Any] = []
+    for one in getattr(kind, "__metadata__", ()):
+        found += getattr(one, "metadata", None) or [one]
+    return tuple(found)
+
+
+def _bound(bounds: dict[str, Any], within: str, beyond: str, step: int) -> int | None:
+    """The last number that is allowed; None if there is no bound."""
+    if within in bounds:
+        return int(getattr(bounds[within], within))
+    return int(getattr(bounds[beyond], beyond)) + step if beyond in bounds else None
+
+
+def _kind(kind: Any) -> str:
+    """A type in words."""
+    origin = get_origin(kind)
+    if origin is Literal:
+        return ", ".join(f"`{word}`" for word in get_args(kind))
+    if origin in (Union, types.UnionType):
+        return _kind(next(one for one in get_args(kind) if one is not type(None)))
+    if origin in (list, tuple):
+        (one, *_) = get_args(kind)
+        return f"list of {_kind(one)}" if _model_of(one) is None else "list of tables"
+    if origin is dict:
+        return "table of integers"
+    if origin is not None:  # Annotated
+        return _kind(get_args(kind)[0])
+    return _NAMES[kind]
+
+
+@cache
+def described(model: type[BaseModel]) -> dict[str, str]:
+    """Key -> what the docstring below it says, in the model or in those it extends."""
+    found: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if not (issubclass(one, BaseModel) and one.__module__.startswith("flashbed.formats")):
+            continue
+        (tree,) = ast.parse(inspect.getsource(one)).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, below in zip(tree.body, tree.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                assert isinstance(field.target, ast.Name)
+                found[field.target.id] = " ".join(ast.literal_eval(below.value).split())
+    return found

@@ -1,0 +1,168 @@
+"""What each column of each table holds, a sentence each; docs/reference/tables.md is made of it.
+
+columns.py has the types. A unit is the end of a column's name. Null is not known, in every column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flashbed.plan.case import AXES
+
+__all__ = ["COLUMN_MEANINGS", "ROWS"]
+
+ROWS: Mapping[str, str] = {
+    "cases": "one case on one target",
+    "requests": "one measured operation",
+    "flash": "one flash operation, with `--trace flash`",
+    "vfs": "one event at the VFS, of a trace",
+    "functions": "one call of a traced kernel function",
+    "wear": "one block of the partition, with `--trace wear`",
+    "not_measured": "one case for which a target lacks something",
+    "power_cuts": "one power cut",
+}
+"""Table -> what a row of it is."""
+
+_KEY = {
+    "case_id": "Name of the case, the same on every target.",
+    "target": "Target that measured it: `sim`, `uml`, `emulator`, `ssh://…`.",
+}
+_AXES = {axis: f"Axis: {about.means}." for axis, about in AXES.items()}
+_ONLY_SIM = "Known to the simulator only."
+_WHY = {
+    "bytes_data": f"Programmed bytes of what programs wrote, as it is stored. {_ONLY_SIM}",
+    "bytes_metadata": "Programmed bytes of headers, inodes, names, index, logs, summaries and UBI's"
+    f" headers. {_ONLY_SIM}",
+    "bytes_padding": f"Programmed bytes of the rest of pages that could not wait. {_ONLY_SIM}",
+    "bytes_collection": f"Programmed bytes that garbage collection moved. {_ONLY_SIM}",
+    "bytes_wear_levelling": f"Programmed bytes that UBI's thread moved. {_ONLY_SIM}",
+}
+_OPERATIONS = {
+    "reads": "Read commands to the chip",
+    "programs": "Programmed pages",
+    "erases": "Erased blocks",
+}
+
+COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
+    "cases": {
+        **_KEY,
+        "experiment": "The experiment, STUDY/NAME.",
+        **_AXES,
+        "read_ahead_kib": "Axis: window of read-ahead, KiB; 0 is off.",
+        "window": "Who chose the read-ahead window: `forced`, or `shipped` by the kernel.",
+        "state_valid": "Share of the partition that files used after the preparation, by `df`.",
+        "state_invalid": "Share of the partition that obsolete data used after the preparation.",
+        "time_ns": "Sum of the latencies of the measured operations, without `pause`.",
+        "time_unknown": "Why the time is not known: a compressor without a price.",
+        "flash_time_ns": "Time that the chip's array and bus were busy in measured operations.",
+        "elapsed_ns": "Time from the mark to the end of the last operation, pauses included.",
+        "bytes": "Bytes that reads and writes moved; null where SQLite ran on a board.",
+        "bytes_written": "Bytes that writes moved; null where SQLite ran on a board.",
+        **{f"flash_{name}": f"{what}, from the mark to the end of the case."
+           for name, what in _OPERATIONS.items()},
+        **_WHY,
+        **{f"flush_{name}": f"{what} in the flush after the last operation."
+           for name, what in _OPERATIONS.items()},
+        **{f"flush_{name}": f"{what.split('.')[0]}, in the flush. {_ONLY_SIM}"
+           for name, what in _WHY.items()},
+        "cache_hits": "Pages that were read and found in the page cache.",
+        "cache_misses": "Pages that were read and not found in the page cache.",
+        "cache_adds": "Pages that were brought into the page cache, whether asked for or not.",
+        "energy_convention": "What the next three columns are of: `paper` or `supply`.",
+        "energy_nj": "Energy above idle of the case, by that convention.",
+        "energy_cpu_nj": "Its part on the CPU's rail; null with `supply`.",
+        "energy_mem_nj": "Its part on the rail of RAM and flash; null with `supply`.",
+        "component_cpu_busy_nj": "Energy of the CPU outside the driver.",
+        "component_cpu_driver_nj": "Energy of the CPU within the driver.",
+        "component_memory_nj": "Energy of memory for the bytes that programs moved.",
+        "component_flash_read_nj": "Energy of the chip's array for reads.",
+        "component_flash_program_nj": "Energy of the chip's array for programs.",
+        "component_flash_erase_nj": "Energy of the chip's array for erases.",
+        "component_bus_nj": "Energy of moving pages between chip and controller.",
+        "erase_count_max": "Most erases of a block so far; of real kernels with `--trace wear`.",
+        "erase_count_mean": "Mean erases of a block so far; of real kernels with `--trace wear`.",
+        "bad_blocks": "Bad blocks of the partition in the end.",
+        "ecc_corrected": "Bits that ECC corrected, from the mark to the end.",
+        "ecc_failed": "ECC steps that could not be corrected, from the mark to the end.",
+        "flashbed_version": "Version of flashbed.",
+        "commit": "Commit of flashbed's tree, where it is a checkout.",
+        "board_sha256": "Hash of the board's profile, with what the case has other.",
+        "kernel_sha256": "Hash of the kernel's profile.",
+        "experiment_sha256": "Hash of the experiment's file.",
+        "kernel_release": "`uname -r` of the kernel that ran.",
+    },
+    "requests": {
+        **_KEY,
+        "seq": "Number of the operation among the measured ones, from 0.",
+        "op": "Name of the operation.",
+        "file": "File that it is of.",
+        "offset_bytes": "Where in the file it begins.",
+        "length_bytes": "How many bytes it asked for.",
+        "start_ns": "When it began, since the mark.",
+        "latency_ns": "How long it took; null on `uml`, where code takes no time.",
+        "flash_time_ns": "Time that the chip's array and bus were busy in it.",
+        "result": "What it returned: bytes, rows, or -errno; of `sql` SQLite's code, negative.",
+        "content_crc32": "CRC-32 (IEEE 802.3) of the bytes that a read returned, if asked for.",
+        "changes": "Programs and erases since the mark when it had returned, if recorded.",
+        "statement_kind": "First word of an SQL statement.",
+        "error": "SQLite's message, where a statement failed.",
+    },
+    "flash": {
+        **_KEY,
+        "seq": "Number of the flash operation, from 0.",
+        "start_ns": "When it began, since the mark.",
+        "kind": "`read`, `program` or `erase`.",
+        "block": "Block, counted from the start of the chip.",
+        "page": "Page, counted from the start of the chip.",
+        "offset_bytes": "Column of the command's first data move; 0 for a whole page.",
+        "length_bytes": "Bytes of the first data move, without an OOB that follows; of an erase the"
+        " block.",
+        "task": "Task of the kernel that did it.",
+        "duration_ns": "How long the chip was busy; null where only kprobes see the flash.",
+    },
+    "vfs": {
+        **_KEY,
+        "start_ns": "When it began, since the trace began.",
+        "duration_ns": "How long it took; null for `cache-add` and `cache-delete`.",
+        "kind": "`read`, `write`, `fsync`, `fdatasync`, `readahead`, `writeback`, `cache-add`,"
+        " `cache-delete`.",
+        "file": "Last part of the file's name, where the tracer can read it.",
+        "inode": "Number of the inode.",
+        "offset_bytes": "Where in the file it begins.",
+        "length_bytes": "How many bytes were requested.",
+        "result": "What the call returned.",
+        "task": "Task that did it.",
+    },
+    "functions": {
+        **_KEY,
+        "function": "Name of the kernel function.",
+        "start_ns": "When the call began, since the trace began.",
+        "duration_ns": "How long it took, with what it called and what probes cost.",
+        "result": "What it returned.",
+        "task": "Task that called it.",
+    },
+    "wear": {
+        **_KEY,
+        "block": "Block, counted from the start of the chip.",
+        "erases": "Erases so far, with those that the state set; making the file system has none.",
+        "erases_measured": "Erases since the mark.",
+        "state": "`good`, `bad` or `worn`.",
+        "erases_flush": "Erases in the flush after the last operation.",
+    },
+    "not_measured": {
+        **_KEY,
+        "reason": "What the target lacks.",
+    },
+    "power_cuts": {
+        **_KEY,
+        "change": "Change to the chip, counted from the mark, in which power failed.",
+        "acknowledged_files": "Names that a sync that had returned had acknowledged.",
+        "kept_files": "Acknowledged names with nothing wrong; null where it was not mounted.",
+        "lost_files": "Acknowledged names that are lost; null where it was not mounted.",
+        "mounted": "Whether the file system could be mounted.",
+        "mount_time_ns": "How long mounting took, with attaching UBI.",
+        "verdict": "`recovered`, `not mounted`, `lost`, `corrupt` or `unusable`.",
+        "reason": "The first path of that kind, and what is wrong with it.",
+    },
+}  # fmt: skip
+"""Table -> column -> what it holds; columns in the order of columns.py."""

@@ -1,0 +1,112 @@
+"""The site of `make docs`: no broken link, nothing from a network, a search that finds pages.
+
+The pages are opened from disk, as a reader without a network does. Where Sphinx or Chromium are
+missing, the tests that need them are skipped.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.support import PROJECT
+
+SPHINX = PROJECT / "build" / "docs" / "venv" / "bin" / "sphinx-build"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SEARCHES = {
+    "fsync": {"reference/operations", "guide/my-database", "guide/power-cuts", "guide/my-program"},
+    "bad block": {"models/aged-partitions", "models/mtd", "models/ubi", "reference/flashbed-nand"},
+    "W25N01GV": {"guide/my-chip", "guide/my-board"},
+}
+"""Words -> pages that a reader may mean; one of them is among the first five results."""
+UNTIL_MERGED = re.compile(
+    r"nonexisting document|isn't included in any toctree"
+    r"|cross-reference target not found|^(?:docs/)?[\w.-]+\.md:"
+)
+"""Warnings of pages that are being rewritten: none when this pattern is removed."""
+WIDE = """<script>addEventListener("load", () => {
+  document.title = "wide " + Math.max(0, document.documentElement.scrollWidth - innerWidth);
+});</script></body>"""
+
+pytestmark = [
+    pytest.mark.skipif(not SPHINX.is_file(), reason="Sphinx is missing: make docs-packages"),
+    pytest.mark.xdist_group("site"),
+]
+in_a_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is missing: apt-get install chromium"
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The site, and the warnings there were."""
+    folder = tmp_path_factory.mktemp("site")
+    said = folder / "warnings"
+    command = [str(SPHINX), "-q", "-c", "docs/site", "-d", str(folder / "doctrees"), "-w"]
+    subprocess.run(
+        [*command, str(said), ".", str(folder / "html")],
+        cwd=PROJECT,
+        check=True,
+        capture_output=True,
+        timeout=250,
+    )
+    return folder / "html", said.read_text().replace(f"{PROJECT}/", "").splitlines()
+
+
+def seen(page: str, width: int = 1400) -> str:
+    """A page as Chromium has it when its scripts have run."""
+    assert CHROMIUM
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += ["--virtual-time-budget=20000", f"--window-size={width},900"]
+    done = subprocess.run([*command, page], capture_output=True, text=True, check=True, timeout=250)
+    return done.stdout
+
+
+def test_nothing_is_warned_of(built: tuple[Path, list[str]]) -> None:
+    assert [line for line in built[1] if line and not UNTIL_MERGED.search(line)] == []
+
+
+def test_nothing_is_loaded_from_a_network(built: tuple[Path, list[str]]) -> None:
+    pages = list(built[0].rglob("*.html"))
+    assert len(pages) > 10
+    loaded = re.compile(r"<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=\"(?:https?:)?//[^>]*>")
+    assert {found for page in pages for found in loaded.findall(page.read_text())} == set()
+    styles = "".join(path.read_text() for path in built[0].rglob("*.css"))
+    assert re.findall(r"url\([\"']?(?:https?:)?//", styles) == []
+
+
+def test_the_first_page_leads_to_the_site(built: tuple[Path, list[str]]) -> None:
+    (to,) = re.findall(r'href="([^"]+)"', (built[0] / "index.html").read_text())
+    assert "flashbed" in (built[0] / to).read_text()
+
+
+@pytest.mark.browser
+@in_a_browser
+@pytest.mark.parametrize("words", SEARCHES)
+def test_a_search_from_disk_finds_the_page(built: tuple[Path, list[str]], words: str) -> None:
+    shown = seen(f"file://{built[0]}/search.html?q={quote(words)}")
+    results = shown.split('id="search-results"')[1]
+    found = re.findall(r'<a href="docs/([\w/.-]+)\.html[^"]*"', html.unescape(results))
+    assert found, words
+    first = list(dict.fromkeys(found))[:5]
+    assert SEARCHES[words] & set(first), (words, first)
+
+
+@pytest.mark.browser
+@in_a_browser
+@pytest.mark.parametrize("width", [1400, 500])
+def test_a_page_fits_its_window(built: tuple[Path, list[str]], tmp_path: Path, width: int) -> None:
+    """Headless windows are 500 wide at least."""
+    for name in ("docs/index", "docs/reference/tables", "docs/reference/command-line"):
+        page = built[0] / f"{name}.html"
+        copy = page.with_name(f"wide-{width}.html")
+        copy.write_text(page.read_text().replace("</body>", WIDE))
+        shown = seen(f"file://{copy}", width)
+        copy.unlink()
+        assert "<title>wide 0</title>" in shown, (name, re.findall("<title>.*?</title>", shown))

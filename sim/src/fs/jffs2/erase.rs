@@ -1,11 +1,12 @@
-//! Erasing: a block that holds nothing good any more becomes free again.
+//! Erasing: a block without valid nodes becomes free again.
 //!
 //! Mirrors fs/jffs2/erase.c of Linux 6.1 (jffs2_erase_pending_blocks, jffs2_erase_block,
-//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what of wbuf.c it
-//! needs (jffs2_write_nand_badblock); 2.6.37 is the same. Every page of an erased block is read,
-//! whatever is found there, before its cleanmarker is written.
+//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what it needs of
+//! wbuf.c (jffs2_write_nand_badblock). 2.6.37 is the same. After an erase JFFS2 reads every page of
+//! the block, whatever it finds there, and then writes the cleanmarker.
 //!
-//! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
+//! Invariant: from the start of its erase until it is free or bad, a block is counted in
+//! `erasing_blocks`.
 
 use super::call::Call;
 use super::node::Node;
@@ -20,9 +21,9 @@ use crate::units::Ns;
 const ERASE_FAILURES_MAX: u8 = 2;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_erase_pending_blocks of the foreground: at most `count` blocks become free; returns
-    /// how many did. `pages` where it has no lock, so that the collector's thread may do a pass
-    /// meanwhile.
+    /// jffs2_erase_pending_blocks of the foreground: erases at most `count` blocks and returns how
+    /// many became free. With `pages` the foreground holds no lock, and the collector thread may
+    /// run a pass meanwhile.
     pub(super) fn erase_pending_blocks(
         &mut self,
         mut now: Ns,
@@ -52,12 +53,12 @@ impl<F: Flash> Jffs2<F> {
         Ok((done, now))
     }
 
-    /// A block that was erased and nobody has looked at yet.
+    /// Takes a block that is erased and not yet checked.
     pub(super) fn take_erased(&mut self) -> Option<u32> {
         self.space.pop_front(List::EraseComplete)
     }
 
-    /// The next block that waits to be erased, nothing more of it to be known.
+    /// Takes the next block to erase, and drops its books.
     pub(super) fn begin_erase(&mut self) -> Option<u32> {
         let block = self.space.pop_front(List::ErasePending)?;
         self.space.erasing_bytes += self.block_bytes;
@@ -73,7 +74,8 @@ impl<F: Flash> Jffs2<F> {
         self.wake_waiter(now);
     }
 
-    /// jffs2_erase_failed: the block is tried once more, and then it is bad.
+    /// jffs2_erase_failed: the first failure puts the block back on the list, the next one marks it
+    /// bad.
     pub(super) fn erase_failed(&mut self, now: Ns, number: u32) -> Result<Ns> {
         let block_bytes = self.block_bytes;
         self.space.erasing_bytes -= block_bytes;
@@ -104,7 +106,8 @@ impl<F: Flash> Jffs2<F> {
         self.space.forget_nodes(number);
     }
 
-    /// jffs2_mark_erased_block: looked at page by page (of the CPU), marked, and free.
+    /// jffs2_mark_erased_block: checks the block page by page, writes its cleanmarker, and files it
+    /// as free.
     fn mark_erased_block(
         &mut self,
         mut now: Ns,
@@ -134,12 +137,12 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// What it takes to see that all these bytes are 0xff (jffs2_block_check_erase).
+    /// Processor time to check that these bytes are 0xff (jffs2_block_check_erase).
     pub(super) fn look_through_ns(&self, bytes: u32) -> Ns {
         Ns::from_ps(bytes.into(), self.mtd.costs().jffs2_erased_byte_ps)
     }
 
-    /// The end of jffs2_mark_erased_block.
+    /// The end of jffs2_mark_erased_block: the block is free.
     pub(super) fn mark_free(&mut self, now: Ns, block: u32) {
         let block_bytes = self.block_bytes;
         self.space.change(block, |books| books.free_bytes = block_bytes);

@@ -1,32 +1,32 @@
-//! JFFS2's pseudo-random choices: from which list it collects its next block, and whether an
-//! emptied block is erased at once or set aside.
+//! JFFS2's pseudo-random choices: from which list the collector takes its next block, and whether
+//! an emptied block is erased at once or set aside.
 //!
-//! Mirrors three places of fs/jffs2 (Linux 6.1) that take the tick's number modulo 128:
-//! jffs2_find_gc_block (gc.c), jffs2_mark_node_obsolete (nodemgmt.c) and jffs2_refile_wbuf_blocks
-//! (wbuf.c), which adds a counter. The tick follows from everything before it: a kernel that began
-//! some microseconds later would choose differently. What a kernel was seen to choose may be given
-//! instead (docs/validation.md, *The kernel's choices*).
+//! Mirrors three places of fs/jffs2 (Linux 6.1) that compute `jiffies % 128`: jffs2_find_gc_block
+//! (gc.c), jffs2_mark_node_obsolete (nodemgmt.c) and jffs2_refile_wbuf_blocks (wbuf.c), which adds
+//! a counter. The tick depends on all that happened before: a kernel that starts some microseconds
+//! later chooses differently. A run can therefore replay the choices of a recorded kernel
+//! (docs/validation.md, *The kernel's choices*).
 //!
-//! Invariant: each recorded number is used once, in the order of its place in the kernel. A place
-//! that asks more often goes on with ticks of its own.
+//! Invariant: each recorded choice is used once, in the order of its place. When a place's recorded
+//! choices are used up, it computes its own.
 
-/// The numbers that a choice is made by: 0 to 127.
+/// Choices are numbers from 0 to 127.
 const NUMBERS: u64 = 128;
-/// A recorded number is that of the choice and this for each place before its own.
+/// A recorded choice is encoded as place * `NUMBERS` + number.
 const PLACES: usize = 3;
 
-/// Where the kernel chooses.
+/// The kernel function that chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChosenIn {
-    /// jffs2_find_gc_block: the list that the next block is taken from.
+    /// jffs2_find_gc_block: the list from which the next block is taken.
     Collect,
-    /// jffs2_mark_node_obsolete: 0 sets a block aside that has nothing left.
+    /// jffs2_mark_node_obsolete: 0 sets the emptied block aside.
     Obsolete,
-    /// jffs2_refile_wbuf_blocks: the same of a block that waited for the write buffer.
+    /// jffs2_refile_wbuf_blocks: the same for a block that waited for the write buffer.
     Refile,
 }
 
-/// A kernel's choices, and all that were made since they were given.
+/// A kernel's recorded choices, and the choices made since.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GcChoices {
     seen: [Vec<u64>; PLACES],
@@ -35,7 +35,7 @@ pub(super) struct GcChoices {
 }
 
 impl GcChoices {
-    /// What a kernel chose from now on, in its order.
+    /// Replays these recorded choices.
     pub fn seen(recorded: &[u16]) -> GcChoices {
         let mut choices = GcChoices::default();
         for &one in recorded {
@@ -46,8 +46,7 @@ impl GcChoices {
         choices
     }
 
-    /// The number that decides at a place; `jiffies` is what the kernel there would take modulo
-    /// 128.
+    /// The next choice of a place: the recorded one, else `jiffies % 128`.
     pub fn choose(&mut self, place: ChosenIn, jiffies: u64) -> u64 {
         let at = place as usize;
         let seen = self.seen[at].get(self.asked[at]).copied();
@@ -57,7 +56,7 @@ impl GcChoices {
         number
     }
 
-    /// All choices since then.
+    /// The choices made since the recorded ones were given.
     pub fn made(&self) -> &[u16] {
         &self.made
     }

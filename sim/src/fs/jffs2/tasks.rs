@@ -1,13 +1,13 @@
-//! Who goes on, and who waits for whom: whoever calls the file system, and the collector's thread.
+//! Scheduling the foreground, which calls the file system, and the collector thread.
 //!
-//! Mirrors what locks and waits there are between the two in fs/jffs2 of Linux 6.1: c->alloc_sem,
-//! the chip's lock in nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of
-//! an inode that is read in (readinode.c), c->erase_wait. There is one task in the foreground at a
-//! time, the program or a worker for it; the others there wait for it.
+//! Mirrors the locks and waits between the two in fs/jffs2 of Linux 6.1: c->alloc_sem, the chip's
+//! lock in nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of an inode
+//! that is being read in (readinode.c), c->erase_wait. The foreground is one task at a time, the
+//! program or a worker. The other foreground tasks wait for it.
 //!
-//! Time passes in calls into MTD only, and there each operation of the chip is followed by a
-//! question whether to make way, but for the last column change of a read. Who is let in within a
-//! call finds the chip locked.
+//! Time passes only in calls into MTD. There cond_resched() follows each operation of the chip,
+//! except the last column change of a read. A task that is scheduled within a call finds the chip
+//! locked.
 //!
 //! Invariant: a task that waits for another sleeps.
 
@@ -20,7 +20,7 @@ use crate::fs::{Ino, PageCache, Result};
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
-/// The same pages once more.
+/// Reborrows the pages for one more call.
 pub(super) fn again<'a>(
     pages: &'a mut Option<&mut dyn PageCache>,
 ) -> Option<&'a mut dyn PageCache> {
@@ -28,7 +28,7 @@ pub(super) fn again<'a>(
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// The machine starts anew.
+    /// Resets all tasks when the machine reboots.
     pub(super) fn forget_tasks(&mut self) {
         let clock_step_ns = self.mtd.costs().sched_clock_ns;
         self.sched = Sched::new(clock_step_ns, &self.facts);
@@ -39,7 +39,7 @@ impl<F: Flash> Jffs2<F> {
         (self.waiter, self.reading, self.page_of) = (None, None, None);
     }
 
-    /// Whether the thread is in anybody's way.
+    /// Whether the thread is runnable. Wakes it first if its timer has expired.
     #[inline]
     fn is_shared(&mut self, now: Ns) -> bool {
         if self.collector.until.is_some_and(|until| until <= now) {
@@ -49,7 +49,7 @@ impl<F: Flash> Jffs2<F> {
         self.sched.is_runnable(Task::Jffs2Thread)
     }
 
-    /// A place at which the kernel's code lets others run (cond_resched, might_sleep).
+    /// A place where the kernel's code may schedule another task (cond_resched, might_sleep).
     #[inline]
     pub(super) fn might_resched(
         &mut self,
@@ -66,8 +66,8 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, task, pages)
     }
 
-    /// Others have the processor until `task` has. The thread does its steps; who else gets it
-    /// waits for `task`.
+    /// Runs other tasks until `task` has the processor. The thread takes its steps. Any other task
+    /// blocks until `task` is done.
     pub(super) fn let_run_until(
         &mut self,
         mut now: Ns,
@@ -91,7 +91,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// Another task goes on in the foreground, or none until something is due.
+    /// Makes another task the foreground, or none until a timer expires.
     pub(super) fn set_foreground(
         &mut self,
         now: Ns,
@@ -115,8 +115,8 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, next, pages)
     }
 
-    /// The program goes on, whose timer has rung at `rang`: while the thread was in a call into MTD
-    /// perhaps, which then has to make way within it.
+    /// The program's timer expired at `rang`. If the thread was in a call into MTD then, the
+    /// program may preempt it within that call.
     pub(super) fn program_wakes(
         &mut self,
         now: Ns,
@@ -132,8 +132,8 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, Task::Program, Some(pages))
     }
 
-    /// A worker flushes the write buffer whose time has come (delayed_wbuf_sync); who is in the
-    /// foreground makes way.
+    /// A worker flushes the write buffer when its delayed work is due (delayed_wbuf_sync). It
+    /// preempts the current foreground.
     pub(super) fn run_worker(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let Some(due) = self.wbuf.due.take_if(|due| *due <= now) else { return Ok(now) };
         let before = self.foreground.replace(Task::Background);
@@ -147,12 +147,12 @@ impl<F: Flash> Jffs2<F> {
     /// mutex_lock(&c->alloc_sem) of the foreground.
     pub(super) fn lock_alloc(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         if self.collector.keeps_calls {
-            return Ok(now); // The thread has it.
+            return Ok(now); // The thread already holds it.
         }
         self.page_is_read(now);
         let mut now = self.might_resched(now, Some(pages))?;
         let task = self.foreground.expect("somebody calls");
-        // What failed has not given it back.
+        // An operation that failed still holds it.
         if self.alloc_sem.owner() == Some(task) {
             return Ok(now);
         }
@@ -172,7 +172,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The foreground sleeps until the thread has woken it.
+    /// The foreground sleeps until the thread wakes it.
     fn sleep_until_woken(
         &mut self,
         now: Ns,
@@ -183,7 +183,7 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, task, pages)
     }
 
-    /// The foreground sleeps until the thread is done with an inode or a block.
+    /// The foreground sleeps until the thread releases an inode or a block.
     pub(super) fn wait_for_thread(
         &mut self,
         now: Ns,
@@ -196,7 +196,7 @@ impl<F: Flash> Jffs2<F> {
         over
     }
 
-    /// The thread is done with what somebody waits for.
+    /// The thread has released what a task waits for.
     pub(super) fn wake_waiter(&mut self, now: Ns) {
         if let Some(task) = self.waiter.take() {
             self.sched.wake(now, task);
@@ -213,8 +213,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The foreground begins to read an inode in or to evict it, or is done with it
-    /// (INO_STATE_READING, I_FREEING).
+    /// The foreground begins to read in or evict an inode, or has finished (INO_STATE_READING,
+    /// I_FREEING).
     pub(super) fn set_reading(&mut self, now: Ns, ino: Option<Ino>) {
         if self.collector.keeps_calls {
             return;
@@ -225,16 +225,15 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The foreground is done with a page.
+    /// The foreground has finished reading a page.
     pub(super) fn page_is_read(&mut self, now: Ns) {
         if std::mem::take(&mut self.collector.waits_for_page) {
             self.sched.wake(now, Task::Jffs2Thread);
         }
     }
 
-    /// A call into MTD of the foreground, or of the thread's pass while that is being settled. The
-    /// thread may do a pass of its own meanwhile where there are `pages`, in a foreground that has
-    /// no lock.
+    /// A call into MTD of the foreground, or of the thread's pass while that is being computed.
+    /// With `pages` the foreground holds no lock, and the thread may run a pass meanwhile.
     #[inline]
     pub(super) fn call_with(
         &mut self,
@@ -284,8 +283,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The end of a call, and nand_release_device: the thread was let in within it, perhaps, and
-    /// did what it does without the chip.
+    /// The end of a call, with nand_release_device. If the thread was scheduled within the call, it
+    /// has run as far as it can without the chip.
     fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
         let Some(task) = self.foreground else { return Ok(()) };
         let asked_at = now - self.mtd.since_asked();
@@ -298,7 +297,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(())
     }
 
-    /// nand_get_device of the thread: whether it has the chip.
+    /// nand_get_device of the thread: returns whether it holds the chip.
     pub(super) fn thread_locks_chip(&mut self, now: Ns) -> bool {
         if std::mem::take(&mut self.collector.keeps_chip) {
             return true;
@@ -310,8 +309,8 @@ impl<F: Flash> Jffs2<F> {
         has_it
     }
 
-    /// A call into MTD of the thread, which has the chip's lock until it ends the call with its
-    /// next step.
+    /// A call into MTD of the thread. The thread keeps the chip's lock until its next step ends the
+    /// call.
     pub(super) fn thread_call(&mut self, now: Ns, call: Call) -> Done {
         self.mtd.set_task(Task::Jffs2Thread);
         let done = self.perform(now, call);

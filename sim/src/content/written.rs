@@ -39,6 +39,7 @@ pub enum Written {
     Bytes {
         /// The offset of the write.
         offset: u64,
+        /// All its bytes.
         bytes: Vec<u8>,
     },
 }

@@ -79,6 +79,7 @@ pub enum Fault {
 pub struct Failed {
     /// When it was over.
     pub at: Ns,
+    /// The failure.
     pub fault: Fault,
 }
 
@@ -140,6 +141,7 @@ impl Counts {
 pub struct FlashOp {
     /// When it was issued.
     pub start: Ns,
+    /// The kind of operation.
     pub kind: Kind,
     /// First page, or the first page of the block for an erase.
     pub page: PageNo,

@@ -181,13 +181,17 @@ pub enum Writeback {
 pub struct Found {
     /// The directory of its name.
     pub directory: Ino,
+    /// Its name there.
     pub name: String,
+    /// Its inode.
     pub ino: Ino,
     /// Whether it is a directory.
     pub is_directory: bool,
     /// The target of a symbolic link.
     pub target: Option<String>,
+    /// Its size.
     pub size_bytes: u64,
+    /// Its bytes.
     pub contents: Contents,
 }
 

@@ -1,4 +1,4 @@
-//! Fields of the operations that version 2 adds.
+//! Fields of the operations of version 2.
 
 use super::fields::{parse_attribute, parse_below, parse_index, parse_linked, parse_listed};
 use super::fields::{parse_long_range, parse_number, parse_page_range, parse_path, parse_range};

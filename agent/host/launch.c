@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh file system, what is put on it, the program, and what it did to the flash: as process 1
- * of the kernel for programs and of the emulated board, and on a board of the user's.
+/* Runs a program on flash: creates a file system, copies the request's files onto it, runs the
+ * program and reports what it did to the flash. As process 1 of the kernel for programs and of the
+ * emulated board, and on a user's board.
  *
  * The answer, a line each:
  *   ran exit N | ran signal N | cannot ERRNO
  *   until SIGNAL                               if it was ended because its time was up
  *   time NS                                    from its first instruction to its end
- *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, and `flush` for what sync(2) wrote
- *   missed N | unseen WHY                      operations that were not recorded; all of them
+ *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, or `flush` for sync(2)'s writes
+ *   missed N | unseen WHY                      operations not recorded: some, or all
  *   call NAME CALLS NS BYTES                   a kind of system call
  *   file ...                                   a line of flashbed_files
- *   wear ERASES...                             of the blocks, in run and flush
+ *   wear ERASES...                             by block, in run and flush
  *   page BYTES
- *   stdout BYTES | stderr BYTES                with the bytes, where they are not the host's
+ *   stdout BYTES | stderr BYTES                followed by the bytes, unless the host has them
  *   end | error WORDS
- * What the program leaves running is killed when it has ended.
+ * Processes that the program leaves running are killed after its end.
  *
  * Kernel interfaces: /sys/kernel/debug/flashbed_calls, _files and _costs, fork(2), execve(2).
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program did to the flash, as lines of the answer (launch.c lists them).
  *
- * Kernel interfaces: /sys/kernel/debug/flashbed_calls and flashbed_files, which kernels other than
- * the one for programs lack.
+ * Kernel interfaces: /sys/kernel/debug/flashbed_calls and flashbed_files, which only the kernel for
+ * programs has.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be run: lines of a word and its value, from python/flashbed/exec/request.py.
+/* Reads the request for a program: lines of a word and its value, from
+ * python/flashbed/exec/request.py.
  *
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
@@ -9,7 +10,8 @@
  *   arg WORD | env NAME=VALUE
  *   run
  *
- * Fields are apart by one space. Bytes other than visible ASCII, and `%`, are %XX in a field.
+ * Fields are separated by one space. In a field `%` and bytes other than visible ASCII are encoded
+ * as %XX.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,14 +2,14 @@
 /* Runs operations and times each with CLOCK_MONOTONIC: one system call an operation (execute.c),
  * between two readings of the clock.
  *
- * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is
- * a row and the next one runs, as a program's would. Rows are kept in memory that was written to
- * beforehand, so nothing allocates or faults between the mark and the end. The bytes of a write are
- * generated before its first clock reading, those of a read summed up after its second if that is
- * asked for, and then the changes to the chip are counted if that is. `compute` steps are one
- * dependent multiply-add each. Statements are SQLite's (sql/), which allocates as it likes; their
- * result is a number of rows or SQLite's own code. Leaves out `remount` without a file system of
- * ours, which fails with ENOSYS.
+ * Before the mark a failed operation ends the case. After it the result (bytes, or -errno) is a row
+ * and the next operation runs, as in a program. The memory of rows is touched beforehand, so
+ * nothing allocates or faults between the mark and the end. The bytes of a write are generated
+ * before its first clock reading. After the second reading the bytes of a read are checksummed and
+ * the changes of the chip are counted, if requested. A `compute` step is one dependent
+ * multiply-add. Statements are SQLite's (sql/), which allocates as it likes; their result is a
+ * number of rows or SQLite's own code. Leaves out `remount` without a file system of ours, which
+ * fails with ENOSYS.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,8 @@
 
 #include "job/job.h"
 
-/* As many descriptors as a program may have, where that is allowed; else open(2) says EMFILE. */
+/* Raises the limit to as many descriptors as a program may have, if allowed; otherwise open(2)
+ * returns EMFILE. */
 static void allow_slots(void)
 {
 	const rlim_t wanted = SLOTS + 64;
@@ -98,8 +99,8 @@ static bool is_sql(const struct op *op)
 	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
 }
 
-/* Tasks, as docs/operations.md has them: calls do not overlap, and `pause` and `wait` make their
- * task wait before its next line. A program of version 1 sleeps in the pause itself. */
+/* Tasks, as in docs/operations.md: calls do not overlap, and `pause` and `wait` make their task
+ * wait before its next line. A program of version 1 sleeps in the pause itself. */
 static int64_t execute_for_task(struct runner *runner, const struct op *op)
 {
 	uint64_t *ready = &runner->ready_ns[runner->task];
@@ -125,7 +126,7 @@ static int wait_until(uint64_t ns)
 	return ns > read_clock_ns() ? sleep_ns(ns, true) : 0;
 }
 
-/* Until no task sleeps any longer. */
+/* Sleeps until every task is ready. */
 static int wait_for_tasks(const struct runner *runner)
 {
 	uint64_t last = 0;
@@ -159,7 +160,8 @@ static int64_t timed(struct runner *runner, const struct ops *ops, size_t index,
 	return result;
 }
 
-/* What is no call: it belongs to the operations below it. */
+/* Handles a line that is no call, because it belongs to the operations after it. Returns whether it
+ * did. */
 static bool is_said(struct runner *runner, const struct op *op)
 {
 	if (op->kind == OP_TASK)
@@ -167,7 +169,7 @@ static bool is_said(struct runner *runner, const struct op *op)
 	return op->kind == OP_TASK || op->kind == OP_DATA;
 }
 
-/* Memory for the whole case, written to so that it is there. */
+/* Allocates memory for the whole case, and touches it. */
 static int reserve(struct runner *runner, const struct ops *ops)
 {
 	const size_t rows = ops->count - ops->measured_from;
@@ -193,7 +195,7 @@ static int reserve(struct runner *runner, const struct ops *ops)
 	return 0;
 }
 
-/* What must not fail before the mark; a short write means a full file system. */
+/* Runs an operation that must not fail before the mark. A short write means a full file system. */
 static int unmeasured(struct runner *runner, const struct ops *ops, size_t index)
 {
 	const struct op *op = &ops->list[index];

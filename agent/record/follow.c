@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder's loop: starts the program under the filter, takes each stop of each of its tasks,
- * and lets it go on. Ends when the last task has.
+/* The recorder's loop: starts the program under the filter, handles each stop of each of its tasks,
+ * and lets it continue. Ends with the last task.
  *
  * Kernel interfaces: PTRACE_SEIZE, whose stops can be told from a signal's, and its events; waitpid
  * with __WALL. A program does not outlive its recorder (PTRACE_O_EXITKILL). A signal that a user
- * sends to the recorder alone is handed on; one from the terminal reached the program as well.
+ * sends only to the recorder is passed on. One from the terminal has already reached the program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #include "record/record.h"
 
-enum { STAYS = -1 }; /* no request of ptrace */
+enum { STAYS = -1 }; /* not a ptrace request */
 enum { TICK_US = 100000, SYSCALL_STOP = SIGTRAP | 0x80, EVENT_STOP = 128, NOT_FOUND = 127 };
 enum {
 	OPTIONS = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
@@ -42,8 +42,8 @@ static void tick(int number)
 	ticked = 1;
 }
 
-/* What comes from the terminal went to its whole group. The command that started the recorder hands
- * on what it gets, and cannot tell where that came from: so this one is dropped. */
+/* A signal from the terminal went to the whole process group. The command that started the recorder
+ * also passes on its signals, and cannot tell where they came from, so its copy is dropped. */
 static void hand_on(int number, siginfo_t *info, void *context)
 {
 	static uint64_t from_terminal_ns;
@@ -74,7 +74,7 @@ static void catch_signals(void)
 	(void)setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* In the program's process. SIGPIPE is ignored by the recorder, not by what it starts. */
+/* In the program's process. The recorder ignores SIGPIPE, the program must not. */
 static void become(char **command, bool output_aside, int gate, void (*pipe_action)(int))
 {
 	char byte;
@@ -149,7 +149,7 @@ static unsigned long message_of(pid_t tid)
 	return message;
 }
 
-/* What a task shares with the child that it makes in the call that it has begun. */
+/* What a task shares with the child that its current call creates. */
 static uint64_t clone_flags(const struct tracee *parent, int event)
 {
 	const struct call_registers *registers = &parent->registers;
@@ -234,7 +234,7 @@ static bool stops_group(int number)
 	return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 }
 
-/* How a stopped task goes on: a request of ptrace, with a signal. */
+/* How a stopped task continues: a ptrace request and a signal. */
 struct going_on {
 	int request;
 	int signal;
@@ -311,7 +311,8 @@ static void on_end(struct recorder *recorder, pid_t tid, int status)
 		tracee_remove(&recorder->tracees, tracee);
 }
 
-/* An exec of a task that is not the first of its process takes over that one's number. */
+/* If a thread other than its process's first one calls exec, it takes over the first one's number.
+ */
 static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
 {
 	if (status >> 16 == PTRACE_EVENT_EXEC) {
@@ -342,7 +343,7 @@ static void take(struct recorder *recorder, pid_t tid, int status)
 
 	recorder->stops++;
 	if (!tracee || !tracee->known) {
-		/* A child that stops before its parent has said so waits for that. */
+		/* A child that stops before its parent's event was seen waits for it. */
 		if (!tracee)
 			(void)tracee_add(&recorder->tracees, tid);
 		return;
@@ -368,7 +369,7 @@ static void on_tick(struct recorder *recorder)
 	ticked = 0;
 	if (recorder->stream.rows && now_ns() - recorder->stream.first_ns > HELD_NS)
 		(void)rows_flush(&recorder->stream);
-	/* Nobody reads it any more: what follows would be lost. */
+	/* The stream's reader is gone, so the rest would be lost. */
 	if (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR)
 		recorder->stream.error = -EPIPE;
 }

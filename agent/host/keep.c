@@ -8,8 +8,8 @@
  *
  * Paths are below the folder; those in a folder come after it. As in requests, fields are separated
  * by one space, and `%` and bytes other than visible ASCII are encoded as %XX. A file's bytes
- * follow its line. `other` is a file without bytes: a fifo, a socket. `error WORDS` ends a stream that
- * fails.
+ * follow its line. `other` is a file without bytes: a fifo, a socket. `error WORDS` ends a stream
+ * that fails.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

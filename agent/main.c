@@ -118,8 +118,8 @@ static void print_rows(const struct runner *runner)
 
 		run_print_row(runner, i, row, sizeof(row));
 		(void)puts(row);
-		if (runner->rows[i].words)
-			(void)printf("q %zu %s\n", i, runner->rows[i].words);
+		if (runner->rows[i].message)
+			(void)printf("q %zu %s\n", i, runner->rows[i].message);
 	}
 }
 
@@ -139,9 +139,9 @@ static int run(const char *path, const char *directory, bool contents)
 		err = run_open_directory(&runner, directory);
 	if (!err)
 		err = run_ops(&runner, &ops, true);
-	if (err && runner.sql.words[0])
+	if (err && runner.sql.message[0])
 		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line,
-			      runner.failed_op, runner.sql.words);
+			      runner.failed_op, runner.sql.message);
 	else if (err && runner.failed_op)
 		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line,
 			      error_name(err), runner.failed_op, strerror(-err));

@@ -119,8 +119,8 @@ int init_main(void)
 	int err = set_up(&hostfs);
 
 	if (!err)
-		err = host_is_kernel() || host_is_asked() ? complain(host_main(), "the program")
-							  : run_job(hostfs);
+		err = host_is_kernel() || host_has_request() ? complain(host_main(), "the program")
+							     : run_job(hostfs);
 	if (reboot(RB_POWER_OFF))
 		(void)complain(-errno, "power off");
 	return err ? 1 : 0;

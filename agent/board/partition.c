@@ -89,7 +89,7 @@ static bool in_command_line(const char *line, const struct partition *partition)
 
 /* Whether the name has a word that boot loaders and systems use for their own partitions, as a
  * whole word; for the long ones a part of a word suffices. */
-static bool of_the_system(const char *name)
+static bool is_system_name(const char *name)
 {
 	static const char *const parts[] = {"boot",  "barebox", "firmware", "kernel",
 					    "calib", "factory", "recovery", "rootfs"};
@@ -142,7 +142,7 @@ static void look_at_use(struct partition *partition, const char *mounts, const c
 			       "is needed)",
 			       ubi, partition->number);
 		refuse(partition, why);
-	} else if (of_the_system(partition->name)) {
+	} else if (is_system_name(partition->name)) {
 		refuse(partition, "by its name it is a boot loader's or the system's");
 	}
 }

@@ -59,7 +59,7 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 
 /* After drivers were reloaded another partition may have this number, so its name is checked again
  * before anything is erased or written. */
-static int insist(struct fs *fs)
+static int check_name(struct fs *fs)
 {
 	char name[64];
 
@@ -168,7 +168,7 @@ static int mount_ubifs(struct fs *fs, bool new)
 
 static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 {
-	int err = insist(fs);
+	int err = check_name(fs);
 
 	if (err)
 		return err;
@@ -207,13 +207,13 @@ int fs_unmount(struct fs *fs)
 	return err;
 }
 
-int fs_room(struct fs *fs, struct fs_room *room)
+int fs_space(struct fs *fs, struct fs_space *room)
 {
 	struct statfs now;
 	uint32_t first = 0;
 	int err = statfs(fs->mount_point, &now) ? -errno : 0;
 
-	*room = (struct fs_room){.pages = -1, .bad_blocks = -1};
+	*room = (struct fs_space){.pages = -1, .bad_blocks = -1};
 	if (err)
 		return fs_fail(fs, err, "asking for the room that is left");
 	room->bytes = (uint64_t)now.f_bavail * (uint64_t)now.f_bsize;
@@ -274,7 +274,7 @@ int fs_format(struct fs *fs, const char *name)
 			       : fs_fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	if (!err)
-		err = insist(fs);
+		err = check_name(fs);
 	if (!err)
 		err = format_partition(fs, kind);
 	if (!err)
@@ -293,7 +293,7 @@ int fs_mount_fresh(struct fs *fs)
 		fs->mounted = fs->kind;
 	else if (!err)
 		err = mount_kind(fs, fs->kind, true);
-	return err ? err : fs_room(fs, &fs->fresh);
+	return err ? err : fs_space(fs, &fs->fresh);
 }
 
 int fs_mount(struct fs *fs)

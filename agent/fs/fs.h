@@ -48,7 +48,7 @@ struct window_trial {
 
 /* The space that df shows as available; programmed pages and bad blocks of the partition (-1 if
  * unknown). */
-struct fs_room {
+struct fs_space {
 	uint64_t bytes;
 	int64_t pages;
 	int64_t bad_blocks;
@@ -68,7 +68,7 @@ struct fs {
 	const char *mount_point;
 	char options[32]; /* of mount(2), empty for none */
 	struct flash_geometry geometry;
-	struct fs_room fresh; /* of the new file system */
+	struct fs_space fresh; /* of the new file system */
 	struct window_trial trials[FS_KINDS];
 	char detail[200]; /* the cause of a failure, for the error row */
 };
@@ -84,7 +84,7 @@ int fs_unmount(struct fs *fs);
 /* mounts what is on the partition; not while anything is mounted */
 int fs_mount(struct fs *fs);
 int fs_remount(struct fs *fs);
-int fs_room(struct fs *fs, struct fs_room *room);
+int fs_space(struct fs *fs, struct fs_space *room);
 /* on a new mount: finds whether its window can be set; writes to it */
 void fs_try_window(struct fs *fs);
 /* Sets the window of the mounted file system (WINDOW_SHIPPED: its default), and returns its value

@@ -102,7 +102,7 @@ int window_measure(const char *directory, int64_t *kib)
 }
 
 /* Sets a window; returns whether a file opened afterwards has it. */
-static int seen_by(const char *directory, const char *switch_path, uint64_t kib, bool *seen)
+static int window_shows(const char *directory, const char *switch_path, uint64_t kib, bool *seen)
 {
 	int64_t found = -1;
 	int err = window_set(switch_path, kib);
@@ -126,9 +126,9 @@ int window_try(const char *directory, const char *switch_path, struct window_tri
 	err = window_read(switch_path, &before);
 	if (err)
 		return err;
-	err = seen_by(directory, switch_path, TRIED_KIB, &large);
+	err = window_shows(directory, switch_path, TRIED_KIB, &large);
 	if (!err)
-		err = seen_by(directory, switch_path, 0, &none);
+		err = window_shows(directory, switch_path, 0, &none);
 	const int restored = window_set(switch_path, before);
 
 	/* A user who may not set it may still see that it has the right value. */

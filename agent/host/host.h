@@ -150,9 +150,9 @@ int host_shell(const struct host_request *request, const struct host_place *plac
 
 /* launch.c: all of it */
 
-bool host_is_kernel(void); /* whether this kernel is the one for programs */
-bool host_is_asked(void);  /* whether the emulated board was booted for a program */
-int host_main(void);       /* process 1 of either */
+bool host_is_kernel(void);   /* whether this kernel is the one for programs */
+bool host_has_request(void); /* whether the emulated board was booted for a program */
+int host_main(void);         /* process 1 of either */
 int host_run(int request, struct channel *out, const struct host_place *place);
 
 #endif

@@ -381,7 +381,7 @@ static void ready_random(void)
 		(void)close(fd);
 }
 
-bool host_is_asked(void)
+bool host_has_request(void)
 {
 	return access(REQUEST, F_OK) == 0;
 }

@@ -40,11 +40,11 @@ bool answer_parse(char *words, struct trace *trace)
 }
 
 /* SQLite's message may contain anything, even line feeds. */
-static void make_printable(char *words)
+static void make_printable(char *message)
 {
-	for (; *words; words++)
-		if (*words < 0x20 || *words > 0x7e)
-			*words = '?';
+	for (; *message; message++)
+		if (*message < 0x20 || *message > 0x7e)
+			*message = '?';
 }
 
 static int say_rows(struct job *job)
@@ -57,9 +57,9 @@ static int say_rows(struct job *job)
 
 		run_print_row(runner, i, row, sizeof(row));
 		err = channel_printf(job->out, "%s\n", row);
-		if (!err && runner->rows[i].words) {
-			make_printable(runner->rows[i].words);
-			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].words);
+		if (!err && runner->rows[i].message) {
+			make_printable(runner->rows[i].message);
+			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].message);
 		}
 	}
 	return err;
@@ -158,8 +158,8 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 
 int answer_count_bad(struct job *job)
 {
-	struct fs_room room;
-	const int err = flash_knows_durations() ? fs_room(&job->fs, &room) : 0;
+	struct fs_space room;
+	const int err = flash_knows_durations() ? fs_space(&job->fs, &room) : 0;
 
 	if (!err && flash_knows_durations())
 		job->bad_blocks = room.bad_blocks;
@@ -228,12 +228,12 @@ int answer_error(struct job *job, const char *scope, const char *id, uint32_t li
 /* Writes the error row of an operation that failed before the mark, or of `err`. */
 int answer_run_error(struct job *job, const char *scope, const char *id, int err)
 {
-	char message[WORDS_BYTES + 32];
+	char message[MESSAGE_BYTES + 32];
 
-	if (job->runner.sql.words[0]) {
-		make_printable(job->runner.sql.words);
+	if (job->runner.sql.message[0]) {
+		make_printable(job->runner.sql.message);
 		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op,
-			       job->runner.sql.words);
+			       job->runner.sql.message);
 		return answer_error(job, scope, id, job->runner.failed_line, "SQLite", message);
 	}
 	(void)snprintf(message, sizeof(message), "%s: %s",

@@ -73,10 +73,10 @@ int group_add_setup(struct job *job, const char *command)
  * unknown pages are `-`. */
 static int say_group(struct job *job, const char *id)
 {
-	const struct fs_room *fresh = &job->fs.fresh;
-	struct fs_room now;
+	const struct fs_space *fresh = &job->fs.fresh;
+	struct fs_space now;
 	char pages[48] = "- -";
-	int err = fs_room(&job->fs, &now);
+	int err = fs_space(&job->fs, &now);
 
 	if (err)
 		return answer_error(job, "group", id, 0, error_name(err), job->fs.detail);

@@ -75,7 +75,7 @@ struct row {
 	/* `crc32` covers the bytes that a read returned, or the values of a statement's rows */
 	bool summed;
 	uint32_t crc32;
-	char *words; /* SQLite's message for a statement that failed; else NULL */
+	char *message; /* SQLite's message for a statement that failed; else NULL */
 };
 
 struct runner {

@@ -63,10 +63,10 @@ int run_open_directory(struct runner *runner, const char *path)
 	return path && runner->directory < 0 ? -errno : 0;
 }
 
-static void free_words(struct runner *runner)
+static void free_messages(struct runner *runner)
 {
 	for (size_t i = 0; i < runner->rows_count; i++)
-		free(runner->rows[i].words);
+		free(runner->rows[i].message);
 	runner->rows_count = 0;
 }
 
@@ -89,7 +89,7 @@ void run_free(struct runner *runner)
 		(void)close(runner->drop_caches);
 	if (runner->null >= 0)
 		(void)close(runner->null);
-	free_words(runner);
+	free_messages(runner);
 	free(runner->buffer);
 	free(runner->rows);
 }
@@ -162,7 +162,7 @@ static int64_t timed(struct runner *runner, const struct ops *ops, size_t index,
 
 /* Handles a line that is no call, because it belongs to the operations after it. Returns whether it
  * did. */
-static bool is_said(struct runner *runner, const struct op *op)
+static bool handle_directive(struct runner *runner, const struct op *op)
 {
 	if (op->kind == OP_TASK)
 		runner->task = (int)op->number[0];
@@ -202,7 +202,7 @@ static int unmeasured(struct runner *runner, const struct ops *ops, size_t index
 	uint64_t start_ns;
 	uint64_t latency_ns;
 
-	if (is_said(runner, op))
+	if (handle_directive(runner, op))
 		return 0;
 	int64_t result = timed(runner, ops, index, &start_ns, &latency_ns);
 
@@ -220,7 +220,7 @@ static void measured(struct runner *runner, const struct ops *ops, size_t index)
 	const struct op *op = &ops->list[index];
 	struct row *row = &runner->rows[runner->rows_count];
 
-	if (is_said(runner, op))
+	if (handle_directive(runner, op))
 		return;
 	calls_next_row(runner->rows_count++);
 	row->line = op->line;
@@ -230,7 +230,7 @@ static void measured(struct runner *runner, const struct ops *ops, size_t index)
 		row->result = result_number(row->result);
 	row->changes = runner->changes ? nandlog_changes() : -1;
 	row->summed = runner->contents && op->kind == OP_READ && row->result >= 0;
-	row->words = is_sql(op) && row->result < 0 ? strdup(runner->sql.words) : NULL;
+	row->message = is_sql(op) && row->result < 0 ? strdup(runner->sql.message) : NULL;
 	if (row->summed)
 		row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
 	if (runner->contents && op->kind == OP_SQL && row->result >= 0) {
@@ -242,14 +242,14 @@ static void measured(struct runner *runner, const struct ops *ops, size_t index)
 int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 {
 	const size_t marked = measure ? ops->measured_from : ops->count;
-	free_words(runner);
+	free_messages(runner);
 	int err = reserve(runner, ops);
 
 	runner->failed_line = 0;
 	runner->failed_op = NULL;
 	runner->task = 0;
 	memset(runner->ready_ns, 0, sizeof(runner->ready_ns));
-	runner->sql.words[0] = '\0';
+	runner->sql.message[0] = '\0';
 	runner->sql.sum_rows = runner->contents;
 	calls_begin(NULL);
 	for (size_t i = 0; i < marked && !err; i++)

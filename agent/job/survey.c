@@ -139,7 +139,7 @@ static int say_run(const struct surveyor *surveyor, uint64_t offset, uint64_t le
 /* Writes rows for `length` readable bytes at `offset` of their file. */
 static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t length)
 {
-	size_t nobodys = 0; /* bytes before `at` that match no content */
+	size_t unmatched = 0; /* bytes before `at` that match no content */
 	char name[48];
 	int err = 0;
 
@@ -149,18 +149,19 @@ static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t le
 
 		if (!run) {
 			at++;
-			nobodys++;
+			unmatched++;
 			continue;
 		}
-		if (nobodys)
-			err = say_run(surveyor, offset + at - nobodys, nobodys, "other");
+		if (unmatched)
+			err = say_run(surveyor, offset + at - unmatched, unmatched, "other");
 		if (!err)
 			err = say_run(surveyor, offset + at, run, name);
-		nobodys = 0;
+		unmatched = 0;
 		at += run;
 	}
-	return !err && nobodys ? say_run(surveyor, offset + length - nobodys, nobodys, "other")
-			       : err;
+	return !err && unmatched
+		       ? say_run(surveyor, offset + length - unmatched, unmatched, "other")
+		       : err;
 }
 
 static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint64_t length,

@@ -45,7 +45,7 @@ static void duplicated(struct tracee *tracee, const struct record_row *row)
 }
 
 /* A 32-bit lseek returns its result in memory. */
-static void sought(struct tracee *tracee, struct record_row *row)
+static void apply_seek(struct tracee *tracee, struct record_row *row)
 {
 	struct description *there = table_get(tracee->table, row->descriptor);
 	int64_t position = row->result;
@@ -142,7 +142,8 @@ static void names_changed(struct recorder *recorder, struct tracee *tracee)
 }
 
 /* Sets the recording's number of the task that was waited for. */
-static bool waited(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
+static bool set_waited_task(struct recorder *recorder, struct tracee *tracee,
+			    struct record_row *row)
 {
 	enum { PID_AT = sizeof(void *) == 8 ? 4 : 3 };
 	int info[PID_AT + 1] = {0};
@@ -184,7 +185,7 @@ static void apply_descriptors(struct recorder *recorder, struct tracee *tracee,
 		break;
 	case DO_SEEK:
 	case DO_LLSEEK:
-		sought(tracee, row);
+		apply_seek(tracee, row);
 		break;
 	case DO_READ:
 		if (!(row->has & HAS_OFFSET))
@@ -286,7 +287,7 @@ void call_end(struct recorder *recorder, struct tracee *tracee)
 		wanted = false;
 	row->result = result_number(result);
 	if (wanted && tracee->call->action == DO_WAIT)
-		wanted = waited(recorder, tracee, row);
+		wanted = set_waited_task(recorder, tracee, row);
 	if (tracee->call->action == DO_CLOSE && wanted)
 		table_set(tracee->table, row->descriptor, NULL);
 	if (row->result >= 0 && result == row->result)

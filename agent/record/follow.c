@@ -44,7 +44,7 @@ static void tick(int number)
 
 /* A signal from the terminal went to the whole process group. The command that started the recorder
  * also passes on its signals, and cannot tell where they came from, so its copy is dropped. */
-static void hand_on(int number, siginfo_t *info, void *context)
+static void forward_signal(int number, siginfo_t *info, void *context)
 {
 	static uint64_t from_terminal_ns;
 	const int error = errno;
@@ -61,7 +61,7 @@ static void hand_on(int number, siginfo_t *info, void *context)
 static void catch_signals(void)
 {
 	static const int handed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-	struct sigaction action = {.sa_sigaction = hand_on, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = forward_signal, .sa_flags = SA_SIGINFO};
 	struct sigaction alarm = {.sa_handler = tick};
 	const struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
 	struct sigaction old;
@@ -75,7 +75,7 @@ static void catch_signals(void)
 }
 
 /* In the program's process. The recorder ignores SIGPIPE, the program must not. */
-static void become(char **command, bool output_aside, int gate, void (*pipe_action)(int))
+static void execute_followed(char **command, bool output_aside, int gate, void (*pipe_action)(int))
 {
 	char byte;
 
@@ -126,7 +126,7 @@ static int start(struct recorder *recorder, char **command, bool output_aside)
 		return -errno;
 	recorder->child = fork();
 	if (recorder->child == 0)
-		become(command, output_aside, ends[0], pipe_before.sa_handler);
+		execute_followed(command, output_aside, ends[0], pipe_before.sa_handler);
 	(void)close(ends[0]);
 	if (recorder->child < 0)
 		return -errno;
@@ -235,26 +235,26 @@ static bool stops_group(int number)
 }
 
 /* How a stopped task continues: a ptrace request and a signal. */
-struct going_on {
+struct resumption {
 	int request;
 	int signal;
 };
 
-static struct going_on on_call(struct recorder *recorder, struct tracee *tracee)
+static struct resumption on_call(struct recorder *recorder, struct tracee *tracee)
 {
 	const enum call_course course =
 		recorder->zero_ns ? call_begin(recorder, tracee) : CALL_GOES_ON;
 
 	if (course == CALL_GOES_ON)
-		return (struct going_on){PTRACE_CONT, 0};
+		return (struct resumption){PTRACE_CONT, 0};
 	tracee->entry_stop = recorder->overhead.entry_stop;
-	return (struct going_on){course == CALL_WAITS ? STAYS : PTRACE_SYSCALL, 0};
+	return (struct resumption){course == CALL_WAITS ? STAYS : PTRACE_SYSCALL, 0};
 }
 
-static struct going_on on_event(struct recorder *recorder, struct tracee *tracee, int event,
-				int number)
+static struct resumption on_event(struct recorder *recorder, struct tracee *tracee, int event,
+				  int number)
 {
-	const struct going_on on = {PTRACE_CONT, 0};
+	const struct resumption on = {PTRACE_CONT, 0};
 
 	switch (event) {
 	case PTRACE_EVENT_SECCOMP:
@@ -272,14 +272,14 @@ static struct going_on on_event(struct recorder *recorder, struct tracee *tracee
 		return on;
 	case EVENT_STOP:
 		if (stops_group(number))
-			return (struct going_on){PTRACE_LISTEN, 0};
+			return (struct resumption){PTRACE_LISTEN, 0};
 		return on;
 	default:
 		return on;
 	}
 }
 
-static struct going_on on_stop(struct recorder *recorder, struct tracee *tracee, int status)
+static struct resumption on_stop(struct recorder *recorder, struct tracee *tracee, int status)
 {
 	const int event = status >> 16;
 	const int number = WSTOPSIG(status);
@@ -287,14 +287,14 @@ static struct going_on on_stop(struct recorder *recorder, struct tracee *tracee,
 	if (event)
 		return on_event(recorder, tracee, event, number);
 	if (number != SYSCALL_STOP)
-		return (struct going_on){PTRACE_CONT, number};
+		return (struct resumption){PTRACE_CONT, number};
 	if (tracee->entry_stop) {
 		tracee->entry_stop = false;
-		return (struct going_on){PTRACE_SYSCALL, 0};
+		return (struct resumption){PTRACE_SYSCALL, 0};
 	}
 	if (tracee->call)
 		call_end(recorder, tracee);
-	return (struct going_on){PTRACE_CONT, 0};
+	return (struct resumption){PTRACE_CONT, 0};
 }
 
 static void on_end(struct recorder *recorder, pid_t tid, int status)
@@ -313,7 +313,7 @@ static void on_end(struct recorder *recorder, pid_t tid, int status)
 
 /* If a thread other than its process's first one calls exec, it takes over the first one's number.
  */
-static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
+static struct tracee *tracee_of_stop(struct recorder *recorder, pid_t tid, int status)
 {
 	if (status >> 16 == PTRACE_EVENT_EXEC) {
 		struct tracee *old = tracee_find(&recorder->tracees, (pid_t)message_of(tid));
@@ -324,7 +324,7 @@ static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
 	return tracee_find(&recorder->tracees, tid);
 }
 
-static void go_on(struct recorder *recorder, struct tracee *tracee, struct going_on on)
+static void resume(struct recorder *recorder, struct tracee *tracee, struct resumption on)
 {
 	if (on.request == STAYS)
 		return;
@@ -339,7 +339,7 @@ static void take(struct recorder *recorder, pid_t tid, int status)
 		on_end(recorder, tid, status);
 		return;
 	}
-	struct tracee *tracee = whose(recorder, tid, status);
+	struct tracee *tracee = tracee_of_stop(recorder, tid, status);
 
 	recorder->stops++;
 	if (!tracee || !tracee->known) {
@@ -348,7 +348,7 @@ static void take(struct recorder *recorder, pid_t tid, int status)
 			(void)tracee_add(&recorder->tracees, tid);
 		return;
 	}
-	go_on(recorder, tracee, on_stop(recorder, tracee, status));
+	resume(recorder, tracee, on_stop(recorder, tracee, status));
 }
 
 static void begin_parked(struct recorder *recorder)
@@ -358,7 +358,7 @@ static void begin_parked(struct recorder *recorder)
 
 		if (!tracee)
 			return;
-		go_on(recorder, tracee, (struct going_on){PTRACE_SYSCALL, 0});
+		resume(recorder, tracee, (struct resumption){PTRACE_SYSCALL, 0});
 	}
 }
 

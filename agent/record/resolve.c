@@ -98,7 +98,7 @@ static int real_folder(const char *path, char *real)
 }
 
 /* Removes `.`, `..` and double slashes, as far as possible without the file system. */
-static void plain(char *path)
+static void normalise(char *path)
 {
 	char *out = path;
 
@@ -124,7 +124,7 @@ static void plain(char *path)
 }
 
 /* Replaces /proc/self and /dev/fd by the tracee's, because they would be the recorder's. */
-static void of_tracee(const struct tracee *tracee, const char *path, char *joined)
+static void for_tracee(const struct tracee *tracee, const char *path, char *joined)
 {
 	static const char *const own[] = {"/proc/self/", "/proc/thread-self/", "/dev/fd/"};
 	static const char *const its[] = {"", "", "fd/"};
@@ -142,7 +142,7 @@ static int join(struct recorder *recorder, struct tracee *tracee, int folder, co
 		char *joined)
 {
 	if (path[0] == '/') {
-		of_tracee(tracee, path, joined);
+		for_tracee(tracee, path, joined);
 		return 0;
 	}
 	const char *base = folder == AT_FDCWD ? folder_path(recorder, tracee)
@@ -178,7 +178,7 @@ static void follow_last(char *absolute)
 		(void)strcpy(absolute, text);
 	else if ((size_t)length + 2 < left)
 		(void)strcpy(last + 1, text);
-	plain(absolute);
+	normalise(absolute);
 }
 
 int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const char *path,
@@ -199,13 +199,13 @@ int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const 
 	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
 		if (real_path(joined, absolute))
 			(void)strcpy(absolute, joined);
-		plain(absolute);
+		normalise(absolute);
 		return 0;
 	}
 	*last = '\0';
 	/* A missing folder is followed only if its name is below a followed one. */
 	if (real_folder(joined, absolute))
-		(void)strcpy(absolute, joined), plain(absolute);
+		(void)strcpy(absolute, joined), normalise(absolute);
 	if (strcmp(absolute, "/") == 0)
 		absolute[0] = '\0';
 	if (strlen(absolute) + strlen(name) + 2 > RECORD_PATH)

@@ -118,7 +118,7 @@ static void random_blob(sqlite3_context *context, int count, sqlite3_value **val
 
 static int64_t fail(struct sql_run *run, int code, const char *why)
 {
-	(void)snprintf(run->words, sizeof(run->words), "%s", why);
+	(void)snprintf(run->message, sizeof(run->message), "%s", why);
 	return -(int64_t)code;
 }
 
@@ -297,7 +297,7 @@ static void unescape(const char *from)
 
 void sql_ready(struct sql_run *run, const struct op *op)
 {
-	run->words[0] = '\0';
+	run->message[0] = '\0';
 	run->sum = 0;
 	sql.again = NULL;
 	if (op->kind == OP_SQL_CLOSE)
@@ -357,7 +357,7 @@ static int say_tables(sqlite3 *db, struct channel *out)
 
 /* The first line of integrity_check's result ("ok" for no problem), or why it failed, with SQLite's
  * code. */
-static int check(sqlite3 *db, char *words, size_t size)
+static int check(sqlite3 *db, char *message, size_t size)
 {
 	sqlite3_stmt *checked = NULL;
 	int code = sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL);
@@ -365,19 +365,19 @@ static int check(sqlite3 *db, char *words, size_t size)
 	if (!code)
 		code = sqlite3_prepare_v2(db, "PRAGMA integrity_check(1)", -1, &checked, NULL);
 	if (!code && sqlite3_step(checked) == SQLITE_ROW)
-		(void)snprintf(words, size, "%s", (const char *)sqlite3_column_text(checked, 0));
+		(void)snprintf(message, size, "%s", (const char *)sqlite3_column_text(checked, 0));
 	else
-		(void)snprintf(words, size, "%s", sqlite3_errmsg(db));
+		(void)snprintf(message, size, "%s", sqlite3_errmsg(db));
 	const int finished = sqlite3_finalize(checked);
 
-	words[strcspn(words, "\n")] = '\0';
+	message[strcspn(message, "\n")] = '\0';
 	return code ? code : finished;
 }
 
 int sql_recover(const char *directory, const char *path, struct channel *out)
 {
 	char full[2 * MAX_PATH_BYTES];
-	char words[WORDS_BYTES];
+	char message[MESSAGE_BYTES];
 	sqlite3 *db = NULL;
 
 	(void)snprintf(full, sizeof(full), "%s/%s", directory, path);
@@ -385,10 +385,10 @@ int sql_recover(const char *directory, const char *path, struct channel *out)
 	int code = sqlite3_open_v2(full, &db, SQLITE_OPEN_READWRITE, NULL);
 
 	if (code)
-		(void)snprintf(words, sizeof(words), "%s", sqlite3_errmsg(db));
+		(void)snprintf(message, sizeof(message), "%s", sqlite3_errmsg(db));
 	else
-		code = check(db, words, sizeof(words));
-	int err = channel_printf(out, "d %s %d %s\n", path, -code, words);
+		code = check(db, message, sizeof(message));
+	int err = channel_printf(out, "d %s %d %s\n", path, -code, message);
 
 	if (!err && !code)
 		err = say_tables(db, out);

@@ -11,21 +11,21 @@
 
 /* sql.c, or none.c */
 
-enum { WORDS_BYTES = 200 };
+enum { MESSAGE_BYTES = 200 };
 
 /* How statements are executed, and the result of the last one. */
 struct sql_run {
-	const char *directory;   /* databases are below it */
-	bool sum_rows;           /* checksum the values of a statement's rows */
-	uint32_t sum;            /* that checksum */
-	char words[WORDS_BYTES]; /* SQLite's message if the statement failed; else empty */
+	const char *directory;       /* databases are below it */
+	bool sum_rows;               /* checksum the values of a statement's rows */
+	uint32_t sum;                /* that checksum */
+	char message[MESSAGE_BYTES]; /* SQLite's message if the statement failed; else empty */
 };
 
 const char *sql_version(void); /* NULL without it */
 int sql_init(void);
 /* call before the time of sql_open, sql or sql_close begins */
 void sql_ready(struct sql_run *run, const struct op *op);
-/* returns rows, or SQLite's extended code as a negative number with `words` filled */
+/* returns rows, or SQLite's extended code as a negative number with `message` filled */
 int64_t sql_execute(struct sql_run *run, const struct op *op);
 void sql_close_all(void);
 /* writes `d` and `t` rows of a database below a directory */

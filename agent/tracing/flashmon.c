@@ -419,7 +419,7 @@ int flashmon_open(struct flashmon **made, struct tracefs *session,
 }
 
 /* Passes on an access, page by page if it covers several. */
-static int hand_on(const struct flashmon *flashmon, const struct flash_event *first, uint32_t pages,
+static int pass_on(const struct flashmon *flashmon, const struct flash_event *first, uint32_t pages,
 		   flash_sink sink, void *context)
 {
 	struct flash_event event = *first;
@@ -514,7 +514,7 @@ static int flush_waiting(struct flashmon *flashmon, struct waiting *waiting, fla
 	if (!waiting || !waiting->used)
 		return 0;
 	waiting->used = false;
-	return hand_on(flashmon, &waiting->event, waiting->pages, sink, context);
+	return pass_on(flashmon, &waiting->event, waiting->pages, sink, context);
 }
 
 static int take_erases(struct flashmon *flashmon, struct flash_event *event, uint32_t blocks,
@@ -562,7 +562,7 @@ int flashmon_take(struct flashmon *flashmon, const struct trace_event *event, fl
 		return err;
 	}
 	return access.kind == FLASH_ERASE ? take_erases(flashmon, &access, pages, sink, context)
-					  : hand_on(flashmon, &access, pages, sink, context);
+					  : pass_on(flashmon, &access, pages, sink, context);
 }
 
 int flashmon_finish(struct flashmon *flashmon, flash_sink sink, void *context)

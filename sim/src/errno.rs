@@ -146,6 +146,6 @@ pub fn answered(outcome: Outcome, now: Ns) -> Outcome {
 }
 
 /// When background work is over. A program's error is dropped, because no caller waits for it.
-pub fn untold(done: Result<Ns>, now: Ns) -> Result<Ns> {
+pub fn ignore_errno(done: Result<Ns>, now: Ns) -> Result<Ns> {
     done.or_else(|error| Ok(errno(error, now)?.1))
 }

@@ -207,36 +207,36 @@ fn writing_part_of_any_page_forgets_the_remembered_one() {
 }
 
 /// What passed since the driver last asked whether to make way, and the last operation's own time.
-fn since_asked(board: &str, call: impl Fn(&mut Mtd<Traced<Chip>>) -> Ns) -> (Ns, Ns) {
+fn since_resched(board: &str, call: impl Fn(&mut Mtd<Traced<Chip>>) -> Ns) -> (Ns, Ns) {
     let mut board = support::board(board);
     board.software = support::free_software();
     let mut mtd = driver_of(&board);
     let over = call(&mut mtd);
     let last = mtd.flash_mut().take_record().last().expect("an operation").start;
-    (mtd.since_asked(), over - last)
+    (mtd.since_resched(), over - last)
 }
 
 #[test]
 fn a_controller_that_reads_and_writes_pages_does_not_ask_after_the_last_of_a_call() {
-    let (since, last) = since_asked("emulated-4k", |mtd| mtd.read(Ns::ZERO, 0, 8192).unwrap());
+    let (since, last) = since_resched("emulated-4k", |mtd| mtd.read(Ns::ZERO, 0, 8192).unwrap());
     assert_eq!(since, last, "the second page");
     let page = |mtd: &mut Mtd<Traced<Chip>>| mtd.write(Ns::ZERO, 0, 4096).unwrap();
-    let (since, last) = since_asked("emulated-4k", page);
+    let (since, last) = since_resched("emulated-4k", page);
     assert_eq!(since, last);
     let marker = |mtd: &mut Mtd<Traced<Chip>>| mtd.write_oob(Ns::ZERO, 0, 12).unwrap();
-    assert_eq!(since_asked("emulated-4k", marker).0, Ns::ZERO, "its status is read");
-    assert_eq!(since_asked("emulated-4k", |mtd| mtd.erase(Ns::ZERO, 1).unwrap()).0, Ns::ZERO);
+    assert_eq!(since_resched("emulated-4k", marker).0, Ns::ZERO, "its status is read");
+    assert_eq!(since_resched("emulated-4k", |mtd| mtd.erase(Ns::ZERO, 1).unwrap()).0, Ns::ZERO);
 }
 
 #[test]
 fn without_a_controller_only_the_ecc_bytes_of_a_partial_read_are_not_followed_by_a_question() {
     let column_change = support::board("emulated").chip.column_change_ns;
     let part = |mtd: &mut Mtd<Traced<Chip>>| mtd.read(Ns::ZERO, 0, 256).unwrap();
-    assert!(since_asked("emulated", part).0 >= column_change);
+    assert!(since_resched("emulated", part).0 >= column_change);
     for bytes in [2048, 4096] {
         let whole = |mtd: &mut Mtd<Traced<Chip>>| mtd.read(Ns::ZERO, 0, bytes).unwrap();
-        assert_eq!(since_asked("emulated", whole).0, Ns::ZERO);
+        assert_eq!(since_resched("emulated", whole).0, Ns::ZERO);
     }
     let page = |mtd: &mut Mtd<Traced<Chip>>| mtd.write(Ns::ZERO, 0, 2048).unwrap();
-    assert_eq!(since_asked("emulated", page).0, Ns::ZERO);
+    assert_eq!(since_resched("emulated", page).0, Ns::ZERO);
 }

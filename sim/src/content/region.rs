@@ -25,7 +25,7 @@ impl Extent {
         self.source == other.source && self.shift == other.shift
     }
 
-    fn goes_on_as(&self, next: &Extent) -> bool {
+    fn continues_in(&self, next: &Extent) -> bool {
         self.end == next.start && self.same_bytes(next)
     }
 
@@ -243,8 +243,8 @@ impl Region {
         let replaces = (there.start, there.end) == (new.start, new.end);
         let is_plain = (there.shift, new.shift) == (0, 0);
         let before = at.checked_sub(1).and_then(|before| self.get(before));
-        let stands_alone = !before.is_some_and(|before| before.goes_on_as(&new))
-            && !self.get(at + 1).is_some_and(|behind| new.goes_on_as(&behind));
+        let stands_alone = !before.is_some_and(|before| before.continues_in(&new))
+            && !self.get(at + 1).is_some_and(|behind| new.continues_in(&behind));
         match &mut self.extents {
             Extents::Pieces { pieces, .. } if replaces && is_plain && stands_alone => {
                 let Source { seed, compressibility } = new.source;
@@ -261,7 +261,7 @@ impl Region {
             return self.replace(new.start, new.end, Some(new));
         }
         let before = count.checked_sub(1).and_then(|last| self.get(last));
-        let before = before.filter(|before| before.goes_on_as(&new));
+        let before = before.filter(|before| before.continues_in(&new));
         if before.is_some() {
             self.pop();
         }
@@ -286,7 +286,7 @@ pub(super) fn joined(extents: impl Iterator<Item = Extent>) -> impl Iterator<Ite
     let mut extents = extents.filter(|extent| extent.start < extent.end).peekable();
     core::iter::from_fn(move || {
         let mut extent = extents.next()?;
-        while let Some(next) = extents.next_if(|next| extent.goes_on_as(next)) {
+        while let Some(next) = extents.next_if(|next| extent.continues_in(next)) {
             extent.end = next.end;
         }
         Some(extent)

@@ -117,7 +117,7 @@ pub fn run_other<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> 
 }
 
 /// Runs other tasks until the program has the processor.
-pub fn let_run<S: FlashFs>(fs: &mut S, mut now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+pub fn run_others<S: FlashFs>(fs: &mut S, mut now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     while fs.sched().current() != Some(Task::Program) {
         now = run_other(fs, now, pages)?;
     }
@@ -132,7 +132,7 @@ pub fn resched<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Re
     if fs.sched().resched(now) == Some(Task::Program) {
         return Ok(now);
     }
-    let_run(fs, now, pages)
+    run_others(fs, now, pages)
 }
 
 /// The program sleeps until the flusher has done its work.
@@ -143,7 +143,7 @@ pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCac
         if fs.sched().current() == Some(Task::Program) {
             fs.sched().sleep(now);
         }
-        now = let_run(fs, now, pages)?;
+        now = run_others(fs, now, pages)?;
     }
     Ok(now)
 }

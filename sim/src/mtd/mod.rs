@@ -77,7 +77,7 @@ pub struct Mtd<F> {
     /// Processor time for an ECC step; 0 if hardware computes it.
     ecc_step_ns: Ns,
     /// See [`Mtd::since_asked`].
-    since_asked: Ns,
+    since_resched: Ns,
     /// page_shift, and the same for an ECC step. Both sizes are powers of two.
     page_shift: u32,
     step_shift: u32,
@@ -140,7 +140,7 @@ impl<F: Flash> Mtd<F> {
             causes: Causes::default(),
             unpriced: (0, None),
             ecc_step_ns,
-            since_asked: Ns::ZERO,
+            since_resched: Ns::ZERO,
         }
     }
 
@@ -252,8 +252,8 @@ impl<F: Flash> Mtd<F> {
     /// pages by itself. After a read it is the data transfer, or the ECC bytes if the processor
     /// corrects.
     #[inline]
-    pub fn since_asked(&self) -> Ns {
-        self.since_asked
+    pub fn since_resched(&self) -> Ns {
+        self.since_resched
     }
 
     /// The ECC statistics so far.
@@ -292,7 +292,7 @@ impl<F: Flash> Mtd<F> {
     /// Reads the remaining pages of a call whose first pages were read before.
     pub fn read_on(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
-        self.since_asked = Ns::ZERO;
+        self.since_resched = Ns::ZERO;
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
@@ -394,7 +394,7 @@ impl<F: Flash> Mtd<F> {
         let read = read + Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
         let over = self.software_ecc(read, self.chip.page_bytes);
-        self.since_asked = over - if self.subpage_reads { read } else { now };
+        self.since_resched = over - if self.subpage_reads { read } else { now };
         Ok((over, bits))
     }
 
@@ -426,7 +426,7 @@ impl<F: Flash> Mtd<F> {
         self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
         let over = self.software_ecc(now, data);
-        self.since_asked = over - read;
+        self.since_resched = over - read;
         Ok(over)
     }
 
@@ -456,10 +456,10 @@ impl<F: Flash> Mtd<F> {
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
         for page in first.0..first.0 + pages {
             self.has_power(now)?;
-            let asked_at = now;
+            let resched_at = now;
             now = self.flash.read(now, self.task, PageNo(page), moves)? + self.costs.nand_read_ns;
             now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
-            self.since_asked = now - asked_at;
+            self.since_resched = now - resched_at;
         }
         Ok(now)
     }
@@ -514,7 +514,7 @@ impl<F: Flash> Mtd<F> {
     pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         let page = self.page_at(offset);
         self.forget(page, page);
-        self.since_asked = Ns::ZERO;
+        self.since_resched = Ns::ZERO;
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
@@ -538,7 +538,7 @@ impl<F: Flash> Mtd<F> {
             self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
         self.has_power(now)?;
         let over = self.flash.program(ready, self.task, page, moves, written)?;
-        self.since_asked = if self.has_controller { over - now } else { Ns::ZERO };
+        self.since_resched = if self.has_controller { over - now } else { Ns::ZERO };
         Ok(over)
     }
 
@@ -549,7 +549,7 @@ impl<F: Flash> Mtd<F> {
             // nand_erase_nand refuses a bad block.
             return Err(Failed { at: now + self.costs.mtd_call_ns, fault: Fault::EraseFailed });
         }
-        self.since_asked = Ns::ZERO;
+        self.since_resched = Ns::ZERO;
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));

@@ -6,7 +6,7 @@ use super::calls::parse_new_fields;
 use super::fields::{check_end, parse_advice, parse_below, parse_flags, parse_number, parse_path};
 use super::fields::{parse_range, parse_slot};
 use super::fill::{parse_data, parse_fill, Fill};
-use super::words::{parse_new_word, parse_word, Word, FIELDS_MAX};
+use super::grammar::{parse_new_word, parse_word, Word, FIELDS_MAX};
 use super::{refuse, Operation, Parsed, Version};
 
 const LINE_BYTES_MAX: usize = 4096;

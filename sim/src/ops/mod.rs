@@ -12,22 +12,22 @@
 mod calls;
 mod fields;
 mod fill;
+mod grammar;
 mod line;
 mod names;
 mod state;
 mod text;
-mod words;
 
 pub use fill::{data_bytes, pieces, Fill};
+pub use grammar::{NAMES, PAUSE, READ, WRITE};
 pub use names::{name_byte_at, name_bytes, name_len};
 pub use text::canonical;
-pub use words::{NAMES, PAUSE, READ, WRITE};
 
 use fill::data_len;
+use grammar::Word;
 use line::{is_printable_or_line_feed, parse_line};
 use state::State;
 use thiserror::Error;
-use words::Word;
 
 /// The most characters of a bad line that an error shows.
 const DETAIL_CHARS_MAX: usize = 120;

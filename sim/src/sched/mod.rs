@@ -447,7 +447,7 @@ impl Sched {
             }
             Task::RcuThread => {
                 if let Waiting::Tree(grace) = &mut self.rcu {
-                    grace.go_on();
+                    grace.run_thread();
                 }
                 self.served = (now, self.served_at(now) + 1);
             }

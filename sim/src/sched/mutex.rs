@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutex_is_handed_to_who_was_woken_in_vain() {
+    fn a_mutex_is_handed_to_a_waiter_that_woke_to_find_it_taken() {
         let mut mutex = Mutex::default();
         assert!(mutex.lock(Task::Program));
         assert!(!mutex.lock(Task::Jffs2Thread));

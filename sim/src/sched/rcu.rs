@@ -39,7 +39,7 @@ pub(super) struct GracePeriod {
     /// A callback waits for a grace period that is not requested yet.
     waits: bool,
     /// RCU_GP_FLAG_INIT.
-    is_asked_for: bool,
+    is_requested: bool,
     is_under_way: bool,
     /// The processor has passed and reported a quiescent state.
     is_reported: bool,
@@ -53,7 +53,7 @@ impl GracePeriod {
 
     /// Whether it needs further ticks.
     pub fn is_busy(&self) -> bool {
-        self.waits || self.is_asked_for || self.is_under_way
+        self.waits || self.is_requested || self.is_under_way
     }
 
     /// rcu_core after a tick; returns whether to wake the thread. When the thread begins a period
@@ -63,16 +63,16 @@ impl GracePeriod {
             self.is_reported = true;
             return true;
         }
-        self.is_asked_for |= std::mem::take(&mut self.waits);
-        self.is_asked_for
+        self.is_requested |= std::mem::take(&mut self.waits);
+        self.is_requested
     }
 
     /// rcu_gp_kthread: rcu_gp_cleanup, and rcu_gp_init of the next.
-    pub fn go_on(&mut self) {
+    pub fn run_thread(&mut self) {
         if std::mem::take(&mut self.is_reported) {
             self.is_under_way = false;
-            self.is_asked_for |= std::mem::take(&mut self.waits);
+            self.is_requested |= std::mem::take(&mut self.waits);
         }
-        self.is_under_way |= std::mem::take(&mut self.is_asked_for);
+        self.is_under_way |= std::mem::take(&mut self.is_requested);
     }
 }

@@ -43,7 +43,7 @@ fn a_thread_that_a_tick_found_running_waits_for_the_next() {
 }
 
 #[test]
-fn who_yields_is_passed_by_who_is_not_far_behind() {
+fn a_task_that_yields_is_passed_by_one_not_far_behind() {
     let mut sched = after_sleep(1);
     sched.wake(Ns(400 * MS), Task::UbiThread);
     assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
@@ -65,7 +65,7 @@ fn a_thread_that_has_just_run_waits_for_the_tick_by_a_finer_clock_too() {
 /// A thread that ran 0.8 ms after its wake-up has had 2.5 ms after running 1.7 ms. The program has
 /// had none since.
 #[test]
-fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
+fn time_from_a_wake_up_to_the_preemption_is_charged_to_the_next_task() {
     let mut sched = after_sleep(1);
     sched.wake(Ns(400 * MS), Task::UbiThread);
     assert_eq!(sched.resched(Ns(400_800_000)), Some(Task::UbiThread));
@@ -100,7 +100,7 @@ fn a_program_that_waited_for_the_nice_thread_does_not_get_ahead_of_it() {
 }
 
 #[test]
-fn a_tick_with_a_callback_has_the_task_picked_anew() {
+fn a_tick_with_a_callback_reschedules_the_task() {
     let mut sched = after_sleep(TICK_NS);
     sched.call_rcu(Ns(401 * MS));
     sched.resched(Ns(404 * MS));
@@ -110,7 +110,7 @@ fn a_tick_with_a_callback_has_the_task_picked_anew() {
 
 /// A thread that is slightly behind waits for ten milliseconds, or until a tick wakes RCU's thread.
 #[test]
-fn who_is_behind_follows_rcus_thread() {
+fn a_task_that_is_behind_runs_after_rcus_thread() {
     for frees in [false, true] {
         let mut sched = after_sleep(1);
         sched.wake(Ns(400 * MS), Task::UbiThread);
@@ -142,7 +142,7 @@ fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
 /// YAFFS2's thread was a slice ahead of the program that stopped it, so it went through do_exit
 /// only after the next mount had created another.
 #[test]
-fn a_thread_that_is_made_to_wait_while_it_exits_stays_in_the_queue() {
+fn a_thread_preempted_while_it_exits_stays_in_the_queue() {
     for (ahead_ns, is_left) in [(0, false), (2_000_000, true)] {
         let mut sched = new(TICK_NS);
         sched.vruntime_ns[Task::Yaffs2Thread as usize] = sched.min_vruntime_ns + ahead_ns;

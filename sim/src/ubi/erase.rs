@@ -64,7 +64,7 @@ impl Erase {
 
 impl<F: Flash> Ubi<F> {
     /// Makes the next call; returns the remaining work.
-    pub(super) fn go_on_erasing(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
+    pub(super) fn continue_erase(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
         let whole = self.mtd.block_bytes();
         let then = |next| Some(Erase { next, ..erase });
         match erase.next {
@@ -87,7 +87,7 @@ impl<F: Flash> Ubi<F> {
                 match self.io_write(now, erase.block, 0, whole, &causes) {
                     Ok(now) => Ok((then(Next::ReadPattern), now)),
                     Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: whole }), now)),
-                    Err(error) => self.gave_up_erasing(error),
+                    Err(error) => self.fail_erase(error),
                 }
             }
             Next::Header => match self.write_erase_header(now, erase.block) {
@@ -96,7 +96,7 @@ impl<F: Flash> Ubi<F> {
                     Ok((None, now))
                 }
                 Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: self.header_bytes }), now)),
-                Err(error) => self.gave_up_erasing(error),
+                Err(error) => self.fail_erase(error),
             },
             Next::Dump { bytes } => {
                 Ok((then(Next::MarkBad), self.dump_flash(now, erase.block, 0, bytes)?))
@@ -108,7 +108,7 @@ impl<F: Flash> Ubi<F> {
     /// do_sync_erase of io.c.
     fn try_erase(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
         if self.is_read_only {
-            return self.gave_up_erasing(FsError::ReadOnly(now));
+            return self.fail_erase(FsError::ReadOnly(now));
         }
         match self.mtd.erase(now, erase.block) {
             Ok(now) => {
@@ -131,7 +131,7 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// An error of __erase_worker that is not the block's fault: UBI becomes read-only.
-    fn gave_up_erasing(&mut self, error: FsError) -> Result<(Option<Erase>, Ns)> {
+    fn fail_erase(&mut self, error: FsError) -> Result<(Option<Erase>, Ns)> {
         match error {
             FsError::ReadOnly(now) => {
                 self.is_read_only = true;

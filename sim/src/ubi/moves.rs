@@ -129,13 +129,13 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// Makes the next call; returns the remaining work.
-    pub(super) fn go_on_moving(&mut self, now: Ns, moving: Move) -> Result<(Option<Step>, Ns)> {
+    pub(super) fn continue_move(&mut self, now: Ns, moving: Move) -> Result<(Option<Step>, Ns)> {
         let Move { from, to, .. } = moving;
         let (leb, bytes) = self.leb_in(from);
         let then = |next| Some(Step::Move(Move { next, ..moving }));
         match moving.next {
             Next::ReadHeader => match self.read_header(now, from, self.header_bytes)? {
-                (Seen::Damaged, now) => self.gave_up_moving(now),
+                (Seen::Damaged, now) => self.fail_move(now),
                 // The driver's page buffer still has the page of the last try, so this try takes no
                 // time. The thread repeats it until a tick preempts it.
                 (_, read) if read == now && self.locked == Some(leb) => {
@@ -163,7 +163,7 @@ impl<F: Flash> Ubi<F> {
                 (Seen::Clean, now) if bytes == 0 => Ok((then(Next::Finish), now)),
                 (Seen::Clean, now) => Ok((then(Next::WriteData), now)),
                 (Seen::BitFlips, now) => self.cancel(now, moving, Cancelled::TargetFailed),
-                (Seen::Damaged, now) => self.gave_up_moving(now),
+                (Seen::Damaged, now) => self.fail_move(now),
             },
             Next::WriteData => {
                 let moved = Causes::of(Cause::WearLevelling, bytes);
@@ -196,7 +196,7 @@ impl<F: Flash> Ubi<F> {
             Err(FsError::Io(now)) => {
                 Ok((Some(Step::Move(Move { next: Next::Dump { offset, bytes }, ..moving })), now))
             }
-            Err(FsError::ReadOnly(now)) => self.gave_up_moving(now),
+            Err(FsError::ReadOnly(now)) => self.fail_move(now),
             Err(error) => Err(error),
         }
     }
@@ -208,7 +208,7 @@ impl<F: Flash> Ubi<F> {
         match (why, scrub) {
             (Cancelled::SourceUnreadable, _) => {
                 if self.wl.erroneous.len() as u32 > self.erroneous_max() {
-                    return self.gave_up_moving(now);
+                    return self.fail_move(now);
                 }
                 self.wl.erroneous.insert(from);
             }
@@ -230,7 +230,7 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// out_error.
-    fn gave_up_moving(&mut self, now: Ns) -> Result<(Option<Step>, Ns)> {
+    fn fail_move(&mut self, now: Ns) -> Result<(Option<Step>, Ns)> {
         self.wl.is_level_scheduled = false;
         self.is_read_only = true;
         Ok((None, now))

@@ -140,7 +140,7 @@ impl<F: Flash> Ubi<F> {
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
-        self.let_run_while(now, next, before)
+        self.run_others_while(now, next, before)
     }
 
     /// Creates a thread.
@@ -150,12 +150,12 @@ impl<F: Flash> Ubi<F> {
 
     /// Runs other tasks until `task` has the processor. The thread works; any other task blocks
     /// until `task` is done.
-    fn let_run_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
-        self.let_run_while(now, task, None)
+    fn run_others_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        self.run_others_while(now, task, None)
     }
 
     /// The same, where `before` has nothing left to do.
-    fn let_run_while(&mut self, now: Ns, task: Task, before: Option<Task>) -> Result<Ns> {
+    fn run_others_while(&mut self, now: Ns, task: Task, before: Option<Task>) -> Result<Ns> {
         let mut now = now;
         while self.sched.current() != Some(task) {
             now = self.run_other(now, before)?;
@@ -183,7 +183,7 @@ impl<F: Flash> Ubi<F> {
         if self.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        self.let_run_until(now, task)
+        self.run_others_until(now, task)
     }
 
     /// The foreground's task, if another task is runnable.
@@ -224,7 +224,7 @@ impl<F: Flash> Ubi<F> {
     pub fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
         let released = std::mem::take(&mut self.chip_released);
         match self.contended() {
-            Some(task) if released => self.let_in(now, task),
+            Some(task) if released => self.resched_from(now, task),
             _ => Ok(now),
         }
     }
@@ -240,15 +240,15 @@ impl<F: Flash> Ubi<F> {
     /// lock and is woken now.
     #[inline]
     pub(super) fn unlock_chip(&mut self, now: Ns) -> Result<Ns> {
-        self.contended().map_or(Ok(now), |task| self.let_in(now, task))
+        self.contended().map_or(Ok(now), |task| self.resched_from(now, task))
     }
 
     /// Runs other tasks than `task`, if the scheduler chooses them.
     #[cold]
-    fn let_in(&mut self, now: Ns, task: Task) -> Result<Ns> {
+    fn resched_from(&mut self, now: Ns, task: Task) -> Result<Ns> {
         if self.sched.resched(now) == Some(Task::UbiThread) && !self.wl.is_idle() {
             self.sched.sleep(now);
-            let now = self.let_run_until(now, task)?;
+            let now = self.run_others_until(now, task)?;
             self.sched.wake(now, Task::UbiThread);
             return self.might_resched(now, task);
         }
@@ -259,7 +259,7 @@ impl<F: Flash> Ubi<F> {
     pub(super) fn yield_to_thread(&mut self, now: Ns) -> Result<Ns> {
         let Some(task) = self.contended() else { return Ok(now) };
         self.sched.yield_now(now);
-        self.let_run_until(now, task)
+        self.run_others_until(now, task)
     }
 
     /// yield() of a work, which takes effect after this step.
@@ -294,7 +294,7 @@ impl<F: Flash> Ubi<F> {
         let mut now = now;
         if let Some(step) = step {
             let was_working = std::mem::replace(&mut self.is_working, true);
-            (self.wl.step, now) = self.go_on(now, step)?;
+            (self.wl.step, now) = self.continue_work(now, step)?;
             self.is_working = was_working;
         }
         if self.wl.moving().is_none() {
@@ -304,8 +304,8 @@ impl<F: Flash> Ubi<F> {
         if is_yielding {
             self.sched.yield_now(now);
         }
-        let makes_way = self.sched.resched(now) != Some(Task::UbiThread);
-        self.wl.thread_has_chip = makes_way && !is_yielding;
+        let is_preempted = self.sched.resched(now) != Some(Task::UbiThread);
+        self.wl.thread_has_chip = is_preempted && !is_yielding;
         Ok(now)
     }
 
@@ -332,7 +332,7 @@ impl<F: Flash> Ubi<F> {
         while self.wl.moving().is_some_and(|moving| moving.from == block) {
             while !self.wl.move_mutex.lock(task) {
                 self.sched.sleep(now);
-                now = self.let_run_until(now, task)?;
+                now = self.run_others_until(now, task)?;
             }
             self.unlock_moves(now, task);
         }
@@ -348,13 +348,13 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// One call into MTD of a work; returns the remaining work.
-    pub(super) fn go_on(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
+    pub(super) fn continue_work(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
         match step {
             Step::Erase(erase) => {
-                let (rest, now) = self.go_on_erasing(now, erase)?;
+                let (rest, now) = self.continue_erase(now, erase)?;
                 Ok((rest.map(Step::Erase), now))
             }
-            Step::Move(moving) => self.go_on_moving(now, moving),
+            Step::Move(moving) => self.continue_move(now, moving),
         }
     }
 
@@ -363,7 +363,7 @@ impl<F: Flash> Ubi<F> {
         let was_working = std::mem::replace(&mut self.is_working, true);
         let (mut step, mut now) = (step, now);
         while let Some(next) = step {
-            (step, now) = self.go_on(now, next)?;
+            (step, now) = self.continue_work(now, next)?;
         }
         self.is_yielding = false;
         self.is_working = was_working;

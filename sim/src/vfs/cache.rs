@@ -69,12 +69,12 @@ impl FileCache {
     fn get(&self, page: u32) -> u8 {
         match self.near.get(page as usize) {
             Some(&flags) => flags,
-            None => self.get_far(page),
+            None => self.get_from_map(page),
         }
     }
 
     #[cold]
-    fn get_far(&self, page: u32) -> u8 {
+    fn get_from_map(&self, page: u32) -> u8 {
         self.far.get(&page).copied().unwrap_or(0)
     }
 

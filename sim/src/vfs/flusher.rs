@@ -83,7 +83,7 @@ impl Work {
     }
 
     /// Whether it stops when other work is queued.
-    pub fn makes_way(&self) -> bool {
+    pub fn yields_to_queued_work(&self) -> bool {
         matches!(self.reason, Reason::Periodic | Reason::Background)
     }
 }

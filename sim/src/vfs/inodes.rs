@@ -277,7 +277,7 @@ impl PageCache for Inodes {
     }
 
     fn next_writeback(&mut self, now: Ns) -> Writeback {
-        self.go_on_writing(now)
+        self.next_step(now)
     }
 
     fn written(&mut self, now: Ns, step: Writeback, done: Result<Ns>) -> Result<Ns> {

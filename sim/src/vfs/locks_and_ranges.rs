@@ -5,7 +5,7 @@
 //! the program's other tasks can hold a contended lock, so `flock` never waits.
 
 use super::Vfs;
-use crate::errno::{untold, Outcome};
+use crate::errno::{ignore_errno, Outcome};
 use crate::errno::{EAGAIN, EBADF, EFBIG, EINVAL, EOPNOTSUPP};
 use crate::fs::FlashFs;
 use crate::ops::{Locking, RangeFlags};
@@ -76,6 +76,6 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((EBADF, now));
         }
         let now = self.write_back_all(now + self.costs.sync_ns, false)?;
-        Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
+        Ok((0, ignore_errno(self.fs.sync(now, &mut self.inodes), now)?))
     }
 }

@@ -127,7 +127,7 @@ impl Flusher {
             }
         }
         let is_over = work.pages <= 0
-            || (work.makes_way() && !self.work_list.is_empty())
+            || (work.yields_to_queued_work() && !self.work_list.is_empty())
             || (work.reason == Reason::Background && !self.is_over_background(now, dirty_pages));
         if is_over {
             return None;
@@ -154,10 +154,10 @@ impl Flusher {
 
 impl Inodes {
     /// The flusher's next step; the flusher has the processor.
-    pub(super) fn go_on_writing(&mut self, now: Ns) -> Writeback {
+    pub(super) fn next_step(&mut self, now: Ns) -> Writeback {
         self.flusher.completions.pass(now);
         let found = self.flusher.found.take();
-        found.or_else(|| self.find_inode(now)).unwrap_or_else(|| self.go_on_with_inode())
+        found.or_else(|| self.find_inode(now)).unwrap_or_else(|| self.continue_inode())
     }
 
     /// The flusher has woken the program. It is not preempted before it begins its next inode.
@@ -214,7 +214,7 @@ impl Inodes {
     }
 
     /// The next page of the inode being written, or the inode itself.
-    fn go_on_with_inode(&mut self) -> Writeback {
+    fn continue_inode(&mut self) -> Writeback {
         let mut writing = self.flusher.writing.take().expect("an inode was begun");
         let index = writing.index;
         let page = self.next_page(&mut writing);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_up_is_written_before_what_is_older() {
+    fn queued_inodes_are_written_before_older_ones() {
         let mut flusher = flusher();
         flusher.add(Ns(S), 1, Ns(S));
         flusher.add(Ns(S), 2, Ns(S));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn old_data_waits_for_who_waits() {
+    fn old_data_is_written_after_awaited_data() {
         let mut flusher = flusher();
         flusher.add(Ns(S), 1, Ns(S));
         flusher.queue(Reason::Sync, i64::MAX);

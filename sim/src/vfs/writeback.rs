@@ -9,7 +9,7 @@
 use super::flusher::{Reason, Wait};
 use super::inode::Inode;
 use super::Vfs;
-use crate::errno::{untold, FsError, Outcome, EBADF};
+use crate::errno::{ignore_errno, FsError, Outcome, EBADF};
 use crate::fs::tasks::{run_other, wait_for_flusher};
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::sched::{Task, TIMER_SLACK};
@@ -79,7 +79,7 @@ impl<S: FlashFs> Vfs<S> {
             self.wake_flusher(now);
             if self.fs.next_due().is_some_and(|due| due <= now) {
                 let done = self.fs.run_due(now, &mut self.inodes);
-                now = untold(done, now)?;
+                now = ignore_errno(done, now)?;
                 continue;
             }
             let done = match self.fs.sched().current() {
@@ -99,7 +99,7 @@ impl<S: FlashFs> Vfs<S> {
                     }
                 }
             };
-            now = untold(done, now)?;
+            now = ignore_errno(done, now)?;
         }
     }
 
@@ -250,7 +250,7 @@ impl<S: FlashFs> Vfs<S> {
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let now = now + self.costs.syscall_ns + self.costs.sync_ns;
         let now = self.write_back_all(now, true)?;
-        Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
+        Ok((0, ignore_errno(self.fs.sync(now, &mut self.inodes), now)?))
     }
 
     /// wakeup_flusher_threads, if `all`, and sync_inodes_sb. It waits until the flusher has written
@@ -267,7 +267,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// wb_shutdown: the flusher finishes its work.
-    pub(super) fn shut_flusher_down(&mut self, now: Ns) -> Result<Ns, FsError> {
+    pub(super) fn stop_flusher(&mut self, now: Ns) -> Result<Ns, FsError> {
         self.inodes.flusher.start();
         self.inodes.flusher.waits = Some(Wait::Work);
         wait_for_flusher(&mut self.fs, now, &mut self.inodes)

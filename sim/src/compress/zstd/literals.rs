@@ -22,7 +22,7 @@ pub(super) fn work(literals: &[u8]) -> LiteralsWork {
     let counts = counts(literals);
     let most = counts.iter().copied().max().unwrap_or(0) as usize;
     let counted = literals.len() as u32;
-    if most == literals.len() || most <= little_hope(literals.len()) {
+    if most == literals.len() || most <= too_even_below(literals.len()) {
         return LiteralsWork { counted, ..LiteralsWork::default() };
     }
     let symbols = counts.iter().filter(|&&count| count > 0).count() as u32;
@@ -35,7 +35,7 @@ fn counts(literals: &[u8]) -> [u32; 256] {
     counts
 }
 
-fn little_hope(literals: usize) -> usize {
+fn too_even_below(literals: usize) -> usize {
     (literals >> 7) + 4
 }
 
@@ -61,7 +61,7 @@ pub(super) fn section_bytes(literals: &[u8]) -> usize {
 /// Table and streams (`HUF_compress_internal`); none if the distribution is too even or the gain
 /// too small.
 fn coded_bytes(literals: &[u8], counts: &[u32; 256], most: usize) -> Option<usize> {
-    if most <= little_hope(literals.len()) {
+    if most <= too_even_below(literals.len()) {
         return None;
     }
     let symbol_max = counts.iter().rposition(|&count| count > 0)?;

@@ -97,7 +97,7 @@ pub struct Collector {
     /// The pass's calls into MTD that are still to be made.
     pub(super) work: VecDeque<Call>,
     /// A pass is being computed, so calls into MTD are deferred.
-    pub(super) keeps_calls: bool,
+    pub(super) defers_calls: bool,
     /// The inode whose f->sem the thread holds, and whether that inode is absent from memory.
     pub(super) inode: Option<(Ino, bool)>,
     /// The thread is in a call into MTD, whose last cond_resched() was at this time.
@@ -105,9 +105,9 @@ pub struct Collector {
     /// The thread has read a page of an erased block and will now check it for 0xff.
     has_read: bool,
     /// The call into MTD goes on to its next page, so the thread keeps the chip's lock.
-    pub(super) keeps_chip: bool,
+    pub(super) keeps_chip_lock: bool,
     /// While a pass is being computed, its calls into MTD are made at once instead of deferred.
-    pub(super) makes_calls: bool,
+    pub(super) makes_deferred_at_once: bool,
     /// The thread sleeps on c->inocache_wq until another task has read or evicted the inode.
     pub(super) waits_for_inode: bool,
     /// The thread sleeps on f->sem or the page's lock until the foreground has read the page.
@@ -124,14 +124,14 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         };
         self.sched.create_kthread(now, Task::Jffs2Thread);
-        let now = self.let_run_until(now, task, None)?;
+        let now = self.run_others_until(now, task, None)?;
         self.sched.wake(now, Task::Jffs2Thread);
         self.sched.sleep(now); // wait_for_completion(&c->gc_thread_start)
         self.sched.wake(now, task);
         if self.sched.current() == Some(Task::Jffs2Thread) {
             self.begin_collector(now);
         }
-        self.let_run_until(now, task, None)
+        self.run_others_until(now, task, None)
     }
 
     /// The thread has signalled that it started. It goes to sleep before its first cond_resched().
@@ -201,7 +201,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         if std::mem::take(&mut self.collector.has_read) {
-            return Ok(now + self.look_through_ns(PAGE_BYTES.min(self.block_bytes)));
+            return Ok(now + self.erased_check_ns(PAGE_BYTES.min(self.block_bytes)));
         }
         match self.collector.step {
             Step::Loop => {
@@ -224,7 +224,7 @@ impl<F: Flash> Jffs2<F> {
                 self.has_or_awaits_lock(now, has_it, erased);
             }
             Step::Decide { erased } => return self.decide(now, erased),
-            Step::Collect => return self.settle_collect(now, pages),
+            Step::Collect => return self.compute_collect(now, pages),
             Step::Work => return self.do_work(now),
             Step::Dead => {
                 self.sched.sleep(now);
@@ -246,7 +246,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_garbage_collect_pass up to the choice of what the pass does.
     fn decide(&mut self, now: Ns, erased: bool) -> Result<Ns> {
         if self.space.total.unchecked_bytes > 0 && !erased {
-            return self.settle_check(now);
+            return self.compute_check(now);
         }
         if self.space.erases_wait() && !erased {
             self.unlock_alloc(now);
@@ -256,7 +256,7 @@ impl<F: Flash> Jffs2<F> {
         self.collector.step = Step::Work;
         let mut now = now;
         if self.gc_block.is_none() {
-            now = self.keep_calls(|fs| fs.find_gc_block(now))?;
+            now = self.defer_calls(|fs| fs.find_gc_block(now))?;
         }
         if self.gc_block.is_some() {
             self.collector.step = Step::Collect;
@@ -265,7 +265,7 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// Computes a pass that checks an inode.
-    fn settle_check(&mut self, now: Ns) -> Result<Ns> {
+    fn compute_check(&mut self, now: Ns) -> Result<Ns> {
         match self.next_unchecked() {
             Some(ino) if self.reading == Some(ino) => {
                 self.check_ino = ino.0;
@@ -274,10 +274,10 @@ impl<F: Flash> Jffs2<F> {
             Some(ino) => {
                 self.collector.step = Step::Work;
                 self.collector.inode = Some((ino, true));
-                self.keep_calls(|fs| fs.check_inode(now, ino))
+                self.defer_calls(|fs| fs.check_inode(now, ino))
             }
             None => {
-                self.die(now);
+                self.exit_thread(now);
                 Ok(now)
             }
         }
@@ -294,7 +294,7 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// Computes a pass that moves a node.
-    fn settle_collect(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
+    fn compute_collect(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         let Some(pages) = pages else {
             self.collector.waits_for_page = true;
             self.sched.sleep(now);
@@ -311,11 +311,11 @@ impl<F: Flash> Jffs2<F> {
         }
         self.collector.step = Step::Work;
         self.collector.inode = inode;
-        self.keep_calls(|fs| fs.collect_next_node(now, pages))
+        self.defer_calls(|fs| fs.collect_next_node(now, pages))
     }
 
     /// Ends the thread: no space is left to collect into.
-    fn die(&mut self, now: Ns) {
+    fn exit_thread(&mut self, now: Ns) {
         self.collector.work.clear();
         self.collector.step = Step::Dead;
         self.unlock_alloc(now);
@@ -323,14 +323,14 @@ impl<F: Flash> Jffs2<F> {
 
     /// Computes a pass with its calls into MTD deferred. On a chip whose power can fail the calls
     /// are made at once, and no other task runs between them.
-    fn keep_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
-        self.collector.keeps_calls = true;
-        self.collector.makes_calls = self.mtd.can_lose_power();
+    fn defer_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
+        self.collector.defers_calls = true;
+        self.collector.makes_deferred_at_once = self.mtd.can_lose_power();
         let settled = settle(self);
-        self.collector.keeps_calls = false;
+        self.collector.defers_calls = false;
         match settled {
             Err(FsError::NoSpace(at)) => {
-                self.die(at);
+                self.exit_thread(at);
                 Ok(at)
             }
             Err(error) => error.failed_at().ok_or(error),
@@ -382,11 +382,11 @@ impl<F: Flash> Jffs2<F> {
         let is_check = matches!(self.collector.step, Step::Check { .. });
         let failed_step = if matches!(call, Call::Erase { .. }) { Step::Erase } else { Step::Loop };
         self.collector.step = next;
-        self.collector.keeps_chip =
+        self.collector.keeps_chip_lock =
             matches!(next, Step::Check { offset, .. } if offset % PAGE_BYTES != 0);
         let at = match self.thread_call(now, call) {
             Ok(at) if !is_check || !self.mtd.is_unclean() => {
-                self.collector.has_read = is_check && !self.collector.keeps_chip;
+                self.collector.has_read = is_check && !self.collector.keeps_chip_lock;
                 return Ok(at);
             }
             Err(failed) if failed.fault == Fault::PowerLost => return Err(failed.into()),
@@ -413,7 +413,7 @@ impl<F: Flash> Jffs2<F> {
             };
             step = Step::Check { block, offset: offset + bytes };
         }
-        self.collector.keeps_chip = false;
+        self.collector.keeps_chip_lock = false;
         Ok(at)
     }
 

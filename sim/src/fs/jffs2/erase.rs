@@ -11,7 +11,7 @@
 use super::call::Call;
 use super::node::Node;
 use super::space::{Books, List};
-use super::tasks::again;
+use super::tasks::reborrow;
 use super::Jffs2;
 use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{PageCache, Result};
@@ -33,10 +33,10 @@ impl<F: Flash> Jffs2<F> {
         let mut done = 0;
         while done < count {
             if let Some(block) = self.take_erased() {
-                now = self.mark_erased_block(now, block, again(&mut pages))?;
+                now = self.mark_erased_block(now, block, reborrow(&mut pages))?;
                 done += 1;
             } else if let Some(block) = self.begin_erase() {
-                now = match self.call_with(now, Call::Erase { block }, again(&mut pages))? {
+                now = match self.call_with(now, Call::Erase { block }, reborrow(&mut pages))? {
                     Err(Failed { at, fault: Fault::EraseFailed }) => {
                         self.erase_failed(at, block)?
                     }
@@ -45,7 +45,7 @@ impl<F: Flash> Jffs2<F> {
                         erased?
                     }
                 };
-                now = self.might_resched(now, again(&mut pages))?;
+                now = self.might_resched(now, reborrow(&mut pages))?;
             } else {
                 break;
             }
@@ -117,14 +117,14 @@ impl<F: Flash> Jffs2<F> {
         let mut offset = 0;
         while offset < self.block_bytes {
             let (bytes, check) = self.check_of(block, offset);
-            now = match self.call_with(now, check, again(&mut pages))? {
+            now = match self.call_with(now, check, reborrow(&mut pages))? {
                 Ok(at) if self.mtd.is_unclean() => return self.erase_failed(at, block),
                 Err(Failed { at, fault: Fault::Uncorrectable }) => {
                     return self.erase_failed(at, block);
                 }
-                read => read? + self.look_through_ns(bytes),
+                read => read? + self.erased_check_ns(bytes),
             };
-            now = self.might_resched(now, again(&mut pages))?;
+            now = self.might_resched(now, reborrow(&mut pages))?;
             offset += bytes;
         }
         now = match self.call_with(now, Call::WriteMarker { block }, pages)? {
@@ -138,7 +138,7 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// Processor time to check that these bytes are 0xff (jffs2_block_check_erase).
-    pub(super) fn look_through_ns(&self, bytes: u32) -> Ns {
+    pub(super) fn erased_check_ns(&self, bytes: u32) -> Ns {
         Ns::from_ps(bytes.into(), self.mtd.costs().jffs2_erased_byte_ps)
     }
 

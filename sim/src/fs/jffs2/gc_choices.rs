@@ -29,19 +29,19 @@ pub(super) enum ChosenIn {
 /// A kernel's recorded choices, and the choices made since.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GcChoices {
-    seen: [Vec<u64>; PLACES],
-    asked: [usize; PLACES],
+    recorded: [Vec<u64>; PLACES],
+    used: [usize; PLACES],
     made: Vec<u16>,
 }
 
 impl GcChoices {
     /// Replays these recorded choices.
-    pub fn seen(recorded: &[u16]) -> GcChoices {
+    pub fn replaying(recorded: &[u16]) -> GcChoices {
         let mut choices = GcChoices::default();
         for &one in recorded {
             let (place, number) = (u64::from(one) / NUMBERS, u64::from(one) % NUMBERS);
             assert!(place < PLACES as u64, "{one} is no choice of JFFS2's");
-            choices.seen[place as usize].push(number);
+            choices.recorded[place as usize].push(number);
         }
         choices
     }
@@ -49,9 +49,9 @@ impl GcChoices {
     /// The next choice of a place: the recorded one, else `jiffies % 128`.
     pub fn choose(&mut self, place: ChosenIn, jiffies: u64) -> u64 {
         let at = place as usize;
-        let seen = self.seen[at].get(self.asked[at]).copied();
-        let number = seen.unwrap_or(jiffies % NUMBERS);
-        self.asked[at] += 1;
+        let recorded = self.recorded[at].get(self.used[at]).copied();
+        let number = recorded.unwrap_or(jiffies % NUMBERS);
+        self.used[at] += 1;
         self.made.push((at as u64 * NUMBERS + number) as u16);
         number
     }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_kernels_choices_come_first_and_once() {
-        let mut choices = GcChoices::seen(&[5, 127]);
+        let mut choices = GcChoices::replaying(&[5, 127]);
         let mut choose = |jiffies| choices.choose(ChosenIn::Collect, jiffies);
         assert_eq!([choose(1), choose(2), choose(3 + 128)], [5, 127, 3]);
         assert_eq!(choices.made(), [5, 127, 3]);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn each_place_has_choices_of_its_own() {
-        let mut choices = GcChoices::seen(&[256 + 9, 128, 5, 256]);
+        let mut choices = GcChoices::replaying(&[256 + 9, 128, 5, 256]);
         assert_eq!(choices.choose(ChosenIn::Collect, 1), 5);
         assert_eq!(choices.choose(ChosenIn::Refile, 1), 9);
         assert_eq!(choices.choose(ChosenIn::Obsolete, 1), 0);

@@ -538,7 +538,7 @@ impl<F: Flash> Scheduled for Jffs2<F> {
 
 impl<F: Flash> Choices for Jffs2<F> {
     fn replay_choices(&mut self, recorded: &[u16]) {
-        self.gc_choices = gc_choices::GcChoices::seen(recorded);
+        self.gc_choices = gc_choices::GcChoices::replaying(recorded);
     }
 
     fn choices(&self) -> &[u16] {

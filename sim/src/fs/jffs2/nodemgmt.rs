@@ -236,7 +236,7 @@ impl<F: Flash> Jffs2<F> {
         if erased > 0 || !self.space.is_empty(List::Free) {
             return Ok((false, now));
         }
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             // The kernel retries until the foreground has erased a block.
             return Err(FsError::NoSpace(now));
         }

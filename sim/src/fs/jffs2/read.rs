@@ -6,7 +6,7 @@
 use super::call::Call;
 use super::layout::RAW_INODE_BYTES;
 use super::node::{NodeId, Role};
-use super::tasks::again;
+use super::tasks::reborrow;
 use super::Jffs2;
 use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
@@ -63,7 +63,7 @@ impl<F: Flash> Jffs2<F> {
         let fragments = std::mem::take(&mut self.file_mut(ino).fragments);
         let overlapping = fragments.overlapping(offset, offset + bytes);
         let read = overlapping.into_iter().try_fold(now, |now, fragment| {
-            fragment.node.map_or(Ok(now), |id| self.read_node(now, id, again(&mut pages)))
+            fragment.node.map_or(Ok(now), |id| self.read_node(now, id, reborrow(&mut pages)))
         });
         self.file_mut(ino).fragments = fragments;
         read
@@ -80,8 +80,11 @@ impl<F: Flash> Jffs2<F> {
         let node = self.nodes.get(id);
         let (at, role, file_bytes) = (node.flash_offset, node.role, node.file_bytes());
         let costs = *self.mtd.costs();
-        let (is_header_right, mut now) =
-            self.read_flash(now + costs.jffs2_node_ns, (at, RAW_INODE_BYTES), again(&mut pages))?;
+        let (is_header_right, mut now) = self.read_flash(
+            now + costs.jffs2_node_ns,
+            (at, RAW_INODE_BYTES),
+            reborrow(&mut pages),
+        )?;
         let is_checksum_wrong =
             !is_header_right && self.mtd.is_wrong(u64::from(at + DATA_CRC_OFFSET), DATA_CRC_BYTES);
         if !is_header_right && !is_checksum_wrong {

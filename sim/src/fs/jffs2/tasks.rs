@@ -21,7 +21,7 @@ use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
 /// Reborrows the pages for one more call.
-pub(super) fn again<'a>(
+pub(super) fn reborrow<'a>(
     pages: &'a mut Option<&mut dyn PageCache>,
 ) -> Option<&'a mut dyn PageCache> {
     pages.as_mut().map(|pages| &mut **pages as &mut dyn PageCache)
@@ -56,26 +56,26 @@ impl<F: Flash> Jffs2<F> {
         now: Ns,
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
-        let Some(task) = self.foreground.filter(|_| !self.collector.keeps_calls) else {
+        let Some(task) = self.foreground.filter(|_| !self.collector.defers_calls) else {
             return Ok(now);
         };
         let is_alone = !self.is_shared(now) && !self.sched.is_contended();
         if is_alone || self.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        self.let_run_until(now, task, pages)
+        self.run_others_until(now, task, pages)
     }
 
     /// Runs other tasks until `task` has the processor. The thread takes its steps. Any other task
     /// blocks until `task` is done.
-    pub(super) fn let_run_until(
+    pub(super) fn run_others_until(
         &mut self,
         mut now: Ns,
         task: Task,
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
         while self.sched.current() != Some(task) {
-            now = match (self.sched.current(), again(&mut pages)) {
+            now = match (self.sched.current(), reborrow(&mut pages)) {
                 (Some(Task::Jffs2Thread), pages) => self.run_collector(now, pages)?,
                 (Some(Task::Background), Some(pages)) if self.page_of.is_none() => {
                     run_flusher(self, now, pages)?
@@ -112,7 +112,7 @@ impl<F: Flash> Jffs2<F> {
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
-        self.let_run_until(now, next, pages)
+        self.run_others_until(now, next, pages)
     }
 
     /// The program's timer expired at `rang`. If the thread was in a call into MTD then, the
@@ -125,11 +125,11 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<Ns> {
         self.foreground = Some(Task::Program);
         self.sched.wake(rang, Task::Program);
-        if let Some(asked_at) = self.collector.in_call.filter(|&asked_at| rang <= asked_at) {
-            self.sched.resched(asked_at);
+        if let Some(resched_at) = self.collector.in_call.filter(|&resched_at| rang <= resched_at) {
+            self.sched.resched(resched_at);
         }
         self.sched.resched(now);
-        self.let_run_until(now, Task::Program, Some(pages))
+        self.run_others_until(now, Task::Program, Some(pages))
     }
 
     /// A worker flushes the write buffer when its delayed work is due (delayed_wbuf_sync). It
@@ -139,14 +139,14 @@ impl<F: Flash> Jffs2<F> {
         let before = self.foreground.replace(Task::Background);
         self.sched.wake(due, Task::Background);
         self.sched.resched(now);
-        let now = self.let_run_until(now, Task::Background, Some(pages))?;
+        let now = self.run_others_until(now, Task::Background, Some(pages))?;
         let now = self.flush_wbuf_gc(now, None, pages)?;
         self.set_foreground(now, before, Some(pages))
     }
 
     /// mutex_lock(&c->alloc_sem) of the foreground.
     pub(super) fn lock_alloc(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             return Ok(now); // The thread already holds it.
         }
         self.page_is_read(now);
@@ -164,7 +164,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// mutex_unlock(&c->alloc_sem).
     pub(super) fn unlock_alloc(&mut self, now: Ns) {
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             return;
         }
         if let Some(waiter) = self.alloc_sem.unlock() {
@@ -180,7 +180,7 @@ impl<F: Flash> Jffs2<F> {
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
         self.sched.sleep(now);
-        self.let_run_until(now, task, pages)
+        self.run_others_until(now, task, pages)
     }
 
     /// The foreground sleeps until the thread releases an inode or a block.
@@ -207,7 +207,7 @@ impl<F: Flash> Jffs2<F> {
     pub(super) fn wait_for_inode(&mut self, now: Ns, ino: Ino, to_read_in: bool) -> Result<Ns> {
         let mut now = now;
         let in_way = |(busy, absent): (Ino, bool)| busy == ino && (absent || !to_read_in);
-        while !self.collector.keeps_calls && self.collector.inode.is_some_and(in_way) {
+        while !self.collector.defers_calls && self.collector.inode.is_some_and(in_way) {
             now = self.wait_for_thread(now, None)?;
         }
         Ok(now)
@@ -216,7 +216,7 @@ impl<F: Flash> Jffs2<F> {
     /// The foreground begins to read in or evict an inode, or has finished (INO_STATE_READING,
     /// I_FREEING).
     pub(super) fn set_reading(&mut self, now: Ns, ino: Option<Ino>) {
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             return;
         }
         self.reading = ino;
@@ -241,17 +241,17 @@ impl<F: Flash> Jffs2<F> {
         call: Call,
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Done> {
-        if self.collector.keeps_calls && self.collector.makes_calls {
+        if self.collector.defers_calls && self.collector.makes_deferred_at_once {
             return Ok(self.perform(now, call));
         }
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             self.collector.work.push_back(call);
             return Ok(Ok(now));
         }
         if !self.is_shared(now) {
             return Ok(self.perform(now, call));
         }
-        let now = self.lock_chip(now, again(&mut pages))?;
+        let now = self.lock_chip(now, reborrow(&mut pages))?;
         let done = self.perform(now, call);
         let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
         self.unlock_chip(over, pages)?;
@@ -276,9 +276,9 @@ impl<F: Flash> Jffs2<F> {
     /// nand_get_device of the foreground.
     fn lock_chip(&mut self, now: Ns, mut pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         let Some(task) = self.foreground else { return Ok(now) };
-        let mut now = self.might_resched(now, again(&mut pages))?;
+        let mut now = self.might_resched(now, reborrow(&mut pages))?;
         while !self.chip_lock.lock(task) {
-            now = self.sleep_until_woken(now, task, again(&mut pages))?;
+            now = self.sleep_until_woken(now, task, reborrow(&mut pages))?;
         }
         Ok(now)
     }
@@ -287,9 +287,9 @@ impl<F: Flash> Jffs2<F> {
     /// has run as far as it can without the chip.
     fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
         let Some(task) = self.foreground else { return Ok(()) };
-        let asked_at = now - self.mtd.since_asked();
-        if self.sched.resched(asked_at) != Some(task) {
-            self.let_run_until(asked_at, task, pages)?;
+        let resched_at = now - self.mtd.since_resched();
+        if self.sched.resched(resched_at) != Some(task) {
+            self.run_others_until(resched_at, task, pages)?;
         }
         if let Some(waiter) = self.chip_lock.unlock() {
             self.sched.wake(now, waiter);
@@ -299,7 +299,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// nand_get_device of the thread: returns whether it holds the chip.
     pub(super) fn thread_locks_chip(&mut self, now: Ns) -> bool {
-        if std::mem::take(&mut self.collector.keeps_chip) {
+        if std::mem::take(&mut self.collector.keeps_chip_lock) {
             return true;
         }
         let has_it = self.chip_lock.lock(Task::Jffs2Thread);
@@ -315,17 +315,17 @@ impl<F: Flash> Jffs2<F> {
         self.mtd.set_task(Task::Jffs2Thread);
         let done = self.perform(now, call);
         let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
-        let asked_at = over - self.mtd.since_asked();
-        self.collector.in_call = Some(asked_at);
+        let resched_at = over - self.mtd.since_resched();
+        self.collector.in_call = Some(resched_at);
         if self.foreground.is_some() {
-            self.sched.resched(asked_at);
+            self.sched.resched(resched_at);
         }
         done
     }
 
     /// nand_release_device of the thread.
     pub(super) fn end_thread_call(&mut self, now: Ns) {
-        if self.collector.in_call.take().is_none() || self.collector.keeps_chip {
+        if self.collector.in_call.take().is_none() || self.collector.keeps_chip_lock {
             return;
         }
         if let Some(waiter) = self.chip_lock.unlock() {

@@ -215,6 +215,6 @@ impl<F: Flash> Ubifs<F> {
         if wrong_data(&self.ubi, place, &[DATA_SIZE]) {
             return Err(FsError::Damaged(now));
         }
-        self.doubt_data(now, place, unpacked)
+        self.read_with_wrong_bits(now, place, unpacked)
     }
 }

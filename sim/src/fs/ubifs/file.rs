@@ -73,7 +73,7 @@ impl<F: Flash> Ubifs<F> {
                 let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
                 let cost = self.ubi.costs().ubifs_node_ns + self.unpacking_cost(place, unpacked);
                 match self.read_located(now, place, cost) {
-                    Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
+                    Err(FsError::Unreadable(at)) => self.read_with_wrong_bits(at, place, unpacked),
                     other => other,
                 }
             }
@@ -95,7 +95,12 @@ impl<F: Flash> Ubifs<F> {
 
     /// Reads a data node with wrong bits. The kernel checks only its header (no_chk_data_crc). It
     /// returns wrong data as if they were right, unless decompressing them fails.
-    pub(super) fn doubt_data(&self, at: Ns, place: Place, unpacked_bytes: u32) -> Result<Ns> {
+    pub(super) fn read_with_wrong_bits(
+        &self,
+        at: Ns,
+        place: Place,
+        unpacked_bytes: u32,
+    ) -> Result<Ns> {
         if wrong_data(&self.ubi, place, &DATA_NODE) || wrong_data(&self.ubi, place, &[DATA_SIZE]) {
             return Err(FsError::Damaged(at));
         }

@@ -18,7 +18,7 @@ use super::key::{hash_of, Key, Place};
 use super::log::CommitState;
 use super::properties::{Change, TAKEN};
 use super::stored::What;
-use super::tnc::believed;
+use super::tnc::accept_if_right;
 use super::Ubifs;
 use crate::compress::work::Work;
 use crate::compress::UbifsData;
@@ -206,7 +206,7 @@ impl<F: Flash> Ubifs<F> {
         }
         let place = self.tnc.place(leaf);
         let read = self.read_node(now, place, self.ubi.costs().ubifs_inode_ns);
-        read.or_else(|error| believed(&self.ubi, place, error))
+        read.or_else(|error| accept_if_right(&self.ubi, place, error))
     }
 
     /// ubifs_tnc_add_nm.

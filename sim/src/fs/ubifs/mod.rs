@@ -256,7 +256,7 @@ impl<F: Flash> Ubifs<F> {
     #[inline]
     fn read_checked(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
         self.read_located(now, place, node_ns)
-            .or_else(|error| tnc::believed(&self.ubi, place, error))
+            .or_else(|error| tnc::accept_if_right(&self.ubi, place, error))
     }
 
     /// `ro_error`: an earlier write failed permanently.

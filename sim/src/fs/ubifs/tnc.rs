@@ -33,7 +33,7 @@ pub struct Leaf {
 }
 
 /// Accepts a node that ECC could not correct if its own bits are right.
-pub(super) fn believed<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
+pub(super) fn accept_if_right<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
     match error {
         FsError::Unreadable(at) if ubi.is_wrong(place.leb, place.offset, place.bytes) => {
             Err(FsError::Damaged(at))
@@ -166,7 +166,7 @@ impl Tnc {
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
         let read = ubi.try_read(now, place.leb, place.offset, place.bytes);
-        let now = read.or_else(|error| believed(ubi, place, error))?;
+        let now = read.or_else(|error| accept_if_right(ubi, place, error))?;
         self.znodes[znode as usize].loaded = true;
         Ok(now + cpu)
     }

@@ -215,14 +215,14 @@ impl<F: Flash> Yaffs2<F> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
         let done = self.mtd.read_with_oob(now, self.offset(chunk), 1);
         let (ecc, now) = self.ecc_of(done)?;
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok((ecc, now))
     }
 
     /// The same for the tags alone.
     pub(super) fn read_tags_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
         let now = self.mtd.read_oob(now, self.offset(chunk), 1)?;
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok(now)
     }
 
@@ -273,7 +273,7 @@ impl<F: Flash> Yaffs2<F> {
             }
             Err(failed) => return Err(failed.into()),
         };
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok((written, now))
     }
 
@@ -324,7 +324,7 @@ impl<F: Flash> Yaffs2<F> {
             Err(Failed { at, fault: Fault::EraseFailed }) => (false, at),
             Err(failed) => return Err(failed.into()),
         };
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok((erased, now))
     }
 
@@ -339,7 +339,7 @@ impl<F: Flash> Yaffs2<F> {
         if self.mtd.block_erases(block - 1) > erases {
             self.on_flash.clear(block);
         }
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok(now)
     }
 }

@@ -56,7 +56,7 @@ impl<F: Flash> Yaffs2<F> {
             now = self.invalidate_checkpoint(now)?;
         }
         if !self.is_checkpointed {
-            now = self.look_for_foreigners(now)?;
+            now = self.check_for_foreign_fs(now)?;
         }
         self.is_dirty = !self.is_checkpointed;
         self.iget(ROOT_OBJECT);
@@ -64,7 +64,7 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// yfs_nand_foreign: if no block is YAFFS2's, reads the first page of every block.
-    fn look_for_foreigners(&mut self, mut now: Ns) -> Result<Ns> {
+    fn check_for_foreign_fs(&mut self, mut now: Ns) -> Result<Ns> {
         let ours = |number: u32| self.on_flash.sequence(number) > 0;
         if (1..=self.blocks.last()).any(ours) {
             return Ok(now);
@@ -75,7 +75,7 @@ impl<F: Flash> Yaffs2<F> {
                 let page_bytes = self.mtd.page_bytes();
                 now = self.mtd.read(now, start, page_bytes)?;
                 now += Ns::from_ps(page_bytes.into(), self.mtd.costs().yaffs2_erased_byte_ps);
-                self.may_make_way(now);
+                self.might_resched_locked(now);
             }
         }
         Ok(now)

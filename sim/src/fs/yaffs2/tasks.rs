@@ -78,12 +78,12 @@ impl<F: Flash> Yaffs2<F> {
         if !self.is_shared(now) || self.tasks.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        self.let_run_until(now, task)
+        self.run_others_until(now, task)
     }
 
     /// Runs other tasks until `task` has the processor. The thread works; any other task blocks
     /// until `task` is done.
-    fn let_run_until(&mut self, mut now: Ns, task: Task) -> Result<Ns> {
+    fn run_others_until(&mut self, mut now: Ns, task: Task) -> Result<Ns> {
         while self.tasks.sched.current() != Some(task) {
             if self.tasks.sched.current() == Some(Task::Yaffs2Thread) {
                 now = self.run_thread(now)?;
@@ -134,7 +134,7 @@ impl<F: Flash> Yaffs2<F> {
         let mut now = self.might_resched(now)?;
         while !self.tasks.gross_lock.lock(task) {
             self.tasks.sched.sleep(now);
-            now = self.let_run_until(now, task)?;
+            now = self.run_others_until(now, task)?;
         }
         Ok(now)
     }
@@ -167,10 +167,10 @@ impl<F: Flash> Yaffs2<F> {
     /// cond_resched() after an operation of the chip under the lock. A task scheduled here blocks
     /// on the lock.
     #[inline]
-    pub(super) fn may_make_way(&mut self, now: Ns) {
-        let asked_at = now - self.mtd.since_asked();
-        if self.thread.is_working || self.is_shared(asked_at) {
-            self.make_way(asked_at);
+    pub(super) fn might_resched_locked(&mut self, now: Ns) {
+        let resched_at = now - self.mtd.since_resched();
+        if self.thread.is_working || self.is_shared(resched_at) {
+            self.resched_locked(resched_at);
         }
     }
 
@@ -199,7 +199,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    fn make_way(&mut self, now: Ns) {
+    fn resched_locked(&mut self, now: Ns) {
         let thread = Some(Task::Yaffs2Thread).filter(|_| self.thread.is_working);
         let Some(owner) = thread.or(self.tasks.foreground) else { return };
         loop {
@@ -257,7 +257,7 @@ impl<F: Flash> Yaffs2<F> {
         self.tasks.foreground = Some(task);
         self.tasks.sched.wake(rang, task);
         self.tasks.sched.resched(now);
-        let now = self.let_run_until(now, task)?;
+        let now = self.run_others_until(now, task)?;
         self.settle(now)
     }
 
@@ -274,7 +274,7 @@ impl<F: Flash> Yaffs2<F> {
         match self.tasks.foreground {
             Some(task) => {
                 self.tasks.sched.create_kthread(now, Task::Yaffs2Thread);
-                now = self.let_run_until(now, task)?;
+                now = self.run_others_until(now, task)?;
             }
             None => self.tasks.sched.fork(now, Task::Yaffs2Thread),
         }

@@ -106,7 +106,7 @@ static int use_descriptors(const struct host_request *request, const struct host
 }
 
 /* Restarts the counters of calls, if this kernel has them. */
-static int count_anew(int calls, int files)
+static int restart_counting(int calls, int files)
 {
 	const bool counted = calls >= 0 && files >= 0;
 
@@ -130,7 +130,7 @@ static int execute_program(const struct host_request *request, const struct host
 	if (err)
 		return err;
 	launch->began_ns = now_ns();
-	err = count_anew(calls, files);
+	err = restart_counting(calls, files);
 	if (err)
 		return err;
 	if (place->where == HOST_BOARD)

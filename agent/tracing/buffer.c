@@ -102,18 +102,18 @@ int buffer_check(const char *root, size_t processors, bool left, char *why, size
 	uint64_t count = 0;
 
 	if (read_line(root, "current_tracer", text, sizeof(text)) && strcmp(text, "nop") != 0)
-		(void)snprintf(why, size, "and somebody traces with it: current_tracer is %.40s",
+		(void)snprintf(why, size, "and another tracer uses it: current_tracer is %.40s",
 			       text);
 	else if (read_line(root, "events/enable", text, sizeof(text)) && text[0] != '0')
 		(void)snprintf(why, size,
-			       "and somebody records events with it: events/enable is %.8s", text);
+			       "and another tracer records events: events/enable is %.8s", text);
 	else if (read_line(root, "buffer_size_kb", text, sizeof(text)) && strcmp(text, "X") == 0)
 		(void)snprintf(why, size,
 			       "and its size differs between processors: buffer_size_kb is X");
 	else if (buffer_sum(root, processors, entries, 1, &count) == 0 && count && !left)
 		(void)snprintf(why, size,
-			       "and it holds somebody's events: writing nothing to the file trace "
-			       "clears it");
+			       "and it holds another tracer's events: writing nothing to the file "
+			       "trace clears it");
 	else
 		return 0;
 	return -EBUSY;

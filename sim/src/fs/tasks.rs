@@ -109,7 +109,7 @@ pub fn run_other<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> 
         Some(Task::Background) => run_flusher(fs, now, pages),
         Some(Task::UbiThread | Task::Jffs2Thread | Task::Yaffs2Thread) => fs.run_thread(now, pages),
         other => {
-            assert!(other.is_some(), "the program waits for nobody");
+            assert!(other.is_some(), "the program waits, but no task runs");
             fs.sched().sleep(now); // It has nothing left to do.
             Ok(now)
         }

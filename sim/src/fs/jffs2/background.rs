@@ -9,7 +9,7 @@
 //! thread and the foreground, and holds their locks.
 //!
 //! While it moves a node or checks an inode, the thread holds c->alloc_sem and the inode's f->sem.
-//! Nobody else can change the inode then, so the step computes the whole result when it begins. It
+//! No other task can change the inode then, so the step computes the whole result when it begins. It
 //! defers its calls into MTD (`work`), and later steps make them one by one. Erasing a block and
 //! checking an erased block need no such lock, so a writer runs meanwhile.
 //!

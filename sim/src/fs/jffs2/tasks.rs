@@ -81,7 +81,7 @@ impl<F: Flash> Jffs2<F> {
                     run_flusher(self, now, pages)?
                 }
                 (other, _) => {
-                    assert!(other.is_some(), "{task:?} waits for nobody");
+                    assert!(other.is_some(), "{task:?} waits, but no task runs");
                     self.sched.block(now);
                     now
                 }
@@ -151,7 +151,7 @@ impl<F: Flash> Jffs2<F> {
         }
         self.page_is_read(now);
         let mut now = self.might_resched(now, Some(pages))?;
-        let task = self.foreground.expect("somebody calls");
+        let task = self.foreground.expect("a task is in the foreground");
         // An operation that failed still holds it.
         if self.alloc_sem.owner() == Some(task) {
             return Ok(now);
@@ -189,7 +189,7 @@ impl<F: Flash> Jffs2<F> {
         now: Ns,
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
-        let task = self.foreground.expect("somebody calls");
+        let task = self.foreground.expect("a task is in the foreground");
         self.waiter = Some(task);
         let over = self.sleep_until_woken(now, task, pages);
         self.waiter = None;

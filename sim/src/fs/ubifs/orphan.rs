@@ -86,8 +86,8 @@ impl<F: Flash> Ubifs<F> {
         if wanted == 0 {
             return Ok(now);
         }
-        let anew = self.orphans.room(&self.geometry) < wanted;
-        if anew {
+        let from_start = self.orphans.room(&self.geometry) < wanted;
+        if from_start {
             let old = self.orphans.list.iter().filter(|orphan| !orphan.new);
             self.orphans.committing = old.map(|orphan| orphan.inum).collect();
             self.orphans.leb = self.geometry.orphans_first();
@@ -95,9 +95,9 @@ impl<F: Flash> Ubifs<F> {
         }
         let mut now = now;
         while !self.orphans.committing.is_empty() {
-            now = self.write_orphan_node(now, anew)?;
+            now = self.write_orphan_node(now, from_start)?;
         }
-        if anew {
+        if from_start {
             for leb in self.orphans.leb + 1..self.geometry.main_first {
                 now = self.ubi.unmap(now, leb)?;
             }

@@ -88,7 +88,7 @@ impl<F: Flash> Yaffs2<F> {
             if self.tasks.sched.current() == Some(Task::Yaffs2Thread) {
                 now = self.run_thread(now)?;
             } else {
-                assert!(self.tasks.sched.current().is_some(), "{task:?} waits for nobody");
+                assert!(self.tasks.sched.current().is_some(), "{task:?} waits, but no task runs");
                 self.tasks.sched.block(now);
             }
         }

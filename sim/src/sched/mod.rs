@@ -222,6 +222,7 @@ impl Sched {
         while self.ticks < ticks {
             self.ticks += 1;
             self.update_current(Ns(self.ticks * self.tick_ns));
+            // rcu_sched_clock_irq: a callback waits until the running task has been scheduled.
             self.need_resched |= matches!(self.rcu, Waiting::Tiny { waits: true });
             self.check_preempt_tick();
             self.run_softirqs();
@@ -272,9 +273,11 @@ impl Sched {
         let ideal_ns = self.slice_ns(current);
         if self.ran_ns > ideal_ns {
             self.need_resched = true;
+            // clear_buddies: the task has used up its slice, so it does not remain the buddy.
             self.next = self.next.filter(|&next| next != current);
             return;
         }
+        // Within its slice a task is preempted only if it is a slice ahead of the leftmost one.
         let own = self.vruntime_ns[current as usize];
         let ahead =
             self.leftmost_but(Some(current)).map_or(0, |(_, least)| own.saturating_sub(least));
@@ -470,6 +473,7 @@ impl Sched {
             _ => other,
         };
         let buddy = self.next.take().zip(left).and_then(|(next, (left, least))| {
+            // wakeup_preempt_entity: a buddy may be at most a wake-up granularity behind.
             let behind = self.vruntime_ns[next as usize].saturating_sub(least);
             (behind <= fair_ns(WAKEUP_GRANULARITY_NS, left)).then_some(next)
         });

@@ -207,6 +207,7 @@ impl<F: Flash> Ubi<F> {
     fn lock_contended_chip(&mut self, now: Ns) -> Result<Ns> {
         let now = self.reach_resched(now)?;
         let Some(task) = self.contended() else { return Ok(now) };
+        // This task blocks on the chip's lock until the thread releases it and wakes this task.
         if std::mem::take(&mut self.wl.thread_has_chip) {
             self.sched.sleep(now);
             self.sched.wake(now, task);
@@ -246,6 +247,8 @@ impl<F: Flash> Ubi<F> {
     /// Runs other tasks than `task`, if the scheduler chooses them.
     #[cold]
     fn resched_from(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        // The thread was scheduled within the call: it blocks on the chip's lock until `task` runs
+        // again and has released it.
         if self.sched.resched(now) == Some(Task::UbiThread) && !self.wl.is_idle() {
             self.sched.sleep(now);
             let now = self.run_others_until(now, task)?;
@@ -286,6 +289,7 @@ impl<F: Flash> Ubi<F> {
             let work = self.wl.works.pop_front()?;
             self.begin(work)
         });
+        // The foreground holds buf_mutex: the thread keeps this step for when it is woken.
         if self.has_buffer && step.is_some_and(|step| step.locks_buffer()) {
             self.wl.step = step;
             self.sched.sleep(now);
@@ -304,6 +308,8 @@ impl<F: Flash> Ubi<F> {
         if is_yielding {
             self.sched.yield_now(now);
         }
+        // Preempted at the end of a call into MTD the thread still holds the chip's lock. yield()
+        // comes after the call, where it does not.
         let is_preempted = self.sched.resched(now) != Some(Task::UbiThread);
         self.wl.thread_has_chip = is_preempted && !is_yielding;
         Ok(now)

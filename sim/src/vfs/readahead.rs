@@ -267,6 +267,7 @@ fn on_miss_alone(
 ) -> Window {
     if page == 0 || wanted > state.max_pages || looks_sequential(kernel, state, page) {
         set_initial(state, page, wanted);
+        // The request takes the whole window, so its marker goes into the middle.
         if state.size <= wanted {
             state.async_size = state.size / 2;
         }
@@ -369,6 +370,7 @@ fn set_from_context(
     if history <= least {
         return false;
     }
+    // The file is cached from its beginning, which indicates a long stream.
     if history >= page {
         history *= 2;
     }
@@ -386,6 +388,7 @@ fn set_from_context(
 /// `readit:` and ra_submit.
 fn submit(kernel: &KernelReadAhead, state: &mut ReadAheadState, page: u32) -> Window {
     let max = state.max_pages;
+    // The request would hit its own marker at once, so the window is merged with the next one.
     if page == state.start && state.size == state.async_size {
         let more = next_size(state.size, max);
         if kernel.window_overflow == WindowOverflow::Grows || state.size + more <= max {

@@ -9,8 +9,8 @@
 //! thread and the foreground, and holds their locks.
 //!
 //! While it moves a node or checks an inode, the thread holds c->alloc_sem and the inode's f->sem.
-//! No other task can change the inode then, so the step computes the whole result when it begins. It
-//! defers its calls into MTD (`work`), and later steps make them one by one. Erasing a block and
+//! No other task can change the inode then, so the step computes the whole result when it begins.
+//! It defers its calls into MTD (`work`), and later steps make them one by one. Erasing a block and
 //! checking an erased block need no such lock, so a writer runs meanwhile.
 //!
 //! Since 3.13 (Linux "jffs2: do not support kill -HUP" and its followers in background.c) a signal
@@ -161,6 +161,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_trigger: signals the thread if there is work for it.
     pub(super) fn trigger_collector(&mut self, now: Ns) {
+        // disallow_signal of older kernels: a signal that arrives during a pass is lost.
         let is_ignored = self.collector.is_in_pass() && !self.options.collector_keeps_signals;
         if self.collector.signal || is_ignored || !self.space.thread_should_wake() {
             return;
@@ -245,6 +246,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_pass up to the choice of what the pass does.
     fn decide(&mut self, now: Ns, erased: bool) -> Result<Ns> {
+        // Until every inode is checked a pass does nothing else.
         if self.space.total.unchecked_bytes > 0 && !erased {
             return self.compute_check(now);
         }

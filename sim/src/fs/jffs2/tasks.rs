@@ -125,6 +125,8 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<Ns> {
         self.foreground = Some(Task::Program);
         self.sched.wake(rang, Task::Program);
+        // The timer expired before the last cond_resched() of the thread's call, so the program
+        // preempts the thread there.
         if let Some(resched_at) = self.collector.in_call.filter(|&resched_at| rang <= resched_at) {
             self.sched.resched(resched_at);
         }
@@ -248,6 +250,7 @@ impl<F: Flash> Jffs2<F> {
             self.collector.work.push_back(call);
             return Ok(Ok(now));
         }
+        // Without competition for the chip its lock need not be modelled.
         if !self.is_shared(now) {
             return Ok(self.perform(now, call));
         }
@@ -287,6 +290,7 @@ impl<F: Flash> Jffs2<F> {
     /// has run as far as it can without the chip.
     fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
         let Some(task) = self.foreground else { return Ok(()) };
+        // Other tasks are scheduled at the call's last cond_resched(), not at its end.
         let resched_at = now - self.mtd.since_resched();
         if self.sched.resched(resched_at) != Some(task) {
             self.run_others_until(resched_at, task, pages)?;

@@ -206,6 +206,7 @@ impl<F: Flash> Yaffs2<F> {
             let has_it = match self.tasks.sched.resched(now) {
                 Some(task) if task == owner => return,
                 Some(Task::Yaffs2Thread) => self.thread_locks(now),
+                // A sleep needs no lock, so the program makes that call at once.
                 Some(Task::Program) if matches!(self.tasks.sleep, Some(Sleep::Next)) => {
                     self.tasks.sleep = Some(Sleep::Begun(now));
                     self.tasks.foreground = None;

@@ -76,7 +76,7 @@ pub struct Mtd<F> {
     whole_page: Moves,
     /// Processor time for an ECC step; 0 if hardware computes it.
     ecc_step_ns: Ns,
-    /// See [`Mtd::since_asked`].
+    /// See [`Mtd::since_resched`].
     since_resched: Ns,
     /// page_shift, and the same for an ECC step. Both sizes are powers of two.
     page_shift: u32,

@@ -271,7 +271,7 @@ pub fn operations(text: &str) -> Result<Operations<'_>, OperationError> {
         let detail = format!("the first line is not '{}'", Version::One.header());
         return Err(OperationError { line: 1, code: "bad-header", detail });
     };
-    // Checks the whole text at once, which the compiler vectorizes. If it has a bad byte, every
+    // Checks the whole text at once, which the compiler vectorises. If it has a bad byte, every
     // line is checked.
     let printable = text.bytes().fold(true, |all, byte| all & is_printable_or_line_feed(byte));
     Ok(Operations { rest, line: 1, printable, version, state: State::default() })

@@ -2,7 +2,7 @@
 //!
 //! agent/job/cuts.c and agent/job/survey.c do the same on a real kernel: mount the file system,
 //! read every file, then write, sync and read back a new one. The simulator knows the source of all
-//! bytes instead of recognizing it, so no run is "other".
+//! bytes instead of recognising it, so no run is "other".
 
 use crate::content::Source;
 use crate::errno::{FsError, EIO};

@@ -6,22 +6,23 @@
  *   run FILE --dir DIR [--contents]
  *       runs a file's operations in a directory and prints stream rows; no flash counts, no remount
  *   survey FILE --dir DIR
- *       prints what the files that FILE writes hold in a directory, as stream rows
+ *       prints the content of a directory's files that FILE writes, as stream rows
  *   window --dir DIR
  *       prints the read-ahead window of files in a directory, KiB, by reading one (trial.c)
  *   window --root FOLDER --fs FS [--device MAJOR:MINOR] [--volume UBI_VOLUME]
- *       prints where it is set and what it is, for the /sys and /proc below FOLDER; for tests
+ *       prints the window's sysfs file and its value, for the /sys and /proc below FOLDER; for
+ *       tests
  *   session --root TRACEFS
  *       begins and ends a tracing session in a folder laid out as tracefs; for tests
  *   board [--dir DIR]
- *       prints what the board has, and what DIR is on (board.c)
+ *       prints the board's features, and the file system of DIR (board.c)
  *   job --home FOLDER (--mtd N --name NAME | --dir DIR)
  *       reads a job from standard input and writes its stream to standard output. It erases mtd N
- *       if that is called NAME and may be erased, or works in a folder of DIR; FOLDER is the
- *       agent's own, removed at the end (guard.c)
+ *       if its name is NAME and it may be erased, or works in a folder of DIR. FOLDER is the
+ *       agent's own and removed at the end (guard.c)
  *   program --home FOLDER --mtd N --name NAME
- *       runs the program of FOLDER/request on a fresh file system on that partition, likewise
- *       guarded; its standard input is the agent's, the answer goes to standard output (host/)
+ *       runs the program of FOLDER/request on a new file system on that partition, guarded in the
+ *       same way. Its standard input is the agent's; the answer goes to standard output (host/)
  *   flashmon | vfsmon | funcmon | trace ...
  *       the tracers (trace_main.c)
  *   record [--below DIR]... -- COMMAND...
@@ -46,7 +47,7 @@
 #include "record/record.h"
 #include "tracing/tracing.h"
 
-/* A whole file with one byte to spare; NULL and a message for an error. */
+/* Reads a whole file into memory with one byte to spare; NULL and a message for an error. */
 static char *load(const char *path, size_t *length)
 {
 	FILE *in = fopen(path, "rb");
@@ -117,8 +118,8 @@ static void print_rows(const struct runner *runner)
 
 		run_print_row(runner, i, row, sizeof(row));
 		(void)puts(row);
-		if (runner->rows[i].words)
-			(void)printf("q %zu %s\n", i, runner->rows[i].words);
+		if (runner->rows[i].message)
+			(void)printf("q %zu %s\n", i, runner->rows[i].message);
 	}
 }
 
@@ -138,9 +139,9 @@ static int run(const char *path, const char *directory, bool contents)
 		err = run_open_directory(&runner, directory);
 	if (!err)
 		err = run_ops(&runner, &ops, true);
-	if (err && runner.sql.words[0])
+	if (err && runner.sql.message[0])
 		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line,
-			      runner.failed_op, runner.sql.words);
+			      runner.failed_op, runner.sql.message);
 	else if (err && runner.failed_op)
 		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line,
 			      error_name(err), runner.failed_op, strerror(-err));
@@ -179,7 +180,7 @@ static int survey_dir(const char *path, const char *directory)
 	return err || flushed ? 1 : 0;
 }
 
-/* `--NAME VALUE` pairs behind the command; false for another one. */
+/* Parses `--NAME VALUE` pairs after the command; false for an unknown one. */
 static bool parse_guarded(int argc, char **argv, struct guarded *guarded)
 {
 	*guarded = (struct guarded){.mtd = -1};
@@ -197,7 +198,7 @@ static bool parse_guarded(int argc, char **argv, struct guarded *guarded)
 		else
 			return false;
 	}
-	/* No partition without its name: a number alone may be another one's after a boot. */
+	/* A partition needs its name: after a boot the same number may be another partition. */
 	return guarded->home && (guarded->mtd >= 0) != (guarded->directory != NULL) &&
 	       (guarded->mtd >= 0) == (guarded->name != NULL);
 }
@@ -216,7 +217,7 @@ static int board(int argc, char **argv)
 	return err ? 1 : 0;
 }
 
-/* Which window below another root; with --dir the one that files of a directory have. */
+/* Prints the window that another root has; with --dir the one of a directory's files. */
 static int window(int argc, char **argv)
 {
 	struct window_of of = {.fs = "", .ubi = -1, .volume = -1};
@@ -246,7 +247,7 @@ static int window(int argc, char **argv)
 	return 0;
 }
 
-/* A session of a tracefs that is laid out somewhere, begun and ended. */
+/* Begins and ends a session in a folder laid out as tracefs. */
 static int session(const char *folder)
 {
 	const struct tracefs_options options = {64, false};
@@ -274,9 +275,9 @@ static int measure_window(const char *directory)
 }
 
 #ifdef __GLIBC__
-/* User-mode Linux keeps no vector registers but the baseline's over a page fault, and glibc copies
- * with the widest: it would find zeros in what it copied. glibc chooses before `main`, so the agent
- * starts itself again with the wide ones forbidden. */
+/* Across a page fault user-mode Linux preserves only the baseline's vector registers, but glibc
+ * copies with the widest ones and would find zeros in them. glibc chooses before `main`, so the
+ * agent executes itself again with wide registers disabled. */
 static void without_wide_registers(char **argv)
 {
 	if (getpid() != 1 || getenv("GLIBC_TUNABLES"))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomic operations for ARMv5, which has no instructions for them and for which the compiler calls
- * these functions: the C library does, in malloc, SQLite for its barriers.
+/* Atomic operations for ARMv5, which has no instructions for them. The compiler calls these
+ * functions instead: the C library's malloc needs them, and SQLite for its barriers.
  *
  * Kernel interface: `cmpxchg` at 0xffff0fc0, `memory_barrier` at 0xffff0fa0
  * (Documentation/arm/kernel_user_helpers.rst), which every kernel for ARMv5 has that can run
- * threads. Leaves out all the others of the family, which nothing here calls: a new one is an
+ * threads. Leaves out all others of the family, which nothing here calls. A new call would be an
  * undefined symbol when linking.
  */
 #define _GNU_SOURCE
@@ -12,7 +12,8 @@
 
 #if defined(__arm__) && __ARM_ARCH < 6
 
-/* The compiler knows these names as its own: ours are others, of the same symbols. */
+/* The compiler reserves these names, so the functions have others here and get the symbols by
+ * __asm__. */
 uint32_t swap_word_if(volatile uint32_t *at, uint32_t old,
 		      uint32_t new) __asm__("__sync_val_compare_and_swap_4");
 uint8_t swap_byte_if(volatile uint8_t *at, uint8_t old,
@@ -20,7 +21,7 @@ uint8_t swap_byte_if(volatile uint8_t *at, uint8_t old,
 uint8_t swap_byte(volatile uint8_t *at, uint8_t new) __asm__("__sync_lock_test_and_set_1");
 void barrier(void) __asm__("__sync_synchronize");
 
-/* Also a barrier before and behind. */
+/* Also a barrier, before and after. */
 static bool stored(volatile uint32_t *at, uint32_t old, uint32_t new)
 {
 	return ((int (*)(uint32_t, uint32_t, volatile uint32_t *))0xffff0fc0)(old, new, at) == 0;
@@ -36,7 +37,7 @@ uint32_t swap_word_if(volatile uint32_t *at, uint32_t old, uint32_t new)
 	}
 }
 
-/* A byte is changed with the word around it. */
+/* A byte is changed together with its word. */
 static bool stored_byte(volatile uint8_t *at, uint8_t old, uint8_t new)
 {
 	volatile uint32_t *word = (volatile uint32_t *)((uintptr_t)at & ~(uintptr_t)3);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a job comes from and where the stream goes, behind one small buffer.
+/* The source of a job and the destination of the stream, behind one small buffer.
  *
- * Three kinds: a file descriptor (a board over ssh, a test on the host), a file of the host that
- * user-mode Linux has mounted (hostfs; its page cache is written through at each flush), and a file
- * of the host reached by ARM semihosting (the emulated board): one trap to the emulator, which does
- * the transfer between two instructions, so that it costs the guest no time and nothing of the
- * host's speed reaches it. Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's
- * "Semihosting for AArch32 and AArch64", by the HLT instruction, which QEMU takes from user mode
- * with `-semihosting-config userspace=on`. Leaves out semihosting on other architectures.
+ * There are three kinds. A file descriptor serves a board over ssh and tests on the host. A host
+ * file that user-mode Linux has mounted (hostfs) is written through the page cache at each flush. A
+ * host file reached by ARM semihosting serves the emulated board: one trap to the emulator, which
+ * does the transfer between two instructions. It costs the guest no time, so the host's speed has
+ * no effect.
+ *
+ * Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's "Semihosting for AArch32 and
+ * AArch64", by the HLT instruction, which QEMU accepts from user mode with `-semihosting-config
+ * userspace=on`. Leaves out semihosting on other architectures.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -69,8 +71,8 @@ int channel_open_host(struct channel *channel, const char *path, bool write)
 					    write ? OPEN_WRITE_BINARY : OPEN_READ_BINARY,
 					    (unsigned long)strlen(path)};
 
-	/* Every page of the buffer is written here: the emulator copies by address and cannot fault
-	 * a page in. */
+	/* Touches every page of the buffer: the emulator copies by address and cannot fault a page
+	 * in. */
 	memset(channel, 0, sizeof(*channel));
 	channel->semihosting = true;
 	channel->handle = (int)host_call(SYS_OPEN, arguments);
@@ -145,7 +147,7 @@ int channel_flush(struct channel *channel)
 		done += put > 0 ? (size_t)put : 0;
 	}
 	channel->used = 0;
-	/* To the host, not to its disk as fsync would. */
+	/* To the host's page cache; fsync would wait for its disk. */
 	return channel->write_through && sync_file_range(channel->handle, 0, 0, WRITE_OUT) ? -errno
 											   : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's one clock, where reading it by a call is precise enough. */
+/* The agent's one clock, for readings that a function call does not falsify. */
 #define _GNU_SOURCE
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of an operation: numbers, paths, flags, and words from a list. ops.c says which operation
- * has which. Uses no kernel interface, but its flags. */
+ * has which fields. Uses no kernel interface except for its flags. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -52,7 +52,7 @@ static const struct named *find(const struct named *table, const char *name, siz
 
 static const struct named access_flags[] = {
 	{"ro", O_RDONLY}, {"wo", O_WRONLY}, {"rw", O_RDWR}, {NULL, 0}};
-/* O_TMPFILE holds O_DIRECTORY. */
+/* O_TMPFILE includes O_DIRECTORY. */
 static const struct named other_flags[] = {{"create", O_CREAT},
 					   {"excl", O_EXCL},
 					   {"trunc", O_TRUNC},
@@ -70,7 +70,7 @@ static const struct named range_flags[] = {{"wait_before", SYNC_FILE_RANGE_WAIT_
 					   {"wait_after", SYNC_FILE_RANGE_WAIT_AFTER},
 					   {NULL, 0}};
 
-/* Flags joined by commas, none twice, of the first `count` of a table. */
+/* Parses flags joined by commas, none twice, from the first `count` entries of a table. */
 static bool parse_joined(const char *text, const struct named *table, int count, int *flags)
 {
 	unsigned int seen = 0;
@@ -102,7 +102,7 @@ static bool parse_flags(const char *text, int version, int *flags)
 	       parse_joined(text + length + 1, other_flags, version == 1 ? OLD_FLAGS : 10, flags);
 }
 
-/* HOW of an operation. */
+/* Parses the HOW of an operation. */
 static bool parse_how(const struct op *op, const char *text, int *how)
 {
 	static const struct named fallocate_how[] = {
@@ -183,7 +183,7 @@ static bool check_number(struct op *op, int index, char letter, int version)
 
 	if (!number_parse(op->field[index], strlen(op->field[index]), value))
 		return false;
-	/* what lies before the number, where that is an offset */
+	/* an offset in the field before leaves less */
 	const uint64_t left = MAX_NUMBER - (index ? op->number[index - 1] : 0);
 
 	switch (letter) {
@@ -210,7 +210,7 @@ static bool check_number(struct op *op, int index, char letter, int version)
 		return *value % PAGE == 0;
 	case 'l':
 		return *value >= 1 && *value <= max_transfer && *value <= left;
-	case 'L': /* of `copy`, behind two offsets */
+	case 'L': /* of `copy`, after two offsets */
 		return *value >= 1 && *value <= max_transfer && *value <= left &&
 		       *value <= MAX_NUMBER - op->number[index - 3];
 	case 'r':
@@ -220,7 +220,7 @@ static bool check_number(struct op *op, int index, char letter, int version)
 	}
 }
 
-/* `SLOT:` and a number, or a path. */
+/* Checks `SLOT:` and a number, or a path. */
 static int check_linked(struct op *op, int index, struct ops_error *error)
 {
 	const char *text = op->field[index];
@@ -292,7 +292,7 @@ int field_check(struct op *op, int index, char letter, int version, struct ops_e
 		return check_linked(op, index, error);
 	case 'F':
 	case 'X':
-		/* X is of an attribute, whose offset is 0. Pieces and data are no number. */
+		/* X belongs to an attribute, whose offset is 0. Pieces and data have no number. */
 		(void)number_parse(text, strlen(text), &op->number[index]);
 		if (fill_check(text, letter == 'X' ? 0 : op->number[index - 3],
 			       op->number[index - 2], op->number[index - 1]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files of the kernel's, written and read whole; folders removed; names and numbers of errors
- * as the stream has them. Kernel interfaces: /sys/class/mtd, nftw(3). */
+/* Small kernel files, read and written whole; removal of folders; names and numbers of errors in
+ * the stream. Kernel interfaces: /sys/class/mtd, nftw(3). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 
 enum { OPEN_FOLDERS = 16 };
 
-/* The errors that files, file systems and flash have, and their numbers on all machines but MIPS
- * and a few others. */
+/* Errors of files, file systems and flash, with their numbers on all machines but MIPS and a few
+ * others. */
 static const struct error {
 	int value;
 	int number;

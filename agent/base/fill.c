@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operation writes, FILL of docs/operations.md, as it is read: pieces, and the BASE64 of
- * `data` lines. The bytes are made in data.c. Uses no kernel interface. */
+/* Parsing the bytes to write, FILL of docs/operations.md: pieces, and the BASE64 of `data` lines.
+ * data.c generates the bytes. Uses no kernel interface. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -63,7 +63,7 @@ int64_t data_decode(char *text)
 		if (i % 4)
 			*out++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
 	}
-	/* the last character's bits that are no byte's */
+	/* unused bits of the last character have to be 0 */
 	return padding && bits & ((1U << (2 * padding)) - 1) ? -1 : count;
 }
 

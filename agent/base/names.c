@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of any bytes (docs/operations.md): decoded in place, and printed again. Uses no kernel
- * interface. */
+/* Names of arbitrary bytes (docs/operations.md): decoded in place, and printed again. Uses no
+ * kernel interface. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -19,7 +19,7 @@ static int digit(char byte)
 	return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
 }
 
-/* `slash`: written as it is, else `%2F`. How many bytes there are, or -1. */
+/* `slash`: a slash is written as itself, else as `%2F`. Returns the number of bytes, or -1. */
 static int decode(char *text, bool slash)
 {
 	char *out = text;

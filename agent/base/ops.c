@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of operations (`flashbed-ops 1` and `2`): grammar, error codes and the order in which
- * a line is checked are docs/operations.md's.
+/* The reader of operations (`flashbed-ops 1` and `2`). docs/operations.md defines the grammar, the
+ * error codes and the order in which a line is checked.
  *
- * The text is changed in place (spaces and line feeds become NUL, names and data are decoded) and
- * the operations point into it. The table `words` is the grammar: one letter a field. Uses no
- * kernel interface; leaves out nothing.
+ * The text is changed in place: spaces and line feeds become NUL, names and data are decoded. The
+ * operations point into it. The table `words` is the grammar, one letter a field. Uses no kernel
+ * interface; leaves out nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,11 +18,11 @@ static const char header[] = "flashbed-ops 1";
 static const char header_2[] = "flashbed-ops 2";
 
 /* Fields: s slot, S another slot, o offset, O offset of a page, l length of a transfer, L that of
- * two, r length of a range (0 allowed, with an offset before it), n number, t nanoseconds, w steps,
- * c compressibility, F what is written, X that of an attribute, v its length, p path, K what is
- * linked, T target, x name of an attribute, f flags, g flags of a range, a advice, h how,
- * m mapping, k task, M mode, u owner, d how a database is used, B data, * the rest of the line,
- * a statement. */
+ * two, r length of a range (0 allowed, after an offset), n number, t nanoseconds, w steps, c
+ * compressibility, F bytes to write, X those of an attribute, v their length, p path, K source of a
+ * link, T target, x name of an attribute, f flags, g flags of a range, a advice, h how, m mapping,
+ * k task, M mode, u owner, d how a database is used, B data, * the rest of the line, a statement.
+ */
 static const struct {
 	const char *name;
 	const char *fields;
@@ -93,8 +93,8 @@ static const char *letters_of(enum op_kind kind, int version)
 	return kind == OP_WRITE && version == 1 ? "solnc" : words[kind].fields;
 }
 
-/* Cuts a line into its word and fields; the word is at `line` afterwards. -1 for no such word, else
- * the number of fields (of which at most MAX_FIELDS are kept). */
+/* Splits a line into its word, which is at `line` afterwards, and its fields. Returns -1 for an
+ * unknown word, else the number of fields, of which at most MAX_FIELDS are kept. */
 static int cut(char *line, struct op *op, int version)
 {
 	const int known = version == 1 ? OLD_WORDS : WORDS;
@@ -176,7 +176,7 @@ static int add(struct ops *ops, const struct op *op)
 	return 0;
 }
 
-/* The version of a file with such a first line, 0 for none. */
+/* The version of a file with this first line; 0 for none. */
 static int version_of(const char *line, size_t length)
 {
 	if (length != strlen(header))

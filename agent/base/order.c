@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to hold from line to line of operations: slots, mappings, tasks, `data`, `prepared` and
- * `mark`. Uses no kernel interface. */
+/* Checks across lines of operations: slots, mappings, tasks, `data`, `prepared` and `mark`. Uses no
+ * kernel interface. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -77,7 +77,7 @@ static int check_task(const struct op *op, struct state *state, struct ops_error
 	return 0;
 }
 
-/* `prepared` and `remount`. */
+/* Checks `prepared` and `remount`. */
 static int check_between(const struct op *op, struct state *state, struct ops_error *error)
 {
 	const char *name = state->name;
@@ -103,7 +103,7 @@ static int check_between(const struct op *op, struct state *state, struct ops_er
 	return 0;
 }
 
-/* A `data` line, or what comes below some. */
+/* Checks a `data` line, or the line after some. */
 static int check_data(const struct op *op, struct state *state, struct ops_error *error)
 {
 	const uint64_t bytes = state->data_bytes;

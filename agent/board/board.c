@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a board has of what the cases need, as `flashbed-board 1` (docs/boards.md). Changes nothing
- * on it, but for file systems' modules that modprobe loads on being asked.
+/* Prints what a board has of what the cases need, as `flashbed-board 1` (docs/boards.md). Changes
+ * nothing on it, except that modprobe may load modules of file systems.
  *
  * Kernel interfaces: uname(2), /proc/filesystems, /proc/meminfo, those of partition.c and folder.c,
  * tracefs by tracefs_open().
@@ -73,7 +73,7 @@ static const char *why_not_written(const char *path)
 	return access(path, W_OK) ? errno == ENOENT ? "the kernel has none" : "it needs root" : "";
 }
 
-/* Whether a file system is there, or becomes there when modprobe is asked for its module. */
+/* Whether the kernel has a file system, or gets it when modprobe loads its module. */
 static bool has_file_system(const char *name)
 {
 	char text[8192];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job on a board that is somebody's own: it runs in a child, and when that has ended, however it
- * did, the board is put back.
+/* A job on a board that its owner uses: it runs in a child process, and after the child has ended,
+ * for whatever reason, the agent restores the board.
  *
- * The child is ended when nobody reads the stream any more (the connection dropped) and on SIGHUP,
- * SIGINT and SIGTERM; it dies with its parent (PR_SET_PDEATHSIG). What is to be put back is in the
- * home's `state` before it is changed, so that another agent can do it (tidy.c). Kernel interfaces:
- * fork, waitpid, poll (POLLERR of a pipe nobody reads), prctl. Exit status: the child's; 1 if it
- * was ended.
+ * The agent ends the child when the stream's reader is gone (the connection dropped) and on SIGHUP,
+ * SIGINT and SIGTERM. The child dies with its parent (PR_SET_PDEATHSIG). Each change is noted in
+ * the home's file `state` before it is made, so that another agent can undo it (tidy.c).
+ *
+ * Kernel interfaces: fork, waitpid, poll (POLLERR of a pipe without a reader), prctl. Exit status:
+ * the child's; 1 if it was ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,8 +49,8 @@ static void plan_window(const char *path, struct tidy *state)
 	(void)snprintf(setting->text, sizeof(setting->text), "%" PRIu64, kib);
 }
 
-/* The windows that cases on a partition set: the one that all JFFS2 of the board share, and the
- * disk's that YAFFS2 may be mounted on; that of a UBIFS of ours goes with it.
+/* The windows that cases on a partition set: the one that all JFFS2 of the board share, and that of
+ * the disk on which YAFFS2 may be mounted. The window of our UBIFS disappears with it.
  */
 static void plan_windows_of(int mtd, struct tidy *state)
 {
@@ -71,7 +72,7 @@ static void plan_window_of(const struct mounted *mounted, struct tidy *state)
 		plan_window(path, state);
 }
 
-/* What will not be as it was. */
+/* Notes what the job will change. */
 static int plan(const struct guarded *guarded, struct tidy *state, char *folder, size_t size)
 {
 	struct mounted mounted;
@@ -97,7 +98,7 @@ static int plan(const struct guarded *guarded, struct tidy *state, char *folder,
 	return 0;
 }
 
-/* A program instead: its processes are this one's, wherever they went. */
+/* Runs a program instead. All its processes belong to this one, even those that left it. */
 static int run_program(const struct guarded *guarded, const char *folder)
 {
 	static struct channel out;
@@ -167,7 +168,7 @@ static void catch_signals(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* Probes of a child that was ended are removed by whoever opens a session next. */
+/* Removes the probes of a child that was ended, as each new session does. */
 static void remove_probes(void)
 {
 	const struct tracefs_options options = {64, false};
@@ -204,7 +205,7 @@ int guard_run(const struct guarded *guarded)
 		_exit(run_job(guarded, folder, parent));
 	const int status = child < 0 ? complain(strerror(errno)) : wait_for(child);
 
-	/* What a program has left running would keep the partition. */
+	/* Processes that a program left running would keep the partition busy. */
 	if (guarded->program)
 		host_kill_the_rest();
 	if (status)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of a guest, the emulated board or user-mode Linux: mounts what is needed, loads the
- * modules, runs the job, or a program of the host where the kernel is the one for that
- * (host/launch.c), and powers off.
+/* Process 1 of a guest, the emulated board or user-mode Linux. It mounts what is needed, loads the
+ * modules, runs the job and powers off. On the kernel for programs it runs a program of the host
+ * instead (host/launch.c).
  *
  * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program),
- * /dev/console and /modules, a text with one module a line in the order to load, `PATH PARAMETERS`.
- * The job is the host's file `job`, the stream the host's file `stream`, both in the directory
- * where the guest was started (channel.c); user-mode Linux mounts that directory (hostfs), the
- * emulated board has semihosting. What goes wrong before the stream is open goes to the console.
+ * /dev/console and /modules, a text with one module a line in load order, `PATH PARAMETERS`. The
+ * job is the host's file `job`, the stream the host's file `stream`, both in the directory where
+ * the guest was started (channel.c). User-mode Linux mounts that directory (hostfs); the emulated
+ * board uses semihosting. Errors before the stream is open go to the console.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -69,8 +69,8 @@ static int load_modules(void)
 	return err;
 }
 
-/* What a kernel may do without: tracefs where the driver has a log, debugfs where there are probes,
- * hostfs where there is semihosting. */
+/* What a kernel may lack: tracefs if the driver has a log, debugfs if there are probes, hostfs if
+ * there is semihosting. */
 static bool mounted_if_there(const char *type, const char *path)
 {
 	(void)mkdir(path, 0755);
@@ -119,8 +119,8 @@ int init_main(void)
 	int err = set_up(&hostfs);
 
 	if (!err)
-		err = host_is_kernel() || host_is_asked() ? complain(host_main(), "the program")
-							  : run_job(hostfs);
+		err = host_is_kernel() || host_has_request() ? complain(host_main(), "the program")
+							     : run_job(hostfs);
 	if (reboot(RB_POWER_OFF))
 		(void)complain(-errno, "power off");
 	return err ? 1 : 0;

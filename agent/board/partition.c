@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MTD partitions a board has, and which of them must not be erased: the last word on it is
- * here, whatever the host was told.
+/* The MTD partitions of a board, and which of them must not be erased. This check is final,
+ * whatever the host was told.
  *
  * Kernel interfaces: /sys/class/mtd/mtdN (name, type, flags, size, offset), /proc/self/mountinfo (a
  * file system on MTD has device 31:N, whatever its source is called: get_tree_mtd_single of
  * drivers/mtd/mtdsuper.c), /sys/class/ubi/ubiN/mtd_num, /proc/swaps, /proc/cmdline. Leaves out:
- * overlaps on kernels before 4.1, which do not say where a partition is; programs that have a
+ * overlaps on kernels before 4.1, which do not tell the offset of a partition; programs that have a
  * partition's device open.
  */
 #define _GNU_SOURCE
@@ -41,8 +41,8 @@ int partition_ubi(int mtd)
 	return -1;
 }
 
-/* `KEY=` of the kernel's command line names this partition: by number (mtd5, mtdblock5, 31:5, 5 of
- * ubi.mtd) or by name, up to a comma. */
+/* Whether `KEY=` on the kernel's command line names this partition: by number (mtd5, mtdblock5,
+ * 31:5, 5 of ubi.mtd) or by name, up to a comma. */
 static bool names(const char *value, const struct partition *partition)
 {
 	static const char *const before[] = {
@@ -87,9 +87,9 @@ static bool in_command_line(const char *line, const struct partition *partition)
 	return false;
 }
 
-/* A name of which a whole word, or for the long ones a part, is what boot loaders and systems call
- * their own. */
-static bool of_the_system(const char *name)
+/* Whether the name has a word that boot loaders and systems use for their own partitions, as a
+ * whole word; for the long ones a part of a word suffices. */
+static bool is_system_name(const char *name)
 {
 	static const char *const parts[] = {"boot",  "barebox", "firmware", "kernel",
 					    "calib", "factory", "recovery", "rootfs"};
@@ -121,7 +121,7 @@ static void refuse(struct partition *partition, const char *why)
 	(void)snprintf(partition->refused, sizeof(partition->refused), "%s", why);
 }
 
-/* What the board itself uses, however it may be formatted. */
+/* Refuses a partition that the board itself uses, whatever is on it. */
 static void look_at_use(struct partition *partition, const char *mounts, const char *swaps,
 			const char *line)
 {
@@ -142,7 +142,7 @@ static void look_at_use(struct partition *partition, const char *mounts, const c
 			       "is needed)",
 			       ubi, partition->number);
 		refuse(partition, why);
-	} else if (of_the_system(partition->name)) {
+	} else if (is_system_name(partition->name)) {
 		refuse(partition, "by its name it is a boot loader's or the system's");
 	}
 }
@@ -164,8 +164,8 @@ static bool overlap(const struct partition *a, const struct partition *b)
 	       b->offset_bytes < a->offset_bytes + a->geometry.size_bytes;
 }
 
-/* The chip's own device, which a partition's `device` may be below of, where the chip as a whole is
- * a partition too. */
+/* Finds the chip's own device. Where the whole chip is a partition, too, a partition's `device` may
+ * be below it. */
 static void find_chip(struct partition *partition)
 {
 	char path[64];
@@ -195,7 +195,7 @@ static bool read_partition(int number, struct partition *partition)
 	return true;
 }
 
-/* Of two that share blocks none is erased if the other one must not be. */
+/* Of two partitions that share blocks, refuses both if one is refused. */
 static void refuse_overlapping(struct partition *list, size_t count)
 {
 	bool refused[PARTITIONS];

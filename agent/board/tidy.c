@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting a board back: what the agent has mounted, attached and written is taken away, its own or
- * that of one that was killed.
+/* Restoring a board: undoes what an agent has mounted, attached and written. It undoes this agent's
+ * changes and those of killed ones.
  *
- * An agent's home is a folder `flashbed-XXXXXXXX` of the host's naming. Its file `state` says whose
- * it is and what of the board is not as it was, written before that is done; a file system of ours
- * is mounted at `mnt` below. Kernel interfaces: umount2(2), UBI_IOCDET, /proc/self/mounts.
+ * An agent's home is a folder `flashbed-XXXXXXXX`, which the host names. Its file `state` has the
+ * agent's process and the changes to the board, each written before it is made. A file system of
+ * ours is mounted at `mnt` below it. Kernel interfaces: umount2(2), UBI_IOCDET, /proc/self/mounts.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -49,15 +49,14 @@ static bool is_mounted(const char *path)
 
 static void unmount(const char *mount_point, int mtd)
 {
-	/* Whoever looks into it from a shell must not keep it. */
+	/* A shell in the directory must not keep it mounted: the second try detaches it. */
 	if (is_mounted(mount_point) && umount2(mount_point, 0))
 		(void)umount2(mount_point, MNT_DETACH);
 	if (mtd >= 0)
 		detach(mtd);
 }
 
-/* Takes back all that a home's `state` says was done to the board, but perhaps for the home
- * itself. */
+/* Undoes everything that a home's `state` lists, except perhaps the home itself. */
 static void take_back(const struct tidy *state, bool keep_home)
 {
 	if (state->home[0]) {
@@ -99,7 +98,7 @@ int tidy_write(const struct tidy *state)
 	return fclose(out) || !written ? -EIO : 0;
 }
 
-/* `KEY VALUE` lines; an empty value is none. */
+/* Finds a value in `KEY VALUE` lines; an empty value means none. */
 static void value_of(const char *text, const char *key, char *value, size_t size)
 {
 	const char *at = strstr(text, key);
@@ -110,8 +109,8 @@ static void value_of(const char *text, const char *key, char *value, size_t size
 			       at + strlen(key));
 }
 
-/* Anybody may make a folder in /tmp: one is believed that is our user's and nobody else's to write
- * in. */
+/* Any user may create a folder in /tmp, so a home is trusted only if it is ours and only we can
+ * write to it. */
 static bool is_ours(const char *home)
 {
 	struct stat about;
@@ -120,7 +119,7 @@ static bool is_ours(const char *home)
 	       !(about.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Reads a home's state; whether its agent has ended. */
+/* Reads a home's state; returns whether its agent has ended. */
 static bool abandoned(const char *home, struct tidy *state)
 {
 	char path[MAX_PATH_BYTES + 8];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory that is mounted, of which cases get a folder: the file system it is on and the flash
- * below that.
+/* A mounted directory, in which cases get a folder: its file system and the flash below.
  *
  * Kernel interfaces: /proc/self/mounts, /sys/class/ubi (volume names, mtd_num). Leaves out file
  * systems on several devices.
@@ -48,7 +47,7 @@ static int volume_named(int ubi, const char *name)
 	return -1;
 }
 
-/* ubiX_Y, ubiX:NAME, ubi:NAME (of ubi0), and the first as a device. */
+/* Parses ubiX_Y, ubiX:NAME, ubi:NAME (of ubi0), and the first as a device. */
 static void find_volume(struct mounted *mounted)
 {
 	const char *source =
@@ -70,7 +69,7 @@ static void find_volume(struct mounted *mounted)
 		mounted->mtd = (int)strtol(text, NULL, 10);
 }
 
-/* A root file system may be mounted as /dev/root; a file system on MTD has device 31:N. */
+/* A root file system may be mounted as /dev/root. A file system on MTD has device 31:N. */
 static int mtd_by_device(const char *path)
 {
 	struct stat about;
@@ -99,7 +98,7 @@ int folder_mounted(const char *directory, struct mounted *mounted)
 	while (getmntent_r(mounts, &entry, text, sizeof(text))) {
 		const size_t length = strcmp(entry.mnt_dir, "/") == 0 ? 0 : strlen(entry.mnt_dir);
 
-		/* The last one of a path hides the others. */
+		/* The last mount on a path hides earlier ones. */
 		if (length < longest || strncmp(real, entry.mnt_dir, length) != 0 ||
 		    (real[length] != '/' && real[length] != '\0'))
 			continue;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A partition erased, and marked for the file system that is to be made on it, without mtd-utils.
+/* Erases a partition and marks it for a new file system, without mtd-utils.
  *
- * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase
- *   -j` does, so that the mount scan puts the blocks on the free list in order. A block without one
- *   would be erased again by the garbage collector, while we measure.
- * - yaffs2 (kernel/yaffs2): every good block is erased.
- * - ubifs: every good block is erased and gets a UBI erase-counter header, the first two an empty
- *   layout volume, as `ubiformat` does (an empty chip would be erased again by UBI's thread).
- * Where the chip is flashbed_nand its erase counters, which a case may have set, go into those
- * headers, and formatting leaves them as they were; elsewhere the headers count from 0. Leaves out
- * clean markers in band (NOR).
+ * - jffs2: erases every good block and writes a clean marker into its spare area, as `flash_erase
+ *   -j` does, so that the mount scan puts the blocks on the free list in order. The garbage
+ *   collector would erase a block without a marker again during the measurement.
+ * - yaffs2 (kernel/yaffs2): erases every good block.
+ * - ubifs: erases every good block and writes a UBI erase-counter header, into the first two also
+ *   an empty layout volume, as `ubiformat` does. UBI's thread would erase an empty chip again. On
+ *   flashbed_nand the headers get the chip's erase counts, which a case may have set, and
+ *   formatting leaves these unchanged. Elsewhere the headers count from 0. Leaves out clean markers
+ *   in band (NOR).
  *
  * Kernel interfaces: /dev/mtdN with MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h).
  */
@@ -62,8 +62,8 @@ static int erase_block(int fd, uint64_t start, uint32_t bytes)
 	return ioctl(fd, MEMERASE64, &erase) ? -errno : 0;
 }
 
-/* The first eight bytes of a JFFS2 node, in the board's own byte order, into the free bytes of the
- * spare area. */
+/* Writes the first eight bytes of a JFFS2 node, in the board's byte order, into the free bytes of
+ * the spare area. */
 static int write_clean_marker(int fd, uint64_t start)
 {
 	static const struct {
@@ -85,7 +85,7 @@ static void put_big_endian(uint8_t *at, uint64_t value, int bytes)
 		at[i] = (uint8_t)value;
 }
 
-/* UBI's crc32 is not inverted at the end. */
+/* UBI does not invert its crc32 at the end. */
 static uint32_t crc32_ubi(const uint8_t *bytes, size_t count)
 {
 	return ~data_crc32(bytes, count);
@@ -108,8 +108,8 @@ static void seal_header(uint8_t *at)
 	put_big_endian(at + UBI_HEADER_BYTES - 4, crc32_ubi(at, UBI_HEADER_BYTES - 4), 4);
 }
 
-/* struct ubi_vid_hdr of copy `copy` of the layout volume, then its table of empty struct
- * ubi_vtbl_record; the number of bytes to write. */
+/* Builds struct ubi_vid_hdr for copy `copy` of the layout volume, then its table of empty struct
+ * ubi_vtbl_record. Returns the number of bytes to write. */
 static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, uint32_t data,
 			   uint32_t copy)
 {
@@ -120,7 +120,7 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 
 	put_header(vid, 0x55424921);
 	vid[5] = 1; /* dynamic */
-	vid[7] = 5; /* a UBI that does not know it rejects the image */
+	vid[7] = 5; /* a UBI that does not know the volume rejects the image */
 	put_big_endian(vid + 8, 0x7fffefff, 4);
 	put_big_endian(vid + 12, copy, 4);
 	seal_header(vid);
@@ -134,17 +134,17 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 	return round_up(data + records * VOLUME_RECORD_BYTES, fs->geometry.page_bytes);
 }
 
-/* What a block gets when it is formatted. */
+/* What formatting writes into a block. */
 struct plan {
 	enum fs_kind kind;
-	uint32_t unit; /* of headers: the least the chip can write */
-	/* blocks so far that are not bad: the first two hold UBI's layout volume */
+	uint32_t unit; /* of headers: the smallest that the chip can write */
+	/* good blocks so far: the first two hold UBI's layout volume */
 	uint32_t good;
-	const uint32_t *erases; /* of each block before, or NULL */
+	const uint32_t *erases; /* of each block before formatting, or NULL */
 };
 
-/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr; the volume-identifier header comes at the next
- * unit the chip can write. */
+/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr. The volume-identifier header comes at the next
+ * unit that the chip can write. */
 static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, struct plan *plan)
 {
 	const uint32_t unit = plan->unit;
@@ -193,7 +193,7 @@ uint32_t block_count(const struct fs *fs)
 	return (uint32_t)(fs->geometry.size_bytes / fs->geometry.block_bytes);
 }
 
-/* The partition's first block, as the chip counts. */
+/* The chip's number of the partition's first block. */
 int first_block(const struct fs *fs, uint32_t *first)
 {
 	uint64_t offset = 0;
@@ -203,7 +203,7 @@ int first_block(const struct fs *fs, uint32_t *first)
 	return err;
 }
 
-/* One command for each run of blocks that were erased as often. */
+/* Sends one command for each run of blocks with equal erase counts. */
 static int set_erases(uint32_t first, uint32_t count, const uint32_t *erases)
 {
 	uint32_t from = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh file system on an erased MTD partition (format.c), and the same one mounted again. UBIFS
- * gets one dynamic volume of all the space, and makes its default file system at the first mount.
+/* A new file system on an erased MTD partition (format.c), and mounting it again. UBIFS gets one
+ * dynamic volume of all the space; its default file system is created at the first mount.
  *
  * Kernel interfaces: /dev/mtdN with MEMGETINFO (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
  * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2). Leaves out more than one UBI
@@ -52,14 +52,14 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 		return fs_fail(fs, err, "MEMGETINFO");
 	fs->geometry =
 		(struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
-	/* There the size has 32 bits. */
+	/* MEMGETINFO has a size of 32 bits. */
 	err = mtd_value(fs->mtd, "size", &fs->geometry.size_bytes);
 	return fs_fail(fs, err, "reading the partition's size");
 }
 
-/* The number of a partition is another one's when drivers are loaded anew: its name is read again
+/* After drivers were reloaded another partition may have this number, so its name is checked again
  * before anything is erased or written. */
-static int insist(struct fs *fs)
+static int check_name(struct fs *fs)
 {
 	char name[64];
 
@@ -144,7 +144,7 @@ static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 	return fs_fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
 }
 
-/* The kernel gives the UBI device its number: a board may have others. */
+/* The kernel chooses the number of the UBI device, because a board may have others. */
 static int mount_ubifs(struct fs *fs, bool new)
 {
 	struct ubi_attach_req attach = {.ubi_num = UBI_DEV_NUM_AUTO, .mtd_num = fs->mtd};
@@ -168,7 +168,7 @@ static int mount_ubifs(struct fs *fs, bool new)
 
 static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 {
-	int err = insist(fs);
+	int err = check_name(fs);
 
 	if (err)
 		return err;
@@ -207,13 +207,13 @@ int fs_unmount(struct fs *fs)
 	return err;
 }
 
-int fs_room(struct fs *fs, struct fs_room *room)
+int fs_space(struct fs *fs, struct fs_space *room)
 {
 	struct statfs now;
 	uint32_t first = 0;
 	int err = statfs(fs->mount_point, &now) ? -errno : 0;
 
-	*room = (struct fs_room){.pages = -1, .bad_blocks = -1};
+	*room = (struct fs_space){.pages = -1, .bad_blocks = -1};
 	if (err)
 		return fs_fail(fs, err, "asking for the room that is left");
 	room->bytes = (uint64_t)now.f_bavail * (uint64_t)now.f_bsize;
@@ -225,8 +225,8 @@ int fs_room(struct fs *fs, struct fs_room *room)
 	return fs_fail(fs, err, "asking for the state of the blocks");
 }
 
-/* A folder in a directory that is mounted takes the place of a fresh file system: what is there is
- * as it is. */
+/* Uses a folder in a mounted directory instead of a new file system. The file system is left as it
+ * is. */
 int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
 {
 	struct mounted mounted;
@@ -246,7 +246,7 @@ int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
 	fs->volume = mounted.volume;
 	fs->directory = directory;
 	fs->mount_point = folder;
-	/* Not by ioctl: a directory's user need not be root. */
+	/* From sysfs, not by ioctl: a directory's user need not be root. */
 	const int read = mounted.mtd < 0 ? 0 : mtd_geometry(fs->mtd, &fs->geometry);
 
 	return fs_fail(fs, read, "reading the geometry of the flash below the directory");
@@ -274,7 +274,7 @@ int fs_format(struct fs *fs, const char *name)
 			       : fs_fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	if (!err)
-		err = insist(fs);
+		err = check_name(fs);
 	if (!err)
 		err = format_partition(fs, kind);
 	if (!err)
@@ -293,7 +293,7 @@ int fs_mount_fresh(struct fs *fs)
 		fs->mounted = fs->kind;
 	else if (!err)
 		err = mount_kind(fs, fs->kind, true);
-	return err ? err : fs_room(fs, &fs->fresh);
+	return err ? err : fs_space(fs, &fs->fresh);
 }
 
 int fs_mount(struct fs *fs)
@@ -308,7 +308,7 @@ int fs_remount(struct fs *fs)
 	return err ? err : fs_mount(fs);
 }
 
-/* Where the window of what is mounted is set; empty where nowhere. */
+/* Finds where the window of the mounted file system is set; empty if nowhere. */
 static void find_window(const struct fs *fs, char *path, size_t size)
 {
 	struct stat about;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fs/: the partition, the file system that is made and mounted on it, and the chip below: formats,
- * mounts, read-ahead windows, directories of the user's, and the commands and the log of
+/* fs/: the partition, the file system created and mounted on it, and the chip below. Formats,
+ * mounts, read-ahead windows, directories of the user, and the commands and the log of
  * flashbed_nand.
  *
  * Includes: base.
@@ -10,21 +10,21 @@
 
 #include "base/base.h"
 
-/* nandlog.c: the chip's driver, where that is flashbed_nand */
+/* nandlog.c: the chip's driver, if it is flashbed_nand */
 
 struct flash_counts {
 	uint64_t of[FLASH_KINDS];
 	uint64_t missed;        /* operations the kernel could not record */
-	uint64_t corrected;     /* bits; of flashbed_nand only */
-	uint64_t uncorrectable; /* ECC steps */
+	uint64_t corrected;     /* corrected bits; of flashbed_nand only */
+	uint64_t uncorrectable; /* uncorrectable ECC steps */
 	uint64_t busy_ns;       /* of the chip; of flashbed_nand only */
-	uint64_t until_ns;      /* what happened later is not counted */
+	uint64_t until_ns;      /* later operations are not counted */
 };
 
 bool nandlog_there(void);
 int nandlog_command(const char *text);
 int nandlog_counts(struct flash_counts *counts);
-int64_t nandlog_changes(void); /* to the chip since `record`, or -errno */
+int64_t nandlog_changes(void); /* changes of the chip since `record`, or -errno */
 int nandlog_discard(void);
 int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pages, int64_t *bad);
 int nandlog_events(flash_sink sink, void *context);
@@ -34,21 +34,21 @@ typedef int (*block_sink)(void *context, uint32_t block, uint32_t erases, const 
 
 int nandlog_each_block(block_sink sink, void *context);
 
-/* fs.c: a fresh file system on an erased partition */
+/* fs.c: a new file system on an erased partition */
 
 enum fs_kind { FS_NONE, FS_JFFS2, FS_YAFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER, FS_KINDS };
 
-/* What trial.c found of a file system's read-ahead. */
+/* What trial.c found about a file system's read-ahead. */
 struct window_trial {
 	bool tried;
-	int err;       /* why it could not be; nothing is known then */
-	bool switched; /* by the read_ahead_kb that was tried */
-	int64_t kib;   /* as the mount came; -1 for not known */
+	int err;       /* why the trial failed; nothing is known then */
+	bool switched; /* setting read_ahead_kb changes the window */
+	int64_t kib;   /* the window after the mount; -1 if unknown */
 };
 
-/* What df says is available, and of the partition: pages that are programmed, blocks that are bad
- * (-1 where nobody knows). */
-struct fs_room {
+/* The space that df shows as available; programmed pages and bad blocks of the partition (-1 if
+ * unknown). */
+struct fs_space {
 	uint64_t bytes;
 	int64_t pages;
 	int64_t bad_blocks;
@@ -56,93 +56,93 @@ struct fs_room {
 
 struct fs {
 	enum fs_kind mounted;
-	enum fs_kind kind; /* what the partition was last formatted for, or the directory is on */
+	enum fs_kind kind; /* the last format of the partition, or the directory's file system */
 	int mtd;           /* -1 for none, below a directory that is on no flash */
-	/* what the partition has to be called when it is erased or mounted; NULL where the kernel
-	 * is ours */
+	/* the name that the partition has to have when it is erased or mounted; NULL on our own
+	 * kernels */
 	const char *name;
-	int32_t ubi; /* of UBIFS: the UBI device and the volume */
+	int32_t ubi; /* for UBIFS the UBI device and the volume */
 	int volume;
-	/* of the user's, in which mount_point is a folder; NULL for a partition of our own */
+	/* of the user, in which mount_point is a folder; NULL for our own partition */
 	const char *directory;
 	const char *mount_point;
 	char options[32]; /* of mount(2), empty for none */
 	struct flash_geometry geometry;
-	struct fs_room fresh; /* of the file system when it was made */
+	struct fs_space fresh; /* of the new file system */
 	struct window_trial trials[FS_KINDS];
-	char detail[200]; /* what went wrong, for the error row */
+	char detail[200]; /* the cause of a failure, for the error row */
 };
 
 int fs_init(struct fs *fs, int mtd, const char *mount_point);
-/* A folder that is made in a directory, where something is mounted already. */
+/* Creates a folder in a directory of a mounted file system. */
 int fs_use_directory(struct fs *fs, const char *directory, const char *folder);
-/* Unmounts, and erases the partition for that file system: "ubifs", or with the options of every
- * mount from here on, "ubifs,bulk_read". */
+/* Unmounts, and erases the partition for a file system: "ubifs", or "ubifs,bulk_read" with options
+ * for every mount from now on. */
 int fs_format(struct fs *fs, const char *name);
-int fs_mount_fresh(struct fs *fs); /* the first mount behind it */
+int fs_mount_fresh(struct fs *fs); /* the first mount after formatting */
 int fs_unmount(struct fs *fs);
-/* what is on the partition, unformatted; not while anything is mounted */
+/* mounts what is on the partition; not while anything is mounted */
 int fs_mount(struct fs *fs);
 int fs_remount(struct fs *fs);
-int fs_room(struct fs *fs, struct fs_room *room);
-/* on a fresh mount: whether its window can be set; writes to it */
+int fs_space(struct fs *fs, struct fs_space *room);
+/* on a new mount: finds whether its window can be set; writes to it */
 void fs_try_window(struct fs *fs);
-/* Gives what is mounted a window (WINDOW_SHIPPED: its own), and says what it has then, -1 for not
- * known. -ENOTSUP with `detail` where it cannot. */
+/* Sets the window of the mounted file system (WINDOW_SHIPPED: its default), and returns its value
+ * then, -1 if unknown. -ENOTSUP with `detail` if it cannot. */
 int fs_set_read_ahead(struct fs *fs, int64_t kib, int64_t *there);
 
-/* format.c: a partition erased for a file system; used by fs.c */
+/* format.c: erases a partition for a file system; used by fs.c */
 
 int open_mtd(const struct fs *fs); /* the device, or -errno */
 uint32_t block_count(const struct fs *fs);
-int first_block(const struct fs *fs, uint32_t *first); /* of the partition, as the chip counts */
-/* Writes what went wrong into `detail` and returns `err`; nothing where that is 0. */
+int first_block(const struct fs *fs, uint32_t *first); /* of the partition, in the chip's numbers */
+/* Writes the cause of a failure into `detail` and returns `err`; does nothing if that is 0. */
 int fs_fail(struct fs *fs, int err, const char *what);
 int format_partition(struct fs *fs, enum fs_kind kind);
 
-/* window.c: the backing device that the inodes of a file system look at, and its read_ahead_kb */
+/* window.c: the backing device of a file system's inodes, and its read_ahead_kb */
 
 enum { WINDOW_PATH_BYTES = SETTING_PATH_BYTES, WINDOW_SHIPPED = -1, MTD_DISKS_MAJOR = 31 };
 
 struct window_of {
-	const char *fs; /* as mount(2) has it */
+	const char *fs; /* the type for mount(2) */
 	dev_t device;   /* of a file in it */
-	int ubi;        /* of UBIFS: the UBI device and the volume */
+	int ubi;        /* for UBIFS the UBI device and the volume */
 	int volume;
 };
 
-/* -ENOENT where the kernel has no such device */
+/* -ENOENT if the kernel has no such device */
 int window_path(const struct window_of *of, char *path, size_t size);
 int window_disk_path(unsigned int mtd, char *path, size_t size); /* of mtdblock */
 bool window_needs_disk(const char *fs); /* it is mounted on a block device */
 int window_read(const char *path, uint64_t *kib);
-/* what was there before the first window_set */
+/* the value before the first window_set */
 int window_shipped(const char *path, uint64_t *kib);
 int window_set(const char *path, uint64_t kib);
 void window_below(const char *folder); /* another root of /sys and /proc; for tests */
 
-/* trial.c: which window files really have */
+/* trial.c: the window that files really have */
 
 int window_measure(const char *directory, int64_t *kib);
-/* NULL where there is no switch */
+/* NULL if there is no switch */
 int window_try(const char *directory, const char *switch_path, struct window_trial *trial);
 
-/* raw.c: the partition itself as the one file of a directory */
+/* raw.c: the partition itself as the only file of a directory */
 
 bool raw_kind(enum fs_kind kind);
 int raw_link(const struct fs *fs, enum fs_kind kind);
 int raw_unlink(const struct fs *fs);
 int raw_erase(int fd, uint64_t offset, uint64_t length);
 
-/* folder.c: a directory of the user's instead of a partition of ours */
+/* folder.c: a directory of the user instead of our own partition */
 
 struct mounted {
-	char path[MAX_PATH_BYTES + 1]; /* where */
+	char path[MAX_PATH_BYTES + 1]; /* of the mount point */
 	char source[256];
 	char type[32];
 	dev_t device; /* of the directory */
 	int mtd;      /* of the flash below; -1 for none */
-	int ubi;      /* ubi device and volume; -1 for none */
+	int ubi;      /* UBI device and volume; -1 for none */
 	int volume;
 };
 

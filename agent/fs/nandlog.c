@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand
+/* Flash operations as the chip itself recorded them: the log of our own NAND driver, flashbed_nand
  * (docs/flashbed_nand.md).
  *
- * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `blocks` has wear and
+ * Kernel interface: /sys/kernel/debug/flashbed_nand. `ctl` takes commands. `blocks` has wear and
  * use of each block, `counts` totals (`changes`: programs and erases since `record`), `log` the
- * operations in order, each with its duration, in the layout of struct record. The log grows as it
- * needs to; what the kernel had no memory for is in `lost`.
+ * operations in order, each with its duration, in the layout of struct record. The log grows as
+ * needed; `lost` counts operations for which the kernel had no memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@ int nandlog_command(const char *text)
 	return write_file(DIRECTORY "ctl", text);
 }
 
-/* The number after `name ` at the beginning of a line; 0 when there is no such line. */
+/* The number after `name ` at the beginning of a line; 0 if there is no such line. */
 static uint64_t number_of(const char *text, const char *name)
 {
 	const size_t length = strlen(name);
@@ -85,8 +85,8 @@ int nandlog_discard(void)
 	return nandlog_command("clear");
 }
 
-/* Erases of `count` blocks of the chip, where `erases` has room for them, how many of their pages
- * are programmed, how many are bad. */
+/* Erase counts of `count` blocks of the chip if `erases` is given, their programmed pages, and the
+ * number of bad ones. */
 int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pages, int64_t *bad)
 {
 	FILE *blocks = fopen(DIRECTORY "blocks", "re");

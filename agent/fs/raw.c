@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The partition itself, below any file system: the one file, `partition`, of the directory that
+/* The partition itself, below any file system: `partition`, the only file of the directory that
  * operations are relative to.
  *
  * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of
- * our driver that calls MTD from within the kernel and hands no byte to the program: what the
- * driver alone costs. Kernel interfaces: drivers/mtd/mtdchar.c; `partition` of flashbed_nand in
+ * our driver that calls MTD within the kernel and passes no byte to the program, to show the cost
+ * of the driver alone. Kernel interfaces: drivers/mtd/mtdchar.c; `partition` of flashbed_nand in
  * debugfs. Leaves out the spare area and other chips' drivers, which have no such file.
  */
 #define _GNU_SOURCE
@@ -53,7 +53,7 @@ int raw_link(const struct fs *fs, enum fs_kind kind)
 	return symlink(device, path) ? -errno : 0;
 }
 
-/* Whole blocks; what is no MTD device has ENOTTY. */
+/* Erases whole blocks; ENOTTY for what is no MTD device. */
 int raw_erase(int fd, uint64_t offset, uint64_t length)
 {
 	struct erase_info_user64 blocks = {.start = offset, .length = length};

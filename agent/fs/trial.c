@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which read-ahead window a file of a mounted file system really has, found out by reading one.
+/* The read-ahead window that a file of a mounted file system really has, measured by reading one.
  *
- * Kernel interface: mincore(2) of a mapped file says which of its pages are cached. Read page by
+ * Kernel interface: mincore(2) of a mapped file tells which of its pages are cached. Read page by
  * page from the beginning, a file of holes gets read-ahead that grows to the window and stays there
- * (get_next_ra_size of mm/readahead.c), on all kernels since 2.6.23; holes cost the flash an inode
- * and no data. A switch of window.c is believed when two settings of it are seen in this way.
+ * (get_next_ra_size of mm/readahead.c), on all kernels since 2.6.23. Holes cost the flash an inode
+ * and no data. A switch of window.c is trusted if two of its settings show in this way.
  *
  * Leaves out: windows that the file is too short to show twice (more than TRIAL_BYTES / 4), and a
  * window of one page, which is none.
@@ -29,8 +29,8 @@ static size_t cached(const unsigned char *pages, size_t count)
 	return sum;
 }
 
-/* Pages that the largest step of read-ahead brought, once it has come twice; 1 where each read
- * brings its own page, -1 where neither is seen. */
+/* The pages that the largest step of read-ahead brought, once it has come twice. 1 if each read
+ * brings only its own page, -1 if neither is seen. */
 static int64_t largest_step(int fd, void *mapped, unsigned char *pages, size_t count, size_t page)
 {
 	size_t had = 0;
@@ -77,7 +77,7 @@ int window_measure(const char *directory, int64_t *kib)
 	(void)snprintf(path, sizeof(path), "%s/flashbed-window", directory);
 	if (!err)
 		err = make_holes(path);
-	/* JFFS2 maps nothing shared that could be written by the descriptor
+	/* JFFS2 refuses a shared mapping through a writable descriptor
 	 * (generic_file_readonly_mmap). */
 	const int fd = err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 
@@ -101,8 +101,8 @@ int window_measure(const char *directory, int64_t *kib)
 	return err;
 }
 
-/* Sets a window, and whether a file that is opened then has it. */
-static int seen_by(const char *directory, const char *switch_path, uint64_t kib, bool *seen)
+/* Sets a window; returns whether a file opened afterwards has it. */
+static int window_shows(const char *directory, const char *switch_path, uint64_t kib, bool *seen)
 {
 	int64_t found = -1;
 	int err = window_set(switch_path, kib);
@@ -126,12 +126,12 @@ int window_try(const char *directory, const char *switch_path, struct window_tri
 	err = window_read(switch_path, &before);
 	if (err)
 		return err;
-	err = seen_by(directory, switch_path, TRIED_KIB, &large);
+	err = window_shows(directory, switch_path, TRIED_KIB, &large);
 	if (!err)
-		err = seen_by(directory, switch_path, 0, &none);
+		err = window_shows(directory, switch_path, 0, &none);
 	const int restored = window_set(switch_path, before);
 
-	/* A user who may not set it may still see that it is right. */
+	/* A user who may not set it may still see that it has the right value. */
 	trial->switched =
 		err == -EACCES || err == -EPERM ? trial->kib == (int64_t)before : large && none;
 	if (err == -EACCES || err == -EPERM)

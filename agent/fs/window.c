@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The read-ahead window of a mounted file system: `ra_pages` of the backing device that its inodes
- * look at, as sysfs has it (read_ahead_kb).
+/* The read-ahead window of a mounted file system: `ra_pages` of its inodes' backing device, which
+ * sysfs shows as read_ahead_kb.
  *
  * Kernel interfaces: /sys/class/bdi/NAME/read_ahead_kb, /proc/filesystems. file_ra_state_init
- * (mm/readahead.c) copies the window when a file is opened. Whose it is, from the sources of 2.6.29
- * to 6.12:
+ * (mm/readahead.c) copies the window when a file is opened. The backing device, from the sources of
+ * 2.6.29 to 6.12:
  *
  *   UBIFS                        its own device, ubifs_U_V (fs/ubifs/super.c, dir.c)
  *   mounted on a block device    the disk's, MAJOR:MINOR: YAFFS2 as its project has it, on mtdblock
  *                                (`nodev` of /proc/filesystems is missing)
  *   else, before 4.0             `default`: default_backing_dev_info (fs/inode.c
  *                                inode_init_always). sb->s_bdi, mtd-unmap of NAND
- *                                (drivers/mtd/mtdsuper.c), is what write-back looks at, and
- *                                read-ahead does not
+ *                                (drivers/mtd/mtdsuper.c), serves write-back only
  *   else, since 4.0              sb->s_bdi of mtdsuper.c: `mtd`, since 4.12 mtd-0
- *                                (drivers/mtd/mtdcore.c). There is no `default` any more
+ *                                (drivers/mtd/mtdcore.c). `default` is gone
  *
- * A mount's device number does not tell them apart: that of JFFS2 is mtdblock's too
- * (get_sb_mtd_set). Whether the choice is right is tried where it matters (trial.c). Leaves out:
- * kernels before 2.6.26, whose backing devices have no names.
+ * A mount's device number does not tell them apart, because JFFS2 also has that of mtdblock
+ * (get_sb_mtd_set). Where it matters, trial.c verifies the choice. Leaves out: kernels before
+ * 2.6.26, whose backing devices have no names.
  */
 #define _GNU_SOURCE
 #include <errno.h>

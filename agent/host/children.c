@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of the program, also those that left its group and lost their parents.
+/* The program's processes, including those that left its group and lost their parents.
  *
- * Process 1 of a guest has no others. On a board of the user's they are those below this process,
- * which adopts them (PR_SET_CHILD_SUBREAPER, Linux 3.4): nobody else's is ever signalled.
- * Kernel interfaces: prctl(2), /proc/PID/stat, kill(2).
+ * Process 1 of a guest has no others. On a user's board they are those below this process, which
+ * adopts them (PR_SET_CHILD_SUBREAPER, Linux 3.4). No other process is ever signalled. Kernel
+ * interfaces: prctl(2), /proc/PID/stat, kill(2).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -31,7 +31,7 @@ int host_adopt(void)
 	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) ? -errno : 0;
 }
 
-/* 0 for none: the process is gone. */
+/* 0 if the process is gone. */
 static pid_t parent_of(pid_t pid)
 {
 	char path[32];
@@ -41,7 +41,7 @@ static pid_t parent_of(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (read_file(path, text, sizeof(text)) <= 0)
 		return 0;
-	/* The name may hold anything, also parentheses. */
+	/* The name may contain anything, including parentheses. */
 	const char *behind = strrchr(text, ')');
 
 	if (!behind || sscanf(behind, ") %*c %d", &parent) != 1)
@@ -98,7 +98,7 @@ size_t host_signal(int number)
 
 void host_kill_the_rest(void)
 {
-	/* One that was being forked meanwhile is seen in the next round. */
+	/* The next round finds a process that was being forked during this one. */
 	for (int round = 0; round < ROUNDS_MOST && host_signal(SIGKILL) > 0; round++)
 		while (waitpid(-1, NULL, getpid() == 1 ? 0 : WNOHANG) > 0 || errno == EINTR)
 			errno = 0;

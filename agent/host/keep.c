@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder and all in it, sent to the host: no guest can write there, so it is a stream that
- * python/flashbed/exec/kept.py unpacks.
+/* Sends a folder with its content to the host. A guest cannot write there, so the folder becomes a
+ * stream that python/flashbed/exec/kept.py unpacks.
  *
  *   flashbed-files 1
  *   folder MODE PATH | file MODE BYTES PATH | link TARGET PATH | other MODE PATH
  *   end
  *
- * Paths are below the folder; those of a folder come after it. As in requests, fields are apart by
- * one space and other bytes than visible ASCII, and `%`, are %XX. A file's bytes follow its line.
- * `other` is what has no bytes: a fifo, a socket. `error WORDS` ends a stream that fails.
+ * Paths are below the folder; those in a folder come after it. As in requests, fields are separated
+ * by one space, and `%` and bytes other than visible ASCII are encoded as %XX. A file's bytes
+ * follow its line. `other` is a file without bytes: a fifo, a socket. `error WORDS` ends a stream
+ * that fails.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh file system, what is put on it, the program, and what it did to the flash: as process 1
- * of the kernel for programs and of the emulated board, and on a board of the user's.
+/* Runs a program on flash: creates a file system, copies the request's files onto it, runs the
+ * program and reports what it did to the flash. As process 1 of the kernel for programs and of the
+ * emulated board, and on a user's board.
  *
  * The answer, a line each:
  *   ran exit N | ran signal N | cannot ERRNO
  *   until SIGNAL                               if it was ended because its time was up
  *   time NS                                    from its first instruction to its end
- *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, and `flush` for what sync(2) wrote
- *   missed N | unseen WHY                      operations that were not recorded; all of them
+ *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, or `flush` for sync(2)'s writes
+ *   missed N | unseen WHY                      operations not recorded: some, or all
  *   call NAME CALLS NS BYTES                   a kind of system call
  *   file ...                                   a line of flashbed_files
- *   wear ERASES...                             of the blocks, in run and flush
+ *   wear ERASES...                             by block, in run and flush
  *   page BYTES
- *   stdout BYTES | stderr BYTES                with the bytes, where they are not the host's
+ *   stdout BYTES | stderr BYTES                followed by the bytes, unless the host has them
  *   end | error WORDS
- * What the program leaves running is killed when it has ended.
+ * Processes that the program leaves running are killed after its end.
  *
  * Kernel interfaces: /sys/kernel/debug/flashbed_calls, _files and _costs, fork(2), execve(2).
  */
@@ -41,12 +42,12 @@
 #define PORT "/dev/vport0p1"
 
 static const uint64_t SECOND_NS = 1000000000;
-/* How long threads of a file system have after sync(2) to erase what it made free. */
+/* How long the file system's threads have after sync(2) to erase the blocks that it freed. */
 static const uint64_t SETTLE_NS = 100000000;
 
 enum { PORT_TICKS = 50 };
 
-/* Shared with the program's process until it is executed. */
+/* Shared with the program's process until its exec. */
 struct launch {
 	uint64_t began_ns;
 	int err;
@@ -76,7 +77,7 @@ static int use_descriptor(int from, int as)
 	return close(from) ? -errno : 0;
 }
 
-/* A file of the place's folder; `in` need not be there. */
+/* Opens a file of the place's folder; `in` may be missing. */
 static int open_file(const char *folder, int fd)
 {
 	static const char *const names[] = {"in", "out", "err"};
@@ -90,7 +91,7 @@ static int open_file(const char *folder, int fd)
 	return in < 0 && errno == ENOENT ? open("/dev/null", O_RDONLY | O_CLOEXEC) : in;
 }
 
-/* The terminal, the host's descriptors, or files; on a board standard input is the agent's own. */
+/* The terminal, the host's descriptors, or files. On a board standard input is the agent's own. */
 static int use_descriptors(const struct host_request *request, const struct host_place *place)
 {
 	int err = 0;
@@ -104,15 +105,15 @@ static int use_descriptors(const struct host_request *request, const struct host
 	return err;
 }
 
-/* What counts calls in this kernel, if anything does, begins to. */
-static int count_anew(int calls, int files)
+/* Restarts the counters of calls, if this kernel has them. */
+static int restart_counting(int calls, int files)
 {
 	const bool counted = calls >= 0 && files >= 0;
 
 	return counted && (write(calls, "0", 1) < 0 || write(files, "0", 1) < 0) ? -errno : 0;
 }
 
-/* In the program's process; comes back only when it cannot be executed. */
+/* In the program's process; returns only if the exec fails. */
 static int execute_program(const struct host_request *request, const struct host_place *place,
 			   struct host_recorder *recorder, struct launch *launch)
 {
@@ -129,7 +130,7 @@ static int execute_program(const struct host_request *request, const struct host
 	if (err)
 		return err;
 	launch->began_ns = now_ns();
-	err = count_anew(calls, files);
+	err = restart_counting(calls, files);
 	if (err)
 		return err;
 	if (place->where == HOST_BOARD)
@@ -159,7 +160,7 @@ static void say_end(struct channel *out, const struct launch *launch, const stru
 	(void)channel_printf(out, "time %" PRIu64 "\n", end->ns - launch->began_ns);
 }
 
-/* What each kind of call costs. */
+/* Sets the cost of each kind of call. */
 static int set_costs(const struct host_request *request)
 {
 	int err = 0;
@@ -176,7 +177,7 @@ static int start(const struct host_request *request, const struct host_place *pl
 
 	*program = fork();
 	if (*program == 0) {
-		/* On a board it would go on if this process were killed. */
+		/* On a board the program would continue if this process were killed. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(1);
 		launch->err = execute_program(request, place, recorder, launch);
@@ -241,7 +242,7 @@ static int say_file(struct channel *out, const char *word, const char *folder, c
 	return err ? err : host_send_file(out, path, (uint64_t)about.st_size);
 }
 
-/* What the program printed where it had files for that. */
+/* Sends what the program printed, if that went to files. */
 static int say_output(struct channel *out, const struct host_place *place)
 {
 	int err = 0;
@@ -252,7 +253,7 @@ static int say_output(struct channel *out, const struct host_place *place)
 	return err ? err : say_file(out, "stderr", place->folder, "err");
 }
 
-/* What the user does with the flash when everything is counted. */
+/* Lets the user look at the flash after everything is counted. */
 static int look(const struct host_request *request, const struct host_place *place,
 		struct channel *out, const char **what)
 {
@@ -276,7 +277,7 @@ static int look(const struct host_request *request, const struct host_place *pla
 	return err;
 }
 
-/* A fresh file system with what was put on it, nothing of it in memory. */
+/* Prepares a new file system with the request's files on it, none of them in memory. */
 static int prepare(const struct host_request *request, const struct host_place *place,
 		   struct fs *fs, struct host_recorder **recorder, const char **what)
 {
@@ -305,7 +306,7 @@ static int prepare(const struct host_request *request, const struct host_place *
 	return fs_remount(fs);
 }
 
-/* Whoever sees the flash; nobody may, on a board. */
+/* Arms the source of flash operations; a board may have none. */
 static int arm(const struct host_place *place, const struct fs *fs, struct channel *out)
 {
 	char points[1024];
@@ -318,7 +319,7 @@ static int arm(const struct host_place *place, const struct fs *fs, struct chann
 	return channel_printf(out, "unseen %s\n", points);
 }
 
-/* Where the kernel and its modules have their functions, for a debugger. */
+/* Sends the addresses of functions of the kernel and its modules, for a debugger. */
 static int say_symbols(struct channel *out)
 {
 	char line[512];
@@ -369,7 +370,8 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 	return err;
 }
 
-/* The kernel collects randomness for its first reader, which takes a second: not the program's. */
+/* The first reader of random bytes waits a second while the kernel collects them; that must not be
+ * the program. */
 static void ready_random(void)
 {
 	const int fd = open("/dev/random", O_RDONLY | O_CLOEXEC);
@@ -379,7 +381,7 @@ static void ready_random(void)
 		(void)close(fd);
 }
 
-bool host_is_asked(void)
+bool host_has_request(void)
 {
 	return access(REQUEST, F_OK) == 0;
 }
@@ -397,8 +399,8 @@ static int open_port(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The emulated board: the request came with the initramfs, the answer goes to a file of the host's
- * by a virtio port. */
+/* The emulated board: the request is in the initramfs, the answer goes to a host file through a
+ * virtio port. */
 static int run_in_guest(void)
 {
 	static struct channel out;

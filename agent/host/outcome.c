@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program did to the flash, as lines of the answer (launch.c lists them).
  *
- * Kernel interfaces: /sys/kernel/debug/flashbed_calls and flashbed_files, which kernels other than
- * the one for programs lack.
+ * Kernel interfaces: /sys/kernel/debug/flashbed_calls and flashbed_files, which only the kernel for
+ * programs has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { WEAR_IN_LINE = 64, FILE_LINE_BYTES = 4 * 4096 + 256 };
 
-/* Erases that probes have seen, by block of the partition. */
+/* Erases seen by probes, by block of the partition. */
 struct seen {
 	uint32_t *erases;
 	uint32_t blocks;
@@ -42,7 +42,8 @@ int host_count(const struct fs *fs, struct host_counts *counts)
 	int64_t bad;
 	int err = first_block(fs, &first);
 
-	/* Kernels before 4.1 do not say where a partition is; there probes count from its start. */
+	/* Kernels before 4.1 do not tell the offset of a partition; there probes count from its
+	 * start. */
 	if (err && !nandlog_there())
 		err = 0;
 	if (!err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the host copied onto the flash, before anything is counted. They belong to the program's
+/* Copies files of the host onto the flash before anything is counted. They belong to the program's
  * user and keep their permissions.
  */
 #define _GNU_SOURCE

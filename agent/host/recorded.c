@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder beside a program, in the kernel for programs (docs/recording.md).
+/* The recorder next to a program, in the kernel for programs (docs/recording.md).
  *
- * A process of its own that sees the files as the program does and keeps root's rights. What it
- * does takes no virtual time and is not counted (/sys/kernel/debug/flashbed_free), and neither does
- * what this process and the program's do for it. The program and its children have the process
- * numbers that they have without it (clone3 with a number of its own). It lists the files on the
- * flash first. Then the flash is mounted anew, so that no file is in memory when the program
- * begins.
+ * It is a process of its own that sees the same files as the program and keeps root's rights. Its
+ * work takes no virtual time and is not counted (/sys/kernel/debug/flashbed_free). The same holds
+ * for what this process and the program's do for it. The program and its children get the process
+ * numbers that they would have without it, because it uses clone3 with a number of its own. First
+ * it lists the files on the flash. Then the flash is mounted again, so that no file is in memory
+ * when the program begins.
  *
  * Kernel interfaces: flashbed_free, clone3(2) with set_tid (Linux 5.5), chroot(2).
  */
@@ -26,18 +26,18 @@
 #define FREE "/sys/kernel/debug/flashbed_free"
 #define VIEW "/view"
 
-/* The last number that a small kernel has (PID_MAX_DEFAULT of CONFIG_BASE_SMALL). */
+/* The highest process number of a small kernel (PID_MAX_DEFAULT of CONFIG_BASE_SMALL). */
 enum { NUMBER = 4095, FAILED = 1 };
 
 struct host_recorder {
 	struct recorder recorder;
 	int free_of;    /* the kernel's flashbed_free */
-	int process[2]; /* the number of the program's process goes to the recorder */
-	int gate[2];    /* a byte goes to the program */
+	int process[2]; /* sends the number of the program's process to the recorder */
+	int gate[2];    /* sends a byte to the program */
 	pid_t pid;
 };
 
-/* What this process does from now on, or no more, takes no time and is not counted. */
+/* Begins or ends making this process's work free of time and uncounted. */
 static int cost_nothing(const struct host_recorder *recorder, bool yes)
 {
 	return write(recorder->free_of, yes ? "1" : "0", 1) == 1 ? 0 : -errno;
@@ -64,8 +64,8 @@ int host_record_begin(const struct host_request *request, const struct host_plac
 		err = rows_init(&recorder->recorder.stream, host_open(HOST_RECORD));
 	if (!err)
 		err = facts_begin(&recorder->recorder, request->arguments);
-	/* With the folder itself, to which prepare() has given an owner and a mode. A replay has
-	 * to do so as well, because UBIFS then has a journal when it is mounted. */
+	/* Includes the folder itself, to which prepare() has given an owner and a mode. A replay
+	 * has to set them as well, because UBIFS then has a journal when it is mounted. */
 	return err ? err : list_folder(&recorder->recorder, place->mount_point, request->at, true);
 }
 
@@ -89,10 +89,11 @@ static int follow(struct host_recorder *recorder)
 	return err ? err : facts_end(&recorder->recorder);
 }
 
-/* As fork(2), with a number of its own. It ends without a signal: wait(2) does not see it. */
+/* Like fork(2), with a chosen process number. The child ends without a signal, so wait(2) does not
+ * see it. */
 static pid_t fork_as(pid_t number)
 {
-	/* struct clone_args: set_tid is a pointer to numbers, and how many. */
+	/* struct clone_args: set_tid is a pointer to numbers, and their count. */
 	const uint64_t arguments[11] = {[8] = (uint64_t)(uintptr_t)&number, [9] = 1};
 
 	return (pid_t)syscall(SYS_clone3, arguments, sizeof(arguments));
@@ -149,7 +150,7 @@ int host_record_end(struct host_recorder *recorder)
 {
 	if (!recorder)
 		return 0;
-	/* The stream says whether it has ended well. */
+	/* The stream says whether it ended well. */
 	while (waitpid(recorder->pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	host_spare(0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be run: lines of a word and its value, from python/flashbed/exec/request.py.
+/* Reads the request for a program: lines of a word and its value, from
+ * python/flashbed/exec/request.py.
  *
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
@@ -9,7 +10,8 @@
  *   arg WORD | env NAME=VALUE
  *   run
  *
- * Fields are apart by one space. Bytes other than visible ASCII, and `%`, are %XX in a field.
+ * Fields are separated by one space. In a field `%` and bytes other than visible ASCII are encoded
+ * as %XX.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +53,7 @@ static int hex(char digit)
 	return digit >= 'a' ? digit - 'a' + 10 : digit >= 'A' ? digit - 'A' + 10 : digit - '0';
 }
 
-/* Puts the bytes that are meant into the place of the field. */
+/* Decodes a field in place. */
 static char *decoded(char *field)
 {
 	char *to = field;
@@ -69,7 +71,7 @@ static char *decoded(char *field)
 	return field;
 }
 
-/* One more element, and a NULL behind it. */
+/* Appends an element, and NULL after it. */
 static int append(char ***list, size_t *count, char *word)
 {
 	char **more = realloc(*list, (*count + 2) * sizeof(*more));
@@ -116,7 +118,7 @@ static int read_user(struct host_request *request, char **rest)
 
 enum { ARGUMENTS, VARIABLES, COSTS, LISTS };
 
-/* What may be left out; false for another word. */
+/* Reads an optional line; false for another word. */
 static bool read_option(struct host_request *request, const char *word, char *rest)
 {
 	if (strcmp(word, "until") == 0)
@@ -181,7 +183,7 @@ int host_read_request(int fd, struct host_request *request)
 	int err = 0;
 
 	*request = (struct host_request){.environment = nothing};
-	/* Appending begins with none. */
+	/* Appending begins with an empty list. */
 	request->environment = NULL;
 	if (!line || strcmp(line, "flashbed-program 1") != 0)
 		return -EPROTO;

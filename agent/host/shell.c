@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Terminals of the kernel for programs: that of a program which has one, and a shell on it to look
  * at what a program has left.
- *
- * Kernel interfaces: the terminal 242:0 (arch/um/kernel/flashbed_terminal.c), setsid(2), TIOCSCTTY.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +12,7 @@
 
 #include "host/host.h"
 
-#define TERMINAL "/view/dev/ttyF0" /* that of view.c */
+#define TERMINAL "/view/dev/ttyF0" /* the one that view.c creates */
 
 int host_use_terminal(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for the program, for as long as the request says: `until` nanoseconds after its start all
- * of its processes get SIGTERM, and a second later SIGKILL. With `until` what the program has left
- * running in the background is waited for as well: daemons go there.
+/* Waits for the program as long as the request says: `until` nanoseconds after its start all of its
+ * processes get SIGTERM, and a second later SIGKILL. With `until` the agent also waits for
+ * processes that the program left in the background, for example daemons.
  *
  * Kernel interfaces: wait(2), also for processes that lost their parents; setitimer(2), whose
  * signal interrupts it.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a program sees, and the rights that it has.
+/* The files that a program sees, and its rights.
  *
- * The root is the host's, over hostfs, which the kernel for programs can only read, or a folder of
- * the initramfs; on a board of the user's it is the board's. On top of it: the flash,
- * folders in memory (`cover`), /dev with what every program expects, /proc and /sys of this kernel,
- * which can be read. The program is in a chroot as the user who started flashbed, without a right
- * to mount, to load a module or to gain rights. As root it keeps those over files of others.
+ * The root is the host's through hostfs, which the kernel for programs can only read, or a folder
+ * of the initramfs. On a user's board it is the board's. Mounted on it are the flash, folders in
+ * memory (`cover`), /dev with the usual devices, and /proc and /sys of this kernel, read only. The
+ * program runs in a chroot as the user who started flashbed. It may not mount, load a module or
+ * gain rights. As root it keeps the rights over other users' files.
  *
  * Kernel interfaces: mount(2), chroot(2), capset(2), prctl(2), SIOCSIFFLAGS.
  */
@@ -33,8 +33,8 @@
 
 enum { LAST_CAPABILITY = 63, MEMORY_MAJOR = 1, TTY_MAJOR = 5 };
 
-/* Of root: files of other users, and becoming one of them. Not CAP_DAC_READ_SEARCH, which opens
- * files by handles and so leaves a chroot. */
+/* The rights that root keeps: access to other users' files, and becoming one of them. Not
+ * CAP_DAC_READ_SEARCH, which opens files by handles and so escapes a chroot. */
 static const uint32_t KEPT = 1U << CAP_CHOWN | 1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER |
 			     1U << CAP_FSETID | 1U << CAP_KILL | 1U << CAP_SETGID |
 			     1U << CAP_SETUID;
@@ -60,7 +60,7 @@ static bool is_folder(const char *path)
 	return lstat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* In the view; a folder that is not there is left out, or made where that is a folder of ours. */
+/* Mounts in the view. A missing folder is left out, or created if the root is a folder of ours. */
 static int mount_in_view(const char *type, const char *path, unsigned long flags,
 			 const char *options)
 {
@@ -97,7 +97,7 @@ static int make_devices(void)
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		if (symlink(links[i][0], links[i][1]))
 			return -errno;
-	/* Of the process that has one; ttyF0 is the name that ttyname(3) finds. */
+	/* Of the program's terminal; ttyF0 is the name that ttyname(3) finds. */
 	if (mknod(VIEW "/dev/tty", terminal, makedev(TTY_MAJOR, 0)) ||
 	    chmod(VIEW "/dev/tty", 0666) ||
 	    mknod(VIEW "/dev/ttyF0", terminal, makedev(HOST_TERMINAL_MAJOR, 0)) ||
@@ -191,7 +191,7 @@ static int drop_rights(const struct host_request *request)
 		return -errno;
 	for (unsigned long i = 0; i <= LAST_CAPABILITY; i++)
 		if ((i > 31 || !(kept >> i & 1)) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) &&
-		    errno != EINVAL) /* this kernel has no such one */
+		    errno != EINVAL) /* the kernel has no such capability */
 			return -errno;
 	if (setgroups(request->groups_count, request->groups) ||
 	    setresgid(request->gid, request->gid, request->gid) ||
@@ -200,8 +200,9 @@ static int drop_rights(const struct host_request *request)
 	return syscall(SYS_capset, &header, rights) ? -errno : 0;
 }
 
-/* A process that wants more is told so. Else the kernel would drop and read again the pages of
- * files without end: reading the host's files takes no virtual time, and nobody need be killed.
+/* A process that wants more gets an error. Otherwise the kernel would drop and read pages of files
+ * without end: reading the host's files takes no virtual time, so the out-of-memory killer never
+ * acts.
  */
 static int limit_memory(const struct host_request *request)
 {
@@ -217,7 +218,7 @@ int host_enter_view(const struct host_request *request, const struct host_place 
 		return chdir(place->mount_point) ? -errno : 0;
 	if (chroot(VIEW) || chdir(request->at))
 		return -errno;
-	/* Where memory lies is drawn at random otherwise, and programs hash addresses. */
+	/* Addresses would be random otherwise, and programs hash addresses. */
 	if (personality(ADDR_NO_RANDOMIZE) < 0)
 		return -errno;
 	(void)umask(022);

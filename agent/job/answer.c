@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of a case: its operations, flash operations, counts, wear, faults and SQLite's calls,
- * as rows of the stream (docs/formats.md).
+/* The results of a case as rows of the stream (docs/formats.md): operations, flash operations,
+ * counts, wear, faults and SQLite's calls.
  *
- * Invariant: a number that nobody knows is `-`.
+ * Invariant: an unknown number is `-`.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 
 #include "job/job.h"
 
-/* `counts` or `flash`, then perhaps `,contents`, `,changes`, `,wear`, `,calls`, `,flush`, in this
- * order. */
+/* Parses `counts` or `flash`, then any of `,contents`, `,changes`, `,wear`, `,calls`, `,flush` in
+ * this order. */
 bool answer_parse(char *words, struct trace *trace)
 {
 	char *at = NULL;
@@ -39,12 +39,12 @@ bool answer_parse(char *words, struct trace *trace)
 	return !word;
 }
 
-/* SQLite's words are another program's: they may hold anything, line feeds too. */
-static void make_printable(char *words)
+/* SQLite's message may contain anything, even line feeds. */
+static void make_printable(char *message)
 {
-	for (; *words; words++)
-		if (*words < 0x20 || *words > 0x7e)
-			*words = '?';
+	for (; *message; message++)
+		if (*message < 0x20 || *message > 0x7e)
+			*message = '?';
 }
 
 static int say_rows(struct job *job)
@@ -57,9 +57,9 @@ static int say_rows(struct job *job)
 
 		run_print_row(runner, i, row, sizeof(row));
 		err = channel_printf(job->out, "%s\n", row);
-		if (!err && runner->rows[i].words) {
-			make_printable(runner->rows[i].words);
-			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].words);
+		if (!err && runner->rows[i].message) {
+			make_printable(runner->rows[i].message);
+			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].message);
 		}
 	}
 	return err;
@@ -98,7 +98,7 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 			      erase ? geometry->block_bytes : event->length, task, duration);
 }
 
-/* Events and rows are both in the order of time. */
+/* Events and rows are both in order of time. */
 static int take_event(void *context, const struct flash_event *event)
 {
 	struct told *told = context;
@@ -128,7 +128,8 @@ static int take_event(void *context, const struct flash_event *event)
 	return told->trace->flash ? say_event(told->job, told->count - 1, event) : 0;
 }
 
-/* The flash rows and the wear if they are wanted, and the chip's time within each operation. */
+/* Writes the flash rows and the wear if requested, and computes the chip's time within each
+ * operation. */
 static int say_flash(struct job *job, const struct trace *trace, const struct flash_counts *after)
 {
 	const uint64_t reads = after->of[FLASH_READ] - job->before.of[FLASH_READ];
@@ -147,7 +148,7 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 			err = wear_say(&job->wear, job->out);
 		if (err)
 			return err;
-		/* What was counted and has no row was overwritten. */
+		/* Operations that were counted and have no row were overwritten. */
 		if (told.count < reads + programs + erases)
 			lost += reads + programs + erases - told.count;
 	}
@@ -157,16 +158,16 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 
 int answer_count_bad(struct job *job)
 {
-	struct fs_room room;
-	const int err = flash_knows_durations() ? fs_room(&job->fs, &room) : 0;
+	struct fs_space room;
+	const int err = flash_knows_durations() ? fs_space(&job->fs, &room) : 0;
 
 	if (!err && flash_knows_durations())
 		job->bad_blocks = room.bad_blocks;
 	return err;
 }
 
-/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody
- * knows. */
+/* Writes the ECC's counts of the measured part and the bad blocks by now; nothing if they are
+ * unknown. */
 static int say_faults(struct job *job, const struct flash_counts *after)
 {
 	const int err = job->bad_blocks < 0 ? answer_count_bad(job) : 0;
@@ -178,7 +179,7 @@ static int say_faults(struct job *job, const struct flash_counts *after)
 			      after->uncorrectable - job->before.uncorrectable, job->bad_blocks);
 }
 
-/* The flash operations of the flush, and the blocks that it erased if wear is wanted. */
+/* Writes the flash operations of the flush, and the blocks that it erased if wear is requested. */
 static int say_flushed(struct job *job, const struct trace *trace, const struct flash_counts *after)
 {
 	const struct flash_counts *flushed = &job->flushed;
@@ -193,7 +194,7 @@ static int say_flushed(struct job *job, const struct trace *trace, const struct 
 			      flushed->missed - after->missed);
 }
 
-/* The window that its files were opened with. */
+/* Writes the window that the case's files were opened with. */
 static int say_window(struct job *job)
 {
 	return job->window_kib < 0 ? channel_printf(job->out, "a -\n")
@@ -224,15 +225,15 @@ int answer_error(struct job *job, const char *scope, const char *id, uint32_t li
 	return err ? err : channel_flush(job->out);
 }
 
-/* An operation that failed before the mark, or whatever else `err` is. */
+/* Writes the error row of an operation that failed before the mark, or of `err`. */
 int answer_run_error(struct job *job, const char *scope, const char *id, int err)
 {
-	char message[WORDS_BYTES + 32];
+	char message[MESSAGE_BYTES + 32];
 
-	if (job->runner.sql.words[0]) {
-		make_printable(job->runner.sql.words);
+	if (job->runner.sql.message[0]) {
+		make_printable(job->runner.sql.message);
 		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op,
-			       job->runner.sql.words);
+			       job->runner.sql.message);
 		return answer_error(job, scope, id, job->runner.failed_line, "SQLite", message);
 	}
 	(void)snprintf(message, sizeof(message), "%s: %s",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case of a job: its operations are run from the mark on, then answered (answer.c).
  *
- * What may take time is done before the agent sleeps to the mark: probes are set, the chip's driver
- * is told what it is to do. A case that fails is an `error` row.
+ * Whatever takes time is done before the agent sleeps to the mark: setting probes, and sending
+ * commands to the chip's driver. A case that fails is an `error` row.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "job/job.h"
 
-/* The chip starts remembering, and is told what it was to be told. */
+/* Makes the chip record, and sends it the job's `chip` commands. */
 static int tell_chip(struct job *job)
 {
 	int err = 0;
@@ -30,7 +30,7 @@ static int tell_chip(struct job *job)
 	return err;
 }
 
-/* The tracers that were asked for; their probes are set before the agent sleeps to the mark. */
+/* Starts the requested tracers. Their probes are set before the agent sleeps to the mark. */
 static int start_tracing(struct job *job)
 {
 	static char detail[TRACE_DETAIL];
@@ -50,7 +50,7 @@ static int start_tracing(struct job *job)
 	return err;
 }
 
-/* The tracers' rows of what was measured. */
+/* Writes the tracers' rows of the measured part. */
 static int stop_tracing(struct job *job, bool measured)
 {
 	int err = 0;
@@ -84,9 +84,9 @@ int case_before_mark(void *context)
 	return err ? err : phase_sleep_until(mark);
 }
 
-/* `sync()` writes what the case has left in memory; its files are still open. Nothing else happens
- * between the two, so that whatever the file system's threads do meanwhile is done on every target.
- * A chip that was told to fail may lose blocks in it, so the bad ones are counted first.
+/* `sync()` writes what the case left in memory while its files are still open. Nothing happens
+ * between the case and the `sync()`, so the file system's threads have the same time on every
+ * target. A chip with faults may lose blocks in it, so bad blocks are counted before.
  */
 static int flush(struct job *job, const struct trace *trace)
 {
@@ -119,7 +119,7 @@ static int measure(struct job *job, const char *id, int64_t read_ahead_kib,
 		err = channel_flush(job->out);
 	if (!err)
 		err = phase_sleep_until(phase_next(job));
-	/* What the driver remembers of the case before. */
+	/* Clears what the driver recorded of the case before. */
 	if (!err && nandlog_there())
 		err = nandlog_command("forget-page");
 	if (err)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts: the chip put into the state in which power failed in one of the changes that a case
- * made to it, mounted, and looked at.
+/* Power cuts: puts the chip into the state of a power cut in one of a case's changes, mounts it and
+ * surveys it.
  *
- * The chip's driver remembers the changes (`record`) and can go back to any of them (`rewind`,
- * docs/flashbed_nand.md), so nothing is run again. The file system that is mounted is that of
- * another history: it is unmounted, whatever it says, before the chip is turned into another one. A
- * mount that fails is a result. Left out: the rest of the machine, which does not lose its memory;
- * nothing of what was mounted is in it, as a file system keeps its caches by mount.
+ * The chip's driver records the changes (`record`) and can return to any of them (`rewind`,
+ * docs/flashbed_nand.md), so nothing is run again. The mounted file system belongs to the other
+ * state of the chip, so it is unmounted first, and errors of that are ignored. A mount that fails
+ * is a result. Left out: the rest of the machine, which keeps its memory. Nothing of the unmounted
+ * file system is in it, because caches belong to a mount.
  *
- * Kernel interfaces: those of fs.c and nandlog.c, posix_fadvise(2) so that what is read back comes
- * from the chip.
+ * Kernel interfaces: those of fs.c and nandlog.c, posix_fadvise(2) so that bytes are read back from
+ * the chip.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,8 +46,8 @@ static int write_and_read(int fd)
 	return back == PROBE_BYTES && memcmp(wanted, got, PROBE_BYTES) == 0 ? 0 : -EBADMSG;
 }
 
-/* Whether the file system can be worked with: 0, or what went wrong with a new file of two
- * pages. */
+/* Whether the file system works: 0, or the error of writing a new file of two pages and reading it
+ * back. */
 static int probe(const struct runner *runner)
 {
 	const int fd =
@@ -75,7 +75,7 @@ static int look(struct fs *fs, struct runner *runner, const struct contents *con
 
 	if (!err)
 		err = survey(out, contents, fs->mount_point);
-	/* It may change the files: what power left of them has been said. */
+	/* Recovery may change the files, so it comes after the survey. */
 	if (!err && contents->database[0])
 		err = sql_recover(runner->sql.directory, contents->database, out);
 	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner)));

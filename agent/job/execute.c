@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The system call of each operation, and the program's own work. mapped.c has the mappings.
  *
- * Kernel interfaces: one call an operation, but for `readdir`, which rewinds the directory and
- * reads all of it, and `send`, whose reader is /dev/null: sendfile(2) splices pages to it as it
- * does to a socket. `flock` never waits: the agent itself has the lock. Extended attributes have
- * no call relative to a directory and go by the whole path.
+ * Kernel interfaces: one call an operation, with two exceptions. `readdir` rewinds the directory
+ * and reads all of it. `send` writes to /dev/null, to which sendfile(2) splices pages as it does to
+ * a socket. `flock` never waits, because only the agent itself can hold the lock. Extended
+ * attributes have no call relative to a directory and use the whole path.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ int sleep_ns(uint64_t ns, bool until)
 	return -err;
 }
 
-/* One multiply-add that waits for the last; nothing is folded, and nothing stored. */
+/* One multiply-add that depends on the last; the compiler cannot fold it, and nothing is stored. */
 static uint32_t step(uint32_t value)
 {
 	value = value * 1664525U + 1013904223U;
@@ -72,7 +72,7 @@ static int64_t value_or_errno(int64_t value)
 	return value < 0 ? -errno : value;
 }
 
-/* POSIX has it return the error; zig's C library for ARM returns -1 and sets errno. */
+/* POSIX says that it returns the error; zig's C library for ARM returns -1 and sets errno. */
 static int64_t advise(int fd, const struct op *op)
 {
 	const int err = posix_fadvise(fd, (off_t)op->number[1], (off_t)op->number[2], op->flags);
@@ -80,7 +80,7 @@ static int64_t advise(int fd, const struct op *op)
 	return err < 0 ? -errno : -err;
 }
 
-/* How many entries a directory has. */
+/* The number of entries of a directory. */
 static int64_t read_directory(struct runner *runner, int fd)
 {
 	/* ino, off, reclen, type, name: the offset of the third of `struct linux_dirent64` */
@@ -122,8 +122,8 @@ static int64_t send_range(const struct runner *runner, const struct op *op)
 		sendfile(runner->null, runner->fd[op->slot], &from, (size_t)op->number[2]));
 }
 
-/* Operations on a slot. One whose open failed, which only happens after the mark, gets the kernel's
- * own EBADF. */
+/* Operations on a slot. A slot whose open failed, which only happens after the mark, gets the
+ * kernel's own EBADF. */
 static int64_t execute_file(struct runner *runner, const struct op *op)
 {
 	const int fd = runner->fd[op->slot];
@@ -165,8 +165,8 @@ static int64_t execute_file(struct runner *runner, const struct op *op)
 	}
 }
 
-/* A file that has no name gets one. A process that may not link a descriptor links its entry in
- * /proc. */
+/* Gives a file without a name its first name. A process that may not link a descriptor links its
+ * entry in /proc. */
 static int64_t link_slot(const struct runner *runner, const struct op *op)
 {
 	const int fd = runner->fd[op->slot];

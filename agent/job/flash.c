@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations, from whoever can tell: the driver's own log (nandlog.c) where flashbed_nand is
- * the chip, kprobe events (flashmon.c) anywhere else. The log's counts do not depend on its
- * records. Events are counted as they come out of the kernel's buffer, and what it lost is what the
- * kernel says it lost: a caller looks at `missed`.
+/* Flash operations from the best source: the driver's own log (nandlog.c) if the chip is
+ * flashbed_nand, else kprobe events (flashmon.c). The log's counts do not depend on its records.
+ * Events are counted as they are read from the kernel's buffer, and the kernel counts those that it
+ * lost, so a caller has to check `missed`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +14,7 @@
 static bool by_log;
 static bool by_probes;
 
-/* The events since the last discard, where kprobes give them. */
+/* The events since the last discard, from kprobes. */
 static struct {
 	struct tracefs *session;
 	struct flashmon *flashmon;

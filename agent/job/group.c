@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A group of a job: the chip set up, the partition formatted and mounted, the preparation run; and
- * the same file system mounted again.
+/* A group of a job: sets up the chip, formats and mounts the partition, and runs the preparation;
+ * also mounts the same file system again.
  *
  * Kernel interfaces: those of fs/.
  */
@@ -21,7 +21,7 @@ int group_set_read_ahead(struct job *job, int64_t kib)
 	return err;
 }
 
-/* A directory that is open would keep the file system busy; a mount forgets its read-ahead. */
+/* An open directory would keep the file system busy. A new mount has the default read-ahead. */
 int group_remount(void *context)
 {
 	struct job *job = context;
@@ -39,7 +39,7 @@ int group_remount(void *context)
 	return err;
 }
 
-/* The chip's driver is told what the chip is to be; nothing is mounted. */
+/* Sends the chip's driver the state of the chip; nothing is mounted. */
 static int set_up_chip(struct job *job)
 {
 	int err = fs_unmount(&job->fs);
@@ -69,14 +69,14 @@ int group_add_setup(struct job *job, const char *command)
 	return 0;
 }
 
-/* What the preparation has made of the room and the pages that the fresh file system had; pages are
- * - where nobody knows. */
+/* Writes the space and the programmed pages of the new file system and after the preparation;
+ * unknown pages are `-`. */
 static int say_group(struct job *job, const char *id)
 {
-	const struct fs_room *fresh = &job->fs.fresh;
-	struct fs_room now;
+	const struct fs_space *fresh = &job->fs.fresh;
+	struct fs_space now;
 	char pages[48] = "- -";
-	int err = fs_room(&job->fs, &now);
+	int err = fs_space(&job->fs, &now);
 
 	if (err)
 		return answer_error(job, "group", id, 0, error_name(err), job->fs.detail);
@@ -89,8 +89,8 @@ static int say_group(struct job *job, const char *id)
 	return err ? err : channel_flush(job->out);
 }
 
-/* On somebody's board, whose kernel may be any: on a fresh file system, which is made again
- * afterwards. */
+/* On an owner's board, whose kernel may be any: tries the window on a new file system, which is
+ * created again afterwards. */
 static int try_window(struct job *job, const char *fs_name)
 {
 	if (!job->shared || job->fs.trials[job->fs.kind].tried || raw_kind(job->fs.kind))
@@ -133,14 +133,14 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	return say_group(job, id);
 }
 
-/* A chip that is set up is a new one: what was there before is not. */
+/* A chip that is set up counts as new, without earlier erases. */
 static int begin_wear(struct job *job)
 {
 	wear_free(&job->wear);
 	return job->setup_count ? 0 : wear_begin(&job->wear);
 }
 
-/* What is asked of a group: words, or nothing. */
+/* Parses the optional words of a group. */
 bool group_parse(struct job *job, const char *first, const char *second, bool *wear)
 {
 	*wear = strcmp(first, "wear") == 0 || strcmp(second, "wear") == 0;

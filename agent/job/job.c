@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of `flashbed-job 1`; the answer is `flashbed-stream 1` (docs/formats.md has both).
  *
- * A line that is none of a job's ends the job. A case or group that fails is an `error` row, and
- * the next one runs.
+ * A line that is not a job's ends the job. A case or group that fails is an `error` row, and the
+ * next one runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "job/job.h"
 
-/* KiB, or the one that the kernel gives a fresh mount. */
+/* KiB, or the default of a new mount. */
 static bool parse_window(const char *word, int64_t *kib)
 {
 	char *end = NULL;
@@ -30,7 +30,7 @@ static int chip(struct job *job, const char *command)
 	return 0;
 }
 
-/* A case that failed has been told of; its cuts are passed over. */
+/* Makes a power cut of a case. Skips it if the case failed, which was already answered. */
 static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 {
 	if (strcmp(job->recorded, id) != 0)
@@ -48,7 +48,7 @@ static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 	return answer_error(job, "case", id, 0, error_name(err), message);
 }
 
-/* The next line that is not part of some operations; 1 for `done`. */
+/* Runs the next line outside of operations; returns 1 for `done`. */
 static int step(struct job *job)
 {
 	char id[MAX_ID + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job/: a job's groups and cases: prepared, run, measured, and answered as rows of the stream
- * (docs/formats.md).
+/* job/: a job's groups and cases, which are prepared, run, measured, and answered as rows of the
+ * stream (docs/formats.md).
  *
  * Includes: base, tracing, fs, sql.
  */
@@ -12,7 +12,7 @@
 #include "sql/sql.h"
 #include "tracing/tracing.h"
 
-/* As many as kernel/flashbed_nand takes of either kind of chosen failure, and some. */
+/* More commands than kernel/flashbed_nand takes chosen failures of both kinds. */
 enum {
 	MAX_ID = 255,
 	ROW_BYTES = 160,
@@ -21,10 +21,10 @@ enum {
 	CHIP_COMMAND_BYTES = 64
 };
 
-/* flash.c: flash operations, from the chip's driver (fs/nandlog.c) or by kprobe events
+/* flash.c: flash operations, from the chip's driver (fs/nandlog.c) or from kprobe events
  * (tracing/flashmon.c) */
 
-/* `points`: where operations are seen, or what is wrong; then nobody sees them */
+/* `points`: where operations are seen, or the reason why none are */
 int flash_arm(const struct fs *fs, char *points, size_t size);
 bool flash_seen(void);
 int flash_counts(struct flash_counts *counts);
@@ -36,10 +36,10 @@ void flash_disarm(void);
 /* wear.c: erases of every block */
 
 struct block_wear {
-	uint32_t before;   /* the group */
+	uint32_t before;   /* before the group */
 	uint32_t measured; /* since the mark */
 	uint32_t later;    /* since the end of the case */
-	uint32_t flushed;  /* of these, before `sync()` had returned */
+	uint32_t flushed;  /* of these, before `sync()` returned */
 };
 
 struct wear {
@@ -47,21 +47,21 @@ struct wear {
 	size_t blocks;
 };
 
-int wear_begin(struct wear *wear); /* what was erased so far does not count */
+int wear_begin(struct wear *wear); /* erases up to now do not count */
 void wear_mark(struct wear *wear);
-int wear_erased(struct wear *wear, uint32_t block);   /* since the mark */
-int wear_say(struct wear *wear, struct channel *out); /* `w` rows */
-/* since the end of the case */
+int wear_erased(struct wear *wear, uint32_t block);   /* counts an erase since the mark */
+int wear_say(struct wear *wear, struct channel *out); /* writes `w` rows */
+/* counts an erase since the end of the case */
 int wear_erased_later(struct wear *wear, uint32_t block, bool flushed);
-int wear_say_flushed(const struct wear *wear, struct channel *out); /* `b` rows */
+int wear_say_flushed(const struct wear *wear, struct channel *out); /* writes `b` rows */
 void wear_free(struct wear *wear);
 
-/* run.c: a program's operations, one after another; execute.c and mapped.c: the call of each */
+/* run.c: runs a program's operations in order; execute.c and mapped.c have the call of each */
 
 struct mapping {
-	uint8_t *at; /* NULL for none, MAP_FAILED for one that failed */
+	uint8_t *at; /* NULL for none, MAP_FAILED if mmap failed */
 	size_t length;
-	uint64_t offset; /* in its file */
+	uint64_t offset; /* in the file */
 };
 
 struct row {
@@ -69,25 +69,26 @@ struct row {
 	uint64_t start_ns; /* absolute */
 	uint64_t latency_ns;
 	int64_t result;
-	int64_t flash_ns; /* chip time in it, -1 when nobody knows */
-	/* made to the chip since the mark when it had returned, -1 when not asked for */
+	int64_t flash_ns; /* chip time within it, -1 if unknown */
+	/* changes of the chip from the mark to its end, -1 if not requested */
 	int64_t changes;
-	/* `crc32` is of the bytes a read returned, or of the values of a statement's rows */
+	/* `crc32` covers the bytes that a read returned, or the values of a statement's rows */
 	bool summed;
 	uint32_t crc32;
-	char *words; /* SQLite's, of a statement that failed; else NULL */
+	char *message; /* SQLite's message for a statement that failed; else NULL */
 };
 
 struct runner {
-	int directory; /* paths are relative to it; its own is sql.directory */
+	int directory; /* paths are relative to it; sql.directory is its own path */
 	int fd[SLOTS];
 	struct mapping mapping[SLOTS];
 	int drop_caches; /* /proc/sys/vm/drop_caches, or -1 */
 	int null;        /* /dev/null, or -1 */
-	int task;        /* the current one */
+	int task;        /* the current task */
 	uint64_t ready_ns[MAX_TASKS];
 	char path[2 * MAX_PATH_BYTES]; /* of an extended attribute */
-	uint8_t extra[65536];          /* what is read of names and attributes, and forgotten */
+	/* buffer for names and attributes that are read and dropped */
+	uint8_t extra[65536];
 	uint8_t *buffer;
 	size_t buffer_bytes;
 	struct row *rows;
@@ -96,21 +97,20 @@ struct runner {
 	uint64_t mark_ns;
 	uint32_t failed_line; /* of the unmeasured operation that failed */
 	const char *failed_op;
-	bool contents; /* sum up what measured reads and statements return */
+	bool contents; /* checksum what measured reads and statements return */
 	bool calls;    /* record the calls that SQLite makes */
-	/* count the changes to the chip; its driver has to record them */
+	/* count the changes of the chip, which its driver has to record */
 	bool changes;
-	/* Called between the last unmeasured operation and the mark, and may sleep; NULL for
-	 * nothing. */
+	/* Called between the last unmeasured operation and the mark; may sleep. NULL for none. */
 	int (*before_mark)(void *context);
-	/* Unmounts and mounts again, with the directory closed and opened again; NULL where there
-	 * is no file system of ours. */
+	/* Unmounts and mounts again, and reopens the directory. NULL without a file system of ours.
+	 */
 	int (*remount)(void *context);
 	void *context;
 	struct sql_run sql;
 };
 
-/* what has to be there before the clock is read: the bytes that are written, a path */
+/* prepares what an operation needs before the clock is read: bytes to write, a path */
 void execute_ready(struct runner *runner, const struct ops *ops, size_t index);
 int64_t execute(struct runner *runner, const struct op *op);
 int sleep_ns(uint64_t ns, bool until);
@@ -127,7 +127,7 @@ void run_print_row(const struct runner *runner, size_t index, char *text, size_t
 void run_close_all(struct runner *runner);
 void run_free(struct runner *runner);
 
-/* survey.c: the files of a directory and what they hold */
+/* survey.c: the files of a directory and their content */
 
 struct content {
 	uint64_t seed;
@@ -138,11 +138,11 @@ struct contents {
 	struct content *list;
 	size_t count;
 	size_t capacity;
-	char database[MAX_PATH_BYTES + 1]; /* that was opened last; empty for none */
+	char database[MAX_PATH_BYTES + 1]; /* the last one opened; empty for none */
 	bool unknown;                      /* a write had pieces or data, which have no name here */
 };
 
-/* what of it is not there yet */
+/* adds the contents that are not listed yet */
 int contents_add(struct contents *contents, const struct ops *ops);
 void contents_free(struct contents *contents);
 int survey(struct channel *out, const struct contents *contents, const char *path);
@@ -152,9 +152,9 @@ int survey(struct channel *out, const struct contents *contents, const char *pat
 int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents,
 	      struct channel *out, const char *id, uint64_t change, uint64_t seed);
 
-/* A job under way */
+/* The state of a job. */
 
-/* What a case's TRACE asks for besides counts. */
+/* The TRACE of a case: what to record besides counts. */
 struct trace {
 	bool flash;
 	bool contents;
@@ -170,53 +170,54 @@ struct job {
 	struct fs fs;
 	struct runner runner;
 	struct flash_counts before;
-	struct flash_counts flushed; /* when `sync()` after the case had returned */
-	/* by the end of the case; -1 when they were not counted yet */
+	struct flash_counts flushed; /* when `sync()` after the case returned */
+	/* at the end of the case; -1 if not counted yet */
 	int64_t bad_blocks;
 	struct wear wear;
-	bool shared;               /* as of struct job_place */
-	bool cut;                  /* power is to fail in cases of the group */
-	uint64_t counted_since_ns; /* between the two readings of the counters */
+	bool shared;               /* as in struct job_place */
+	bool cut;                  /* cases of the group have power cuts */
+	uint64_t counted_since_ns; /* time of the first of two readings of the counters */
 	uint64_t counted_until_ns;
 	bool group_ready;
-	bool read_ahead_set;       /* of this mount; else it is as mounting left it */
+	bool read_ahead_set;       /* of this mount; else the window is the mount's default */
 	int64_t read_ahead_kib;    /* or WINDOW_SHIPPED */
-	int64_t window_kib;        /* that was read back; -1 for not known */
-	struct contents contents;  /* of the group's writes and its cases' */
-	char recorded[MAX_ID + 1]; /* the case whose changes the chip remembers, or empty */
-	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES]; /* for the next mark */
+	int64_t window_kib;        /* as read back; -1 if unknown */
+	struct contents contents;  /* of the writes of the group and its cases */
+	char recorded[MAX_ID + 1]; /* the case whose changes the chip has recorded, or empty */
+	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES]; /* commands for the next mark */
 	size_t chip_count;
-	char (*setup)[CHIP_COMMAND_BYTES]; /* for the next group, before it is formatted */
+	char (*setup)[CHIP_COMMAND_BYTES]; /* commands for the next group, before formatting */
 	size_t setup_count;
 	size_t setup_room;
-	char traced[MAX_LINE]; /* what is to be traced in the next case, or empty */
+	char traced[MAX_LINE]; /* the trace of the next case, or empty */
 	struct tracer *tracer;
 	char line[LINE_BYTES];
 };
 
-/* answer.c: the rows of a case that was measured, but for its `end`; and of what failed */
+/* answer.c: the rows of a measured case except its `end`, and error rows */
 
-bool answer_parse(char *words, struct trace *trace); /* TRACE of a case line, which it changes */
+/* parses TRACE of a case line, which it changes */
+bool answer_parse(char *words, struct trace *trace);
 int answer(struct job *job, const struct trace *trace, const struct flash_counts *after);
-int answer_count_bad(struct job *job); /* the bad blocks by now, where they are known */
+int answer_count_bad(struct job *job); /* counts the bad blocks, if they are known */
 int answer_error(struct job *job, const char *scope, const char *id, uint32_t line,
 		 const char *code, const char *message);
-/* of an operation that failed before the mark, or whatever else `err` is */
+/* of an operation that failed before the mark, or of `err` */
 int answer_run_error(struct job *job, const char *scope, const char *id, int err);
 
 /* phases.c: when a group and a case begin */
 
-uint64_t phase_next(const struct job *job); /* the next time at which one may */
+uint64_t phase_next(const struct job *job); /* the next time at which one may begin */
 int phase_sleep_until(uint64_t ns);
-int phase_sleep_before(uint64_t mark_ns); /* until the flash counters are read */
-int phase_settle(void);                   /* after a flush */
+int phase_sleep_before(uint64_t mark_ns); /* sleeps until the flash counters are read */
+int phase_settle(void);                   /* sleeps after a flush */
 int phase_sleep_to_round(const struct job *job);
 int phase_set_time_of_day(const struct job *job);
 
-/* program.c: a program's text, and its operations, which point into it */
+/* program.c: a program's text, and its operations, which point into the text */
 
 int program_read(struct job *job, char **text, size_t *length);
-/* 1 when what is wrong was answered */
+/* returns 1 if an error was answered */
 int program_parse(struct job *job, char *text, size_t length, struct ops *ops, const char *scope,
 		  const char *id);
 
@@ -226,22 +227,23 @@ bool group_parse(struct job *job, const char *first, const char *second, bool *w
 int group_add_setup(struct job *job, const char *command);
 int group_run(struct job *job, const char *id, const char *fs_name, bool wear);
 int group_set_read_ahead(struct job *job, int64_t kib);
-int group_remount(void *job); /* as struct runner calls it */
+int group_remount(void *job); /* for struct runner */
 
 /* case.c */
 
 int case_run(struct job *job, const char *id, int64_t read_ahead_kib, const struct trace *trace);
-int case_before_mark(void *job); /* as struct runner calls it */
+int case_before_mark(void *job); /* for struct runner */
 
 /* job.c: groups and cases of flashbed-job 1 */
 
 struct job_place {
-	int mtd;               /* the partition that is formatted */
-	const char *name;      /* and is called so; NULL where the kernel is ours */
-	const char *directory; /* or a directory that is mounted */
-	/* where a partition is mounted; the folder to make in a directory */
+	int mtd;               /* the partition to format */
+	const char *name;      /* the name that it has to have; NULL on our own kernels */
+	const char *directory; /* or a mounted directory */
+	/* where a partition is mounted; the folder to create in a directory */
 	const char *mount_point;
-	/* the board is somebody's: time is real, and what it lacks is said and gone without */
+	/* a board that its owner uses: time is real, and missing features are reported and left out
+	 */
 	bool shared;
 };
 

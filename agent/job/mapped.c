@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files mapped into memory: mmap(2), reading and writing through a mapping, msync(2).
  *
- * A page behind the end of its file, or one that cannot be read or has no room, raises SIGBUS; the
- * access ends there with EFAULT.
+ * An access to a page after the end of its file, to one that cannot be read, or to one for which
+ * there is no space raises SIGBUS. The access then ends with EFAULT.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@ static void jump(int signal)
 	siglongjmp(access_failed, signal);
 }
 
-/* A byte of each page is read, or all of them written: 0, or EFAULT. */
+/* Reads a byte of each page, or writes all bytes: 0, or EFAULT. */
 static int64_t access_pages(const struct mapping *mapping, const struct op *op,
 			    const uint8_t *bytes)
 {
@@ -48,8 +48,8 @@ static int64_t access_pages(const struct mapping *mapping, const struct op *op,
 	return sigaction(SIGBUS, &before, NULL) ? -errno : result;
 }
 
-/* Where there is room for a mapping: the kernel maps pages around a fault by address, and so by
- * file offset if both are alike by AROUND. NULL leaves the place to the kernel. */
+/* An address for a mapping. The kernel maps pages around a fault by address, which is by file
+ * offset if both are equal modulo AROUND. NULL leaves the choice to the kernel. */
 static void *find_place(size_t length, uint64_t offset)
 {
 	const size_t room = length + 2 * AROUND;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the parts of a group and of a case begin, and the sleeps up to there.
+/* The phases of a group and of a case, and the sleeps between them.
  *
- * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so
- * that the timer ticks fall into the same places whatever ran before. The flash counters are read
- * LEAD_NS earlier and the rest is slept, so that reading them does not shift the mark. Where time
- * is real (a board that is somebody's) the phase is SHARED_PHASE_NS, and nothing waits for JFFS2's
- * `jiffies % 128`. sim/src/run/machine.rs has the same phases.
+ * Before the mark of each case the agent sleeps until the next multiple of PHASE_NS of
+ * CLOCK_MONOTONIC, so that timer ticks fall into the same places whatever ran before. It reads the
+ * flash counters LEAD_NS earlier and then sleeps again, so that reading them does not shift the
+ * mark. Where time is real (a board that its owner uses) the phase is SHARED_PHASE_NS, and the
+ * agent does not wait for JFFS2's `jiffies % 128`. sim/src/run/machine.rs has the same phases.
  *
  * Kernel interfaces: clock_nanosleep(2), adjtimex(2).
  */
@@ -19,11 +19,11 @@
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t SHARED_PHASE_NS = 100000000;
 static const uint64_t LEAD_NS = 2000000;
-/* How long a file system's threads have after a flush to erase what it made free: sync() does not
- * wait for that. */
+/* How long a file system's threads have after a flush to erase the blocks that it freed: sync()
+ * does not wait for that. */
 static const uint64_t SETTLE_NS = 100000000;
-/* Whole seconds, and whole rounds of 128 ticks of 4 ms. JFFS2 picks the block it collects by
- * `jiffies % 128`. The timer of YAFFS2's thread begins with the mount and is rounded to 128 ticks.
+/* A multiple of a second and of 128 ticks of 4 ms. JFFS2 picks the block that it collects by
+ * `jiffies % 128`. The timer of YAFFS2's thread starts with the mount and is rounded to 128 ticks.
  */
 static const uint64_t ROUND_NS = 64000000000;
 static const time_t PREPARED_AT_S = 1577923200; /* 2020-01-02 */
@@ -59,9 +59,9 @@ int phase_settle(void)
 	return phase_sleep_until(now_ns() + SETTLE_NS);
 }
 
-/* To the next whole ROUND_NS, a second at a time: a timer that does not wake an idle processor
- * (writeout_period) then expires when it is due, and the kernel's count of pages written before has
- * decayed to one.
+/* Sleeps to the next multiple of ROUND_NS, a second at a time. A timer that does not wake an idle
+ * processor (writeout_period) then expires on time, and the kernel's count of pages written before
+ * has decayed to one.
  */
 int phase_sleep_to_round(const struct job *job)
 {
@@ -75,10 +75,10 @@ int phase_sleep_to_round(const struct job *job)
 	return err ? err : phase_sleep_until(until);
 }
 
-/* Where power is to fail, every preparation begins at the same time of day: the clock is put back
- * by whole seconds. File systems write the time into their nodes. So what is on the chip, down to a
- * checksum and what ECC makes of a torn page, does not depend on the cases before. Elsewhere the
- * clock is left alone: setting it (timekeeping_inject_offset) moves its coarse second to the next
+/* For power cuts every preparation begins at the same time of day: the agent sets the clock back by
+ * whole seconds. File systems write the time into their nodes. The content of the chip, down to a
+ * checksum and the ECC result of a torn page, then does not depend on earlier cases. Without power
+ * cuts the clock is not set: that (timekeeping_inject_offset) moves its coarse second to the next
  * tick, and UBIFS then writes an inode once more.
  */
 int phase_set_time_of_day(const struct job *job)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program as a job has it: `ops LINES` and its lines, read and parsed. */
+/* A program of a job: `ops LINES` and its lines, read and parsed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "job/job.h"
 
-/* `ops LINES` and the lines, as one text that the operations point into. */
+/* Reads `ops LINES` and the lines as one text, into which the operations point. */
 int program_read(struct job *job, char **text, size_t *length)
 {
 	size_t size = 4096;
@@ -49,7 +49,7 @@ static bool has_sql(const struct ops *ops, uint32_t *line)
 	return false;
 }
 
-/* Parses and says what is wrong; 1 when it was said. */
+/* Parses a program. Answers an error and returns 1 if there is one. */
 int program_parse(struct job *job, char *text, size_t length, struct ops *ops, const char *scope,
 		  const char *id)
 {

@@ -2,14 +2,14 @@
 /* Runs operations and times each with CLOCK_MONOTONIC: one system call an operation (execute.c),
  * between two readings of the clock.
  *
- * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is
- * a row and the next one runs, as a program's would. Rows are kept in memory that was written to
- * beforehand, so nothing allocates or faults between the mark and the end. The bytes of a write are
- * generated before its first clock reading, those of a read summed up after its second if that is
- * asked for, and then the changes to the chip are counted if that is. `compute` steps are one
- * dependent multiply-add each. Statements are SQLite's (sql/), which allocates as it likes; their
- * result is a number of rows or SQLite's own code. Leaves out `remount` without a file system of
- * ours, which fails with ENOSYS.
+ * Before the mark a failed operation ends the case. After it the result (bytes, or -errno) is a row
+ * and the next operation runs, as in a program. The memory of rows is touched beforehand, so
+ * nothing allocates or faults between the mark and the end. The bytes of a write are generated
+ * before its first clock reading. After the second reading the bytes of a read are checksummed and
+ * the changes of the chip are counted, if requested. A `compute` step is one dependent
+ * multiply-add. Statements are SQLite's (sql/), which allocates as it likes; their result is a
+ * number of rows or SQLite's own code. Leaves out `remount` without a file system of ours, which
+ * fails with ENOSYS.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,8 @@
 
 #include "job/job.h"
 
-/* As many descriptors as a program may have, where that is allowed; else open(2) says EMFILE. */
+/* Raises the limit to as many descriptors as a program may have, if allowed; otherwise open(2)
+ * returns EMFILE. */
 static void allow_slots(void)
 {
 	const rlim_t wanted = SLOTS + 64;
@@ -62,10 +63,10 @@ int run_open_directory(struct runner *runner, const char *path)
 	return path && runner->directory < 0 ? -errno : 0;
 }
 
-static void free_words(struct runner *runner)
+static void free_messages(struct runner *runner)
 {
 	for (size_t i = 0; i < runner->rows_count; i++)
-		free(runner->rows[i].words);
+		free(runner->rows[i].message);
 	runner->rows_count = 0;
 }
 
@@ -88,7 +89,7 @@ void run_free(struct runner *runner)
 		(void)close(runner->drop_caches);
 	if (runner->null >= 0)
 		(void)close(runner->null);
-	free_words(runner);
+	free_messages(runner);
 	free(runner->buffer);
 	free(runner->rows);
 }
@@ -98,8 +99,8 @@ static bool is_sql(const struct op *op)
 	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
 }
 
-/* Tasks, as docs/operations.md has them: calls do not overlap, and `pause` and `wait` make their
- * task wait before its next line. A program of version 1 sleeps in the pause itself. */
+/* Tasks, as in docs/operations.md: calls do not overlap, and `pause` and `wait` make their task
+ * wait before its next line. A program of version 1 sleeps in the pause itself. */
 static int64_t execute_for_task(struct runner *runner, const struct op *op)
 {
 	uint64_t *ready = &runner->ready_ns[runner->task];
@@ -125,7 +126,7 @@ static int wait_until(uint64_t ns)
 	return ns > read_clock_ns() ? sleep_ns(ns, true) : 0;
 }
 
-/* Until no task sleeps any longer. */
+/* Sleeps until every task is ready. */
 static int wait_for_tasks(const struct runner *runner)
 {
 	uint64_t last = 0;
@@ -159,15 +160,16 @@ static int64_t timed(struct runner *runner, const struct ops *ops, size_t index,
 	return result;
 }
 
-/* What is no call: it belongs to the operations below it. */
-static bool is_said(struct runner *runner, const struct op *op)
+/* Handles a line that is no call, because it belongs to the operations after it. Returns whether it
+ * did. */
+static bool handle_directive(struct runner *runner, const struct op *op)
 {
 	if (op->kind == OP_TASK)
 		runner->task = (int)op->number[0];
 	return op->kind == OP_TASK || op->kind == OP_DATA;
 }
 
-/* Memory for the whole case, written to so that it is there. */
+/* Allocates memory for the whole case, and touches it. */
 static int reserve(struct runner *runner, const struct ops *ops)
 {
 	const size_t rows = ops->count - ops->measured_from;
@@ -193,14 +195,14 @@ static int reserve(struct runner *runner, const struct ops *ops)
 	return 0;
 }
 
-/* What must not fail before the mark; a short write means a full file system. */
+/* Runs an operation that must not fail before the mark. A short write means a full file system. */
 static int unmeasured(struct runner *runner, const struct ops *ops, size_t index)
 {
 	const struct op *op = &ops->list[index];
 	uint64_t start_ns;
 	uint64_t latency_ns;
 
-	if (is_said(runner, op))
+	if (handle_directive(runner, op))
 		return 0;
 	int64_t result = timed(runner, ops, index, &start_ns, &latency_ns);
 
@@ -218,7 +220,7 @@ static void measured(struct runner *runner, const struct ops *ops, size_t index)
 	const struct op *op = &ops->list[index];
 	struct row *row = &runner->rows[runner->rows_count];
 
-	if (is_said(runner, op))
+	if (handle_directive(runner, op))
 		return;
 	calls_next_row(runner->rows_count++);
 	row->line = op->line;
@@ -228,7 +230,7 @@ static void measured(struct runner *runner, const struct ops *ops, size_t index)
 		row->result = result_number(row->result);
 	row->changes = runner->changes ? nandlog_changes() : -1;
 	row->summed = runner->contents && op->kind == OP_READ && row->result >= 0;
-	row->words = is_sql(op) && row->result < 0 ? strdup(runner->sql.words) : NULL;
+	row->message = is_sql(op) && row->result < 0 ? strdup(runner->sql.message) : NULL;
 	if (row->summed)
 		row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
 	if (runner->contents && op->kind == OP_SQL && row->result >= 0) {
@@ -240,14 +242,14 @@ static void measured(struct runner *runner, const struct ops *ops, size_t index)
 int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 {
 	const size_t marked = measure ? ops->measured_from : ops->count;
-	free_words(runner);
+	free_messages(runner);
 	int err = reserve(runner, ops);
 
 	runner->failed_line = 0;
 	runner->failed_op = NULL;
 	runner->task = 0;
 	memset(runner->ready_ns, 0, sizeof(runner->ready_ns));
-	runner->sql.words[0] = '\0';
+	runner->sql.message[0] = '\0';
 	runner->sql.sum_rows = runner->contents;
 	calls_begin(NULL);
 	for (size_t i = 0; i < marked && !err; i++)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a directory: every file below it and what its bytes are, as rows `s` and `p` of
+/* The content of a directory: every file below it and its bytes, as rows `s` and `p` of
  * `flashbed-stream 1`.
  *
- * Every byte is named by something it equals: zero, or what `write` generates from a seed and a
- * compressibility (data.c), of those the caller lists. At each offset the longest match is taken,
- * zero before any other and the first listed before the later ones. So the rows are the content in
- * another form, whoever wrote it: nothing depends on which write a run is credited to. `other` is
- * what equals none of them.
+ * Every byte is named by a content that it equals: zero, or what `write` generates from a seed and
+ * a compressibility (data.c), of those that the caller lists. At each offset the longest match is
+ * taken, zero before any other and earlier listed ones before later ones. The rows are the content
+ * in another form and do not depend on which write wrote it. `other` is what equals none of them.
  *
- * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that a page that
- * cannot be read costs no other. Leaves out empty directories, owners, modes, times and links, and
- * refuses (EOPNOTSUPP) what it could not name: writes of pieces or data, symbolic links, and names
- * that a row cannot hold.
+ * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that one unreadable
+ * page does not hide others. Leaves out empty directories, owners, modes, times and links. Refuses
+ * (EOPNOTSUPP) what it could not name: writes of pieces or data, symbolic links, and names that a
+ * row cannot hold.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -84,8 +83,8 @@ static size_t zeros(const uint8_t *bytes, size_t length)
 	return count;
 }
 
-/* How many bytes at `offset` of a file are those of the content: a word first, which turns most
- * contents down, then line by line. */
+/* How many bytes at `offset` of a file equal the content: compares one word first, which rules out
+ * most contents, then line by line. */
 static size_t matching(const struct content *content, const uint8_t *bytes, uint64_t offset,
 		       size_t length)
 {
@@ -110,8 +109,8 @@ static size_t matching(const struct content *content, const uint8_t *bytes, uint
 	return done;
 }
 
-/* The longest run at the beginning of `bytes`, which are at `offset` of their file, and its name; 0
- * when they are nobody's. */
+/* The longest run at the beginning of `bytes`, which are at `offset` of their file, and its name. 0
+ * if no content matches. */
 static size_t name_run(const struct contents *contents, const uint8_t *bytes, uint64_t offset,
 		       size_t length, char *name, size_t size)
 {
@@ -137,10 +136,10 @@ static int say_run(const struct surveyor *surveyor, uint64_t offset, uint64_t le
 			      what);
 }
 
-/* `length` bytes that could be read, at `offset` of their file. */
+/* Writes rows for `length` readable bytes at `offset` of their file. */
 static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t length)
 {
-	size_t nobodys = 0; /* bytes before `at` that no content has */
+	size_t unmatched = 0; /* bytes before `at` that match no content */
 	char name[48];
 	int err = 0;
 
@@ -150,18 +149,19 @@ static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t le
 
 		if (!run) {
 			at++;
-			nobodys++;
+			unmatched++;
 			continue;
 		}
-		if (nobodys)
-			err = say_run(surveyor, offset + at - nobodys, nobodys, "other");
+		if (unmatched)
+			err = say_run(surveyor, offset + at - unmatched, unmatched, "other");
 		if (!err)
 			err = say_run(surveyor, offset + at, run, name);
-		nobodys = 0;
+		unmatched = 0;
 		at += run;
 	}
-	return !err && nobodys ? say_run(surveyor, offset + length - nobodys, nobodys, "other")
-			       : err;
+	return !err && unmatched
+		       ? say_run(surveyor, offset + length - unmatched, unmatched, "other")
+		       : err;
 }
 
 static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint64_t length,
@@ -173,8 +173,8 @@ static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint
 	return say_run(surveyor, offset, length, what);
 }
 
-/* Reads from `offset` on until the end or a page that cannot be read: bytes read, and in `error`
- * why no more. */
+/* Reads from `offset` on to the end or to an unreadable page. Returns the bytes read, and why it
+ * stopped in `error`. */
 static size_t read_on(struct surveyor *surveyor, int fd, uint64_t offset, uint64_t size, int *error)
 {
 	size_t done = 0;
@@ -224,8 +224,8 @@ static int say_content(struct surveyor *surveyor, int fd, uint64_t size)
 	return err;
 }
 
-/* The database's own and its journals': no write of the operations', and SQLite will say what they
- * hold (sql/sql.c). */
+/* Whether it is the database's file or one of its journals. No operation wrote these; SQLite
+ * reports their content (sql/sql.c). */
 static bool is_sqlites(const struct surveyor *surveyor)
 {
 	const char *database = surveyor->contents->database;
@@ -264,8 +264,8 @@ static void free_names(char **names, size_t count)
 	free(names);
 }
 
-/* The names in a directory but `.` and `..`, sorted; `*error` is what ended the listing before its
- * time. */
+/* The names in a directory except `.` and `..`, sorted. `*error` is set if the listing ended early.
+ */
 static int list_names(DIR *stream, char ***names, size_t *count, int *error)
 {
 	size_t capacity = 0;
@@ -306,7 +306,7 @@ static bool is_plain_name(const char *name)
 
 static int survey_below(struct surveyor *surveyor, int directory);
 
-/* An entry by its name in `directory`; the path up to there is `length` long. */
+/* Surveys an entry by its name in `directory`; the path up to there is `length` long. */
 static int survey_entry(struct surveyor *surveyor, int directory, const char *name, size_t length)
 {
 	struct stat status = {0};
@@ -329,7 +329,7 @@ static int survey_entry(struct surveyor *surveyor, int directory, const char *na
 			 : survey_below(surveyor, below);
 }
 
-/* Everything in an open directory, which it closes. */
+/* Surveys an open directory, and closes it. */
 static int survey_below(struct surveyor *surveyor, int directory)
 {
 	const size_t length = strlen(surveyor->path);
@@ -347,8 +347,7 @@ static int survey_below(struct surveyor *surveyor, int directory)
 	for (size_t i = 0; i < count && !err; i++)
 		err = survey_entry(surveyor, directory, names[i], length);
 	surveyor->path[length] = '\0';
-	/* A directory that does not say all it has stands among the files with what it says
-	 * instead. */
+	/* A directory whose listing fails is listed among the files, with its error. */
 	if (!err && error)
 		err = say_file(surveyor, directory, ".", 0, error);
 	free_names(names, count);

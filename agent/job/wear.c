@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Erases of every block: since its group began, and since the mark.
  *
- * Where flashbed_nand is the chip its file `blocks` says what each block has had since the module
- * was loaded; a group subtracts what was there before it, so a case does not depend on what ran
- * earlier. Elsewhere only the erases that are seen while measuring are known, of the blocks that
- * had any.
+ * On flashbed_nand the file `blocks` has each block's erases since the module was loaded. A group
+ * subtracts those before it, so a case does not depend on earlier ones. On other chips only the
+ * erases seen during the measurement are known, for the blocks that had any.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +13,7 @@
 
 #include "job/job.h"
 
-/* Room for `block` in both arrays. */
+/* Makes both arrays long enough for `block`. */
 static int grow(struct wear *wear, uint32_t block)
 {
 	const size_t blocks = (size_t)block + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of a call, read into its row by the letters of known_calls.c.
+/* Reads the arguments of a call into its row, by the letters of known_calls.c.
  *
- * A pair of registers that holds 64 bits begins with an even one on the machines of 32 bits that
- * there are. Leaves out buffers: they are read when the call is over (call.c).
+ * On 32-bit machines a pair of registers for 64 bits begins with an even one. Leaves out buffers,
+ * which are read when the call is over (call.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,14 +23,14 @@ struct open_how_words {
 	uint64_t resolve;
 };
 
-/* Where the letters are, and what they have found. */
+/* The progress of reading a call's arguments, and what was found. */
 struct reading {
 	struct recorder *recorder;
 	struct tracee *tracee;
 	struct record_row *row;
-	size_t at; /* the argument */
+	size_t at; /* the index of the argument */
 	int folder;
-	uint64_t at_flags; /* AT_ of the call */
+	uint64_t at_flags; /* AT_ flags of the call */
 	bool no_flags;     /* the call that it became has none */
 	bool followed;
 };
@@ -76,7 +76,7 @@ static bool symlink_is_followed(const struct reading *reading)
 	return true;
 }
 
-/* A call on a descriptor by an empty path is the call on the descriptor. */
+/* A call on a descriptor with an empty path becomes the call on the descriptor. */
 static void by_descriptor(struct reading *reading)
 {
 	static const char *const other[][2] = {{"newfstatat", "fstat"}, {"statx", "fstat"},
@@ -99,7 +99,7 @@ static void by_descriptor(struct reading *reading)
 		}
 }
 
-/* A file without a name gets one by a link of its descriptor in /proc. */
+/* Whether it links a file without a name by its descriptor in /proc. */
 static bool is_own_link(struct reading *reading, const char *path)
 {
 	static const char *const own[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
@@ -157,7 +157,7 @@ static void take_descriptor(struct reading *reading, bool to)
 	const int fd = (int)(int64_t)next(reading);
 	struct tracee *tracee = reading->tracee;
 	const enum call_action action = tracee->call->action;
-	/* What is only copied need not be looked at: it is when it is used. */
+	/* A descriptor that is only copied is not resolved until it is used. */
 	const bool peek = action == DO_DUPLICATE || action == DO_FCNTL;
 	const struct description *there =
 		peek ? table_get(tracee->table, fd) : descriptor(reading->recorder, tracee, fd);
@@ -171,7 +171,8 @@ static void take_descriptor(struct reading *reading, bool to)
 		reading->followed = true;
 }
 
-/* An offset that the argument points to; its own position where it points nowhere. */
+/* Reads an offset that the argument points to. For a null pointer it is the descriptor's own
+ * position. */
 static void take_pointed(struct reading *reading, bool to)
 {
 	const uint64_t address = next(reading);
@@ -219,7 +220,7 @@ static void take_position(struct reading *reading)
 #else
 	(void)high;
 #endif
-	/* preadv2 and pwritev2: -1 is the descriptor's own. */
+	/* preadv2 and pwritev2: -1 means the descriptor's own position. */
 	if ((int64_t)offset == -1)
 		return;
 	reading->row->offset = (int64_t)offset;
@@ -291,7 +292,7 @@ static void take(struct reading *reading, char letter)
 		take_number(reading, letter);
 }
 
-/* Flags say how paths are meant, and stand behind them. */
+/* Flags that decide how paths are resolved come after them, so they are read first. */
 static void look_ahead(struct reading *reading)
 {
 	const struct known_call *call = reading->tracee->call;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One system call, at its entry and at its exit.
  *
- * A call that touches no followed file goes on at once and stops no more: one stop. One that does
- * stops again when it is over, for its result, its duration, and the bytes that it wrote. What it
- * did to descriptors, positions and names is kept up here.
+ * A call that touches no followed file stops once and continues at once. Any other call stops again
+ * when it is over, for its result, its duration, and the bytes that it wrote. Its effects on
+ * descriptors, positions and names are applied here.
  *
- * Leaves out what a call that is interrupted and begun again did before: it is a row when it ends.
+ * Leaves out what an interrupted and restarted call did before the restart: it is a row when it
+ * ends.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,8 +44,8 @@ static void duplicated(struct tracee *tracee, const struct record_row *row)
 		table_share(tracee->table, (int)row->result, there);
 }
 
-/* A lseek of 32 bits has its result in memory. */
-static void sought(struct tracee *tracee, struct record_row *row)
+/* A 32-bit lseek returns its result in memory. */
+static void apply_seek(struct tracee *tracee, struct record_row *row)
 {
 	struct description *there = table_get(tracee->table, row->descriptor);
 	int64_t position = row->result;
@@ -57,7 +58,7 @@ static void sought(struct tracee *tracee, struct record_row *row)
 		there->position = position;
 }
 
-/* A call that moved `result` bytes at a descriptor's own position. */
+/* Advances the position of a descriptor through which `bytes` were moved. */
 static void moved(struct tracee *tracee, int fd, int64_t bytes)
 {
 	struct description *there = table_get(tracee->table, fd);
@@ -103,7 +104,7 @@ static void say_vector(struct recorder *recorder, struct tracee *tracee,
 	}
 }
 
-/* Where a write went; its descriptor's position then. */
+/* The offset that a write went to, and its descriptor's new position. */
 static void written(struct tracee *tracee, struct record_row *row)
 {
 	struct description *there = table_get(tracee->table, row->descriptor);
@@ -122,7 +123,7 @@ static void written(struct tracee *tracee, struct record_row *row)
 		there->position = row->at + row->result;
 }
 
-/* The folders that are remembered by name may be others now. */
+/* Folders that are remembered by name may have changed. */
 static void names_changed(struct recorder *recorder, struct tracee *tracee)
 {
 	const char *name = tracee->call->name;
@@ -140,8 +141,9 @@ static void names_changed(struct recorder *recorder, struct tracee *tracee)
 	}
 }
 
-/* The number that the recording has for a task that was waited for. */
-static bool waited(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
+/* Sets the recording's number of the task that was waited for. */
+static bool set_waited_task(struct recorder *recorder, struct tracee *tracee,
+			    struct record_row *row)
 {
 	enum { PID_AT = sizeof(void *) == 8 ? 4 : 3 };
 	int info[PID_AT + 1] = {0};
@@ -183,7 +185,7 @@ static void apply_descriptors(struct recorder *recorder, struct tracee *tracee,
 		break;
 	case DO_SEEK:
 	case DO_LLSEEK:
-		sought(tracee, row);
+		apply_seek(tracee, row);
 		break;
 	case DO_READ:
 		if (!(row->has & HAS_OFFSET))
@@ -200,7 +202,7 @@ static void apply_descriptors(struct recorder *recorder, struct tracee *tracee,
 	}
 }
 
-/* What a call that has succeeded did. */
+/* Applies the effects of a successful call. */
 static void apply(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
 {
 	struct description *there = table_get(tracee->table, row->descriptor);
@@ -255,7 +257,7 @@ static void add_row(struct recorder *recorder, struct tracee *tracee)
 			  (uint64_t)row->result);
 }
 
-/* A call that may wait for what another task does is a row when it returns. */
+/* Whether the call may wait for another task; its row is then written when it returns. */
 static bool may_block(const struct tracee *tracee)
 {
 	const uint32_t command = tracee->row.command;
@@ -285,7 +287,7 @@ void call_end(struct recorder *recorder, struct tracee *tracee)
 		wanted = false;
 	row->result = result_number(result);
 	if (wanted && tracee->call->action == DO_WAIT)
-		wanted = waited(recorder, tracee, row);
+		wanted = set_waited_task(recorder, tracee, row);
 	if (tracee->call->action == DO_CLOSE && wanted)
 		table_set(tracee->table, row->descriptor, NULL);
 	if (row->result >= 0 && result == row->result)
@@ -324,7 +326,7 @@ static void unshare_files(struct tracee *tracee)
 	}
 }
 
-/* Memory that is mapped: only the ranges of followed files matter. */
+/* Begins a call on mapped memory: only ranges of followed files matter. */
 static bool begin_memory(struct recorder *recorder, struct tracee *tracee)
 {
 	const uint64_t *argument = tracee->registers.argument;
@@ -345,7 +347,7 @@ static bool begin_memory(struct recorder *recorder, struct tracee *tracee)
 	return true;
 }
 
-/* Calls that are no rows unless a descriptor in them is followed already. */
+/* Begins a call that is a row only if one of its descriptors is already followed. */
 static bool begin_copy(struct recorder *recorder, struct tracee *tracee)
 {
 	const int to = (int)tracee->registers.argument[1];
@@ -361,7 +363,8 @@ static bool begin_copy(struct recorder *recorder, struct tracee *tracee)
 	}
 	if (arguments_read(recorder, tracee))
 		return true;
-	/* Something that is not known comes to a place where something not followed was. */
+	/* An unknown descriptor is duplicated onto `to`, so what was known of `to` no longer
+	 * holds. */
 	if (tracee->call->action == DO_DUPLICATE && tracee->row.has & HAS_TO_DESCRIPTOR)
 		table_set(tracee->table, to, NULL);
 	return false;
@@ -373,7 +376,7 @@ static bool begin_other(struct recorder *recorder, struct tracee *tracee)
 
 	switch (call->action) {
 	case DO_EXEC:
-		/* Afterwards the memory is another's. Where it is also a parent's, it stays. */
+		/* exec replaces the memory, unless a parent still shares it (vfork). */
 		if (tracee->space->uses == 1)
 			space_say(recorder, tracee, 0, UINT64_MAX / 2, SAY_ALL);
 		return false;
@@ -423,11 +426,11 @@ static bool is_wanted(struct recorder *recorder, struct tracee *tracee)
 	}
 }
 
-/* A place in a file that any file system takes. */
+/* Any file system accepts an offset below this. */
 static const int64_t FORESEEN_MAX = INT64_C(1) << 40;
 
-/* A call whose result is known before it is made, and that does nothing that takes long: it needs
- * no second stop, and has no duration. */
+/* Whether a call's result is known before it is made and the call is quick. It then needs no second
+ * stop, and has no duration. */
 static bool is_foreseen(const struct tracee *tracee, const struct record_row *row, int64_t *result)
 {
 	const struct description *there = table_get(tracee->table, row->descriptor);
@@ -458,7 +461,7 @@ static void foreseen(struct recorder *recorder, struct tracee *tracee, int64_t r
 	tracee->call = NULL;
 }
 
-/* What a call writes to, and whose position it moves; NULL for neither. */
+/* The file that a call writes, and the description whose position it moves; NULL for neither. */
 struct call_reach {
 	const struct description *written;
 	const struct description *moved[2];
@@ -505,8 +508,8 @@ static bool collide(const struct call_reach *one, const struct call_reach *other
 	return false;
 }
 
-/* The kernel lets writes to one file, and calls that move one position, through one by one. Which
- * is first must be known: so the next begins when the one before has returned. */
+/* The kernel serialises writes to one file, and calls that move one position. The recorder must
+ * know their order, so the next one begins only after the one before has returned. */
 static bool has_to_wait(const struct recorder *recorder, const struct tracee *tracee)
 {
 	if (!recorder->tracees.first)
@@ -536,7 +539,7 @@ struct tracee *call_begin_parked(struct recorder *recorder)
 	return tracee;
 }
 
-/* A lseek has its offset in no letter: on 32 bits it is in two arguments, high first. */
+/* The offset of lseek has no letter: on 32 bits it is in two arguments, the high half first. */
 static void take_seek(struct tracee *tracee)
 {
 	const uint64_t *argument = tracee->registers.argument;

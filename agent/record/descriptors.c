@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open file descriptions, tables of descriptors and working folders, as tasks share them.
  *
- * A table knows of a descriptor nothing, that it is none of ours, or its description. It learns
- * that when a call uses the descriptor: so descriptors that were inherited or came by a socket are
- * found as well. Such a one gets rows as if it had been opened then, at its position.
+ * For each descriptor a table has its description, or that it is not followed, or nothing yet. It
+ * learns about a descriptor when a call first uses it. In this way descriptors that were inherited
+ * or received over a socket are found, too. Such a descriptor gets rows as if it had just been
+ * opened, at its position.
  *
- * Kernel interfaces: /proc/TID/fd and fdinfo, kcmp(2) where the kernel has it.
+ * Kernel interfaces: /proc/TID/fd and fdinfo, kcmp(2) if the kernel has it.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -72,7 +73,7 @@ struct description *table_get(const struct descriptor_table *table, int fd)
 	return fd >= 0 && (size_t)fd < table->count ? table->list[fd] : NULL;
 }
 
-/* Takes over one use of the description. */
+/* Takes over one reference of the description. */
 void table_set(struct descriptor_table *table, int fd, struct description *description)
 {
 	if (fd < 0 || fd >= DESCRIPTORS_MAX || (!description && (size_t)fd >= table->count)) {
@@ -106,7 +107,7 @@ void table_close_range(struct descriptor_table *table, uint64_t first, uint64_t 
 		table_set(table, (int)fd, NULL);
 }
 
-/* An exec closes what its flag says, and leaves the task a table of its own. */
+/* An exec closes descriptors with FD_CLOEXEC, and leaves the task a table of its own. */
 void table_after_exec(struct tracee *tracee)
 {
 	char link[RECORD_PATH];
@@ -192,7 +193,7 @@ static void say_opened(struct recorder *recorder, struct tracee *tracee, int fd,
 	event_row(recorder, tracee, "lseek", &row, NULL);
 }
 
-/* What is at a descriptor that no call has been seen to open. */
+/* The description of a descriptor whose opening was not seen. */
 static struct description *found(struct recorder *recorder, struct tracee *tracee, int fd)
 {
 	char path[RECORD_PATH];
@@ -250,7 +251,7 @@ void descriptors_look(struct recorder *recorder, struct tracee *tracee)
 	(void)closedir(folder);
 }
 
-/* Where a folder's descriptor leads; read again after a folder was renamed. */
+/* The folder of a descriptor; read again after a folder was renamed. */
 static const char *remembered(struct recorder *recorder, pid_t tid, const char *name, int fd,
 			      char **path, unsigned int *path_of)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows as they happen: what every row has, rows of events that are no calls, and counts of what is
- * not followed.
+/* Writing rows: the fields that every row has, rows of events that are no calls, and counts of what
+ * is not followed.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -23,7 +23,7 @@ uint64_t event_now(const struct recorder *recorder)
 	return (recorder->in_virtual_time ? recorder->now_ns : now_ns()) - recorder->zero_ns;
 }
 
-/* Fills in what every row has. */
+/* Fills in the fields that every row has. */
 void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
 {
 	const uint64_t cpu_ns = recorder->in_virtual_time ? 0 : proc_cpu_ns(tracee);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream says of its recording: at its beginning the machine, the folders and the names of
- * calls, at its end what was not followed and what the recorder took.
+/* Facts about a recording in its stream: at the beginning the machine, the folders and the names of
+ * calls; at the end what was not followed and the recorder's own cost.
  *
  * Kernel interface: uname(2).
  */
@@ -15,7 +15,7 @@
 
 enum { TEXT_BYTES = 1 << 18 };
 
-/* Text that grows to its buffer's end. */
+/* Text appended to a buffer. */
 struct facts {
 	char text[TEXT_BYTES];
 	size_t used;
@@ -37,7 +37,7 @@ static void add(struct facts *facts, const char *format, ...)
 		facts->text[facts->used] = '\0';
 }
 
-/* Bytes that would end a line are %XX. */
+/* Encodes bytes that would end a line as %XX. */
 static void add_escaped(struct facts *facts, const char *key, const char *value)
 {
 	const size_t before = facts->used;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seccomp filter: which system calls stop for the recorder. All others run as without one.
+/* The seccomp filter: which system calls stop for the recorder. All others run at full speed.
  *
- * A search tree over the numbers of known_calls.c, each leaf with its own answer: a jump by a
- * comparison goes at most 255 instructions far. Of three calls the arguments decide: mmap of memory
- * without a file, fcntl that only asks, and ioctl but of a few commands do not stop. Calls of
- * another architecture all stop: the recorder counts them.
+ * It is a search tree over the numbers of known_calls.c, in which each leaf has its own answer,
+ * because a conditional jump reaches at most 255 instructions. For three calls the arguments
+ * decide: mmap of memory without a file, fcntl that only queries, and ioctl except for a few
+ * commands do not stop. Calls of another architecture all stop, and the recorder counts them.
  *
- * Kernel interface: seccomp(2) filters with SECCOMP_RET_TRACE, which anybody may set who gives up
- * privileges by exec for good.
+ * Kernel interface: seccomp(2) filters with SECCOMP_RET_TRACE, which any process may set after
+ * giving up privileges by exec permanently.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,7 +58,7 @@ static void load_argument(struct filter *filter, int at)
 	put(filter, BPF_LD | BPF_W | BPF_ABS, place, 0, 0);
 }
 
-/* The answer for a number that is a call's. */
+/* Emits the answer for the number of a call. */
 static void decide(struct filter *filter, const struct known_call *call)
 {
 	static const uint32_t asking[] = {F_GETFD, F_GETFL};

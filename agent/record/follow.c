@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder's loop: starts the program under the filter, takes each stop of each of its tasks,
- * and lets it go on. Ends when the last task has.
+/* The recorder's loop: starts the program under the filter, handles each stop of each of its tasks,
+ * and lets it continue. Ends with the last task.
  *
  * Kernel interfaces: PTRACE_SEIZE, whose stops can be told from a signal's, and its events; waitpid
  * with __WALL. A program does not outlive its recorder (PTRACE_O_EXITKILL). A signal that a user
- * sends to the recorder alone is handed on; one from the terminal reached the program as well.
+ * sends only to the recorder is passed on. One from the terminal has already reached the program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #include "record/record.h"
 
-enum { STAYS = -1 }; /* no request of ptrace */
+enum { STAYS = -1 }; /* not a ptrace request */
 enum { TICK_US = 100000, SYSCALL_STOP = SIGTRAP | 0x80, EVENT_STOP = 128, NOT_FOUND = 127 };
 enum {
 	OPTIONS = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
@@ -42,9 +42,9 @@ static void tick(int number)
 	ticked = 1;
 }
 
-/* What comes from the terminal went to its whole group. The command that started the recorder hands
- * on what it gets, and cannot tell where that came from: so this one is dropped. */
-static void hand_on(int number, siginfo_t *info, void *context)
+/* A signal from the terminal went to the whole process group. The command that started the recorder
+ * also passes on its signals, and cannot tell where they came from, so its copy is dropped. */
+static void forward_signal(int number, siginfo_t *info, void *context)
 {
 	static uint64_t from_terminal_ns;
 	const int error = errno;
@@ -61,7 +61,7 @@ static void hand_on(int number, siginfo_t *info, void *context)
 static void catch_signals(void)
 {
 	static const int handed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-	struct sigaction action = {.sa_sigaction = hand_on, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = forward_signal, .sa_flags = SA_SIGINFO};
 	struct sigaction alarm = {.sa_handler = tick};
 	const struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
 	struct sigaction old;
@@ -74,8 +74,8 @@ static void catch_signals(void)
 	(void)setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* In the program's process. SIGPIPE is ignored by the recorder, not by what it starts. */
-static void become(char **command, bool output_aside, int gate, void (*pipe_action)(int))
+/* In the program's process. The recorder ignores SIGPIPE, the program must not. */
+static void execute_followed(char **command, bool output_aside, int gate, void (*pipe_action)(int))
 {
 	char byte;
 
@@ -126,7 +126,7 @@ static int start(struct recorder *recorder, char **command, bool output_aside)
 		return -errno;
 	recorder->child = fork();
 	if (recorder->child == 0)
-		become(command, output_aside, ends[0], pipe_before.sa_handler);
+		execute_followed(command, output_aside, ends[0], pipe_before.sa_handler);
 	(void)close(ends[0]);
 	if (recorder->child < 0)
 		return -errno;
@@ -149,7 +149,7 @@ static unsigned long message_of(pid_t tid)
 	return message;
 }
 
-/* What a task shares with the child that it makes in the call that it has begun. */
+/* What a task shares with the child that its current call creates. */
 static uint64_t clone_flags(const struct tracee *parent, int event)
 {
 	const struct call_registers *registers = &parent->registers;
@@ -234,27 +234,27 @@ static bool stops_group(int number)
 	return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 }
 
-/* How a stopped task goes on: a request of ptrace, with a signal. */
-struct going_on {
+/* How a stopped task continues: a ptrace request and a signal. */
+struct resumption {
 	int request;
 	int signal;
 };
 
-static struct going_on on_call(struct recorder *recorder, struct tracee *tracee)
+static struct resumption on_call(struct recorder *recorder, struct tracee *tracee)
 {
 	const enum call_course course =
 		recorder->zero_ns ? call_begin(recorder, tracee) : CALL_GOES_ON;
 
 	if (course == CALL_GOES_ON)
-		return (struct going_on){PTRACE_CONT, 0};
+		return (struct resumption){PTRACE_CONT, 0};
 	tracee->entry_stop = recorder->overhead.entry_stop;
-	return (struct going_on){course == CALL_WAITS ? STAYS : PTRACE_SYSCALL, 0};
+	return (struct resumption){course == CALL_WAITS ? STAYS : PTRACE_SYSCALL, 0};
 }
 
-static struct going_on on_event(struct recorder *recorder, struct tracee *tracee, int event,
-				int number)
+static struct resumption on_event(struct recorder *recorder, struct tracee *tracee, int event,
+				  int number)
 {
-	const struct going_on on = {PTRACE_CONT, 0};
+	const struct resumption on = {PTRACE_CONT, 0};
 
 	switch (event) {
 	case PTRACE_EVENT_SECCOMP:
@@ -272,14 +272,14 @@ static struct going_on on_event(struct recorder *recorder, struct tracee *tracee
 		return on;
 	case EVENT_STOP:
 		if (stops_group(number))
-			return (struct going_on){PTRACE_LISTEN, 0};
+			return (struct resumption){PTRACE_LISTEN, 0};
 		return on;
 	default:
 		return on;
 	}
 }
 
-static struct going_on on_stop(struct recorder *recorder, struct tracee *tracee, int status)
+static struct resumption on_stop(struct recorder *recorder, struct tracee *tracee, int status)
 {
 	const int event = status >> 16;
 	const int number = WSTOPSIG(status);
@@ -287,14 +287,14 @@ static struct going_on on_stop(struct recorder *recorder, struct tracee *tracee,
 	if (event)
 		return on_event(recorder, tracee, event, number);
 	if (number != SYSCALL_STOP)
-		return (struct going_on){PTRACE_CONT, number};
+		return (struct resumption){PTRACE_CONT, number};
 	if (tracee->entry_stop) {
 		tracee->entry_stop = false;
-		return (struct going_on){PTRACE_SYSCALL, 0};
+		return (struct resumption){PTRACE_SYSCALL, 0};
 	}
 	if (tracee->call)
 		call_end(recorder, tracee);
-	return (struct going_on){PTRACE_CONT, 0};
+	return (struct resumption){PTRACE_CONT, 0};
 }
 
 static void on_end(struct recorder *recorder, pid_t tid, int status)
@@ -311,8 +311,9 @@ static void on_end(struct recorder *recorder, pid_t tid, int status)
 		tracee_remove(&recorder->tracees, tracee);
 }
 
-/* An exec of a task that is not the first of its process takes over that one's number. */
-static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
+/* If a thread other than its process's first one calls exec, it takes over the first one's number.
+ */
+static struct tracee *tracee_of_stop(struct recorder *recorder, pid_t tid, int status)
 {
 	if (status >> 16 == PTRACE_EVENT_EXEC) {
 		struct tracee *old = tracee_find(&recorder->tracees, (pid_t)message_of(tid));
@@ -323,7 +324,7 @@ static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
 	return tracee_find(&recorder->tracees, tid);
 }
 
-static void go_on(struct recorder *recorder, struct tracee *tracee, struct going_on on)
+static void resume(struct recorder *recorder, struct tracee *tracee, struct resumption on)
 {
 	if (on.request == STAYS)
 		return;
@@ -338,16 +339,16 @@ static void take(struct recorder *recorder, pid_t tid, int status)
 		on_end(recorder, tid, status);
 		return;
 	}
-	struct tracee *tracee = whose(recorder, tid, status);
+	struct tracee *tracee = tracee_of_stop(recorder, tid, status);
 
 	recorder->stops++;
 	if (!tracee || !tracee->known) {
-		/* A child that stops before its parent has said so waits for that. */
+		/* A child that stops before its parent's event was seen waits for it. */
 		if (!tracee)
 			(void)tracee_add(&recorder->tracees, tid);
 		return;
 	}
-	go_on(recorder, tracee, on_stop(recorder, tracee, status));
+	resume(recorder, tracee, on_stop(recorder, tracee, status));
 }
 
 static void begin_parked(struct recorder *recorder)
@@ -357,7 +358,7 @@ static void begin_parked(struct recorder *recorder)
 
 		if (!tracee)
 			return;
-		go_on(recorder, tracee, (struct going_on){PTRACE_SYSCALL, 0});
+		resume(recorder, tracee, (struct resumption){PTRACE_SYSCALL, 0});
 	}
 }
 
@@ -368,7 +369,7 @@ static void on_tick(struct recorder *recorder)
 	ticked = 0;
 	if (recorder->stream.rows && now_ns() - recorder->stream.first_ns > HELD_NS)
 		(void)rows_flush(&recorder->stream);
-	/* Nobody reads it any more: what follows would be lost. */
+	/* The stream's reader is gone, so the rest would be lost. */
 	if (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR)
 		recorder->stream.error = -EPIPE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders below which files are followed, by the names that the kernel has for them. */
+/* The folders below which files are followed, by their canonical paths. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int add(struct followed_folders *folders, char *path)
 		free(path);
 		return -E2BIG;
 	}
-	/* Of the root folder everything is below. */
+	/* Everything is below the root folder. */
 	folders->length[folders->count] = strcmp(path, "/") == 0 ? 0 : strlen(path);
 	folders->path[folders->count++] = path;
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every system call that is followed, with what its arguments are (the letters of record.h).
+/* Every system call that is followed, with its arguments (by the letters of record.h).
  *
- * An architecture has those of which its headers have the number. The names are the kernel's, of
- * x86-64: `stat64` of a machine of 32 bits is `stat`. Two calls have arguments in another order on
- * ARM, because a pair of registers begins with an even one. At the end stand events that are no
- * calls. Leaves out calls that touch no file: what the filter does not have costs nothing.
+ * An architecture has those whose numbers are in its headers. The names are the kernel's on x86-64:
+ * `stat64` of a 32-bit machine is `stat`. Two calls have another order of arguments on ARM, because
+ * a pair of registers begins with an even one. At the end are events that are no calls. Leaves out
+ * calls that touch no file: a call that is not in the filter costs nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -428,14 +428,14 @@ const struct known_call *known_calls(size_t *count)
 
 const struct known_call *known_call_of(unsigned long number)
 {
-	static uint16_t of[NUMBERS]; /* 1 is the first */
+	static uint16_t of[NUMBERS]; /* from 1 */
 	static bool filled;
 
 	for (size_t i = 0; i < CALLS && !filled; i++)
 		if (calls[i].number >= FIRST_NUMBER && calls[i].number < FIRST_NUMBER + NUMBERS)
 			of[calls[i].number - FIRST_NUMBER] = (uint16_t)(i + 1);
 	filled = true;
-	/* ARM's own, far above the others, are in no array. */
+	/* ARM's own calls, with far higher numbers, are in no array. */
 	if (number < FIRST_NUMBER || number >= FIRST_NUMBER + NUMBERS)
 		return NULL;
 	const uint16_t index = of[number - FIRST_NUMBER];
@@ -456,7 +456,7 @@ uint16_t known_call_index(const struct known_call *call)
 	return (uint16_t)(call - calls + 1);
 }
 
-/* O_TMPFILE and O_SYNC hold other flags: whole groups of bits are compared. */
+/* O_TMPFILE and O_SYNC include other flags, so whole groups of bits are compared. */
 uint64_t portable_open_flags(uint64_t flags)
 {
 	static const struct {

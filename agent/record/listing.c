@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the followed folders before the program begins: a row for each file, folder and link.
+/* The content of the followed folders before the program begins: a row for each file, folder and
+ * link.
  *
- * Kernel interface: readdir(3), fstatat(2). Leaves out what is no file, folder or link, other file
- * systems mounted below, and folders that may not be read; the last two are counted.
+ * Kernel interface: readdir(3), fstatat(2). Leaves out other kinds of files, other file systems
+ * mounted below, and folders that may not be read; the last two are counted.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -54,7 +55,7 @@ static int walk_entry(struct walk *walk, int folder, const char *name)
 	int err = 0;
 
 	if (fstatat(folder, name, &is, AT_SYMLINK_NOFOLLOW))
-		return 0; /* gone meanwhile */
+		return 0; /* removed meanwhile */
 	if (length + strlen(name) + 2 > sizeof(walk->path)) {
 		count_one(walk->recorder, "files of too long a path");
 		return 0;
@@ -97,7 +98,7 @@ static int walk_folder(struct walk *walk, int fd)
 	return err ? err : walk->recorder->stream.error;
 }
 
-/* Whether a folder before this one has it in it. */
+/* Whether an earlier folder contains this one. */
 static bool listed(const struct followed_folders *folders, size_t at)
 {
 	struct followed_folders before = *folders;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapped files: which pages were touched, and which were changed, by an approximation.
+/* Mapped files: which pages were touched and which were changed, approximately.
  *
- * Nothing stops at a page fault. When a mapping goes (munmap, exec, the end of its last task) each
- * page that is in the page table then counts as read once; a kernel that faults pages in around
- * another one counts those, too, and without /proc/TID/pagemap all pages count. A page of a shared
- * mapping that may be written is compared with a hash of it at msync, fsync of its file, sync, and
- * when the mapping goes. If it has changed it counts as written then.
+ * Page faults do not stop the program. When a mapping is removed (munmap, exec, the end of its last
+ * task) each page in the page table counts as read once. A kernel that faults in pages around
+ * another one makes those count, too, and without /proc/TID/pagemap all pages count. Pages of a
+ * shared writable mapping are compared with their hashes at msync, fsync of the file, sync, and
+ * when the mapping is removed. A changed page counts as written then.
  *
  * Leaves out changes by a process that is not followed, and pages changed back.
  */
@@ -29,11 +29,11 @@ enum {
 static const uint64_t PRESENT = UINT64_C(1) << 63 | UINT64_C(1) << 62;
 static const uint64_t FRAME = (UINT64_C(1) << 55) - 1;
 static const uint64_t DIRTY = UINT64_C(1) << 4; /* in /proc/kpageflags */
-/* Of one mapping; a longer one is not compared, and counted. */
+/* A longer mapping is not compared, and counted. */
 static const uint64_t COMPARED_BYTES_MAX = UINT64_C(8) << 30;
 
-/* Of all pages that a mapping had at first. Its parts and a child's copy share them, so that a
- * change is said once. */
+/* Hashes of all pages that a mapping had at first. Its parts and a child's copy share them, so that
+ * a change is reported once. */
 struct page_hashes {
 	unsigned int uses;
 	uint64_t page[];
@@ -47,8 +47,8 @@ struct mapping {
 	uint64_t file;
 	uint32_t device;
 	bool may_write;             /* shared, and its file was opened for writing */
-	struct page_hashes *hashes; /* or NULL: not compared */
-	uint64_t first;             /* of them, its first page's */
+	struct page_hashes *hashes; /* NULL if it is not compared */
+	uint64_t first;             /* the index of its first page among them */
 };
 
 static uint64_t page_bytes(void)
@@ -157,8 +157,9 @@ bool space_touches(const struct address_space *space, uint64_t address, uint64_t
 	return false;
 }
 
-/* Hashes of all pages; of the file where its descriptor is known, which brings no page into the
- * tracee's table. In virtual time that would be reads of flash: there all hashes are unknown, 0. */
+/* Computes the hashes of all pages, from the file if its descriptor is known, which brings no page
+ * into the tracee's table. In virtual time that would read flash: there all hashes are unknown, 0.
+ */
 static void compare_from_now(struct recorder *recorder, const struct tracee *tracee,
 			     struct mapping *one, int descriptor)
 {
@@ -215,7 +216,7 @@ struct page_run {
 	uint64_t end;
 };
 
-/* Rows of a run of pages that were read. */
+/* Writes rows for a run of pages that were read. */
 static void say_read(struct recorder *recorder, struct tracee *tracee, const struct page_run *run)
 {
 	struct record_row row = {.address = run->start, .length = (int64_t)(run->end - run->start)};
@@ -243,7 +244,8 @@ static void say_written(struct recorder *recorder, struct tracee *tracee, const 
 	}
 }
 
-/* Pages of one mapping, in order: those there into `reads`, the changed ones into rows. */
+/* A walk over the pages of one mapping: collects present ones in `reads`, and writes rows for
+ * changed ones. */
 struct page_walk {
 	struct recorder *recorder;
 	struct tracee *tracee;
@@ -268,7 +270,7 @@ static void end_written(struct page_walk *walk)
 	walk->written = (struct page_run){0, 0};
 }
 
-/* Whether the kernel has to write back any page of the mapping that has the address. */
+/* Whether the mapping at this address has any dirty page. */
 static bool has_dirty_pages(pid_t tid, uint64_t address)
 {
 	char path[64];
@@ -294,8 +296,8 @@ static bool has_dirty_pages(pid_t tid, uint64_t address)
 	return found;
 }
 
-/* Whether the kernel has to write the page back, which only root may ask. It does not answer for
- * frames behind what it takes for the last: there, whether it has to for any of the mapping. */
+/* Whether the page is dirty, which only root may ask. The kernel does not answer for frames after
+ * what it takes for the last; then whether any page of the mapping is. */
 static bool is_dirty(pid_t tid, uint64_t address, uint64_t entry)
 {
 	static int flags_of = -1;
@@ -387,7 +389,7 @@ static void say_part(struct recorder *recorder, struct tracee *tracee, struct ma
 	free(walk.bytes);
 }
 
-/* Takes a part out of a mapping, which becomes up to two. */
+/* Removes a part of a mapping, which leaves up to two. */
 static void cut(struct mapping **place, const struct page_run *part)
 {
 	struct mapping *one = *place;
@@ -451,7 +453,7 @@ void space_moved(struct tracee *tracee, const struct record_row *row)
 			continue;
 		const uint64_t pages = (one->end - one->start) / page_bytes();
 
-		/* Pages that it has gained are compared with nothing: all of them are said. */
+		/* Pages that a mapping gained have no hashes, so all of them are reported. */
 		if (one->hashes && length > pages) {
 			struct page_hashes *more = hashes_of(length);
 

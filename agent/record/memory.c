@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read of a stopped task: its memory, its links in /proc, its processor's time.
+/* Reading a stopped task: its memory, its links in /proc, its processor time.
  *
  * Kernel interfaces: process_vm_readv(2), /proc/TID/fd, /proc/TID/fdinfo, /proc/TID/schedstat, and
- * the processor's clock of a process. That clock costs one call; but it is a whole process's, so
- * that a task beside others has its schedstat read.
+ * the processor clock of a process. That clock costs one call, but it covers the whole process. For
+ * a task of several the schedstat is read instead.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,7 @@ int memory_text(pid_t tid, uint64_t address, char *text, size_t size)
 	size_t step = TEXT_FIRST;
 
 	while (done < size) {
-		/* To the end of a page, because the next may not be there. */
+		/* Reads to the end of a page, because the next may be unmapped. */
 		const size_t left = PAGE_BYTES - (size_t)((address + done) % PAGE_BYTES);
 		size_t count = step < left ? step : left;
 
@@ -71,7 +71,7 @@ int proc_link(pid_t tid, const char *name, int fd, char *text, size_t size)
 	return (int)length;
 }
 
-/* A field of a small file of /proc; the reading fails if the task is gone. */
+/* Finds a field of a small /proc file; fails if the task is gone. */
 static const char *field(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -102,7 +102,7 @@ int64_t proc_position(pid_t tid, int fd, uint64_t *flags)
 	return position ? strtoll(position, NULL, 10) : -EIO;
 }
 
-/* The kernel's number for the processor's clock of a process (posix-timers.h): not its task's. */
+/* The kernel's clock number for the processor time of a process, not of a task (posix-timers.h). */
 static clockid_t clock_of(pid_t tgid)
 {
 	return (clockid_t)(~(unsigned int)tgid << 3 | 2U);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What following a call costs, measured on a process of the agent's own before the program starts:
- * the tracee's processor's time of a stop, and what a call of no work seems to take. Rows are less
- * these. Also says whether this kernel has a stop between the filter's and the call (before 4.8).
+/* Measures what following a call costs, on a process of the agent's own before the program starts:
+ * the tracee's processor time of a stop, and the apparent duration of a call without work. Both are
+ * subtracted in rows. Also finds whether this kernel has a stop between the filter's and the call
+ * (before 4.8).
  *
- * The calls are fsync of no descriptor, first with one stop each, then with two. Medians: other
- * programs take the processor now and then.
+ * The calls are fsync of no descriptor, first with one stop each, then with two. Medians are used,
+ * because other programs interrupt now and then.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +23,7 @@ enum { ROUNDS = 200, SYSCALL_STOP = SIGTRAP | 0x80 };
 enum { OPTIONS = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL };
 
 struct sample {
-	uint64_t between_ns[2 * ROUNDS]; /* the tracee's processor, from stop to stop */
+	uint64_t between_ns[2 * ROUNDS]; /* the tracee's processor time from stop to stop */
 	uint64_t took_ns[2 * ROUNDS];
 	size_t calls;
 	uint64_t cpu_ns;
@@ -57,7 +58,7 @@ static void be_measured(int gate)
 	_exit(-err);
 }
 
-/* A stop; the request that goes on from it. */
+/* Handles a stop; returns the ptrace request that continues. */
 static int take(struct sample *sample, const struct tracee *tracee, int status)
 {
 	const int event = status >> 16;
@@ -79,7 +80,7 @@ static int take(struct sample *sample, const struct tracee *tracee, int status)
 		int64_t result = 0;
 
 		sample->stops++;
-		/* Before the call its result register holds ENOSYS, or its first argument. */
+		/* Before the call its result register has ENOSYS, or its first argument. */
 		if (registers_at_exit(tracee->tid, &result) || result != -EBADF)
 			return PTRACE_SYSCALL;
 		sample->took_ns[sample->calls++] = now - sample->begin_ns;

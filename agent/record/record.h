@@ -4,9 +4,9 @@
  *
  * Includes: base.
  *
- * Numbers in rows are those of x86-64: flags of openat, commands of fcntl, errno. Everything about
- * a tracee is read while that is stopped. A function with a tracee's memory or /proc in it may fail
- * because the tracee was killed meanwhile: the row then lacks what was not read.
+ * Numbers in rows are those of x86-64: flags of openat, commands of fcntl, errno. A tracee is only
+ * read while it is stopped. A function that reads a tracee's memory or /proc fails if the tracee
+ * was killed meanwhile, and the row then lacks what was not read.
  */
 #ifndef FLASHBED_RECORD_H
 #define FLASHBED_RECORD_H
@@ -26,13 +26,13 @@ struct call_registers {
 };
 
 int registers_at_entry(pid_t tid, struct call_registers *registers);
-int registers_at_exit(pid_t tid, int64_t *result); /* -errno as x86-64 numbers it */
-extern const uint32_t record_audit_arch;           /* what seccomp calls this architecture */
+int registers_at_exit(pid_t tid, int64_t *result); /* -errno in x86-64's numbers */
+extern const uint32_t record_audit_arch;           /* seccomp's number for this architecture */
 
 /* known_calls.c: every system call that is followed, by the kernel's name */
 
 enum call_action {
-	DO_PLAIN, /* nothing but a row */
+	DO_PLAIN, /* only a row */
 	DO_OPEN,
 	DO_CLOSE,
 	DO_CLOSE_RANGE,
@@ -42,7 +42,7 @@ enum call_action {
 	DO_LLSEEK,
 	DO_READ,
 	DO_WRITE,
-	DO_MOVE, /* between two descriptors, in the kernel */
+	DO_MOVE, /* between two descriptors, within the kernel */
 	DO_SETXATTR,
 	DO_MMAP,
 	DO_MUNMAP,
@@ -56,12 +56,12 @@ enum call_action {
 	DO_MADVISE,
 	DO_LOCK, /* a row when it returns: it may wait for another task */
 	DO_OWN_FILES,
-	DO_CLONE,  /* its arguments are needed when the child is there */
-	DO_UNKNOWN /* counted, where it may touch a followed file */
+	DO_CLONE,  /* its arguments are needed when the child exists */
+	DO_UNKNOWN /* counted if it may touch a followed file */
 };
 
 /* A letter of `arguments` for each argument of the call:
- *   d  a folder's descriptor, of the path behind it     p q  path, to_path
+ *   d  a folder's descriptor, for the path after it     p q  path, to_path
  *   f g  descriptor, to_descriptor                       o l  offset, length, of 64 bits
  *   O T  offset, to_offset, where the argument points    H    position in two arguments, low first
  *   n F m c u r a x  length, flags, mode, command, user, group, address, to_offset
@@ -70,7 +70,7 @@ enum call_action {
  */
 struct known_call {
 	const char *name;
-	long number; /* -1: no system call, but an event */
+	long number; /* -1: an event, no system call */
 	enum call_action action;
 	const char *arguments;
 	unsigned int flags;
@@ -79,7 +79,7 @@ struct known_call {
 enum { CALL_NOFOLLOW = 1, CALL_FLAGS_AT = 2, CALL_PATH_MAY_BE_NULL = 4, CALL_BLOCKS = 8 };
 
 const struct known_call *known_calls(size_t *count);
-const struct known_call *known_call_of(unsigned long number); /* NULL for another */
+const struct known_call *known_call_of(unsigned long number); /* NULL for any other */
 const struct known_call *known_call_named(const char *name);
 uint16_t known_call_index(const struct known_call *call); /* in the stream, from 1 */
 uint64_t portable_open_flags(uint64_t flags);
@@ -112,20 +112,20 @@ enum row_part {
 
 enum { ROW_TEXTS = 4 };
 
-/* As it is in the stream: little-endian, as all machines of the agent are. */
+/* The layout in the stream: little-endian, like all machines of the agent. */
 struct record_row {
-	uint64_t order; /* of beginnings */
+	uint64_t order; /* of call beginnings */
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	uint64_t cpu_ns; /* UINT64_MAX: unknown */
+	uint64_t cpu_ns; /* UINT64_MAX if unknown */
 	int64_t result;
 	int64_t offset;
 	int64_t to_offset;
 	int64_t length;
 	uint64_t address;
 	uint64_t flags;
-	uint64_t file; /* inode of what is written, or was there */
-	int64_t at;    /* where in the file the bytes are */
+	uint64_t file; /* inode of the file that is written, or was there */
+	int64_t at;    /* offset of the bytes in the file */
 	uint32_t task;
 	uint32_t mode;
 	uint32_t command;
@@ -142,32 +142,32 @@ struct record_row {
 
 struct row_stream {
 	int handle;
-	uint64_t oldest; /* no row to come has a lower order */
+	uint64_t oldest; /* no later row has a lower order */
 	uint64_t blocked_ns;
 	uint64_t written_bytes;
 	size_t rows;
 	size_t row_limit;
 	size_t texts;
-	uint64_t first_ns; /* when the oldest unwritten row came */
+	uint64_t first_ns; /* when the oldest unwritten row was added */
 	struct record_row *row;
 	uint8_t *text;
 	int error;
 };
 
 int rows_init(struct row_stream *stream, int handle);
-/* Texts in the order of the row's lengths; bytes come by rows_bytes(). */
+/* Adds a row with texts in the order of its lengths; rows_bytes() adds bytes. */
 void rows_add(struct row_stream *stream, const struct record_row *row, const char *const *texts);
-/* Room for as many of the last row's next bytes as there is, which `count` becomes. */
+/* Returns space for the last row's next bytes, and sets `count` to its size. */
 uint8_t *rows_bytes(struct row_stream *stream, const struct record_row *row, size_t *count);
 int rows_flush(struct row_stream *stream);
 int rows_facts(struct row_stream *stream, const char *tag, const char *text);
 
 /* memory.c: a tracee's memory and /proc */
 
-/* How much was read; less at the end of what is mapped, -errno for nothing. */
+/* Returns how many bytes were read: fewer at the end of mapped memory, -errno for none. */
 int64_t memory_read(pid_t tid, uint64_t address, void *buffer, size_t count);
 int memory_text(pid_t tid, uint64_t address, char *text, size_t size);
-/* What a link of /proc/TID says, without " (deleted)"; its length or -errno. */
+/* Reads a link of /proc/TID without " (deleted)"; returns its length or -errno. */
 int proc_link(pid_t tid, const char *name, int fd, char *text, size_t size);
 int64_t proc_position(pid_t tid, int fd, uint64_t *flags);
 uint64_t proc_cpu_ns(const struct tracee *tracee);
@@ -181,18 +181,20 @@ struct followed_folders {
 };
 
 int folders_add(struct followed_folders *folders, const char *path);
-/* The same for a path that is absolute and without links, and need not be there. */
+/* The same for an absolute path without links, which may be missing. */
 int folders_add_named(struct followed_folders *folders, const char *path);
 bool folders_have(const struct followed_folders *folders, const char *path);
 
-/* events.c: rows as they happen */
+/* events.c: writing rows */
 
-void count_one(struct recorder *recorder, const char *name); /* of what is not followed */
-/* When something begins that the program does: the recorder's own time is no part of it. */
+/* counts something that is not followed */
+void count_one(struct recorder *recorder, const char *name);
+/* The beginning of what the program does; the recorder's own time is not included. */
 uint64_t event_now(const struct recorder *recorder);
-/* What every row has: its task, its order, when it begins, the processor's time before it. */
+/* Sets the fields of every row: its task, its order, when it begins, the processor time before it.
+ */
 void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row);
-/* A row of something that is no call of the task's own, now. */
+/* Adds a row now for something that is no call of the task's own. */
 void event_row(struct recorder *recorder, struct tracee *tracee, const char *name,
 	       struct record_row *row, const char *path);
 
@@ -206,12 +208,12 @@ struct description {
 	uint64_t flags;
 	int64_t position;
 	char *path;
-	unsigned int path_of; /* generation of names in which `path` was right */
+	unsigned int path_of; /* generation of names for which `path` is right */
 };
 
 struct descriptor_table {
 	unsigned int uses;
-	struct description **list; /* NULL: not looked at; &not_followed */
+	struct description **list; /* NULL: unknown; &not_followed */
 	size_t count;
 };
 
@@ -231,10 +233,11 @@ void table_share(struct descriptor_table *table, int fd, struct description *des
 struct description *table_get(const struct descriptor_table *table, int fd);
 void table_after_exec(struct tracee *tracee);
 void table_close_range(struct descriptor_table *table, uint64_t first, uint64_t last);
-/* Of what the tracee has just opened; NULL for what is no file or folder. */
+/* The description of what the tracee has just opened; NULL unless it is a file or folder. */
 struct description *description_new(const struct tracee *tracee, int fd, uint64_t flags);
-int64_t descriptor_size(const struct tracee *tracee, int fd); /* of its file; -1: not known */
-/* What is at fd: followed, or NULL. One that was inherited gets rows that stand for its opening. */
+int64_t descriptor_size(const struct tracee *tracee, int fd); /* of its file; -1 if unknown */
+/* The description at fd, or NULL if it is not followed. An inherited one gets rows that stand for
+ * its opening. */
 struct description *descriptor(struct recorder *recorder, struct tracee *tracee, int fd);
 void descriptors_look(struct recorder *recorder, struct tracee *tracee); /* at all of them */
 const char *descriptor_path(struct recorder *recorder, struct tracee *tracee, int fd);
@@ -243,12 +246,12 @@ struct working_folder *folder_new(void);
 void folder_changed(struct working_folder *folder);
 void folder_release(struct working_folder *folder);
 
-/* resolve.c: paths as the tracee means them */
+/* resolve.c: paths as the tracee resolves them */
 
-/* `path`, absolute; a last symlink is followed if `follow`. */
+/* Resolves `path` to an absolute one; follows a last symlink if `follow` is set. */
 int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const char *path,
 	    bool follow, char *absolute);
-void resolve_forget(const char *path); /* a name that has changed; NULL for all */
+void resolve_forget(const char *path); /* for a name that has changed; NULL for all */
 
 /* mapped_files.c: mapped files */
 
@@ -260,9 +263,9 @@ struct address_space {
 };
 
 enum space_saying {
-	SAY_CHANGED, /* pages that have changed */
-	SAY_ALL,     /* pages that were touched, too */
-	SAY_GONE     /* the same, and the range is forgotten */
+	SAY_CHANGED, /* changed pages */
+	SAY_ALL,     /* touched pages, too */
+	SAY_GONE     /* the same, and drops the range */
 };
 
 struct address_space *space_new(void);
@@ -273,7 +276,7 @@ void space_add(struct recorder *recorder, struct tracee *tracee, const struct re
 	       const struct description *description);
 void space_say(struct recorder *recorder, struct tracee *tracee, uint64_t address, uint64_t length,
 	       enum space_saying what);
-/* What has changed in mappings of a file, or of all with NULL. */
+/* Reports changes in mappings of a file, or of all files for NULL. */
 void space_say_file(struct recorder *recorder, struct tracee *tracee,
 		    const struct description *description);
 void space_moved(struct tracee *tracee, const struct record_row *row);
@@ -286,25 +289,25 @@ struct tracee {
 	pid_t tid;
 	pid_t tgid;
 	uint32_t number;
-	struct tracee *next;   /* of its bucket */
-	struct tracee *before; /* in the list of those within a call */
+	struct tracee *next;   /* in its bucket */
+	struct tracee *before; /* in the list of tasks within a call */
 	struct tracee *behind;
 	bool in_call;
-	struct tracee *parked_behind; /* in the list of those that wait to begin their call */
+	struct tracee *parked_behind; /* in the list of tasks that wait to begin their call */
 	bool parked;
-	bool known; /* its beginning was reported; else it waits, stopped */
+	bool known; /* its creation was reported; else it waits, stopped */
 	struct descriptor_table *table;
 	struct working_folder *folder;
 	struct address_space *space;
-	const struct known_call *call; /* NULL outside one that is wanted */
+	const struct known_call *call; /* NULL outside of a followed call */
 	struct call_registers registers;
 	struct record_row row;
 	char *texts;     /* path, to_path, name, target of the call; RECORD_PATH each */
 	uint64_t cpu_ns; /* at its last row */
 	uint32_t stops;  /* since then */
 	bool rows;       /* the last was a call with two stops */
-	bool entry_stop; /* one that comes and means nothing */
-	int schedstat;   /* -1: the clock of its process, of which it is the only task */
+	bool entry_stop; /* a stop before the call is due, to be ignored */
+	int schedstat;   /* -1: uses the clock of its process, of which it is the only task */
 };
 
 enum { TRACEE_BUCKETS = 1024, TRACEE_ENDED = 4096 };
@@ -316,7 +319,7 @@ struct ended_tracee {
 
 struct tracees {
 	struct tracee *bucket[TRACEE_BUCKETS];
-	struct tracee *first; /* within a call, by the order of beginnings */
+	struct tracee *first; /* within a call, in the order of beginnings */
 	struct tracee *last;
 	struct tracee *parked; /* the first that waits */
 	struct ended_tracee ended[TRACEE_ENDED];
@@ -331,44 +334,45 @@ void tracees_enter(struct tracees *tracees, struct tracee *tracee);
 void tracees_leave(struct tracees *tracees, struct tracee *tracee);
 void tracees_park(struct tracees *tracees, struct tracee *tracee);
 void tracees_unpark(struct tracees *tracees, struct tracee *tracee);
-int64_t tracees_ended(const struct tracees *tracees, pid_t tid); /* its number, -1 for none */
-/* The child of a clone of these flags; shares or copies what its parent has. */
+/* the number of an ended task, -1 for none */
+int64_t tracees_ended(const struct tracees *tracees, pid_t tid);
+/* Adds the child of a clone with these flags; shares or copies its parent's state. */
 int tracee_born(struct recorder *recorder, struct tracee *parent, struct tracee *child,
 		uint64_t flags);
 void tracee_renamed(struct tracees *tracees, struct tracee *tracee, pid_t tid);
 
 /* arguments.c */
 
-/* Fills the row and the texts; whether a file that is followed is among its arguments. */
+/* Fills the row and the texts; returns whether an argument is a followed file. */
 bool arguments_read(struct recorder *recorder, struct tracee *tracee);
 void call_texts(const struct tracee *tracee, const char *texts[ROW_TEXTS]);
 
 /* call.c: one system call, at its entry and its exit */
 
 enum call_course {
-	CALL_GOES_ON, /* and stops no more */
-	CALL_RETURNS, /* its exit is wanted */
-	CALL_WAITS    /* for one that is under way: it stays stopped */
+	CALL_GOES_ON, /* and does not stop again */
+	CALL_RETURNS, /* stops at its exit */
+	CALL_WAITS    /* for another call: it stays stopped */
 };
 
 enum call_course call_begin(struct recorder *recorder, struct tracee *tracee);
-/* One that has waited and need no more: begun. NULL if there is none. */
+/* Begins a call that waited and need not any longer. NULL if there is none. */
 struct tracee *call_begin_parked(struct recorder *recorder);
 void call_end(struct recorder *recorder, struct tracee *tracee);
 
-/* listing.c: what is in the folders before the program begins */
+/* listing.c: the content of the folders before the program begins */
 
 int listing(struct recorder *recorder);
-/* What is in one, whose path is another one for the program; and the folder itself. */
+/* Lists a folder that has another path for the program, and optionally the folder itself. */
 int list_folder(struct recorder *recorder, const char *folder, const char *path, bool itself);
 
 /* overhead.c: what following a call costs */
 
 struct overhead {
-	uint64_t stop_cpu_ns; /* of the tracee, a stop without a row */
-	uint64_t call_cpu_ns; /* a call with one */
-	uint64_t call_ns;     /* of its duration */
-	bool entry_stop;      /* a stop between the filter's and the call */
+	uint64_t stop_cpu_ns; /* of the tracee, for a stop without a row */
+	uint64_t call_cpu_ns; /* of the tracee, for a call with a row */
+	uint64_t call_ns;     /* of the call's duration */
+	bool entry_stop;      /* there is a stop between the filter's and the call */
 };
 
 int overhead_measure(struct overhead *overhead);
@@ -388,9 +392,9 @@ struct recorder {
 	struct followed_folders folders;
 	struct overhead overhead;
 	uint64_t zero_ns;
-	uint64_t now_ns; /* when the stop that is looked at was seen */
-	/* What the recorder does takes no time, and nothing is known of the processor's. It must
-	 * not read flash that the program would not: that does take time. */
+	uint64_t now_ns; /* when the current stop was seen */
+	/* The recorder's work takes no time, and processor times are unknown. It must not read
+	 * flash that the program would not read: that does take time. */
 	bool in_virtual_time;
 	uint64_t order;
 	uint64_t stops;
@@ -398,14 +402,15 @@ struct recorder {
 	uint64_t busy_ns;
 	struct record_count counts[RECORD_COUNTS]; /* what is not followed */
 	size_t counts_used;
-	unsigned int names; /* generation: raised when a name changes */
+	unsigned int names; /* generation: incremented when a name changes */
 	pid_t child;
-	int status; /* of the program, as a shell has it */
+	int status; /* of the program, as a shell reports it */
 	bool over;  /* the program has ended, perhaps not all of its tasks */
 };
 
 int follow_program(struct recorder *recorder, char **command, bool output_aside);
-/* A process of another one's, which waits for a byte at the other end of `gate` to be executed. */
+/* Follows a process of another parent, which waits for a byte at the other end of `gate` before its
+ * exec. */
 int follow_process(struct recorder *recorder, pid_t process, int gate);
 
 /* facts.c: what the stream says of the recording at its beginning, and at its end */

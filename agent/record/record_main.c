@@ -4,12 +4,12 @@
  *
  *   flashbed-agent record [--below DIR]... [--fd N] [--aside] -- COMMAND...
  *
- *   --below DIR   follow files below DIR as well; again for more
+ *   --below DIR   also follow files below DIR; may be repeated
  *   --fd N        the stream goes to descriptor N, which the program does not get, instead of
  *                 standard output
- *   --aside       the program's standard output goes to standard error; so it does without --fd
+ *   --aside       the program's standard output goes to standard error, as without --fd
  *
- * Exit status: the program's; 126 if it could not be recorded, 2 for a bad command line.
+ * Exit status: the program's, 126 if it could not be recorded, 2 for a bad command line.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stopped task's registers: which system call it makes, its arguments, its result.
+/* A stopped task's registers: its system call, arguments and result.
  *
- * Kernel interface: PTRACE_GETREGSET with NT_PRSTATUS, on all architectures alike but for what a
- * register set is; user-mode Linux has PTRACE_GETREGS, which gives the same words. Each layout
- * below is the one of the kernel's ABI. MIPS (o32) has the fifth argument and those behind it on
- * the program's stack, and says with a register of its own that a call failed. Leaves out programs
- * of another word size than the agent's.
+ * Kernel interface: PTRACE_GETREGSET with NT_PRSTATUS, which differs between architectures only in
+ * the register set. User-mode Linux has PTRACE_GETREGS, which returns the same words. Each layout
+ * below is that of the kernel's ABI. MIPS (o32) has the fifth argument and later ones on the
+ * program's stack, and reports failure in a register of its own. Leaves out programs of another
+ * word size than the agent's.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -57,7 +57,7 @@ enum { PLACES = sizeof(places) / sizeof(places[0]) };
 #ifdef __x86_64__
 static bool is_foreign(const word *words)
 {
-	/* The code segment of 32 bits, and the other numbers of x32. */
+	/* The code segment of 32-bit programs, and the call numbers of x32. */
 	return words[CODE_SEGMENT] == 0x23 || words[NUMBER] & 0x40000000;
 }
 
@@ -87,13 +87,13 @@ static int read_words(pid_t tid, word *words)
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &all) &&
 	    !read_the_old_way(tid, words))
 		return -errno;
-	/* A program of 32 bits on a machine of 64 has registers of its own. */
+	/* A 32-bit program on a 64-bit machine has another register set. */
 	return all.iov_len < (WORDS - 1) * sizeof(word) || is_foreign(words) ? -ENOSYS : 0;
 }
 
 #ifdef __riscv
-/* The kernel keeps the first argument from its register set: only this call has it. Of the call's
- * own structure what is needed. */
+/* The register set loses the first argument; only this request returns it. The struct has the
+ * fields needed here. */
 int registers_at_entry(pid_t tid, struct call_registers *registers)
 {
 	enum { GET_SYSCALL_INFO = 0x420e };
@@ -149,7 +149,7 @@ int registers_at_exit(pid_t tid, int64_t *result)
 #if defined(__mips__)
 	*result = words[FAILED] ? -(int64_t)words[RESULT] : (int64_t)(int32_t)words[RESULT];
 #elif defined(__arm__)
-	/* mmap's addresses are above 2 GiB, too; only the last page's numbers are errors. */
+	/* mmap returns addresses above 2 GiB, too; only numbers of the last page are errors. */
 	*result = (int64_t)words[RESULT];
 	if (words[RESULT] >= UINT32_MAX - 4094)
 		*result = (int64_t)(int32_t)words[RESULT];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as the tracee means them, made absolute, and whether they are below a followed folder.
+/* Resolves paths as the tracee does, makes them absolute, and checks whether they are below a
+ * followed folder.
  *
- * The folder that a path is in is asked of the kernel once, by a descriptor of it, and remembered
- * until a name changes that may lead there. Leaves out tracees with a root folder or mounts of
+ * The kernel resolves the folder of a path once, through a descriptor of it. The result is cached
+ * until a name changes that the path may pass. Leaves out tracees with a root folder or mounts of
  * their own, and names that a program which is not followed changes meanwhile.
  *
  * Kernel interfaces: open(2) with O_PATH, /proc/self/fd, readlink(2).
@@ -56,7 +57,7 @@ void resolve_forget(const char *path)
 	}
 }
 
-/* What the kernel calls a folder or a file. */
+/* The kernel's path of a folder or a file. */
 static int real_path(const char *path, char *real)
 {
 	char link[64];
@@ -96,8 +97,8 @@ static int real_folder(const char *path, char *real)
 	return 0;
 }
 
-/* Takes `.`, `..` and double slashes away, as far as that can be without asking. */
-static void plain(char *path)
+/* Removes `.`, `..` and double slashes, as far as possible without the file system. */
+static void normalise(char *path)
 {
 	char *out = path;
 
@@ -122,8 +123,8 @@ static void plain(char *path)
 	*out = '\0';
 }
 
-/* /proc/self and /dev/fd are the tracee's, not the recorder's. */
-static void of_tracee(const struct tracee *tracee, const char *path, char *joined)
+/* Replaces /proc/self and /dev/fd by the tracee's, because they would be the recorder's. */
+static void for_tracee(const struct tracee *tracee, const char *path, char *joined)
 {
 	static const char *const own[] = {"/proc/self/", "/proc/thread-self/", "/dev/fd/"};
 	static const char *const its[] = {"", "", "fd/"};
@@ -141,7 +142,7 @@ static int join(struct recorder *recorder, struct tracee *tracee, int folder, co
 		char *joined)
 {
 	if (path[0] == '/') {
-		of_tracee(tracee, path, joined);
+		for_tracee(tracee, path, joined);
 		return 0;
 	}
 	const char *base = folder == AT_FDCWD ? folder_path(recorder, tracee)
@@ -154,7 +155,7 @@ static int join(struct recorder *recorder, struct tracee *tracee, int folder, co
 	return length < RECORD_PATH ? 0 : -ENAMETOOLONG;
 }
 
-/* A last symlink leads elsewhere, if there is one. */
+/* Follows a last symlink, if there is one. */
 static void follow_last(char *absolute)
 {
 	char text[RECORD_PATH];
@@ -169,7 +170,7 @@ static void follow_last(char *absolute)
 		(void)strcpy(absolute, real);
 		return;
 	}
-	/* It leads nowhere: what it says, which a call may make. */
+	/* The link's target is missing: use its text, because the call may create it. */
 	char *last = strrchr(absolute, '/');
 	const size_t left = (size_t)(absolute + RECORD_PATH - last);
 
@@ -177,7 +178,7 @@ static void follow_last(char *absolute)
 		(void)strcpy(absolute, text);
 	else if ((size_t)length + 2 < left)
 		(void)strcpy(last + 1, text);
-	plain(absolute);
+	normalise(absolute);
 }
 
 int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const char *path,
@@ -198,13 +199,13 @@ int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const 
 	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
 		if (real_path(joined, absolute))
 			(void)strcpy(absolute, joined);
-		plain(absolute);
+		normalise(absolute);
 		return 0;
 	}
 	*last = '\0';
-	/* A folder that is not there is none of ours either, unless by name. */
+	/* A missing folder is followed only if its name is below a followed one. */
 	if (real_folder(joined, absolute))
-		(void)strcpy(absolute, joined), plain(absolute);
+		(void)strcpy(absolute, joined), normalise(absolute);
 	if (strcmp(absolute, "/") == 0)
 		absolute[0] = '\0';
 	if (strlen(absolute) + strlen(name) + 2 > RECORD_PATH)

@@ -2,9 +2,9 @@
 /* The stream: a header, then chunks (docs/formats.md).
  *
  * A chunk is a head of 24 bytes, then rows of one size, then their texts and bytes in the order of
- * the rows. It is written whole, with one buffer for rows and one for texts, so that the recorder
- * takes the same memory whatever it records. The reader may be slow: the time for which a write
- * blocks is counted, and nothing is lost.
+ * the rows. It is written whole, from one buffer for rows and one for texts, so the recorder's
+ * memory does not grow with the recording. The reader may be slow: the time that a write blocks is
+ * counted, and nothing is lost.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { ROWS = 2048, TEXT_BYTES = 1 << 19 };
 struct chunk_head {
 	char tag[4];
 	uint32_t rows;
-	uint64_t bytes; /* behind the head */
+	uint64_t bytes; /* after the head */
 	uint64_t oldest;
 };
 
@@ -115,8 +115,8 @@ void rows_add(struct row_stream *stream, const struct record_row *row, const cha
 	}
 }
 
-/* The bytes of the row that was added last. Those that its chunk has no room for are a row of their
- * own, without a call. */
+/* The bytes of the row that was added last. If its chunk has no space for the rest, they become a
+ * row of their own without a call. */
 uint8_t *rows_bytes(struct row_stream *stream, const struct record_row *row, size_t *count)
 {
 	struct record_row *last = stream->rows ? &stream->row[stream->rows - 1] : NULL;

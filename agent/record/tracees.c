@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that are followed: found by their number, born by clone, ended, waited for.
+/* The followed tasks: found by number, created by clone, ended, waited for.
  *
- * Those within a call stand in a list in the order in which their calls began: the first says which
- * rows may still come.
+ * Those within a call are in a list ordered by the beginnings of their calls. The first one tells
+ * which rows may still come.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -140,7 +140,8 @@ void tracee_renamed(struct tracees *tracees, struct tracee *tracee, pid_t tid)
 	*place_of(tracees, tid) = tracee;
 }
 
-/* The clock of a process is a task's no more when it has another one: from now on its schedstat. */
+/* The clock of a process stops being its only task's when another task appears. From then on the
+ * task's schedstat is read. */
 static void own_clock(struct tracee *tracee)
 {
 	char path[80];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of sql.c in the agent without SQLite, which refuses programs that have statements
- * (job/program.c). */
+/* Replaces sql.c in the agent without SQLite. job/program.c refuses programs with statements there.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 

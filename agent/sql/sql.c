@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite itself executes the statements of `sql_open`, `sql` and `sql_close`: in the agent that is
+/* Executes the statements of `sql_open`, `sql` and `sql_close` with SQLite, in the agent that is
  * linked with it (docs/sqlite.md).
  *
- * A connection is one to SQLite's unix VFS, on the mounted file system. What SQLite would draw from
- * the machine is the same each time, and the same as where the host records it
+ * A connection uses SQLite's unix VFS on the mounted file system. What SQLite would take from the
+ * machine is the same each time, and the same as in the host's recorder
  * (python/flashbed/sqlite/recorder.py): random() and randomblob() follow from the seed of
  * `sql_open`, the clock stands still, and SQLite's own random numbers (a journal's nonce) are those
- * of a seed of zeros. A statement's text is unescaped before its time begins; preparing, binding,
- * stepping and finalizing are in it.
+ * of a seed of zeros. A statement's text is unescaped before its time begins. Its time includes
+ * preparing, binding, stepping and finalizing.
  *
- * Invariant: at most one connection, as the grammar has it. Left out: what a program does with a
- * row.
+ * Invariant: at most one connection, as in the grammar. Left out: a program's work on a row.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +22,7 @@
 
 enum { KEPT = 100, VALUES = 999 };
 
-/* 2020-01-01 as milliseconds of the Julian calendar */
+/* 2020-01-01 in milliseconds of the Julian day */
 static const sqlite3_int64 CLOCK_MS = INT64_C(212444596800000);
 
 struct span {
@@ -38,12 +37,12 @@ static struct {
 	uint64_t drawn;
 	sqlite3_stmt *kept[KEPT]; /* statements that stay prepared */
 	size_t kept_count;
-	/* What runs next: */
+	/* The statement to run next: */
 	char text[MAX_LINE + 1];
 	struct span statement;
 	struct span values[VALUES];
 	size_t values_count;
-	sqlite3_stmt *again; /* it was prepared before */
+	sqlite3_stmt *again; /* if it was prepared before */
 } sql;
 
 const char *sql_version(void)
@@ -119,11 +118,11 @@ static void random_blob(sqlite3_context *context, int count, sqlite3_value **val
 
 static int64_t fail(struct sql_run *run, int code, const char *why)
 {
-	(void)snprintf(run->words, sizeof(run->words), "%s", why);
+	(void)snprintf(run->message, sizeof(run->message), "%s", why);
 	return -(int64_t)code;
 }
 
-/* Every value of a row and what type it is, so that two that answered the same can be told
+/* Checksums every value of a row with its type, so that equal results can be recognised
  * (python/flashbed/sqlite/call_tables.py). */
 static uint32_t sum_row(sqlite3_stmt *statement, uint32_t sum)
 {
@@ -155,7 +154,7 @@ static int bind_values(sqlite3_stmt *statement)
 	return code;
 }
 
-/* Steps to the end; rows are added to `rows`. */
+/* Steps to the end, and adds the rows to `rows`. */
 static int step_all(struct sql_run *run, sqlite3_stmt *statement, int64_t *rows)
 {
 	int code = bind_values(statement);
@@ -189,7 +188,7 @@ static int finish(sqlite3_stmt *statement, int code)
 	return sqlite3_reset(statement);
 }
 
-/* One statement after the other, prepared and run. */
+/* Prepares and runs one statement after another. */
 static int64_t run_text(struct sql_run *run)
 {
 	const char *at = sql.statement.text;
@@ -265,7 +264,7 @@ static int hex(char digit)
 	return digit <= '9' ? digit - '0' : digit - 'a' + 10;
 }
 
-/* Unescapes a statement and the values behind it; the reader has checked the escapes. */
+/* Unescapes a statement and the values after it, whose escapes the reader has checked. */
 static void unescape(const char *from)
 {
 	char *to = sql.text;
@@ -298,7 +297,7 @@ static void unescape(const char *from)
 
 void sql_ready(struct sql_run *run, const struct op *op)
 {
-	run->words[0] = '\0';
+	run->message[0] = '\0';
 	run->sum = 0;
 	sql.again = NULL;
 	if (op->kind == OP_SQL_CLOSE)
@@ -320,7 +319,7 @@ int64_t sql_execute(struct sql_run *run, const struct op *op)
 	return sql.again ? run_again(run) : run_text(run);
 }
 
-/* Rows and their sum, in the order of the table. */
+/* Writes a table's number of rows and their checksum, in the table's order. */
 static int say_table(sqlite3 *db, const unsigned char *name, struct channel *out)
 {
 	char *text = sqlite3_mprintf("SELECT * FROM \"%w\" NOT INDEXED", name);
@@ -349,16 +348,16 @@ static int say_tables(sqlite3 *db, struct channel *out)
 			       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT "
 			       "LIKE 'sqlite_%' ORDER BY name",
 			       -1, &names, NULL))
-		return 0; /* the check has said why */
+		return 0; /* the check has reported why */
 	while (!err && sqlite3_step(names) == SQLITE_ROW)
 		err = say_table(db, sqlite3_column_text(names, 0), out);
 	(void)sqlite3_finalize(names);
 	return err;
 }
 
-/* The first line of what integrity_check finds, "ok" if that is nothing; or why it could not look,
- * with SQLite's code. */
-static int check(sqlite3 *db, char *words, size_t size)
+/* The first line of integrity_check's result ("ok" for no problem), or why it failed, with SQLite's
+ * code. */
+static int check(sqlite3 *db, char *message, size_t size)
 {
 	sqlite3_stmt *checked = NULL;
 	int code = sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL);
@@ -366,19 +365,19 @@ static int check(sqlite3 *db, char *words, size_t size)
 	if (!code)
 		code = sqlite3_prepare_v2(db, "PRAGMA integrity_check(1)", -1, &checked, NULL);
 	if (!code && sqlite3_step(checked) == SQLITE_ROW)
-		(void)snprintf(words, size, "%s", (const char *)sqlite3_column_text(checked, 0));
+		(void)snprintf(message, size, "%s", (const char *)sqlite3_column_text(checked, 0));
 	else
-		(void)snprintf(words, size, "%s", sqlite3_errmsg(db));
+		(void)snprintf(message, size, "%s", sqlite3_errmsg(db));
 	const int finished = sqlite3_finalize(checked);
 
-	words[strcspn(words, "\n")] = '\0';
+	message[strcspn(message, "\n")] = '\0';
 	return code ? code : finished;
 }
 
 int sql_recover(const char *directory, const char *path, struct channel *out)
 {
 	char full[2 * MAX_PATH_BYTES];
-	char words[WORDS_BYTES];
+	char message[MESSAGE_BYTES];
 	sqlite3 *db = NULL;
 
 	(void)snprintf(full, sizeof(full), "%s/%s", directory, path);
@@ -386,10 +385,10 @@ int sql_recover(const char *directory, const char *path, struct channel *out)
 	int code = sqlite3_open_v2(full, &db, SQLITE_OPEN_READWRITE, NULL);
 
 	if (code)
-		(void)snprintf(words, sizeof(words), "%s", sqlite3_errmsg(db));
+		(void)snprintf(message, sizeof(message), "%s", sqlite3_errmsg(db));
 	else
-		code = check(db, words, sizeof(words));
-	int err = channel_printf(out, "d %s %d %s\n", path, -code, words);
+		code = check(db, message, sizeof(message));
+	int err = channel_printf(out, "d %s %d %s\n", path, -code, message);
 
 	if (!err && !code)
 		err = say_tables(db, out);

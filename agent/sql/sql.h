@@ -11,32 +11,32 @@
 
 /* sql.c, or none.c */
 
-enum { WORDS_BYTES = 200 };
+enum { MESSAGE_BYTES = 200 };
 
-/* How statements are executed, and what came of the last one. */
+/* How statements are executed, and the result of the last one. */
 struct sql_run {
-	const char *directory;   /* databases are below it */
-	bool sum_rows;           /* sum up the values of a statement's rows */
-	uint32_t sum;            /* that sum */
-	char words[WORDS_BYTES]; /* SQLite's, if the statement failed; else empty */
+	const char *directory;       /* databases are below it */
+	bool sum_rows;               /* checksum the values of a statement's rows */
+	uint32_t sum;                /* that checksum */
+	char message[MESSAGE_BYTES]; /* SQLite's message if the statement failed; else empty */
 };
 
 const char *sql_version(void); /* NULL without it */
 int sql_init(void);
-/* before the time of sql_open, sql or sql_close begins */
+/* call before the time of sql_open, sql or sql_close begins */
 void sql_ready(struct sql_run *run, const struct op *op);
-/* rows, or SQLite's extended code, negative, with `words` filled */
+/* returns rows, or SQLite's extended code as a negative number with `message` filled */
 int64_t sql_execute(struct sql_run *run, const struct op *op);
 void sql_close_all(void);
-/* `d` and `t` rows of a database below a directory */
+/* writes `d` and `t` rows of a database below a directory */
 int sql_recover(const char *directory, const char *path, struct channel *out);
 
-/* syscalls.c, or none.c: records the calls SQLite makes from here on, paths below the directory;
- * NULL: none */
+/* syscalls.c, or none.c: records SQLite's calls from now on, paths below the directory; NULL stops
+ */
 
 void calls_begin(const char *directory);
 void calls_next_row(size_t seq);
-int calls_say(struct channel *out); /* `o` rows */
+int calls_say(struct channel *out); /* writes `o` rows */
 
 /* syscalls.c, for sql.c */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls SQLite's unix VFS makes: what a sync is, who it runs as, and a record of them in
- * words of flashbed-ops.
+/* The system calls of SQLite's unix VFS: the kind of a sync, the user that SQLite believes to be,
+ * and a record of the calls as flashbed-ops.
  *
- * Mirrors what python/flashbed/sqlite/vfs.py writes down, to be compared with it: `open` with the
- * lowest slot that is free, a path that is only asked for (xAccess) as an `open` of it and a
- * `close`, pread, pwrite, ftruncate, unlink, syncs. Locks, stat, lstat and fstat are not recorded.
- * Calls are taken where os_unix.c lets them be overridden (xSetSystemCall); a sync is no such call,
- * so SQLite is compiled with fdatasync, which it uses for all syncs, by another name. A build of
- * SQLite without HAVE_FDATASYNC has fsync there: `sync_data_only` says which. geteuid answers as
- * for an ordinary user: as root SQLite would fchown every journal.
+ * Mirrors what python/flashbed/sqlite/vfs.py records, to be compared with it: `open` with the
+ * lowest free slot, a path that is only checked (xAccess) as an `open` of it and a `close`, pread,
+ * pwrite, ftruncate, unlink, syncs. Locks, stat, lstat and fstat are not recorded. Calls are
+ * intercepted where os_unix.c lets them be overridden (xSetSystemCall). A sync is no such call, so
+ * SQLite is compiled with another name for fdatasync, which it uses for all syncs. A build of
+ * SQLite without HAVE_FDATASYNC has fsync there: `sync_data_only` tells which. geteuid answers as
+ * for an ordinary user, because as root SQLite would fchown every journal.
  *
  * Left out: memory maps; what a call returned.
  */
@@ -30,13 +30,13 @@ enum { FDS = 1024, ORDINARY_USER = 1000 };
 bool sync_data_only;
 
 static struct {
-	const char *directory; /* paths are below it; NULL: nothing is recorded */
+	const char *directory; /* paths are below it; NULL if nothing is recorded */
 	size_t seq;
 	char *text; /* rows `o SEQ OPERATION`, each with its line feed */
 	size_t used;
 	size_t size;
 	bool lost;
-	uint64_t taken; /* slots, a bit each */
+	uint64_t taken; /* slots in use, one bit each */
 	int slot_of[FDS];
 	int (*access)(sqlite3_vfs *vfs, const char *path, int flags, int *there);
 } calls;
@@ -178,7 +178,7 @@ static uid_t ordinary_user(void)
 	return ORDINARY_USER;
 }
 
-/* What SQLite calls instead of fdatasync (Makefile). */
+/* SQLite calls this instead of fdatasync (Makefile). */
 int board_fdatasync(int fd);
 int board_fdatasync(int fd)
 {

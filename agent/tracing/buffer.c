@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's global trace buffer: whether somebody uses it, and what it is set to. It is the only
- * one where there are no instances.
+/* The kernel's global trace buffer: whether another tracer uses it, and its settings. Kernels
+ * without instances have only this buffer.
  *
  * Kernel interface: tracefs (kernel/trace/trace.c of 2.6.33 to 6.12): trace_clock, buffer_size_kb,
  * options/overwrite (since 2.6.39), tracing_on, current_tracer, events/enable, per_cpu/cpuN/stats.
- * A kernel that lacks one of them has nothing to be put back there.
+ * If a kernel lacks one of them, there is nothing to restore.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 enum { PATH_BYTES = 320 };
 
-/* A buffer that nobody has used yet is small, and what any use makes of it stands behind
- * `expanded:`. trace_clock shows all clocks and puts brackets around the one that is set.
+/* A buffer that was never used is small; `expanded:` precedes the size that any use gives it.
+ * trace_clock lists all clocks and has brackets around the current one.
  */
 size_t buffer_settings(const char *root, struct setting *list)
 {
@@ -93,8 +93,8 @@ static bool read_line(const char *root, const char *name, char *text, size_t siz
 	return got > 0;
 }
 
-/* Somebody's trace cannot be put back: what it has recorded would be read away, and what it records
- * is mixed with ours. */
+/* Another tracer's trace cannot be restored: reading would consume its records, and new ones would
+ * mix with ours. */
 int buffer_check(const char *root, size_t processors, bool left, char *why, size_t size)
 {
 	static const char *const entries[] = {"\nentries: "};
@@ -102,18 +102,18 @@ int buffer_check(const char *root, size_t processors, bool left, char *why, size
 	uint64_t count = 0;
 
 	if (read_line(root, "current_tracer", text, sizeof(text)) && strcmp(text, "nop") != 0)
-		(void)snprintf(why, size, "and somebody traces with it: current_tracer is %.40s",
+		(void)snprintf(why, size, "and another tracer uses it: current_tracer is %.40s",
 			       text);
 	else if (read_line(root, "events/enable", text, sizeof(text)) && text[0] != '0')
 		(void)snprintf(why, size,
-			       "and somebody records events with it: events/enable is %.8s", text);
+			       "and another tracer records events: events/enable is %.8s", text);
 	else if (read_line(root, "buffer_size_kb", text, sizeof(text)) && strcmp(text, "X") == 0)
 		(void)snprintf(why, size,
 			       "and its size differs between processors: buffer_size_kb is X");
 	else if (buffer_sum(root, processors, entries, 1, &count) == 0 && count && !left)
 		(void)snprintf(why, size,
-			       "and it holds somebody's events: writing nothing to the file trace "
-			       "clears it");
+			       "and it holds another tracer's events: writing nothing to the file "
+			       "trace clears it");
 	else
 		return 0;
 	return -EBUSY;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations, seen by kprobe events on the kernel's functions; no kernel module of ours.
- * docs/tracing.md has the order in which the functions are preferred and what each level counts.
+/* Flash operations, seen by kprobe events on the kernel's functions, without a kernel module of
+ * ours. docs/tracing.md has the order in which functions are preferred and what each level counts.
  *
  * Kernel functions: drivers/mtd/nand/raw/nand_base.c and the page functions of controllers (`struct
  * nand_ecc_ctrl` of include/linux/mtd/rawnand.h, which lost their mtd_info argument in 4.20),
  * drivers/mtd/mtdcore.c.
  *
- * Invariant: an access is handed on once. A page function may come to the core's, mtd_read to
- * mtd_read_oob; so an access of an outer point waits until its function returns, and one of the
- * same kind and page at a deeper point takes its place.
+ * Invariant: an access is passed on once. A page function may call the core's function, mtd_read
+ * calls mtd_read_oob. An access at an outer point therefore waits until its function returns, and
+ * is replaced by one of the same kind and page at a deeper point.
  *
- * Before 4.4 page functions are not told which page they write (ecc->write_page), before 3.16 not
- * which one they read a part of. There the functions are looked at that MTD calls: its own where
+ * Before 4.4 page functions do not get the page that they write (ecc->write_page), before 3.16 not
+ * the one of which they read a part. There the functions that MTD calls are probed: MTD's own if
  * they are functions, else the core's (nand_read and the like), whose mtd_info is the chip's.
  *
- * Leaves out: column changes within a page (nand_change_read_column_op), SPI NAND but for
+ * Leaves out: column changes within a page (nand_change_read_column_op), SPI NAND except at
  * LEVEL_MTD, durations.
  */
 #define _GNU_SOURCE
@@ -29,7 +29,7 @@
 
 enum { POINTS = 128, WAITING = 16, PARTITIONS = 32 };
 
-/* Which of a function's arguments is what, from 0 on; -1 for none: then the whole page. */
+/* The positions of a function's arguments, from 0 on; -1 for none, which means the whole page. */
 struct shape {
 	int page;
 	int column;
@@ -42,10 +42,10 @@ struct point {
 	unsigned int type;
 	enum flash_kind kind;
 	enum depth depth;
-	bool in_blocks; /* nand_erase_op names a block */
+	bool in_blocks; /* nand_erase_op takes a block */
 	unsigned int page_at;
 	unsigned int column_at;
-	unsigned int length_at;   /* 0 where the function does not say */
+	unsigned int length_at;   /* 0 if the function has none */
 	unsigned int mtd_at;      /* LEVEL_MTD */
 	unsigned int return_type; /* of an outer point */
 	unsigned int from_size;
@@ -148,8 +148,7 @@ static int arm_core(struct flashmon *flashmon)
 	return err ? err : add_point(flashmon, "nand_erase_op", FLASH_ERASE, DEPTH_INNER, BLOCK_OP);
 }
 
-/* What the functions of drivers/mtd/nand/raw begin with, where they are part of the kernel
- * itself. */
+/* Name prefixes of functions in drivers/mtd/nand/raw, if these are built into the kernel. */
 static const char *const controllers[] = {
 	"anfc_",       "atmel_",       "brcmnand_",     "cadence_nand_",   "cafe_nand_",
 	"denali_",     "ebu_nand_",    "flctl_",        "fsl_elbc_",       "fsl_ifc_",
@@ -162,7 +161,7 @@ static const char *const controllers[] = {
 
 /* `ecc.read_page(chip, buf, oob_required, page)`, `ecc.read_subpage(chip, offset, length, buf,
  * page)`, `ecc.write_page(chip, buf, oob_required, page)`, `ecc.write_subpage(chip, offset, length,
- * buf, oob_required, page)`; with an mtd_info before them until 4.20.
+ * buf, oob_required, page)`; until 4.20 with an mtd_info before them.
  */
 static bool page_function(const char *name, enum flash_kind *kind, struct shape *shape)
 {
@@ -200,7 +199,7 @@ static bool is_controllers(const struct symbol *symbol)
 {
 	char path[200];
 
-	/* The core itself may be part of the kernel, and then nobody holds it. */
+	/* If the core is built into the kernel, it has no holders. */
 	(void)snprintf(path, sizeof(path), "/sys/module/nand/holders/%.100s", symbol->module);
 	if (*symbol->module && access(path, F_OK) == 0)
 		return true;
@@ -221,8 +220,8 @@ static bool is_cores(const struct symbol *symbol)
 		strncmp(symbol->name, "nand_monolithic_", 16) == 0);
 }
 
-/* Page functions: of controllers, and of the core where its operations are not seen. One that
- * cannot be probed is left out. */
+/* Probes page functions: those of controllers, and the core's if its operations are not seen. One
+ * that cannot be probed is left out. */
 static int arm_pages(struct flashmon *flashmon, const struct symbols *symbols, bool cores)
 {
 	const size_t before = flashmon->count;
@@ -249,9 +248,9 @@ static int arm_pages(struct flashmon *flashmon, const struct symbols *symbols, b
 			 FLASH_ERASE, DEPTH_INNER, BLOCK_OP);
 }
 
-/* mtd_read_oob(mtd, from, ops) and the like. A 64-bit argument takes two places on 32-bit machines,
- * the first of them an even one. `ops`: unsigned int mode; size_t len, retlen, ooblen. An erase's
- * are u64 addr, len, behind an mtd_info until 4.16.
+/* mtd_read_oob(mtd, from, ops) and the like. On 32-bit machines a 64-bit argument takes two places,
+ * the first of them even. `ops`: unsigned int mode; size_t len, retlen, ooblen. An erase has u64
+ * addr, len, after an mtd_info until 4.16.
  */
 static int add_mtd_point(struct flashmon *flashmon, const char *function, enum flash_kind kind,
 			 enum depth depth)
@@ -311,7 +310,7 @@ static int see_mtd(void *context, const struct trace_event *event)
 	return 0;
 }
 
-/* Which mtd_info is the partition's: the one that a read of its device file comes by with. */
+/* Finds the partition's mtd_info: the one in a call caused by a read of its device file. */
 static int find_mtd(struct flashmon *flashmon, int mtd)
 {
 	uint8_t byte;
@@ -334,8 +333,8 @@ struct mtd_function {
 	enum depth depth;
 };
 
-/* MTD's, if those for spare areas are functions too (mtd_write_oob was inline until 4.14); else the
- * NAND core's, which it calls by pointer. */
+/* MTD's functions, if those for spare areas are functions, too (mtd_write_oob was inline until
+ * 4.14); else those of the NAND core, which MTD calls by pointer. */
 static const struct mtd_function *mtd_functions(const struct symbols *symbols)
 {
 	static const struct mtd_function of_mtd[] = {
@@ -419,8 +418,8 @@ int flashmon_open(struct flashmon **made, struct tracefs *session,
 	return err;
 }
 
-/* Hands on an access, page by page if it is one of several. */
-static int hand_on(const struct flashmon *flashmon, const struct flash_event *first, uint32_t pages,
+/* Passes on an access, page by page if it covers several. */
+static int pass_on(const struct flashmon *flashmon, const struct flash_event *first, uint32_t pages,
 		   flash_sink sink, void *context)
 {
 	struct flash_event event = *first;
@@ -441,7 +440,7 @@ static int hand_on(const struct flashmon *flashmon, const struct flash_event *fi
 	return err;
 }
 
-/* An access at the MTD layer: bytes of the partition, or spare areas of so many bytes. */
+/* An access at the MTD layer: bytes of the partition, or that many bytes of spare areas. */
 static uint32_t decode_mtd(const struct flashmon *flashmon, const struct point *point,
 			   const uint8_t *data, struct flash_event *event)
 {
@@ -483,8 +482,7 @@ static uint32_t decode(const struct flashmon *flashmon, const struct point *poin
 		event->column = point->column_at ? trace_u32(from->data + point->column_at) : 0;
 		event->length =
 			point->length_at ? trace_u32(from->data + point->length_at) : g->page_bytes;
-		/* A command without data: the ECC's driver fetches or sends the whole page behind
-		 * it. */
+		/* A command without data: the ECC's driver then transfers the whole page. */
 		if (!event->length)
 			event->length = g->page_bytes;
 	}
@@ -516,7 +514,7 @@ static int flush_waiting(struct flashmon *flashmon, struct waiting *waiting, fla
 	if (!waiting || !waiting->used)
 		return 0;
 	waiting->used = false;
-	return hand_on(flashmon, &waiting->event, waiting->pages, sink, context);
+	return pass_on(flashmon, &waiting->event, waiting->pages, sink, context);
 }
 
 static int take_erases(struct flashmon *flashmon, struct flash_event *event, uint32_t blocks,
@@ -564,7 +562,7 @@ int flashmon_take(struct flashmon *flashmon, const struct trace_event *event, fl
 		return err;
 	}
 	return access.kind == FLASH_ERASE ? take_erases(flashmon, &access, pages, sink, context)
-					  : hand_on(flashmon, &access, pages, sink, context);
+					  : pass_on(flashmon, &access, pages, sink, context);
 }
 
 int flashmon_finish(struct flashmon *flashmon, flash_sink sink, void *context)

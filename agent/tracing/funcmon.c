@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of any kernel functions: start, duration, return value (docs/tracing.md).
  *
- * Kernel interface: a kprobe at the entry and a kretprobe. Names may hold `*` and `?`; the parts a
- * compiler splits off a function (`.isra.0`, `.constprop.0`, `.part.0`) count as it. Leaves out
- * functions that the compiler inlined or the kernel does not let be probed: they are named in
- * `skipped`.
+ * Kernel interface: a kprobe at the entry and a kretprobe. Names may contain `*` and `?`. The parts
+ * that a compiler splits off a function (`.isra.0`, `.constprop.0`, `.part.0`) count as the
+ * function. Leaves out functions that the compiler inlined or that the kernel does not allow to be
+ * probed: `skipped` lists them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -63,7 +63,7 @@ static int arm(struct funcmon *funcmon, const char *name, const char *symbol)
 	return err;
 }
 
-/* Functions of one pattern; how many. */
+/* Probes the functions that match a pattern; returns how many. */
 static size_t arm_pattern(struct funcmon *funcmon, const struct symbols *symbols,
 			  const char *pattern)
 {
@@ -76,8 +76,8 @@ static size_t arm_pattern(struct funcmon *funcmon, const struct symbols *symbols
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(symbol->name, "."),
 			       symbol->name);
-		/* `.cold` and the like are no functions of their own; names with $ are marks of the
-		 * assembler's. */
+		/* `.cold` and the like are no functions of their own; names with $ are the
+		 * assembler's marks. */
 		if (!glob_match(pattern, name) || strstr(symbol->name, ".cold") || name[0] == '$' ||
 		    name[0] == '\0')
 			continue;
@@ -128,7 +128,7 @@ static int give(const struct funcmon *funcmon, const struct open_call *call,
 
 		row.duration_ns = (int64_t)(event->time_ns - call->start_ns);
 		row.has_result = true;
-		/* An int that is an error number comes with zeros before it on 64 bits. */
+		/* On 64 bits a negative int arrives zero-extended. */
 		row.result = result <= UINT32_MAX && result >= UINT32_MAX - 4094
 				     ? (int64_t)(int32_t)result
 				     : (int64_t)result;

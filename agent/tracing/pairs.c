@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries and returns of functions, paired: calls that are open, of all tasks. A task's calls
- * return last in, first out. Uses no kernel interface. Invariant: a return without an entry, one
- * from before tracing, is nobody's.
+/* Pairs entries and returns of functions: the open calls of all tasks. A task's calls return last
+ * in, first out. Uses no kernel interface. Invariant: a return without an entry, which was before
+ * tracing, is dropped.
  */
 #define _GNU_SOURCE
 #include <errno.h>

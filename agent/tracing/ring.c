@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's ring buffer, read in binary: events of all processors in the order of time.
+/* Reads the kernel's ring buffer in binary: events of all processors in order of time.
  *
- * Kernel interface: per_cpu/cpuN/trace_pipe_raw of tracefs, whose pages keep nanoseconds (the text
- * has microseconds). A page's layout is that of events/header_page, an event's head that of
- * include/linux/ring_buffer.h, its fields those of its `format`.
+ * Kernel interface: per_cpu/cpuN/trace_pipe_raw of tracefs, whose pages have nanoseconds (the text
+ * has microseconds). events/header_page has a page's layout, include/linux/ring_buffer.h an event's
+ * head, and an event's `format` its fields.
  *
- * Invariant: of each processor one page is read ahead, and nothing is handed on that is later than
- * the time asked for; so if that time is no later than the reading, nothing earlier can still come.
- * What was lost is not seen here but in per_cpu/cpuN/stats (tracefs.c).
+ * Invariant: of each processor one page is read ahead, and no event later than the requested time
+ * is passed on. If that time is not after the reading, no earlier event can still come.
+ * per_cpu/cpuN/stats counts lost events (tracefs.c), not this file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum { PATH_BYTES = 320, RECORD_HEAD = 8 };
 
-/* A processor's buffer: the page that was read last and where in it the next event is. */
+/* A processor's buffer: the page that was read last, and the position of the next event in it. */
 struct reader {
 	int fd;
 	uint8_t *page;
@@ -58,8 +58,8 @@ uint64_t trace_number(const uint8_t *bytes, unsigned int size)
 	}
 }
 
-/* Where a string lies: its offset from the record's beginning in the lower half, its length with
- * the final 0 in the upper. */
+/* The position of a string: the lower half is its offset from the record's beginning, the upper
+ * half its length with the final 0. */
 const char *trace_string(const struct trace_event *event, unsigned int offset, char *text,
 			 size_t size)
 {
@@ -77,7 +77,7 @@ const char *trace_string(const struct trace_event *event, unsigned int offset, c
 	return text;
 }
 
-/* `field:TYPE NAME;	offset:N;	size:N;` of a format; arrays are `NAME[N]`. */
+/* Parses `field:TYPE NAME;	offset:N;	size:N;` of a format; arrays are `NAME[N]`. */
 int trace_field(const char *format, const char *name, unsigned int *offset, unsigned int *size)
 {
 	const size_t length = strlen(name);
@@ -141,8 +141,8 @@ static int open_readers(struct ring *ring, const char *directory)
 	}
 }
 
-/* An event's own bytes: u16 type, u8 flags, u8 preempt count, s32 pid, then what its format
- * says. */
+/* An event's bytes: u16 type, u8 flags, u8 preempt count, s32 pid, then the fields of its format.
+ */
 static void found(struct reader *reader, const uint8_t *data, size_t length)
 {
 	reader->has_next = length >= RECORD_HEAD;
@@ -152,7 +152,7 @@ static void found(struct reader *reader, const uint8_t *data, size_t length)
 	reader->next.pid = (int)trace_u32(data + 4);
 }
 
-/* The next event of a page (include/linux/ring_buffer.h of the kernel). */
+/* Parses the next event of a page (include/linux/ring_buffer.h of the kernel). */
 static void parse_next(struct reader *reader)
 {
 	while (!reader->has_next && reader->at + 4 <= reader->end) {
@@ -182,7 +182,7 @@ static void parse_next(struct reader *reader)
 	}
 }
 
-/* Makes `next` the processor's next event, if there is one. */
+/* Reads the processor's next event into `next`, if there is one. */
 static int advance(const struct ring *ring, struct reader *reader)
 {
 	for (;;) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's functions, and how their arguments are found at their entry.
+/* The kernel's functions, and how to fetch their arguments at entry.
  *
- * Kernel interfaces: /proc/kallsyms, uname(2). The registers are those of the machine the kernel
- * runs on, whatever this program was compiled for. Leaves out what is further behind on the stack,
- * and machines on which neither registers are known here nor the kernel knows `$argN`
- * (CONFIG_HAVE_FUNCTION_ARG_ACCESS_API): there tracefs_probe says so.
+ * Kernel interfaces: /proc/kallsyms, uname(2). The registers are those of the running kernel's
+ * machine, whatever this program was compiled for. Leaves out arguments further up the stack, and
+ * machines whose registers are not listed here if their kernel does not know `$argN` either
+ * (CONFIG_HAVE_FUNCTION_ARG_ACCESS_API): tracefs_probe reports that.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,19 +17,19 @@
 enum { MACHINE_ARGUMENTS = 8 };
 
 static const struct machine {
-	const char *name; /* what uname's begins with */
+	const char *name; /* the prefix of uname's machine */
 	unsigned int word;
 	const char *arguments[MACHINE_ARGUMENTS];
 } machines[] = {
 	{"aarch64", 8, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5", "%x6", "%x7"}},
-	/* An aarch64 kernel, to programs of 32 bits; one of 32 bits says armv7l on the same
-	 * processor. */
+	/* An aarch64 kernel to 32-bit programs; a 32-bit kernel says armv7l on the same processor.
+	 */
 	{"armv8", 8, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5", "%x6", "%x7"}},
 	{"arm", 4, {"%r0", "%r1", "%r2", "%r3", "$stack0", "$stack1", "$stack2", "$stack3"}},
 	{"x86_64", 8, {"%di", "%si", "%dx", "%cx", "%r8", "%r9", "$stack1", "$stack2"}},
 	{"riscv64", 8, {"%a0", "%a1", "%a2", "%a3", "%a4", "%a5", "%a6", "%a7"}},
 	{"mips64", 8, {"%r4", "%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%r11"}},
-	/* The four words in registers have places on the stack as well. */
+	/* The four register arguments have places on the stack as well. */
 	{"mips", 4, {"%r4", "%r5", "%r6", "%r7", "$stack4", "$stack5", "$stack6", "$stack7"}},
 	{"", 0, {"$arg1", "$arg2", "$arg3", "$arg4", "$arg5", "$arg6", "$arg7", "$arg8"}},
 };

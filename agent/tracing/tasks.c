@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of tasks by their PID, as one word each: /proc/PID/comm while they live, else what the
- * kernel remembers of those it saw (saved_cmdlines of tracefs). A name is kept once it was found,
- * so a task that runs another program later keeps its first.
+/* Names of tasks by PID, as one word each: /proc/PID/comm while they live, else the names that the
+ * kernel remembers (saved_cmdlines of tracefs). A name is cached once found, so a task that
+ * executes another program keeps its first name.
  */
 #define _GNU_SOURCE
 #include <errno.h>

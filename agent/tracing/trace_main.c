@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracers on a board, alone: a stream `flashbed-trace 1` (docs/tracing.md) while a command
- * runs, for some time, or until a signal.
+/* The tracers on a board, without a job: writes a stream `flashbed-trace 1` (docs/tracing.md) while
+ * a command runs, for some time, or until a signal.
  *
  *   flashbed-agent flashmon | vfsmon [OPTION]... [-- COMMAND...]
  *   flashbed-agent funcmon NAME... [OPTION]... [-- COMMAND...]
  *   flashbed-agent trace [--flash] [--vfs] [--func NAME]... [OPTION]... [-- COMMAND...]
  *
- *   --seconds N        no longer than that
- *   --out FILE         the stream, instead of standard output, to where the command's own output
- *                      then goes (else to standard error)
- *   --mtd N            the partition whose chip is meant, if not the first NAND
- *   --points LEVEL     nand, page or mtd, instead of the best there is
+ *   --seconds N        the longest duration
+ *   --out FILE         the stream goes there, and the command's output to standard output (else the
+ *                      stream has standard output, and the command standard error)
+ *   --mtd N            the partition whose chip is traced; by default the first NAND
+ *   --points LEVEL     nand, page or mtd; by default the best available
  *   --buffer-kib N     the kernel's buffer of each processor (16384)
- *   --global           the kernel's global buffer, as where it has no instances
+ *   --global           use the kernel's global buffer, as on kernels without instances
  *
  * Kernel interfaces: fork, execvp, waitpid, signals. Exit status: 0; 1 if events were lost or
- * tracing failed; 2 for a bad command line; the command's own is in the stream. The tracer's own
- * doings are not in the trace.
+ * tracing failed; 2 for a bad command line; the command's own is in the stream. The trace does
+ * not contain the tracer's own activity.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@
 #include "tracing/tracing.h"
 
 enum { POLL_MS = 50, WORDS = 4096 };
-/* An event is stamped before it is in the buffer. */
+/* An event gets its time before it is in the buffer. */
 static const uint64_t SETTLED_NS = 5000000;
 
 static volatile sig_atomic_t stopped;
@@ -40,7 +40,7 @@ static volatile sig_atomic_t stopped;
 struct trace_options {
 	struct trace_request request;
 	char words[WORDS];
-	double seconds; /* 0 for no end */
+	double seconds; /* 0 for no limit */
 	const char *out;
 	char **command; /* NULL for none */
 };
@@ -157,7 +157,7 @@ static int ended(pid_t child, int *status)
 	return 1;
 }
 
-/* Rows until the command ends, the time is over, or a signal comes. */
+/* Writes rows until the command ends, the time is over, or a signal comes. */
 static int follow(struct tracer *tracer, struct channel *out, const struct trace_options *options,
 		  pid_t child, int *status)
 {
@@ -176,7 +176,7 @@ static int follow(struct tracer *tracer, struct channel *out, const struct trace
 			return err;
 		struct pollfd reader = {.fd = out->handle};
 
-		/* Nobody reads it any more: the connection has dropped. */
+		/* The reader is gone: the connection has dropped. */
 		if (poll(&reader, 1, POLL_MS) > 0 && reader.revents & (POLLERR | POLLHUP))
 			return -EPIPE;
 	}
@@ -210,7 +210,7 @@ static int trace(const struct trace_options *options, struct channel *out)
 	if (gate >= 0 && write(gate, "g", 1) != 1)
 		err = -errno;
 	err = err ? err : follow(tracer, out, options, child, &status);
-	/* What was asked to stop, or has had its time, leaves the command running. */
+	/* A signal or the end of the time leaves the command running. */
 	const int last = tracer_end(tracer, now_ns());
 
 	err = err ? err : last;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tracing session: probes of our own, whose events go into a buffer of our own.
+/* A tracing session: our own probes, whose events go into our own buffer.
  *
  * Kernel interface: tracefs (Documentation/trace/ftrace.rst, kprobetrace.rst), in debugfs before
  * 4.1. `instances/flashbed-PID-N` is the buffer, `flashbed_PID_N/` the group of the probes. Kernels
- * with kprobe events (2.6.33) and without instances (3.10) have the global buffer alone: it is used
- * if nobody traces, and put back. ring.c reads it.
+ * with kprobe events (2.6.33) and without instances (3.10) have only the global buffer. It is used
+ * if no other tracer uses it, and its settings are restored. ring.c reads it.
  *
- * Invariants: 1. whatever ends a session removes its probes and its instance, and a session begins
- * by removing those of processes that are no more. 2. What the kernel drops or overwrites is
- * counted (tracefs_lost).
+ * Invariants:
+ * 1. The end of a session, for whatever reason, removes its probes and its instance. A new session
+ *    first removes those of processes that have ended.
+ * 2. Events that the kernel drops or overwrites are counted (tracefs_lost).
  *
- * Leaves out: clocks other than `mono` (Linux 3.17) but for `global`, which is brought to
- * CLOCK_MONOTONIC at the beginning; keeping the first events of a full buffer where there is no
- * option for it (`overwrite`, 2.6.39): the last ones stay there, the others are counted.
+ * Leaves out: clocks other than `mono` (Linux 3.17) and `global`, which is converted to
+ * CLOCK_MONOTONIC at the beginning; keeping the first events of a full buffer on kernels without an
+ * option for it (`overwrite`, 2.6.39). These keep the last events, and the others are counted.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -35,7 +36,7 @@ struct probe {
 	char path[PATH_BYTES]; /* below events/ */
 	unsigned int type;
 	char *format;
-	bool ours; /* made by us, not a trace point of the kernel's */
+	bool ours; /* created by us, no trace point of the kernel */
 };
 
 struct tracefs {
@@ -45,7 +46,7 @@ struct tracefs {
 	char suffix[32];
 	const char *mounted; /* by us */
 	bool instance;
-	struct setting kept[TRACE_SETTINGS]; /* what the global buffer was set to */
+	struct setting kept[TRACE_SETTINGS]; /* the settings of the global buffer before */
 	size_t kept_count;
 	struct ring ring;
 	struct probe *probes;
@@ -82,7 +83,7 @@ static int write_at(struct tracefs *session, const char *directory, const char *
 	return complain(session, write_file(path, text), path);
 }
 
-/* One line more of probes, which opening the file to write would otherwise clear. */
+/* Appends a line of probes. Opening the file for writing without appending would clear it. */
 static int change_probes(const char *root, const char *line)
 {
 	char path[PATH_BYTES];
@@ -145,7 +146,7 @@ static int find_root(struct tracefs *session)
 	return geteuid() ? -EPERM : -ENOTSUP;
 }
 
-/* Whether a process is there and is this program. */
+/* Whether a process exists and is this program. */
 static bool alive(int pid)
 {
 	char path[40];
@@ -157,7 +158,7 @@ static bool alive(int pid)
 	       read_file(path, its, sizeof(its)) > 0 && strcmp(mine, its) == 0;
 }
 
-/* `TYPE:flashbed_PID_N/EVENT ...`, a line of kprobe_events. */
+/* Parses `TYPE:flashbed_PID_N/EVENT ...`, a line of kprobe_events. */
 static bool parse_probe(const char *line, int *pid, char *name, size_t size)
 {
 	const char *colon = strchr(line, ':');
@@ -169,8 +170,8 @@ static bool parse_probe(const char *line, int *pid, char *name, size_t size)
 	return true;
 }
 
-/* All probes of a process, or of all that are no more (pid 0); they have to be off first, which
- * they are when no instance has them on. */
+/* Removes all probes of a process, or of all that have ended (pid 0). They must be disabled first,
+ * and are once no instance enables them. */
 static bool remove_probes(const char *root, const char *group)
 {
 	char path[PATH_BYTES];
@@ -197,7 +198,7 @@ static bool remove_probes(const char *root, const char *group)
 			(void)snprintf(command, sizeof(command), "%s/events/%s/enable", root, name);
 			(void)write_file(command, "0");
 			(void)snprintf(command, sizeof(command), "-:%s\n", name);
-			/* One that cannot be removed would be found for ever. */
+			/* Stops at a probe that cannot be removed: it would be found for ever. */
 			found = change_probes(root, command) == 0;
 			any = any || found;
 		}
@@ -206,7 +207,7 @@ static bool remove_probes(const char *root, const char *group)
 	return any;
 }
 
-/* Whether a tracer that was killed had left probes. */
+/* Removes what killed tracers left; returns whether one had left probes. */
 static bool remove_stale(const struct tracefs *session)
 {
 	char path[PATH_BYTES];
@@ -243,7 +244,7 @@ static int make_buffer(struct tracefs *session, const struct tracefs_options *op
 	return 0;
 }
 
-/* The global buffer, once it is seen that nobody has it. */
+/* Takes the global buffer after checking that no other tracer uses it. */
 static int take_buffer(struct tracefs *session, bool left)
 {
 	struct setting before[TRACE_SETTINGS];
@@ -266,8 +267,8 @@ static int take_buffer(struct tracefs *session, bool left)
 	return access(path, F_OK) ? 0 : write_at(session, session->root, "tracing_on", "1");
 }
 
-/* A full buffer is to keep what came first. Instances have the option in trace_options before
- * 4.4. */
+/* Makes a full buffer keep the first events. Before 4.4 instances have the option in trace_options.
+ */
 static int keep_first(struct tracefs *session)
 {
 	char path[PATH_BYTES + 32];
@@ -281,8 +282,8 @@ static int keep_first(struct tracefs *session)
 	return 0;
 }
 
-/* The clock by which events are stamped. `global` counts from the boot as CLOCK_MONOTONIC does but
- * for a constant: it is read off a mark that is written between two readings of CLOCK_MONOTONIC.
+/* Chooses the clock of events. `global` differs from CLOCK_MONOTONIC by a constant since boot,
+ * which is measured with a mark written between two readings of CLOCK_MONOTONIC.
  */
 static int stamp_mark(void *context, const struct trace_event *event)
 {
@@ -381,7 +382,7 @@ int tracefs_open(struct tracefs **made, const struct tracefs_options *options, c
 	return 0;
 }
 
-/* Switches an event on and keeps its format. */
+/* Enables an event and reads its format. */
 static int add_event(struct tracefs *session, const char *path, const char *event, bool ours,
 		     unsigned int *type)
 {
@@ -418,7 +419,7 @@ int tracefs_probe(struct tracefs *session, char kind, const char *name, const ch
 	char path[PATH_BYTES];
 	char line[4096];
 
-	/* kprobe_profile tells events by this name alone. */
+	/* kprobe_profile identifies events only by this name. */
 	(void)snprintf(event, sizeof(event), "%.60s_%s", name, session->suffix);
 	if ((size_t)snprintf(line, sizeof(line), "%c:%s/%s %s %s\n", kind, session->group, event,
 			     function, arguments) >= sizeof(line))
@@ -468,8 +469,8 @@ int tracefs_forget_probes(struct tracefs *session)
 	return 0;
 }
 
-/* Reading the buffer is itself a read that a probe may see: what happens from now on is left for
- * the next time, or there would be no end. */
+/* Reading the buffer is a read that a probe may see. Later events are left for the next call, or
+ * there would be no end. */
 int tracefs_drain(struct tracefs *session, uint64_t until_ns, trace_sink sink, void *context)
 {
 	const uint64_t now = now_ns();
@@ -559,8 +560,8 @@ int tracefs_lost(struct tracefs *session, uint64_t *lost)
 	return err || text ? err : -EIO;
 }
 
-/* Opening `trace` to write it anew empties the buffer: what is left in it is ours, and would be
- * somebody's to the next tracer. */
+/* Opening `trace` for writing empties the buffer. What is left in it is ours, and the next tracer
+ * would take it for another's. */
 static void clear(const char *root)
 {
 	char path[PATH_BYTES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracers together, in one session, and their rows (docs/tracing.md has the formats).
  *
- * Kernel interfaces beside the tracers': ECCGETSTATS of the partition's device, /sys/class/mtd.
- * Invariant: what the kernel lost is in the `lost` row, the last but one.
+ * Kernel interfaces besides the tracers': ECCGETSTATS of the partition's device, /sys/class/mtd.
+ * Invariant: the `lost` row, the last but one, has what the kernel lost.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,7 @@ struct tracer {
 	bool has_stats;
 	struct channel *out;
 	const char *prefix;
-	uint64_t since_ns; /* rows of what began earlier are none */
+	uint64_t since_ns; /* earlier events are no rows */
 	uint64_t until_ns;
 	uint64_t zero_ns;
 	uint64_t lost;
@@ -79,7 +79,7 @@ int tracer_parse(struct trace_request *request, char *text)
 		       : -EPROTO;
 }
 
-/* The MTD device whose pages are counted: the one that was named, else the first NAND. */
+/* The MTD device whose pages are counted: the named one, else the first NAND. */
 static int find_geometry(struct tracer *tracer, int mtd)
 {
 	char type[32] = "";
@@ -134,7 +134,7 @@ static int open_flash(struct tracer *tracer, const struct trace_request *request
 	return err ? err : say(tracer, "pages_per_block", text);
 }
 
-/* vfsmon first: what it tries out are probes that it forgets again, and all there are with them. */
+/* vfsmon comes first, because its trials end by removing all probes of the session. */
 static int open_tracers(struct tracer *tracer, const struct trace_request *request)
 {
 	struct symbols symbols;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracing/: what happens in the kernel, by kprobes and trace points (docs/tracing.md): sessions of
+/* tracing/: what happens in the kernel, by kprobes and trace points (docs/tracing.md). Sessions of
  * tracefs; flashmon, vfsmon, funcmon and valuemon on them; the tracers' command line.
  *
  * Includes: base.
@@ -15,16 +15,16 @@ struct tracefs;
 
 struct trace_event {
 	uint64_t time_ns;
-	unsigned int type; /* which probe or trace point */
+	unsigned int type; /* of the probe or trace point */
 	int pid;
-	const uint8_t *data; /* the record, its common fields too */
+	const uint8_t *data; /* the record, including its common fields */
 	size_t length;
 };
 
-/* Takes events in the order in which they happened; an error ends the reading. */
+/* Takes events in order of time; an error ends the reading. */
 typedef int (*trace_sink)(void *context, const struct trace_event *event);
 
-/* ring.c: the kernel's buffer, read */
+/* ring.c: reads the kernel's buffer */
 
 struct ring {
 	struct reader *readers;
@@ -38,11 +38,11 @@ struct ring {
 int ring_open(struct ring *ring, const char *root, const char *directory);
 int ring_drain(struct ring *ring, uint64_t until_ns, trace_sink sink, void *context);
 void ring_close(struct ring *ring);
-/* Where a field of a format is and how long; -ENOENT when it has none of that name. */
+/* Offset and size of a field in a format; -ENOENT if it has no such field. */
 int trace_field(const char *format, const char *name, unsigned int *offset, unsigned int *size);
 uint32_t trace_u32(const uint8_t *bytes);
 uint64_t trace_number(const uint8_t *bytes, unsigned int size); /* of 1, 2, 4 or 8 bytes */
-/* The text that a `string` field points to; "" where the kernel could not read it. */
+/* The text that a `string` field points to; "" if the kernel could not read it. */
 const char *trace_string(const struct trace_event *event, unsigned int offset, char *text,
 			 size_t size);
 
@@ -52,48 +52,48 @@ enum { TRACE_SETTINGS = 4 };
 
 struct tracefs_options {
 	uint64_t buffer_kib; /* of each processor; 0 for 16 MiB */
-	bool global;         /* do as if the kernel had no instances */
+	bool global;         /* act as if the kernel had no instances */
 };
 
-/* `detail` of TRACE_DETAIL bytes says what failed. Removes first what a tracer that was killed has
- * left. */
+/* `detail` of TRACE_DETAIL bytes tells what failed. First removes what killed tracers have left. */
 int tracefs_open(struct tracefs **made, const struct tracefs_options *options, char *detail);
-/* `p` or `r` for a return, the function, its fetch arguments; `type` becomes the type of its
- * events. */
+/* Adds a probe: `p`, or `r` for a return, the function, its fetch arguments; `type` is set to the
+ * type of its events. */
 int tracefs_probe(struct tracefs *session, char kind, const char *name, const char *function,
 		  const char *arguments, unsigned int *type);
 /* a trace point, "filemap/mm_filemap_..." */
 int tracefs_point(struct tracefs *session, const char *path, unsigned int *type);
 int tracefs_forget_probes(struct tracefs *session); /* all so far, and their events */
-/* Where a field of an event is and how long; -ENOENT when it has none of that name. */
+/* Offset and size of a field of an event; -ENOENT if it has no such field. */
 int tracefs_field(struct tracefs *session, unsigned int type, const char *name,
 		  unsigned int *offset, unsigned int *size);
-/* Hands on what was recorded up to a time of CLOCK_MONOTONIC; NULL throws it away. */
+/* Passes on what was recorded up to a time of CLOCK_MONOTONIC; NULL drops it. */
 int tracefs_drain(struct tracefs *session, uint64_t until_ns, trace_sink sink, void *context);
-int tracefs_ignore(struct tracefs *session, int pid); /* what that task does */
-int tracefs_stop(struct tracefs *session);            /* records no more */
+int tracefs_ignore(struct tracefs *session, int pid); /* drops events of that task */
+int tracefs_stop(struct tracefs *session);            /* stops recording */
 int tracefs_lost(struct tracefs *session, uint64_t *lost);
 void tracefs_close(struct tracefs *session); /* removes everything */
 void tracefs_below(const char *folder);      /* another tracefs; for tests */
 const char *tracefs_detail(const struct tracefs *session);
-/* the error, with `why` as its detail */
+/* returns the error, with `why` as its detail */
 int tracefs_refuse(struct tracefs *session, int err, const char *why);
 
-/* buffer.c: the global buffer; lists have room for TRACE_SETTINGS */
+/* buffer.c: the global buffer; lists have space for TRACE_SETTINGS */
 
 size_t buffer_settings(const char *root, struct setting *list);
-size_t tracefs_settings(struct setting *list); /* of a kernel that has no instances; else none */
-/* What the processors' stats say of these, `\nNAME: `, in all. */
+size_t tracefs_settings(struct setting *list); /* of a kernel without instances; else none */
+/* The sum over processors of these lines, `\nNAME: `, of their stats. */
 int buffer_sum(const char *folder, size_t processors, const char *const *names, size_t count,
 	       uint64_t *sum);
-/* -EBUSY and why, if somebody uses it; `left`: what it holds is a killed tracer's of ours. */
+/* -EBUSY and the reason if another tracer uses it; `left`: its content is from a killed tracer of
+ * ours. */
 int buffer_check(const char *root, size_t processors, bool left, char *why, size_t size);
 
 /* tasks.c */
 
 const char *trace_task(int pid);
 
-/* symbols.c: the kernel's symbols and how its functions are called */
+/* symbols.c: the kernel's symbols and its calling convention */
 
 struct symbol {
 	char *name;
@@ -106,17 +106,17 @@ struct symbols {
 	size_t capacity;
 };
 
-int symbols_read(struct symbols *symbols); /* functions of /proc/kallsyms */
+int symbols_read(struct symbols *symbols); /* reads the functions of /proc/kallsyms */
 bool symbols_have(const struct symbols *symbols, const char *name);
 void symbols_free(struct symbols *symbols);
 bool glob_match(const char *pattern, const char *text);
 
 unsigned int kernel_word(void);    /* bytes of a pointer */
-unsigned int kernel_version(void); /* 6.1 is 601 */
-/* A function's argument at its entry, as a probe asks for it. On 32 bits one of 64 takes two
- * places, the first of them an even one. */
+unsigned int kernel_version(void); /* 601 for 6.1 */
+/* The fetch argument of a function's argument at entry. On 32 bits a 64-bit argument takes two
+ * places, the first of them even. */
 const char *kernel_argument(unsigned int at);
-bool kernel_arguments_known(void); /* else the kernel has to know them itself */
+bool kernel_arguments_known(void); /* else the kernel has to know `$argN` */
 
 /* flashmon.c: flash operations by kprobe events */
 
@@ -127,7 +127,7 @@ struct flashmon;
 int flashmon_open(struct flashmon **made, struct tracefs *session,
 		  const struct flash_geometry *geometry, int mtd, enum flash_level level,
 		  char *points, size_t size);
-/* any event */
+/* takes any event */
 int flashmon_take(struct flashmon *flashmon, const struct trace_event *event, flash_sink sink,
 		  void *context);
 int flashmon_finish(struct flashmon *flashmon, flash_sink sink, void *context);
@@ -138,10 +138,10 @@ void flashmon_close(struct flashmon *flashmon);
 struct call_row {
 	const char *what; /* its kind, or the function's name */
 	uint64_t start_ns;
-	int64_t duration_ns; /* -1 when nobody knows */
+	int64_t duration_ns; /* -1 if unknown */
 	int64_t result;
 	bool has_result;
-	uint64_t inode; /* vfsmon's from here on; 0 for none */
+	uint64_t inode; /* the rest is vfsmon's; 0 for none */
 	int64_t offset;
 	int64_t length;
 	int pid;
@@ -168,7 +168,7 @@ int funcmon_take(struct funcmon *funcmon, const struct trace_event *event, call_
 int funcmon_finish(struct funcmon *funcmon, call_sink sink, void *context);
 void funcmon_close(struct funcmon *funcmon);
 
-/* valuemon.c: numbers from places in the kernel */
+/* valuemon.c: numbers read at places in the kernel */
 
 enum { TRACE_VALUES = 4 };
 
@@ -183,7 +183,7 @@ int valuemon_take(struct valuemon *valuemon, const struct trace_event *event, va
 		  void *context);
 void valuemon_close(struct valuemon *valuemon);
 
-/* pairs.c: entries and returns paired */
+/* pairs.c: pairs entries and returns */
 
 struct open_call {
 	unsigned int probe;
@@ -202,10 +202,10 @@ struct open_calls {
 };
 
 int calls_enter(struct open_calls *calls, const struct open_call *call);
-/* the last one that is open */
+/* the last open call */
 bool calls_leave(struct open_calls *calls, unsigned int probe, int pid, struct open_call *call);
 
-/* tracer.c: all of them together, and their rows */
+/* tracer.c: all tracers together, and their rows */
 
 enum { TRACE_PATTERNS = 32 };
 
@@ -217,21 +217,21 @@ struct trace_request {
 	const char *values[TRACE_VALUES];
 	size_t value_count;
 	enum flash_level level;
-	int mtd; /* -1 for the first NAND chip there is */
+	int mtd; /* -1 for the first NAND chip */
 	struct tracefs_options session;
 };
 
 struct tracer;
 
-/* words of a job's `trace` line; points into the text */
+/* parses the words of a job's `trace` line; keeps pointers into the text */
 int tracer_parse(struct trace_request *request, char *text);
 int tracer_open(struct tracer **made, const struct trace_request *request, struct channel *out,
 		const char *prefix, char *detail);
-/* Rows are of what begins at `since_ns` or later, their times count from `zero_ns`. */
+/* Rows cover what begins at `since_ns` or later; their times count from `zero_ns`. */
 void tracer_begin(struct tracer *tracer, uint64_t since_ns, uint64_t zero_ns);
 int tracer_ignore(struct tracer *tracer, int pid);
 int tracer_rows(struct tracer *tracer, uint64_t until_ns);
-/* the last rows, what was lost; `until_ns` is the end of what is wanted */
+/* writes the last rows and what was lost; the trace ends at `until_ns` */
 int tracer_end(struct tracer *tracer, uint64_t until_ns);
 void tracer_close(struct tracer *tracer);
 uint64_t tracer_lost(const struct tracer *tracer);

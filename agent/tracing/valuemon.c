@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number from a place in the kernel each time it comes by: a register, a variable
+/* Reads a number at a place in the kernel each time it is executed: a register, a variable
  * (docs/tracing.md).
  *
  * Kernel interface: a kprobe event with one argument (Documentation/trace/kprobetrace.rst,
- * FETCHARGS). Who asks knows the place, a function and the bytes behind its start; the kernel
- * refuses one that is no instruction's.
+ * FETCHARGS). The caller knows the place, a function and an offset in bytes. The kernel refuses an
+ * offset that is not an instruction's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@ struct valuemon {
 	size_t count;
 };
 
-/* `NAME,PLACE,FETCH`. */
+/* Arms `NAME,PLACE,FETCH`. */
 static int arm(struct value *value, struct tracefs *session, const char *asked)
 {
 	char place[PLACE_BYTES];

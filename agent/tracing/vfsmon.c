@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the VFS does: reads, writes, syncs, read-ahead, write-back, and pages that enter and leave
+/* Activity of the VFS: reads, writes, syncs, read-ahead, write-back, and pages that enter and leave
  * the page cache (docs/tracing.md).
  *
  * Kernel functions and trace points (Linux 6.1; fs/read_write.c, fs/sync.c, mm/readahead.c,
@@ -7,12 +7,12 @@
  * page_cache_ra_unbounded (__do_page_cache_readahead before 5.8), do_writepages,
  * mm_filemap_add_to_page_cache, mm_filemap_delete_from_page_cache.
  *
- * Where a `struct file` has its dentry, a dentry its name and inode, an inode its number depends on
- * kernel and configuration, and is found by trial (find_layout). `struct address_space` begins with
- * its inode, `struct readahead_control` with file, mapping and state.
+ * The offsets of the dentry in `struct file`, of name and inode in the dentry, and of the number in
+ * the inode depend on kernel and configuration. They are found by trial (find_layout). `struct
+ * address_space` begins with its inode, `struct readahead_control` with file, mapping and state.
  *
- * Vectored I/O is do_iter_read, do_iter_write; where there are none (6.8) vfs_readv, vfs_writev,
- * whose length is not known.
+ * Vectored I/O is do_iter_read, do_iter_write; where these are missing (6.8) vfs_readv, vfs_writev,
+ * whose length is unknown.
  *
  * Leaves out: mapped I/O, splice.
  */
@@ -36,7 +36,7 @@ enum {
 	TRIAL_BYTES = 37
 };
 
-/* In bytes; `known` once both trials agree. */
+/* Offsets in bytes; `known` once both trials agree. */
 struct layout {
 	bool known;
 	unsigned int dentry; /* in struct file */
@@ -69,7 +69,8 @@ struct vfsmon {
 	size_t room;
 };
 
-/* The probe of a trial and what it saw of the two files; its own reads are those of TRIAL_BYTES. */
+/* The probe of a trial and what it saw of the two files. The trial's own reads have a length of
+ * TRIAL_BYTES. */
 struct trial {
 	unsigned int type;
 	unsigned int length_at;
@@ -103,8 +104,8 @@ static int look(void *context, const struct trace_event *event)
 	return 0;
 }
 
-/* Reads a byte of two files whose names and numbers are known, under a probe that looks at many
- * places; -ENOENT when none fits both. */
+/* Reads a byte of two files with known names and numbers, under a probe that fetches many places;
+ * -ENOENT if none fits both. */
 static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial *trial,
 		      size_t *fitting)
 {
@@ -149,8 +150,8 @@ static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial
 	return err ? err : -ENOENT;
 }
 
-/* d_name's pointer: behind flags, sequence, hash list and parent, the first half of the name's hash
- * and length aligned or not. */
+/* d_name's pointer comes after flags, sequence, hash list and parent, and the first half of the
+ * name's hash and length, with or without alignment. */
 static int find_name(struct vfsmon *vfsmon)
 {
 	static const unsigned int names_32[] = {32, 28, 36};
@@ -183,7 +184,8 @@ static int find_name(struct vfsmon *vfsmon)
 	return err;
 }
 
-/* d_inode: behind the name's pointer, aligned or not; i_ino somewhere in the inode. */
+/* d_inode comes after the name's pointer, with or without alignment; i_ino is somewhere in the
+ * inode. */
 static int find_number(struct vfsmon *vfsmon)
 {
 	const unsigned int word = kernel_word();
@@ -222,7 +224,7 @@ static void say_point(struct vfsmon *vfsmon, const char *what)
 	(void)snprintf(vfsmon->said + used, vfsmon->room - used, "%s%s", used ? "," : "", what);
 }
 
-/* What this kernel does not have, and so is not seen. */
+/* Notes what this kernel lacks, so that it is not seen. */
 static void say_without(struct vfsmon *vfsmon, const char *what)
 {
 	char text[80];
@@ -231,7 +233,7 @@ static void say_without(struct vfsmon *vfsmon, const char *what)
 	say_point(vfsmon, text);
 }
 
-/* A field that need not be there. */
+/* An optional field. */
 static void optional(const struct vfsmon *vfsmon, unsigned int type, const char *name,
 		     unsigned int *at, unsigned int *size)
 {
@@ -242,7 +244,7 @@ static void optional(const struct vfsmon *vfsmon, unsigned int type, const char 
 static int add_call(struct vfsmon *vfsmon, const char *kind, const char *function,
 		    unsigned int unit, const char *arguments)
 {
-	/* Probes are told apart by their functions: two kinds may have one name. */
+	/* Kinds are identified by their functions, because two may have the same name. */
 	struct kind added = {.name = kind, .unit = unit};
 	struct tracefs *session = vfsmon->session;
 	char result[40];
@@ -296,7 +298,7 @@ static int add_cache_point(struct vfsmon *vfsmon, const char *kind, const char *
 	return 0;
 }
 
-/* Name and inode number of the `struct file` that `pointer` is. */
+/* The name and inode number of the `struct file` at `pointer`. */
 static void of_file(const struct vfsmon *vfsmon, const char *pointer, char *text, size_t size)
 {
 	const struct layout *layout = &vfsmon->layout;
@@ -330,7 +332,7 @@ static int arm_files(struct vfsmon *vfsmon)
 	return err ? err : add_call(vfsmon, "fsync", "vfs_fsync_range", 1, text);
 }
 
-/* iov_iter's count is behind its kind and offset, from 6.4 on behind a pointer as well. */
+/* The count of iov_iter comes after its kind and offset, from 6.4 on after a pointer as well. */
 static int arm_vectors(struct vfsmon *vfsmon)
 {
 	static const char *const names[2][3] = {{"read", "do_iter_read", "vfs_readv"},
@@ -413,8 +415,8 @@ int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symb
 
 	if (!err)
 		err = find_number(vfsmon);
-	/* The probes of the oldest kernels have no strings (before 2.6.36), or shorter lines
-	 * (WRITE_BUFSIZE): the trial's is refused there. */
+	/* Probes of the oldest kernels have no strings (before 2.6.36) or shorter lines
+	 * (WRITE_BUFSIZE), and refuse the trial. */
 	if (err == -ENOENT || (err == -EINVAL && kernel_arguments_known()))
 		say_point(vfsmon, "files-unnamed");
 	else if (err)
@@ -425,7 +427,7 @@ int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symb
 	return err ? err : arm_cache(vfsmon);
 }
 
-/* A number of a record that may be signed: offsets are, and results. */
+/* A number of a record that may be signed, as offsets and results are. */
 static int64_t signed_number(const uint8_t *bytes, unsigned int size)
 {
 	return size == 4 ? (int64_t)(int32_t)trace_u32(bytes) : (int64_t)trace_number(bytes, size);
@@ -492,7 +494,7 @@ static int give_call(const struct vfsmon *vfsmon, const struct open_call *call,
 
 	if (event) {
 		row.result = signed_number(event->data + kind->result_at, kind->result_size);
-		/* What returns nothing leaves something in the register. */
+		/* A function without a result leaves something in the register. */
 		row.has_result = strcmp(kind->name, "readahead") != 0;
 	}
 	if (kind->extra_at) {

@@ -1,4 +1,5 @@
-//! A panic of the simulator is a bug of ours: it becomes one line with its place, and no traceback.
+//! A panic of the simulator is our bug. It becomes one line with its place in the source, without a
+//! traceback.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::PyErr;
@@ -11,7 +12,7 @@ thread_local! {
 }
 static HOOK: Once = Once::new();
 
-/// What it gives, or in one line where it panicked.
+/// The closure's result, or one line with the place of its panic.
 pub fn or_line<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         set_hook(Box::new(|info| {
@@ -29,7 +30,7 @@ pub fn or_line<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The same for Python.
+/// The same as a Python exception.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, PyErr> {
     or_line(work).map_err(PyRuntimeError::new_err)
 }

@@ -1,8 +1,8 @@
-//! What comes in: cases and what they begin with.
+//! Inputs: cases and their initial state.
 //!
 //! Python builds each object once, from keyword arguments, and passes lists of them. They never
 //! change, so the simulator's threads read them without the interpreter lock. Operations stay in
-//! Python's strings; cases that begin alike share a `Chip`.
+//! Python's strings. Cases with the same initial state share a `Chip`.
 
 use crate::errors::mount_error;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedStr;
 use sim::run::parallel;
 use sim::run::{CaseInput, ChipState, Mount};
 
-/// A case and the stack that it runs on.
+/// A case and its stack.
 #[pyclass(frozen, module = "flashbed._sim")]
 pub struct Case {
     fs: Mount,
@@ -45,7 +45,7 @@ impl Case {
 }
 
 impl Case {
-    /// As the simulator takes it.
+    /// Borrows it as the simulator's type.
     pub fn borrowed(&self) -> parallel::Case<'_> {
         let Case { read_ahead_kib, body, cuts, gc_choices, .. } = self;
         parallel::Case {
@@ -71,7 +71,7 @@ impl Chip {
     }
 }
 
-/// What goes wrong with a chip from the mark on.
+/// The chip's faults from the mark on.
 #[pyclass(frozen, module = "flashbed._sim")]
 pub struct Faults(sim::flash::Faults);
 

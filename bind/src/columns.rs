@@ -1,4 +1,4 @@
-//! Rows become columns: `bytes` of little-endian 64-bit integers by name.
+//! Turns rows into columns: for each name `bytes` of little-endian 64-bit integers.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -9,7 +9,7 @@ use sim::run::parallel::RowsSent;
 use sim::run::{Flush, Measured, Request};
 use std::iter::repeat_n;
 
-/// Stands for null in a column; no count or time reaches it.
+/// Null in a column; no count or time is as small.
 pub const NULL: i64 = i64::MIN;
 /// Kinds of flash operations by [`kind_code`].
 pub const KIND_NAMES: [&str; 3] = ["read", "program", "erase"];
@@ -21,7 +21,7 @@ const INTEGER_BYTES: usize = size_of::<i64>();
 struct Table(Vec<(&'static str, Vec<i64>)>);
 
 impl Table {
-    /// Adds a row; each has the same columns in the same order.
+    /// Adds a row. All rows have the same columns in the same order.
     fn push(&mut self, row: &[(&'static str, i64)]) {
         if self.0.is_empty() {
             self.0 = row.iter().map(|&(name, _)| (name, Vec::new())).collect();
@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// Adds to one column.
+    /// Appends to one column.
     fn extend(&mut self, name: &'static str, values: impl Iterator<Item = i64>) {
         let known = self.0.iter().position(|&(known, _)| known == name);
         let at = known.unwrap_or_else(|| {
@@ -67,7 +67,7 @@ pub struct Columns {
     file_names: Vec<String>,
 }
 
-/// The same as Python has them.
+/// The columns as Python objects.
 pub struct PyColumns {
     pub cases: Py<PyDict>,
     pub requests: Py<PyDict>,
@@ -87,7 +87,7 @@ impl Columns {
         })
     }
 
-    /// Adds a case; `before` are its rows that were sent in pieces.
+    /// Adds a case. `before` are its rows that were already sent in pieces.
     pub fn add(
         &mut self,
         board: &BoardProfile,
@@ -103,7 +103,7 @@ impl Columns {
         self.add_wear(case, measured);
     }
 
-    /// Adds requests of a case; `first` of them were sent before.
+    /// Adds requests of a case, of which `first` were sent before.
     pub fn add_requests(
         &mut self,
         case: i64,
@@ -128,7 +128,7 @@ impl Columns {
         table.extend("result", requests.iter().map(|r| r.result));
     }
 
-    /// Adds flash operations of a case; `first` of them were sent before.
+    /// Adds flash operations of a case, of which `first` were sent before.
     pub fn add_flash(&mut self, board: &BoardProfile, case: i64, first: usize, flash: &[FlashOp]) {
         let pages_per_block = board.chip.pages_per_block;
         for (seq, op) in (first as i64..).zip(flash) {
@@ -204,7 +204,7 @@ fn counts_row(board: &BoardProfile, case: i64, measured: &Measured) -> [(&'stati
     ]
 }
 
-/// The columns `flush_` of `cases`; null where nothing was flushed.
+/// The `flush_` columns of `cases`; null without a flush.
 fn flush_row(flush: Option<Flush>) -> [(&'static str, i64); 8] {
     let of = |value: fn(&Flush) -> u64| or_null(flush.as_ref().map(value));
     [

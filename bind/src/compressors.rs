@@ -1,4 +1,4 @@
-//! The compressors of kernels, over bytes at hand.
+//! The kernels' compressors on given bytes.
 
 use crate::bug;
 use pyo3::exceptions::PyValueError;

@@ -1,5 +1,5 @@
-//! Exceptions with fields. A class of the stable ABI of Python 3.11 cannot extend a built-in one
-//! with fields of its own, so they are attributes of the instance.
+//! Exceptions with fields. In Python 3.11's stable ABI a class with fields of its own cannot extend
+//! a built-in exception, so the fields are attributes of the instance.
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -21,7 +21,7 @@ pub fn format_error(py: Python<'_>, error: &OperationError) -> PyErr {
     set.err().unwrap_or(raised)
 }
 
-/// `NotModelled` if the model leaves out what was asked for, else a `ValueError`.
+/// `NotModelled` if the model leaves out what the case needs, else a `ValueError`.
 pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let Some(what) = error.not_modelled() else {
         return PyValueError::new_err(error.to_string());
@@ -29,7 +29,7 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     not_modelled(py, error.to_string(), what)
 }
 
-/// The same of a mount.
+/// The same for a mount.
 pub fn mount_error(py: Python<'_>, error: &MountError) -> PyErr {
     match error {
         MountError::NoFileSystem(_) => PyValueError::new_err(error.to_string()),

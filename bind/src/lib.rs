@@ -1,10 +1,10 @@
 //! The Python module `flashbed._sim`: the only code that knows both Rust and Python.
 //!
-//! `_sim.pyi` documents its interface for Python. `case.rs` holds what comes in, `results.rs` and
-//! `columns.rs` what goes out, `errors.rs` the exceptions, `operations.rs` the functions over
-//! flashbed-ops files, `compressors.rs` and `pieces.rs` those over bytes. `wait.rs` waits for the
-//! simulator's threads and looks for Ctrl-C meanwhile; the interpreter lock is released. `bug.rs`
-//! makes one line of a panic.
+//! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
+//! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
+//! flashbed-ops files, `compressors.rs` and `pieces.rs` those on bytes. `wait.rs` releases the
+//! interpreter lock, waits for the simulator's threads and checks for Ctrl-C. `bug.rs` turns a
+//! panic into one line.
 
 mod bug;
 mod case;

@@ -1,4 +1,4 @@
-//! flashbed-ops files, checked as the simulator reads them.
+//! Checks flashbed-ops files with the simulator's reader.
 
 use crate::{bug, errors};
 use pyo3::prelude::*;

@@ -1,8 +1,9 @@
-//! How small written data becomes, piece by piece, alone and behind what its page holds before it.
+//! Compressed sizes of written data, piece by piece: alone, and after the bytes before it in its
+//! page.
 //!
 //! A write is cut at the boundaries of 4,096 bytes of its file. The pages that were written last
-//! are kept, so that a piece can be compressed behind the bytes before it. Sizes are those of
-//! `compressed_size`, of at least 128 bytes: shorter ones are followed by zeroes.
+//! are kept, so that a piece can be compressed after the bytes before it. Sizes are those of
+//! `compressed_size` on at least 128 bytes: shorter pieces are padded with zeros.
 
 use crate::bug;
 use pyo3::exceptions::PyValueError;
@@ -19,14 +20,14 @@ const KINDS: [UbifsCompressor; 3] =
 
 type Sizes = [usize; 3];
 
-/// A piece, behind the bytes of its page that stand before it.
+/// A piece after the bytes that precede it in its page.
 struct Piece {
     worker: usize,
     head: usize,
     bytes: Vec<u8>,
 }
 
-/// The compressors of one thread, and sizes that it has found before.
+/// The compressors of one thread, and a cache of sizes.
 struct Worker {
     compressors: Compressors,
     known: Vec<Option<(u128, Sizes)>>,
@@ -72,7 +73,7 @@ impl Worker {
         sizes
     }
 
-    /// Alone and in context for each compressor, 16 bits each, the low byte first.
+    /// The sizes alone and in context for each compressor, 16 bits each, the low byte first.
     fn numbers(&mut self, piece: &Piece) -> [u8; 12] {
         let own = &piece.bytes[piece.head..];
         let alone = self.sizes(own).map(|size| size.min(own.len()));
@@ -92,7 +93,7 @@ impl Worker {
     }
 }
 
-/// Measures one write after the other.
+/// Measures one write after another.
 #[pyclass]
 pub struct PieceSizer {
     pages: BTreeMap<(u64, u64), Vec<u8>>,
@@ -101,7 +102,7 @@ pub struct PieceSizer {
 }
 
 impl PieceSizer {
-    /// What a piece makes of its page; the page up to its end.
+    /// Writes a piece into its page; returns the page up to the piece's end.
     fn written(&mut self, file: u64, at: u64, data: &[u8]) -> Piece {
         let (page, head) = (at / PAGE_BYTES_MAX as u64, (at % PAGE_BYTES_MAX as u64) as usize);
         let end = head + data.len();

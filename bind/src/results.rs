@@ -1,4 +1,4 @@
-//! What goes out: tables as columns, and objects with named fields for the rest.
+//! Outputs: tables as columns, and objects with named fields for the rest.
 
 use crate::columns::{Columns, PyColumns};
 use crate::wait::Waited;
@@ -10,7 +10,7 @@ use sim::run::parallel::{self, Ended};
 use sim::run::survey;
 use std::collections::BTreeMap;
 
-/// What came of a call of `run_cases`.
+/// The results of a call of `run_cases`.
 #[pyclass(frozen, get_all, module = "flashbed._sim")]
 pub struct Results {
     cases: Py<PyDict>,
@@ -84,7 +84,7 @@ impl Piece {
     }
 }
 
-/// A case that gave nothing, and why.
+/// A case without a result, and the reason.
 #[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
 #[derive(Clone)]
 pub struct Failure {
@@ -102,7 +102,7 @@ impl Failure {
     }
 }
 
-/// What was found when power came back.
+/// The state when the power came back.
 #[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
 #[derive(Clone)]
 pub struct Survey {
@@ -129,7 +129,7 @@ impl Survey {
     }
 }
 
-/// A file that was found, and what it holds.
+/// A file and its content.
 #[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
 #[derive(Clone)]
 pub struct SurveyedFile {
@@ -145,7 +145,7 @@ impl SurveyedFile {
     }
 }
 
-/// Bytes of a file in a row that are all one thing.
+/// Consecutive bytes of a file with one source.
 #[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
 #[derive(Clone)]
 pub struct Run {

@@ -1,4 +1,4 @@
-//! Waits for the simulator's threads in a way that Ctrl-C ends.
+//! Waits for the simulator's threads so that Ctrl-C ends the wait.
 
 use crate::results::Piece;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use sim::stop::Stop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long a signal waits to be seen.
+/// How long a signal may wait to be noticed.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What came of a job, and what a signal's handler or the sink raised.
+/// The results of a job, and what a signal's handler or the sink raised.
 pub struct Waited {
     /// By index of the case.
     pub ended: Vec<Ended>,
@@ -24,8 +24,8 @@ pub fn run(job: &Job<'_>, threads: usize, sink: Option<&Py<PyAny>>) -> Waited {
     waited
 }
 
-/// Receives until every thread has ended. After an interrupt the threads stop, and the cases that
-/// end nevertheless are kept.
+/// Receives until every thread has ended. After an interrupt the threads stop; cases that still end
+/// are kept.
 fn wait(
     job: &Job<'_>,
     receiver: &Receiver<Message>,

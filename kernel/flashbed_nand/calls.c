@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Calls into the chip's MTD device, which pay with time for their operations when they return
+/* Calls into the chip's MTD device, which wait for the time of their operations before they return
  * (wait.c).
  *
- * Stands against the methods nand_scan puts into struct mtd_info
- * (drivers/mtd/nand/raw/nand_base.c): each is called as it was, then the time is let pass.
- * Partitions call the chip's device, so theirs are among them. Left out: methods that do nothing to
- * the chip.
+ * Mirrors the methods that nand_scan puts into struct mtd_info (drivers/mtd/nand/raw/nand_base.c):
+ * calls each original method, then waits. Partitions call the chip's device, so theirs are
+ * included. Left out: methods that do nothing to the chip.
  */
 #include <linux/mtd/mtd.h>
 
@@ -50,7 +49,7 @@ static int block_markbad(struct mtd_info *mtd, loff_t at)
 	return paid(core.block_markbad(mtd, at));
 }
 
-/* After nand_scan; what scanning took is paid here. */
+/* After nand_scan; waits for the time of the scan. */
 void fbn_calls_pay(struct mtd_info *mtd)
 {
 	fbn_pay();

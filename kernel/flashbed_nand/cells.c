@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The content of the chip's array, sparse: what was not programmed since its block was erased takes
- * no memory.
+/* The content of the chip's array, sparse: pages that were not programmed since their block was
+ * erased take no memory.
  *
- * In the place of the page array of drivers/mtd/nand/raw/nandsim.c. Pages are shared between the
- * chip and snapshots of it (`users`) and copied when one of them programs its page, so a snapshot
- * costs one pointer a programmed page. Main and spare area are allocated apart: a page of which
- * only the spare area is programmed (JFFS2's clean markers) costs its OOB, and main areas are
- * powers of two.
+ * In the place of the page array of drivers/mtd/nand/raw/nandsim.c. The chip and its snapshots
+ * share pages (`users`). A page is copied when one of them programs it, so a snapshot costs one
+ * pointer a programmed page. Main and spare area are allocated separately: a page with only its
+ * spare area programmed (JFFS2's clean markers) costs its OOB, and main areas are powers of two.
  *
- * Leaves out disturbance of neighbours, which half of a paired page is lost with the other (MLC),
- * interference of partial programs. Invariants:
+ * Leaves out disturbance of neighbours, loss of the paired page (MLC), interference of partial
+ * programs. Invariants:
  * 1. A program only clears bits; only an erase sets them.
- * 2. `data`, `intended` are never all 0xff and `intended` differs from `data`: the same content is
- *    stored in one way only.
- * 3. next_page is one more than the highest page that is there.
+ * 2. `data`, `intended` are never all 0xff and `intended` differs from `data`: equal content is
+ *    stored in only one way.
+ * 3. next_page is one more than the highest page that exists.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -52,7 +51,7 @@ static void free_area(u8 **area)
 	*area = NULL;
 }
 
-/* Makes an area of a page hold `bytes`. */
+/* Sets the content of a page's area to `bytes`. */
 int fbn_page_fill(u8 **area, const u8 *bytes)
 {
 	if (!*area)
@@ -128,7 +127,7 @@ void fbn_cells_free(struct fbn_cells *cells)
 	cells->blocks = NULL;
 }
 
-/* A second owner of the same content. On failure `to` is empty. */
+/* Makes a second owner of the same content. On failure `to` is empty. */
 int fbn_cells_share(struct fbn_cells *to, const struct fbn_cells *from)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -159,8 +158,9 @@ int fbn_cells_share(struct fbn_cells *to, const struct fbn_cells *from)
 	return 0;
 }
 
-/* NULL for an erased page, and for one past the chip's end (the NAND core's scan rounds the chip up
- * to a power of two). */
+/* NULL for an erased page, and for one beyond the chip's end (the NAND core's scan rounds the chip
+ * up to a power of two).
+ */
 struct fbn_page *fbn_cells_page(const struct fbn_cells *cells, u32 page)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -173,7 +173,7 @@ struct fbn_page *fbn_cells_page(const struct fbn_cells *cells, u32 page)
 	return page < block->next_page ? block->pages[page] : NULL;
 }
 
-/* The page for a program: there, and nobody else's. */
+/* The page for a program: allocated, and not shared. */
 struct fbn_page *fbn_cells_own_page(struct fbn_cells *cells, u32 page)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -229,7 +229,7 @@ static void clear_bits(u8 *cells, const u8 *bytes, u32 count)
 		cells[i] &= bytes[i];
 }
 
-/* What of the bytes reaches the cells, in `scratch` where it is not all. */
+/* The bytes as they reach the cells; uses `scratch` if that is not all of them. */
 static const u8 *weakened(const struct fbn_program *program, struct fbn_effect effect)
 {
 	const u32 count = program->to - program->from;
@@ -250,7 +250,7 @@ static const u8 *weakened(const struct fbn_program *program, struct fbn_effect e
 	return bytes;
 }
 
-/* Keeps what the controller's ECC was calculated over, where the cells hold something else. */
+/* Stores what the controller's ECC was calculated over, if the cells hold something else. */
 static int set_intended(struct fbn_page *page, const u8 *intended)
 {
 	const u32 page_bytes = flashbed.p.page_bytes;
@@ -284,7 +284,7 @@ static int program_main(struct fbn_page *page, const struct fbn_program *program
 	return 0;
 }
 
-/* The sub-pages that a program changes, a bit each. */
+/* The sub-pages that a program changes, one bit each. */
 u8 fbn_subpages_touched(const struct fbn_program *program)
 {
 	const u32 bytes = flashbed.p.page_bytes / FBN_SUBPAGES;
@@ -358,7 +358,7 @@ static int half_erase_page(struct fbn_cells *cells, u32 number, u64 *state)
 	return err;
 }
 
-/* What a torn erase leaves: whole pages, or pages that lost some of their zeros. */
+/* What a torn erase leaves: pages that are unchanged, and pages that lost some of their zeros. */
 static int half_erase(struct fbn_cells *cells, u32 number, struct fbn_effect effect)
 {
 	struct fbn_block *block = &cells->blocks[number];

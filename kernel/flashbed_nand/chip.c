@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The chip as a whole: made and freed, made new by `ctl`, its factory-bad blocks marked; and what
- * the NAND core remembers of it.
+/* The chip as a whole: created and freed, renewed by `ctl`, its factory-bad blocks marked; and what
+ * the NAND core caches about it.
  *
- * Stands against struct nand_chip of include/linux/mtd/rawnand.h: its bad block table (bbt) and
- * page buffer (pagecache). Leaves out the chip's identification (module.c).
+ * Mirrors struct nand_chip of include/linux/mtd/rawnand.h: its bad block table (bbt) and page
+ * buffer (pagecache). Leaves out the chip's identification (module.c).
  */
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "flashbed_nand.h"
 
-/* What a reboot would: the driver's bad block table and page buffer come from the chip again.
- * nand->lock is held. */
+/* Does what a reboot would: the driver's bad block table and page buffer are read from the chip
+ * again. The caller holds nand->lock.
+ */
 void fbn_forget_driver_state(void)
 {
 	struct nand_chip *nand = &flashbed.nand;
@@ -47,7 +48,7 @@ int fbn_mark_factory_bad(u32 block)
 	return 0;
 }
 
-/* As many as the parameters ask for. */
+/* Draws as many factory-bad blocks as the parameters say. */
 static int draw_factory_bad(void)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -66,7 +67,7 @@ static int draw_factory_bad(void)
 	return 0;
 }
 
-/* The chip as it was when the module was loaded; what it has counted and logged goes on. */
+/* Restores the chip as it was when the module was loaded. Its counts and log continue. */
 int fbn_chip_renew(void)
 {
 	struct fbn_cells fresh;
@@ -84,7 +85,7 @@ int fbn_chip_renew(void)
 	return err;
 }
 
-/* As the parameters say; what was made when it fails is freed by fbn_chip_free(). */
+/* Creates the chip by the parameters. After a failure fbn_chip_free() frees what was created. */
 int fbn_chip_make(void)
 {
 	struct fbn_bus *bus = &flashbed.bus;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The files of /sys/kernel/debug/flashbed_nand, but the chip's image (image.c) and its partition
- * (raw.c). docs/flashbed_nand.md says what is in them.
+/* The files of /sys/kernel/debug/flashbed_nand, except the chip's image (image.c) and its partition
+ * (raw.c). docs/flashbed_nand.md describes them.
  *
- * Stands against fs/debugfs/file.c: files are opened through its proxies, so none is in use when
- * the module goes.
+ * Mirrors fs/debugfs/file.c: files are opened through its proxies, so none is in use when the
+ * module is unloaded.
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>
@@ -18,7 +18,7 @@
 
 #define COMMAND_BYTES 64
 
-/* Copies whole and partial records from one chunk; several calls of a program for a long log. */
+/* Copies whole and partial records from one chunk. A program needs several calls for a long log. */
 static ssize_t log_read(struct file *file, char __user *to, size_t count, loff_t *at)
 {
 	const struct fbn_record *record;
@@ -63,7 +63,9 @@ static int counts_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counts);
 
-/* Pages with anything in their main area: a clean marker or a bad block's mark lies beside it. */
+/* Pages with anything in their main area. A clean marker or a bad block's mark is in the spare
+ * area.
+ */
 static u32 pages_used(const struct fbn_block *block)
 {
 	u32 used = 0;
@@ -101,7 +103,7 @@ static int breaches_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(breaches);
 
-/* A rewind as the driver sees it: power went and came back. */
+/* A rewind as the driver sees it: the power failed and came back. */
 static int rewind_to(u64 change, u64 seed)
 {
 	const int err = fbn_history_rewind(change, seed);
@@ -113,7 +115,7 @@ static int rewind_to(u64 change, u64 seed)
 	return 0;
 }
 
-/* A cut or a drop that is still to come is not: what was to be cut is over. */
+/* Cancels a cut or a drop that is still to come, because the run to be cut is over. */
 static int power_on(void)
 {
 	const bool was_off = flashbed.power.off;
@@ -150,8 +152,9 @@ static int mark_bad(u32 block)
 	return err;
 }
 
-/* What `faults` asks for: a seed, operations in a million that fail, reads in a million with so
- * many bits wrong. */
+/* The values of `faults`: a seed, failing operations per million, reads per million with bit flips,
+ * and their number of bits.
+ */
 struct rates {
 	u64 seed;
 	u32 program_fail_ppm;
@@ -160,7 +163,7 @@ struct rates {
 	u32 bit_flips;
 };
 
-/* What goes wrong from here on, operations counted from here. */
+/* Sets the faults from now on; operations are counted from here. */
 static int set_faults(const struct rates *asked)
 {
 	struct fbn_faults *faults = &flashbed.faults;
@@ -182,7 +185,7 @@ static int set_faults(const struct rates *asked)
 	return 0;
 }
 
-/* Commands that make the chip another one, or worse. */
+/* Commands that replace the chip or make it fail. */
 static int obey_faults(const char *command)
 {
 	struct fbn_faults *faults = &flashbed.faults;
@@ -212,7 +215,7 @@ static int obey_faults(const char *command)
 	return -EINVAL;
 }
 
-/* A command with numbers; the words are all there is to it, so one more makes it a bad one. */
+/* Commands with numbers. A further word makes a command invalid. */
 static int obey_numbers(const char *command)
 {
 	u64 number;

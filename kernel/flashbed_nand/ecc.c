@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The controller's ECC, and which of the kernel's to use otherwise; where the spare area's free
- * bytes are.
+/* The controller's ECC, or the choice of the kernel's; and the free bytes of the spare area.
  *
- * Stands against drivers/mtd/nand/raw/nand_base.c (nand_set_ecc_on_host_ops, nand_set_ecc_soft_ops)
+ * Mirrors drivers/mtd/nand/raw/nand_base.c (nand_set_ecc_on_host_ops, nand_set_ecc_soft_ops)
  * and drivers/mtd/nand/ecc.c (layouts):
- *   software-subpage  the kernel's Hamming code with its own layouts where the code fits them, as
- *                     nandsim
- *   hardware-page     no code is calculated: the module knows which bits are wrong (flips of this
- *                     read; `intended` of a torn page) and corrects as a BCH code of
- *                     ecc_strength_bits a step would; its bytes of the spare area are kept free,
+ *   software-subpage  the kernel's Hamming code, in the kernel's layouts if the code fits them,
+ *                     like nandsim
+ *   hardware-page     no code is calculated: the module knows the wrong bits (flips of this read;
+ *                     `intended` of a torn page) and corrects like a BCH code of
+ *                     ecc_strength_bits a step. The code's bytes in the spare area are reserved,
  *                     and stay 0xff
  *   none              nothing
  * Leaves out wrong bits in the spare area, miscorrection by the hardware engine.
@@ -71,7 +70,7 @@ static u32 different_bits(const u8 *a, const u8 *b, u32 count)
 	return bits;
 }
 
-/* Corrects one step of a page in `bytes`; how many bits, or -EBADMSG. */
+/* Corrects one step of a page in `bytes`; returns the number of bits, or -EBADMSG. */
 static int correct_step(const struct fbn_page *page, u32 step, u8 *bytes)
 {
 	const u32 step_bytes = flashbed.p.ecc_step_bytes;
@@ -92,7 +91,7 @@ static int correct_step(const struct fbn_page *page, u32 step, u8 *bytes)
 	return wrong;
 }
 
-/* ecc.read_page: page and spare area in one move. */
+/* ecc.read_page: transfers page and spare area together. */
 static int read_page(struct nand_chip *nand, u8 *buf, int oob_required, int page)
 {
 	struct mtd_ecc_stats *stats = &nand_to_mtd(nand)->ecc_stats;
@@ -129,7 +128,7 @@ static int read_page(struct nand_chip *nand, u8 *buf, int oob_required, int page
 	return max_bitflips;
 }
 
-/* ecc.write_page: page and spare area in one move, and the program. */
+/* ecc.write_page: transfers page and spare area together, and programs. */
 static int write_page(struct nand_chip *nand, const u8 *buf, int oob_required, int page)
 {
 	u64 started_ns;
@@ -149,7 +148,7 @@ static int write_page(struct nand_chip *nand, const u8 *buf, int oob_required, i
 	return err;
 }
 
-/* Whether the kernel's Hamming code goes where its layout for this spare area puts it. */
+/* Whether the kernel's layout for this spare area has space for its Hamming code. */
 static bool kernel_layout_fits(void)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -160,7 +159,7 @@ static bool kernel_layout_fits(void)
 	return (p->oob_bytes == 64 && total <= 24) || (p->oob_bytes == 128 && total <= 48);
 }
 
-/* Between identification and the rest of nand_scan. */
+/* Called between identification and the rest of nand_scan. */
 int fbn_attach_chip(struct nand_chip *nand)
 {
 	const struct fbn_parameters *p = &flashbed.p;

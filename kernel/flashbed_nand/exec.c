@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The chip's command set: what nand_base.c asks of exec_op, done on the cells, timed, logged,
- * counted.
+/* The chip's command set: executes the operations that nand_base.c passes to exec_op on the cells,
+ * times, logs and counts them.
  *
- * Stands against struct nand_controller_ops of include/linux/mtd/rawnand.h and the callers in
+ * Mirrors struct nand_controller_ops of include/linux/mtd/rawnand.h and its callers in
  * drivers/mtd/nand/raw/nand_base.c (nand_sp_exec_read_page_op, nand_lp_exec_read_page_op,
- * nand_exec_prog_page_op, nand_erase_op, ...): small pages (512 bytes) with pointer commands and
- * one column cycle, large ones with READSTART and column changes. Leaves out cached and multi-plane
+ * nand_exec_prog_page_op, nand_erase_op, ...). Small pages (512 bytes) have pointer commands and
+ * one column cycle, large ones READSTART and column changes. Leaves out cached and multi-plane
  * commands, features, the parameter page, 16-bit buses: exec_op refuses their opcodes.
  *
- * Time: array time with the command that starts it; bus time with the data (transfer=bytes) or with
- * the command (transfer=page). Invariants:
- * 1. An operation's time is that of its instructions added up, waited for once at its end, after
- *    flashbed.lock is released.
- * 2. What is done and its time do not depend on the log, nor on what user space reads meanwhile.
+ * Array time counts with the command that starts it. Bus time counts with the data (transfer=bytes)
+ * or with the command (transfer=page). Invariants:
+ * 1. An operation's time is the sum of its instructions' times. It is waited for once, at the end
+ *    of the operation, after flashbed.lock is released.
+ * 2. The effect of an operation and its time depend neither on the log nor on what user space reads
+ *    meanwhile.
  */
 #include <linux/math64.h>
 #include <linux/sched.h>
@@ -21,7 +22,8 @@
 #include "flashbed_nand.h"
 
 /* No maker has this number, so nand_base.c calls no maker's hooks; 0x90: a cell holds one bit. No
- * byte is 0: the core compares strings. */
+ * byte is 0, because the core compares strings.
+ */
 const u8 fbn_id[NAND_MAX_ID_LEN] = {0xfb, 0xed, 0x90, 0x01, 0xfb, 0xed, 0x90, 0x01};
 
 void fbn_begin(void)
@@ -38,7 +40,7 @@ void fbn_end(u64 *started_ns, u64 *spent_ns)
 	mutex_unlock(&flashbed.lock);
 }
 
-/* The part of a whole page's bus time that `bytes` take, rounded down. */
+/* The part of a page's bus time for `bytes`, rounded down. */
 u32 fbn_share_ns(u32 whole_ns, u32 bytes)
 {
 	return bytes == flashbed.p.raw_bytes
@@ -57,7 +59,7 @@ static void charge(u64 ns)
 		bus->logged->duration_ns = bus->record.duration_ns;
 }
 
-/* Flags of the command that is under way. */
+/* Sets flags in the log record of the current command. */
 void fbn_record_flags(u8 flags)
 {
 	flashbed.bus.record.flags |= flags;
@@ -91,9 +93,10 @@ static struct fbn_record *put_in_log(void)
 	return at;
 }
 
-/* Accounts for a data move from or to the page register. The log has the part of the first one that
- * is in the main area, if it begins there: a whole page looks the same whether its OOB comes in one
- * move with it or in another. */
+/* Accounts for a data transfer from or to the page register. The log records the main-area part of
+ * the first transfer, if that begins in the main area. A whole page therefore looks the same
+ * whether its OOB is part of the same transfer or of another.
+ */
 static void move(u32 whole_ns, u32 bytes)
 {
 	struct fbn_bus *bus = &flashbed.bus;
@@ -131,7 +134,7 @@ void fbn_command_read(u32 page, u32 column)
 	       (u64)(flashbed.p.transfer_page ? flashbed.p.bus_read_ns : 0));
 }
 
-/* The whole page register in one move, as the cells have it. */
+/* Transfers the whole page register at once, as it is in the cells. */
 void fbn_move_in_whole(u8 *page, u8 *oob)
 {
 	struct fbn_bus *bus = &flashbed.bus;
@@ -143,8 +146,9 @@ void fbn_move_in_whole(u8 *page, u8 *oob)
 	move(flashbed.p.bus_read_ns, flashbed.p.raw_bytes);
 }
 
-/* Turns the bits that this read got wrong in `bytes`, which came from `column`; whether there were
- * any. */
+/* Flips the bits of `bytes` that this read got wrong; the bytes begin at `column`. Returns whether
+ * there were any.
+ */
 bool fbn_flip(u8 *bytes, u32 column, u32 length)
 {
 	const struct fbn_bus *bus = &flashbed.bus;
@@ -183,7 +187,7 @@ void fbn_command_program(u32 page, u32 column)
 	bus->latch_to = 0;
 }
 
-/* The whole page register in one move. */
+/* Transfers the whole page register at once. */
 void fbn_move_out_whole(const u8 *page, const u8 *oob)
 {
 	struct fbn_bus *bus = &flashbed.bus;
@@ -208,7 +212,7 @@ static void move_out(const u8 *from, u32 bytes)
 	move(flashbed.p.bus_program_ns, bytes);
 }
 
-/* Counts a change down; whether power fails in it, which then decides the effect. */
+/* Counts a change down; returns whether the power fails in it, which then decides the effect. */
 static bool power_fails(struct fbn_effect *effect)
 {
 	struct fbn_power *power = &flashbed.power;
@@ -233,7 +237,7 @@ static int finish_change(bool failed, bool cut, int err)
 	return cut ? -EIO : err;
 }
 
-/* What faults make of program number `number`. */
+/* The effect of faults on program number `number`. */
 static struct fbn_effect program_effect(u32 page, u64 number, bool *failed)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -280,7 +284,7 @@ int fbn_confirm_program(void)
 	return finish_change(failed, cut, fbn_cells_program(&flashbed.cells, &program, effect));
 }
 
-/* What faults make of erase number `number`. */
+/* The effect of faults on erase number `number`. */
 static struct fbn_effect erase_effect(u32 number_of_block, u64 number, bool *failed)
 {
 	const struct fbn_faults *faults = &flashbed.faults;
@@ -467,9 +471,9 @@ static bool knows(u8 opcode)
 	return false;
 }
 
-/* nand_read_page_swecc does not look at errors and corrects whatever is in its buffers: without
- * power they get steps of zeros but for two bits, whose Hamming code is two bits off an erased
- * page's and next to no other.
+/* nand_read_page_swecc ignores errors and corrects whatever is in its buffers. Without power they
+ * get steps of zeros except for two bits: their Hamming code differs by two bits from an erased
+ * page's, and is close to no other.
  */
 static void read_nonsense(const struct nand_operation *op)
 {

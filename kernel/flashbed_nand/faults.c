@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What goes wrong: what a seed decides keeps no state, so the same seed and the same operation
- * number always give the same fault.
+/* Faults. What the seed decides has no state, so the same seed and operation number always give the
+ * same fault.
  *
  * In the place of the weak blocks, weak pages and bit flips of drivers/mtd/nand/raw/nandsim.c.
  * Numbers come from SplitMix64 (Steele, Lea, Flood 2014). Leaves out read disturb, retention,
- * faults that cluster in a block. Invariant: no 64-bit division, which a 32-bit ARM kernel does not
- * link.
+ * faults that cluster in a block. Invariant: no 64-bit division, which does not link in a 32-bit
+ * ARM kernel.
  */
 #include <linux/kernel.h>
 
@@ -31,7 +31,7 @@ u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number)
 	return scramble(scramble(scramble(seed + 1) + what + 1) + number + 1);
 }
 
-/* 0 to limit - 1. */
+/* A number from 0 to limit - 1. */
 u32 fbn_below(u64 *state, u32 limit)
 {
 	return (u32)((fbn_next(state) >> 32) * limit >> 32);
@@ -52,7 +52,7 @@ struct fbn_effect fbn_torn(u64 seed)
 	return effect;
 }
 
-/* What the parameters ask for. */
+/* The faults that the parameters set. */
 void fbn_faults_start(struct fbn_faults *faults, const struct fbn_parameters *p)
 {
 	*faults = (struct fbn_faults){
@@ -67,7 +67,7 @@ void fbn_faults_start(struct fbn_faults *faults, const struct fbn_parameters *p)
 	};
 }
 
-/* One more operation that is going to fail. */
+/* Adds an operation that will fail. */
 int fbn_choose(struct fbn_chosen *chosen, u64 number)
 {
 	if (chosen->used == FBN_CHOSEN_MAX)
@@ -86,7 +86,7 @@ bool fbn_is_chosen(const struct fbn_chosen *chosen, u64 number)
 	return false;
 }
 
-/* Erases a block stands: the mean, up to a tenth less or more. */
+/* The erases that a block endures: the mean, up to a tenth less or more. */
 u32 fbn_endurance(const struct fbn_faults *faults, u32 block)
 {
 	u64 state = fbn_draw(faults->wear_seed, FBN_DRAW_WEAR, block);
@@ -95,8 +95,9 @@ u32 fbn_endurance(const struct fbn_faults *faults, u32 block)
 	return faults->wear_out_erases - tenth + fbn_below(&state, 2 * tenth + 1);
 }
 
-/* The bits of the main area that one page read gets wrong, all in one ECC step: elsewhere several
- * at once would never meet. */
+/* The wrong bits of one page read, all in one ECC step of the main area. Spread over a page several
+ * would rarely be in one step.
+ */
 int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits)
 {
 	u64 state = fbn_draw(faults->seed, FBN_DRAW_READ, number - faults->first_read);

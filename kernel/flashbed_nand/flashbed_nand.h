@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the files of flashbed_nand share: a raw NAND chip in memory with its controller.
  *
- * Stands against include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops) and
- * in the place of nandsim. There is one chip a machine, `flashbed`. Layers, each a file that uses
- * functions and variables of those above it only (tests/tidy/test_layers_of_c.py):
- *   state       the variable `flashbed`, of which each layer has its part
- *   parameters  what was asked for, checked
+ * Mirrors include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops), in the
+ * place of nandsim. A machine has one chip, `flashbed`. Layers, each a file that uses only
+ * functions and variables of those above it (tests/tidy/test_layers_of_c.py):
+ *   state       the variable `flashbed`, of which each layer owns a part
+ *   parameters  the module's parameters, checked
  *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
  *               torn operation is torn
  *   cells       content of the array: blocks, pages; program and erase, whole or torn
- *   rules       the datasheet's rules for programs, and which were broken
+ *   rules       the datasheet's rules for programs, and broken ones
  *   log         a record of each operation
- *   record      snapshot, changes since, power cut, rewind
+ *   record      snapshot, changes since then, power cut, rewind
  *   wait        how an operation's time passes
- *   calls       calls into MTD, which pay for their operations' time
+ *   calls       calls into MTD, which wait for their operations' time
  *   exec        the chip's commands
  *   ecc         the controller's engine
- *   chip        the chip as a whole: made, made new, marked bad, freed
- *   load        an image of the chip that is written
+ *   chip        the chip as a whole: created, renewed, marked bad, freed
+ *   load        loading an image of the chip
  *   image       the file `chip` of debugfs
  *   raw         the file `partition`
  *   debugfs     the other files, and the commands of `ctl`
  *   module      loading and unloading
  *
  * Invariants:
- * 1. flashbed.lock guards everything here but the parameters, which do not change after init; it is
- *    not held while time is waited for.
+ * 1. flashbed.lock guards everything here except the parameters, which do not change after init. It
+ *    is not held while an operation's time passes.
  * 2. Lock order: nand->lock (the NAND core's, held around every operation), then flashbed.lock.
  */
 #ifndef FLASHBED_NAND_H
@@ -86,7 +86,7 @@ int fbn_parameters_check(struct fbn_parameters *to);
 #define FBN_FLIPS_MAX 64
 #define FBN_PPM 1000000U
 
-/* How much of a program or an erase happens. */
+/* How much of a program or an erase takes effect. */
 enum fbn_how {
 	FBN_WHOLE,
 	FBN_NOTHING,
@@ -96,21 +96,21 @@ enum fbn_how {
 
 struct fbn_effect {
 	u8 how;
-	bool worn; /* an erase that wears the block out */
-	u64 seed;  /* decides which part, which bits */
+	bool worn; /* an erase that wears out the block */
+	u64 seed;  /* selects the part or the bits */
 };
 
 #define FBN_CHOSEN_MAX 64
 
-/* Operations of a kind that fail because somebody chose them, by their number since the load. */
+/* Operations of a kind that were chosen to fail, by their number since the load. */
 struct fbn_chosen {
 	u64 numbers[FBN_CHOSEN_MAX];
 	u32 used;
 };
 
-/* What goes wrong from now on: at first what the parameters say, then what `ctl` was told. */
+/* The current faults: at first those of the parameters, then those set through `ctl`. */
 struct fbn_faults {
-	u64 seed;       /* of all but endurance */
+	u64 seed;       /* of everything but endurance */
 	u64 first_read; /* draws count operations from these */
 	u64 first_program;
 	u64 first_erase;
@@ -152,14 +152,14 @@ enum fbn_state { FBN_GOOD, FBN_FACTORY_BAD, FBN_WORN };
 #define FBN_SUBPAGES 4
 #define FBN_PROGRAMS_A_PAGE 4 /* the datasheets' NOP */
 
-/* A page that was programmed since its block was erased. `data` and `intended` are page_bytes long
- * or not there: no data is all 0xff; intended is what the controller's ECC was calculated over,
- * where that is not what the cells hold.
+/* A page that was programmed since its block was erased. `data` and `intended` are page_bytes long,
+ * or NULL. NULL data means all 0xff. `intended` is what the controller's ECC was calculated over,
+ * if that differs from the cells.
  */
 struct fbn_page {
 	u32 users;
 	u8 programs;
-	u8 touched; /* sub-pages programmed, a bit each */
+	u8 touched; /* programmed sub-pages, one bit each */
 	u8 *data;
 	u8 *intended;
 	u8 oob[];
@@ -243,7 +243,7 @@ struct fbn_log {
 	u32 chunks_size;
 	u32 chunks_used;
 	u64 records;
-	u32 records_chunk; /* where the next one goes */
+	u32 records_chunk; /* where the next record goes */
 	u32 records_in_chunk;
 };
 
@@ -258,8 +258,8 @@ struct fbn_change;
 
 struct fbn_history {
 	bool there;  /* there is a snapshot */
-	bool open;   /* and changes are still added to it */
-	bool broken; /* memory ran out: what is here is not all */
+	bool open;   /* changes are still added to it */
+	bool broken; /* memory ran out, so changes are missing */
 	struct fbn_cells snapshot;
 	struct fbn_cells reached; /* the snapshot after the first `reached_changes` changes */
 	u32 reached_changes;
@@ -291,7 +291,7 @@ enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
 
 /* The chip's side of the bus. */
 struct fbn_bus {
-	u64 started_ns; /* this exec_op */
+	u64 started_ns; /* of this exec_op */
 	u64 spent_ns;
 	u8 command;
 	u8 address[5];
@@ -299,12 +299,12 @@ struct fbn_bus {
 	u8 output;
 	u8 status;
 	u8 id_address;
-	u32 base; /* small pages: where the pointer command put column 0 */
+	u32 base; /* small pages: the pointer command's offset of column 0 */
 	u32 page;
 	u32 column;
-	bool moved; /* the command moved data already */
+	bool moved; /* the command has already transferred data */
 	struct fbn_record record;
-	struct fbn_record *logged; /* a read's, in the log, which later moves make longer */
+	struct fbn_record *logged; /* log record of a read, which later transfers extend */
 	u8 *latch;                 /* the page register while a program is loaded: raw_bytes */
 	u32 latch_from;
 	u32 latch_to;
@@ -385,7 +385,7 @@ extern const struct file_operations fbn_raw_fops;
 
 int fbn_debugfs_create(struct dentry **folder);
 
-/* state.c, which stands last here because it holds what the others declare */
+/* state.c, last because it contains what the others declare */
 
 struct fbn_counts {
 	u64 reads;
@@ -399,9 +399,9 @@ struct fbn_counts {
 
 struct fbn_power {
 	bool off;
-	u64 cut_at; /* programs and erases to go until it fails, 0: it does not */
+	u64 cut_at; /* programs and erases until the power fails, 0: it does not */
 	u64 cut_seed;
-	u64 drop_at; /* programs to go until one is not done */
+	u64 drop_at; /* programs until one is dropped */
 };
 
 struct fbn {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The chip as a file: reading it gives an image, writing one loads it. Format "flashbed-chip 1",
+/* The chip as a file: reading it returns an image, writing one loads it. Format "flashbed-chip 1",
  * docs/flashbed_nand.md.
  *
- * Stands against fs/seq_file.c: an image is a sequence of items (head; a block's head; a programmed
- * page), numbered so that an item's place follows from its number, and made as they are read: there
- * is never a second chip in memory. Leaves out a chip that changes between two reads of the file:
- * its image is of neither moment.
+ * Mirrors fs/seq_file.c. An image is a sequence of items (head; a block's head; a programmed page),
+ * numbered so that an item's content follows from its number. Items are generated as they are read,
+ * so there is never a second chip in memory. Leaves out a chip that changes between two reads of
+ * the file: its image then mixes both states.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -24,7 +24,7 @@ static u32 items_a_block(void)
 	return flashbed.p.pages_per_block + 1;
 }
 
-/* The item at `number`, or the next one that is there; false past the last. */
+/* The item at `number`, or the next one that exists; false after the last. */
 static bool find_item(u32 *number)
 {
 	const u32 items = items_a_block();
@@ -145,7 +145,7 @@ static const struct seq_operations items = {
 	.show = show,
 };
 
-/* With a large buffer from the start: one read of a program is then many items, not one. */
+/* Allocates a large buffer at once: one read by a program then returns many items, not one. */
 static int open(struct inode *inode, struct file *file)
 {
 	struct seq_file *seq;
@@ -188,7 +188,7 @@ static ssize_t write(struct file *file, const char __user *from, size_t count, l
 	return err ? err : most;
 }
 
-/* The image takes effect here, if `load` was not written to ctl before. */
+/* The image takes effect here, unless `load` was written to ctl before. */
 static int release(struct inode *inode, struct file *file)
 {
 	if (file->f_mode & FMODE_WRITE && flashbed.loader)

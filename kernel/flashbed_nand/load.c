@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loading a chip's image as it is written, whatever pieces it comes in, into cells of its own that
- * become the chip's when it is complete.
+/* Loads a chip's image as it is written, in pieces of any size, into cells of its own. They become
+ * the chip's when the image is complete.
  *
- * The other side of image.c. Invariants:
- * 1. Until an image is complete and accepted the chip stays as it was.
- * 2. A refused image prints one line, and nothing that follows it in the same file is looked at.
+ * The counterpart of image.c. Invariants:
+ * 1. Until an image is complete and accepted the chip does not change.
+ * 2. A refused image prints one line, and the rest of the same file is ignored.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -17,14 +17,14 @@
 
 enum stage { HEAD, BLOCK, PAGE, OOB, DATA, INTENDED, END, REFUSED };
 
-/* `bytes` has what came so far of the `wanted` bytes of this stage. */
+/* `bytes` has the bytes of this stage so far, of `wanted`. */
 struct fbn_loader {
 	enum stage stage;
 	u32 wanted;
 	u32 there;
 	u32 block;
 	u32 pages_left;
-	u32 page; /* in the block; the next one is higher */
+	u32 page; /* within the block; the next one is higher */
 	u8 areas;
 	struct fbn_page *filling;
 	struct fbn_cells cells;
@@ -61,8 +61,9 @@ static void expect_block(struct fbn_loader *loader)
 	expect(loader, loader->block < flashbed.p.blocks ? BLOCK : END);
 }
 
-/* After an area of a page, or its head: the next area that it has, the next page, or the next
- * block. */
+/* After an area of a page, or its head: expects the page's next area, the next page, or the next
+ * block.
+ */
 static void expect_after(struct fbn_loader *loader, enum stage done)
 {
 	if (done < DATA && loader->areas & FBN_IMAGE_DATA)
@@ -183,7 +184,7 @@ static int start(void)
 	return 0;
 }
 
-/* The next bytes of an image. */
+/* Takes the next bytes of an image. */
 int fbn_load_bytes(const u8 *bytes, size_t count)
 {
 	struct fbn_loader *loader;
@@ -209,8 +210,9 @@ int fbn_load_bytes(const u8 *bytes, size_t count)
 	return err;
 }
 
-/* Makes the image that was written the chip's content; what was recorded is of another chip and
- * forgotten. */
+/* Makes the loaded image the chip's content, and drops the recording, which belongs to another
+ * chip.
+ */
 int fbn_load_finish(void)
 {
 	struct fbn_loader *loader;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The log: one record of 48 bytes a read, program or erase, in chunks that never move, so that a
- * record can be made longer in place.
+ * record can be extended in place.
  *
  * In the place of kprobe events on nand_read_page_op and its like (agent/tracing/flashmon.c). Grows
  * without limit; a record for which there is no memory is counted as lost. Invariant: chunks
- * 0..chunks_used-1 are there, and all but the last of them are full.
+ * 0..chunks_used-1 exist, and all but the last of them are full.
  */
 #include <linux/build_bug.h>
 #include <linux/math64.h>
@@ -16,7 +16,7 @@
 #include "flashbed_nand.h"
 
 #define CHUNK_RECORDS 1365 /* 64 KiB */
-#define CHUNKS_KEPT 64     /* when the log is cleared: what the next run uses again */
+#define CHUNKS_KEPT 64     /* kept for the next run when the log is cleared */
 
 static bool add_chunk(struct fbn_log *log)
 {
@@ -41,7 +41,7 @@ static bool add_chunk(struct fbn_log *log)
 	return true;
 }
 
-/* Where the record is now; NULL when it is lost. */
+/* Returns where the record is now; NULL if it is lost. */
 struct fbn_record *fbn_log_add(struct fbn_log *log, const struct fbn_record *record)
 {
 	u32 chunk = log->records_chunk;
@@ -76,8 +76,9 @@ void fbn_log_free(struct fbn_log *log)
 	memset(log, 0, sizeof(*log));
 }
 
-/* The record of that number and how many follow it in one piece, itself included; NULL past the
- * end. */
+/* The record of that number, and in `run` how many follow it in the same chunk, itself included;
+ * NULL after the end.
+ */
 const struct fbn_record *fbn_log_at(const struct fbn_log *log, u64 number, u32 *run)
 {
 	u32 chunk;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loading and unloading: one chip, identified by the NAND core as any other, and one partition of
+/* Loading and unloading: one chip, identified by the NAND core like any other, and one partition of
  * it as the only MTD device.
  *
- * Stands against nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and
- * drivers/mtd/mtdcore.c. The core wants a chip of a power of two of MiB: it is told the next one,
- * and what lies past the last block is outside the partition, reads as 0xff and cannot be
- * programmed or erased.
+ * Mirrors nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and
+ * drivers/mtd/mtdcore.c. The core requires a power of two of MiB and gets the next one. What lies
+ * after the last block is outside the partition, reads as 0xff and cannot be programmed or erased.
  *
- * Invariant: whatever init had made when it failed is gone when it returns.
+ * Invariant: if init fails, everything that it created is freed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

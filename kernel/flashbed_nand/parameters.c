@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the module was loaded with: every parameter is checked here, before anything is allocated.
+/* The module's parameters. Every one is checked here, before anything is allocated.
  *
- * Stands against nothing of the kernel; the limits are those of drivers/mtd/nand/raw/nand_base.c
- * (powers of two, three row address cycles) and of drivers/mtd/nand/ecc-sw-hamming.c (steps of 256
- * or 512 bytes, 3 bytes of ECC each). Invariant: a refused load prints one line, which begins with
- * the name of the parameter.
+ * Mirrors no kernel code. The limits are those of drivers/mtd/nand/raw/nand_base.c (powers of two,
+ * three row address cycles) and of drivers/mtd/nand/ecc-sw-hamming.c (steps of 256 or 512 bytes, 3
+ * bytes of ECC each). Invariant: a refused load prints one line, which begins with the name of the
+ * parameter.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -117,7 +117,9 @@ static int check_times(struct fbn_parameters *to)
 	return 0;
 }
 
-/* Which of `words` (0-terminated) it is; a negative error code after the line that says so. */
+/* The index of `given` in `words` (0-terminated); prints a line and returns a negative error code
+ * if it is not there.
+ */
 static int choose(const char *name, const char *given, const char *const *words, const char *wanted)
 {
 	int i;
@@ -153,7 +155,9 @@ static int check_words(struct fbn_parameters *to)
 	return 0;
 }
 
-/* Of a BCH code over a step: m bits a corrected bit, where 2^m exceeds the bits of the step. */
+/* The bytes of a BCH code over a step: m bits a corrected bit, where 2^m exceeds the bits of the
+ * step.
+ */
 static u32 bch_bytes(u32 step_bytes, u32 strength_bits)
 {
 	return DIV_ROUND_UP(strength_bits * fls(step_bytes * 8), 8);
@@ -211,7 +215,7 @@ static int check_faults(struct fbn_parameters *to)
 	return 0;
 }
 
-/* Fills `to`; -EINVAL after one line that names what is wrong. */
+/* Fills `to`; returns -EINVAL after printing one line with the error. */
 int fbn_parameters_check(struct fbn_parameters *to)
 {
 	int err = check_geometry(to);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* `partition` of /sys/kernel/debug/flashbed_nand: a read or write of it calls MTD on a buffer of
- * the kernel's. No byte reaches the program or comes from it, so a system call of many pages costs
- * what the driver costs.
+/* `partition` of /sys/kernel/debug/flashbed_nand: a read or write of it calls MTD with a buffer of
+ * the kernel. No byte is copied to or from the program, so a system call over many pages costs what
+ * the driver costs.
  *
- * Stands against drivers/mtd/mtdchar.c, which copies. Left out: erases, the spare area.
+ * Mirrors drivers/mtd/mtdchar.c, which copies. Left out: erases, the spare area.
  */
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -48,7 +48,7 @@ static int raw_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* As much of a request as lies within the partition, a buffer at a time. */
+/* Moves the part of a request within the partition, a buffer at a time. */
 static ssize_t raw_move(struct raw *raw, size_t count, loff_t *at, bool write)
 {
 	const u64 left = *at < raw->mtd->size ? raw->mtd->size - *at : 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a power cut does, for any moment of a run without running it again: a snapshot of the chip
- * and every change since, with its bytes.
+/* Power cuts at any moment of a run without running it again: a snapshot of the chip, and every
+ * change since with its bytes.
  *
- * Nothing of the kernel has this. A rewind goes back to the snapshot and repeats changes with the
- * functions that made them (cells.c), the last one torn; a sweep upwards repeats each change once,
- * for `reached` is kept between rewinds. Leaves out what was not asked of the chip: reads, and
- * blocks or pages changed by loading an image (which ends the recording). Invariants:
- * 1. Repeating all changes on the snapshot gives the chip as it was when the last of them was
- *    remembered, failures and drops included.
- * 2. After the first rewind nothing is added: the changes that follow it belong to another history.
+ * No kernel code does this. A rewind returns to the snapshot and repeats changes with the functions
+ * that made them (cells.c), the last one torn. A sweep upwards repeats each change only once,
+ * because `reached` is kept between rewinds. Leaves out reads, and blocks or pages changed by
+ * loading an image (which ends the recording). Invariants:
+ * 1. Repeating all changes on the snapshot gives the chip as it was after the last recorded change,
+ *    including failures and drops.
+ * 2. After the first rewind nothing is added, because later changes belong to another history.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -18,7 +18,7 @@
 
 struct fbn_change {
 	struct fbn_effect effect;
-	u32 page; /* or block, of an erase */
+	u32 page; /* for an erase the block */
 	u16 from;
 	u16 to;
 	bool erase;
@@ -115,7 +115,7 @@ int fbn_history_start(void)
 	return 0;
 }
 
-/* Brings `reached` to the snapshot with the first `changes` changes. */
+/* Advances `reached` to the state after the first `changes` changes. */
 static int reach(struct fbn_history *history, u32 changes)
 {
 	int err = 0;
@@ -138,8 +138,9 @@ static int reach(struct fbn_history *history, u32 changes)
 	return err;
 }
 
-/* The chip as it is when power fails in change number `change` (from 1; one more than there are:
- * after the last one). */
+/* Sets the chip to the state of a power cut in change number `change` (from 1; one more than there
+ * are: after the last one).
+ */
 int fbn_history_rewind(u64 change, u64 seed)
 {
 	struct fbn_history *history = &flashbed.history;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The datasheet's rules for programs, checked and reported; a program that breaks one happens all
- * the same.
+/* Checks the datasheet's rules for programs and reports violations. A program that breaks a rule
+ * still takes effect.
  *
- * Stands against the "programming order" and "partial page program" (NOP) sections of SLC
+ * Mirrors the "programming order" and "partial page program" (NOP) sections of SLC
  * datasheets:
  *   programmed-twice            a sub-page (a quarter of the main area) that was programmed since
  *                               the erase is programmed again
- *   out-of-order                a page after it in its block was programmed since the erase
- *   too-many-partial-programs   a fifth program of the page, spare area alone included
- * A sub-page of which only 0xff is sent is not programmed: nand_base.c fills a page that way to
- * write a part of it. The bad block marker may be written at any time. Leaves out reads of erased
+ *   out-of-order                a later page of its block was programmed since the erase
+ *   too-many-partial-programs   a fifth program of the page, even of its spare area alone
+ * A sub-page that only gets 0xff is not programmed: nand_base.c pads a page in that way to write a
+ * part of it. The bad block marker may be written at any time. Leaves out reads of erased
  * pages and rules of MLC.
  */
 #include <linux/mm.h>
@@ -70,7 +70,7 @@ static void report(enum fbn_rule rule, u32 page, u64 time_ns)
 	memcpy(breach->task, current->comm, sizeof(breach->task));
 }
 
-/* Whether the program breaks a rule; it has not happened yet. */
+/* Whether the program, which has not happened yet, breaks a rule. */
 bool fbn_rules_check(const struct fbn_program *program, u64 time_ns)
 {
 	const struct fbn_parameters *p = &flashbed.p;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The state of the one chip that a machine has. flashbed_nand.h says what guards it. */
+/* The state of the machine's one chip. flashbed_nand.h says what guards it. */
 #include "flashbed_nand.h"
 
 struct fbn flashbed = {

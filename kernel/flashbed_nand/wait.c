@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How the time of an operation passes for the CPU that asked for it.
+/* How the time of an operation passes for the processor that requested it.
  *
- * Stands against <linux/delay.h> and kernel/time/hrtimer.c. busy spins, as a driver does that polls
- * the ready line; halt is busy to everything but the host of an emulator: in waits that are worth
- * it the CPU halts until an hrtimer rings MARGIN_NS before the end and spins the rest, with
- * preemption off, so nothing else is scheduled; sleep lets others run. Under user-mode Linux with
- * time travel ndelay moves the clock and returns.
+ * Mirrors <linux/delay.h> and kernel/time/hrtimer.c. `busy` spins, like a driver that polls the
+ * ready line. `halt` is the same except for an emulator's host: in long waits the processor halts
+ * until an hrtimer expires MARGIN_NS before the end, and spins the rest. Preemption is off, so
+ * nothing else is scheduled. `sleep` lets other tasks run. Under user-mode Linux with time travel
+ * ndelay advances the clock and returns.
  *
  * Halting and waking costs an emulator's host as much as spinning through SHORTEST_NS, and one call
- * into MTD is many short operations: reading part of a page is two. So with halt the time of an
- * operation is owed, and the call pays for all of its operations when it returns (calls.c). The sum
- * is the same, but what a timer's interrupt does within a call is seen after the operation in which
- * it comes: who is to make way then does so where the core next asks. So nothing is owed past a
- * tick, nor by a kernel thread, in whose calls the timer of a program that sleeps may ring at any
- * time. A command in the log begins when it would have, with what was owed before it paid.
+ * into MTD is many short operations: reading a part of a page is two. With `halt` the time of an
+ * operation is therefore owed, and the call waits for all of its operations before it returns
+ * (calls.c). The sum is the same. But the effect of a timer's interrupt within a call is seen only
+ * after the operation in which it expires, and preemption waits for the core's next preemption
+ * point. So time is never owed beyond a tick, nor by a kernel thread, because the timer of a
+ * sleeping program may expire within its calls at any time. The start of a command in the log
+ * includes the time owed before it.
  *
- * Invariants: busy returns when the operation is over, counted from its start, halt when the call's
- * operations are; what the simulation of the chip cost is inside. Nothing is owed when a call into
- * MTD has returned, and never past the next tick.
+ * Invariants: `busy` returns when the operation is over, counted from its start, and `halt` when
+ * the call's operations are. The cost of simulating the chip is included. Nothing is owed after a
+ * call into MTD has returned, and never beyond the next tick.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -38,12 +39,13 @@
 
 #if defined(CONFIG_ARM64) || (defined(CONFIG_ARM) && __LINUX_ARM_ARCH__ >= 7)
 #define CAN_HALT 1
-#define MARGIN_NS 6000     /* the interrupt and the timer's handler, on a slow emulated core */
+#define MARGIN_NS 6000     /* interrupt and timer handler on a slow emulated core */
 #define SHORTEST_NS 100000 /* QEMU halts and wakes no faster than it spins through this */
 #endif
 
-/* CLOCK_MONOTONIC. User-mode Linux in time travel makes reading the clock cost 256 ns, but not with
- * interrupts off; a log must cost nothing. */
+/* CLOCK_MONOTONIC. On user-mode Linux with time travel reading the clock costs 256 ns unless
+ * interrupts are off; a log must cost nothing.
+ */
 u64 fbn_now_ns(void)
 {
 	unsigned long flags;
@@ -91,7 +93,8 @@ static void halt_until(u64 until_ns)
 	local_irq_disable();
 	while (!READ_ONCE(alarm.rang)) {
 		/* With interrupts off a pending one still ends wfi, so none is lost between the
-		 * test and the halt. */
+		 * test and the halt.
+		 */
 		dsb(sy);
 		wfi();
 		local_irq_enable();
@@ -117,13 +120,13 @@ static void halt(u64 until_ns, u64 owed_ns)
 
 static atomic64_t owed = ATOMIC64_INIT(0);
 
-/* What the call that is under way still has to wait for. */
+/* The time that the current call still has to wait. */
 u64 fbn_owed_ns(void)
 {
 	return atomic64_read(&owed);
 }
 
-/* Waits for everything that is owed. */
+/* Waits for all the time that is owed. */
 void fbn_pay(void)
 {
 	const u64 owed_ns = atomic64_xchg(&owed, 0);
@@ -132,7 +135,7 @@ void fbn_pay(void)
 		halt(fbn_now_ns() + owed_ns, owed_ns);
 }
 
-/* Ticks come at whole multiples of TICK_NSEC (kernel/time/tick-sched.c). */
+/* Ticks come at multiples of TICK_NSEC (kernel/time/tick-sched.c). */
 static bool is_past_a_tick(u64 now_ns, u64 owed_ns)
 {
 	return div_u64(now_ns, TICK_NSEC) != div_u64(now_ns + owed_ns, TICK_NSEC);
@@ -157,7 +160,7 @@ static void sleep_until(u64 until_ns)
 	} while (schedule_hrtimeout(&until, HRTIMER_MODE_ABS));
 }
 
-/* Lets the time of an operation pass that began at `started_ns` and takes `spent_ns`. */
+/* Lets the time pass of an operation that began at `started_ns` and takes `spent_ns`. */
 void fbn_wait(u64 started_ns, u64 spent_ns)
 {
 	if (!spent_ns)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Attributes of objects: owner, times, device. Takes the place of the core's yaffs_attribs.c, whose
- * struct iattr is U-Boot's and which leaves the times of a new object at 0.
+/* Attributes of objects: owner, times, device. Replaces the core's yaffs_attribs.c, whose struct
+ * iattr is U-Boot's and which leaves the times of a new object at 0.
  *
- * Stands against yaffs_attribs.c of July 2013. Times are whole seconds. A change that cannot be
- * written is an error here.
+ * Mirrors yaffs_attribs.c of July 2013. Times are whole seconds. Here a change that cannot be
+ * written is an error.
  */
 #include <linux/uidgid.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The background thread of a mounted file system: headers of directories each second, collection as
- * often as it is urgent.
+/* The background thread of a mounted file system: writes directory headers each second, and
+ * collects garbage as often as the urgency demands.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_bg_gc_urgency, yaffs_bg_thread_fn) of July 2013, in
- * jiffies as there. Left out: the freezer.
+ * Mirrors yaffs_vfs_multi.c (yaffs_bg_gc_urgency, yaffs_bg_thread_fn) of July 2013, in jiffies as
+ * there. Left out: the freezer.
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -12,8 +12,9 @@
 
 #include "glue.h"
 
-/* How much of the free space is scattered among blocks in use: 0 little, 1 more than half, 2 more
- * than three quarters. */
+/* By how much of the free space is scattered among blocks in use: 0 little, 1 more than half, 2
+ * more than three quarters.
+ */
 unsigned int yfs_urgency(const struct yaffs_dev *dev)
 {
 	const int erased = dev->n_erased_blocks * dev->param.chunks_per_block;
@@ -48,7 +49,7 @@ static void work(struct yfs *yfs, struct schedule *next, unsigned long now)
 	if (!time_after(now, next->collection))
 		return;
 	if (dev->is_checkpointed) {
-		/* Nothing to collect since: woken as seldom as can be. */
+		/* With nothing to collect the thread wakes as seldom as possible. */
 		next->collection = next->directories;
 	} else {
 		const unsigned int urgency = yfs_urgency(dev);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Files: pages read one by one, writes straight to the core.
+/* Files: pages are read one by one, and writes go straight to the core.
  *
- * There is no readahead operation, so the kernel asks for each page of a read-ahead by itself; a
- * page is its chunks one after another. A write goes to the core within the system call (its
- * short-op cache keeps it there) and the page it went through stays clean; only a shared mapping
- * makes pages dirty. The page that a write goes to is read first, even if all of it will be
- * overwritten.
+ * There is no readahead operation, so the kernel reads each page of a read-ahead separately; a page
+ * is its chunks one after another. A write goes to the core within the system call (its short-op
+ * cache keeps it there), and its page stays clean. Only a shared mapping makes pages dirty. The
+ * page of a write is read first, even if all of it will be overwritten.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_readpage_nolock, yaffs_write_begin, yaffs_write_end,
+ * Mirrors yaffs_vfs_multi.c (yaffs_readpage_nolock, yaffs_write_begin, yaffs_write_end,
  * yaffs_writepage, yaffs_sync_object) of July 2013.
  */
 #include <linux/highmem.h>
@@ -85,7 +84,7 @@ static int end(struct inode *inode, loff_t pos, unsigned int copied, struct page
 	}
 	yfs_unlock(yfs);
 	kunmap_local(bytes);
-	/* What the page has and the file has not must not be read. */
+	/* Bytes in the page that are not in the file must not be read. */
 	if (put < (int)copied)
 		ClearPageUptodate(page);
 	unlock_page(page);
@@ -124,7 +123,7 @@ static int write_end(struct file *file, struct address_space *mapping, loff_t po
 }
 #endif
 
-/* A page that a shared mapping has made dirty. */
+/* Writes a page that a shared mapping has made dirty. */
 static int writepage(struct page *page, struct writeback_control *wbc)
 {
 	struct inode *inode = page->mapping->host;
@@ -165,7 +164,7 @@ int yfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	return err;
 }
 
-/* Each close writes what the core holds back of the file. */
+/* Each close writes the core's cached chunks of the file. */
 static int flush(struct file *file, fl_owner_t id)
 {
 	struct inode *inode = file_inode(file);

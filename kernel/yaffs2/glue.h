@@ -2,10 +2,10 @@
 /* YAFFS2 in the Linux VFS: the one header of our glue. Each section names the file that implements
  * it.
  *
- * Objects of the core (struct yaffs_obj) belong to inodes one to one: `i_private` and `my_inode`,
- * from yfs_iget to yfs_evict_inode; the number of an object is that of its inode. Invariants:
- * 1. The core is entered with the gross lock only. It is not reentrant and allocates memory: under
- *    the lock nothing reclaims by way of a file system.
+ * Each inode has one object of the core (struct yaffs_obj) from yfs_iget to yfs_evict_inode:
+ * `i_private` and `my_inode`. Their numbers are equal. Invariants:
+ * 1. The core is entered only with the gross lock held. It is not reentrant and allocates memory,
+ *    so under the lock memory is not reclaimed through a file system.
  * 2. Nothing that can enter the file system again is called under the lock: no iput, no iget, no
  *    copy to user space.
  */
@@ -21,7 +21,7 @@
 #include "yaffs_guts.h"
 #include "yaffs_trace.h"
 
-/* What identifies the mapping of a mount's users: only handed through. */
+/* Identifies the id mapping of a mount; only passed through. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 typedef struct mnt_idmap yfs_idmap;
 #else
@@ -35,12 +35,12 @@ struct yfs {
 	struct mutex gross_lock;
 	unsigned int nofs; /* of memalloc_nofs_save, under the lock */
 	struct task_struct *collector;
-	bool initialised; /* the core holds memory */
+	bool initialised; /* the core has allocated its memory */
 	bool dirty;       /* changed since the last sync */
 	struct {
 		unsigned int ours;    /* blocks whose first tags are YAFFS2's */
-		unsigned int foreign; /* whose tags are something else */
-	} seen;                       /* by the scan of the mount */
+		unsigned int foreign; /* blocks whose first tags are something else */
+	} seen;                       /* by the mount's scan */
 };
 
 static inline struct yfs *yfs_of(const struct super_block *sb)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Inodes: made of an object of the core, given new attributes, let go.
+/* Inodes: created from an object of the core, given new attributes, evicted.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_fill_inode_from_obj, yaffs_iget, yaffs_setattr,
+ * Mirrors yaffs_vfs_multi.c (yaffs_fill_inode_from_obj, yaffs_iget, yaffs_setattr,
  * yaffs_evict_inode) of July 2013. Left out: extended attributes, export by NFS.
  */
 #include <linux/pagemap.h>
@@ -9,7 +9,7 @@
 #include "glue.h"
 #include "yaffs_attribs.h"
 
-/* i_atime and its like are fields up to 6.5, then functions, one after the other. */
+/* i_atime and its like are fields up to 6.5; later kernels have functions, added one by one. */
 static void set_times(struct inode *inode, const struct yaffs_obj *obj)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
@@ -26,7 +26,7 @@ static void set_times(struct inode *inode, const struct yaffs_obj *obj)
 #endif
 }
 
-/* A directory has changed just now. */
+/* Updates the times of a directory that has changed. */
 void yfs_touch(struct inode *dir)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
@@ -38,7 +38,7 @@ void yfs_touch(struct inode *dir)
 #endif
 }
 
-/* A header that was lost or damaged can leave an object's mode without its type. */
+/* A lost or damaged header can leave an object's mode without its type. */
 static int mend_mode(struct yaffs_obj *obj)
 {
 	static const u32 types[] = {
@@ -118,7 +118,7 @@ struct inode *yfs_iget(struct super_block *sb, unsigned long number)
 	return inode;
 }
 
-/* An object without a name is kept by the core until its inode goes. */
+/* The core keeps an object without a name until its inode is evicted. */
 void yfs_evict_inode(struct inode *inode)
 {
 	struct yaffs_obj *obj = yfs_obj(inode);
@@ -145,7 +145,7 @@ int yfs_setattr(yfs_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 	if (err)
 		return err;
 	setattr_copy(idmap, inode, attr);
-	/* Pages that are mapped could be written behind the new end until here. */
+	/* Until here mapped pages could be written beyond the new end. */
 	if (attr->ia_valid & ATTR_SIZE)
 		truncate_setsize(inode, attr->ia_size);
 	struct yfs *yfs = yfs_lock(inode->i_sb);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Names: looked up, made, linked, renamed, removed; symbolic links.
+/* Names: looking up, creating, linking, renaming, removing; symbolic links.
  *
- * The core stores 254 bytes of a name, whatever it is given; a longer one is refused here. Errors
- * are what the core's refusal means, ENOSPC where it does not say.
+ * The core stores 254 bytes of a name, whatever it gets; a longer one is refused here. Errors
+ * follow from the core's refusal, ENOSPC if it gives no reason.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_lookup, yaffs_mknod, yaffs_link, yaffs_symlink,
- * yaffs_rename, yaffs_unlink) of July 2013.
+ * Mirrors yaffs_vfs_multi.c (yaffs_lookup, yaffs_mknod, yaffs_link, yaffs_symlink, yaffs_rename,
+ * yaffs_unlink) of July 2013.
  */
 #include <linux/cred.h>
 #include <linux/pagemap.h>
@@ -44,8 +44,9 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned 
 	return d_splice_alias(inode, dentry);
 }
 
-/* Gives a new object, or NULL for one that could not be made, to its dentry. `number` was read
- * under the lock. */
+/* Attaches a new object to its dentry; NULL for one that could not be created. `number` was read
+ * under the lock.
+ */
 static int instantiate(struct inode *dir, struct dentry *dentry, unsigned long number)
 {
 	struct inode *inode;
@@ -130,7 +131,7 @@ static const char *get_link(struct dentry *dentry, struct inode *inode, struct d
 	struct yfs *yfs;
 	char *target;
 
-	/* A walk that must not sleep. */
+	/* A path walk in RCU mode, which must not sleep. */
 	if (!dentry)
 		return ERR_PTR(-ECHILD);
 	yfs = yfs_lock(inode->i_sb);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Chunks with their tags on an MTD device, as the core wants them.
+/* Chunks with their tags on an MTD device, for the core.
  *
- * A chunk is a page; its tags (28 bytes with their own ECC) are in the free bytes of the OOB
- * (MTD_OPS_AUTO_OOB), and page and tags are one read or one program. A chip whose OOB has no room
- * for them keeps them in the last 16 bytes of the page (in-band).
+ * A chunk is a page. Its tags (28 bytes with their own ECC) are in the free bytes of the OOB
+ * (MTD_OPS_AUTO_OOB), and one read or one program transfers page and tags. A chip whose OOB has no
+ * space for them has them in the last 16 bytes of the page (in-band).
  *
- * Stands against yaffs_mtdif_multi.c and yaffs_tagsmarshall.c of July 2013, with one difference:
- * bits that the chip's ECC corrected are told to the core, which moves such a block (there a wrong
+ * Mirrors yaffs_mtdif_multi.c and yaffs_tagsmarshall.c of July 2013, with one difference: the core
+ * is told about bits that the chip's ECC corrected, and moves such a block (in the original a wrong
  * sign hides them). Left out: YAFFS1, chips that are not NAND.
  */
 #include <linux/slab.h>
@@ -35,8 +35,8 @@ static size_t tags_bytes(const struct yaffs_dev *dev)
 				      : sizeof(struct yaffs_packed_tags2);
 }
 
-/* Whether the mount that is going on will find that another file system is there: the states of all
- * blocks are asked for before anything is changed. Until then nothing is.
+/* Whether the current mount will find another file system: the states of all blocks are read before
+ * anything is changed. Until then nothing is written.
  */
 static bool hands_off(const struct yfs *yfs)
 {
@@ -56,7 +56,7 @@ static int write_chunk(struct yaffs_dev *dev, int chunk, const u8 *data,
 	if (dev->param.inband_tags) {
 		yaffs_pack_tags2_tags_only((void *)(ops.datbuf + dev->data_bytes_per_chunk), tags);
 	} else {
-		/* It has holes. */
+		/* The struct has holes. */
 		memset(&packed, 0xff, sizeof(packed));
 		yaffs_pack_tags2(&packed, tags, !dev->param.no_tags_ecc);
 		ops.oobbuf = (u8 *)&packed;
@@ -65,7 +65,7 @@ static int write_chunk(struct yaffs_dev *dev, int chunk, const u8 *data,
 	return mtd_write_oob(mtd_of(dev), chunk_address(dev, chunk), &ops) ? YAFFS_FAIL : YAFFS_OK;
 }
 
-/* What MTD says of a read, in the core's words. */
+/* MTD's result of a read as the core's. */
 static enum yaffs_ecc_result ecc_result(struct yaffs_dev *dev, int err)
 {
 	if (!err)
@@ -117,7 +117,7 @@ static int read_chunk(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_e
 					       : read_spare(dev, chunk, data, tags);
 	const enum yaffs_ecc_result result = ecc_result(dev, err);
 
-	/* The worse of what the tags' own ECC and the chip's say. */
+	/* The worse result of the tags' own ECC and the chip's. */
 	if (tags && result > tags->ecc_result)
 		tags->ecc_result = result;
 	return result == YAFFS_ECC_RESULT_UNFIXED ? YAFFS_FAIL : YAFFS_OK;
@@ -149,7 +149,7 @@ static bool tags_are_ours(const struct yaffs_ext_tags *tags)
 		 number <= YAFFS_HIGHEST_SEQUENCE_NUMBER));
 }
 
-/* The state of a block at the mount, by the tags of its first chunk. */
+/* The state of a block at the mount, from the tags of its first chunk. */
 static int query_block(struct yaffs_dev *dev, int block, enum yaffs_block_state *state,
 		       u32 *seq_number)
 {
@@ -161,7 +161,7 @@ static int query_block(struct yaffs_dev *dev, int block, enum yaffs_block_state 
 		*state = YAFFS_BLOCK_STATE_DEAD;
 		return YAFFS_OK;
 	}
-	/* What cannot be read is told by the tags. */
+	/* The tags tell about a read that fails. */
 	(void)read_chunk(dev, block * dev->param.chunks_per_block, NULL, &tags);
 	if (!tags.chunk_used) {
 		*state = YAFFS_BLOCK_STATE_EMPTY;
@@ -193,8 +193,9 @@ void yfs_nand_install(struct yaffs_dev *dev)
 	param->initialise_flash_fn = no_flash_to_initialise;
 }
 
-/* Whether YAFFS2 can be on such a device: NAND, pages of 1 KiB and OOB of 32 bytes or more, whole
- * pages a block. */
+/* Whether YAFFS2 can use such a device: NAND, pages of at least 1 KiB, OOB of at least 32 bytes,
+ * whole pages in a block.
+ */
 int yfs_nand_fits(const struct mtd_info *mtd)
 {
 	if (!mtd_type_is_nand(mtd) || mtd->writesize < YAFFS_MIN_YAFFS2_CHUNK_SIZE ||
@@ -228,9 +229,10 @@ static int refuse_foreign(const struct yfs *yfs)
 	return -EINVAL;
 }
 
-/* -EINVAL if another file system is on the partition. YAFFS2 itself has no mark of its own and
- * takes anything for an empty file system, erasing it as it goes. So: no block is YAFFS2's and at
- * least two hold something else. One is what a power cut leaves of the very first program.
+/* -EINVAL if another file system is on the partition. YAFFS2 itself has no magic number: it takes
+ * anything for an empty file system and erases it over time. The partition is refused if no block
+ * is YAFFS2's and at least two hold something else. A power cut in the very first program leaves
+ * one such block.
  */
 int yfs_nand_foreign(struct yfs *yfs)
 {

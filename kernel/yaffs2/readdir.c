@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The names in a directory, in the order of their objects' numbers.
  *
- * A position is 2 more than the number of an object, so what is made or removed meanwhile neither
+ * A position is the number of an object plus 2, so creating or removing names meanwhile neither
  * hides nor repeats another name. The Linux glue of July 2013 counts along the core's list instead,
- * newest first, and begins anew once something was removed. A long name is read from flash, as
- * there.
+ * newest first, and starts over after a removal. A long name is read from flash, as there.
  */
 #include <linux/fs.h>
 #include <linux/slab.h>
@@ -20,8 +19,9 @@ static int by_number(const void *one, const void *other)
 	return a < b ? -1 : a > b;
 }
 
-/* The numbers of a directory's objects from `first` on, in order; how many, or -ENOMEM. The caller
- * frees them. */
+/* The numbers of a directory's objects from `first` on, in order; returns their count, or -ENOMEM.
+ * The caller frees them.
+ */
 static int collect(struct yaffs_obj *dir, loff_t first, u32 **numbers)
 {
 	struct list_head *children = &dir->variant.dir_variant.children;
@@ -58,7 +58,7 @@ static unsigned int type_of(struct yaffs_obj *obj)
 	return obj->variant_type == YAFFS_OBJECT_TYPE_SPECIAL ? (obj->yst_mode >> 12) & 15 : type;
 }
 
-/* Whether the object is still there. */
+/* Fills the entry of an object; returns whether the object still exists. */
 static bool describe(struct yfs *yfs, const struct yaffs_obj *dir, u32 number, struct entry *entry)
 {
 	struct yaffs_obj *obj = yaffs_find_by_number(&yfs->dev, number);

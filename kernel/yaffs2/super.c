@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* YAFFS2 as a file system of Linux: mounted on an MTD device, asked for its room, unmounted; the
- * module.
+/* YAFFS2 as a file system of Linux: mounting on an MTD device, statfs, unmounting, and the module.
  *
- * `mount -t yaffs2 mtd0 DIR`; the backing device, and with it read_ahead_kb, is that of MTD. The
- * core is set up as the Linux glue of July 2013 does: 10 short-op caches, 5 reserved blocks, a
- * block refreshed every 500 collections, lost+found emptied at the mount, directories written late,
+ * `mount -t yaffs2 mtd0 DIR`. The backing device, and with it read_ahead_kb, is that of MTD. The
+ * core is set up as by the Linux glue of July 2013: 10 short-op caches, 5 reserved blocks, a block
+ * refreshed every 500 collections, lost+found emptied at the mount, directories written late,
  * summaries. Options have that glue's names.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_internal_read_super, yaffs_put_super, yaffs_statfs) of
- * July 2013. One thing more: a partition that holds something else is refused (nand.c). Left out:
- * YAFFS1, mounting by block device, remounting read-only or not.
+ * Mirrors yaffs_vfs_multi.c (yaffs_internal_read_super, yaffs_put_super, yaffs_statfs) of July
+ * 2013. In addition, a partition that holds something else is refused (nand.c). Left out: YAFFS1,
+ * mounting by block device, remounting read-only or read-write.
  */
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -28,7 +27,9 @@
 #define REFRESH_PERIOD 500
 #define STATFS_NAME_BYTES 254
 
-/* Of the core; how many blocks' worth of pages it tries before a write fails. */
+/* Variables of the core; the second is how many blocks' worth of pages it tries before a write
+ * fails.
+ */
 unsigned int yaffs_trace_mask = YAFFS_TRACE_BAD_BLOCKS | YAFFS_TRACE_ALWAYS;
 unsigned int yaffs_wr_attempts = YAFFS_WR_ATTEMPTS;
 
@@ -68,7 +69,7 @@ static void mark_dirty(struct yaffs_dev *dev)
 	yfs_of_dev(dev)->dirty = true;
 }
 
-/* Blocks of the VFS are pages. */
+/* The VFS's blocks are pages. */
 static int statfs(struct dentry *dentry, struct kstatfs *room)
 {
 	struct super_block *sb = dentry->d_sb;
@@ -179,7 +180,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 		err = yfs_collector_start(yfs);
 	if (err)
 		return err;
-	/* Without the thread nobody would write them. */
+	/* Without the thread no task would write them. */
 	yfs->dev.param.defered_dir_update = yfs->collector != NULL;
 	err = set_root(sb);
 	if (err)
@@ -248,7 +249,7 @@ static int get_tree(struct fs_context *fc)
 	return get_tree_mtd(fc, fill_super);
 }
 
-/* Read-only or not is for the mount to say. */
+/* The VFS handles read-only and read-write. */
 static int reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
@@ -301,7 +302,7 @@ static int __init yaffs2_init(void)
 static void __exit yaffs2_exit(void)
 {
 	unregister_filesystem(&yaffs2);
-	/* Inodes are freed behind a grace period. */
+	/* Inodes are freed after a grace period. */
 	rcu_barrier();
 }
 

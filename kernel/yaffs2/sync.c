@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the core holds back, written: an object's, everything, everything with a checkpoint.
+/* Writes what the core has cached: an object's chunks, everything, or everything with a checkpoint.
  *
- * sync(2) and unmounting write a checkpoint, unless the collector has urgent work or there is one
- * already. Nothing is written by time but the headers of directories (background.c).
+ * sync(2) and unmounting write a checkpoint, unless the collector has urgent work or there already
+ * is one. Only the headers of directories are written by a timer (background.c).
  *
- * Stands against yaffs_vfs_multi.c (yaffs_flush_inodes, yaffs_flush_super, yaffs_do_sync_fs with
+ * Mirrors yaffs_vfs_multi.c (yaffs_flush_inodes, yaffs_flush_super, yaffs_do_sync_fs with
  * yaffs_auto_checkpoint=1) of July 2013.
  */
 #include "glue.h"
 
-/* The core does not say whether it could write what it held back: what is dirty afterwards could
- * not. */
+/* The core does not say whether a flush succeeded. What is still dirty afterwards could not be
+ * written.
+ */
 static bool held_back(const struct yaffs_dev *dev, const struct yaffs_obj *obj)
 {
 	int i;
@@ -30,7 +31,7 @@ int yfs_flush_obj(struct yfs *yfs, struct yaffs_obj *obj, bool datasync)
 	return result != YAFFS_OK || held_back(&yfs->dev, obj) ? -ENOSPC : 0;
 }
 
-/* Each inode is held while it is flushed, and let go without any lock. */
+/* Each inode is held while it is flushed, and released without any lock. */
 static int flush_inodes(struct super_block *sb)
 {
 	struct inode *inode, *held = NULL;
@@ -58,12 +59,12 @@ static int flush_inodes(struct super_block *sb)
 	return err;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void flush_rest(struct yfs *yfs, bool checkpoint)
 {
 	yaffs_update_dirty_dirs(&yfs->dev);
 	yaffs_flush_whole_cache(&yfs->dev);
-	/* A mount without one scans. */
+	/* A mount without a checkpoint scans. */
 	if (checkpoint && !yaffs_checkpoint_save(&yfs->dev))
 		pr_debug("yaffs2: %s: no checkpoint\n", yfs->dev.param.name);
 }
@@ -90,7 +91,7 @@ int yfs_sync_fs(struct super_block *sb, int wait)
 	return err;
 }
 
-/* At the end, when no inode is left. */
+/* Called at the end, when no inode is left. */
 void yfs_save(struct yfs *yfs)
 {
 	struct yfs *locked = yfs_lock(yfs->sb);

@@ -1,28 +1,27 @@
-//! Why bytes are programmed: what a program wrote, and what the stack adds to it.
+//! Causes of programmed bytes: the program's data, and what the stack adds to it.
 //!
-//! Every byte that is programmed has one cause, so the causes add up to what the driver programmed.
-//! The driver puts it down as metadata unless whoever asked for the program knows better. A
-//! write-buffer knows what the parts of its nodes are, and hands them on in the order in which they
-//! came ([`Held`]). Left out: the OOB that goes with a page, and what a driver pads a part of a
-//! page with, which changes no cell.
+//! Every programmed byte has exactly one cause, so the causes add up to what the driver programmed.
+//! The driver counts bytes as metadata unless its caller knows better. A write-buffer keeps the
+//! causes of the parts of its nodes, in order ([`Held`]). Left out: the OOB of a page, and the ones
+//! with which a driver pads a partial page, which change no cell.
 //!
-//! Invariant: [`Held`] gives exactly as many bytes as it is asked for; what it does not have is
-//! padding.
+//! Invariant: [`Held`] gives exactly as many bytes as it is asked for; bytes that it does not have
+//! are padding.
 
 use std::collections::VecDeque;
 
-/// What bytes are programmed for.
+/// The cause of programmed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// What a program wrote, as it is stored.
+    /// The program's data, as stored.
     Data,
     /// Node headers, inodes, names, the index, logs, summaries, clean markers, UBI's headers.
     Metadata,
-    /// The rest of a page that could not wait.
+    /// The rest of a page that had to be written before it was full.
     Padding,
-    /// Garbage collection moved it.
+    /// Moved by garbage collection.
     Collection,
-    /// UBI's thread moved it, for wear or after bit flips.
+    /// Moved by UBI's thread, for wear levelling or after bit flips.
     WearLevelling,
 }
 
@@ -33,7 +32,7 @@ const CAUSES: usize = 5;
 pub struct Causes([u64; CAUSES]);
 
 impl Causes {
-    /// So many bytes of one cause.
+    /// `bytes` of one cause.
     pub fn of(cause: Cause, bytes: u32) -> Causes {
         let mut causes = Causes::default();
         causes.0[cause as usize] = u64::from(bytes);
@@ -45,28 +44,28 @@ impl Causes {
         self.0[cause as usize]
     }
 
-    /// The bytes of all.
+    /// The bytes of all causes.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// These and those.
+    /// Adds other bytes to these.
     pub fn add(&mut self, more: Causes) {
         self.0.iter_mut().zip(more.0).for_each(|(bytes, more)| *bytes += more);
     }
 
-    /// What has come since an earlier reading.
+    /// The bytes added since an earlier reading.
     pub fn since(&self, earlier: &Causes) -> Causes {
         Causes(std::array::from_fn(|cause| self.0[cause] - earlier.0[cause]))
     }
 }
 
-/// What a write-buffer was given and has not programmed yet, first in, first out.
+/// The causes of a write-buffer's bytes that are not programmed yet, first in, first out.
 #[derive(Clone, Debug, Default)]
 pub struct Held(VecDeque<(Cause, u32)>);
 
 impl Held {
-    /// Takes the next bytes of a node.
+    /// Adds the next bytes of a node.
     pub fn push(&mut self, cause: Cause, bytes: u32) {
         match self.0.back_mut() {
             Some((last, held)) if *last == cause => *held += bytes,
@@ -75,7 +74,7 @@ impl Held {
         }
     }
 
-    /// Gives what `bytes` that are programmed now are.
+    /// Takes the causes of the next `bytes` that are programmed.
     pub fn take(&mut self, bytes: u32) -> Causes {
         let mut causes = Causes::default();
         let mut left = bytes;

@@ -1,10 +1,10 @@
-//! How calls end: the errors of the layers, and the numbers that a program sees of them.
+//! How calls end: the errors of the layers, and the errno that a program sees.
 //!
-//! Mirrors include/uapi/asm-generic/errno.h and errno-base.h. A layer passes an [`FsError`] up with
-//! the time at which it was known; the system call turns it into a number.
+//! Mirrors include/uapi/asm-generic/errno.h and errno-base.h. A layer passes an [`FsError`] up
+//! together with the time at which it was known. The system call turns it into a number.
 //!
-//! Invariant: what a program would not see (a lost power, a case that is not modelled) never
-//! becomes a number.
+//! Invariant: what a program would not see (a power cut, a case that is not modelled) never becomes
+//! a number.
 
 use crate::units::Ns;
 use thiserror::Error;
@@ -21,7 +21,7 @@ pub const EBADF: i64 = -9;
 pub const EAGAIN: i64 = -11;
 /// Permission denied.
 pub const EACCES: i64 = -13;
-/// Bad address: what an access to memory beyond a mapped file is answered with.
+/// Bad address: the answer to an access to memory beyond a mapped file.
 pub const EFAULT: i64 = -14;
 /// File exists.
 pub const EEXIST: i64 = -17;
@@ -51,7 +51,7 @@ pub const ENOTEMPTY: i64 = -39;
 pub const ELOOP: i64 = -40;
 /// No data available: no such extended attribute.
 pub const ENODATA: i64 = -61;
-/// Wrong bits that ECC cannot put right.
+/// Wrong bits that ECC cannot correct.
 pub const EBADMSG: i64 = -74;
 /// Value too large for defined data type.
 pub const EOVERFLOW: i64 = -75;
@@ -60,34 +60,34 @@ pub const EOPNOTSUPP: i64 = -95;
 /// Structure needs cleaning.
 pub const EUCLEAN: i64 = -117;
 
-/// What a program would see as errno, and what the model does not do yet.
+/// An error that a program would see as errno, or a limit of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FsError {
     /// ENOSPC, and when it was known.
     #[error("no space left on the partition")]
     NoSpace(Ns),
-    /// EIO, and when it was known: the flash failed, and the file system found no other way.
+    /// EIO, and when it was known: the flash failed, and the file system could not recover.
     #[error("input/output error")]
     Io(Ns),
-    /// EBADMSG: what was read has wrong bits that nobody can put right.
+    /// EBADMSG: the data read have wrong bits that ECC cannot correct.
     #[error("uncorrectable error")]
     Unreadable(Ns),
-    /// EUCLEAN: what was read is not what was written, by its checksum.
+    /// EUCLEAN: the checksum of the data read is wrong.
     #[error("structure needs cleaning")]
     Damaged(Ns),
-    /// EROFS: after an earlier error nothing is written any more.
+    /// EROFS: an earlier error made the file system read-only.
     #[error("read-only file system")]
     ReadOnly(Ns),
-    /// Another errno, which the file system itself answers with, and when.
+    /// Another errno of the file system itself, and when.
     #[error("errno {}", -.0)]
     Errno(i64, Ns),
-    /// The power went off; the file system is what lies on the flash.
+    /// The power failed. What is left is what lies on the flash.
     #[error("the power was cut")]
     PowerLost(Ns),
     /// The partition cannot hold this file system; the reason.
     #[error("{0}")]
     TooSmall(Box<str>),
-    /// The operation is part of flashbed but not yet of this model; refused rather than guessed.
+    /// The model does not have this operation yet, and refuses it rather than guess.
     #[error("{0} is not modelled")]
     NotModelled(&'static str),
 }
@@ -126,7 +126,7 @@ pub type Result<T> = core::result::Result<T, FsError>;
 /// How an operation ended: a system call's return value, and when.
 pub type Outcome = Result<(i64, Ns)>;
 
-/// The number of an error that a program would see, and when it does: no sooner than `now`.
+/// The errno of an error that a program would see, and when it sees it: not before `now`.
 pub fn errno(error: FsError, now: Ns) -> Outcome {
     let number = match error {
         FsError::NoSpace(_) => ENOSPC,
@@ -140,12 +140,12 @@ pub fn errno(error: FsError, now: Ns) -> Outcome {
     Ok((number, error.failed_at().map_or(now, |at| at.max(now))))
 }
 
-/// A system call whose error is its own.
+/// The result of a system call that may fail with an error of its own.
 pub fn answered(outcome: Outcome, now: Ns) -> Outcome {
     outcome.or_else(|error| errno(error, now))
 }
 
-/// When something is over that has nobody to tell its error.
-pub fn untold(done: Result<Ns>, now: Ns) -> Result<Ns> {
+/// When background work is over. A program's error is dropped, because no caller waits for it.
+pub fn ignore_errno(done: Result<Ns>, now: Ns) -> Result<Ns> {
     done.or_else(|error| Ok(errno(error, now)?.1))
 }

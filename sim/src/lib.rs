@@ -1,22 +1,21 @@
 //! The simulated raw NAND storage stack: operations go in, times and flash operations come out.
 //!
 //! This page is a tour. It has a heading for each module of the crate, in the order in which data
-//! passes: first the layers that a write goes through on its way to the chip, then what the layers
-//! share. A module uses only modules that stand further down on this page (`tests/tidy` holds
-//! that).
+//! passes: first the layers that a write passes on its way to the chip, then what the layers share.
+//! A module uses only modules further down on this page (`tests/tidy` checks that).
 //!
-//! Calls go down with the time and come back with a later one; no layer owns a clock. The crate
-//! reads no clock, file or environment and depends on no chance: the same arguments give the same
+//! A call into a lower layer takes the time and returns a later one; no layer owns a clock. The
+//! crate reads no clock, file or environment and is deterministic: the same arguments give the same
 //! result to the bit on every machine.
 //!
 //! # `run`: a case from operations to rows
 //!
 //! [`run::run_cases`] prepares a stack once, clones it for each case, runs the operations and
-//! returns [`run::Measured`]. `machine.rs` holds the program's point in time. `stack.rs` is the
-//! seam to what answers a program's calls: the VFS over a file system, or MTD's character device.
-//! `laboratory.rs` is what the machine does to the chip from outside, `mount_options.rs` how a file
-//! system is mounted. `results.rs` has the rows, [`run::survey`] what a power cut left, and
-//! [`run::parallel`] shares many cases out to threads.
+//! returns [`run::Measured`]. `machine.rs` has the program's clock. `stack.rs` has the trait of a
+//! stack that answers a program's calls: the VFS over a file system, or MTD's character device.
+//! `laboratory.rs` has what the machine does to the chip from outside, `mount_options.rs` the mount
+//! options. `results.rs` has the rows, [`run::survey`] what a power cut left, and [`run::parallel`]
+//! runs many cases on several threads.
 //!
 //! # `vfs`: open files, page cache, write-back
 //!
@@ -26,25 +25,24 @@
 //!
 //! # `fs`: JFFS2, YAFFS2, UBIFS
 //!
-//! [`fs::FlashFs`] is what the VFS asks of a file system, [`fs::Scheduled`] what the scheduler asks
-//! of one, and [`fs::PageCache`] what a file system asks of the VFS. [`fs::jffs2`] and
-//! [`fs::yaffs2`] stand on MTD, [`fs::ubifs`] stands on UBI. Their files are named after the
-//! kernel's and mirror the same functions. `tasks.rs` decides which task goes on where the VFS and
-//! a file system meet.
+//! A file system implements [`fs::FlashFs`] for the VFS and [`fs::Scheduled`] for the scheduler. It
+//! uses the VFS through [`fs::PageCache`]. [`fs::jffs2`] and [`fs::yaffs2`] are on MTD,
+//! [`fs::ubifs`] is on UBI. Their files are named after the kernel's and mirror the same functions.
+//! `tasks.rs` schedules tasks where the VFS and a file system meet.
 //!
 //! # `ubi`: logical erase blocks
 //!
-//! [`ubi::Ubi`] maps the logical blocks of one volume to physical ones, levels their wear and has
-//! the thread that erases.
+//! [`ubi::Ubi`] maps the logical blocks of one volume to physical ones, levels their wear, and has
+//! the thread that erases blocks.
 //!
 //! # `mtd`: the NAND driver
 //!
-//! [`mtd::Mtd`] turns offsets of the partition into commands of the chip, and adds what ECC and the
-//! driver cost. [`mtd::MtdChar`] gives a program the partition itself.
+//! [`mtd::Mtd`] turns offsets of the partition into commands of the chip, and adds the cost of ECC
+//! and driver. [`mtd::MtdChar`] lets a program use the partition itself.
 //!
-//! # `flash`: the chip, and what is put around it
+//! # `flash`: the chip and its decorators
 //!
-//! [`flash::Flash`] is the lowest seam. [`flash::Chip`] keeps the rules of NAND and the chip's
+//! [`flash::Flash`] is the lowest interface. [`flash::Chip`] keeps the rules of NAND and the chip's
 //! time. [`flash::Traced`], [`flash::Faulty`] and [`flash::PowerCut`] are decorators: they record
 //! operations, fail some of them, and cut the power.
 //!
@@ -54,28 +52,28 @@
 //! UBI or a file system. Tasks wait on a [`sched::Mutex`]; [`sched::Ticks`] says when timers
 //! expire.
 //!
-//! # `ops`: the text that a program is written in
+//! # `ops`: the text of a program
 //!
 //! [`ops::operations`] reads a flashbed-ops file line by line (docs/operations.md).
 //!
-//! # `profile`: what is known of a board
+//! # `profile`: boards and kernels
 //!
-//! [`profile::BoardProfile`] holds chip, partition, ECC, memory and the prices of software, as
-//! boards/ has them.
+//! [`profile::BoardProfile`] has chip, partition, ECC, memory and the prices of software, as in
+//! boards/.
 //!
-//! # `compress`: sizes that compressors give, and their work
+//! # `compress`: compressed sizes, and the compressors' work
 //!
-//! Each compressor gives the length that the kernel's gives of the same bytes. [`compress::work`]
-//! prices what it did.
+//! Each compressor returns the length that the kernel's compressor gives for the same bytes.
+//! [`compress::work`] prices its work.
 //!
-//! # `content`: what files hold
+//! # `content`: the content of files
 //!
-//! [`content::Contents`] knows from which write each byte of a file is; bytes are generated only
-//! when a compressor asks.
+//! [`content::Contents`] knows which write each byte of a file comes from. Bytes are generated only
+//! when a compressor needs them.
 //!
 //! # `collections`: containers
 //!
-//! Vectors in pieces, slabs, and sorted lists whose searches begin near the end.
+//! Vectors in pieces, slabs, and sorted lists whose searches begin at a guess.
 //!
 //! # `causes`: why bytes are programmed
 //!
@@ -83,11 +81,11 @@
 //!
 //! # `errno`: how calls end
 //!
-//! [`errno::FsError`] is the error of every layer, [`errno::Outcome`] what a system call returns.
+//! [`errno::FsError`] is the error of every layer, [`errno::Outcome`] the result of a system call.
 //!
-//! # `stop`: a caller that gives up
+//! # `stop`: ending a run early
 //!
-//! [`stop::Stop`] is looked at between operations, and within them wherever the power may be gone.
+//! [`stop::Stop`] is checked between operations, and within them wherever the power may be gone.
 //!
 //! # `units`: newtypes
 //!

@@ -1,27 +1,28 @@
-//! Boards and kernels as the simulator needs them: numbers only. Python reads boards/*.toml, checks
-//! that every key is there and names its source, and hands over the same tables as JSON; a key that
-//! is missing or unknown here is a bug of ours and refused by serde.
+//! Boards and kernels as the simulator needs them: numbers only.
+//!
+//! Python reads boards/*.toml, checks that every key is there and names its source, and passes the
+//! same tables as JSON. A missing or unknown key here is our bug, and serde refuses it.
 
 use crate::compress::work::{CompressorCosts, Priced, Work};
 use crate::compress::UbifsData;
 use crate::units::Ns;
 use serde::Deserialize;
 
-/// What of a kernel's configuration every layer may ask for.
+/// A kernel's configuration, as far as several layers need it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelFacts {
     /// CONFIG_HZ.
     pub ticks_per_second: u64,
-    /// CONFIG_SMP: what several processors count is counted in batches.
+    /// CONFIG_SMP: counters of a kernel for several processors count in batches.
     pub smp: bool,
     /// How RCU learns that every task has been scheduled.
     pub rcu: Rcu,
     /// CONFIG_FAIR_GROUP_SCHED: tasks are scheduled in groups.
     pub task_groups: bool,
-    /// Whether an idle processor still has the tick after it became idle.
+    /// Whether a processor still gets the tick after it became idle.
     pub first_idle_tick: bool,
-    /// How long an idle processor sleeps at most.
+    /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
 }
 
@@ -36,7 +37,7 @@ impl KernelFacts {
         first_idle_tick: false,
         longest_idle_ms: 512,
     };
-    /// The same as user-mode Linux.
+    /// User-mode Linux 6.1.
     pub const USER_MODE: KernelFacts = KernelFacts {
         smp: false,
         rcu: Rcu::Tiny,
@@ -51,26 +52,26 @@ impl KernelFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rcu {
-    /// kernel/rcu/tiny.c, for one processor: while a callback waits, each tick has the running task
-    /// rescheduled (rcu_sched_clock_irq).
+    /// kernel/rcu/tiny.c, for one processor: while a callback waits, each tick reschedules the
+    /// running task (rcu_sched_clock_irq).
     Tiny,
     /// kernel/rcu/tree.c: a thread begins and ends grace periods (rcu_gp_kthread).
     Tree,
-    /// Those before 3.7: softirqs begin and end grace periods, and no task is rescheduled.
+    /// Kernels before 3.7: softirqs begin and end grace periods, and no task is rescheduled.
     Softirqs,
 }
 
-/// What the bus moves for a read that asks for part of a page.
+/// What the bus transfers for a read of a part of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transfer {
-    /// Only the bytes asked for, as a real chip does: the bus time of a page is shared out by byte.
+    /// Only the requested bytes, as a real chip does; they take their share of a page's bus time.
     Bytes,
-    /// The time of a whole page, whatever was asked for, as nandsim does.
+    /// The time of a whole page, as nandsim does.
     Page,
 }
 
-/// `[chip]`: geometry and datasheet timing, array time and bus time apart.
+/// `[chip]`: geometry and datasheet timing, array time and bus time separate.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChipProfile {
@@ -88,7 +89,7 @@ pub struct ChipProfile {
     pub program_array_ns: Ns,
     /// Block erase (tBERS).
     pub erase_array_ns: Ns,
-    /// How much of `bus_read_ns` a partial read pays.
+    /// How much of `bus_read_ns` a partial read takes.
     pub transfer: Transfer,
     /// Moving a whole page, OOB included, from the register to the controller.
     pub bus_read_ns: Ns,
@@ -98,18 +99,18 @@ pub struct ChipProfile {
     pub column_change_ns: Ns,
 }
 
-/// How the driver checks and corrects what it reads, which decides what a partial read costs.
+/// How the driver checks and corrects reads, which decides the cost of a partial read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EccKind {
     /// In the controller: a partial read fetches the whole page into the driver's page buffer.
     HardwarePage,
-    /// By the CPU over steps: a partial read fetches only the steps it touches, and then their ECC
-    /// bytes with a change of column; the page buffer is never filled (nand_base.c
-    /// nand_read_subpage, NAND_HAS_SUBPAGE_READ). Pages of 512 bytes are read as in hardware.
+    /// By the processor over steps: a partial read fetches only the steps it touches, and then
+    /// their ECC bytes after a column change. The page buffer is never filled (nand_base.c
+    /// nand_read_subpage, NAND_HAS_SUBPAGE_READ). Pages of 512 bytes are read as with hardware ECC.
     SoftwareSubpage,
-    /// Not at all (NAND_ECC_ENGINE_TYPE_NONE): reads as in hardware, but the OOB is moved only when
-    /// it is asked for.
+    /// None (NAND_ECC_ENGINE_TYPE_NONE): reads as with hardware ECC, but the OOB is transferred
+    /// only on request.
     #[serde(rename = "none")]
     NoEcc,
 }
@@ -118,15 +119,15 @@ pub enum EccKind {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EccProfile {
-    /// Where and over what.
+    /// How and over what it is computed.
     pub kind: EccKind,
-    /// Bytes one ECC covers.
+    /// Bytes that one ECC covers.
     pub step_bytes: u32,
-    /// Wrong bits of a step that it puts right; none without ECC.
+    /// Wrong bits of a step that it corrects; 0 without ECC.
     pub strength_bits: u32,
 }
 
-/// `[partition]`: the part of the chip the file system lives on.
+/// `[partition]`: the part of the chip that the file system uses.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionProfile {
@@ -136,28 +137,27 @@ pub struct PartitionProfile {
     pub blocks: u32,
 }
 
-/// `[software]`: what the CPU needs, layer by layer. Calibrated once per board on cases of their
-/// own (docs/calibration.md).
+/// `[software]`: processor time, layer by layer. Calibrated once per board on cases of their own
+/// (docs/calibration.md).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SoftwareCosts {
     /// A read or write system call: entry, fd, exit.
     pub syscall_ns: Ns,
-    /// From the interrupt of a timer to the program that it wakes (try_to_wake_up, schedule), or to
-    /// a thread.
+    /// From a timer's interrupt to the program or thread that it wakes (try_to_wake_up, schedule).
     pub wake_ns: Ns,
-    /// Opening a file besides its system call: the walk along its path, the open file.
+    /// Opening a file besides its system call: the walk along its path and the open file.
     pub open_ns: Ns,
-    /// A name made, besides what the flash and the nodes cost.
+    /// Creating a name, besides the cost of flash and nodes.
     pub name_add_ns: Ns,
-    /// A name removed, likewise.
+    /// Removing a name, likewise.
     pub name_remove_ns: Ns,
-    /// A name changed, likewise.
+    /// Renaming, likewise.
     pub name_move_ns: Ns,
-    /// Making a byte that is written, before the call, in picoseconds: the program's own work (the
-    /// agent's data_fill), in no request's time.
+    /// Generating a byte to be written, before the call, in picoseconds: the program's own work
+    /// (the agent's data_fill), which is in no request's time.
     pub fill_byte_ps: u64,
-    /// A write call besides any call and its pages.
+    /// A write call besides the system call and its pages.
     pub write_ns: Ns,
     /// Finding one page in the page cache (filemap_get_pages).
     pub page_find_ns: Ns,
@@ -170,22 +170,23 @@ pub struct SoftwareCosts {
     /// One page write besides its copy: write_begin and write_end, without what the file system
     /// does in them.
     pub page_write_ns: Ns,
-    /// A page of the cache that was clean becomes dirty.
+    /// Making a clean cached page dirty.
     pub page_dirty_ns: Ns,
-    /// Taking a page out of the cache as its file ends before it or is gone.
+    /// Dropping a page from the cache at a truncation or deletion.
     pub page_drop_ns: Ns,
-    /// Taking an inode and its name out of memory as the file system is unmounted.
+    /// Dropping an inode and its name from memory at an unmount.
     pub inode_drop_ns: Ns,
-    /// A slot of the cache's array without a page that is passed while pages are looked for that go
-    /// (xas_find), in picoseconds.
+    /// Passing an empty slot of the cache's array in a search for pages to drop (xas_find), in
+    /// picoseconds.
     pub page_slot_ps: u64,
-    /// Giving a file another size (do_truncate, notify_change), besides the call, pages and nodes.
+    /// Changing a file's size (do_truncate, notify_change), besides the call, pages and nodes.
     pub truncate_ns: Ns,
-    /// sync, besides the call and what is written: asking each mounted file system, several times.
+    /// sync, besides the call and the writes: it calls each mounted file system several times.
     pub sync_ns: Ns,
-    /// Noting the time of a write in the inode, once a second (file_update_time).
+    /// Updating the inode's time at a write, once a second (file_update_time).
     pub time_update_ns: Ns,
-    /// Writing 3 into drop_caches: asking every shrinker, several times, whatever there is to free.
+    /// Writing 3 into drop_caches: it calls every shrinker several times, even if there is nothing
+    /// to free.
     pub drop_caches_ns: Ns,
     /// A call into MTD (mtd_read, mtd_write): partition offset, chip lock.
     pub mtd_call_ns: Ns,
@@ -198,100 +199,99 @@ pub struct SoftwareCosts {
     /// Moving one byte between controller and memory, in picoseconds.
     pub nand_byte_ps: u64,
     /// Copying one byte from the page buffer to the caller (`use_bounce_buf` of nand_do_read_ops),
-    /// in picoseconds: of parts of pages, and of pages that the buffer already holds.
+    /// in picoseconds, for parts of pages and for pages that the buffer already holds.
     pub nand_bounce_byte_ps: u64,
     /// Calculating one ECC step in software.
     pub ecc_step_ns: Ns,
     /// JFFS2: finding, reading and checking one node, besides its bytes.
     pub jffs2_node_ns: Ns,
-    /// JFFS2: reading in an inode (jffs2_iget), besides its nodes.
+    /// JFFS2: reading an inode (jffs2_iget), besides its nodes.
     pub jffs2_inode_ns: Ns,
     /// JFFS2: CRC and copy of one node byte, in picoseconds.
     pub jffs2_byte_ps: u64,
-    /// JFFS2: one data node written, besides its bytes and what compressors do.
+    /// JFFS2: writing one data node, besides its bytes and compression.
     pub jffs2_write_node_ns: Ns,
-    /// JFFS2: CRC and copies of one byte of data in a node that is written, in picoseconds.
+    /// JFFS2: CRC and copies of one data byte of a written node, in picoseconds.
     pub jffs2_write_byte_ps: u64,
-    /// JFFS2: a node that is written, whatever is in it: space for it, its header and checksums,
-    /// its place in the lists.
+    /// JFFS2: writing any node: space for it, its header and checksums, its place in the lists.
     pub jffs2_add_node_ns: Ns,
-    /// JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.
+    /// JFFS2: one node that becomes obsolete at a truncation or deletion.
     pub jffs2_obsolete_ns: Ns,
-    /// JFFS2: a byte of an erased block that is looked at, in picoseconds.
+    /// JFFS2: checking one byte of an erased block, in picoseconds.
     pub jffs2_erased_byte_ps: u64,
     /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
     pub jffs2_gc_pass_ns: Ns,
-    /// UBI: detaching and attaching, besides the reads: devices, a thread. As many instructions for
-    /// 200 blocks as for 400.
+    /// UBI: detaching and attaching, besides the reads: devices, a thread. 200 blocks take as many
+    /// instructions as 400.
     pub ubi_attach_ns: Ns,
-    /// UBI: a write to a logical block, besides MTD's.
+    /// UBI: a write to a logical block, besides MTD's cost.
     pub ubi_write_ns: Ns,
     /// UBIFS: looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
     /// UBIFS: checking one node of a bulk-read and finding the next one (validate_data_node).
     pub ubifs_bulk_node_ns: Ns,
-    /// UBIFS: filling a page without a node with zeroes, in a hole or past the end (do_readpage).
+    /// UBIFS: zeroing a page without a node, in a hole or beyond the end (do_readpage).
     pub ubifs_hole_ns: Ns,
-    /// UBIFS: looking up and reading the node of a name or an inode: no page to fill.
+    /// UBIFS: looking up and reading the node of a name or an inode, without a page to fill.
     pub ubifs_inode_ns: Ns,
     /// UBIFS: reading one index node into a znode.
     pub ubifs_znode_ns: Ns,
-    /// UBIFS: one entry that leaves the index with others, as a file becomes shorter or is gone.
+    /// UBIFS: removing one entry of the index in a truncation or deletion.
     pub ubifs_leaf_drop_ns: Ns,
     /// UBIFS: CRC and copy of one node byte, in picoseconds.
     pub ubifs_byte_ps: u64,
-    /// UBIFS: one node, or group of nodes, put into a write-buffer, besides its bytes.
+    /// UBIFS: putting one node, or group of nodes, into a write-buffer, besides its bytes.
     pub ubifs_write_node_ns: Ns,
-    /// UBIFS: a commit, besides its index nodes: log, LPT and master are made and summed up.
+    /// UBIFS: a commit, besides its index nodes: building log, LPT and master nodes and their
+    /// checksums.
     pub ubifs_commit_ns: Ns,
-    /// UBIFS: one byte of data in a node that is written, in picoseconds: CRC and copies.
+    /// UBIFS: CRC and copies of one data byte of a written node, in picoseconds.
     pub ubifs_write_byte_ps: u64,
-    /// UBIFS: one page that is about to be written: its budget (ubifs_write_begin).
+    /// UBIFS: the budget of one page that is about to be written (ubifs_write_begin).
     pub ubifs_budget_ns: Ns,
     /// YAFFS2: one chunk read or written: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
-    /// YAFFS2: one chunk written, besides what any chunk costs: collection is asked for, a chunk
-    /// allocated, the file's tree changed.
+    /// YAFFS2: writing one chunk, besides the cost of any chunk: checking for collection,
+    /// allocating a chunk, changing the file's tree.
     pub yaffs2_write_ns: Ns,
-    /// YAFFS2: making the header of an object, which is a chunk besides.
+    /// YAFFS2: building an object's header, besides its chunk.
     pub yaffs2_header_ns: Ns,
-    /// YAFFS2: making an inode of an object (yfs_iget).
+    /// YAFFS2: creating an object's inode (yfs_iget).
     pub yaffs2_inode_ns: Ns,
-    /// YAFFS2: one chunk that a file does without as it becomes shorter or is gone.
+    /// YAFFS2: deleting one chunk at a truncation or deletion.
     pub yaffs2_delete_ns: Ns,
     /// YAFFS2: one byte of a checkpoint, written or read, in picoseconds.
     pub yaffs2_checkpoint_byte_ps: u64,
-    /// YAFFS2: an entry of a directory that is passed on the way to a name (yaffs_find_by_name).
+    /// YAFFS2: passing one directory entry in a search for a name (yaffs_find_by_name).
     pub yaffs2_entry_ns: Ns,
-    /// YAFFS2: mounting, and unmounting before, besides what is read: memory, a thread.
+    /// YAFFS2: mounting, and unmounting before, besides the reads: memory, a thread.
     pub yaffs2_mount_ns: Ns,
-    /// YAFFS2: an object that a mount makes.
+    /// YAFFS2: creating one object at a mount.
     pub yaffs2_object_ns: Ns,
-    /// YAFFS2: a byte of an erased page that the first mount looks at (memchr_inv), in picoseconds.
+    /// YAFFS2: checking one byte of an erased page at the first mount (memchr_inv), in picoseconds.
     pub yaffs2_erased_byte_ps: u64,
     /// One step of a `compute` operation, in picoseconds.
     pub compute_step_ps: u64,
-    /// What compressing and unpacking costs, whichever file system does it.
+    /// Compressing and decompressing, in any file system.
     #[serde(default)]
     pub compressors: CompressorCosts,
-    /// What the scheduler's clock counts in: nanoseconds but where only ticks are counted
-    /// (user-mode Linux).
+    /// The resolution of the scheduler's clock: 1 ns, or a tick on user-mode Linux.
     #[serde(default = "nanosecond")]
     pub sched_clock_ns: u64,
-    /// sizeof(void *) of the kernel: how much of some structures there is to write (a checkpoint of
-    /// YAFFS2).
+    /// sizeof(void *) of the kernel, which decides the size of some structures on flash (a
+    /// checkpoint of YAFFS2).
     #[serde(default = "word")]
     pub pointer_bytes: u64,
 }
 
 impl SoftwareCosts {
-    /// JFFS2: what the CPU needs for a data node of so many bytes, after the compressors did that.
+    /// JFFS2: the processor time of a data node of so many bytes, after the compressors' `work`.
     pub fn jffs2_write_ns(&self, node_bytes: u32, work: &Work) -> Priced {
         let bytes = Ns::from_ps(u64::from(node_bytes), self.jffs2_write_byte_ps);
         Ok(self.jffs2_write_node_ns + bytes + self.compressors.time(work)?)
     }
 
-    /// UBIFS: what the CPU needs for the bytes of a data node.
+    /// UBIFS: the processor time of a data node's bytes.
     pub fn ubifs_write_ns(&self, data: &UbifsData) -> Priced {
         let bytes = Ns::from_ps(data.node_bytes as u64, self.ubifs_write_byte_ps);
         Ok(bytes + self.compressors.time(&data.work)?)
@@ -310,7 +310,7 @@ fn word() -> u64 {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryProfile {
-    /// What is free when the kernel has started: what the page cache may become.
+    /// Free memory after boot: the most that the page cache can use.
     pub free_kib: u64,
 }
 
@@ -322,10 +322,10 @@ pub struct BoardProfile {
     pub chip: ChipProfile,
     /// Its driver's ECC.
     pub ecc: EccProfile,
-    /// Where the file system lives.
+    /// The partition.
     pub partition: PartitionProfile,
     /// Its memory.
     pub memory: MemoryProfile,
-    /// What the CPU needs.
+    /// Processor costs.
     pub software: SoftwareCosts,
 }

@@ -1,5 +1,5 @@
-//! Units. No bare integer crosses a module boundary where two meanings could be confused: time,
-//! page number and block number are types of their own.
+//! Units. Time, page number and block number are types of their own, so that no bare integer with
+//! two possible meanings crosses a module boundary.
 
 use serde::Deserialize;
 use std::iter::Sum;
@@ -11,10 +11,10 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 pub struct Ns(pub u64);
 
 impl Ns {
-    /// No time at all.
+    /// Zero time.
     pub const ZERO: Ns = Ns(0);
 
-    /// So many milliseconds.
+    /// `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Ns {
         Ns(ms * 1_000_000)
     }

@@ -1,5 +1,5 @@
-//! Any program of valid operations, on any file system, gives results or is refused: nothing
-//! overflows, nothing falls over.
+//! Any program of valid operations, on any file system, gives results or is refused. Nothing
+//! overflows or panics.
 
 mod support;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sim::mtd::Access;
 use sim::run::{run_cases, CaseInput, FsKind, Mount, Setting};
 
-/// Where sizes and sums go from one width into another, and what is near.
+/// Values at which sizes and sums overflow a width, and values near them.
 fn number() -> impl Strategy<Value = u64> {
     let edges = vec![0_u64, 1, 4096, 1 << 20, 1 << 31, 1 << 32, 1 << 41, 1 << 43, 1 << 44, 1 << 62];
     let edge = prop::sample::select(edges);
@@ -48,7 +48,7 @@ fn operation() -> impl Strategy<Value = String> {
 fn program(fs: impl Into<Mount>, operations: &[String], append: bool) -> Result<(), TestCaseError> {
     let fs = fs.into();
     let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
-    board.partition.blocks = 80; // 10 MiB: some of them fill it
+    board.partition.blocks = 80; // 10 MiB: some programs fill it
     let file = if matches!(fs.fs, FsKind::Mtd(_)) { ["partition"; 2] } else { ["a", "b"] };
     let flags = if append { "rw,create,append" } else { "rw,create" };
     let mut body =

@@ -1,11 +1,11 @@
-//! Names that were made and taken away are there after a power cut or not, and nothing in between.
+//! After a power cut, names that were created and removed exist or not, with no state in between.
 
 mod support;
 
 use sim::run::survey::Survey;
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
 
-/// A call, and the names of files after it. Each is synced before the next.
+/// A call, and the files' names after it. Each call is synced before the next.
 type Step = (&'static str, &'static [&'static str]);
 
 const BEFORE: &str = "flashbed-ops 2\n\

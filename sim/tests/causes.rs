@@ -1,4 +1,4 @@
-//! Every programmed byte has one cause: what the file systems say of them adds up, and to the right
+//! Every programmed byte has one cause: the causes that file systems report add up to the right
 //! sums.
 
 mod support;
@@ -40,7 +40,7 @@ fn data_is_what_the_program_wrote() {
     for fs in [FsKind::Jffs2, FsKind::Ubifs, FsKind::Yaffs2] {
         let causes = synced(fs, 100).causes;
         assert_eq!(causes.bytes(Cause::Data), 100 * 4096, "{fs:?}");
-        // JFFS2 moves nodes at every fsync rather than pad the page (jffs2_flush_wbuf_gc).
+        // At every fsync JFFS2 moves nodes rather than pad the page (jffs2_flush_wbuf_gc).
         assert_eq!(causes.bytes(Cause::Collection) > 0, fs == FsKind::Jffs2, "{fs:?}");
         assert_eq!(causes.bytes(Cause::WearLevelling), 0, "{fs:?}");
         assert!(causes.bytes(Cause::Metadata) >= 100 * 48, "{fs:?}");
@@ -49,7 +49,7 @@ fn data_is_what_the_program_wrote() {
 
 #[test]
 fn causes_add_up_to_what_was_programmed() {
-    // JFFS2 programs whole pages, but for a clean marker in the OOB after each erase.
+    // JFFS2 programs whole pages, except for a clean marker in the OOB after each erase.
     let jffs2 = synced(FsKind::Jffs2, 100);
     let in_oob = |op: &&FlashOp| op.kind == Kind::Program && op.column >= 2048;
     let markers = jffs2.flash.iter().filter(in_oob).count() as u64;

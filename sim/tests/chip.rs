@@ -55,7 +55,8 @@ fn the_chip_is_busy_for_as_long_as_its_operations_take() {
     }
 }
 
-/// nand_do_write_ops pads a header with ones: the page is moved, the sub-page is programmed.
+/// nand_do_write_ops pads a header with ones: the whole page is transferred, the sub-page is
+/// programmed.
 #[test]
 fn part_of_a_page_pays_the_bus_for_what_is_moved_and_uses_up_what_is_programmed() {
     let mut chip = Chip::new(support::board("omap3evm").chip);

@@ -1,8 +1,8 @@
-//! The sizes are those of the kernel's code.
+//! The computed sizes are those of the kernel's code.
 //!
 //! tests/corpus/content/compressed.csv was made with the compressors of Linux 6.1.192
 //! (lib/zlib_deflate, lib/lzo, lib/zstd, fs/jffs2/compr_*.c), and for its last column with lib/lzo
-//! of 2.6.37, compiled for user space. An empty field: the compressor gave up.
+//! of 2.6.37, compiled for user space. In an empty field the compressor gave up.
 
 use sim::compress::work::Work;
 use sim::compress::{Compressors, Jffs2Compressor, UbifsCompressor};
@@ -10,7 +10,7 @@ use sim::content::{Contents, Source};
 
 const COMPRESSED: &str = include_str!("../../tests/corpus/content/compressed.csv");
 
-/// `START-END:SEED:COMPRESSIBILITY`, one after the other.
+/// Parses `START-END:SEED:COMPRESSIBILITY`, one write after another.
 fn contents_of(writes: &str) -> Contents {
     let mut contents = Contents::default();
     for write in writes.split_whitespace() {
@@ -108,8 +108,8 @@ fn ubifs_keeps_what_the_kernel_keeps() {
     }
 }
 
-/// Of zeros the second place that is tried gives all; of random bytes fewer and fewer places are
-/// tried.
+/// In zeros the second position searched gives a match of everything; in random bytes the steps
+/// between searched positions grow.
 #[test]
 fn lzo_counts_what_it_looks_at() {
     let work_of = |random: usize| {
@@ -123,7 +123,7 @@ fn lzo_counts_what_it_looks_at() {
     assert_eq!((zeros.searched, zeros.matched_bytes), (1, 4076));
     let searched: Vec<u32> = [500, 1000, 2000, 3000].map(|random| work_of(random).searched).into();
     assert!(searched.is_sorted() && searched[3] < 2 * searched[0], "{searched:?}");
-    let step_bytes_max = 1 + (3100 >> 5); // Two tries find the first match.
+    let step_bytes_max = 1 + (3100 >> 5); // two searches find the first match
     let matched = work_of(3000).matched_bytes;
     assert!((1096 - 2 * step_bytes_max - 20..1096).contains(&matched), "{matched}");
 }

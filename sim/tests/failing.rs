@@ -1,7 +1,7 @@
-//! File systems on a chip that fails: what they do about it, whole programs at a time.
+//! How file systems handle a failing chip, in whole programs.
 //!
-//! That it is what the kernel's do, operation by operation, is held in
-//! tests/agreement/test_state_and_faults.py.
+//! tests/agreement/test_state_and_faults.py compares this with the kernel's, operation by
+//! operation.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn failing(faults: Faults) -> ChipState {
     ChipState { faults, ..ChipState::default() }
 }
 
-/// A file of so many 64 KiB is written so many times, synced now and then.
+/// A file of so many 64 KiB that is written so many times, and synced now and then.
 fn written(parts: u64, times: u64) -> String {
     let mut body = String::from("mark\nopen 0 a rw,create\n");
     for turn in 0..times {
@@ -50,7 +50,7 @@ fn results(measured: &Measured) -> Vec<i64> {
 
 #[test]
 fn what_a_failed_program_held_is_on_flash_elsewhere() {
-    // Without fsync, for which JFFS2 would collect.
+    // Without fsync, at which JFFS2 would collect.
     let body = written(3, 10) + "sync\ndrop_caches\nread 0 0 196608\n";
     for fs in [FsKind::Jffs2, FsKind::Yaffs2, FsKind::Ubifs] {
         let without = run(fs, &ChipState::default(), &body).expect("ran");
@@ -60,7 +60,7 @@ fn what_a_failed_program_held_is_on_flash_elsewhere() {
         let again = match fs {
             FsKind::Jffs2 => Cause::Collection,
             FsKind::Ubifs => Cause::WearLevelling,
-            _ => continue, // YAFFS2 moves the rest of the block when it has time.
+            _ => continue, // YAFFS2 moves the rest of the block later.
         };
         assert!(with.causes.bytes(again) > without.causes.bytes(again), "{fs:?}");
     }
@@ -80,8 +80,8 @@ fn ubi_moves_what_had_wrong_bits_once() {
     assert_eq!(jffs2.flash_programs, without.flash_programs, "JFFS2 does not care");
 }
 
-/// Whoever unmaps a LEB has locked it, so its move is given up, begun anew and given up again until
-/// the thread finds move_mutex taken.
+/// A task that unmaps a LEB holds its lock. The LEB's move is therefore cancelled and started again
+/// until the thread finds move_mutex taken.
 #[test]
 fn a_leb_that_is_unmapped_while_its_block_is_moved_is_moved_no_further() {
     let turn =
@@ -132,8 +132,8 @@ fn yaffs2_retires_a_block_whose_erase_failed() {
     assert!(results(&bad).iter().all(|&result| result >= 0), "there is room without them");
 }
 
-/// The first chunk of a block that was not erased since the mount is read back; another that fails
-/// only has its block collected.
+/// The first chunk of a block that was not erased since the mount is read back. Another chunk that
+/// fails only causes its block to be collected.
 #[test]
 fn yaffs2_retires_a_block_whose_first_program_failed() {
     let mut bodies = [1, 2].map(|fails| {
@@ -145,7 +145,7 @@ fn yaffs2_retires_a_block_whose_first_program_failed() {
 
 #[test]
 fn yaffs2_collects_what_had_wrong_bits_and_returns_what_could_not_be_corrected() {
-    // Not synced: it does not collect what a checkpoint has.
+    // Without sync: it does not collect the blocks of a checkpoint.
     let body = written(20, 1) + "drop_caches\nread 0 0 1310720\npause 60000000000\n";
     for bits_flipped in [1, 2] {
         let faults = Faults { bit_flip_ppm: 20_000, bits_flipped, seed: 3, ..Faults::default() };

@@ -1,4 +1,4 @@
-//! The chip that fails, and what the driver makes of it.
+//! A failing chip, and how the driver handles it.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn program(chip: &mut Faulty<Chip>, page: u32) -> Result<Ns, Failed> {
     chip.program(Ns::ZERO, Task::Program, PageNo(page), Moves::one(0, bytes), span)
 }
 
-/// Which of the first operations of a kind fail with this seed and rate; the numbers are what
+/// Which of the first operations of a kind fail with this seed and rate; the numbers are those that
 /// kernel/flashbed_nand draws (splitmix64 of seed, kind and number).
 #[test]
 fn draws_are_those_of_the_kernel_module() {
@@ -41,7 +41,7 @@ fn draws_are_those_of_the_kernel_module() {
     assert_eq!(failed, expected(7, 3, 32));
 }
 
-/// faults.c, written down once more: `fbn_draw` and `fbn_hit` at a quarter.
+/// faults.c once more: `fbn_draw` and `fbn_hit` at a rate of a quarter.
 fn expected(seed: u64, kind: u64, count: u64) -> Vec<u32> {
     fn mix(z: u64) -> u64 {
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58476d1ce4e5b9);

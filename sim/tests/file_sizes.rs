@@ -1,4 +1,4 @@
-//! No file grows beyond what its file system can hold (s_maxbytes), wherever a program writes.
+//! No file grows beyond its file system's limit (s_maxbytes), wherever a program writes.
 
 mod support;
 
@@ -6,7 +6,7 @@ use sim::errno::EFBIG;
 use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
 
 const UBIFS_BYTES: u64 = 1 << 41;
-/// Chunks of 2 KiB.
+/// The limit in chunks of 2 KiB.
 const YAFFS2_BYTES: u64 = ((1 << 28) - 1) * 2048;
 
 fn run(fs: FsKind, body: &str) -> Result<Measured, RunError> {
@@ -60,7 +60,7 @@ fn the_largest_file_can_be_written_to_its_end_and_read_there() {
     }
 }
 
-/// The last page of JFFS2's 4 GiB ends where its 32 bits begin again, which is refused by name.
+/// The last page of JFFS2's 4 GiB ends where 32 bits wrap around, and is refused by name.
 #[test]
 fn a_file_of_jffs2_ends_before_its_last_page() {
     let last = (1_u64 << 32) - 4096;

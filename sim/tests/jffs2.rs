@@ -1,4 +1,4 @@
-//! JFFS2 lies on flash where the kernel would put it, and is read with the kernel's operations.
+//! JFFS2's layout on flash is the kernel's, and so are its read operations.
 
 mod support;
 
@@ -23,12 +23,12 @@ fn fresh(board: &str, summary: bool) -> (Fs, Ns) {
     Jffs2::format(mtd, Ns::ZERO, options(summary), support::facts()).expect("it fits")
 }
 
-/// A file of that name, empty.
+/// Creates an empty file of that name.
 fn created<F: FlashFs>(fs: &mut F, now: Ns, name: &str) -> (Ino, Ns) {
     fs.create(now, Name { directory: ROOT, name }, &mut support::NoPages).expect("space")
 }
 
-/// Writes these bytes, of one page, to the end of a file.
+/// Writes these bytes, which lie in one page, at the end of a file.
 fn append<F: FlashFs>(fs: &mut F, now: Ns, ino: Ino, bytes: Range<u32>) -> Result<Ns, FsError> {
     let (page, from, file_bytes) = (bytes.start / 4096, bytes.start % 4096, u64::from(bytes.end));
     let to = from + bytes.len() as u32;
@@ -43,7 +43,7 @@ fn append_all(fs: &mut Fs, now: Ns, ino: Ino, bytes: Range<u32>, at_a_time: u32)
         .fold(now, |now, at| append(fs, now, ino, at..at + at_a_time).expect("space"))
 }
 
-/// Flash operations of reading one page.
+/// The flash operations of reading one page.
 fn read_ops(fs: &mut Fs, ino: Ino, page: u32) -> Vec<FlashOp> {
     fs.mtd_mut().flash_mut().start_recording();
     fs.read_page(Ns::ZERO, ino, page, &mut support::NoPages).expect("readable");
@@ -59,13 +59,13 @@ fn the_first_page_is_header_then_data_over_three_flash_pages() {
     let (ino, now) = created(&mut fs, now, "file.bin");
     append_all(&mut fs, now, ino, 0..4096, 4096);
     let ops = read_ops(&mut fs, ino, 0);
-    let first = 398 * 64; // a fresh mount begins with the last block but one
+    let first = 398 * 64; // a new mount begins with the last block but one
     let places: Vec<_> = ops.iter().map(|op| (op.page.0 - first, op.column, op.length)).collect();
     assert_eq!(places, [(0, 0, 256), (0, 0, 2048), (1, 0, 2048), (2, 0, 256)]);
 }
 
-/// Thirty-one nodes of 4,164 bytes fill 129,084 bytes of a block after the 116 of inode and dirent;
-/// what is left is split, with the summary's 18 bytes a node kept free.
+/// Thirty-one nodes of 4,164 bytes fill 129,084 bytes of a block after the 116 of inode and dirent.
+/// The next write is split, with the summary's 18 bytes a node kept free.
 #[test]
 fn a_page_is_split_where_its_block_ends() {
     let (mut fs, now) = fresh("emulated", true);
@@ -78,10 +78,10 @@ fn a_page_is_split_where_its_block_ends() {
     assert!(ops.iter().any(|op| op.page.0 / 64 == 397), "the second piece is in the next block");
 }
 
-/// Pages and page buffer of 4 KiB: a node of 4,164 bytes ends in its second page, which the next
-/// node begins in. 62 nodes end at 116 + 62 * 4164 = 258,284; 3,860 bytes are left, less the
-/// summary of inode, dirent, 63 nodes and its frame (18 + 24 + 8 + 63 * 18 + 40 = 1,224): 2,636 for
-/// a header and 2,568 bytes of page 62.
+/// Pages and page buffer of 4 KiB: a node of 4,164 bytes ends in its second page, in which the next
+/// node begins. 62 nodes end at 116 + 62 * 4164 = 258,284; 3,860 bytes are left, less the summary
+/// of inode, dirent, 63 nodes and its frame (18 + 24 + 8 + 63 * 18 + 40 = 1,224): 2,636 for a
+/// header and 2,568 bytes of page 62.
 #[test]
 fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
     let (mut fs, now) = fresh("emulated-4k", true);
@@ -99,9 +99,9 @@ fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
     assert_eq!(reads(62), [(198, 63, 0, 4096), (197, 0, 0, 4096)]);
 }
 
-/// 512-byte pages, blocks of 16 KiB: three nodes end at 116 + 3 * 4164 = 12,608; of 3,776 bytes the
-/// summary keeps 18 + 32 + 4 * 18 + 40 = 162, padded to 164, so that 3,612 take 3,544 bytes of page
-/// 3.
+/// 512-byte pages, blocks of 16 KiB: three nodes end at 116 + 3 * 4164 = 12,608. Of the remaining
+/// 3,776 bytes the summary reserves 18 + 32 + 4 * 18 + 40 = 162, padded to 164, so 3,612 hold 3,544
+/// bytes of page 3.
 #[test]
 fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
@@ -126,10 +126,10 @@ fn blocks_of(fs: &mut Fs, ino: Ino, page: u32) -> Vec<u32> {
     blocks
 }
 
-/// A block of 512 KiB, a byte at a time: 72 bytes and 18 of summary a node are over 64 KiB of
-/// summary when they meet, and jffs2_sum_write_data gives it up. Nodes then go on until 196 bytes
-/// do not fit. Byte 4,095 writes its page again: 116 + 4,164 + 7,220 * 72 is 168 short of the
-/// block.
+/// A block of 512 KiB, written a byte at a time: when nodes of 72 bytes and 18 bytes of summary
+/// each would meet, the summary is over 64 KiB, and jffs2_sum_write_data gives it up. Nodes then
+/// continue until 196 bytes do not fit. Byte 4,095 writes its whole page again: 116 + 4,164 + 7,220
+/// * 72 is 168 short of the block.
 #[test]
 fn a_summary_of_more_than_64_kib_is_not_written() {
     let mut board = support::board("emulated-4k");
@@ -145,8 +145,8 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
 }
 
 /// 512-byte pages, 178 nodes of 72 bytes: they end at 12,932 and need 18 + 32 + 178 * 18 + 40 =
-/// 3,294 bytes of summary. A sync pads them to 13,312, and the 3,072 left take 40 nodes without a
-/// summary.
+/// 3,294 bytes of summary. A sync pads them to 13,312, and the remaining 3,072 hold 40 nodes
+/// without a summary.
 #[test]
 fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
@@ -218,7 +218,7 @@ impl PageCache for AllPages {
     }
 }
 
-/// Flash operations of an fsync that has something to flush: a file was made just before.
+/// The flash operations of an fsync after a file was created.
 fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
     let (new, now) = created(fs, now, "new");
     fs.mtd_mut().flash_mut().start_recording();
@@ -226,8 +226,8 @@ fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
     fs.mtd_mut().flash_mut().take_record()
 }
 
-/// jffs2_build_inode_fragtree puts the nodes together from the end down, which leaves none but the
-/// first and the last as it was: they are no longer copied, but written anew from their page.
+/// jffs2_build_inode_fragtree inserts the nodes from the end down, after which only the first and
+/// the last are pristine. The others are no longer copied, but written again from their page.
 #[test]
 fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     let (mut fs, now) = fresh("emulated", true);
@@ -239,7 +239,8 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
         let reads = ops.iter().filter(|op| op.kind == Kind::Read);
         reads.map(|op| (op.page.0 % 64, op.length)).collect()
     };
-    // Page 1's node: 4,164 bytes from byte 116 + 4,164 of the block, which is 184 of flash page 2.
+    // Page 1's node: 4,164 bytes from byte 116 + 4,164 of the block, which is byte 184 of flash
+    // page 2.
     assert_eq!(reads(fs.clone(), &mut support::NoPages), [(2, 2048), (3, 2048), (4, 256)]);
     let now = fs.drop_caches(now, &[]).expect("clean");
     fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
@@ -248,8 +249,8 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     assert_eq!(reads(fs, &mut AllPages), [], "the page cache has it");
 }
 
-/// Two pieces of a page are two nodes, of 68 + 1,000 bytes each, that neighbour each other in the
-/// block which is collected: they become one.
+/// Two pieces of a page are two adjacent nodes of 68 + 1,000 bytes each in the block being
+/// collected; they are merged.
 #[test]
 fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
     let (mut fs, now) = fresh("emulated", true);

@@ -1,4 +1,4 @@
-//! Names, sizes and mounts on JFFS2, seen from the flash.
+//! Names, sizes and mounts on JFFS2, seen in its flash operations.
 
 mod support;
 
@@ -31,9 +31,8 @@ fn of_block(measured: &Measured, block: u32) -> Vec<(u32, u32, u32)> {
     measured.flash.iter().filter(within).map(place).collect()
 }
 
-/// An entry is 40 bytes and the name, and the one that takes a name away is as long: all of these
-/// fit into the page that a sync pads. The inode that is gone is not read; one that was renamed has
-/// the same node as before.
+/// An entry is 40 bytes and the name, and a deletion dirent is as long. All of these fit into the
+/// page that a sync pads. The deleted inode is not read; a renamed one has the same node as before.
 #[test]
 fn taking_a_name_away_is_an_entry_and_renaming_is_two() {
     let header = |before: &str| {
@@ -49,8 +48,8 @@ fn taking_a_name_away_is_an_entry_and_renaming_is_two() {
     assert_eq!(header("rename aaaa bbbb\nrename bbbb aaaa"), (1, 2));
 }
 
-/// 68 bytes of inode and twice 44 of entry: nothing is written when the inode goes. 14 files are
-/// more than one flash page.
+/// 68 bytes of inode and two entries of 44 bytes: nothing is written when the inode is deleted. 14
+/// files exceed one flash page.
 #[test]
 fn a_deleted_file_takes_an_inode_and_two_entries_of_the_log() {
     let programs = |files: u32| {
@@ -63,8 +62,7 @@ fn a_deleted_file_takes_an_inode_and_two_entries_of_the_log() {
     assert_eq!(programs(14), 2);
 }
 
-/// What is beyond the end is not read any more, and a file that grows has a hole there, which is a
-/// header.
+/// Data beyond the end are no longer read. A file that grows has a hole there, which is a header.
 #[test]
 fn a_truncated_file_is_read_to_its_end_and_a_hole_is_a_header() {
     let file = "open 0 a rw,create\nwrite 0 0 4096 1 0\nwrite 0 4096 4096 1 0\nclose 0\nsync";
@@ -78,7 +76,7 @@ fn a_truncated_file_is_read_to_its_end_and_a_hole_is_a_header() {
     assert_eq!(reads("truncate 0 4097\ntruncate 0 8192\n"), 5, "the first byte, and the hole");
 }
 
-/// 4,096 zeroes become a few bytes, in one flash page with their header.
+/// 4,096 zeros become a few bytes, in one flash page with their header.
 #[test]
 fn data_that_compresses_take_the_compressed_size() {
     let programs = |compressibility: u32| {
@@ -91,8 +89,9 @@ fn data_that_compresses_take_the_compressed_size() {
     assert!((8..12).contains(&programs(50)));
 }
 
-/// A mount of nothing: of each block the cleanmarker, the page in which a summary would end, 256
-/// bytes, and the OOBs of four pages. Then the list of free blocks is as after the first mount.
+/// A mount of an empty partition reads of each block the cleanmarker, the page in which a summary
+/// would end, 256 bytes, and the OOBs of four pages. Afterwards the list of free blocks is as after
+/// the first mount.
 #[test]
 fn a_mount_looks_at_an_empty_block_seven_times() {
     let measured = run("", "mark\nremount\nopen 0 a rw,create\nsync");
@@ -103,9 +102,9 @@ fn a_mount_looks_at_an_empty_block_seven_times() {
     assert_eq!(program.page.0 / PAGES, 398, "the last block but one");
 }
 
-/// A block that is written in part is read twice from where it is erased: the scan has looked at
-/// 256 bytes and then at the rest, comes to the end of the nodes, and reads what is behind the
-/// first four bytes once more. A full one has a summary, which is read and nothing else.
+/// A partly written block is read twice from where it is erased. The scan has read 256 bytes and
+/// then the rest. It comes to the end of the nodes, and reads what is after the first four erased
+/// bytes once more. Of a full block only the summary is read.
 #[test]
 fn a_mount_reads_a_full_block_by_its_summary_and_another_whole() {
     let written = (0..40).map(|n| format!("write 0 {} 4096 1 0\n", n * 4096));

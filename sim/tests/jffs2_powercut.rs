@@ -1,4 +1,4 @@
-//! What was synced is there after a power cut, and nothing that was never written.
+//! After a power cut everything synced exists, and nothing that was never written.
 
 mod support;
 

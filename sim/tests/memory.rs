@@ -1,12 +1,12 @@
-//! Memory of the simulator while it writes, counted by the allocator: what it takes for a flash
-//! page, and how that and its allocations grow with the chip.
+//! The simulator's memory while it writes, counted by the allocator: bytes per flash page, and how
+//! memory and allocations grow with the chip.
 //!
-//! The goal is 8 bytes a flash page and what the file system itself keeps in memory, which is
+//! The goal is 8 bytes a flash page, plus what the file system itself keeps in memory, which is
 //! counted with the sizes of the kernel's structures (64 bits, no authentication). The kernel's
-//! page cache, which has all of these files in it, is not counted: what the simulator knows of
-//! contents has to fit into the 8 bytes. On a chip as small as these, what does not grow with it
-//! (the compressors' tables above all) is 3 to 6 bytes a page more; so the goal is held against
-//! what twice the chip takes more, and the other limits are where it stands.
+//! page cache, which holds all of these files, is not counted: what the simulator stores about
+//! contents has to fit into the 8 bytes. On chips as small as these, memory that does not grow with
+//! the chip (mainly the compressors' tables) adds 3 to 6 bytes a page. The goal is therefore
+//! compared with the increase for twice the chip. The other limits are the current values.
 
 mod support;
 
@@ -21,19 +21,20 @@ use support::writes::{board, file_pages, flash_pages, jffs2, open, ubifs, write,
 
 /// 64 MiB.
 const BLOCKS: u32 = 512;
-/// What a page of the chip may take besides.
+/// The memory that a page of the chip may take in addition.
 const GOAL_BYTES: f64 = 8.0;
-/// Writes for each page of the files: each is made, and on average written again three times.
+/// Writes for each page of the files: each is created, and then written three more times on
+/// average.
 const ROUNDS: u64 = 4;
 
-/// What a file system keeps in memory on a real kernel.
+/// The memory that a file system uses on a real kernel.
 trait Kept: FlashFs {
     fn kept_bytes(&self, board: &BoardProfile) -> u64;
 }
 
 /// `struct ubifs_znode` with its eight branches.
 const ZNODE_BYTES: u64 = 80 + 8 * 32;
-/// A quarter of `struct ubifs_pnode`, and of the nnodes above a third of a quarter for each pnode.
+/// A quarter of `struct ubifs_pnode`, and for each pnode a third of a quarter of the nnodes above.
 const LEB_BYTES: u64 = 168 / 4 + 104 / 12;
 /// `struct ubi_wl_entry`, its place in `lookuptbl`, and an entry of `eba_tbl`.
 const PEB_BYTES: u64 = 32 + 8 + 4;
@@ -45,18 +46,18 @@ impl Kept for Ubifs<Chip> {
     }
 }
 
-/// `struct jffs2_raw_node_ref`: they come in blocks of 14, and one more to link them
+/// `struct jffs2_raw_node_ref`: they are allocated in blocks of 14, with one more as a link
 /// (REFS_PER_BLOCK).
 const REFERENCES_BYTES: u64 = 15 * 16;
 const REFERENCES: u64 = 14;
 /// `struct jffs2_node_frag`.
 const FRAGMENT_BYTES: u64 = 40;
-/// `struct jffs2_full_dnode`, one at least for each page of a file.
+/// `struct jffs2_full_dnode`, at least one for each page of a file.
 const FULL_DNODE_BYTES: u64 = 24;
 /// `struct jffs2_eraseblock`.
 const ERASEBLOCK_BYTES: u64 = 72;
-/// What deflate looks for matches in, a part of the workspace that JFFS2 has for as long as it is
-/// there (`alloc_workspaces` of fs/jffs2/compr_zlib.c): `head` and `prev`, two bytes a place.
+/// The match tables of deflate, a part of the workspace that JFFS2 holds permanently
+/// (`alloc_workspaces` of fs/jffs2/compr_zlib.c): `head` and `prev`, two bytes an entry.
 const DEFLATE_BYTES: u64 = 2 * ((1 << 15) + (1 << 12));
 
 impl Kept for Jffs2<Chip> {
@@ -76,7 +77,7 @@ struct Run {
     memory: AllocationInfo,
 }
 
-/// Everything from the empty chip on.
+/// Runs a pattern, from the empty chip on.
 fn run<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), blocks: u32, pattern: Pattern) -> Run {
     let board = board(blocks);
     let writes = ROUNDS * file_pages(&board);
@@ -90,12 +91,12 @@ fn run<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), blocks: u32, pattern:
 }
 
 impl Run {
-    /// Bytes that are not the file system's own.
+    /// Bytes that do not belong to the file system itself.
     fn other_bytes(&self) -> f64 {
         self.memory.bytes_max as f64 - self.kept_bytes as f64
     }
 
-    /// The same a flash page.
+    /// Those bytes per flash page.
     fn bytes_per_flash_page(&self) -> f64 {
         self.other_bytes() / self.flash_pages as f64
     }

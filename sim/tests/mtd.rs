@@ -18,7 +18,7 @@ fn driver_of(board: &BoardProfile) -> Mtd<Traced<Chip>> {
     mtd
 }
 
-/// (page, column, length) of the operations since the last call, all of this kind.
+/// (page, column, length) of the operations of this kind since the last call.
 fn operations(mtd: &mut Mtd<Traced<Chip>>, kind: Kind) -> Vec<(u32, u32, u32)> {
     let record = mtd.flash_mut().take_record();
     mtd.flash_mut().start_recording();
@@ -103,7 +103,7 @@ fn the_driver_of_the_omap3evm_takes_the_slides_185_065_and_407_600_ns() {
     assert_eq!(mtd.write(Ns::ZERO, 0, 2048).unwrap(), Ns(407_600));
 }
 
-/// The emulated board's chip over a bus that is paid by the byte, with this ECC: 100 ns for each of
+/// The emulated board's chip on a bus with a price per byte, with this ECC: 100 ns for each of
 /// 2,112 bytes, software free.
 fn by_the_byte(kind: EccKind) -> Mtd<Traced<Chip>> {
     let (mut board, chip) = (support::board("emulated"), support::board("omap3evm").chip);
@@ -153,7 +153,7 @@ fn a_cleanmarker_moves_the_whole_oob_and_nothing_else() {
     assert_eq!(operations(&mut mtd, Kind::Program), [(0, 2048, 64)]);
 }
 
-/// nand_read_page_raw and nand_write_page_raw leave the OOB out unless it was asked for.
+/// nand_read_page_raw and nand_write_page_raw leave the OOB out unless it was requested.
 #[test]
 fn without_ecc_pages_are_whole_and_the_oob_stays_where_it_is() {
     let mut mtd = by_the_byte(EccKind::NoEcc);
@@ -168,7 +168,7 @@ fn without_ecc_pages_are_whole_and_the_oob_stays_where_it_is() {
     );
 }
 
-/// nand_scan_tail: steps of 256 bytes, and what they make of sub-pages.
+/// nand_scan_tail: steps of 256 bytes, and the sub-pages that follow from them.
 #[test]
 fn sub_pages_are_quarters_of_a_page_of_four_to_sixteen_steps_and_halves_of_one_of_two() {
     for (page_bytes, subpage_bytes) in
@@ -195,7 +195,7 @@ fn a_page_of_512_bytes_is_read_whole_and_remembered() {
     assert_eq!(reads(&mut mtd), [], "another page was programmed, whole");
 }
 
-/// nand_get_data_buf: what is padded is padded in the memory of the page buffer.
+/// nand_get_data_buf: padding uses the memory of the page buffer.
 #[test]
 fn writing_part_of_any_page_forgets_the_remembered_one() {
     let mut mtd = driver_of(&support::small_pages());
@@ -206,37 +206,37 @@ fn writing_part_of_any_page_forgets_the_remembered_one() {
     assert_eq!(mtd.flash().counts().reads, 2);
 }
 
-/// What passed since the driver last asked whether to make way, and the last operation's own time.
-fn since_asked(board: &str, call: impl Fn(&mut Mtd<Traced<Chip>>) -> Ns) -> (Ns, Ns) {
+/// The time since the driver's last cond_resched(), and the last operation's own time.
+fn since_resched(board: &str, call: impl Fn(&mut Mtd<Traced<Chip>>) -> Ns) -> (Ns, Ns) {
     let mut board = support::board(board);
     board.software = support::free_software();
     let mut mtd = driver_of(&board);
     let over = call(&mut mtd);
     let last = mtd.flash_mut().take_record().last().expect("an operation").start;
-    (mtd.since_asked(), over - last)
+    (mtd.since_resched(), over - last)
 }
 
 #[test]
 fn a_controller_that_reads_and_writes_pages_does_not_ask_after_the_last_of_a_call() {
-    let (since, last) = since_asked("emulated-4k", |mtd| mtd.read(Ns::ZERO, 0, 8192).unwrap());
+    let (since, last) = since_resched("emulated-4k", |mtd| mtd.read(Ns::ZERO, 0, 8192).unwrap());
     assert_eq!(since, last, "the second page");
     let page = |mtd: &mut Mtd<Traced<Chip>>| mtd.write(Ns::ZERO, 0, 4096).unwrap();
-    let (since, last) = since_asked("emulated-4k", page);
+    let (since, last) = since_resched("emulated-4k", page);
     assert_eq!(since, last);
     let marker = |mtd: &mut Mtd<Traced<Chip>>| mtd.write_oob(Ns::ZERO, 0, 12).unwrap();
-    assert_eq!(since_asked("emulated-4k", marker).0, Ns::ZERO, "its status is read");
-    assert_eq!(since_asked("emulated-4k", |mtd| mtd.erase(Ns::ZERO, 1).unwrap()).0, Ns::ZERO);
+    assert_eq!(since_resched("emulated-4k", marker).0, Ns::ZERO, "its status is read");
+    assert_eq!(since_resched("emulated-4k", |mtd| mtd.erase(Ns::ZERO, 1).unwrap()).0, Ns::ZERO);
 }
 
 #[test]
 fn without_a_controller_only_the_ecc_bytes_of_a_partial_read_are_not_followed_by_a_question() {
     let column_change = support::board("emulated").chip.column_change_ns;
     let part = |mtd: &mut Mtd<Traced<Chip>>| mtd.read(Ns::ZERO, 0, 256).unwrap();
-    assert!(since_asked("emulated", part).0 >= column_change);
+    assert!(since_resched("emulated", part).0 >= column_change);
     for bytes in [2048, 4096] {
         let whole = |mtd: &mut Mtd<Traced<Chip>>| mtd.read(Ns::ZERO, 0, bytes).unwrap();
-        assert_eq!(since_asked("emulated", whole).0, Ns::ZERO);
+        assert_eq!(since_resched("emulated", whole).0, Ns::ZERO);
     }
     let page = |mtd: &mut Mtd<Traced<Chip>>| mtd.write(Ns::ZERO, 0, 2048).unwrap();
-    assert_eq!(since_asked("emulated", page).0, Ns::ZERO);
+    assert_eq!(since_resched("emulated", page).0, Ns::ZERO);
 }

@@ -1,10 +1,10 @@
-//! The reader of operations takes anything without falling over.
+//! The reader of operations takes any input without a panic.
 
 use proptest::prelude::*;
 use sim::ops::{canonical, data_bytes, name_bytes, name_len, operations, parse, pieces};
 use sim::ops::{Fill, Operation, OperationError};
 
-/// A word of an operation, or something like one.
+/// A word of an operation, or something similar.
 const WORD: &str = concat!(
     "(open|read|write|close|mark|prepared|fadvise|sql|truncate|0|1|63|64|4096|-1|007|a/b|",
     "\\.\\.|rw,create|ro|normal|9223372036854775807|task|spawn|wait|data|YWJj|mmap|store|touch|",

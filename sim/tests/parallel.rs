@@ -1,4 +1,4 @@
-//! Cases on several threads: rows do not depend on how many there are, and a case ends whole.
+//! Cases on several threads: rows do not depend on the number of threads, and a case ends whole.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn job<'a>(board: &'a BoardProfile, kernel: &'a KernelProfile, cases: &'a [Case<
     Job { board, kernel, cases, recorded: support::TRACED, in_pieces: false, catch_panic }
 }
 
-/// What comes of a job: the cases that ended, in their order, and the pieces.
+/// The results of a job: the cases that ended, in their order, and the pieces.
 fn results(job: &Job<'_>, threads: usize) -> (Vec<Ended>, Vec<Piece>) {
     let (mut all, mut pieces) = (Vec::new(), Vec::new());
     job.run(threads, |receiver, _stop| {

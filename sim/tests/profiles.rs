@@ -1,4 +1,5 @@
-//! The reader of profiles takes any JSON without a panic: it is read, or refused with a message.
+//! The reader of profiles takes any JSON without a panic: it accepts it, or refuses it with a
+//! message.
 
 mod support;
 
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use sim::profile::BoardProfile;
 use sim::run::{KernelProfile, Mount};
 
-/// JSON that `serde_json::Value` of a board or kernel is bent with.
+/// JSON values that replace a value in a board or kernel.
 fn value() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
@@ -27,7 +28,7 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// How many values there are in one, itself among them.
+/// The number of values in a JSON value, itself included.
 fn count(given: &serde_json::Value) -> usize {
     let below: usize = match given {
         serde_json::Value::Object(map) => map.values().map(count).sum(),
@@ -37,7 +38,7 @@ fn count(given: &serde_json::Value) -> usize {
     below + 1
 }
 
-/// Puts another value in the place of the `at`-th.
+/// Replaces the `at`-th value by another.
 fn bend(given: &mut serde_json::Value, at: &mut usize, new: &serde_json::Value) {
     if *at == 0 {
         *given = new.clone();

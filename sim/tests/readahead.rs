@@ -1,7 +1,7 @@
-//! What read-ahead does to the read benchmark, as a table: a change of the algorithm shows here.
+//! What read-ahead does to the read benchmark, as a table: it shows changes of the algorithm.
 //!
-//! The figures follow from mm/readahead.c alone: pages brought into the cache with a window of 128
-//! KiB, for 4 KiB reads of a 5 MiB file.
+//! The figures follow from mm/readahead.c alone: pages added to the cache with a window of 128 KiB,
+//! for 4 KiB reads of a 5 MiB file.
 
 mod support;
 

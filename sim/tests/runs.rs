@@ -1,4 +1,4 @@
-//! Whole runs: any program that is modelled runs to its end, and runs the same every time.
+//! Whole runs: any modelled program runs to its end, with the same result every time.
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 const KINDS: [FsKind; 3] = [FsKind::Jffs2, FsKind::Yaffs2, FsKind::Ubifs];
 
-/// A file of `kib` KiB, then reads anywhere in it, past its end too.
+/// A file of `kib` KiB, then reads anywhere in it and beyond its end.
 fn program(kib: u64, reads: &[(u64, u64)]) -> (String, String) {
     let mut body = String::from("flashbed-ops 1\ndrop_caches\nopen 0 file.bin ro\nmark\n");
     for (offset, length) in reads {
@@ -50,8 +50,8 @@ proptest! {
     }
 }
 
-/// JFFS2's write buffer goes out five seconds after its first byte, at a tick: while a program
-/// works that does not call.
+/// JFFS2's write buffer is flushed five seconds after its first byte, at a tick, even while the
+/// program works without a call.
 #[test]
 fn a_timer_that_ends_in_the_programs_own_work_is_served_there() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
@@ -135,8 +135,7 @@ fn what_is_not_modelled_is_refused_by_name() {
     assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
 }
 
-/// What a program writes with syncs, reads, pauses and flushing between: the chip is all that takes
-/// time.
+/// A program of writes, syncs, reads, pauses and flushes, in which only the chip takes time.
 #[test]
 fn where_software_is_free_every_operation_takes_the_chips_time() {
     let kernel = support::kernel("6.1");
@@ -174,8 +173,8 @@ fn software_takes_time_that_the_chip_does_not() {
     assert!(measured.time > measured.flash_time);
 }
 
-/// From 16 KiB to 4 MiB a block, each kind of ECC: what a program gets back is what it wrote, and
-/// the chip's rules hold.
+/// Blocks from 16 KiB to 4 MiB, each kind of ECC: a program reads what it wrote, and the chip's
+/// rules hold.
 #[test]
 fn every_file_system_runs_on_every_chip_it_can_be_on() {
     use EccKind::{HardwarePage, NoEcc, SoftwareSubpage};
@@ -269,9 +268,9 @@ fn what_a_program_does_wrong_is_answered_as_linux_answers_it() {
     }
 }
 
-/// Removing a file asks after each batch of its pages whether others want the processor
-/// (truncate_inode_pages_range): the collector, which is woken when enough blocks are very dirty,
-/// begins within a removal and not after it.
+/// Removing a file calls cond_resched() after each batch of pages (truncate_inode_pages_range). The
+/// collector, which is woken when enough blocks are very dirty, therefore starts within a removal
+/// and not after it.
 #[test]
 fn the_collector_is_let_in_while_a_files_pages_go() {
     let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));

@@ -1,4 +1,5 @@
-//! A caller gives up within an operation: the chip runs no further operation, and no page is made.
+//! A caller stops the run within an operation: the chip runs no further operation, and no page is
+//! added.
 
 mod support;
 
@@ -22,7 +23,7 @@ use std::sync::Arc;
 const FAR: u64 = u64::MAX;
 const FILE_BYTES: u64 = 4 << 20;
 
-/// A chip at one of whose operations the caller gives up.
+/// A chip in one of whose operations the caller stops.
 #[derive(Clone)]
 struct Fuse {
     chip: Chip,
@@ -32,7 +33,7 @@ struct Fuse {
 
 impl Fuse {
     fn burn(&self) {
-        assert!(!self.stop.is_thrown(), "an operation for nobody");
+        assert!(!self.stop.is_thrown(), "an operation after the caller stopped");
         if self.left.fetch_sub(1, Relaxed) == 1 {
             self.stop.throw();
         }
@@ -69,7 +70,7 @@ impl Flash for Fuse {
     }
 }
 
-/// The caller's side: the switch, and how many operations of the chip are left until it is thrown.
+/// The caller's side: the switch, and the number of chip operations until it is thrown.
 struct Caller {
     stop: Stop,
     left: Arc<AtomicU64>,
@@ -89,7 +90,7 @@ fn fused(board: &BoardProfile) -> (Mtd<Fuse>, Caller) {
 
 type Step<S> = (&'static str, fn(&mut Vfs<S>, Ns) -> Result<(i64, Ns), FsError>);
 
-/// Operations that ask for much, after a file of 4 MiB that is not in the cache.
+/// Operations that do much, after a file of 4 MiB that is not in the cache.
 fn steps<S: FlashFs>() -> Vec<Step<S>> {
     vec![
         ("write", |vfs, now| vfs.write(now, 0, 0, 1 << 30, Source { seed: 2, compressibility: 0 })),
@@ -179,9 +180,9 @@ fn a_partition_stops_within_an_operation() {
     }
 }
 
-/// UBIFS makes pages of the cache without asking the chip.
+/// UBIFS adds pages to the cache without an operation of the chip.
 #[test]
-fn a_page_is_made_for_nobody() {
+fn no_page_is_added_after_the_caller_stopped() {
     let board = support::board("emulated");
     let (mtd, caller) = fused(&board);
     let (fs, now) = Ubifs::format(mtd, Ns::ZERO, support::kernel("6.1").ubifs, support::facts())

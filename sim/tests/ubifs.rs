@@ -1,4 +1,5 @@
-//! UBIFS on the emulated board, seen from the flash: what the kernel's code says it must do.
+//! UBIFS on the emulated board, seen in its flash operations: they are those that follow from the
+//! kernel's code.
 
 mod support;
 
@@ -34,7 +35,7 @@ fn page_write(ino: Ino, page: u32, file_bytes: u64) -> PageWrite {
     PageWrite { ino, page, from: 0, to: PAGE_BYTES, file_bytes, cached: false }
 }
 
-/// Writes whole pages into the page cache and back, in the order given.
+/// Writes whole pages into the page cache and writes them back in the given order.
 fn write_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: &[u32]) -> Ns {
     let bytes = |page: u32| u64::from(page) * u64::from(PAGE_BYTES);
     let mut now = now;
@@ -61,7 +62,7 @@ fn settle(fs: &mut Fs, now: Ns) -> Ns {
     now
 }
 
-/// A file of `pages` pages, fsync, sync, and all that follows in the background.
+/// A file of `pages` pages after fsync, sync, and all background work that follows.
 fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
     let (mut fs, now) = fresh(&support::board(board)).expect("it is large enough");
     let (ino, now) = fs
@@ -75,7 +76,7 @@ fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
     (fs, ino, now)
 }
 
-/// What the chip sees while `work` runs.
+/// The chip's operations while `work` runs.
 fn seen(fs: &mut Fs, now: Ns, work: impl FnOnce(&mut Fs, Ns) -> Ns) -> (Vec<Seen>, Ns) {
     fs.mtd_mut().flash_mut().start_recording();
     let now = work(fs, now);
@@ -185,7 +186,7 @@ fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
     assert_eq!(attach, headers.collect::<Vec<_>>());
 }
 
-/// 512-byte pages: headers share a page, both programs are of the whole page, data follows on the
+/// 512-byte pages: headers share a page, both programs transfer the whole page, data begins at the
 /// next.
 #[test]
 fn on_512_byte_pages_both_headers_are_programs_of_the_first_page() {
@@ -237,7 +238,7 @@ fn a_write_buffer_goes_out_five_seconds_after_the_last_node() {
     assert_eq!(fs.next_due(), None);
 }
 
-/// The kernel lets a timer run out half a second late, together with those that are due by then.
+/// The kernel lets a timer expire half a second late, together with those that are due by then.
 #[test]
 fn write_buffers_filled_within_half_a_second_go_out_together() {
     let programs = |apart_ns: u64| {
@@ -262,7 +263,7 @@ fn write_buffers_filled_within_half_a_second_go_out_together() {
 #[test]
 fn nothing_to_commit_touches_no_flash() {
     let (mut fs, _, now) = prepared("emulated", 100);
-    // The LEBs the first commit gave back changed the LEB properties once more.
+    // The LEBs that the first commit freed changed the LEB properties once more.
     let now = fs.sync(now, &mut support::NoPages).expect("sync");
     let now = settle(&mut fs, now);
     let (log, _) = seen(&mut fs, now, |fs, now| fs.sync(now, &mut support::NoPages).expect("sync"));
@@ -370,8 +371,8 @@ fn a_partition_too_small_says_how_many_blocks_are_needed() {
     fs.sync(now, &mut support::NoPages).expect("sync");
 }
 
-/// An unmount commits and writes both master nodes; the mount reads both headers of every block,
-/// and all that was written is found again without a further write.
+/// An unmount commits and writes both master nodes. The mount reads both headers of every block,
+/// and finds all that was written without a further write.
 #[test]
 fn what_was_written_is_there_after_a_remount() {
     let (mut fs, ino, now) = prepared("emulated", 100);

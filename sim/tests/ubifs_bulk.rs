@@ -1,5 +1,5 @@
-//! Bulk-read, seen from the flash: nodes of 4,144 bytes, 31 to a LEB of 129,024 bytes, pages of 2
-//! KiB.
+//! Bulk-read, seen in its flash operations: nodes of 4,144 bytes, 31 to a LEB of 129,024 bytes,
+//! pages of 2 KiB.
 
 mod support;
 
@@ -20,8 +20,8 @@ fn run(kernel: &str, read_ahead_kib: u32, prepare: &str, body: &str, faults: Fau
     run_cases_on(&setting, &state, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Flash reads of each page of a file of random bytes that is read in this order, the index in
-/// memory; of those that are in the cache, 0.
+/// The flash reads for each page of a file of random bytes that is read in this order, with the
+/// index in memory; 0 for cached pages.
 fn reads_of(prepare: &str, pages: impl IntoIterator<Item = u64>) -> Vec<usize> {
     let mut body = String::from("open 0 a ro\nread 0 0 1048576\nfadvise 0 0 0 dontneed\nmark");
     pages.into_iter().for_each(|page| body += &format!("\nread 0 {} 4096", page * 4096));
@@ -44,7 +44,7 @@ fn the_third_page_in_a_row_brings_the_rest_of_its_leb() {
     // The first LEB begins with page 0; 31 nodes each: 0..31, 31..62, 62..
     assert_eq!(waited, [0, 1, 2, 31, 62]);
     let counts: Vec<usize> = waited.iter().map(|&page| reads[page]).collect();
-    // One or 29 or 31 nodes of 4,144 bytes, in one go.
+    // One, 29 or 31 nodes of 4,144 bytes, in one read.
     assert_eq!(counts, [3, 3, 59, 63, 63]);
 }
 
@@ -59,7 +59,8 @@ fn a_jump_switches_it_off_and_the_page_after_the_last_it_added_goes_on() {
     assert!(reads[2] > 3 && reads[3] <= 4 && reads[4] <= 4, "32 does not follow: {reads:?}");
 }
 
-/// The page before was the second in a row, so this one starts; what is written elsewhere ends it.
+/// The page before was the second in a row, so bulk-read starts with this one; a read elsewhere
+/// ends it.
 #[test]
 fn a_node_that_lies_elsewhere_ends_it() {
     let prepare = written(MIB) + "\nopen 0 a rw\nwrite 0 40960 4096 2 0\nclose 0\nsync";
@@ -81,8 +82,8 @@ fn pages_of_a_hole_come_for_nothing_and_count() {
     assert_eq!(measured.cache_misses, 4);
 }
 
-/// Since 5.8 the pages of a window are in the cache and locked before the first is read: each reads
-/// its whole run and keeps one page of it.
+/// Since 5.8 the pages of a window are in the cache and locked before the first is read, so each
+/// page reads its whole run and uses one page of it.
 #[test]
 fn under_read_ahead_each_page_reads_in_bulk_for_itself_since_5_8() {
     let body = "drop_caches\nopen 0 a ro\nmark\nread 0 0 131072";
@@ -94,9 +95,8 @@ fn under_read_ahead_each_page_reads_in_bulk_for_itself_since_5_8() {
     assert!(reads("4.0", 128) < 2 * off, "{} and {off}", reads("4.0", 128));
 }
 
-/// Reads that ECC cannot put right, three of four: what is read in bulk is believed where it is not
-/// looked at, and everything else is read page by page again, so that no more answers are errors
-/// than there were.
+/// Three of four reads are uncorrectable. Bulk-read accepts wrong bits where the kernel does not
+/// check; everything else is read page by page again, so no more calls fail than before.
 #[test]
 fn what_cannot_be_read_in_bulk_is_read_by_the_page() {
     let reads: String = (0..64).map(|page| format!("\nread 0 {} 4096", page * 4096)).collect();

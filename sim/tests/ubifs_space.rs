@@ -1,4 +1,5 @@
-//! UBIFS when names go and room gets short, seen from the flash and from the program.
+//! UBIFS when names are removed and space runs short, seen in its flash operations and by the
+//! program.
 
 mod support;
 
@@ -9,7 +10,7 @@ use sim::run::{run_cases, CaseInput, FsKind, Measured};
 use sim::units::Ns;
 use std::fmt::Write;
 
-/// A partition of so many blocks of the emulated board, of which UBI keeps 44.
+/// A partition of so many blocks of the emulated board, of which UBI reserves 44.
 fn run_on(blocks: u32, body: &str) -> Measured {
     run_of("6.1", blocks, body)
 }
@@ -64,7 +65,7 @@ fn a_commit_notes_an_open_file_without_a_name() {
     assert_eq!(open, closed + 2);
 }
 
-/// ubifs_jnl_truncate: what is left of the last block goes with the inode, but on a page's
+/// ubifs_jnl_truncate: writes the remainder of the last block with the inode, except at a page's
 /// boundary.
 #[test]
 fn a_truncation_writes_the_rest_of_the_last_block_again() {
@@ -74,7 +75,7 @@ fn a_truncation_writes_the_rest_of_the_last_block_again() {
     assert_eq!(to(10_192), 2, "and 2,048 bytes of data, 216 and 2,000 in all");
 }
 
-/// do_rename: the inode that moves is dirty for its time, and not written with the group.
+/// do_rename: the renamed inode is dirty because of its time, and not written with the group.
 #[test]
 fn a_rename_leaves_the_inode_to_write_back() {
     let create = "open 0 a rw,create\nsync\nmark\nrename a b\n";
@@ -90,8 +91,7 @@ fn write_file(body: &mut String, name: &str, bytes: u64, seed: u64) {
     writeln!(body, "close 0").expect("a String");
 }
 
-/// make_free_space: what was deleted comes back through a commit and garbage collection, again and
-/// again.
+/// make_free_space: deleted space comes back through a commit and garbage collection, repeatedly.
 #[test]
 fn what_is_deleted_on_a_small_partition_is_collected() {
     let mut body = String::from("mark\n");
@@ -108,8 +108,8 @@ fn what_is_deleted_on_a_small_partition_is_collected() {
     assert!(full < measured.requests.len() / 2, "{full} of {}", measured.requests.len());
 }
 
-/// A file rewritten in place never needs more room, however full the partition: the index grows
-/// into its own gaps (layout_in_gaps) where there is no empty LEB.
+/// A file that is rewritten in place never needs more space, however full the partition is: without
+/// an empty LEB the index grows into its own gaps (layout_in_gaps).
 #[test]
 fn a_file_that_fits_can_be_rewritten_for_ever() {
     let mut body = String::new();

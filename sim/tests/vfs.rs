@@ -1,4 +1,4 @@
-//! What the kernel keeps in memory and when it writes it back, seen from the flash.
+//! What the kernel keeps in memory and when it writes it back, seen in the flash operations.
 
 mod support;
 
@@ -37,7 +37,7 @@ fn flash_counts(measured: &Measured) -> Vec<usize> {
     (0..measured.requests.len()).map(|index| flash_of(measured, index).len()).collect()
 }
 
-/// Where the data nodes of these reads of one page each begin; the last measured operations.
+/// Where the data nodes begin that these single-page reads, the last measured operations, read.
 fn places<const N: usize>(measured: &Measured) -> [u32; N] {
     let first = measured.requests.len() - N;
     std::array::from_fn(|n| {
@@ -73,8 +73,8 @@ fn a_name_that_is_made_is_looked_up_first() {
     assert!(counts[0] > 2, "index, name and inode of what is in the way: {counts:?}");
 }
 
-/// A directory of JFFS2 has an inode node, and a node for each entry; to read it takes one flash
-/// read a node (none of these crosses a page) and one for the head of the inode node again.
+/// A directory of JFFS2 has an inode node, and a node for each entry. Reading it takes one flash
+/// read a node (none of these crosses a page) and another for the header of the inode node.
 #[test]
 fn a_directory_of_jffs2_is_read_with_its_entries() {
     let prepare = "mkdir d\nopen 0 d/e rw,create\nopen 1 d/f rw,create\nclose 0\nclose 1\nsync";
@@ -90,7 +90,7 @@ fn an_open_file_keeps_its_directories_and_not_their_other_files() {
     assert_eq!(flash_counts(&run(FsKind::Jffs2, prepare, body)), [0, 0, 2]);
 }
 
-/// Two files with a page each; which was made first says nothing.
+/// Two files with a page each; the order of their creation does not matter.
 #[test]
 fn sync_writes_inodes_in_the_order_in_which_they_became_dirty() {
     let order = |first: u32, then: u32| {
@@ -107,7 +107,7 @@ fn sync_writes_inodes_in_the_order_in_which_they_became_dirty() {
     assert!(!order(1, 0));
 }
 
-/// a is dirty before b, and its first page is written by fsync; the second goes out before b's.
+/// a is dirty before b, and fsync writes its first page; its second is written before b's.
 #[test]
 fn fsync_leaves_an_inode_where_it_is_in_the_list() {
     let prepare = "open 0 a rw,create\nopen 1 b rw,create\nwrite 0 0 4096 1 0\nfsync 0\n\
@@ -117,7 +117,7 @@ fn fsync_leaves_an_inode_where_it_is_in_the_list() {
     assert!(a < b);
 }
 
-/// fsync ends at page 3, so the flusher begins there and comes to pages 0 to 2 in a second round.
+/// fsync ends at page 3, so the flusher begins there and writes pages 0 to 2 in a second round.
 #[test]
 fn the_flusher_goes_on_where_an_fsync_has_ended_and_sync_begins_anew() {
     let order = |end: &str| {
@@ -134,8 +134,9 @@ fn the_flusher_goes_on_where_an_fsync_has_ended_and_sync_begins_anew() {
     assert!(zero < one && one < three);
 }
 
-/// PG_reclaim of a dirty page that could not be dropped is the bit of PG_readahead: page 0 starts a
-/// window of two pages (get_init_ra_size of 1, at most 4) and is itself the first of them.
+/// PG_reclaim, set on a dirty page that could not be dropped, is the same bit as PG_readahead. Page
+/// 0 therefore starts a window of two pages (get_init_ra_size of 1, at most 4) and is its first
+/// page.
 #[test]
 fn a_dirty_page_that_dropping_caches_has_left_begins_a_read_ahead() {
     let prepare = "open 0 a rw,create\nwrite 0 0 16384 1 0\nclose 0\nsync\npause 10000000000";
@@ -165,7 +166,8 @@ fn the_zeroes_of_a_hole_take_no_room() {
     }
 }
 
-/// A device has no share in the dirty limit until a page of it was completed (wb_over_bg_thresh).
+/// A device has no share in the dirty limit until the write of one of its pages has completed
+/// (wb_over_bg_thresh).
 #[test]
 fn the_flusher_writes_all_of_a_fresh_mount_after_five_seconds_and_else_after_thirty() {
     let body = |seconds: u64| {

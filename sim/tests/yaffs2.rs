@@ -18,7 +18,7 @@ fn fresh_on(board: &BoardProfile) -> (Yaffs2<Traced<Chip>>, Ns) {
     Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel).expect("it fits")
 }
 
-/// Where only this costs something.
+/// A new file system in which only this costs something.
 fn fresh_with(price: impl Fn(&mut SoftwareCosts)) -> (Yaffs2<Traced<Chip>>, Ns) {
     let mut board = support::board("omap3evm");
     board.software = support::free_software();
@@ -147,7 +147,7 @@ fn a_mount_is_paid_for_by_the_object_and_a_fresh_one_by_the_byte_of_a_page() {
     let (fresh_at, free) = remount(|_| {});
     let (_, mount) = remount(|costs| costs.yaffs2_mount_ns = Ns(1_000_000));
     assert_eq!(mount - free, Ns(1_000_000));
-    // The root, lost+found and the two that nobody sees besides.
+    // The root, lost+found and the two hidden directories as well.
     let (_, objects) = remount(|costs| costs.yaffs2_object_ns = Ns(1000));
     assert_eq!(objects - free, Ns(7000));
     let (looked_at, by_checkpoint) = remount(|costs| costs.yaffs2_erased_byte_ps = 1000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the core of YAFFS2 takes of the system it runs in: here, of the Linux kernel. Takes the
- * place of U-Boot's header of the same name.
+/* What the core of YAFFS2 needs of its system, here the Linux kernel. Replaces U-Boot's header of
+ * the same name.
  *
- * Times of objects are seconds in 32 bits. Names are bytes: no Unicode, no folding of case.
+ * Times of objects are seconds in 32 bits. Names are bytes: no Unicode, no case folding.
  */
 #ifndef YPORTENV_H
 #define YPORTENV_H

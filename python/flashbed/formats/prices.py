@@ -59,39 +59,39 @@ class UnpackCosts(Strict):
     """Prices of decompression; the following classes include them."""
 
     node_ns: Ns = fitted("One piece: checks, tables, codes.")
-    packed_byte_ps: Ps = fitted("One packed byte, in picoseconds: literals, codes.")
+    packed_byte_ps: Ps = fitted("One compressed byte, in picoseconds: literals, codes.")
     saved_byte_ps: Ps = fitted(
-        "One byte that comes out and was not stored, in picoseconds: a copy of earlier ones.",
+        "One byte produced by copying earlier ones, in picoseconds.",
     )
 
 
 class LzoCosts(Strict):
     """LZO."""
 
-    node_ns: Ns = fitted("One piece: its dictionary is emptied.")
-    search_ns: Ns = fitted("Looking for a match at one position.")
+    node_ns: Ns = fitted("One piece: clearing the dictionary.")
+    search_ns: Ns = fitted("Searching for a match at one position.")
     match_ns: Ns = fitted("Writing one match.")
     matched_byte_ps: Ps = fitted("One byte of a match, in picoseconds.")
-    literal_byte_ps: Ps = fitted("One byte outside, in picoseconds.")
+    literal_byte_ps: Ps = fitted("One byte outside of matches, in picoseconds.")
     unpack: UnpackCosts
 
 
 class DeflateCosts(Strict):
     """The compressor that JFFS2 and UBIFS call zlib."""
 
-    node_ns: Ns = fitted("One piece: the hashes are emptied.")
-    byte_ps: Ps = fitted("One byte, in picoseconds: into the window, and its checksum.")
-    position_ns: Ns = fitted("One turn of the search: a literal or a match is counted.")
-    insert_ps: Ps = fitted("One position entered into the hashes, in picoseconds.")
-    candidate_ps: Ps = fitted("One earlier position looked at, in picoseconds.")
-    compared_byte_ps: Ps = fitted("One byte compared, in picoseconds.")
+    node_ns: Ns = fitted("One piece: clearing the hashes.")
+    byte_ps: Ps = fitted("One byte, in picoseconds: copying it into the window, and its checksum.")
+    position_ns: Ns = fitted("One iteration of the search: counting a literal or a match.")
+    insert_ps: Ps = fitted("Entering one position into the hashes, in picoseconds.")
+    candidate_ps: Ps = fitted("Examining one earlier position, in picoseconds.")
+    compared_byte_ps: Ps = fitted("Comparing one byte, in picoseconds.")
     block_ns: Ns = fitted("One block, besides its symbols.")
     symbol_ns: Ns = fitted("One leaf of a block's trees.")
-    code_ps: Ps = fitted("One literal or match that is written with its code, in picoseconds.")
+    code_ps: Ps = fitted("Writing one literal or match as a code, in picoseconds.")
     slide_ns: Ns = fitted("Moving the window.")
     unpack: UnpackCosts
     unpack_codes_ns: Ns = fitted(
-        "Unpacking: making the tables of a block that has codes of its own.",
+        "Decompression: building the tables of a block that has its own codes.",
     )
 
 
@@ -99,12 +99,12 @@ class ZstdCosts(Strict):
     """zstd."""
 
     node_ns: Ns = fitted("One piece: parameters, tables.")
-    search_ns: Ns = fitted("Looking for a match at one position.")
-    sequence_ns: Ns = fitted("One sequence: its lengths and offset, stored and coded.")
+    search_ns: Ns = fitted("Searching for a match at one position.")
+    sequence_ns: Ns = fitted("Storing and coding one sequence: its lengths and offset.")
     matched_byte_ps: Ps = fitted("One byte of a match, in picoseconds.")
     literal_byte_ps: Ps = fitted("Counting the value of one literal, in picoseconds.")
-    symbol_ns: Ns = fitted("One value in a Huffman code for literals.")
-    huffman_byte_ps: Ps = fitted("One literal put into that code, in picoseconds.")
+    symbol_ns: Ns = fitted("One value of a Huffman code for literals.")
+    huffman_byte_ps: Ps = fitted("Writing one literal in that code, in picoseconds.")
     codes_ns: Ns = fitted("Codes for the sequences of a block.")
     unpack: UnpackCosts
 
@@ -112,7 +112,7 @@ class ZstdCosts(Strict):
 class RtimeCosts(Strict):
     """JFFS2's own compressor."""
 
-    node_ns: Ns = fitted("One piece: its table is emptied.")
+    node_ns: Ns = fitted("One piece: clearing its table.")
     pair_ns: Ns = fitted("One byte with the length of a run.")
     run_byte_ps: Ps = fitted("One byte of a run, in picoseconds.")
     unpack: UnpackCosts
@@ -143,22 +143,22 @@ class Software(Strict):
     """Where the numbers of this table come from."""
     syscall_ns: Ns = fitted("A read or write system call: entry, fd, exit.")
     wake_ns: Ns = folded(
-        "From the interrupt of a timer to the program that it wakes (try_to_wake_up, "
-        "schedule), or to a thread.",
+        "From a timer's interrupt to the program or thread that it wakes "
+        "(try_to_wake_up, schedule).",
         why="how late a program goes on after a pause",
     )
     open_ns: Ns = fitted(
-        "Opening a file besides its system call: the walk along its path, the open file.",
+        "Opening a file besides its system call: the walk along its path and the open file.",
     )
-    name_add_ns: Ns = fitted("A name made, besides what the flash and the nodes cost.")
-    name_remove_ns: Ns = fitted("A name removed, likewise.")
-    name_move_ns: Ns = fitted("A name changed, likewise.")
+    name_add_ns: Ns = fitted("Creating a name, besides the cost of flash and nodes.")
+    name_remove_ns: Ns = fitted("Removing a name, likewise.")
+    name_move_ns: Ns = fitted("Renaming, likewise.")
     fill_byte_ps: Ps = folded(
-        "Making a byte that is written, before the call, in picoseconds: the program's own "
-        "work (the agent's data_fill), in no request's time.",
+        "Generating a byte to be written, before the call, in picoseconds: the "
+        "program's own work (the agent's data_fill), which is in no request's time.",
         why="the agent's own work, between the requests of the cases",
     )
-    write_ns: Ns = fitted("A write call besides any call and its pages.")
+    write_ns: Ns = fitted("A write call besides the system call and its pages.")
     page_find_ns: Ns = fitted("Finding one page in the page cache (filemap_get_pages).")
     copy_to_user_byte_ps: Ps = fitted(
         "Copying one byte to the program (copy_page_to_iter), in picoseconds.",
@@ -173,31 +173,29 @@ class Software(Strict):
         "One page write besides its copy: write_begin and write_end, without what the file "
         "system does in them.",
     )
-    page_dirty_ns: Ns = fitted("A page of the cache that was clean becomes dirty.")
+    page_dirty_ns: Ns = fitted("Making a clean cached page dirty.")
     page_drop_ns: Ns = fitted(
-        "Taking a page out of the cache as its file ends before it or is gone.",
+        "Dropping a page from the cache at a truncation or deletion.",
     )
     inode_drop_ns: Ns = fitted(
-        "Taking an inode and its name out of memory as the file system is unmounted.",
+        "Dropping an inode and its name from memory at an unmount.",
     )
     page_slot_ps: Ps = fitted(
-        "A slot of the cache's array without a page that is passed while pages are looked for "
-        "that go (xas_find), in picoseconds.",
+        "Passing an empty slot of the cache's array in a search for pages to drop "
+        "(xas_find), in picoseconds.",
     )
     truncate_ns: Ns = fitted(
-        "Giving a file another size (do_truncate, notify_change), besides the call, pages and "
-        "nodes.",
+        "Changing a file's size (do_truncate, notify_change), besides the call, pages and nodes.",
     )
     sync_ns: Ns = fitted(
-        "sync, besides the call and what is written: asking each mounted file system, several "
-        "times.",
+        "sync, besides the call and the writes: it calls each mounted file system several times.",
     )
     time_update_ns: Ns = fitted(
-        "Noting the time of a write in the inode, once a second (file_update_time).",
+        "Updating the inode's time at a write, once a second (file_update_time).",
     )
     drop_caches_ns: Ns = fitted(
-        "Writing 3 into drop_caches: asking every shrinker, several times, whatever there is "
-        "to free.",
+        "Writing 3 into drop_caches: it calls every shrinker several times, even if "
+        "there is nothing to free.",
     )
     mtd_call_ns: Ns = fitted("A call into MTD (mtd_read, mtd_write): partition offset, chip lock.")
     nand_read_ns: Ns = fitted("A read command besides chip time.")
@@ -209,91 +207,90 @@ class Software(Strict):
     )
     nand_bounce_byte_ps: Ps = fitted(
         "Copying one byte from the page buffer to the caller (`use_bounce_buf` of "
-        "nand_do_read_ops), in picoseconds: of parts of pages, and of pages that the buffer "
-        "already holds.",
+        "nand_do_read_ops), in picoseconds, for parts of pages and for pages that the "
+        "buffer already holds.",
     )
     ecc_step_ns: Ns = fitted("Calculating one ECC step in software.")
     jffs2_node_ns: Ns = fitted("JFFS2: finding, reading and checking one node, besides its bytes.")
-    jffs2_inode_ns: Ns = fitted("JFFS2: reading in an inode (jffs2_iget), besides its nodes.")
+    jffs2_inode_ns: Ns = fitted("JFFS2: reading an inode (jffs2_iget), besides its nodes.")
     jffs2_byte_ps: Ps = fitted("JFFS2: CRC and copy of one node byte, in picoseconds.")
     jffs2_write_node_ns: Ns = fitted(
-        "JFFS2: one data node written, besides its bytes and what compressors do.",
+        "JFFS2: writing one data node, besides its bytes and compression.",
     )
     jffs2_write_byte_ps: Ps = fitted(
-        "JFFS2: CRC and copies of one byte of data in a node that is written, in picoseconds.",
+        "JFFS2: CRC and copies of one data byte of a written node, in picoseconds.",
     )
     jffs2_add_node_ns: Ns = fitted(
-        "JFFS2: a node that is written, whatever is in it: space for it, its header and "
-        "checksums, its place in the lists.",
+        "JFFS2: writing any node: space for it, its header and checksums, its place in the lists.",
     )
     jffs2_obsolete_ns: Ns = fitted(
-        "JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.",
+        "JFFS2: one node that becomes obsolete at a truncation or deletion.",
     )
     jffs2_erased_byte_ps: Ps = by_hand(
-        "JFFS2: a byte of an erased block that is looked at, in picoseconds.",
+        "JFFS2: checking one byte of an erased block, in picoseconds.",
         why="between two reads of a check; by hand, for the thread erases as well",
     )
     jffs2_gc_pass_ns: Ns = fitted(
         "JFFS2: one pass of garbage collection, besides the nodes it reads and writes.",
     )
     ubi_attach_ns: Ns = fitted(
-        "UBI: detaching and attaching, besides the reads: devices, a thread. As many "
-        "instructions for 200 blocks as for 400.",
+        "UBI: detaching and attaching, besides the reads: devices, a thread. 200 blocks "
+        "take as many instructions as 400.",
     )
-    ubi_write_ns: Ns = fitted("UBI: a write to a logical block, besides MTD's.")
+    ubi_write_ns: Ns = fitted("UBI: a write to a logical block, besides MTD's cost.")
     ubifs_node_ns: Ns = fitted("UBIFS: looking up and reading one data node, besides its bytes.")
     ubifs_bulk_node_ns: Ns = fitted(
         "UBIFS: checking one node of a bulk-read and finding the next one (validate_data_node).",
     )
     ubifs_hole_ns: Ns = fitted(
-        "UBIFS: filling a page without a node with zeroes, in a hole or past the end "
-        "(do_readpage).",
+        "UBIFS: zeroing a page without a node, in a hole or beyond the end (do_readpage).",
     )
     ubifs_inode_ns: Ns = fitted(
-        "UBIFS: looking up and reading the node of a name or an inode: no page to fill.",
+        "UBIFS: looking up and reading the node of a name or an inode, without a page to fill.",
     )
     ubifs_znode_ns: Ns = fitted("UBIFS: reading one index node into a znode.")
     ubifs_leaf_drop_ns: Ns = fitted(
-        "UBIFS: one entry that leaves the index with others, as a file becomes shorter or is gone.",
+        "UBIFS: removing one entry of the index in a truncation or deletion.",
     )
     ubifs_byte_ps: Ps = fitted("UBIFS: CRC and copy of one node byte, in picoseconds.")
     ubifs_write_node_ns: Ns = fitted(
-        "UBIFS: one node, or group of nodes, put into a write-buffer, besides its bytes.",
+        "UBIFS: putting one node, or group of nodes, into a write-buffer, besides its bytes.",
     )
     ubifs_commit_ns: Ns = fitted(
-        "UBIFS: a commit, besides its index nodes: log, LPT and master are made and summed up.",
+        "UBIFS: a commit, besides its index nodes: building log, LPT and master nodes "
+        "and their checksums.",
     )
     ubifs_write_byte_ps: Ps = fitted(
-        "UBIFS: one byte of data in a node that is written, in picoseconds: CRC and copies.",
+        "UBIFS: CRC and copies of one data byte of a written node, in picoseconds.",
     )
     ubifs_budget_ns: Ns = fitted(
-        "UBIFS: one page that is about to be written: its budget (ubifs_write_begin).",
+        "UBIFS: the budget of one page that is about to be written (ubifs_write_begin).",
     )
     yaffs2_chunk_ns: Ns = fitted("YAFFS2: one chunk read or written: tnode walk, tags, copy.")
     yaffs2_write_ns: Ns = fitted(
-        "YAFFS2: one chunk written, besides what any chunk costs: collection is asked for, a "
-        "chunk allocated, the file's tree changed.",
+        "YAFFS2: writing one chunk, besides the cost of any chunk: checking for "
+        "collection, allocating a chunk, changing the file's tree.",
     )
     yaffs2_header_ns: Ns = fitted(
-        "YAFFS2: making the header of an object, which is a chunk besides.",
+        "YAFFS2: building an object's header, besides its chunk.",
     )
-    yaffs2_inode_ns: Ns = fitted("YAFFS2: making an inode of an object (yfs_iget).")
+    yaffs2_inode_ns: Ns = fitted("YAFFS2: creating an object's inode (yfs_iget).")
     yaffs2_delete_ns: Ns = fitted(
-        "YAFFS2: one chunk that a file does without as it becomes shorter or is gone.",
+        "YAFFS2: deleting one chunk at a truncation or deletion.",
     )
     yaffs2_checkpoint_byte_ps: Ps = fitted(
         "YAFFS2: one byte of a checkpoint, written or read, in picoseconds.",
     )
     yaffs2_entry_ns: Ns = fitted(
-        "YAFFS2: an entry of a directory that is passed on the way to a name (yaffs_find_by_name).",
+        "YAFFS2: passing one directory entry in a search for a name (yaffs_find_by_name).",
     )
     yaffs2_mount_ns: Ns = fitted(
-        "YAFFS2: mounting, and unmounting before, besides what is read: memory, a thread.",
+        "YAFFS2: mounting, and unmounting before, besides the reads: memory, a thread.",
     )
-    yaffs2_object_ns: Ns = fitted("YAFFS2: an object that a mount makes.")
+    yaffs2_object_ns: Ns = fitted("YAFFS2: creating one object at a mount.")
     yaffs2_erased_byte_ps: Ps = by_hand(
-        "YAFFS2: a byte of an erased page that the first mount looks at (memchr_inv), in "
-        "picoseconds.",
+        "YAFFS2: checking one byte of an erased page at the first mount (memchr_inv), "
+        "in picoseconds.",
         why="in a fresh mount alone; by hand, from a log of instructions",
     )
     compute_step_ps: Ps = fitted("One step of a `compute` operation, in picoseconds.")

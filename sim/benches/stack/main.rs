@@ -1,11 +1,10 @@
-//! Speed of the simulator: flash operations per CPU second of one thread, tracing off, through the
-//! whole stack. Prints a line a case and writes {case: {"flash_ops_per_cpu_second": n}} to the file
-//! named by FLASHBED_BENCH.
+//! Speed of the simulator: flash operations per CPU second of one thread, without tracing, through
+//! the whole stack. Prints a line a case, and writes {case: {"flash_ops_per_cpu_second": n}} to the
+//! file named by FLASHBED_BENCH.
 //!
-//! Each case is a 5 MiB file read with 4 KiB requests from a prepared state; parsing the operations
-//! and restoring the state are part of what is timed, preparing is not. Rates are the best of
-//! several runs: whatever else the machine does can only take away. writes.rs has the cases that
-//! write.
+//! Each case reads a 5 MiB file with 4 KiB requests from a prepared state. The time includes
+//! parsing the operations and restoring the state, but not the preparation. A rate is the best of
+//! several runs, because other load can only lower it. writes.rs has the cases that write.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -24,7 +23,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Pages in an order that looks random and is the same everywhere (a full-period LCG mod 2^n).
+/// Pages in an order that looks random and is always the same (a full-period LCG mod 2^n).
 fn scattered_pages(count: u64, pages: u64) -> Vec<u64> {
     let mut state: u64 = 1;
     let next = || {

@@ -1,7 +1,7 @@
-//! A million writes, as tests/support/writes.rs makes them, on a chip of 1 GiB or 2 GiB.
+//! A million writes, as in tests/support/writes.rs, on a chip of 1 GiB or 2 GiB.
 //!
-//! Making the files is timed as the rest is. Memory is what the process's resident set has grown by
-//! at its highest, so each case is run in a process of its own.
+//! The time includes creating the files. Memory is the peak growth of the process's resident set,
+//! so each case is run in a process of its own.
 
 use crate::cpu_seconds;
 use crate::support::writes::{board, flash_ops, flash_pages, jffs2, open, ubifs, write, Pattern};
@@ -14,10 +14,10 @@ use std::process::Command;
 const WRITES: u64 = 1_000_000;
 const BLOCKS_PER_GIB: u32 = 8192;
 
-/// The argument that makes this process run one case and print what it measured.
+/// The argument that makes this process run one case and print its results.
 const CASE_ARGUMENT: &str = "--write-case=";
 
-/// What one case is.
+/// A case.
 struct Case {
     fs: &'static str,
     pattern: Pattern,
@@ -59,7 +59,7 @@ fn run<S: FlashFs>(fresh: (S, Ns), board: &BoardProfile, pattern: Pattern) -> Va
     json!({ "flash_ops": flash_ops(&vfs) - before, "cpu_seconds": spent })
 }
 
-/// Runs the case that the arguments name, if they name one, and says so.
+/// Runs the case that the argument names; returns whether it names one.
 pub fn run_named(argument: &str) -> bool {
     let Some(name) = argument.strip_prefix(CASE_ARGUMENT) else { return false };
     let case = cases().find(|case| case.name() == name).expect("a case of this bench");
@@ -74,7 +74,7 @@ pub fn run_named(argument: &str) -> bool {
     true
 }
 
-/// Runs each case that is wanted in a process of its own.
+/// Runs each selected case in a process of its own.
 pub fn run_all(wanted: &[String], results: &mut serde_json::Map<String, Value>) {
     for case in cases() {
         let name = case.name();

@@ -1,5 +1,4 @@
-//! Containers that know how file systems fill them: memory that does not move, and searches that
-//! begin near the end.
+//! Containers made for file systems: memory that does not move, and searches that begin at a guess.
 
 pub mod pieces;
 pub mod search;

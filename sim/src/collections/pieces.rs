@@ -1,15 +1,15 @@
-//! A vector in pieces of memory that never move: it has room for little more than what is in it,
-//! and to grow it copies nothing.
+//! A vector in pieces of memory that never move. It allocates little more than it holds, and copies
+//! nothing to grow.
 
 use core::ops::{Index, IndexMut};
 
-/// Things of a piece.
+/// Items in a piece.
 const PIECE: usize = 128;
 
 /// The vector.
 #[derive(Clone, Debug)]
 pub struct Pieces<T> {
-    /// Of the last, what is not in use is a copy of something that is.
+    /// Unused items of the last piece are copies of a used one.
     pieces: Vec<Box<[T; PIECE]>>,
     len: usize,
 }
@@ -21,13 +21,13 @@ impl<T> Default for Pieces<T> {
 }
 
 impl<T> Pieces<T> {
-    /// How many there are.
+    /// The number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds something at the end, and says where that is.
+    /// Adds an item at the end; returns its index.
     pub fn push(&mut self, item: T) -> usize
     where
         T: Clone,
@@ -43,13 +43,13 @@ impl<T> Pieces<T> {
         at
     }
 
-    /// What is there, if anything.
+    /// The item at an index, if there is one.
     #[inline]
     pub fn get(&self, at: usize) -> Option<&T> {
         (at < self.len).then(|| &self[at])
     }
 
-    /// All of them, to change.
+    /// All items, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.pieces.iter_mut().flat_map(|piece| piece.iter_mut()).take(self.len)
     }

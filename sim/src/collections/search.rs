@@ -1,13 +1,13 @@
-//! Search in a sorted list that begins where the answer is expected.
+//! Search in a sorted list, beginning at an estimate of the position.
 //!
-//! Files that are written page by page have their extents and fragments about where their offset is
-//! of the file's length; a search from there touches one or two lines of memory, where halving a
-//! long list touches one each time.
+//! In a file that was written page by page, an extent's index is about proportional to its offset.
+//! A search from there touches one or two cache lines. A binary search of a long list touches one
+//! at each step.
 //!
-//! Invariant: the guess decides how long it takes, never what is found.
+//! Invariant: the guess affects only the time, never the result.
 
-/// As `partition_point`: how many of `list` come `before`, which are all at its head. The search
-/// begins at `part / whole` of the list and widens from there.
+/// Like `partition_point`: the number of items in `list` that are `before`, all at its head. The
+/// search begins at `part / whole` of the list and widens from there.
 #[inline]
 pub fn partition_point_near<T>(
     list: &[T],

@@ -1,12 +1,12 @@
-//! Things that stay where they are: each has a key until it is removed, and the next one takes its
-//! place.
+//! Items with stable keys: an item keeps its key until it is removed, and a later item reuses the
+//! key.
 //!
-//! Invariant: a key that is free is in `free` once.
+//! Invariant: a free key is in `free` once.
 
 use crate::collections::pieces::Pieces;
 use std::num::NonZeroU32;
 
-/// Where something is.
+/// The key of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(NonZeroU32);
 
@@ -29,7 +29,7 @@ impl Key {
     }
 }
 
-/// The things.
+/// The items.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     places: Pieces<T>,
@@ -43,7 +43,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Adds something, where something was removed last if there is such a place.
+    /// Adds an item, at the most recently freed key if there is one.
     pub fn add(&mut self, item: T) -> Key
     where
         T: Clone,
@@ -57,23 +57,23 @@ impl<T> Slab<T> {
         Key(count.expect("fewer than 2^32 things"))
     }
 
-    /// How many there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Nobody asks for it any more.
+    /// Removes an item.
     pub fn remove(&mut self, key: Key) {
         self.free.push(key);
     }
 
-    /// What is there.
+    /// The item of a key.
     #[inline]
     pub fn get(&self, key: Key) -> &T {
         &self.places[key.index()]
     }
 
-    /// The same, to change.
+    /// The item of a key, to change.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> &mut T {
         &mut self.places[key.index()]

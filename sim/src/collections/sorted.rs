@@ -1,37 +1,36 @@
-//! A sorted list in pieces: what comes or goes in the middle moves its piece, not all that is
-//! behind it.
+//! A sorted list in pieces: an insertion or removal moves only the items of its piece.
 //!
-//! Where something is, is searched for in the starts of the pieces and then in one of them, from
-//! where it should be (search.rs): one or two lines of memory however long the list is.
+//! A search looks in the starts of the pieces and then in one piece, each from an estimate
+//! (search.rs). It touches one or two cache lines however long the list is.
 //!
 //! Invariants:
-//! 1. No piece is empty, none has more than `PIECE_MOST`, and no two neighbours have so few that
-//!    half a piece would hold them.
-//! 2. `starts` has where the first of each piece starts.
+//! 1. No piece is empty, none has more than `PIECE_MOST` items, and no two neighbours would
+//!    together fit into half a piece.
+//! 2. `starts` has the start of each piece's first item.
 
 use crate::collections::search::partition_point_near;
 
-/// The most of a piece: moving half of them costs about as much as a miss of the cache.
+/// The most items of a piece. Moving half of them costs about as much as a cache miss.
 const PIECE_MOST: usize = 64;
-/// What is added at the end fills a piece up to this: what is put in between later finds room.
+/// Appending fills a piece up to this, which leaves space for later insertions.
 const PIECE_FILLED: usize = 48;
-/// How much a piece grows by; doubling would leave half of it empty.
+/// The step by which a piece grows. Doubling would leave half of it unused.
 const PIECE_GROWTH: usize = 8;
 
-/// What has a place in a sorted list.
+/// An item with a place in a sorted list.
 pub trait Start {
-    /// Where it starts; no two of a list start at the same place.
+    /// Its start, which is unique in a list.
     fn start(&self) -> u64;
 }
 
-/// Where something is in a list, until something is put before it or taken away there.
+/// The position of an item. It is valid until an insertion or removal before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     piece: usize,
     index: usize,
 }
 
-/// The list.
+/// The sorted list.
 #[derive(Clone, Debug)]
 pub struct Sorted<T> {
     pieces: Vec<Vec<T>>,
@@ -45,18 +44,18 @@ impl<T> Default for Sorted<T> {
 }
 
 impl<T: Start> Sorted<T> {
-    /// How many there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Vec::len).sum()
     }
 
-    /// What is there.
+    /// The item at a position.
     #[inline]
     pub fn get(&self, at: Position) -> &T {
         &self.pieces[at.piece][at.index]
     }
 
-    /// Changes what is there; it stays between its neighbours.
+    /// Changes an item, which stays between its neighbours.
     pub fn change(&mut self, at: Position, change: impl FnOnce(&mut T)) {
         let item = &mut self.pieces[at.piece][at.index];
         change(item);
@@ -65,7 +64,7 @@ impl<T: Start> Sorted<T> {
         }
     }
 
-    /// The last one that starts at `start` or before.
+    /// The last item that starts at or before `start`.
     #[inline]
     pub fn last_up_to(&self, start: u64) -> Option<Position> {
         let whole = *self.starts.last()?;
@@ -79,14 +78,14 @@ impl<T: Start> Sorted<T> {
         Some(Position { piece, index })
     }
 
-    /// The last one.
+    /// The last item.
     #[inline]
     pub fn last(&self) -> Option<Position> {
         let piece = self.pieces.len().checked_sub(1)?;
         Some(Position { piece, index: self.pieces[piece].len() - 1 })
     }
 
-    /// The one after another, or the first one.
+    /// The item after another, or the first.
     #[inline]
     pub fn after(&self, at: Option<Position>) -> Option<Position> {
         let next =
@@ -98,7 +97,7 @@ impl<T: Start> Sorted<T> {
         (piece < self.pieces.len()).then_some(Position { piece, index: 0 })
     }
 
-    /// The one before another.
+    /// The item before another.
     pub fn before(&self, at: Position) -> Option<Position> {
         if let Some(index) = at.index.checked_sub(1) {
             return Some(Position { index, ..at });
@@ -107,7 +106,7 @@ impl<T: Start> Sorted<T> {
         Some(Position { piece, index: self.pieces[piece].len() - 1 })
     }
 
-    /// All after one, or all there are.
+    /// All items after one, or all.
     #[inline]
     pub fn iter_after(&self, at: Option<Position>) -> impl Iterator<Item = &T> {
         let (piece, index) = at.map_or((0, 0), |at| (at.piece, at.index + 1));
@@ -118,12 +117,12 @@ impl<T: Start> Sorted<T> {
         this.iter().chain(rest.iter().flatten())
     }
 
-    /// One and all before it, downward.
+    /// One item and all before it, downward.
     pub fn iter_down(&self, from: Option<Position>) -> impl Iterator<Item = &T> {
         std::iter::successors(from, |&at| self.before(at)).map(|at| self.get(at))
     }
 
-    /// Puts something after another, or first. Says where it is.
+    /// Inserts an item after another, or first; returns its position.
     pub fn insert_after(&mut self, at: Option<Position>, item: T) -> Position {
         let mut to =
             at.map_or(Position { piece: 0, index: 0 }, |at| Position { index: at.index + 1, ..at });
@@ -147,7 +146,7 @@ impl<T: Start> Sorted<T> {
         to
     }
 
-    /// Makes two pieces of a full one, and says where in them a position in it is.
+    /// Splits a full piece; returns the new position of an item in it.
     fn split(&mut self, at: Position) -> Position {
         let list = &mut self.pieces[at.piece];
         let behind = list.split_off(PIECE_MOST / 2);
@@ -160,8 +159,8 @@ impl<T: Start> Sorted<T> {
         }
     }
 
-    /// Takes away what is after another, or the first. The position it was after may be another one
-    /// then.
+    /// Removes the item after another, or the first. Updates `at`, because the position before it
+    /// may change.
     pub fn remove_after(&mut self, at: &mut Option<Position>) -> Option<T> {
         let gone = self.after(*at)?;
         let list = &mut self.pieces[gone.piece];
@@ -180,7 +179,7 @@ impl<T: Start> Sorted<T> {
         Some(item)
     }
 
-    /// Makes one piece of one and the next, if half a piece holds both.
+    /// Merges a piece with the next one if both fit into half a piece.
     fn join(&mut self, piece: usize, at: &mut Option<Position>) {
         let Some([this, next, ..]) = self.pieces.get(piece..) else { return };
         let before = this.len();
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Numbers that look random and are the same everywhere.
+    /// A deterministic sequence of pseudo-random numbers.
     fn numbers() -> impl FnMut(u64) -> u64 {
         let mut state = 1_u64;
         move |below| {
@@ -254,7 +253,7 @@ mod tests {
         }
     }
 
-    /// One that counts how often it is looked at.
+    /// An item that counts how often it is read.
     struct Counting<'a>(u64, &'a Cell<u32>);
 
     impl Start for Counting<'_> {

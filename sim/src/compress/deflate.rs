@@ -1,12 +1,12 @@
-//! Sizes of what the kernel's zlib gives (lib/zlib_deflate/deflate.c, a relative of zlib 1.1), for
+//! Compressed sizes of the kernel's zlib (lib/zlib_deflate/deflate.c, derived from zlib 1.1), for
 //! up to 4,096 bytes.
 //!
-//! Two users: JFFS2 with level 3 in pieces, each flushed (compr_zlib.c), and the crypto API's
-//! "deflate" with level 6 and a window of 2 KiB in one go. Today's zlib is another program: between
-//! two pieces it enters the last two positions of the first one into its hashes, and a partial
-//! flush ends with one empty block where this one may write two.
+//! It has two users. JFFS2 uses level 3 in pieces, each flushed (compr_zlib.c). The crypto API's
+//! "deflate" uses level 6 and a window of 2 KiB in one call. Current zlib gives other sizes:
+//! between two pieces it enters the last two positions of the first into its hashes, and its
+//! partial flush ends with one empty block where this one may write two.
 //!
-//! Left out: the bytes themselves; what only longer input does (blocks that end by themselves).
+//! Left out: the compressed bytes; behaviour of longer input only (blocks that end by themselves).
 
 use super::huffman::{BlockBits, Codes, CodesWork, FIXED_END_BITS};
 use super::work::DeflateWork;
@@ -21,17 +21,17 @@ const HASH_BITS: u32 = 15;
 const HEADER_BYTES: usize = 2;
 const TRAILER_BYTES: usize = 4;
 const STORED_HEADER_BYTES: usize = 4;
-/// What an empty block of the fixed code takes.
+/// The size of an empty block with the fixed code.
 const EMPTY_BLOCK_BITS: u32 = 3 + FIXED_END_BITS;
-/// Room that JFFS2 keeps for the end of the stream (`STREAM_END_SPACE`).
+/// Bytes that JFFS2 reserves for the end of the stream (`STREAM_END_SPACE`).
 const STREAM_END_BYTES: usize = 12;
 
-/// How hard to search: a line of `configuration_table`, and the window.
+/// The search effort: a line of `configuration_table`, and the window.
 struct Effort {
-    /// From a match of this length on, search a quarter as long for a better one.
+    /// After a match of this length the search for a better one is a quarter as long.
     good_bytes: usize,
-    /// Level 3: no longer match enters the hashes of its bytes. Level 6: after a longer one,
-    /// nothing better is looked for.
+    /// Level 3: the bytes of a longer match are not entered into the hashes. Level 6: after a
+    /// longer match no better one is searched for.
     lazy_bytes: usize,
     nice_bytes: usize,
     chain: usize,
@@ -57,17 +57,17 @@ struct Match {
 
 const NO_MATCH: Match = Match { bytes: MATCH_BYTES_MIN - 1, start: 0 };
 
-/// Where each hash was seen last, and before.
+/// The last position of each hash, and the one before each position.
 pub(super) struct Deflate {
-    /// 0 is nowhere: the first position is never matched.
+    /// 0 means none: the first position is never matched.
     head: Vec<u16>,
     previous: Vec<u16>,
     codes: Codes,
     work: DeflateWork,
 }
 
-/// The work on random bytes hardly depends on which: it is what one draw of them takes, of each
-/// length once.
+/// The work on random bytes hardly depends on their values, so one sample of each length stands for
+/// all.
 static OF_RANDOM: RandomWork = RandomWork {
     jffs2: [const { OnceLock::new() }; PAGE_BYTES_MAX + 1],
     crypto: [const { OnceLock::new() }; PAGE_BYTES_MAX + 1],
@@ -84,13 +84,13 @@ fn drawn(bytes: usize) -> Vec<u8> {
     drawn
 }
 
-/// What JFFS2's zlib does with random bytes that have so much room; none where it is not tried.
+/// The work of JFFS2's zlib on random bytes with so much room; none if it is not tried.
 pub(super) fn jffs2_work_on_random(room: usize) -> Option<DeflateWork> {
     let work = || Deflate::new().jffs2(&drawn(room), room).1.unwrap_or_default();
     (room > STREAM_END_BYTES).then(|| *OF_RANDOM.jffs2[room].get_or_init(work))
 }
 
-/// What the crypto API's deflate does with so many random bytes.
+/// The work of the crypto API's deflate on so many random bytes.
 pub(super) fn crypto_work_on_random(bytes: usize) -> DeflateWork {
     let work = || {
         let mut deflate = Deflate::new();
@@ -106,7 +106,7 @@ impl Deflate {
         Deflate { head, previous, codes: Codes::new(), work: DeflateWork::default() }
     }
 
-    /// Of what was compressed last.
+    /// The work of the last compression.
     pub(super) fn work(&mut self) -> DeflateWork {
         let CodesWork { blocks, symbols, coded } = self.codes.take_work();
         DeflateWork { blocks, symbols, coded, ..self.work }
@@ -119,7 +119,7 @@ impl Deflate {
         self.work = DeflateWork::default();
     }
 
-    /// `jffs2_zlib_compress`: bytes taken and given, and what it took if it was tried.
+    /// `jffs2_zlib_compress`: returns bytes consumed and produced, and the work if it was tried.
     pub(super) fn jffs2(
         &mut self,
         data: &[u8],
@@ -132,10 +132,10 @@ impl Deflate {
         (sizes, Some(self.work()))
     }
 
-    /// Bytes taken and bytes given, if that is less and all of it fits into `room`.
+    /// Bytes consumed and produced, if that saves space and fits into `room`.
     ///
-    /// Each piece is as long as the room that is left, as if it could not be compressed. So a whole
-    /// page with room for a page is two: all but 12 bytes, and those.
+    /// Each piece is as long as the remaining room, as if it were incompressible. A whole page with
+    /// room for a page is therefore two pieces: all but 12 bytes, and those 12.
     fn jffs2_sizes(&mut self, data: &[u8], room: usize) -> Option<(usize, usize)> {
         assert!(data.len() <= PAGE_BYTES_MAX);
         let space = room.checked_sub(STREAM_END_BYTES).filter(|space| *space > 0)?;
@@ -170,7 +170,7 @@ impl Deflate {
         (stream.pending == 0 && stream.given < taken).then_some((taken, stream.given))
     }
 
-    /// The size of raw deflate, which may be more than was there (crypto/deflate.c).
+    /// The size of raw deflate, which may exceed the input's (crypto/deflate.c).
     pub(super) fn crypto(&mut self, data: &[u8]) -> usize {
         assert!(data.len() <= PAGE_BYTES_MAX);
         self.reset();
@@ -182,7 +182,7 @@ impl Deflate {
         stream.pending
     }
 
-    /// Enters a position into the hashes; gives the last one before it.
+    /// Enters a position into the hashes; returns the previous one.
     #[inline]
     fn insert(&mut self, data: &[u8], at: usize) -> usize {
         let [one, two, three] = [data[at], data[at + 1], data[at + 2]].map(usize::from);
@@ -193,7 +193,7 @@ impl Deflate {
         usize::from(last)
     }
 
-    /// The first of the longest matches, if longer than `best` (`longest_match`).
+    /// The first of the longest matches that are longer than `best` (`longest_match`).
     fn longest(
         &mut self,
         effort: &Effort,
@@ -232,7 +232,7 @@ impl Deflate {
         Match { bytes: found.bytes.min(rest.len()), ..found }
     }
 
-    /// `deflate_fast`: the bytes from `at` on, which are one block.
+    /// `deflate_fast`: the bytes from `at` on, as one block.
     fn search_greedily(&mut self, effort: &Effort, data: &[u8], mut at: usize) {
         self.work.bytes += (data.len() - at) as u32;
         while at < data.len() {
@@ -258,8 +258,8 @@ impl Deflate {
         }
     }
 
-    /// `deflate_slow`: all bytes, which are one block. Gives whether the window moved, so that its
-    /// beginning is gone.
+    /// `deflate_slow`: all bytes, as one block. Returns whether the window moved, so that its
+    /// beginning is lost.
     fn search_lazily(&mut self, effort: &Effort, data: &[u8]) -> bool {
         let mut window_moved = false;
         let (mut at, mut found, mut waiting) = (0, NO_MATCH, false);
@@ -306,14 +306,14 @@ fn common_bytes(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// The stream's counters: what was given, what waits in `pending_buf` and in the 16 bits before it.
+/// The stream's counters: the bytes given out, and those in `pending_buf` and its 16-bit buffer.
 struct Stream {
     given: usize,
-    /// What may still be given (`avail_out`).
+    /// The remaining output space (`avail_out`).
     space: usize,
     pending: usize,
     bits: u32,
-    /// Length of the last end of a block, for [`Stream::align`].
+    /// The length of the last end-of-block code, for [`Stream::align`].
     end_bits: u32,
 }
 
@@ -324,7 +324,7 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// Bits leave two bytes at a time, and only when there is no place for more.
+    /// Bits leave two bytes at a time, and only if the next ones do not fit.
     fn put(&mut self, bits: u32) {
         let all = self.bits + bits;
         self.bits = if all == 0 { 0 } else { (all - 1) % 16 + 1 };
@@ -346,13 +346,14 @@ impl Stream {
         }
     }
 
-    /// Fills up the last byte (`bi_windup`).
+    /// Pads the last byte (`bi_windup`).
     fn wind_up(&mut self) {
         self.pending += self.bits.div_ceil(8) as usize;
         self.bits = 0;
     }
 
-    /// What a partial flush puts behind a block so that all of it can be decoded (`zlib_tr_align`).
+    /// The bits that a partial flush appends to a block so that all of it can be decoded
+    /// (`zlib_tr_align`).
     fn align(&mut self) {
         self.put_empty_block();
         if 1 + self.end_bits + EMPTY_BLOCK_BITS < 9 + self.bits {
@@ -367,7 +368,7 @@ impl Stream {
         self.bits %= 8;
     }
 
-    /// Gives what is pending; false if there is no space left after that.
+    /// Gives the pending bytes out; returns false if no space is left afterwards.
     fn flush(&mut self) -> bool {
         let bytes = self.pending.min(self.space);
         self.pending -= bytes;

@@ -1,9 +1,9 @@
-//! The Huffman codes of a deflate block, as lib/zlib_deflate/deftree.c builds them: bits a block
-//! takes, of which kind it is.
+//! The Huffman codes of a deflate block, as lib/zlib_deflate/deftree.c builds them: a block's kind
+//! and its size in bits.
 //!
-//! How a code of equal cost is chosen matters, as the lengths themselves are written: the order of
-//! the heap and the way too long codes are shortened are the kernel's. Codes themselves are not
-//! made, only their lengths.
+//! The choice among codes of equal cost matters, because the code lengths are part of the block.
+//! The heap's order and the shortening of too long codes are therefore the kernel's. Only code
+//! lengths are computed, not the codes.
 
 use super::PAGE_BYTES_MAX;
 
@@ -15,14 +15,13 @@ const CODE_BITS_MAX: usize = 15;
 const LENGTH_CODE_BITS_MAX: usize = 7;
 const NODES_MAX: usize = 2 * LITERAL_CODES + 1;
 const MATCH_BYTES_MIN: usize = 3;
-/// Bits that say what kind a block is, and whether it is the last.
+/// Bits for a block's kind and the last-block flag.
 const BLOCK_TYPE_BITS: u32 = 3;
-/// The end of a block in the fixed code.
+/// The end-of-block code in the fixed code.
 pub(super) const FIXED_END_BITS: u32 = 7;
 const FIXED_DISTANCE_BITS: u32 = 5;
 
-/// The order in which the lengths of the code of lengths are sent: its end is left out if it is
-/// zero.
+/// The order in which the lengths of the length code are sent. Zeros at its end are left out.
 const LENGTH_ORDER: [usize; LENGTH_CODES] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 const REPEAT_3_TO_6: usize = 16;
@@ -57,7 +56,7 @@ fn fixed_literal_bits(code: usize) -> u32 {
     }
 }
 
-/// The code of the length of a match, of 3 to 258 bytes.
+/// The code of a match length, from 3 to 258 bytes.
 fn literal_code(match_bytes: usize) -> usize {
     match match_bytes - MATCH_BYTES_MIN {
         255 => 285,
@@ -69,7 +68,7 @@ fn literal_code(match_bytes: usize) -> usize {
     }
 }
 
-/// The code of the distance of a match.
+/// The code of a match distance.
 fn distance_code(distance: usize) -> usize {
     match distance - 1 {
         near @ 0..4 => near,
@@ -80,28 +79,27 @@ fn distance_code(distance: usize) -> usize {
     }
 }
 
-/// One block's bits, by what [`Codes::finish`] found shortest.
+/// The bits of a block in the shortest form, found by [`Codes::finish`].
 pub(super) enum BlockBits {
-    /// Copied as it is, after the type of the block.
+    /// Stored: copied after the block's type.
     Stored,
-    /// Type, trees if there are any, data and end; and how long the end's code is.
+    /// Coded: type, trees if there are any, data and end; and the length of the end-of-block code.
     Coded { bits: u32, end_bits: u32 },
 }
 
-/// What a block is made of so far, and space to build its codes in.
+/// The content of the current block, and memory for building its codes.
 pub(super) struct Codes {
     literals: Tree<NODES_MAX>,
     distances: Tree<{ 2 * DISTANCE_CODES + 1 }>,
     lengths: Tree<{ 2 * LENGTH_CODES + 1 }>,
     heap: Heap,
-    /// Literals and matches of the block so far.
+    /// Literals and matches of the current block.
     counted: u32,
-    /// Of all blocks since [`Codes::take_work`]: how many, leaves of trees, literals and matches
-    /// written with codes.
+    /// The work since [`Codes::take_work`]: blocks, leaves of trees, coded literals and matches.
     work: CodesWork,
 }
 
-/// What making and using codes took.
+/// The work of building and using codes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CodesWork {
     pub blocks: u32,
@@ -123,7 +121,7 @@ impl Codes {
         codes
     }
 
-    /// A new block.
+    /// Begins a block.
     pub(super) fn begin(&mut self) {
         self.literals.frequency[..LITERAL_CODES].fill(0);
         self.distances.frequency[..DISTANCE_CODES].fill(0);
@@ -132,7 +130,7 @@ impl Codes {
         self.counted = 0;
     }
 
-    /// What was done since the last call.
+    /// The work since the last call.
     pub(super) fn take_work(&mut self) -> CodesWork {
         core::mem::take(&mut self.work)
     }
@@ -150,8 +148,8 @@ impl Codes {
         self.distances.frequency[distance_code(distance)] += 1;
     }
 
-    /// Ends the block (`zlib_tr_flush_block`), which is of `stored_bytes` of input if that is still
-    /// in the window.
+    /// Ends the block (`zlib_tr_flush_block`). `stored_bytes` are its input bytes, if they are
+    /// still in the window.
     pub(super) fn finish(&mut self, stored_bytes: Option<usize>) -> BlockBits {
         let Codes { literals, distances, lengths, heap, work, counted } = self;
         let mut cost = Cost::default();
@@ -187,8 +185,8 @@ impl Codes {
     }
 }
 
-/// Bits of a block with codes of its own and with the fixed ones. Negative for a moment: codes that
-/// no data uses are taken off before they are counted.
+/// The bits of a block with its own codes and with the fixed ones. Temporarily negative: unused
+/// forced codes are subtracted before they are counted.
 #[derive(Default)]
 struct Cost {
     own: i32,
@@ -202,7 +200,7 @@ struct Tree<const NODES: usize> {
     code_max: usize,
     /// Symbols that have a code.
     leaves: u32,
-    /// Codes that were added to have two, and stand for nothing.
+    /// Codes that were added to reach the minimum of two, and are not used.
     forced: [Option<usize>; 2],
 }
 
@@ -218,7 +216,8 @@ impl<const NODES: usize> Tree<NODES> {
         }
     }
 
-    /// Lengths of the codes of `CODES` symbols (`build_tree`), and what all data takes in them.
+    /// Builds the code lengths of `CODES` symbols (`build_tree`); returns the bits of all data with
+    /// them.
     fn build<const CODES: usize>(
         &mut self,
         heap: &mut Heap,
@@ -237,7 +236,7 @@ impl<const NODES: usize> Tree<NODES> {
         }
     }
 
-    /// Puts the symbols that occur on the heap; at least two.
+    /// Puts the symbols that occur onto the heap, at least two.
     fn collect<const CODES: usize>(&mut self, heap: &mut Heap, cost: &mut Cost) {
         heap.len = 0;
         self.bits[..CODES].fill(0);
@@ -265,8 +264,8 @@ impl<const NODES: usize> Tree<NODES> {
         self.code_max = code_max.expect("two codes are on the heap");
     }
 
-    /// Joins the two rarest until one is left; gives where in `heap.nodes` all nodes stand, the
-    /// most frequent first.
+    /// Joins the two rarest nodes until one is left. Returns where the nodes begin in `heap.nodes`,
+    /// the most frequent first.
     fn join(&mut self, heap: &mut Heap, codes: usize) -> usize {
         for at in (1..=heap.len / 2).rev() {
             heap.sift_down(at);
@@ -292,7 +291,7 @@ impl<const NODES: usize> Tree<NODES> {
         sorted
     }
 
-    /// Length of each code (`gen_bitlen`), of the nodes from the root on.
+    /// Computes each code's length (`gen_bitlen`) from the root down.
     fn measure(&mut self, nodes: &[u16], bits_max: usize) {
         let mut count = [0_u16; CODE_BITS_MAX + 1];
         let mut too_long = 0;
@@ -314,7 +313,8 @@ impl<const NODES: usize> Tree<NODES> {
         }
     }
 
-    /// Moves codes down until none is too long, then gives lengths anew, the longest to the rarest.
+    /// Moves codes down until none is too long, then assigns lengths again, the longest to the
+    /// rarest.
     fn shorten(&mut self, nodes: &[u16], bits_max: usize, count: &mut [u16], mut too_long: i32) {
         while too_long > 0 {
             let bits = (0..bits_max).rev().find(|&bits| count[bits] > 0).expect("a shorter code");
@@ -332,7 +332,7 @@ impl<const NODES: usize> Tree<NODES> {
         }
     }
 
-    /// What the data takes in the fixed code.
+    /// The bits of the data with the fixed code.
     fn fixed_bits<const CODES: usize>(
         &self,
         bits: impl Fn(usize) -> u32,
@@ -343,7 +343,7 @@ impl<const NODES: usize> Tree<NODES> {
             .sum::<u32>() as i32
     }
 
-    /// Counts the symbols by which the lengths are sent (`scan_tree`).
+    /// Counts the symbols that encode the lengths (`scan_tree`).
     fn count_lengths(&self, lengths: &mut Tree<{ 2 * LENGTH_CODES + 1 }>) {
         let frequency = &mut lengths.frequency;
         let mut before = None;
@@ -373,12 +373,12 @@ impl<const NODES: usize> Tree<NODES> {
     }
 }
 
-/// A heap of nodes by frequency, the rarest at 1; of two equally frequent the less deep. Behind it,
-/// the nodes taken off.
+/// A heap of nodes by frequency, the rarest at 1; of equally frequent nodes the less deep comes
+/// first. The nodes taken off are stored behind it.
 struct Heap {
     nodes: [u16; NODES_MAX],
     len: usize,
-    /// Of each node: how often it occurs, times 256, and how deep it is.
+    /// Of each node: its frequency times 256, plus its depth.
     keys: [u32; NODES_MAX],
 }
 

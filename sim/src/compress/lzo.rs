@@ -1,10 +1,9 @@
-//! LZO1X-1: lib/lzo/lzo1x_compress.c since 3.9 (bitstream version 0, "lzo"; not "lzo-rle"), for up
-//! to 4,096 bytes.
+//! Compressed sizes of LZO1X-1: lib/lzo/lzo1x_compress.c since 3.9 (bitstream version 0, "lzo"; not
+//! "lzo-rle"), for up to 4,096 bytes.
 //!
-//! Positions are tried one after the other, and the more have passed without a match the fewer. One
-//! earlier position is known for each hash of 4 bytes. Only sizes are computed. Left out: what
-//! starts beyond 16 KiB (matches that far back, the second pass over long input), as a page never
-//! gets there.
+//! The search tries positions in order, in steps that grow with the distance from the last match.
+//! Each hash of 4 bytes has one earlier position. Only sizes are computed. Left out: behaviour
+//! beyond 16 KiB (far matches, the second pass over long input), because a page is shorter.
 
 use super::work::LzoWork;
 use super::PAGE_BYTES_MAX;
@@ -12,27 +11,27 @@ use super::PAGE_BYTES_MAX;
 const HASH_BITS: u32 = 13;
 /// No match begins in the last bytes.
 const TAIL_BYTES: usize = 20;
-/// Shorter input is all literals.
+/// Shorter input is stored as literals.
 const SEARCHED_BYTES_MIN: usize = 32;
-/// Nor in the first ones.
+/// No match begins in the first bytes.
 const HEAD_BYTES: usize = 4;
 const MATCH_BYTES_MIN: usize = 4;
-/// A match this short (M2) takes two bytes if it is no farther back than that.
+/// A match up to this length (M2) takes two bytes if its offset is small enough.
 const M2_BYTES_MAX: usize = 8;
 pub(super) const M2_OFFSET_MAX: usize = 0x800;
-/// Others (M3) take three, and more if they are longer than this.
+/// Other matches (M3) take three bytes, and more if they are longer than this.
 const M3_BYTES_MAX: usize = 33;
 /// Literals at the beginning that one byte can count.
 const FIRST_LITERALS_MAX: usize = 238;
 pub(super) const END_MARKER_BYTES: usize = 3;
 
-/// What there is to do with so many random bytes, in which no match is found.
+/// The work on so many random bytes, which contain no match.
 pub(super) fn work_on_random(bytes: usize) -> LzoWork {
     let searched = SEARCHED_IN_RANDOM[bytes].into();
     LzoWork { searched, literal_bytes: bytes as u32, ..LzoWork::default() }
 }
 
-/// Positions looked at in so many bytes without a match, by the steps of `Lzo::size`.
+/// Positions searched in so many bytes without a match, by the steps of `Lzo::size`.
 static SEARCHED_IN_RANDOM: [u16; PAGE_BYTES_MAX + 1] = {
     let mut table = [0; PAGE_BYTES_MAX + 1];
     let mut bytes = SEARCHED_BYTES_MIN;
@@ -59,12 +58,12 @@ impl Lzo {
         Lzo { last: vec![0; 1 << HASH_BITS], work: LzoWork::default() }
     }
 
-    /// Of what was compressed last.
+    /// The work of the last compression.
     pub(super) fn work(&self) -> LzoWork {
         self.work
     }
 
-    /// The size of what is compressed, which may be more than was there.
+    /// The compressed size, which may exceed the input's.
     pub(super) fn size(&mut self, data: &[u8]) -> usize {
         assert!(data.len() <= PAGE_BYTES_MAX);
         self.work = LzoWork { literal_bytes: data.len() as u32, ..LzoWork::default() };
@@ -76,7 +75,7 @@ impl Lzo {
         let (mut size, mut at, mut literals_at) = (0, HEAD_BYTES, 0);
         loop {
             at += 1 + ((at - literals_at) >> 5);
-            // Right after a match the next position is tried without a step.
+            // Right after a match the next position is searched without a step.
             while at < end {
                 let Some(from) = self.candidate(data, at) else { break };
                 let length = match_bytes(data, from, at, end);
@@ -94,7 +93,7 @@ impl Lzo {
         size + tail_size(data.len() - literals_at, size == 0) + END_MARKER_BYTES
     }
 
-    /// The last position of the same hash, if the four bytes there are the same; `at` takes its
+    /// The last position with the same hash, if its four bytes are the same. Enters `at` in its
     /// place.
     #[inline]
     fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
@@ -111,8 +110,8 @@ fn four_bytes(data: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
 }
 
-/// How long the match is. The end is looked for every eight bytes only, so a match may reach a
-/// little into the tail.
+/// The length of the match. Its end is checked only every eight bytes, so it may reach into the
+/// tail.
 fn match_bytes(data: &[u8], from: usize, at: usize, end: usize) -> usize {
     let mut length = MATCH_BYTES_MIN;
     loop {
@@ -125,7 +124,7 @@ fn match_bytes(data: &[u8], from: usize, at: usize, end: usize) -> usize {
     }
 }
 
-/// Literals between matches: up to three are counted in the match before them.
+/// The size of literals between matches. The match before them encodes up to three.
 pub(super) fn literals_size(count: usize) -> usize {
     match count {
         0..=3 => count,

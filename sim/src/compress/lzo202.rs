@@ -1,25 +1,25 @@
-//! LZO1X-1 as it was before 3.9: lib/lzo/lzo1x_compress.c of 2.6.37 (LZO 2.02), for up to 4,096
-//! bytes.
+//! Compressed sizes of LZO1X-1 before 3.9: lib/lzo/lzo1x_compress.c of 2.6.37 (LZO 2.02), for up to
+//! 4,096 bytes.
 //!
-//! Every position is tried, and repetitions of three bytes count. The kernel keeps two earlier
-//! positions by hashes of four bytes. Only sizes are computed. Left out: what begins beyond 16 KiB,
-//! as a page never gets there; and that the kernel does not empty its dictionary, so that a page it
-//! compressed before, in the same place, may give it a position more.
+//! Every position is searched, and matches of three bytes count. The kernel keeps two earlier
+//! positions for hashes of four bytes. Only sizes are computed. Left out: behaviour beyond 16 KiB,
+//! because a page is shorter; and the kernel's dictionary is not cleared, so an earlier page in the
+//! same memory may yield an extra candidate.
 
 use super::lzo::{literals_size, match_size, tail_size, END_MARKER_BYTES, M2_OFFSET_MAX};
 use super::work::LzoWork;
 use super::PAGE_BYTES_MAX;
 
 const POSITIONS: usize = 1 << 14;
-/// No repetition begins in the last bytes, and what is no longer has none.
+/// No match begins in the last bytes. Input up to this length has none.
 const TAIL_BYTES: usize = 13;
-/// Nor in the first ones.
+/// No match begins in the first bytes.
 const HEAD_BYTES: usize = 4;
 const MATCH_BYTES_MIN: usize = 3;
-/// Stands for no position.
+/// No position.
 const NONE: u16 = u16::MAX;
 
-/// What there is to do with so many random bytes, in which every position is tried in vain.
+/// The work on so many random bytes, in which every position is searched without a match.
 pub(super) fn work_on_random(bytes: usize) -> LzoWork {
     let searched = bytes.saturating_sub(HEAD_BYTES + TAIL_BYTES) as u32;
     LzoWork { searched, literal_bytes: bytes as u32, ..LzoWork::default() }
@@ -36,12 +36,12 @@ impl Lzo202 {
         Lzo202 { last: vec![NONE; POSITIONS], work: LzoWork::default() }
     }
 
-    /// Of what was compressed last.
+    /// The work of the last compression.
     pub(super) fn work(&self) -> LzoWork {
         self.work
     }
 
-    /// The size of what is compressed, which may be more than was there.
+    /// The compressed size, which may exceed the input's.
     pub(super) fn size(&mut self, data: &[u8]) -> usize {
         assert!(data.len() <= PAGE_BYTES_MAX);
         self.work = LzoWork { literal_bytes: data.len() as u32, ..LzoWork::default() };
@@ -69,11 +69,11 @@ impl Lzo202 {
         size + tail_size(data.len() - literals_at, size == 0) + END_MARKER_BYTES
     }
 
-    /// The earlier position of one of the two hashes, if three bytes are the same there; `at` takes
-    /// the place of the last one looked at.
+    /// The earlier position of one of the two hashes, if three bytes there are the same. Enters
+    /// `at` in the slot examined last.
     fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
         let first = hash(data, at);
-        // Three bytes no farther back than that are enough; otherwise a fourth has to be the same.
+        // Three equal bytes suffice at a small offset; otherwise a fourth has to be equal.
         let second = (first & 0x7ff) ^ ((POSITIONS / 2) | 0x1f);
         let worth = |slot: usize| {
             let from = usize::from(self.last[slot]);
@@ -83,7 +83,7 @@ impl Lzo202 {
                     || data[from + MATCH_BYTES_MIN] == data[at + MATCH_BYTES_MIN]
             })
         };
-        // A second is only looked for if there was a first, which was too far away.
+        // The second slot is examined only if the first has a candidate that is too far away.
         let (slot, tried) = match worth(first) {
             None => (first, false),
             Some(true) => (first, true),
@@ -96,7 +96,7 @@ impl Lzo202 {
     }
 }
 
-/// Of the four bytes there.
+/// The hash of the four bytes at a position.
 fn hash(data: &[u8], at: usize) -> usize {
     let byte = |index: usize| usize::from(data[at + index]);
     let mixed = ((((byte(3) << 6 ^ byte(2)) << 5) ^ byte(1)) << 5) ^ byte(0);

@@ -1,15 +1,15 @@
-//! How small the kernel's compressors make what a file system writes, and how much of it goes into
+//! The kernel's compressors: how small they make what a file system writes, and how much fits into
 //! one node.
 //!
 //! Mirrors fs/jffs2/compr.c in its priority mode with compr_lzo.c, compr_zlib.c and compr_rtime.c,
 //! and fs/ubifs/compress.c with the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the
-//! byte. Which compressors a kernel has is for the caller to say. docs/compression.md says how it
-//! was checked.
+//! byte. The caller says which compressors a kernel has. docs/compression.md says how this was
+//! checked.
 //!
 //! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle";
-//! zstd but of 5.16 to 6.1.
+//! zstd other than that of 5.16 to 6.1.
 //!
-//! Invariant: what is given depends on the bytes alone; the fields here are space to work in.
+//! Invariant: a result depends only on the input bytes. All fields here are working memory.
 
 mod deflate;
 mod huffman;
@@ -27,26 +27,25 @@ use serde::Deserialize;
 use work::{Packing, Work};
 use zstd::Zstd;
 
-/// A page of the page cache, a block of UBIFS: compressors are never given more.
+/// A page of the page cache, or a block of UBIFS: the most input of a compressor.
 pub const PAGE_BYTES_MAX: usize = 4096;
 
-/// Random bytes of this length or more are not compressed by any of the compressors here: of fewer,
-/// one run of rtime may take up less than the bytes it stands for (docs/compression.md has the
-/// odds).
+/// From this length on no compressor here makes random bytes smaller. In fewer bytes a run of rtime
+/// may save space (docs/compression.md has the probability).
 const RANDOM_BYTES_MIN: u64 = 64;
 
-/// UBIFS does not try what is shorter (`UBIFS_MIN_COMPR_LEN`).
+/// UBIFS does not compress less (`UBIFS_MIN_COMPR_LEN`).
 pub const UBIFS_BYTES_MIN: u32 = 128;
-/// And keeps what it saves only if it is this much (`UBIFS_MIN_COMPRESS_DIFF`).
+/// UBIFS keeps a result only if it saves at least this much (`UBIFS_MIN_COMPRESS_DIFF`).
 const UBIFS_SAVED_BYTES_MIN: usize = 64;
 
-/// A compressor of JFFS2, as CONFIG_JFFS2_* has them; the first has the highest priority.
+/// A compressor of JFFS2, by CONFIG_JFFS2_*; the first has the highest priority.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Jffs2Compressor {
     /// CONFIG_JFFS2_LZO, since 3.9.
     Lzo,
-    /// The same before.
+    /// CONFIG_JFFS2_LZO, before 3.9.
     #[serde(rename = "lzo-2.02")]
     Lzo202,
     /// CONFIG_JFFS2_ZLIB.
@@ -63,7 +62,7 @@ impl Jffs2Compressor {
         Jffs2Compressor::Rtime,
     ];
 
-    /// What its nodes are unpacked with.
+    /// What decompresses its nodes.
     pub const fn packing(self) -> Packing {
         match self {
             Jffs2Compressor::Lzo => Packing::Lzo,
@@ -82,20 +81,20 @@ pub enum UbifsCompressor {
     None,
     /// LZO1X-1, since 3.9.
     Lzo,
-    /// The same before.
+    /// LZO1X-1, before 3.9.
     #[serde(rename = "lzo-2.02")]
     Lzo202,
     /// Raw deflate, level 6, a window of 2 KiB.
     Zlib,
-    /// zstd 1.4.10, level 3: kernels 5.16 to 6.1. Those before and after have other versions and
-    /// other sizes.
+    /// zstd 1.4.10, level 3: kernels 5.16 to 6.1. Other kernels have other versions, with other
+    /// sizes.
     #[serde(rename = "zstd-1.4.10")]
     Zstd,
 }
 
 impl UbifsCompressor {
-    /// What becomes of random bytes, for which nothing need be in memory: a whole page, or any of
-    /// them where it is not zstd.
+    /// The result for random bytes, without memory: for a whole page, or for any number with a
+    /// compressor other than zstd.
     pub fn of_random(self, length: usize) -> UbifsData {
         let mut work = Work::default();
         match self {
@@ -108,7 +107,7 @@ impl UbifsCompressor {
         UbifsData { node_bytes: length, work }
     }
 
-    /// What its nodes are unpacked with.
+    /// What decompresses its nodes.
     pub const fn packing(self) -> Option<Packing> {
         match self {
             UbifsCompressor::None => None,
@@ -120,21 +119,21 @@ impl UbifsCompressor {
     }
 }
 
-/// What goes into one data node of JFFS2.
+/// The payload of a data node of JFFS2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jffs2Data {
-    /// Bytes of the file (`dsize`): fewer than there were if the block has no room for more.
+    /// Bytes of the file (`dsize`): fewer than requested if the block has no room for more.
     pub file_bytes: usize,
     /// Bytes in the node (`csize`).
     pub node_bytes: usize,
-    /// None of them if it did not get smaller.
+    /// The compressor; none if it saved nothing.
     pub compressor: Option<Jffs2Compressor>,
-    /// What those that were tried had to do.
+    /// The work of all compressors that were tried.
     pub work: Work,
 }
 
 impl Jffs2Data {
-    /// Bytes that no compressor makes smaller.
+    /// Bytes stored uncompressed.
     fn as_it_is(bytes: usize) -> Jffs2Data {
         let work = Work::default();
         Jffs2Data { file_bytes: bytes, node_bytes: bytes, compressor: None, work }
@@ -156,16 +155,16 @@ impl Jffs2Data {
     }
 }
 
-/// What goes into one data node of UBIFS.
+/// The payload of a data node of UBIFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UbifsData {
     /// Bytes in the node.
     pub node_bytes: usize,
-    /// What the compressor had to do; nothing where it was not tried.
+    /// The compressor's work; none if it was not tried.
     pub work: Work,
 }
 
-/// Compressors and the memory they work in.
+/// The compressors with their working memory.
 pub struct Compressors {
     lzo: Lzo,
     lzo202: Lzo202,
@@ -181,7 +180,7 @@ impl Default for Compressors {
 }
 
 impl Compressors {
-    /// Memory for all of them.
+    /// Allocates working memory for all of them.
     pub fn new() -> Compressors {
         let page = Vec::with_capacity(PAGE_BYTES_MAX);
         Compressors {
@@ -193,8 +192,8 @@ impl Compressors {
         }
     }
 
-    /// `jffs2_compress` by the compressors a kernel has, of bytes `start..end` of a file, for a
-    /// node with room for `room` bytes of data (`alloclen - sizeof(ri)`).
+    /// `jffs2_compress` of bytes `start..end` of a file with a kernel's compressors, for a node
+    /// with `room` bytes for data (`alloclen - sizeof(ri)`).
     pub fn jffs2(
         &mut self,
         available: &[Jffs2Compressor],
@@ -215,7 +214,7 @@ impl Compressors {
         data
     }
 
-    /// The same of bytes at hand.
+    /// The same for given bytes.
     pub fn jffs2_bytes(
         &mut self,
         available: &[Jffs2Compressor],
@@ -235,7 +234,7 @@ impl Compressors {
         data
     }
 
-    /// One of them: bytes taken and given, if that is less.
+    /// Tries one of them; returns bytes consumed and produced if that saves space.
     fn try_jffs2(
         &mut self,
         compressor: Jffs2Compressor,
@@ -324,8 +323,8 @@ impl Compressors {
         UbifsData { node_bytes: if saves { size } else { bytes.len() }, work }
     }
 
-    /// Bytes that a compressor makes of some, whether or not a file system would keep them; None
-    /// for the one that makes nothing of them.
+    /// The compressed size, whether or not a file system would keep the result. None for the
+    /// compressor that does nothing.
     pub fn size(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> Option<usize> {
         match compressor {
             UbifsCompressor::None => None,
@@ -342,7 +341,7 @@ impl Compressors {
     }
 }
 
-/// LZO takes all or nothing, and need not save a byte.
+/// LZO consumes all bytes or none, and need not save space.
 fn all_or_nothing(size: usize, bytes: &[u8], room: usize) -> Option<(usize, usize)> {
     (size <= room).then_some((bytes.len(), size))
 }

@@ -1,21 +1,21 @@
 //! rtime: fs/jffs2/compr_rtime.c of 6.1. That of 2.6.37 differs for pieces of up to three bytes,
 //! which no node gets smaller by.
 //!
-//! Every byte is stored with the number of bytes after it that are the same as those after its last
-//! occurrence (or, of a byte that is new, as those at the beginning), up to 255: two bytes for each
-//! such run.
+//! A byte is followed by the length, up to 255, of the run after it that repeats the bytes after
+//! its last occurrence. A byte that has not occurred yet is compared with the beginning instead.
+//! Byte and run together take two bytes.
 
 use super::work::RtimeWork;
 
 const RUN_BYTES_MAX: usize = 255;
 
-/// What there is to do with random bytes: it ends when there is no room for another two bytes.
+/// The work on random bytes. It ends when there is no room for another two bytes.
 pub(super) fn work_on_random(bytes: usize, room: usize) -> RtimeWork {
     RtimeWork { pairs: bytes.min(room / 2) as u32, run_bytes: 0 }
 }
 
-/// Bytes taken and bytes given, if that is less; as many are taken as `room` has space for. And
-/// what it took, if it was tried.
+/// Bytes consumed and produced, if that saves space; as many are consumed as fit into `room`. Also
+/// the work, if it was tried.
 pub(super) fn compress(data: &[u8], room: usize) -> (Option<(usize, usize)>, Option<RtimeWork>) {
     if room <= 3 {
         return (None, None);

@@ -1,90 +1,92 @@
-//! What compressors have to do, and what that costs: the counts by which their time is told.
+//! The work of compressors and its price, which together give their time.
 //!
-//! A compressor's time is a sum over what its loops do, each at a price of the board (`[software]`,
+//! A compressor's time is the sum of what its loops do, each at a price of the board (`[software]`,
 //! docs/calibration.md). The counts are those of lib/lzo, lib/zlib_deflate, lib/zstd and
-//! fs/jffs2/compr_rtime.c of Linux 6.1, taken where the same is done here for the size. Unpacking
-//! is told by its bytes: those that are read, and those that matches make of them.
+//! fs/jffs2/compr_rtime.c of Linux 6.1, taken where the size computation does the same. The time of
+//! decompression follows from its bytes: those read, and those that matches produce.
 //!
-//! Left out: what the caches of a CPU do; lzo-2.02's own prices are counted like those of LZO, but
-//! have a table of their own.
+//! Left out: effects of the processor's caches. The counts of lzo-2.02 are the same as LZO's, but
+//! it has its own table of prices.
 //!
-//! Invariant: a compressor that a board has no prices for gives no time, but its name.
+//! Invariant: for a compressor that a board has no prices for, the result is the compressor's name,
+//! not a time.
 
 use crate::units::Ns;
 use serde::Deserialize;
 
-/// What LZO does with a piece.
+/// LZO's work on a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LzoWork {
-    /// Positions at which a match was looked for.
+    /// Positions searched for a match.
     pub searched: u32,
-    /// Matches that were found.
+    /// Matches found.
     pub matches: u32,
     /// Bytes in them.
     pub matched_bytes: u32,
-    /// Bytes in none.
+    /// Bytes outside of matches.
     pub literal_bytes: u32,
 }
 
-/// What deflate does with a piece.
+/// Deflate's work on a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeflateWork {
-    /// Bytes that were copied into the window.
+    /// Bytes copied into the window.
     pub bytes: u32,
-    /// Turns of the search: literals and matches.
+    /// Iterations of the search: literals and matches.
     pub positions: u32,
     /// Positions entered into the hashes.
     pub inserted: u32,
-    /// Earlier positions of the same hash that were looked at.
+    /// Earlier positions of the same hash that were examined.
     pub candidates: u32,
-    /// Bytes compared with them that were the same.
+    /// Equal bytes compared with them.
     pub compared_bytes: u32,
-    /// Blocks that were ended.
+    /// Blocks ended.
     pub blocks: u32,
     /// Leaves of their trees.
     pub symbols: u32,
-    /// Literals and matches written with codes.
+    /// Literals and matches written as codes.
     pub coded: u32,
-    /// The window was moved, and every hash changed (`fill_window`).
+    /// Moves of the window, each of which changes every hash (`fill_window`).
     pub slides: u32,
 }
 
-/// What zstd does with the literals of a piece.
+/// zstd's work on the literals of a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiteralsWork {
     /// Bytes whose values were counted (`HIST_count`).
     pub counted: u32,
-    /// Values of these that a Huffman code was made for, whether it was used or not.
+    /// Values for which a Huffman code was built, whether it was used or not.
     pub symbols: u32,
     /// Bytes written in that code.
     pub coded: u32,
 }
 
-/// What zstd does with a piece.
+/// zstd's work on a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZstdWork {
-    /// Positions at which a match was looked for.
+    /// Positions searched for a match.
     pub searched: u32,
-    /// Matches that were found.
+    /// Matches found.
     pub sequences: u32,
     /// Bytes in them.
     pub matched_bytes: u32,
     /// Its literals.
     pub literals: LiteralsWork,
-    /// Whether its sequences were coded, in which a block of zstd ends unless there is none.
+    /// Whether its sequences were coded. Every block of zstd ends with sequences, unless it has
+    /// none.
     pub is_coded: bool,
 }
 
-/// What rtime does with a piece.
+/// rtime's work on a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtimeWork {
-    /// Bytes that were written as they are, each with the length of the run after it.
+    /// Bytes stored, each with the length of the run after it.
     pub pairs: u32,
     /// Bytes in those runs.
     pub run_bytes: u32,
 }
 
-/// Of every compressor that was tried on a piece, what it did.
+/// The work of every compressor that was tried on a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Work {
@@ -95,7 +97,7 @@ pub struct Work {
     pub rtime: Option<RtimeWork>,
 }
 
-/// What a packed node has to be unpacked with.
+/// What decompresses a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Packing {
@@ -107,7 +109,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// As messages call it.
+    /// Its name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Packing::Lzo => "lzo",
@@ -119,15 +121,15 @@ impl Packing {
     }
 }
 
-/// Unpacking: a piece, a byte that is read, a byte that comes out besides.
+/// Prices of decompression: a piece, a byte read, a byte produced by a match.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnpackCosts {
     /// One piece: checks, tables, codes.
     pub node_ns: Ns,
-    /// One packed byte, in picoseconds: literals, codes.
+    /// One compressed byte, in picoseconds: literals, codes.
     pub packed_byte_ps: u64,
-    /// One byte that comes out and was not stored, in picoseconds: a copy of earlier ones.
+    /// One byte produced by copying earlier ones, in picoseconds.
     pub saved_byte_ps: u64,
 }
 
@@ -142,17 +144,17 @@ impl UnpackCosts {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LzoCosts {
-    /// One piece: its dictionary is emptied.
+    /// One piece: clearing the dictionary.
     pub node_ns: Ns,
-    /// Looking for a match at one position.
+    /// Searching for a match at one position.
     pub search_ns: Ns,
     /// Writing one match.
     pub match_ns: Ns,
     /// One byte of a match, in picoseconds.
     pub matched_byte_ps: u64,
-    /// One byte outside, in picoseconds.
+    /// One byte outside of matches, in picoseconds.
     pub literal_byte_ps: u64,
-    /// Unpacking.
+    /// Decompression.
     pub unpack: UnpackCosts,
 }
 
@@ -170,29 +172,29 @@ impl LzoCosts {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeflateCosts {
-    /// One piece: the hashes are emptied.
+    /// One piece: clearing the hashes.
     pub node_ns: Ns,
-    /// One byte, in picoseconds: into the window, and its checksum.
+    /// One byte, in picoseconds: copying it into the window, and its checksum.
     pub byte_ps: u64,
-    /// One turn of the search: a literal or a match is counted.
+    /// One iteration of the search: counting a literal or a match.
     pub position_ns: Ns,
-    /// One position entered into the hashes, in picoseconds.
+    /// Entering one position into the hashes, in picoseconds.
     pub insert_ps: u64,
-    /// One earlier position looked at, in picoseconds.
+    /// Examining one earlier position, in picoseconds.
     pub candidate_ps: u64,
-    /// One byte compared, in picoseconds.
+    /// Comparing one byte, in picoseconds.
     pub compared_byte_ps: u64,
     /// One block, besides its symbols.
     pub block_ns: Ns,
     /// One leaf of a block's trees.
     pub symbol_ns: Ns,
-    /// One literal or match that is written with its code, in picoseconds.
+    /// Writing one literal or match as a code, in picoseconds.
     pub code_ps: u64,
     /// Moving the window.
     pub slide_ns: Ns,
-    /// Unpacking (lib/zlib_inflate).
+    /// Decompression (lib/zlib_inflate).
     pub unpack: UnpackCosts,
-    /// Unpacking: making the tables of a block that has codes of its own.
+    /// Decompression: building the tables of a block that has its own codes.
     pub unpack_codes_ns: Ns,
 }
 
@@ -217,21 +219,21 @@ impl DeflateCosts {
 pub struct ZstdCosts {
     /// One piece: parameters, tables.
     pub node_ns: Ns,
-    /// Looking for a match at one position.
+    /// Searching for a match at one position.
     pub search_ns: Ns,
-    /// One sequence: its lengths and offset, stored and coded.
+    /// Storing and coding one sequence: its lengths and offset.
     pub sequence_ns: Ns,
     /// One byte of a match, in picoseconds.
     pub matched_byte_ps: u64,
     /// Counting the value of one literal, in picoseconds.
     pub literal_byte_ps: u64,
-    /// One value in a Huffman code for literals.
+    /// One value of a Huffman code for literals.
     pub symbol_ns: Ns,
-    /// One literal put into that code, in picoseconds.
+    /// Writing one literal in that code, in picoseconds.
     pub huffman_byte_ps: u64,
     /// Codes for the sequences of a block.
     pub codes_ns: Ns,
-    /// Unpacking.
+    /// Decompression.
     pub unpack: UnpackCosts,
 }
 
@@ -252,13 +254,13 @@ impl ZstdCosts {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RtimeCosts {
-    /// One piece: its table is emptied.
+    /// One piece: clearing its table.
     pub node_ns: Ns,
     /// One byte with the length of a run.
     pub pair_ns: Ns,
     /// One byte of a run, in picoseconds.
     pub run_byte_ps: u64,
-    /// Unpacking.
+    /// Decompression.
     pub unpack: UnpackCosts,
 }
 
@@ -269,7 +271,7 @@ impl RtimeCosts {
     }
 }
 
-/// What compressors cost on a board: none of one that nobody has measured there.
+/// The prices of a board's compressors; none for one that was not measured there.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -281,16 +283,16 @@ pub struct CompressorCosts {
     pub rtime: Option<RtimeCosts>,
 }
 
-/// From so many bytes on a block of deflate has codes of its own: of fewer random bytes they cost
-/// more than they save. That is 1,216 in UBIFS and 1,431 in JFFS2, and 1,136 and 1,295 were
-/// without, of all percentages of lines that are zero.
+/// From this size on a block of deflate has its own codes; on fewer random bytes they cost more
+/// than they save. Over all percentages of zero lines, the smallest blocks with own codes had 1,216
+/// bytes in UBIFS and 1,431 in JFFS2; blocks of 1,136 and 1,295 had none.
 const OWN_CODES_BYTES_MIN: u32 = 1200;
 
-/// A time, or which compressor has no price.
+/// A time, or the compressor without a price.
 pub type Priced = Result<Ns, Packing>;
 
 impl CompressorCosts {
-    /// What all that was tried on a piece takes.
+    /// The time of all that was tried on a piece.
     pub fn time(&self, work: &Work) -> Priced {
         fn of<W, C>(
             packing: Packing,
@@ -314,7 +316,7 @@ impl CompressorCosts {
         Ok(lzo + old + deflate + zstd + rtime)
     }
 
-    /// What unpacking a node takes.
+    /// The time of decompressing a node.
     pub fn unpacking(&self, packing: Packing, packed_bytes: u32, bytes: u32) -> Priced {
         if let (Packing::Deflate, Some(costs)) = (packing, self.deflate) {
             let has_own_codes = packed_bytes >= OWN_CODES_BYTES_MIN;

@@ -1,11 +1,11 @@
-//! 256 KiB of a file: which part of which write each byte is.
+//! 256 KiB of a file's content: which part of which write each byte is.
 //!
-//! A file that is written page by page, anywhere, has as many extents as pages, so they are kept
-//! small. Where each page of a region has a seed, which is small because writes are counted, and
-//! nothing else differs, that is all that is kept of it.
+//! A file that is written page by page in any order has as many extents as pages, so extents are
+//! stored compactly. If each page of a region has its own seed, which is small because writes are
+//! counted, and the extents differ in nothing else, the region stores only the seeds.
 //!
-//! Invariant: pieces are in order, not empty and disjoint; two that touch and go on generating the
-//! same are one, but for those that are kept as pages.
+//! Invariant: pieces are in order, not empty and disjoint. Two adjacent pieces that continue the
+//! same source are merged, except those stored as pages.
 
 use super::source::Source;
 use crate::collections::search::partition_point_near;
@@ -15,8 +15,8 @@ pub(super) struct Extent {
     pub start: u64,
     pub end: u64,
     pub source: Source,
-    /// Byte `p` of the file is byte `p + shift` of the source: not 0 where a descriptor opened with
-    /// `append` wrote.
+    /// Byte `p` of the file is byte `p + shift` of the source; not 0 for writes through a
+    /// descriptor opened with `append`.
     pub shift: u64,
 }
 
@@ -25,7 +25,7 @@ impl Extent {
         self.source == other.source && self.shift == other.shift
     }
 
-    fn goes_on_as(&self, next: &Extent) -> bool {
+    fn continues_in(&self, next: &Extent) -> bool {
         self.end == next.start && self.same_bytes(next)
     }
 
@@ -37,12 +37,12 @@ impl Extent {
 const REGION_BITS: u32 = 18;
 pub(super) const REGION_BYTES: u64 = 1 << REGION_BITS;
 
-/// The part of an extent that lies in a region, in 16 bytes.
+/// The part of an extent within a region, in 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     seed: u64,
-    /// From the lowest bit on: its first byte and its last, from the start of the region, which of
-    /// the region's `shifts` it has, whether it has one, and its compressibility.
+    /// From the lowest bit on: first and last byte from the start of the region, the index into the
+    /// region's `shifts`, whether it has a shift, and the compressibility.
     packed: u64,
 }
 
@@ -84,22 +84,23 @@ impl Piece {
 
 const PAGE_BITS: u32 = 12;
 const PAGE_BYTES: u64 = 1 << PAGE_BITS;
-/// Pieces for which it is first tried to keep pages instead, which take a quarter each.
+/// From this many pieces on they are converted to pages if possible, which take a quarter of the
+/// memory.
 const PACKED_LEAST: usize = 4;
 
-/// What is written of 256 KiB of a file.
+/// The content of 256 KiB of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub start: u64,
     extents: Extents,
 }
 
-/// What is written, in order.
+/// The extents, in order.
 #[derive(Clone, Debug)]
 enum Extents {
-    /// The seed of each page from the first of the region on. Shifts are 0.
+    /// The seed of each page from the region's first on, without shifts.
     Pages { seeds: Vec<u32>, compressibility: u8 },
-    /// Any; with the shifts that are not 0, in the order of the pieces.
+    /// Arbitrary pieces, and their non-zero shifts in the order of the pieces.
     Pieces { pieces: Vec<Piece>, shifts: Vec<u64> },
 }
 
@@ -108,7 +109,7 @@ impl Region {
         Region { start, extents: Extents::Pieces { pieces: Vec::new(), shifts: Vec::new() } }
     }
 
-    /// Pieces or pages.
+    /// The number of pieces or pages.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.extents {
@@ -138,12 +139,12 @@ impl Region {
         }
     }
 
-    /// The extents from one on; two that are pages may go on generating the same.
+    /// The extents from one on. Two adjacent pages may continue the same source.
     pub fn extents_from(&self, first: usize) -> impl Iterator<Item = Extent> + '_ {
         (first..self.len()).map_while(|at| self.get(at))
     }
 
-    /// Index of the first that ends after a position, which may lie before the region.
+    /// The index of the first extent that ends after a position, which may lie before the region.
     #[inline]
     pub fn first_after(&self, position: u64) -> usize {
         let position = position.saturating_sub(self.start);
@@ -153,7 +154,7 @@ impl Region {
             }
             Extents::Pieces { pieces, .. } => pieces,
         };
-        // Pieces of one size, as most are, have it where it should be.
+        // If all pieces have one size, as is usual, the guess is right.
         let guess = ((position * pieces.len() as u64) >> REGION_BITS) as usize;
         if pieces.get(guess).is_some_and(|piece| piece.holds(position)) {
             return guess;
@@ -162,14 +163,14 @@ impl Region {
         partition_point_near(pieces, (position, REGION_BYTES), ends_before)
     }
 
-    /// The seed, if an extent can be kept as pages.
+    /// The seed, if an extent can be stored as pages.
     #[inline]
     fn page_seed(&self, extent: &Extent) -> Option<u32> {
         let is_whole = (extent.start | extent.end) % PAGE_BYTES == 0 && extent.shift == 0;
         u32::try_from(extent.source.seed).ok().filter(|_| is_whole)
     }
 
-    /// Bytes of the region become what `new` says, if it is kept as pages and can stay so.
+    /// Writes `new` into a region that is stored as pages and can stay so; returns whether it did.
     #[inline]
     fn write_pages(&mut self, new: &Extent) -> bool {
         let seed = self.page_seed(new);
@@ -187,7 +188,7 @@ impl Region {
         true
     }
 
-    /// Keeps pages instead of many pieces, if they can be.
+    /// Converts many pieces to pages, if possible.
     fn pack(&mut self) {
         let Extents::Pieces { pieces, .. } = &self.extents else { return };
         if pieces.len() < PACKED_LEAST || !pieces.len().is_power_of_two() {
@@ -221,7 +222,7 @@ impl Region {
         }
     }
 
-    /// Bytes of the region become what `new` says.
+    /// Writes `new` into the region.
     #[inline]
     pub fn write(&mut self, new: Extent) {
         if !self.write_pages(&new) {
@@ -229,8 +230,8 @@ impl Region {
         }
     }
 
-    /// The usual cases first: the same bytes are there already, or come behind all others, or one
-    /// piece is there that becomes another.
+    /// The common cases first: the same bytes are already there, or are appended after all others,
+    /// or replace exactly one piece.
     fn write_pieces(&mut self, new: Extent) {
         let at = self.first_after(new.start);
         let Some(there) = self.get(at) else {
@@ -242,8 +243,8 @@ impl Region {
         let replaces = (there.start, there.end) == (new.start, new.end);
         let is_plain = (there.shift, new.shift) == (0, 0);
         let before = at.checked_sub(1).and_then(|before| self.get(before));
-        let stands_alone = !before.is_some_and(|before| before.goes_on_as(&new))
-            && !self.get(at + 1).is_some_and(|behind| new.goes_on_as(&behind));
+        let stands_alone = !before.is_some_and(|before| before.continues_in(&new))
+            && !self.get(at + 1).is_some_and(|behind| new.continues_in(&behind));
         match &mut self.extents {
             Extents::Pieces { pieces, .. } if replaces && is_plain && stands_alone => {
                 let Source { seed, compressibility } = new.source;
@@ -254,13 +255,13 @@ impl Region {
         }
     }
 
-    /// Bytes behind all others, of which there are so many.
+    /// Appends bytes after all `count` pieces.
     fn append(&mut self, count: usize, new: Extent) {
         if matches!(self.extents, Extents::Pages { .. }) {
             return self.replace(new.start, new.end, Some(new));
         }
         let before = count.checked_sub(1).and_then(|last| self.get(last));
-        let before = before.filter(|before| before.goes_on_as(&new));
+        let before = before.filter(|before| before.continues_in(&new));
         if before.is_some() {
             self.pop();
         }
@@ -268,7 +269,7 @@ impl Region {
         self.pack();
     }
 
-    /// Puts `new` in the place of what is there of `start..end`.
+    /// Replaces what covers `start..end` by `new`.
     pub fn replace(&mut self, start: u64, end: u64, new: Option<Extent>) {
         let old = std::mem::replace(self, Region::new(self.start));
         let before = old.extents_from(0).map(|extent| extent.clipped(0, start));
@@ -280,12 +281,12 @@ impl Region {
     }
 }
 
-/// Extents without those that are empty; of two that go on generating the same one is made.
+/// Drops empty extents, and merges two that continue the same source.
 pub(super) fn joined(extents: impl Iterator<Item = Extent>) -> impl Iterator<Item = Extent> {
     let mut extents = extents.filter(|extent| extent.start < extent.end).peekable();
     core::iter::from_fn(move || {
         let mut extent = extents.next()?;
-        while let Some(next) = extents.next_if(|next| extent.goes_on_as(next)) {
+        while let Some(next) = extents.next_if(|next| extent.continues_in(next)) {
             extent.end = next.end;
         }
         Some(extent)

@@ -1,51 +1,51 @@
-//! Bytes that one write has and no [`Source`] generates: pieces, and real ones (FILL of
+//! Bytes of one write that no [`Source`] generates: pieces, and recorded bytes (FILL of
 //! docs/operations.md).
 //!
-//! agent/base/data.c and python/flashbed/formats/content.py make the same.
+//! agent/base/data.c and python/flashbed/formats/content.py make the same bytes.
 
 use super::source::Source;
 
 const PAGE_BYTES: u64 = 4096;
-/// Seed of the stream that all pieces have in common.
+/// The seed of the stream that all pieces share.
 const COMMON: Source = Source { seed: 0x636f_6d6d_6f6e, compressibility: 0 };
 
-/// The highest bits of a byte of text are 0.
+/// The two highest bits of a byte of text are 0.
 const TEXT_BITS: u8 = 0x3f;
 
-/// How a page's part of a write is generated; what is left of it is zero.
+/// How a page's part of a write is generated; the rest is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceSizes {
-    /// Bytes at its beginning that all pieces have in common.
+    /// Bytes at its beginning that all pieces share.
     pub common: u32,
-    /// Bytes after them that are its own.
+    /// Bytes after them that are unique to it.
     pub own: u32,
-    /// So many of these, the first, have six bits each.
+    /// How many of these bytes, from the first on, have six bits each.
     pub text: u32,
 }
 
-/// What a write says its bytes are.
+/// The bytes of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
     /// Generated page by page.
     Pieces {
-        /// Where the write begins.
+        /// The offset of the write.
         offset: u64,
-        /// The seed of each piece's own bytes.
+        /// The seed of each piece's unique bytes.
         seed: u64,
-        /// Of each page of it.
+        /// The sizes of each page's piece.
         pieces: Vec<PieceSizes>,
     },
-    /// Real ones.
+    /// Recorded bytes.
     Bytes {
-        /// Where the write begins.
+        /// The offset of the write.
         offset: u64,
-        /// All of it.
+        /// All its bytes.
         bytes: Vec<u8>,
     },
 }
 
 impl Written {
-    /// The bytes at an offset, all of which the write has.
+    /// The bytes at an offset, which lie within the write.
     pub fn fill(&self, from: u64, buffer: &mut [u8]) {
         match self {
             Written::Bytes { offset, bytes } => {
@@ -67,7 +67,7 @@ impl Written {
     }
 }
 
-/// Bytes from `at` on of a piece that begins at `start`.
+/// Generates bytes from `at` on of a piece that begins at `start`.
 fn fill_piece(start: u64, seed: u64, sizes: PieceSizes, at: u64, buffer: &mut [u8]) {
     let [common, own, text] = [sizes.common, sizes.own, sizes.text].map(u64::from);
     let skipped = at - start;

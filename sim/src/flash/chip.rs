@@ -1,17 +1,16 @@
 //! The NAND chip: blocks of pages that are read, programmed once and in order, and erased whole.
 //!
 //! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
-//! controller) are charged apart. The chip holds no data: contents follow from the operations, so
-//! what is kept is what the rules need, the next page that may be programmed in each block and the
-//! number of its erases. Left out: planes, cache and multi-plane commands, read disturb, faults
-//! other than blocks that are bad from the factory, whose programs and erases fail (a decorator's
-//! business).
+//! controller) are separate. The chip stores no data, because contents follow from the operations.
+//! It keeps what the rules of NAND need: of each block the next programmable page and the erase
+//! count. Left out: planes, cache and multi-plane commands, read disturb, and faults other than
+//! factory-bad blocks, whose programs and erases fail (faulty.rs adds faults).
 //!
 //! Invariants:
 //! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is
 //!    transferred with it.
-//! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page. What
-//!    is skipped is lost until the erase.
+//! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page.
+//!    Skipped cells are lost until the erase.
 //! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable. A
 //!    bad block may be marked at any time.
 //! 4. `Counts::busy` is the sum of the times that operations take.
@@ -22,7 +21,7 @@ use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::collections::BTreeSet;
 
-/// What marks a bad block: the first bytes of the OOB.
+/// The size of a bad block's mark, at the start of the OOB.
 const BAD_MARK_BYTES: u32 = 2;
 
 /// A chip without faults.
@@ -30,10 +29,9 @@ const BAD_MARK_BYTES: u32 = 2;
 pub struct Chip {
     profile: ChipProfile,
     blocks: Vec<Block>,
-    /// Blocks whose next erase makes a file system and is not counted as theirs.
+    /// Blocks whose next erase belongs to formatting and is not counted.
     unformatted: BTreeSet<BlockNo>,
-    /// Pages of the chip, and log2 of those of a block, so that nothing has to divide to know where
-    /// a page is.
+    /// Pages of the chip, and log2 of the pages of a block, which makes a page's block a shift.
     pages: u32,
     block_shift: u32,
     counts: Counts,
@@ -50,7 +48,7 @@ impl Chip {
         Chip { profile, blocks, unformatted, pages, block_shift, counts }
     }
 
-    /// The same with blocks that were bad from the beginning.
+    /// A new chip with factory-bad blocks.
     pub fn with_bad_blocks(profile: ChipProfile, bad: impl IntoIterator<Item = BlockNo>) -> Chip {
         let mut chip = Chip::new(profile);
         for block in bad {
@@ -59,8 +57,8 @@ impl Chip {
         chip
     }
 
-    /// Says how often a block was erased before it is used. If it `is_formatted` by its next erase,
-    /// that one is left out.
+    /// Sets a block's erase count before the chip is used. If formatting erases the block next
+    /// (`is_formatted`), that erase is not counted.
     pub fn set_block_erases(&mut self, block: BlockNo, erases: u32, is_formatted: bool) {
         self.blocks[block.0 as usize].erases = erases;
         if is_formatted {
@@ -68,7 +66,7 @@ impl Chip {
         }
     }
 
-    /// The part of a whole page's bus time that `length` bytes take.
+    /// The part of a page's bus time for `length` bytes.
     #[inline]
     fn bus(&self, whole: Ns, length: u32) -> Ns {
         if self.profile.transfer == Transfer::Page {
@@ -81,7 +79,7 @@ impl Chip {
         Ns(whole.0 * u64::from(length) / u64::from(page))
     }
 
-    /// The chip is busy for `time` from `now`.
+    /// Adds `time` to the busy time; returns when it is over.
     #[inline]
     fn spend(&mut self, now: Ns, time: Ns) -> Ns {
         self.counts.busy += time;
@@ -166,7 +164,7 @@ impl Flash for Chip {
         &self.blocks[block.0 as usize]
     }
 
-    /// What was written is what is read.
+    /// This chip never reads wrong bits.
     fn wrong_bits(&self) -> Option<&WrongBits> {
         None
     }

@@ -1,17 +1,17 @@
-//! What goes wrong with a chip: a decorator that fails operations and flips bits.
+//! A decorator that fails operations and flips bits.
 //!
-//! Mirrors kernel/flashbed_nand/faults.c and exec.c: the same SplitMix64 draws (Steele, Lea, Flood
-//! 2014) over the same numbers, so that a seed fails the same operations in the simulator and on a
-//! real kernel. Operations are counted from [`Faulty::begin_faults`], each kind for itself; nothing
-//! fails before it. Chips have no contents here: a program that failed leaves cells that ECC cannot
-//! make sense of. (The module programs a random part of the bits; one in two thousand such steps
-//! would pass for one wrong bit.)
+//! Mirrors kernel/flashbed_nand/faults.c and exec.c: it makes the same SplitMix64 draws (Steele,
+//! Lea, Flood 2014) over the same numbers, so a seed fails the same operations in the simulator and
+//! on a real kernel. Operations of each kind are counted from [`Faulty::begin_faults`]; none fails
+//! before it. Simulated chips store no contents, so a failed program leaves cells that ECC cannot
+//! correct. (The module programs a random part of the bits. One in two thousand such steps would
+//! look like a single wrong bit.)
 //!
-//! Left out: torn operations (power cuts), read disturb, retention, wrong bits in OOB.
+//! Left out: torn operations (power cuts), read disturb, retention, wrong bits in the OOB.
 //!
 //! Invariants:
-//! 1. What is drawn does not depend on what ran before `begin_faults`.
-//! 2. A failed erase leaves its block as it was; it counts as an operation of the chip.
+//! 1. The draws do not depend on what ran before `begin_faults`.
+//! 2. A failed erase leaves its block unchanged. It counts as an operation of the chip.
 
 use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
 use crate::profile::ChipProfile;
@@ -29,7 +29,7 @@ enum Draw {
     Read = 4,
 }
 
-/// A rate is in so many millionths.
+/// The unit of rates: parts per million.
 const PPM: u64 = 1_000_000;
 
 fn scramble(number: u64) -> u64 {
@@ -60,46 +60,46 @@ fn hit(draw: u64, ppm: u32) -> bool {
     (((draw >> 32) * PPM) >> 32) < u64::from(ppm)
 }
 
-/// What goes wrong, as an experiment asks for it.
+/// The faults of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Faults {
-    /// Decides what is drawn.
+    /// The seed of all draws.
     pub seed: u64,
-    /// Mean endurance in erases, each block's up to a tenth more or less; 0: for ever.
+    /// Mean endurance in erases; a block's is up to a tenth more or less. 0 means no limit.
     pub endurance_erases: u32,
-    /// Programs that fail, in millionths, and by number from 1.
+    /// The rate of failing programs, in parts per million.
     pub program_fail_ppm: u32,
-    /// See `program_fail_ppm`.
+    /// Further failing programs, by number from 1.
     pub program_fail: Vec<u64>,
-    /// Erases that fail, likewise.
+    /// The rate of failing erases, in parts per million.
     pub erase_fail_ppm: u32,
-    /// See `erase_fail_ppm`.
+    /// Further failing erases, by number from 1.
     pub erase_fail: Vec<u64>,
-    /// Page reads that get `bits_flipped` bits of one ECC step wrong, in millionths.
+    /// The rate of page reads with `bits_flipped` wrong bits in one ECC step, in parts per million.
     pub bit_flip_ppm: u32,
-    /// How many bits.
+    /// Wrong bits of such a read.
     pub bits_flipped: u32,
 }
 
-/// A chip that fails as it is told.
+/// A chip with faults.
 #[derive(Clone, Debug)]
 pub struct Faulty<F> {
     inner: F,
     faults: Faults,
     step_bytes: u32,
-    /// What the chip had done when failing began; before that it does not.
+    /// The chip's counts when faults began; none before that.
     since: Option<Counts>,
     wrong: Option<WrongBits>,
-    /// Erases and programs that failed, which the chip inside does not know of.
+    /// Failed erases and programs, which do not reach the inner chip.
     failed: Counts,
-    /// Blocks whose endurance is spent.
+    /// Blocks past their endurance.
     worn: Vec<bool>,
-    /// The steps of pages that a failed program left half programmed.
+    /// The ECC steps of pages that a failed program left half programmed.
     torn: BTreeMap<PageNo, Range<u32>>,
 }
 
 impl<F: Flash> Faulty<F> {
-    /// Around `inner`, whose driver has ECC over steps of `step_bytes`.
+    /// Wraps `inner`, whose driver has ECC over steps of `step_bytes`.
     pub fn new(inner: F, faults: Faults, step_bytes: u32) -> Faulty<F> {
         let worn = vec![false; inner.profile().blocks as usize];
         let failed = Counts::default();
@@ -107,7 +107,7 @@ impl<F: Flash> Faulty<F> {
         Faulty { inner, faults, step_bytes, since: None, wrong: None, failed, worn, torn }
     }
 
-    /// The flash below, for what the laboratory does to it.
+    /// The flash below, to be changed by the laboratory.
     pub fn inner_mut(&mut self) -> &mut F {
         &mut self.inner
     }
@@ -124,13 +124,14 @@ impl<F: Flash> Faulty<F> {
         self.faults.endurance_erases - tenth + below(&mut state, 2 * tenth + 1)
     }
 
-    /// fbn_draw_flips of a read, counted from 0. The bits are distinct and all in one step.
+    /// fbn_draw_flips for a read, counted from 0. The bits are distinct and in one step.
     fn flips(&self, number: u64) -> Option<WrongBits> {
         let mut state = draw(self.faults.seed, Draw::Read, number);
         if self.faults.bit_flip_ppm == 0 || !hit(next(&mut state), self.faults.bit_flip_ppm) {
             return None;
         }
-        // How many of them is drawn from one number only.
+        // The kernel module draws the count of bits; with a limit of 1 that consumes a draw and
+        // adds 0.
         let wanted = (self.faults.bits_flipped + below(&mut state, 1)) as usize;
         let step = below(&mut state, self.inner.profile().page_bytes / self.step_bytes);
         let step_bits = self.step_bytes * 8;

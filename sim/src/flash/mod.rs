@@ -1,7 +1,7 @@
-//! The flash: the seam [`Flash`], the chip behind it, and the decorators that stand around a chip.
+//! The flash: the trait [`Flash`], the chip, and the decorators around it.
 //!
 //! `chip.rs` is a chip without faults. `traced.rs` records its operations, `faulty.rs` fails some
-//! of them, and `power_cut.rs` cuts the power in one. Each decorator holds the flash below it, and
+//! of them, and `power_cut.rs` cuts the power in one. Each decorator owns the flash below it, and
 //! the type of the stack says which of them a run has.
 
 mod chip;
@@ -19,10 +19,10 @@ use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
-/// What a flash operation did.
+/// The kind of a flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Array to register, and the transfer that followed.
+    /// Array to register, then the transfer.
     Read,
     /// Transfer, then register to array.
     Program,
@@ -30,7 +30,7 @@ pub enum Kind {
     Erase,
 }
 
-/// Bytes of a page: the main area first, the OOB from `page_bytes` on.
+/// A range of bytes of a page: the main area first, the OOB from `page_bytes` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First byte.
@@ -39,52 +39,51 @@ pub struct Span {
     pub length: u32,
 }
 
-/// What one command moves over the bus.
+/// The bytes that one command transfers over the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moves {
-    /// The first data move: what the kernel's operation is given (nand_read_page_op,
+    /// The first data transfer: the argument of the kernel's operation (nand_read_page_op,
     /// nand_prog_page_begin_op), and what a trace shows.
     pub first: Span,
-    /// Bytes in all, those of the moves that follow under the same command included: the OOB after
-    /// a whole page.
+    /// Bytes of all transfers of the command, including later ones: the OOB after a whole page.
     pub bytes: u32,
 }
 
 impl Moves {
-    /// One data move and nothing after it.
+    /// A single transfer.
     pub const fn one(column: u32, length: u32) -> Moves {
         Moves { first: Span { column, length }, bytes: length }
     }
 
-    /// The same, and so many bytes after it.
+    /// The same with `more` bytes transferred after it.
     pub const fn and(self, more: u32) -> Moves {
         Moves { first: self.first, bytes: self.bytes + more }
     }
 }
 
-/// Why a chip did not do what it was asked.
+/// How a chip operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// More bits of a page are wrong than its ECC corrects (-EBADMSG).
+    /// A page has more wrong bits than its ECC corrects (-EBADMSG).
     Uncorrectable,
-    /// The status after a program says that it failed (-EIO).
+    /// The status after a program reports failure (-EIO).
     ProgramFailed,
-    /// The status after an erase says that it failed (-EIO).
+    /// The status after an erase reports failure (-EIO).
     EraseFailed,
-    /// There is no power from here on: nothing else will be answered.
+    /// There is no power; every later operation fails, too.
     PowerLost,
 }
 
-/// An operation that failed, and when that was known.
+/// A failed operation, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// When it was over.
     pub at: Ns,
-    /// What went wrong.
+    /// The failure.
     pub fault: Fault,
 }
 
-/// What MTD answers (mtd_read, mtd_write, mtd_erase).
+/// MTD's error for it (mtd_read, mtd_write, mtd_erase).
 impl From<Failed> for FsError {
     fn from(Failed { at, fault }: Failed) -> FsError {
         match fault {
@@ -95,7 +94,7 @@ impl From<Failed> for FsError {
     }
 }
 
-/// What was being done when the power failed.
+/// The operation that a power cut interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Torn {
     /// The program of these cells of a page.
@@ -104,20 +103,20 @@ pub enum Torn {
     Erase(BlockNo),
 }
 
-/// When an operation was over, or that it failed.
+/// When an operation was over, or how it failed.
 pub type Done = core::result::Result<Ns, Failed>;
 
-/// Bits that came out wrong in the page that was read last.
+/// The wrong bits of the page that was read last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongBits {
-    /// The ECC steps that they are in, of the page.
+    /// The page's ECC steps with wrong bits.
     pub steps: core::ops::Range<u32>,
-    /// Which bits of the main area, or none where it is not known: more than ECC corrects, in every
-    /// one of the steps.
+    /// The wrong bits of the main area; none if they are unknown, and each of the steps then has
+    /// more than ECC corrects.
     pub bits: Option<Vec<u32>>,
 }
 
-/// What a chip has done.
+/// Counts of a chip's operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Read commands.
@@ -126,55 +125,56 @@ pub struct Counts {
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
-    /// How long they and the changes of column took: array and bus.
+    /// The array and bus time of all of them and of column changes.
     pub busy: Ns,
 }
 
 impl Counts {
-    /// Programs and erases: what leaves something on the chip.
+    /// Programs and erases: the operations that change the chip.
     pub fn changes(&self) -> u64 {
         self.programs + self.erases
     }
 }
 
-/// One flash operation, as the `flash` table has it.
+/// One flash operation, a row of the `flash` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashOp {
     /// When it was issued.
     pub start: Ns,
-    /// What it was.
+    /// The kind of operation.
     pub kind: Kind,
     /// First page, or the first page of the block for an erase.
     pub page: PageNo,
-    /// First byte within the page of the first data move.
+    /// First byte within the page of the first transfer.
     pub column: u32,
-    /// Its bytes; those of the block for an erase.
+    /// Bytes of the first transfer; for an erase the block's.
     pub length: u32,
-    /// Who caused it.
+    /// The task that issued it.
     pub task: Task,
 }
 
-/// What a chip knows of one of its blocks.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Its erases so far.
+    /// Its erase count.
     pub erases: u32,
-    /// How many of its bytes, OOBs not counted, cannot be programmed any more without an erase:
-    /// everything before the end of what was programmed last.
+    /// Bytes, without OOBs, that cannot be programmed before an erase: all up to the end of the
+    /// last program.
     pub programmed_bytes: u32,
-    /// Whether it was marked bad by the factory.
+    /// Whether the factory marked it bad.
     pub is_factory_bad: bool,
 }
 
-/// The lowest seam of the stack: a chip, or a decorator around one.
+/// The lowest interface of the stack: a chip, or a decorator around one.
 ///
-/// An operation takes the time and the task that issues it, and gives the time at which it is over;
-/// nobody owns a clock. A decorator may fail it. What the laboratory does to a chip from outside
-/// (cutting its power, recording its operations) is `run/laboratory.rs`.
+/// An operation takes the time and the task that issues it, and returns the time at which it is
+/// over. No implementation owns a clock. A decorator may fail an operation. What the laboratory
+/// does to a chip from outside (cutting its power, recording its operations) is in
+/// `run/laboratory.rs`.
 ///
 /// # Examples
 ///
-/// A decorator holds the flash below it. This one makes every erase 1 ms longer:
+/// A decorator owns the flash below it. This one makes every erase 1 ms longer:
 ///
 /// ```
 /// # use sim::flash::{Block, Counts, Done, Flash, Moves, Span, WrongBits};
@@ -205,19 +205,19 @@ pub struct Block {
 pub trait Flash: Clone {
     /// Geometry and timing.
     fn profile(&self) -> &ChipProfile;
-    /// Reads `page` into its register and `moves` from there into the controller.
+    /// Reads `page` into its register, and transfers `moves` to the controller.
     fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done;
-    /// Moves on to another column of the page that was read last, and transfers `length` bytes.
+    /// Changes the column in the page that was read last, and transfers `length` bytes.
     fn change_column(&mut self, now: Ns, length: u32) -> Ns;
-    /// Moves bytes to the register and programs `page`. `cells` are those that change: a driver
-    /// that pads part of a page with ones moves more than it programs.
+    /// Transfers bytes to the register and programs `page`. `cells` are those that change: a driver
+    /// that pads a part of a page with ones transfers more than it programs.
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done;
     /// Erases a block.
     fn erase(&mut self, now: Ns, task: Task, block: BlockNo) -> Done;
     /// Operations so far, and their time.
     fn counts(&self) -> Counts;
-    /// What is known of a block.
+    /// The state of a block.
     fn block(&self, block: BlockNo) -> &Block;
-    /// What went wrong with the read before.
+    /// The wrong bits of the last read.
     fn wrong_bits(&self) -> Option<&WrongBits>;
 }

@@ -1,41 +1,41 @@
-//! A decorator whose power fails in the n-th change of the chip that is around it.
+//! A decorator that cuts the power in the n-th program or erase.
 //!
-//! What kernel/flashbed_nand does with `cut`: the change, a program or an erase, is begun and not
-//! finished, and nothing is answered until the power is back. What is left of it here is the worst
-//! of what may be: the page that was being programmed cannot be read and not be programmed, and the
-//! block that was being erased holds nothing and has to be erased again. (The module tears by a
-//! seed, and may leave a page or block as it was or finished.)
+//! Does what kernel/flashbed_nand does with `cut`: the operation is begun and not finished, and all
+//! later ones fail until the power is back. The simulator leaves the worst possible state. An
+//! interrupted page can be neither read nor programmed. An interrupted block is empty and has to be
+//! erased again. (The module tears by a seed. It may also leave a page or block as it was, or
+//! finished.)
 //!
-//! Invariant: between the cut and `power_on` the chip below is not touched.
+//! Invariant: between the cut and `power_on` the chip below is not accessed.
 
 use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, Torn, WrongBits};
 use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
-/// A chip, its changes counted, and the one in which its power fails.
+/// A chip whose power can fail in one of its counted changes.
 #[derive(Clone, Debug)]
 pub struct PowerCut<F> {
     inner: F,
-    /// Changes until the power fails, that one included; none if it does not.
+    /// Changes up to and including the one in which the power fails; none if it does not.
     left: Option<u64>,
-    /// What was being done when it did.
+    /// The interrupted operation.
     torn: Option<Torn>,
 }
 
 impl<F: Flash> PowerCut<F> {
-    /// Around `inner`, with power.
+    /// Wraps `inner`, with power.
     pub fn new(inner: F) -> PowerCut<F> {
         PowerCut { inner, left: None, torn: None }
     }
 
-    /// The power is going to fail in the `changes`th program or erase from here on.
+    /// Makes the power fail in the `changes`th program or erase from now on.
     pub fn cut_power_in(&mut self, changes: u64) {
         assert!(changes > 0, "changes are counted from 1");
         self.left = Some(changes);
     }
 
-    /// The power is back; what it failed in, if it did.
+    /// Restores the power. Returns the interrupted operation, if there was one.
     pub fn power_on(&mut self) -> Option<Torn> {
         self.torn.take()
     }

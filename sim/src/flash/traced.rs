@@ -1,14 +1,14 @@
-//! A decorator that writes down every flash operation of the chip it is put around.
+//! A decorator that records every flash operation of the chip it wraps.
 //!
-//! A row has the first data move of its command, as a trace of the kernel's raw NAND operations
-//! has: a whole page is `page_bytes` at column 0, whether its OOB follows or not.
+//! A row has the first transfer of its command, like a trace of the kernel's raw NAND operations: a
+//! whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
 use crate::flash::{Block, Counts, Done, Flash, FlashOp, Kind, Moves, Span, WrongBits};
 use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
-/// Records while it is told to.
+/// A chip whose operations are recorded on request.
 #[derive(Clone, Debug)]
 pub struct Traced<F> {
     inner: F,
@@ -17,7 +17,7 @@ pub struct Traced<F> {
 }
 
 impl<F: Flash> Traced<F> {
-    /// Around `inner`, not recording yet.
+    /// Wraps `inner`, not recording yet.
     pub fn new(inner: F) -> Traced<F> {
         Traced { inner, record: None }
     }
@@ -27,17 +27,17 @@ impl<F: Flash> Traced<F> {
         &self.inner
     }
 
-    /// The flash below, for what the laboratory does to it.
+    /// The flash below, to be changed by the laboratory.
     pub fn inner_mut(&mut self) -> &mut F {
         &mut self.inner
     }
 
-    /// Begins to write operations down.
+    /// Starts recording.
     pub fn start_recording(&mut self) {
         self.record = Some(Vec::new());
     }
 
-    /// What was written down since; nothing is any more.
+    /// Stops recording; returns the recorded operations.
     pub fn take_record(&mut self) -> Vec<FlashOp> {
         self.record.take().unwrap_or_default()
     }

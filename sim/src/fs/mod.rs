@@ -1,8 +1,8 @@
-//! The file systems, behind the seam the VFS sees. Each mirrors the kernel's of the same name; what
-//! it leaves out is said at its head and in docs/.
+//! The file systems, behind the interface that the VFS uses. Each mirrors the kernel's file system
+//! of the same name. What it leaves out is listed at the head of its module and in docs/.
 //!
-//! A call takes the time and returns the time at which it is over. Data bytes do not exist: a node
-//! knows what it covers, not what it holds.
+//! A call takes the time and returns the time at which it is over. No data bytes are stored: a node
+//! knows which bytes it covers, not their values.
 
 pub mod jffs2;
 pub mod tasks;
@@ -22,7 +22,7 @@ use crate::units::Ns;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ino(pub u32);
 
-/// The root directory; every file system here numbers it 1 to the outside.
+/// The root directory; the interface of every file system numbers it 1.
 pub const ROOT: Ino = Ino(1);
 
 /// The page cache's page, 4 KiB on every board that is modelled (PAGE_SIZE).
@@ -35,18 +35,18 @@ pub struct PageWrite {
     pub ino: Ino,
     /// Its page.
     pub page: u32,
-    /// First byte of the page that is written.
+    /// The first byte of the page that is written.
     pub from: u32,
-    /// The byte after the last.
+    /// The byte after the last one written.
     pub to: u32,
-    /// Size of the file: before the write in write_begin, with it in write_page.
+    /// The file's size: before the write in write_begin, after it in write_page.
     pub file_bytes: u64,
-    /// Whether the page was in the page cache and up to date already.
+    /// Whether the page was already cached and up to date.
     pub cached: bool,
 }
 
 impl PageWrite {
-    /// All that a cached page has of a file.
+    /// A write of the whole page, up to the end of the file.
     pub fn whole(ino: Ino, page: u32, file_bytes: u64) -> PageWrite {
         let start = u64::from(page) * u64::from(PAGE_BYTES);
         let to = (file_bytes - start).min(u64::from(PAGE_BYTES)) as u32;
@@ -63,43 +63,43 @@ pub struct Name<'a> {
     pub name: &'a str,
 }
 
-/// A name that becomes another.
+/// A rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rename<'a> {
-    /// What is named so.
+    /// The inode that is renamed.
     pub ino: Ino,
-    /// By this name no longer.
+    /// Its old name.
     pub old: Name<'a>,
-    /// But by this one.
+    /// Its new name.
     pub new: Name<'a>,
-    /// What `new` named before, if anything.
+    /// The inode that `new` referred to before, if any.
     pub replaced: Option<Ino>,
 }
 
-/// What changes of an inode besides its size (struct iattr). The values themselves are not kept:
-/// nothing that is modelled depends on them.
+/// A change of an inode other than of its size (struct iattr). The values are not kept, because
+/// nothing in the model depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribute {
     /// chmod.
     Mode,
     /// chown.
     Owner,
-    /// utimensat: both times become now.
+    /// utimensat: sets both times to now.
     Times,
 }
 
-/// How a file system finds a page that it would fill besides the one it was asked for.
+/// The state of a page that a file system wants to fill besides the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grabbed {
-    /// It waits for its turn in a window of read-ahead.
+    /// It is locked by read-ahead.
     Locked,
-    /// It holds what it should.
+    /// It is up to date.
     Uptodate,
-    /// It is to be filled.
+    /// It is empty and can be filled.
     Empty,
 }
 
-/// What a file system may ask of the page cache and the inodes above it.
+/// What a file system may ask of the page cache and inodes above it.
 ///
 /// # Examples
 ///
@@ -121,27 +121,27 @@ pub enum Grabbed {
 /// }
 /// ```
 pub trait PageCache {
-    /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
+    /// read_cache_page: adds the page to the cache. Returns whether it was missing, so that the
     /// file system has to read it.
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool;
-    /// pagecache_get_page with FGP_LOCK, FGP_ACCESSED, FGP_CREAT and FGP_NOWAIT: the page is in the
-    /// cache from now on and counts as used, unless it is locked.
+    /// pagecache_get_page with FGP_LOCK, FGP_ACCESSED, FGP_CREAT and FGP_NOWAIT: adds the page to
+    /// the cache and marks it accessed, unless it is locked.
     fn grab_page(&mut self, ino: Ino, page: u32) -> Grabbed;
-    /// SetPageError of a page of the cache: what it should hold could not be read.
+    /// SetPageError of a cached page: its content could not be read.
     fn clear_uptodate(&mut self, ino: Ino, page: u32);
     /// find_get_page: whether the page is cached and, if so, whether it is dirty.
     fn find_page(&self, ino: Ino, page: u32) -> Option<bool>;
-    /// clear_page_dirty_for_io: the page, which is dirty, is about to be written.
+    /// clear_page_dirty_for_io: the dirty page is about to be written.
     fn clear_dirty(&mut self, ino: Ino, page: u32);
-    /// truncate_setsize: the file has another size; pages beyond it are gone, dirty or not.
+    /// truncate_setsize: sets the file's size and drops the pages beyond it, dirty or not.
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
-    /// i_size_write: the file is longer, and nobody looks at its pages.
+    /// i_size_write: the file grows; its pages need no check.
     fn i_size_write(&mut self, ino: Ino, size_bytes: u64) {
         self.truncate_setsize(ino, size_bytes);
     }
-    /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
+    /// mark_inode_dirty; `size` is set if fdatasync has to write it, too (I_DIRTY_DATASYNC).
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
-    /// writeback_inodes_sb_nr as far as queueing it: whether there is anything to write.
+    /// The queueing part of writeback_inodes_sb_nr; returns whether there is anything to write.
     fn queue_writeback(&mut self, _pages: i64) -> bool {
         false
     }
@@ -149,35 +149,37 @@ pub trait PageCache {
     fn is_flusher_awaited(&self) -> bool {
         false
     }
-    /// The flusher has the processor: what it does next.
+    /// The flusher's next step; the flusher has the processor.
     fn next_writeback(&mut self, _now: Ns) -> Writeback {
         Writeback::Sleep
     }
-    /// It has done that; returns when it was over. Nobody is told an error but by the next fsync.
+    /// The flusher has done its step; returns when it was over. An error is reported by the next
+    /// fsync.
     fn written(&mut self, _now: Ns, _step: Writeback, done: Result<Ns>) -> Result<Ns> {
         done
     }
-    /// What the program has in the file: the page cache where it has a page, the flash elsewhere.
+    /// The file's bytes as the program sees them: from the page cache where it has the page, else
+    /// from flash.
     fn contents(&self, ino: Ino) -> &Contents;
 }
 
 /// A step of the flusher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writeback {
-    /// A page, which is no longer dirty.
+    /// Writes a page, which is no longer dirty.
     Page(PageWrite),
-    /// An inode itself.
+    /// Writes an inode itself.
     Inode(Ino),
-    /// The program no longer waits (finish_writeback_work).
+    /// Wakes the waiting program (finish_writeback_work).
     Wake,
-    /// There is nothing left to do.
+    /// Sleeps: there is nothing left to write.
     Sleep,
 }
 
-/// A file or directory that a mount after a power cut has found.
+/// A file or directory found by a mount after a power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where its name is.
+    /// The directory of its name.
     pub directory: Ino,
     /// Its name there.
     pub name: String,
@@ -185,7 +187,7 @@ pub struct Found {
     pub ino: Ino,
     /// Whether it is a directory.
     pub is_directory: bool,
-    /// Of a symbolic link, where it leads.
+    /// The target of a symbolic link.
     pub target: Option<String>,
     /// Its size.
     pub size_bytes: u64,
@@ -273,23 +275,24 @@ pub trait FlashFs: Scheduled + Clone {
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)>;
     /// Creates a directory.
     fn mkdir(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)>;
-    /// i_op->lookup of a name that the VFS has no entry of: `found` is the inode it names, which is
-    /// brought into memory (iget) unless it is there, or none where there is no such name.
+    /// i_op->lookup of a name without a dentry: brings the inode `found` into memory unless it is
+    /// there (iget). `found` is none if the name does not exist.
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns>;
-    /// read_folio: fills one page of the page cache, which the VFS adds, and others at will.
+    /// read_folio: fills one page, which the VFS adds to the page cache. It may fill other pages,
+    /// too.
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the
     /// file system within the write (JFFS2, YAFFS2).
     fn writes_back(&self) -> bool;
-    /// i_op->unlink: the name is gone. The inode lives on until `evict`.
+    /// i_op->unlink: removes the name. The inode exists until `evict`.
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->rmdir of an empty directory; `evict` follows.
     fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// What it costs to find out that a directory is not empty, which keeps it from being removed.
+    /// The cost of finding that a directory is not empty, so that it is not removed.
     fn check_dir_empty(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
         Ok(now)
     }
-    /// i_op->rename. `evict` follows for what was replaced when nobody has it open.
+    /// i_op->rename. `evict` follows for the replaced inode once it is not open.
     fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->setattr with a size, smaller, larger or the same. The file system calls
     /// `PageCache::truncate_setsize` where its kernel code does.
@@ -320,11 +323,11 @@ pub trait FlashFs: Scheduled + Clone {
     ) -> Result<(Ino, Ns)> {
         Err(FsError::NotModelled("symlink on this file system"))
     }
-    /// i_op->get_link: where a symbolic link leads is asked for; its inode is in memory.
+    /// i_op->get_link: reads the target of a symbolic link whose inode is in memory.
     fn get_link(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
         Ok(now)
     }
-    /// i_op->tmpfile: a file without a name, which the directory given does not have.
+    /// i_op->tmpfile: creates a file without a name, which does not appear in the directory.
     fn tmpfile(
         &mut self,
         now: Ns,
@@ -343,15 +346,15 @@ pub trait FlashFs: Scheduled + Clone {
     ) -> Result<Ns> {
         Err(FsError::NotModelled("attributes on this file system"))
     }
-    /// f_op->iterate_shared until the end: every entry of a directory.
+    /// f_op->iterate_shared to the end: reads every entry of a directory.
     fn read_dir(&mut self, _now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Err(FsError::NotModelled("readdir on this file system"))
     }
-    /// Entries that a directory shows and the VFS has not made: lost+found.
+    /// Entries of a directory that the VFS has not created: lost+found.
     fn hidden_entries(&self, _ino: Ino) -> i64 {
         0
     }
-    /// xattr_handler->set of `user.`: an extended attribute of so many bytes, new or not.
+    /// xattr_handler->set of `user.`: sets an extended attribute of so many bytes, new or not.
     fn set_xattr(
         &mut self,
         now: Ns,
@@ -362,15 +365,15 @@ pub trait FlashFs: Scheduled + Clone {
     ) -> Result<Ns> {
         Err(FsError::Errno(EOPNOTSUPP, now))
     }
-    /// xattr_handler->get: how many bytes the attribute has.
+    /// xattr_handler->get: the size of the attribute in bytes.
     fn get_xattr(&mut self, now: Ns, _ino: Ino, _name: &str) -> Result<(u32, Ns)> {
         Err(FsError::Errno(EOPNOTSUPP, now))
     }
-    /// i_op->listxattr: how many bytes all names have, a NUL behind each.
+    /// i_op->listxattr: the bytes of all names, each with a NUL.
     fn list_xattr(&mut self, now: Ns, _ino: Ino) -> Result<(u32, Ns)> {
         Ok((0, now))
     }
-    /// xattr_handler->set of no value: the attribute goes.
+    /// xattr_handler->set without a value: removes the attribute.
     fn remove_xattr(
         &mut self,
         now: Ns,
@@ -380,12 +383,12 @@ pub trait FlashFs: Scheduled + Clone {
     ) -> Result<Ns> {
         Err(FsError::Errno(EOPNOTSUPP, now))
     }
-    /// f_op->mmap: whether a mapping may be shared whose file is open for writing.
+    /// f_op->mmap: whether a file that is open for writing may have shared mappings.
     fn maps_shared_writable(&self) -> bool {
         true
     }
-    /// vm_ops->page_mkwrite of a page that is mapped, besides what the VFS does to page and inode;
-    /// `new_time` if the inode's time is no longer that of this second.
+    /// vm_ops->page_mkwrite of a mapped page, besides what the VFS does to page and inode.
+    /// `new_time` is set if the inode's time is of an earlier second.
     fn page_mkwrite(
         &mut self,
         _now: Ns,
@@ -396,37 +399,38 @@ pub trait FlashFs: Scheduled + Clone {
     ) -> Result<Ns> {
         Err(FsError::NotModelled("writes through mappings on this file system"))
     }
-    /// I_FREEING: an inode without a name that nobody has open any more is about to be evicted, and
-    /// can be had by nobody.
+    /// I_FREEING: an inode without a name is no longer open and will be evicted. No task can get it
+    /// any more.
     fn begin_evict(&mut self, _now: Ns, _ino: Ino) {}
-    /// s_op->evict_inode of an inode without a name that nobody has open any more.
+    /// s_op->evict_inode of an inode without a name that is no longer open.
     fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// Unmounts, after the VFS has written back and synced everything and evicted every inode, and
-    /// mounts what is on the flash. The root's inode is in memory afterwards, no other.
+    /// Unmounts and mounts what is on the flash. Before, the VFS has written back and synced
+    /// everything and evicted every inode. Afterwards only the root's inode is in memory.
     fn remount(&mut self, now: Ns) -> Result<Ns>;
-    /// Inodes of files and directories, but the root, that are in memory.
+    /// Inodes of files and directories in memory, without the root.
     fn inodes_in_memory(&self) -> u64;
-    /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was
-    /// being programmed or erased (`torn`) is neither old nor new, and what is left on the flash is
-    /// mounted. Returns the tree, every directory before what is in it. The root's inode is in
-    /// memory afterwards, no other.
+    /// The power returns after [`FsError::PowerLost`]. Memory is empty, and what was being
+    /// programmed or erased (`torn`) is neither old nor new. Mounts what is left on the flash, and
+    /// returns the tree, each directory before its content. Afterwards only the root's inode is in
+    /// memory.
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)>;
-    /// The time in an inode that is about to be written to is no longer that of this second.
+    /// The time of an inode that is about to be written is of an earlier second and has to change.
     fn update_time(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
-    /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
+    /// write_begin for a page about to be written: budgets it, fills holes, reads the part that is
+    /// kept.
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// These pages of a file are about to be written, in this order: the file system may look where
-    /// they are all at once, which changes nothing but how long the simulator takes.
+    /// These pages of a file will be written in this order. The file system may look them up all at
+    /// once, which changes only the simulator's speed.
     fn expect_writes(&self, _ino: Ino, _pages: &[u32]) {}
-    /// Puts the bytes into the file system: write_end where it writes through, writepage where it
-    /// writes back.
+    /// Writes the bytes into the file system: write_end for a file system that writes through,
+    /// writepage for one that writes back.
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// s_op->write_inode: the inode itself, after its dirty pages; nothing where it is clean.
+    /// s_op->write_inode: writes the inode after its dirty pages; does nothing for a clean one.
     fn write_inode(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// fsync, after the VFS has written back the file's dirty pages; `inode_too` is false for an
-    /// fdatasync that can do without the inode (I_DIRTY_DATASYNC is not set).
+    /// fsync, after the VFS has written back the file's dirty pages. `inode_too` is false for an
+    /// fdatasync that does not need the inode (I_DIRTY_DATASYNC is not set).
     fn fsync(
         &mut self,
         now: Ns,
@@ -440,17 +444,17 @@ pub trait FlashFs: Scheduled + Clone {
     }
     /// sync_fs, after the VFS has written back every dirty page and inode.
     fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// drop_caches: evicts every inode that the VFS does not keep (`kept`: of open files, of the
-    /// directories they are in, and dirty ones), and whatever the file system has in a shrinker.
+    /// drop_caches: evicts every inode that the VFS does not keep, and what the file system's
+    /// shrinker frees. `kept` are the inodes of open files, of their directories, and dirty ones.
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
     /// The driver below.
     fn mtd(&self) -> &Mtd<Self::Flash>;
-    /// The driver below, to be told something.
+    /// The driver below, to be changed.
     fn mtd_mut(&mut self) -> &mut Mtd<Self::Flash>;
-    /// s_maxbytes: no file grows beyond (EFBIG).
+    /// s_maxbytes: a larger file fails with EFBIG.
     fn max_file_bytes(&self) -> u64;
-    /// statfs: bytes that a program without privileges may still write (f_bavail), or none where
-    /// the model does not say.
+    /// statfs: bytes that an unprivileged program may still write (f_bavail), or none if the model
+    /// does not know.
     fn free_bytes(&self) -> Option<u64>;
 }
 
@@ -480,10 +484,9 @@ pub trait FlashFs: Scheduled + Clone {
 /// assert!(collector.choices().is_empty());
 /// ```
 pub trait Choices {
-    /// What a kernel was seen to choose, in its order. It comes before any choice of the model's
-    /// own.
+    /// Replays a kernel's recorded choices in order. They come before any choice of the model.
     fn replay_choices(&mut self, _recorded: &[u16]) {}
-    /// What was chosen since, replayed or not.
+    /// The choices made since then, replayed or not.
     fn choices(&self) -> &[u16] {
         &[]
     }

@@ -1,17 +1,17 @@
-//! Who has the processor: the program, the flusher, or a thread of the file system.
+//! Scheduling the program, the flusher and the threads of the file system.
 //!
-//! Mirrors schedule and cond_resched where the VFS and the file systems meet: no lock of a file
-//! system is held there, so whoever gets the processor does what it has to. Within a call of a file
-//! system only its own threads go on (ubi/wl.rs, jffs2/tasks.rs); the program or the flusher, if it
-//! gets the processor there, is `blocked` until the call is over.
+//! Mirrors schedule() and cond_resched() at the border of VFS and file systems, where no lock of a
+//! file system is held, so any task that gets the processor can run. Within a call of a file system
+//! only its own threads run (ubi/wl.rs, jffs2/tasks.rs). If the program or the flusher gets the
+//! processor there, it is `blocked` until the call is over.
 //!
-//! Invariant: whoever is blocked is woken before the task in its way sleeps.
+//! Invariant: a blocked task is woken before the task that blocks it sleeps.
 
 use super::{FlashFs, PageCache, Result, Writeback};
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
 
-/// What the scheduler asks of a file system: its timers, its threads, and for whom it works.
+/// What the scheduler needs of a file system: its timers, its threads, and the task it works for.
 ///
 /// # Examples
 ///
@@ -37,49 +37,45 @@ use crate::units::Ns;
 pub trait Scheduled {
     /// The machine's scheduler.
     fn sched(&mut self) -> &mut Sched;
-    /// When a timer of the file system ends next, if one is set.
+    /// When the file system's next timer expires, if one is set.
     fn next_due(&self) -> Option<Ns>;
-    /// From when on it would be done, if something else wakes the processor up
-    /// (hrtimer_start_range_ns).
+    /// When that timer may expire early, if the processor is awake anyway (hrtimer_start_range_ns).
     fn next_due_earliest(&self) -> Option<Ns> {
         self.next_due()
     }
-    /// Does what a timer is for that has ended at `now`; returns when it is over.
+    /// Runs the work of timers that expired by `now`; returns when it is over.
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// A thread of the file system has the processor and does what it does until it may have to
-    /// make way.
+    /// Runs a thread of the file system, which has the processor, up to its next preemption point.
     fn run_thread(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// Whoever waits for the processor takes it from the program, if the scheduler would
-    /// (cond_resched).
+    /// cond_resched() of the program: another task runs if the scheduler chooses it.
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// Whose calls follow, if anybody's; returns whose they were.
+    /// Sets the task that makes the next calls; returns the one before.
     fn set_caller(&mut self, task: Option<Task>) -> Option<Task>;
-    /// The program's next call is one to sleep, for which it needs no lock: when it makes it, and
-    /// when the thread that had the processor before is done. None of a file system whose threads
-    /// go on a step at a time.
+    /// The program's next call is a sleep, which needs no lock. Returns when it makes the call, and
+    /// when the thread that had the processor before is done. None for a file system whose threads
+    /// run in steps.
     fn call_sleep(&mut self, _now: Ns, _pages: &mut dyn PageCache) -> Result<Option<(Ns, Ns)>> {
         Ok(None)
     }
-    /// The program sleeps until something is due.
+    /// The program sleeps until a timer expires.
     fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
         self.sched().sleep(now);
         self.set_caller(None);
         Ok(now)
     }
-    /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work
-    /// until `now`.
+    /// The program's timer expired at `rang`, perhaps while a thread was working until `now`.
     fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         self.set_caller(Some(Task::Program));
         self.sched().wake(rang, Task::Program);
         self.resched(now, pages)
     }
-    /// Something of the VFS is to be freed later (call_rcu): an open file, an inode, a name.
+    /// call_rcu: the VFS will free an open file, an inode or a name after a grace period.
     fn call_rcu(&mut self, now: Ns) {
         self.sched().call_rcu(now);
     }
 }
 
-/// The flusher, which has the processor, does its next step, or makes way before.
+/// Runs the flusher's next step, unless another task preempts it first.
 pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     if fs.sched().resched(now) != Some(Task::Background) {
         return Ok(now);
@@ -107,21 +103,21 @@ pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -
     Ok(now)
 }
 
-/// Whoever has the processor, and is not the program, goes on.
+/// Runs the task that has the processor, which is not the program.
 pub fn run_other<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     match fs.sched().current() {
         Some(Task::Background) => run_flusher(fs, now, pages),
         Some(Task::UbiThread | Task::Jffs2Thread | Task::Yaffs2Thread) => fs.run_thread(now, pages),
         other => {
-            assert!(other.is_some(), "the program waits for nobody");
+            assert!(other.is_some(), "the program waits, but no task runs");
             fs.sched().sleep(now); // It has nothing left to do.
             Ok(now)
         }
     }
 }
 
-/// Others have the processor until the program has.
-pub fn let_run<S: FlashFs>(fs: &mut S, mut now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+/// Runs other tasks until the program has the processor.
+pub fn run_others<S: FlashFs>(fs: &mut S, mut now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     while fs.sched().current() != Some(Task::Program) {
         now = run_other(fs, now, pages)?;
     }
@@ -129,17 +125,17 @@ pub fn let_run<S: FlashFs>(fs: &mut S, mut now: Ns, pages: &mut dyn PageCache) -
     Ok(now)
 }
 
-/// cond_resched of the program, which has no lock.
+/// cond_resched() of the program, which holds no lock.
 #[inline]
 pub fn resched<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     fs.sched().unblock(now);
     if fs.sched().resched(now) == Some(Task::Program) {
         return Ok(now);
     }
-    let_run(fs, now, pages)
+    run_others(fs, now, pages)
 }
 
-/// The program sleeps until the flusher has done what is asked of it.
+/// The program sleeps until the flusher has done its work.
 pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     fs.sched().wake(now, Task::Background);
     let mut now = now;
@@ -147,7 +143,7 @@ pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCac
         if fs.sched().current() == Some(Task::Program) {
             fs.sched().sleep(now);
         }
-        now = let_run(fs, now, pages)?;
+        now = run_others(fs, now, pages)?;
     }
     Ok(now)
 }

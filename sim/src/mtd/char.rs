@@ -1,14 +1,15 @@
 //! The partition itself, read, written and erased below any file system.
 //!
-//! Mirrors drivers/mtd/mtdchar.c of Linux 6.1 (mtdchar_read, mtdchar_write, MEMERASE64) where bytes
-//! are copied, and `partition` of our driver (kernel/flashbed_nand/raw.c) where none is. It is the
-//! one file, `partition`, of a directory of nothing else (agent/fs/raw.c). Left out: spare area,
-//! sizes that no kernel buffer holds (4 MiB), a page that is programmed again before its block is
-//! erased (refused, but for blocks that are bad from the factory, which take nothing).
+//! Mirrors drivers/mtd/mtdchar.c of Linux 6.1 (mtdchar_read, mtdchar_write, MEMERASE64), which
+//! copies bytes to and from the program, and `partition` of our driver
+//! (kernel/flashbed_nand/raw.c), which copies none. It is the file `partition`, the only one in its
+//! directory (agent/fs/raw.c). Left out: the spare area, sizes that no kernel buffer holds (4 MiB),
+//! and programming a page again before its block is erased. That is refused, except on factory-bad
+//! blocks, where every program fails.
 //!
 //! Invariants:
 //! 1. Nothing is cached: a request is over when the chip is.
-//! 2. Requests reach MTD within the partition and aligned as the chip wants them.
+//! 2. Requests reach MTD within the partition and aligned as the chip requires.
 
 use crate::causes::{Cause, Causes};
 use crate::errno::{FsError, Outcome};
@@ -26,16 +27,16 @@ const DRIVER_BUFFER_BYTES: u64 = 128 << 10;
 /// The file's name.
 const PARTITION: &str = "partition";
 
-/// Which file it is.
+/// Which of the two files it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// /dev/mtdN: bytes are copied to and from the program.
+    /// /dev/mtdN: copies bytes to and from the program.
     Device,
-    /// The driver's own: bytes stay in the kernel.
+    /// The driver's own file: bytes stay in the kernel.
     Driver,
 }
 
-/// The partition and the descriptors that are open on it.
+/// The partition and the open descriptors of it.
 #[derive(Clone, Debug)]
 pub struct MtdChar<F> {
     mtd: Mtd<F>,
@@ -55,7 +56,7 @@ impl<F: Flash> MtdChar<F> {
         &self.mtd
     }
 
-    /// The driver, for what the laboratory does below it.
+    /// The driver, for changes that the laboratory makes below it.
     pub fn mtd_mut(&mut self) -> &mut Mtd<F> {
         &mut self.mtd
     }
@@ -71,7 +72,7 @@ impl<F: Flash> MtdChar<F> {
                 self.write(called, slot, offset, length)
             }
             Operation::Erase { slot, offset, length } => self.erase(called, slot, offset, length),
-            // Neither file has an fsync; a character device has no length, one of debugfs any.
+            // Neither file has an fsync. A character device has no length; a debugfs file has any.
             Operation::Fsync { slot } | Operation::Fdatasync { slot } => {
                 Ok((self.slots[slot].map_or(EBADF, |_| EINVAL), called))
             }
@@ -118,7 +119,7 @@ impl<F: Flash> MtdChar<F> {
         Ok(0)
     }
 
-    /// What bytes cost on their way to or from the program; the driver's file moves none.
+    /// The cost of copying bytes to or from the program; nothing for the driver's own file.
     fn copied(&self, bytes: u64, byte_ps: u64) -> Ns {
         match self.access {
             Access::Device => Ns::from_ps(bytes, byte_ps),
@@ -137,7 +138,7 @@ impl<F: Flash> MtdChar<F> {
         match self.access {
             Access::Device => {
                 let read = self.mtd.read(now, offset, within_a_partition(bytes));
-                // Whoever reads a device gets what there is of a page that cannot be corrected.
+                // A read of the device returns the page's bytes even if they cannot be corrected.
                 let read = match read {
                     Err(Failed { at, fault: Fault::Uncorrectable }) => Ok(at),
                     other => other,
@@ -149,7 +150,7 @@ impl<F: Flash> MtdChar<F> {
         }
     }
 
-    /// raw_move: a buffer at a time, until one that cannot be read.
+    /// raw_move: reads a buffer at a time, up to the first one that cannot be read.
     fn read_in_driver(&mut self, now: Ns, offset: u64, bytes: u64) -> Outcome {
         let (mut now, mut moved) = (now, 0);
         while moved < bytes {
@@ -188,7 +189,7 @@ impl<F: Flash> MtdChar<F> {
             let causes = Causes::of(Cause::Data, length);
             match self.mtd.write_for(now, offset + moved, length, &causes) {
                 Ok(later) => now = later,
-                // What was moved before is what the driver's file answers.
+                // The driver's own file returns what it moved before the failure.
                 Err(Failed { at, fault: Fault::ProgramFailed }) if moved > 0 => {
                     return Ok((moved as i64, at));
                 }
@@ -199,7 +200,7 @@ impl<F: Flash> MtdChar<F> {
         Ok((bytes as i64, now))
     }
 
-    /// Hardware lets a page be programmed again, and what is then in it is nobody's promise.
+    /// Refuses to program a page again: hardware allows it, but the result is undefined.
     fn check_erased(&self, offset: u64, bytes: u64) -> Result<(), FsError> {
         let block_bytes = u64::from(self.mtd.block_bytes());
         for block in offset / block_bytes..(offset + bytes).div_ceil(block_bytes) {
@@ -236,13 +237,13 @@ impl<F: Flash> MtdChar<F> {
     }
 }
 
-/// A length that is no more than a partition's, which is below 4 GiB where pages count in 32 bits.
+/// A length that fits into a partition, which is below 4 GiB if page numbers have 32 bits.
 fn within_a_partition(bytes: u64) -> u32 {
     u32::try_from(bytes).expect("a request of at most 2^30 bytes")
 }
 
-/// What a system call returns for what MTD said: the power may be gone, all else is an error
-/// number.
+/// The return value of a system call for MTD's result. A power cut is passed on; every other
+/// failure is an errno.
 fn answer(done: Result<Ns, Failed>, bytes: u64) -> Outcome {
     match done.map_err(FsError::from) {
         Ok(now) => Ok((bytes as i64, now)),

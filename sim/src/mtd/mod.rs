@@ -2,20 +2,20 @@
 //!
 //! Mirrors drivers/mtd/nand/raw/nand_base.c of Linux 6.1 (nand_scan_tail, nand_do_read_ops,
 //! nand_read_subpage, nand_do_write_ops, nand_do_write_oob, nand_erase_nand) and its 2.6.37
-//! ancestor drivers/mtd/nand/nand_base.c, which differ in nothing that is modelled: both keep the
-//! page that was last read in part (`pagebuf`, later `pagecache`) and both leave it alone for whole
-//! pages. Bad blocks are those of the bad block table, which the driver makes when it is loaded
-//! (nand_create_bbt), from the marks, and keeps in memory (nand_bbt.c). Left out: read retry, a bad
-//! block table on flash, bounce buffers of DMA controllers.
+//! ancestor drivers/mtd/nand/nand_base.c. The two do not differ in anything modelled: both keep the
+//! page that was last read in part (`pagebuf`, later `pagecache`), and both leave that buffer alone
+//! when they read whole pages. The driver builds its bad block table from the marks when it is
+//! loaded (nand_create_bbt) and keeps it in memory (nand_bbt.c). Left out: read retry, a bad block
+//! table on flash, bounce buffers of DMA controllers.
 //!
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
 //! Invariants:
-//! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is
-//!    forgotten when its page is programmed, its block erased, or part of any page written. A page
-//!    with bits that could not be put right is never in it.
+//! 1. Only partial reads fill the page buffer, and none do if sub-pages can be read. It is emptied
+//!    when its page is programmed, its block erased, or a part of any page written. It never holds
+//!    a page with uncorrectable bits.
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
-//! 3. A program moves a whole page, whatever part of it is written: no driver here has
+//! 3. A program transfers a whole page, whatever part of it is written: no driver here has
 //!    `write_subpage`.
 
 mod char;
@@ -35,19 +35,18 @@ use crate::stop::Stop;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::ops::Range;
 
-/// Bytes of ECC per step and what is fetched of them: 3 for 1-bit Hamming over 256 bytes
-/// (mtd/nand_ecc).
+/// ECC bytes of a step: 3 for 1-bit Hamming over 256 bytes (mtd/nand_ecc).
 const ECC_BYTES_PER_STEP: u32 = 3;
 
-/// A page of this size or less is never read in part (`page_shift > 9`).
+/// A page up to this size is always read whole (`page_shift > 9`).
 const SMALL_PAGE_BYTES: u32 = 512;
 
-/// What the ECC has met (`struct mtd_ecc_stats`).
+/// ECC statistics (`struct mtd_ecc_stats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EccStats {
-    /// Bits put right.
+    /// Corrected bits.
     pub corrected: u64,
-    /// Steps with more wrong bits than can be.
+    /// Steps with more wrong bits than ECC corrects.
     pub failed: u64,
 }
 
@@ -55,7 +54,7 @@ pub struct EccStats {
 #[derive(Clone, Debug)]
 pub struct Mtd<F> {
     flash: F,
-    /// Who calls.
+    /// The task that calls.
     task: Task,
     /// See [`Mtd::can_lose_power`].
     can_lose_power: bool,
@@ -63,40 +62,39 @@ pub struct Mtd<F> {
     ecc: EccProfile,
     partition: PartitionProfile,
     costs: SoftwareCosts,
-    /// The page that is in it, and the most bits that were put right in a step of it
+    /// The page in the page buffer, and the most bits corrected in one of its steps
     /// (`pagecache.bitflips`).
     page_buffer: Option<(PageNo, u32)>,
     causes: Causes,
-    /// The compressors that the board has no prices for, of what they did last, and how often any
-    /// did.
+    /// How often a compressor without prices on this board ran, and which one was last.
     unpriced: (u64, Option<Packing>),
-    /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
+    /// Whether a part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
     subpage_reads: bool,
-    /// Pages are read and written whole by a controller with an ECC.
+    /// A controller with ECC reads and writes whole pages.
     has_controller: bool,
-    /// A whole page as the driver moves it of its own: with the OOB where its ECC is in there.
+    /// A whole page as the driver transfers it: with the OOB if that holds the driver's ECC.
     whole_page: Moves,
-    /// What the CPU needs for an ECC step; nothing where it has no part in it.
+    /// Processor time for an ECC step; 0 if hardware computes it.
     ecc_step_ns: Ns,
-    /// See [`Mtd::since_asked`].
-    since_asked: Ns,
-    /// page_shift, and the same of an ECC step: pages and steps are powers of two.
+    /// See [`Mtd::since_resched`].
+    since_resched: Ns,
+    /// page_shift, and the same for an ECC step. Both sizes are powers of two.
     page_shift: u32,
     step_shift: u32,
-    /// Smallest unit of a program.
+    /// The smallest unit of a program.
     subpage_bytes: u32,
     /// The bad block table.
     bad: Vec<bool>,
     ecc_stats: EccStats,
-    /// Most bits put right in a step by the call that was made last.
+    /// The most bits corrected in a step by the last call.
     bit_flips: u32,
-    /// Bytes of the partition that the read made last got wrong, for nobody could put them right.
+    /// Bytes of the partition that the last read could not correct.
     wrong: Vec<Range<u64>>,
     stop: Stop,
 }
 
-/// `mtd->subpage_sft`. Only software ECC of two, four, eight or sixteen steps has units below a
-/// page: hardware ECC is NAND_NO_SUBPAGE_WRITE, and without ECC the page is one step.
+/// `mtd->subpage_sft`. Only software ECC with two, four, eight or sixteen steps divides a page:
+/// hardware ECC has NAND_NO_SUBPAGE_WRITE, and without ECC a page is one step.
 fn subpage_shift(board: &BoardProfile) -> u32 {
     match (board.ecc.kind, board.chip.page_bytes / board.ecc.step_bytes) {
         (EccKind::SoftwareSubpage, 2) => 1,
@@ -142,7 +140,7 @@ impl<F: Flash> Mtd<F> {
             causes: Causes::default(),
             unpriced: (0, None),
             ecc_step_ns,
-            since_asked: Ns::ZERO,
+            since_resched: Ns::ZERO,
         }
     }
 
@@ -151,23 +149,23 @@ impl<F: Flash> Mtd<F> {
         &self.flash
     }
 
-    /// The chip below, for what the laboratory does to it.
+    /// The chip below, to be changed by the laboratory.
     pub fn flash_mut(&mut self) -> &mut F {
         &mut self.flash
     }
 
-    /// Who calls from here on.
+    /// Sets the task that makes the next calls.
     #[inline]
     pub fn set_task(&mut self, task: Task) {
         self.task = task;
     }
 
-    /// What the CPU needs on this board.
+    /// The processor costs of this board.
     pub fn costs(&self) -> &SoftwareCosts {
         &self.costs
     }
 
-    /// What a compressor took; nothing of one that has no price here, which is noted.
+    /// The time of a compressor; 0 for one without a price here, which is recorded.
     #[inline]
     pub fn charge(&mut self, priced: Priced) -> Ns {
         priced.unwrap_or_else(|packing| {
@@ -176,17 +174,17 @@ impl<F: Flash> Mtd<F> {
         })
     }
 
-    /// How often there was no price, and for which compressor the last time.
+    /// How often a price was missing, and for which compressor the last time.
     pub fn unpriced(&self) -> (u64, Option<Packing>) {
         self.unpriced
     }
 
-    /// What was programmed so far, and why.
+    /// The bytes programmed so far, by cause.
     pub fn causes(&self) -> &Causes {
         &self.causes
     }
 
-    /// Operations of the chip so far.
+    /// The chip's operations so far.
     pub fn counts(&self) -> Counts {
         self.flash.counts()
     }
@@ -197,13 +195,13 @@ impl<F: Flash> Mtd<F> {
         self.chip.page_bytes
     }
 
-    /// What of so many bytes, or of those before an offset, is whole pages.
+    /// The length or offset rounded down to whole pages.
     #[inline]
     pub fn whole_pages(&self, bytes: u32) -> u32 {
         bytes & !(self.chip.page_bytes - 1)
     }
 
-    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`).
+    /// The smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`).
     pub fn subpage_bytes(&self) -> u32 {
         self.subpage_bytes
     }
@@ -224,7 +222,7 @@ impl<F: Flash> Mtd<F> {
         self.chip.oob_bytes
     }
 
-    /// mtd_block_isbad: the table is in memory, so the chip is not asked.
+    /// mtd_block_isbad: looks in the table in memory, without an access to the chip.
     pub fn is_bad(&self, block: u32) -> bool {
         self.bad[block as usize]
     }
@@ -234,8 +232,8 @@ impl<F: Flash> Mtd<F> {
         self.bad.iter().filter(|&&bad| bad).count() as u32
     }
 
-    /// mtd_block_markbad (nand_block_markbad_lowlevel): an erase, whatever comes of it, the mark in
-    /// the OOB of the first page, and the table.
+    /// mtd_block_markbad (nand_block_markbad_lowlevel): erases the block, ignoring failure, writes
+    /// the mark into the OOB of the first page, and updates the table.
     pub fn mark_bad(&mut self, now: Ns, block: u32) -> Done {
         if self.is_bad(block) {
             return Ok(now);
@@ -248,28 +246,28 @@ impl<F: Flash> Mtd<F> {
         marked
     }
 
-    /// What passed at the end of the last call since it was asked whether to make way: each
-    /// operation of the chip begins with a lock that may sleep, and what is not followed by one is
-    /// not asked again. After a program or an erase the status is read, but not by a controller
-    /// that writes pages by itself; a read ends with its data, or with the ECC bytes where the CPU
+    /// The time between the last cond_resched() of the last call and the call's end. Each operation
+    /// of the chip begins with a lock that may sleep, so the time after the last such lock has
+    /// none. After a program or an erase it is the read of the status, unless a controller writes
+    /// pages by itself. After a read it is the data transfer, or the ECC bytes if the processor
     /// corrects.
     #[inline]
-    pub fn since_asked(&self) -> Ns {
-        self.since_asked
+    pub fn since_resched(&self) -> Ns {
+        self.since_resched
     }
 
-    /// What the ECC has met so far.
+    /// The ECC statistics so far.
     pub fn ecc_stats(&self) -> EccStats {
         self.ecc_stats
     }
 
-    /// Whether the last read would have been -EUCLEAN: as many bits of a step were put right as
-    /// `mtd->bitflip_threshold`, three quarters of what can be (nand_scan_tail).
+    /// Whether the last read would return -EUCLEAN: at least `mtd->bitflip_threshold` bits of a
+    /// step were corrected, which is three quarters of the maximum (nand_scan_tail).
     pub fn is_unclean(&self) -> bool {
         self.bit_flips > 0 && self.bit_flips >= (self.ecc.strength_bits * 3).div_ceil(4)
     }
 
-    /// Whether the last read, which failed, got any of these bytes wrong.
+    /// Whether the last read, which failed, has wrong bytes in this range.
     pub fn is_wrong(&self, offset: u64, length: u32) -> bool {
         let end = offset + u64::from(length);
         self.wrong.iter().any(|wrong| wrong.start < end && offset < wrong.end)
@@ -285,16 +283,16 @@ impl<F: Flash> Mtd<F> {
         PageNo(first + (offset >> self.page_shift) as u32)
     }
 
-    /// mtd_read: `length` bytes at `offset` of the partition, page by page.
+    /// mtd_read: reads `length` bytes at `offset` of the partition, page by page.
     #[inline]
     pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         self.read_on(now + self.costs.mtd_call_ns, offset, length)
     }
 
-    /// What is left of a call that has read the pages before.
+    /// Reads the remaining pages of a call whose first pages were read before.
     pub fn read_on(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
-        self.since_asked = Ns::ZERO;
+        self.since_resched = Ns::ZERO;
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
@@ -319,7 +317,7 @@ impl<F: Flash> Mtd<F> {
         self.outcome(now, failed)
     }
 
-    /// Nothing is wrong yet; returns how many steps ever were.
+    /// Begins a read: clears the wrong bytes, and returns the failed steps so far.
     #[inline]
     fn begin_read(&mut self) -> u64 {
         self.bit_flips = 0;
@@ -327,8 +325,8 @@ impl<F: Flash> Mtd<F> {
         self.ecc_stats.failed
     }
 
-    /// -EBADMSG if a step could not be put right since there were `failed` of them; all is read all
-    /// the same.
+    /// Ends a read: -EBADMSG if steps failed since there were `failed` of them. All pages are read
+    /// anyway.
     #[inline]
     fn outcome(&self, at: Ns, failed: u64) -> Done {
         if self.ecc_stats.failed == failed {
@@ -337,8 +335,8 @@ impl<F: Flash> Mtd<F> {
         Err(Failed { at, fault: Fault::Uncorrectable })
     }
 
-    /// ecc.correct of steps `first..first + steps` of `page`, which was read; the most bits that
-    /// were put right in one of them.
+    /// ecc.correct for steps `first..first + steps` of `page`, which was read. Returns the most
+    /// bits corrected in one of them.
     #[inline]
     fn correct(&mut self, page: PageNo, first: u32, steps: u32) -> u32 {
         let Some(wrong) = self.flash.wrong_bits() else { return 0 };
@@ -367,13 +365,13 @@ impl<F: Flash> Mtd<F> {
         0
     }
 
-    /// Where a page begins in the partition.
+    /// The offset of a page in the partition.
     fn offset_of(&self, page: PageNo) -> u64 {
         let first = self.partition.first_block * self.chip.pages_per_block;
         u64::from(page.0 - first) << self.page_shift
     }
 
-    /// Whether a page is in the page buffer; what was put right in it counts again.
+    /// Whether the page buffer holds a page. Its corrected bits count again.
     #[inline]
     fn is_buffered(&mut self, page: PageNo) -> bool {
         let Some((_, bits)) = self.page_buffer.filter(|&(buffered, _)| buffered == page) else {
@@ -383,7 +381,7 @@ impl<F: Flash> Mtd<F> {
         true
     }
 
-    /// ecc.read_page, and the most bits that it put right in a step.
+    /// ecc.read_page; returns the most bits corrected in a step.
     #[inline]
     fn fetch_page(
         &mut self,
@@ -396,11 +394,11 @@ impl<F: Flash> Mtd<F> {
         let read = read + Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
         let over = self.software_ecc(read, self.chip.page_bytes);
-        self.since_asked = over - if self.subpage_reads { read } else { now };
+        self.since_resched = over - if self.subpage_reads { read } else { now };
         Ok((over, bits))
     }
 
-    /// Part of a page: the steps it touches, or the whole page into the page buffer.
+    /// Reads a part of a page: the steps it touches, or the whole page into the page buffer.
     #[inline]
     fn read_partial(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Done {
         if self.subpage_reads {
@@ -412,8 +410,8 @@ impl<F: Flash> Mtd<F> {
         Ok(now)
     }
 
-    /// nand_read_subpage: the ECC steps that hold the bytes, then their ECC after a change of
-    /// column.
+    /// nand_read_subpage: reads the ECC steps that hold the bytes, then their ECC after a column
+    /// change.
     #[inline]
     fn read_subpage(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Done {
         let first = column >> self.step_shift;
@@ -428,7 +426,7 @@ impl<F: Flash> Mtd<F> {
         self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
         let over = self.software_ecc(now, data);
-        self.since_asked = over - read;
+        self.since_resched = over - read;
         Ok(over)
     }
 
@@ -437,8 +435,8 @@ impl<F: Flash> Mtd<F> {
         now + self.ecc_step_ns * u64::from(bytes >> self.step_shift)
     }
 
-    /// mtd_read_oob of whole pages: data and OOB together, one read command a page; the page buffer
-    /// is neither asked nor filled.
+    /// mtd_read_oob of whole pages: data and OOB together, one read command a page. Neither uses
+    /// nor fills the page buffer.
     #[inline]
     pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
         let mut now = now + self.costs.mtd_call_ns;
@@ -450,23 +448,23 @@ impl<F: Flash> Mtd<F> {
         self.outcome(now, failed)
     }
 
-    /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the
-    /// page buffer is neither asked nor filled.
+    /// mtd_read_oob of only the OOBs of `pages` (nand_read_oob_std): one read command a page.
+    /// Neither uses nor fills the page buffer.
     pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
         for page in first.0..first.0 + pages {
             self.has_power(now)?;
-            let asked_at = now;
+            let resched_at = now;
             now = self.flash.read(now, self.task, PageNo(page), moves)? + self.costs.nand_read_ns;
             now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
-            self.since_asked = now - asked_at;
+            self.since_resched = now - resched_at;
         }
         Ok(now)
     }
 
-    /// A whole page whose OOB was asked for.
+    /// A whole page with its OOB.
     #[inline]
     fn page_with_oob(&self) -> Moves {
         Moves::one(0, self.chip.page_bytes).and(self.chip.oob_bytes)
@@ -477,7 +475,8 @@ impl<F: Flash> Mtd<F> {
         self.write_for(now, offset, length, &Causes::of(Cause::Metadata, length))
     }
 
-    /// mtd_write: whole pages, or whole sub-pages of one page. `causes` says what they are.
+    /// mtd_write: whole pages, or whole sub-pages of one page. `causes` are the causes of the
+    /// bytes.
     pub fn write_for(&mut self, now: Ns, offset: u64, length: u32, causes: &Causes) -> Done {
         debug_assert_eq!(causes.total(), u64::from(length), "every byte has a cause");
         assert!(offset + u64::from(length) <= self.size_bytes(), "write past the partition");
@@ -510,12 +509,12 @@ impl<F: Flash> Mtd<F> {
         Ok(now)
     }
 
-    /// mtd_write_oob of `length` bytes in the OOB of a page alone (a JFFS2 cleanmarker):
-    /// nand_write_oob_std moves the whole OOB, the rest of it ones.
+    /// mtd_write_oob of `length` bytes in the OOB of a page (a JFFS2 cleanmarker):
+    /// nand_write_oob_std transfers the whole OOB, padded with ones.
     pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         let page = self.page_at(offset);
         self.forget(page, page);
-        self.since_asked = Ns::ZERO;
+        self.since_resched = Ns::ZERO;
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
@@ -525,9 +524,9 @@ impl<F: Flash> Mtd<F> {
         Ok(now)
     }
 
-    /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved
-    /// and checked as a whole (nand_write_page_swecc). It is filled up in the page buffer's memory
-    /// (nand_get_data_buf), which forgets whatever page was there.
+    /// One iteration of nand_do_write_ops: pads the page with ones around `written` and transfers
+    /// it whole (nand_write_page_swecc). Padding uses the page buffer's memory (nand_get_data_buf),
+    /// so the buffer loses its page.
     fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Done {
         if written.length < self.chip.page_bytes {
             self.page_buffer = None;
@@ -539,7 +538,7 @@ impl<F: Flash> Mtd<F> {
             self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
         self.has_power(now)?;
         let over = self.flash.program(ready, self.task, page, moves, written)?;
-        self.since_asked = if self.has_controller { over - now } else { Ns::ZERO };
+        self.since_resched = if self.has_controller { over - now } else { Ns::ZERO };
         Ok(over)
     }
 
@@ -547,10 +546,10 @@ impl<F: Flash> Mtd<F> {
     pub fn erase(&mut self, now: Ns, block: u32) -> Done {
         assert!(block < self.partition.blocks, "erase past the partition");
         if self.is_bad(block) {
-            // nand_erase_nand does not touch a bad block.
+            // nand_erase_nand refuses a bad block.
             return Err(Failed { at: now + self.costs.mtd_call_ns, fault: Fault::EraseFailed });
         }
-        self.since_asked = Ns::ZERO;
+        self.since_resched = Ns::ZERO;
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));
@@ -559,17 +558,17 @@ impl<F: Flash> Mtd<F> {
         self.flash.erase(ready, self.task, BlockNo(number))
     }
 
-    /// Bytes of a block of the partition up to the end of what was programmed last.
+    /// The end of the last programmed bytes in a block of the partition.
     pub fn programmed_bytes(&self, block: u32) -> u32 {
         self.flash.block(BlockNo(self.partition.first_block + block)).programmed_bytes
     }
 
-    /// How often a block of the partition was erased.
+    /// The erase count of a block of the partition.
     pub fn block_erases(&self, block: u32) -> u32 {
         self.flash.block(BlockNo(self.partition.first_block + block)).erases
     }
 
-    /// Nothing is remembered of earlier reads.
+    /// Empties the page buffer.
     pub fn forget_page_buffer(&mut self) {
         self.page_buffer = None;
     }

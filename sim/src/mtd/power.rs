@@ -1,21 +1,21 @@
-//! Power cuts, as the driver and what is above it know of them.
+//! Power cuts, as the driver and the layers above see them.
 //!
-//! No kernel code has this part: a kernel that loses its power is gone. The file systems ask
-//! whether that can happen, to remember what bytes are on flash, and where it did.
+//! No kernel code does this, because a kernel without power is gone. The file systems ask whether
+//! the power can fail, so that they record which bytes are on flash, and where it failed.
 
 use super::Mtd;
 use crate::flash::{Failed, Fault, Flash, Span, Torn};
 use crate::stop::Stop;
 use crate::units::Ns;
 
-/// What the power failed in, within the partition.
+/// The operation that a power cut interrupted, within the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TornAt {
-    /// The program of these cells of the page at an offset.
+    /// The program of these cells of the page at `offset`.
     Program {
         /// First byte of the page.
         offset: u64,
-        /// What of it was being programmed.
+        /// The cells that were being programmed.
         cells: Span,
     },
     /// The erase of a block.
@@ -26,23 +26,23 @@ pub enum TornAt {
 }
 
 impl<F: Flash> Mtd<F> {
-    /// The power of the chip may be cut.
+    /// Enables power cuts of the chip.
     pub fn expect_power_cuts(&mut self) {
         self.can_lose_power = true;
     }
 
-    /// Whether the power can fail at all, so that it is worth remembering what bytes are on flash.
+    /// Whether the power can fail, so that the bytes on flash have to be recorded.
     #[inline]
     pub fn can_lose_power(&self) -> bool {
         self.can_lose_power
     }
 
-    /// From here on the power goes when the caller gives up.
+    /// From now on the power fails when the caller stops the run.
     pub fn obey(&mut self, stop: Stop) {
         self.stop = stop;
     }
 
-    /// Whether there is power still: operations of the chip ask it, and whoever does much between
+    /// Whether there is power. Chip operations check it, and so does code that does much between
     /// them.
     #[inline]
     pub fn has_power(&self, now: Ns) -> Result<(), Failed> {
@@ -52,7 +52,7 @@ impl<F: Flash> Mtd<F> {
         Ok(())
     }
 
-    /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the
+    /// Restores the power and empties the page buffer. Returns the interrupted operation within the
     /// partition.
     pub fn power_on(&mut self, torn: Option<Torn>) -> Option<TornAt> {
         self.page_buffer = None;

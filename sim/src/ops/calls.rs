@@ -1,10 +1,10 @@
-//! Fields of the operations that version 2 adds.
+//! Fields of the operations of version 2.
 
 use super::fields::{parse_attribute, parse_below, parse_index, parse_linked, parse_listed};
 use super::fields::{parse_long_range, parse_number, parse_page_range, parse_path, parse_range};
 use super::fields::{parse_range_flags, parse_slot, parse_target};
 use super::fill::parse_fill;
-use super::words::{Word, FIELDS_MAX};
+use super::grammar::{Word, FIELDS_MAX};
 use super::{Operation, Parsed, Version, FALLOCATE, FLOCK, MAP, MSYNC};
 
 const MODE_MAX: u64 = 0o7777;

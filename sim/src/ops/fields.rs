@@ -40,7 +40,7 @@ pub(super) fn parse_slot(field: &str, version: Version) -> Parsed<usize> {
     Ok(parse_below(field, version.slots() as u64 - 1, "slot")? as usize)
 }
 
-/// Number of a task or a mapping, of which there are as many as slots.
+/// The number of a task or a mapping, of which there are as many as slots.
 pub(super) fn parse_index(field: &str, what: &str) -> Parsed<usize> {
     Ok(parse_below(field, SLOTS as u64 - 1, what)? as usize)
 }
@@ -56,14 +56,14 @@ pub(super) fn parse_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     Ok((offset, length))
 }
 
-/// The same, with a LENGTH of any size.
+/// OFFSET and LENGTH, with a LENGTH of any size.
 pub(super) fn parse_long_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     let (offset, length) = (parse_number(offset)?, parse_number(length)?);
     check_end(offset, length)?;
     Ok((offset, length))
 }
 
-/// The same, from the beginning of a page on.
+/// OFFSET and LENGTH, where OFFSET begins a page.
 pub(super) fn parse_page_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     if parse_number(offset)? % PAGE_BYTES != 0 {
         return Err(refuse("bad-number", format!("{offset} is not a multiple of {PAGE_BYTES}")));
@@ -110,7 +110,7 @@ fn is_encoded_path(path: &str) -> bool {
     path.split('/').all(good) && length.is_some_and(|length| length <= PATH_BYTES_MAX)
 }
 
-/// What a symbolic link holds.
+/// The target of a symbolic link.
 pub(super) fn parse_target(field: &str) -> Parsed<&str> {
     let length = encoded_len(field, Slash::Plain);
     if !length.is_some_and(|length| (1..=PATH_BYTES_MAX).contains(&length)) {
@@ -119,7 +119,7 @@ pub(super) fn parse_target(field: &str) -> Parsed<&str> {
     Ok(field)
 }
 
-/// Name of an extended attribute.
+/// The name of an extended attribute.
 pub(super) fn parse_attribute(field: &str) -> Parsed<&str> {
     let length = encoded_len(field, Slash::Encoded);
     let is_user = field.len() > USER.len() && field.starts_with(USER);
@@ -129,7 +129,7 @@ pub(super) fn parse_attribute(field: &str) -> Parsed<&str> {
     Ok(field)
 }
 
-/// What `link` links: a path, or `SLOT:` and the slot of a file without a name.
+/// The source of `link`: a path, or `SLOT:` and the slot of a file without a name.
 pub(super) fn parse_linked(field: &str) -> Parsed<Linked<'_>> {
     match field.strip_prefix("SLOT:") {
         Some(slot) => Ok(Linked::Slot(parse_slot(slot, Version::Two)?)),
@@ -173,7 +173,7 @@ pub(super) fn parse_advice(field: &str) -> Parsed<Advice> {
     found.map(|&(_, advice)| advice).ok_or_else(|| refuse("bad-advice", format!("'{field}'")))
 }
 
-/// A word of a list.
+/// A word from a list.
 pub(super) fn parse_listed<T: Copy>(field: &str, list: &[(&str, T)]) -> Parsed<T> {
     let found = list.iter().find(|(name, _)| *name == field);
     found.map(|&(_, value)| value).ok_or_else(|| refuse("bad-word", format!("'{field}'")))

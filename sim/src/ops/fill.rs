@@ -1,4 +1,4 @@
-//! What an operation writes: FILL of docs/operations.md.
+//! The bytes that an operation writes: FILL of docs/operations.md.
 //!
 //! Invariant: a [`Fill`] was checked against its operation's OFFSET and LENGTH.
 
@@ -6,21 +6,21 @@ use super::fields::{parse_below, parse_number};
 use super::{refuse, Parsed, PAGE_BYTES};
 use crate::content::PieceSizes;
 
-/// Bytes of a `data` line.
+/// The most bytes of a `data` line.
 const DATA_BYTES_MAX: usize = 3000;
 
-/// The bytes an operation writes.
+/// The bytes that an operation writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill<'a> {
-    /// Generated; so many percent of 64-byte lines are zero.
+    /// Generated; this percentage of 64-byte lines is zero.
     Even(u8),
-    /// Generated page by page, as [`pieces`] has them.
+    /// Generated page by page, with the sizes of [`pieces`].
     Pieces(&'a str),
-    /// Those of the `data` lines of this part of the file, with [`data_bytes`].
+    /// Those of the `data` lines in this part of the file, decoded by [`data_bytes`].
     Data(&'a str),
 }
 
-/// The pieces of a write, in order. The text was checked.
+/// The pieces of a write, in order. The text is already checked.
 pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     text.split(',').flat_map(move |piece| {
@@ -31,7 +31,7 @@ pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     })
 }
 
-/// COMMON, OWN and TEXT of a piece, as they are written.
+/// COMMON, OWN and TEXT of a piece, as text.
 fn fields(sizes: &str) -> (&str, &str, Option<&str>) {
     let (common, rest) = sizes.split_once('+').unwrap_or((sizes, ""));
     match rest.split_once('t') {
@@ -40,7 +40,7 @@ fn fields(sizes: &str) -> (&str, &str, Option<&str>) {
     }
 }
 
-/// FILL of `length` bytes at `offset`.
+/// Parses the FILL of `length` bytes at `offset`.
 pub(super) fn parse_fill(field: &str, offset: u64, length: u64, seed: u64) -> Parsed<Fill<'_>> {
     if field == "data" {
         if seed != 0 {
@@ -100,7 +100,7 @@ fn sextet(character: u8) -> Option<u8> {
     })
 }
 
-/// How many bytes the BASE64 of a `data` line stands for, which was checked.
+/// How many bytes the checked BASE64 of a `data` line encodes.
 pub(super) fn data_len(field: &str) -> usize {
     field.len() / 4 * 3 - field.bytes().rev().take_while(|&character| character == b'=').count()
 }
@@ -116,7 +116,7 @@ pub(super) fn parse_data(field: &str) -> Parsed<()> {
     if !characters.iter().all(|&character| sextet(character).is_some()) {
         return Err(bad());
     }
-    // The last character's bits that are no byte's are 0.
+    // The unused bits of the last character have to be 0.
     let last = characters.last().and_then(|&character| sextet(character)).ok_or_else(bad)?;
     if last % (1 << (2 * padding)) != 0 {
         return Err(bad());
@@ -129,7 +129,7 @@ pub(super) fn parse_data(field: &str) -> Parsed<()> {
     Ok(())
 }
 
-/// The bytes of the `data` lines of a part of a file, which was checked.
+/// Decodes the checked `data` lines of a part of a file.
 pub fn data_bytes(lines: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(lines.len() / 4 * 3);
     for field in lines.split('\n').filter_map(|line| line.strip_prefix("data ")) {

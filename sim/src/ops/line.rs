@@ -6,11 +6,11 @@ use super::calls::parse_new_fields;
 use super::fields::{check_end, parse_advice, parse_below, parse_flags, parse_number, parse_path};
 use super::fields::{parse_range, parse_slot};
 use super::fill::{parse_data, parse_fill, Fill};
-use super::words::{parse_new_word, parse_word, Word, FIELDS_MAX};
+use super::grammar::{parse_new_word, parse_word, Word, FIELDS_MAX};
 use super::{refuse, Operation, Parsed, Version};
 
 const LINE_BYTES_MAX: usize = 4096;
-/// Eleven days.
+/// The longest pause, eleven days.
 const PAUSE_NS_MAX: u64 = 1_000_000_000_000_000;
 const STEPS_MAX: u64 = 1_000_000_000_000;
 
@@ -52,7 +52,7 @@ pub(super) fn parse_line<const NEW: bool>(
     parse_fields::<NEW>(kind, &fields).map(Some)
 }
 
-/// The line cut at every space; the last field holds whatever is too much. The line is ASCII.
+/// Splits the ASCII line at every space. The last field holds any excess.
 #[inline(always)]
 fn split_fields(line: &str) -> ([&str; FIELDS_MAX], usize) {
     let mut fields = [""; FIELDS_MAX];
@@ -67,7 +67,8 @@ fn split_fields(line: &str) -> ([&str; FIELDS_MAX], usize) {
     (fields, count + 1)
 }
 
-/// Operations whose last field is a statement: the rest of the line, which may hold spaces.
+/// Parses an operation whose last field is an SQL statement: the rest of the line, which may
+/// contain spaces.
 fn parse_sql(word: Word, line: &str, wanted: usize, version: Version) -> Parsed<Operation<'_>> {
     let mut f = [""; FIELDS_MAX];
     let mut count = 0;
@@ -90,7 +91,7 @@ fn parse_sql(word: Word, line: &str, wanted: usize, version: Version) -> Parsed<
     Ok(Operation::SqlOpen { path, seed, usage, settings: parse_statement(statement)? })
 }
 
-/// A backslash begins `\\`, `\|`, or `\x` and two digits.
+/// Checks a statement: a backslash begins `\\`, `\|`, or `\x` and two digits.
 fn parse_statement(text: &str) -> Parsed<&str> {
     let bytes = text.as_bytes();
     let digit = |at: usize| matches!(bytes.get(at), Some(b'0'..=b'9' | b'a'..=b'f'));

@@ -1,43 +1,43 @@
 //! Operations: the text of docs/operations.md (`flashbed-ops 1` and `2`), read and checked.
 //!
-//! One of three readers; agent/base/ops.c and python/flashbed/formats/operations.py accept and
-//! refuse the same files with the same line and code, and a test holds them to it.
+//! This is one of three readers. agent/base/ops.c and python/flashbed/formats/operations.py accept
+//! and refuse the same files with the same line and code, and a test compares them.
 //!
 //! Invariants:
-//! 1. A line's grammar is checked (line.rs, and calls.rs for what version 2 adds) before its slots,
-//!    tasks and repetition (state.rs).
+//! 1. A line's grammar is checked (line.rs, and calls.rs for version 2) before its slots, tasks and
+//!    repetition (state.rs).
 //! 2. Every slot and mapping that is used is open.
-//! 3. A file's header decides its version, and version 1 knows nothing of version 2.
+//! 3. A file's header sets its version. Version 1 has no operation or field of version 2.
 
 mod calls;
 mod fields;
 mod fill;
+mod grammar;
 mod line;
 mod names;
 mod state;
 mod text;
-mod words;
 
 pub use fill::{data_bytes, pieces, Fill};
+pub use grammar::{NAMES, PAUSE, READ, WRITE};
 pub use names::{name_byte_at, name_bytes, name_len};
 pub use text::canonical;
-pub use words::{NAMES, PAUSE, READ, WRITE};
 
 use fill::data_len;
+use grammar::Word;
 use line::{is_printable_or_line_feed, parse_line};
 use state::State;
 use thiserror::Error;
-use words::Word;
 
-/// So much of what is wrong with a line is shown.
+/// The most characters of a bad line that an error shows.
 const DETAIL_CHARS_MAX: usize = 120;
 /// Slots, mappings and tasks that a program may have.
 pub const SLOTS: usize = 1024;
-/// Slots that most programs do with.
+/// Slots allocated at first, enough for most programs.
 pub const SLOTS_AT_FIRST: usize = 64;
 const PAGE_BYTES: u64 = 4096;
 
-/// Which version of the format a file is of.
+/// The version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// `flashbed-ops 1`
@@ -125,9 +125,9 @@ const FLOCK: [(&str, Locking); 3] =
 /// How `mmap` maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
-    /// Shared, to read.
+    /// Shared, for reading.
     Read,
-    /// Shared, to read and write.
+    /// Shared, for reading and writing.
     ReadWrite,
     /// Private.
     Private,
@@ -146,10 +146,10 @@ pub enum Msync {
 
 const MSYNC: [(&str, Msync); 2] = [("sync", Msync::Sync), ("async", Msync::Async)];
 
-/// What `link` links.
+/// The source of `link`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linked<'a> {
-    /// A file by its name.
+    /// A file by its path.
     Path(&'a str),
     /// The file of a slot, opened with `tmpfile`.
     Slot(usize),
@@ -176,8 +176,8 @@ const ADVICE: [(&str, Advice); 6] = [
     ("noreuse", Advice::NoReuse),
 ];
 
-/// One operation; field names as in docs/operations.md. Paths are as in the file: bytes of a name
-/// may be encoded ([`name_bytes`]).
+/// One operation. Field names are those of docs/operations.md. Paths are as in the file: bytes of a
+/// name may be encoded ([`name_bytes`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Operation<'a> {
@@ -232,19 +232,20 @@ pub enum Operation<'a> {
     Munmap { mapping: usize },
 }
 
-/// The first bad line, and what is wrong with it.
+/// The first bad line and its error.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {code}: {detail}")]
 pub struct OperationError {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Code of docs/operations.md.
+    /// The error code of docs/operations.md.
     pub code: &'static str,
-    /// For a person.
+    /// An explanation for people.
     pub detail: String,
 }
 
-/// A code and its detail; boxed, because what is returned for every field should fit registers.
+/// An error code and its explanation. Boxed, so that the result of parsing a field fits into
+/// registers.
 type Refusal = Box<(&'static str, String)>;
 type Parsed<T> = Result<T, Refusal>;
 
@@ -257,12 +258,12 @@ fn refuse(code: &'static str, detail: impl Into<String>) -> Refusal {
     Box::new((code, detail))
 }
 
-/// Reads a file: (line, operation) pairs, or the first bad line.
+/// Reads a file: its (line number, operation) pairs, or the first bad line.
 pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> {
     operations(text)?.collect()
 }
 
-/// Reads a file one operation after another, up to the first bad line.
+/// Reads a file one operation at a time, up to the first bad line.
 pub fn operations(text: &str) -> Result<Operations<'_>, OperationError> {
     let (header, rest) = next_line(text);
     let version = [Version::One, Version::Two].into_iter().find(|of| of.header() == header);
@@ -270,13 +271,14 @@ pub fn operations(text: &str) -> Result<Operations<'_>, OperationError> {
         let detail = format!("the first line is not '{}'", Version::One.header());
         return Err(OperationError { line: 1, code: "bad-header", detail });
     };
-    // Looked at once as a whole, which the compiler turns into wide comparisons; a bad byte sends
-    // every line to its own check.
+    // Checks the whole text at once, which the compiler vectorises. If it has a bad byte, every
+    // line is checked.
     let printable = text.bytes().fold(true, |all, byte| all & is_printable_or_line_feed(byte));
     Ok(Operations { rest, line: 1, printable, version, state: State::default() })
 }
 
-/// The operations of a file with their lines; nothing of it is kept but what is open.
+/// An iterator over the operations of a file with their line numbers. It keeps only the state of
+/// what is open.
 #[derive(Debug)]
 pub struct Operations<'a> {
     rest: &'a str,
@@ -297,12 +299,12 @@ impl<'a> Operations<'a> {
         self.version
     }
 
-    /// A line, which begins `from` and what comes below it.
+    /// Reads a line, which begins the text `from`.
     fn read(&mut self, line: &'a str, from: &'a str) -> Parsed<Option<Operation<'a>>> {
         if self.version == Version::Two {
             return self.read_new(line, from);
         }
-        // Compiled once for each version, so that version 1 does not pay for the other.
+        // Compiled once for each version, so that version 1 does not pay for version 2.
         let operation = parse_line::<false>(line, self.printable)?;
         operation.iter().try_for_each(|operation| self.state.check(operation))?;
         Ok(operation)
@@ -351,7 +353,7 @@ impl<'a> Iterator for Operations<'a> {
     }
 }
 
-/// The text before the first line feed, and what follows it.
+/// Splits the text at the first line feed.
 #[inline]
 fn next_line(text: &str) -> (&str, &str) {
     match memchr::memchr(b'\n', text.as_bytes()) {
@@ -457,7 +459,7 @@ impl Operation<'_> {
         }
     }
 
-    /// The path it is about, the first if it names two; none where it uses a slot or a mapping.
+    /// The path it refers to, the first of two; none if it uses a slot or a mapping.
     pub fn path(&self) -> Option<&str> {
         match *self {
             Operation::Mkdir { path }
@@ -483,7 +485,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Where the bytes come from that it writes.
+    /// The source of the bytes that it writes.
     pub fn fill(&self) -> Option<Fill<'_>> {
         match *self {
             Operation::Write { fill, .. }

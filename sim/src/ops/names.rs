@@ -1,13 +1,13 @@
-//! Names of any bytes: those outside `A-Z a-z 0-9 . _ -` are written `%` and two digits.
+//! Names of arbitrary bytes: those outside `A-Z a-z 0-9 . _ -` are encoded as `%` and two digits.
 
-/// What a slash is in an encoded text.
+/// How a slash may occur in an encoded text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slash {
-    /// Nothing it may hold: the text is one name.
+    /// Not at all: the text is one name.
     Refused,
-    /// Itself: the text is a path.
+    /// As itself: the text is a path.
     Plain,
-    /// A byte like others, written `%2F`.
+    /// Like any other byte, encoded as `%2F`.
     Encoded,
 }
 
@@ -28,7 +28,7 @@ const fn value_of(digit: u8) -> u8 {
     }
 }
 
-/// How many bytes an encoded text stands for; none if it is not one.
+/// How many bytes an encoded text stands for; none if it is invalid.
 pub(super) fn encoded_len(text: &str, slash: Slash) -> Option<usize> {
     let mut rest = text.as_bytes();
     let mut bytes = 0;
@@ -51,7 +51,7 @@ pub(super) fn encoded_len(text: &str, slash: Slash) -> Option<usize> {
     }
 }
 
-/// A byte of a checked name, and where the next begins.
+/// A byte of a checked name, and the index of the next one.
 pub const fn name_byte_at(name: &[u8], at: usize) -> (u8, usize) {
     match name[at] {
         b'%' => (value_of(name[at + 1]) << 4 | value_of(name[at + 2]), at + 3),

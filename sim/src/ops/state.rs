@@ -1,4 +1,4 @@
-//! What has to hold from line to line: slots, mappings, tasks, `data`, `prepared` and `mark`.
+//! Checks across lines: slots, mappings, tasks, `data`, `prepared` and `mark`.
 
 use super::{refuse, Fill, Mapped, Operation, Parsed, PAGE_BYTES, SLOTS};
 
@@ -27,14 +27,15 @@ impl Numbers {
     }
 }
 
-/// A mapping that is open.
+/// An open mapping.
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     bytes: u64,
     is_written: bool,
 }
 
-/// Task 0 runs from the beginning, another one from its `spawn`, each until another waits for it.
+/// The tasks. Task 0 runs from the beginning, another one from its `spawn`, each until another task
+/// waits for it.
 #[derive(Debug, Default)]
 struct Tasks {
     current: usize,
@@ -48,19 +49,19 @@ impl Tasks {
     }
 }
 
-/// Lines of `data` whose operation is still to come.
+/// `data` lines whose operation has not come yet.
 #[derive(Debug)]
 struct Data<'a> {
-    /// The file from the first of them on.
+    /// The rest of the file from the first of them on.
     from: &'a str,
     bytes: u64,
-    /// Where the last stands.
+    /// The line number of the last.
     line: usize,
     /// Whether another may follow.
     is_whole: bool,
 }
 
-/// What a file has opened and marked so far.
+/// The open slots and mappings of a file, and its marks so far.
 #[derive(Debug, Default)]
 pub(super) struct State<'a> {
     open: Numbers,
@@ -73,7 +74,7 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// An operation of version 2.
+    /// Checks an operation of version 2.
     #[inline(never)]
     pub fn check_new(&mut self, operation: &Operation<'a>) -> Parsed<()> {
         match *operation {
@@ -91,7 +92,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// An operation that version 1 has.
+    /// Checks an operation of version 1.
     pub fn check(&mut self, operation: &Operation<'a>) -> Parsed<()> {
         match *operation {
             Operation::Open { slot, .. } => {
@@ -161,7 +162,7 @@ impl<'a> State<'a> {
         Err(refuse("slot-closed", format!("slot {slot} is not open")))
     }
 
-    /// An operation on a mapping.
+    /// Checks an operation on a mapping.
     fn check_mapping(&mut self, mapping: usize, operation: &Operation<'a>) -> Parsed<()> {
         if self.mappings.len() <= mapping {
             self.mappings.resize(mapping + 1, None);
@@ -231,7 +232,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// A `data` line, which begins `from`.
+    /// Checks a `data` line, which begins the text `from`.
     #[cold]
     pub fn add_data(&mut self, bytes: usize, from: &'a str, line: usize) -> Parsed<()> {
         let data = self.data.get_or_insert(Data { from, bytes: 0, line, is_whole: true });
@@ -244,7 +245,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// Gives an operation, which begins `from`, the `data` lines above it.
+    /// Gives an operation, which begins the text `from`, the `data` lines before it.
     #[inline]
     pub fn take_data(&mut self, operation: &mut Operation<'a>, from: &'a str) -> Parsed<()> {
         let length = operation.length();
@@ -268,7 +269,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// The line of data that no operation has taken, which is not pending any longer.
+    /// Drops pending `data` lines that no operation has used; returns the line number of the last.
     pub fn forget_data(&mut self) -> Option<usize> {
         self.data.take().map(|data| data.line)
     }

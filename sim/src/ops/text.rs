@@ -1,10 +1,10 @@
-//! Operations as text again, in the form that a canonical file has.
+//! Prints operations as the text of a canonical file.
 
 use super::{Fill, Flags, Linked, Operation, RangeFlags, Version};
 use super::{ADVICE, FALLOCATE, FLOCK, MAP, MSYNC, NAMES};
 use core::fmt::{self, Write};
 
-/// The name of a value that a list has.
+/// The name of a value in a list.
 fn name_in<T: PartialEq>(list: &[(&'static str, T)], value: T) -> &'static str {
     list.iter().find(|(_, listed)| *listed == value).map_or("", |(name, _)| name)
 }
@@ -111,7 +111,7 @@ impl fmt::Display for Linked<'_> {
     }
 }
 
-/// The fields of an operation that version 2 adds.
+/// Prints the fields of an operation of version 2.
 fn write_call(operation: &Operation<'_>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match operation {
         Operation::Task { task } | Operation::Spawn { task } | Operation::Wait { task } => {

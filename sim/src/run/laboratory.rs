@@ -1,16 +1,16 @@
-//! What the laboratory does to a chip, which none of the layers above it knows of.
+//! What the laboratory does to a chip from outside, invisible to the layers above it.
 //!
-//! The chips that a run can have are a plain [`Chip`], one whose operations are recorded, and one
-//! that can fail and lose its power besides. The machine (machine.rs) holds it by this trait; the
-//! decorators themselves are in flash/.
+//! A run has one of three chips: a plain [`Chip`], one whose operations are recorded, or one that
+//! can also fail and lose its power. The machine (machine.rs) uses it through this trait. flash/
+//! has the decorators.
 
 use crate::flash::{Chip, Faulty, Flash, FlashOp, PowerCut, Torn, Traced};
 
-/// A chip in the laboratory. What a chip has no decorator for does nothing.
+/// A chip in the laboratory. A method does nothing on a chip without the decorator for it.
 ///
 /// # Examples
 ///
-/// A chip around another that notes when it was recorded:
+/// A chip around another that counts its recordings:
 ///
 /// ```
 /// # use sim::flash::{Block, Counts, Done, Flash, FlashOp, Moves, Span, WrongBits};
@@ -50,17 +50,17 @@ pub trait Laboratory: Flash {
     fn can_lose_power(&self) -> bool {
         false
     }
-    /// The power is going to fail in the `changes`th program or erase from here on.
+    /// Makes the power fail in the `changes`th program or erase from now on.
     fn cut_power_in(&mut self, _changes: u64) {}
-    /// The power is back; what it failed in, if it did.
+    /// Restores the power. Returns the interrupted operation, if there was one.
     fn power_on(&mut self) -> Option<Torn> {
         None
     }
-    /// Operations fail from here on.
+    /// Begins to fail operations.
     fn begin_faults(&mut self) {}
-    /// Operations are written down from here on.
+    /// Starts recording operations.
     fn start_recording(&mut self) {}
-    /// What was written down, which ends it.
+    /// Stops recording; returns the recorded operations.
     fn take_record(&mut self) -> Vec<FlashOp> {
         Vec::new()
     }

@@ -1,6 +1,7 @@
-//! A stack with the program's point in time: runs what comes before the mark, and what is measured.
+//! A stack and the program's clock: runs the operations before the mark and measures those after
+//! it.
 //!
-//! The agent's side of it is agent/job/ (group.c, case.c, run.c).
+//! agent/job/ (group.c, case.c, run.c) does the same on a real kernel.
 
 use super::laboratory::Laboratory;
 use super::stack::Stack;
@@ -17,41 +18,40 @@ use crate::sched::TIMER_SLACK;
 use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 
-// The phases of a case, as docs/formats.md has them and agent/job/phases.c.
+// The phases of a case, as in docs/formats.md and agent/job/phases.c.
 
-/// The agent sleeps to the next whole so much before a case and at its mark, at least twice
-/// `LEAD_NS`: the kernel's ticks fall into the same places whatever ran before.
+/// Before a case and at its mark the agent sleeps until the next multiple of this, at least twice
+/// `LEAD_NS`. The kernel's ticks then fall into the same places whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
-/// A fresh file system is mounted and a preparation begins at multiples of this,
-/// both of a second and of the 128 ticks of 4 ms that JFFS2 chooses by (`jiffies % 128`)
-/// and that a timer of YAFFS2's thread is rounded to.
+/// A new file system is mounted, and a preparation begins, at multiples of this. It is a multiple
+/// of a second and of 128 ticks of 4 ms, by which JFFS2 chooses (`jiffies % 128`) and to which a
+/// timer of YAFFS2's thread is rounded.
 const ROUND_NS: u64 = 64_000_000_000;
-/// A machine runs no longer than this since its chip was made: 31 years, which leaves room for
-/// every sum of times.
+/// The longest run of a machine since its chip was created: 31 years. No sum of times overflows.
 const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
-/// How long the threads of the file system have after a flush to erase what it made free.
+/// How long the file system's threads have after a flush to erase the blocks that it freed.
 const SETTLE_NS: u64 = 100_000_000;
 
-/// A stack with the program's point in time.
+/// A stack and the program's clock.
 #[derive(Clone, Debug)]
 pub(super) struct Machine<S> {
     stack: S,
     now: Ns,
-    /// Paths that operations have named, and which of them each slot holds.
+    /// Paths that operations have named, and the path of each slot.
     files: Vec<String>,
     slots: Vec<Option<u32>>,
-    /// And each mapping.
+    /// The path of each mapping.
     mappings: Vec<Option<u32>>,
     tasks: Tasks,
-    /// When it was made, and when it was prepared.
+    /// The free space after formatting, and after the preparation.
     fresh: FreeSpace,
     prepared: FreeSpace,
-    /// What the program needs to make a byte that it writes.
+    /// The time in which the program generates a byte that it writes.
     fill_byte_ps: u64,
 }
 
-/// What a machine had counted when measuring began.
+/// The counts when measuring began.
 struct Mark {
     at: Ns,
     counts: Counts,
@@ -59,12 +59,12 @@ struct Mark {
     ecc: EccStats,
     /// How often a compressor without a price had run.
     unpriced: u64,
-    /// Of the blocks, if wear is recorded.
+    /// Erases of each block, if wear is recorded.
     erases: Vec<(BlockNo, u32)>,
 }
 
 impl<S: Stack> Machine<S> {
-    /// A stack that was made by now.
+    /// A machine with a stack that was formatted by `now`.
     pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
         let fresh = FreeSpace::of(&stack, board);
         let slots = vec![None; ops::SLOTS_AT_FIRST];
@@ -82,7 +82,7 @@ impl<S: Stack> Machine<S> {
         }
     }
 
-    /// From here on it ends when the caller gives up.
+    /// Makes it end when the caller stops the run.
     pub fn obey(&mut self, stop: &Stop) {
         self.stack.mtd_mut().obey(stop.clone());
     }
@@ -108,20 +108,21 @@ impl<S: Stack> Machine<S> {
         Ok(())
     }
 
-    /// What is set before a case.
+    /// Sets the read-ahead of a case.
     pub fn begin_case(&mut self, read_ahead_kib: u32) {
         self.stack.set_read_ahead_kib(read_ahead_kib);
         self.stack.mtd_mut().forget_page_buffer();
     }
 
-    /// Sleeps to where nothing but the phase of the ticks depends on what ran before, and `late`.
+    /// Sleeps to the next multiple of `phase_ns`, and `late` more. Afterwards only the phase of the
+    /// ticks depends on what ran before.
     fn next_phase(&mut self, phase_ns: u64, late: Ns) -> Result<(), FsError> {
         let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(phase_ns));
         self.now = self.stack.pause(self.now, end + late)?;
         Ok(())
     }
 
-    /// The operations of a file, whose tasks begin with it.
+    /// Begins the operations of a file, and its tasks.
     fn begin<'a>(&mut self, text: &'a str) -> Result<Operations<'a>, OperationError> {
         let operations = ops::operations(text)?;
         self.tasks = Tasks::new(operations.version() == Version::Two);
@@ -137,7 +138,7 @@ impl<S: Stack> Machine<S> {
         Ok(())
     }
 
-    /// At the end of a file no task sleeps any longer.
+    /// Sleeps until every task is ready, at the end of a file.
     fn wait_for_tasks(&mut self) -> Result<(), FsError> {
         if let Some(ready) = self.tasks.all_ready() {
             self.now = self.stack.sleep_until(self.now, ready)?;
@@ -181,7 +182,7 @@ impl<S: Stack> Machine<S> {
         Ok(())
     }
 
-    /// Runs what comes before the mark, if there is one; returns what is measured.
+    /// Runs the operations before the mark, if there is one; returns those to measure.
     fn reach_mark<'a>(
         &mut self,
         case: &WholeCase<'a>,
@@ -196,12 +197,12 @@ impl<S: Stack> Machine<S> {
             self.must(line, &operation, watch)?;
             at_mark = operation == Operation::Mark;
         }
-        // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer
-        // due.
+        // The agent sleeps until LEAD_NS before the mark, then once more. The tick at the mark
+        // finds its timer expired.
         let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
         let read = Ns(mark.0 - LEAD_NS) + TIMER_SLACK;
         let now = self.stack.pause(self.now, read).map_err(RunError::Interrupted)?;
-        self.stack.close_elsewhere(now); // the driver's counts
+        self.stack.close_elsewhere(now); // the file with the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Interrupted)?;
         if let Some(choices) = self.stack.choices() {
             choices.replay_choices(case.gc_choices);
@@ -263,7 +264,7 @@ impl<S: Stack> Machine<S> {
         if setting.recorded.flush {
             measured.flush = self.flush();
             if watch.stop().is_thrown() {
-                return Err(RunError::Stopped); // and not a model that refuses to flush
+                return Err(RunError::Stopped); // rather than a model that refuses to flush
             }
         }
         if measured.flush.is_some() {
@@ -275,7 +276,7 @@ impl<S: Stack> Machine<S> {
         Ok(measured)
     }
 
-    /// What has been counted up to the mark.
+    /// Stores the counts at the mark.
     fn mark(&mut self, setting: &Setting<'_>) -> Mark {
         self.stack.take_cache_counts();
         let mtd = self.stack.mtd();
@@ -293,7 +294,7 @@ impl<S: Stack> Machine<S> {
         }
     }
 
-    /// What has been counted since the mark; recording ends.
+    /// Computes the counts since the mark, and ends recording.
     fn since(&mut self, mark: &Mark, setting: &Setting<'_>, measured: &mut Measured) {
         let spent = self.flash().counts();
         measured.flash_reads = spent.reads - mark.counts.reads;
@@ -303,7 +304,7 @@ impl<S: Stack> Machine<S> {
         [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
             self.stack.take_cache_counts();
         measured.flash = self.take_flash(mark.at, setting);
-        self.flash_mut().take_record(); // which ends it
+        self.flash_mut().take_record(); // ends recording
         measured.gc_choices =
             self.stack.choices().map_or_else(Vec::new, |choices| choices.choices().to_vec());
         let mtd = self.stack.mtd();
@@ -315,7 +316,7 @@ impl<S: Stack> Machine<S> {
         (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
     }
 
-    /// The wear of each block, if it is recorded; the largest and the sum in any case.
+    /// Each block's wear, if it is recorded; in any case the maximum and the sum.
     fn wear_since(
         &self,
         mark: &Mark,
@@ -336,7 +337,7 @@ impl<S: Stack> Machine<S> {
         .collect()
     }
 
-    /// The flash operations since the last call, if they are recorded; they go on being.
+    /// The flash operations since the last call, if they are recorded. Recording continues.
     fn take_flash(&mut self, start: Ns, setting: &Setting<'_>) -> Vec<FlashOp> {
         if !setting.recorded.flash {
             return Vec::new();
@@ -350,8 +351,8 @@ impl<S: Stack> Machine<S> {
         taken
     }
 
-    /// What the measured part left in memory goes to the flash, as the agent's `sync()` makes it go
-    /// (agent/job/answer.c). None where the model refuses it: the case itself is measured by then.
+    /// Flushes what the measured part left in memory, as the agent's `sync()` does
+    /// (agent/job/answer.c). None if the model refuses it; the case itself is measured by then.
     fn flush(&mut self) -> Option<Flush> {
         let counts = self.flash().counts();
         let causes = *self.stack.mtd().causes();
@@ -367,7 +368,7 @@ impl<S: Stack> Machine<S> {
         })
     }
 
-    /// Runs the case again until the power fails in a change after the mark, and looks at what is
+    /// Runs the case again until the power fails in a change after the mark, and surveys what is
     /// left.
     pub fn survey(
         mut self,
@@ -398,7 +399,7 @@ impl<S: Stack> Machine<S> {
         Err(RunError::NoSuchChange(change))
     }
 
-    /// The blocks of the partition, and how often each was erased.
+    /// The blocks of the partition with their erase counts.
     fn block_erases<'a>(
         &'a self,
         setting: &Setting<'_>,
@@ -408,7 +409,8 @@ impl<S: Stack> Machine<S> {
         blocks.map(|block| (block, self.flash().block(block).erases))
     }
 
-    /// The program makes the bytes that it is about to write; what becomes due meanwhile is done.
+    /// The program generates the bytes that it is about to write. Timers that expire meanwhile are
+    /// handled.
     fn fill(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
         if let Operation::Write { length, .. } | Operation::Store { length, .. } = *operation {
             self.now = self.stack.work(self.now, Ns::from_ps(length, self.fill_byte_ps))?;
@@ -416,7 +418,7 @@ impl<S: Stack> Machine<S> {
         Ok(())
     }
 
-    /// Runs one operation; the time goes on, the result is the system call's.
+    /// Runs one operation and advances the clock; returns the system call's result.
     fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
         if let Operation::Open { slot, path, .. } = *operation {
             if slot >= self.slots.len() {
@@ -440,7 +442,7 @@ impl<S: Stack> Machine<S> {
         Ok(result)
     }
 
-    /// The index of the file an operation is about.
+    /// The index of an operation's file.
     #[inline]
     fn file_of(&mut self, operation: &Operation<'_>) -> Option<u32> {
         match operation.path() {
@@ -453,7 +455,7 @@ impl<S: Stack> Machine<S> {
     }
 }
 
-/// A case whose operations were read to their end.
+/// A case whose operations were read to their end without an error.
 #[derive(Clone, Copy, Debug)]
 pub struct WholeCase<'a> {
     index: usize,
@@ -462,8 +464,8 @@ pub struct WholeCase<'a> {
 }
 
 impl<'a> WholeCase<'a> {
-    /// Or the first bad line of its operations. Operations that `before` has are not read again:
-    /// cases of a sweep often do the same.
+    /// Checks a case, or returns the first bad line. Operations that `before` shares are not read
+    /// again, because cases of a sweep often have the same.
     pub fn of(
         (index, input): (usize, &'a CaseInput<'a>),
         before: Option<&WholeCase<'a>>,
@@ -474,7 +476,7 @@ impl<'a> WholeCase<'a> {
     }
 }
 
-/// Whether operations have a mark; or their first bad line, before any of them is run.
+/// Whether operations have a mark, or their first bad line. Runs none of them.
 fn has_mark(operations: &str) -> Result<bool, OperationError> {
     let mut has_mark = false;
     for read in ops::operations(operations)? {
@@ -483,13 +485,13 @@ fn has_mark(operations: &str) -> Result<bool, OperationError> {
     Ok(has_mark)
 }
 
-/// How many flash operations lie between.
+/// The number of flash operations between two counts.
 fn operations_between(before: &Counts, after: &Counts) -> usize {
     let all = |counts: &Counts| counts.reads + counts.programs + counts.erases;
     (all(after) - all(before)) as usize
 }
 
-/// Where `path` stands in `files`, added on first sight.
+/// The index of `path` in `files`. Adds a path that is new.
 fn index_of(files: &mut Vec<String>, path: &str) -> u32 {
     let known = files.iter().position(|file| file == path);
     let index = known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Operations that version 2 of the format adds, on a mounted file system.
+//! Operations of version 2 of the format, on a mounted file system.
 
 use crate::content::{Source, Written};
 use crate::errno::{FsError, Outcome};
@@ -7,7 +7,7 @@ use crate::ops::{self, Fill, Linked, Mapped, Msync, Operation};
 use crate::units::Ns;
 use crate::vfs::{Sharing, Vfs};
 
-/// Runs one, or says what it is that is not modelled.
+/// Runs one, or refuses it by name if it is not modelled.
 pub fn call<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, operation: &Operation<'_>) -> Outcome {
     match *operation {
         Operation::Stat { path } => vfs.stat(now, path),
@@ -47,7 +47,7 @@ pub fn call<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, operation: &Operation<'_>) ->
     }
 }
 
-/// The bytes of a FILL that is not the same all over.
+/// The bytes of a FILL that is not uniform.
 pub fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
     match fill {
         Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },

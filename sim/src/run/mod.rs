@@ -36,25 +36,25 @@ use machine::{Machine, WholeCase};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A kernel: what of it the stack asks for.
+/// A kernel, as far as the stack depends on it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelProfile {
-    /// How it is configured.
+    /// Its configuration.
     pub kernel: KernelFacts,
     /// Its read-ahead.
     pub readahead: KernelReadAhead,
-    /// How its JFFS2 is built.
+    /// Its JFFS2.
     pub jffs2: jffs2::Options,
-    /// How its UBIFS is.
+    /// Its UBIFS.
     pub ubifs: ubifs::Options,
 }
 
-/// Who waits for cases: may end them, and take rows of a long one before it has ended.
+/// The caller of a run, who may end it and take rows of a long case early.
 ///
 /// # Examples
 ///
-/// A caller that has enough after so many rows:
+/// A caller that stops after so many rows:
 ///
 /// ```
 /// use sim::{flash::FlashOp, run::{Request, Watch}, stop::Stop};
@@ -71,16 +71,16 @@ pub struct KernelProfile {
 /// }
 /// ```
 pub trait Watch {
-    /// Thrown when the caller has given up. It is looked at before every operation, and within one
-    /// at every page.
+    /// The switch that the caller throws to stop. It is checked before every operation, and at
+    /// every page within one.
     fn stop(&self) -> &Stop;
-    /// Rows of a table from which on they are handed over.
+    /// A table's rows are handed over once there are this many.
     fn rows_at_once(&self) -> usize;
-    /// The next rows of a case, by its index; `files` are those that are named so far.
+    /// Takes the next rows of a case, by its index. `files` are the paths named so far.
     fn take(&self, case: usize, requests: Vec<Request>, flash: Vec<FlashOp>, files: &[String]);
 }
 
-/// Nobody: cases run to their end and keep their rows.
+/// No caller: cases run to their end and keep their rows.
 #[derive(Default)]
 struct Unwatched(Stop);
 
@@ -96,44 +96,44 @@ impl Watch for Unwatched {
     fn take(&self, _: usize, _: Vec<Request>, _: Vec<FlashOp>, _: &[String]) {}
 }
 
-/// Why a case gave nothing.
+/// Why a case has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// The operations are broken.
+    /// Its operations are invalid.
     #[error("{0}")]
     Operations(#[from] OperationError),
-    /// The preparation met an error a program would see.
+    /// An operation of the preparation failed with an error that a program would see.
     #[error("line {line}: {operation}: {message}")]
     Failed {
         /// Line of the operation.
         line: usize,
         /// Its name.
         operation: &'static str,
-        /// What happened.
+        /// The error.
         message: String,
-        /// What the operation needs and the model leaves out, if that is why.
+        /// What the operation needs and the model leaves out, if that is the reason.
         not_modelled: Option<&'static str>,
     },
-    /// Nobody waits for it.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
-    /// A power cut was asked for in a change that the case does not make.
+    /// A power cut was requested in a change that the case does not make.
     #[error("makes no change {0} to the chip")]
     NoSuchChange(u64),
-    /// The file system cannot be made on this partition.
+    /// The file system cannot be created on this partition.
     #[error("{0}")]
     Format(FsError),
-    /// What a kernel does in the background while the program sleeps before the preparation, the
-    /// case or its mark ended in an error that no program sees.
+    /// While the program slept before the preparation, the case or its mark, the kernel's
+    /// background work failed with an error that no program sees.
     #[error("{0}")]
     Interrupted(FsError),
-    /// The setting needs what the model leaves out; refused before anything is run.
+    /// The setting needs what the model leaves out. Refused before anything is run.
     #[error("{0} is not modelled")]
     NotModelled(&'static str),
 }
 
 impl RunError {
-    /// An operation that ended in an error which no program sees.
+    /// The error of an operation that failed in a way that no program sees.
     fn of_operation(line: usize, operation: &Operation<'_>, error: &FsError) -> RunError {
         RunError::Failed {
             line,
@@ -154,31 +154,31 @@ impl RunError {
     }
 }
 
-/// What cases have in common: the stack they run on.
+/// The stack that cases have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// The board.
     pub board: &'a BoardProfile,
     /// The kernel.
     pub kernel: &'a KernelProfile,
-    /// The file system, and how it is mounted.
+    /// The file system and its mount options.
     pub fs: Mount,
-    /// The operations that prepare it.
+    /// The operations of the preparation.
     pub prepare: &'a str,
-    /// What is wanted besides the counts.
+    /// What is recorded besides the counts.
     pub recorded: Recorded,
 }
 
-/// What a case keeps besides its counts.
+/// What a case records besides its counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded {
     /// The measured operations.
     pub requests: bool,
-    /// Flash operations.
+    /// The flash operations.
     pub flash: bool,
     /// The wear of every block.
     pub wear: bool,
-    /// What a `sync()` after the measured part does to the flash.
+    /// The flash operations of a `sync()` after the measured part.
     pub flush: bool,
 }
 
@@ -189,22 +189,22 @@ pub struct CaseInput<'a> {
     pub read_ahead_kib: u32,
     /// The operations after the preparation.
     pub body: &'a str,
-    /// Changes of the chip since the mark, from 1, in which power fails: after the case that many
-    /// more times, each from its start (survey.rs).
+    /// Changes of the chip since the mark, from 1, in which the power fails. The case is run again
+    /// from its start for each of them (survey.rs).
     pub cuts: &'a [u64],
-    /// What a kernel's JFFS2 chose from the mark on; what comes after these, the simulator's
-    /// chooses itself.
+    /// JFFS2's choices on a recorded kernel, from the mark on. After the last of them the simulator
+    /// chooses by itself.
     pub gc_choices: &'a [u16],
 }
 
-/// The chip that cases begin with, and what goes wrong with it.
+/// The chip that cases begin with, and its faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChipState {
-    /// Erases of each block of the partition; none of them was ever erased if it is empty.
+    /// Erase counts of the partition's blocks; empty for a chip that was never erased.
     pub erases: Vec<u32>,
-    /// Blocks of the partition that are bad from the factory.
+    /// Factory-bad blocks of the partition.
     pub bad_blocks: Vec<u32>,
-    /// What fails from the mark on.
+    /// Faults from the mark on.
     pub faults: Faults,
 }
 
@@ -216,7 +216,7 @@ pub fn run_cases(
     run_cases_on(setting, &ChipState::default(), cases)
 }
 
-/// The same on a chip in a given state.
+/// The same on a chip in this state.
 pub fn run_cases_on(
     setting: &Setting<'_>,
     state: &ChipState,
@@ -225,7 +225,7 @@ pub fn run_cases_on(
     run_cases_watched(setting, state, cases, &Unwatched::default())
 }
 
-/// The same while somebody watches.
+/// The same with a caller that watches.
 pub fn run_cases_watched(
     setting: &Setting<'_>,
     state: &ChipState,
@@ -248,7 +248,7 @@ pub fn run_cases_watched(
     }
 }
 
-/// What df says is available on a fresh file system; none where the model does not say.
+/// The space that df shows as available on a new file system; none if the model does not know.
 pub fn fresh_bytes(
     board: &BoardProfile,
     kernel: &KernelProfile,
@@ -276,7 +276,7 @@ fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {
     Chip::with_bad_blocks(board.chip, bad)
 }
 
-/// What is not done yet of such a chip.
+/// What is not modelled of such a chip.
 fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str> {
     let faults = &state.faults;
     let ecc = setting.board.ecc;
@@ -292,7 +292,8 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
     }
 }
 
-/// ubiformat erases each block, which makes the file system and does not count.
+/// Sets the chip's erase counts. ubiformat erases each block, as a part of formatting that is not
+/// counted.
 fn set_erases(chip: &mut Chip, setting: &Setting<'_>, state: &ChipState) {
     let partition = setting.board.partition;
     let is_formatted = setting.fs.fs == FsKind::Ubifs;
@@ -303,7 +304,7 @@ fn set_erases(chip: &mut Chip, setting: &Setting<'_>, state: &ChipState) {
     }
 }
 
-/// Cases, and who waits for them.
+/// Cases and their caller.
 type Watched<'a> = (&'a [CaseInput<'a>], &'a dyn Watch);
 
 fn run_on<F: Laboratory>(
@@ -372,11 +373,11 @@ fn run_stack<S: Stack>(
         }
         Ok(measured)
     };
-    // A layer that has stopped says that the power was lost.
+    // A layer that was stopped reports a power cut.
     let stopped = |error| if watch.stop().is_thrown() { RunError::Stopped } else { error };
     let mut before = None;
     let run = |case| {
-        prepared.as_ref().map_err(Clone::clone)?; // comes before what the case says
+        prepared.as_ref().map_err(Clone::clone)?; // before an error of the case itself
         let case = WholeCase::of(case, before.as_ref())?;
         before = Some(case);
         measured(&case).map_err(stopped)

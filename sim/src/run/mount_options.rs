@@ -1,10 +1,10 @@
-//! A file system and how it is mounted, as text: `ubifs,bulk_read`.
+//! A file system and its mount options as text, for example `ubifs,bulk_read`.
 
 use crate::mtd::Access;
 use core::str::FromStr;
 use thiserror::Error;
 
-/// Which file system, or none: the partition itself.
+/// The file system; or none, for the partition itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum FsKind {
@@ -14,12 +14,11 @@ pub enum FsKind {
     Mtd(Access),
 }
 
-/// The options of a mount; the default is a mount without any. `compr=` is none of them: what it
-/// changes is in [`KernelProfile`](super::KernelProfile).
+/// Mount options; by default none. `compr=` is not among them, because it changes the
+/// [`KernelProfile`](super::KernelProfile).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MountOptions {
-    /// UBIFS reads ahead by itself, whole runs of nodes at a time (fs/ubifs/file.c,
-    /// ubifs_do_bulk_read).
+    /// UBIFS reads whole runs of nodes ahead (fs/ubifs/file.c, ubifs_do_bulk_read).
     pub bulk_read: bool,
 }
 
@@ -36,11 +35,11 @@ pub struct MountOptions {
 pub struct Mount {
     /// The file system.
     pub fs: FsKind,
-    /// How it is mounted.
+    /// Its mount options.
     pub options: MountOptions,
 }
 
-/// Why there is no such mount.
+/// Why a mount is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MountError {
     /// There is no such file system.
@@ -51,7 +50,7 @@ pub enum MountError {
     NotModelled {
         /// The file system.
         fs: String,
-        /// The option, as it was given.
+        /// The option as given.
         option: String,
     },
 }
@@ -80,7 +79,7 @@ impl FromStr for FsKind {
 impl FromStr for Mount {
     type Err = MountError;
 
-    /// The text that the agent is given: a file system, and its options behind commas.
+    /// Parses what the agent is given: a file system, then its options after commas.
     fn from_str(text: &str) -> Result<Mount, MountError> {
         let mut words = text.split(',');
         let name = words.next().unwrap_or_default();

@@ -1,12 +1,12 @@
 //! Runs many cases on several threads.
 //!
-//! Cases that share file system, preparation and chip form a group, which prepares its stack once.
-//! Each thread runs every n-th group and sends what comes of its cases to the caller, who waits.
+//! Cases with the same file system, preparation and chip form a group, which prepares its stack
+//! once. Each thread runs every n-th group and sends the results to the caller, who waits for them.
 //!
 //! Invariants:
-//! 1. The rows are the same whatever the number of threads.
-//! 2. A case ends with all of its rows or with an error. One that was stopped does not end.
-//! 3. A panic costs the case in which it happens and no other.
+//! 1. The rows do not depend on the number of threads.
+//! 2. A case ends with all of its rows or with an error. A stopped case does not end.
+//! 3. A panic costs only the case in which it happens.
 
 use super::{
     run_cases_watched, CaseInput, ChipState, KernelProfile, Measured, Mount, Recorded, Request,
@@ -20,23 +20,23 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use thiserror::Error;
 
-/// Groups are no larger, so that threads share the work evenly.
+/// The largest group, so that threads share the work evenly.
 const GROUP_CASES_MAX: usize = 64;
-/// Rows of a table that a piece has at least.
+/// The least rows of a table in a piece.
 const PIECE_ROWS: usize = 1 << 16;
-/// Messages that wait for the caller; a thread with another one blocks.
+/// Messages queued for the caller. A thread with another one blocks.
 const MESSAGES: usize = 2;
 
-/// A case and the stack that it runs on.
+/// A case and its stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The file system, and how it is mounted.
+    /// The file system and its mount options.
     pub fs: Mount,
-    /// The operations that prepare it.
+    /// The operations of the preparation.
     pub prepare: &'a str,
     /// The chip that the preparation begins with.
     pub chip: &'a ChipState,
-    /// What is run then.
+    /// The case.
     pub input: CaseInput<'a>,
 }
 
@@ -52,24 +52,24 @@ pub struct Job<'a> {
     pub kernel: &'a KernelProfile,
     /// The cases.
     pub cases: &'a [Case<'a>],
-    /// What is wanted besides the counts.
+    /// What is recorded besides the counts.
     pub recorded: Recorded,
-    /// Whether a long case's rows are sent in pieces. Otherwise they come with its end.
+    /// Whether a long case's rows are sent in pieces. Otherwise they are sent at its end.
     pub in_pieces: bool,
-    /// What runs a group.
+    /// Runs a group.
     pub catch_panic: CatchPanic,
 }
 
-/// Rows of a case, by table.
+/// Numbers of rows of a case, by table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsSent {
-    /// Of `requests`.
+    /// Rows of `requests`.
     pub requests: usize,
-    /// Of `flash`.
+    /// Rows of `flash`.
     pub flash: usize,
 }
 
-/// Rows of a case that has not ended. A case that begins again after a panic sends its first rows
+/// Rows of a case that has not ended. A case that is run again after a panic sends its first rows
 /// again.
 #[derive(Clone, Debug)]
 pub struct Piece {
@@ -96,13 +96,13 @@ pub struct Ended {
     pub result: Result<Measured, Failure>,
 }
 
-/// Why a case gave nothing.
+/// Why a case has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
-    /// The simulator says so.
+    /// The simulator's reason.
     #[error("{0}")]
     Run(RunError),
-    /// It panicked; the message of [`Job::catch_panic`].
+    /// It panicked; the message is that of [`Job::catch_panic`].
     #[error("{0}")]
     Panic(String),
 }
@@ -117,18 +117,18 @@ impl Failure {
     }
 }
 
-/// What a thread sends.
+/// A message of a thread.
 #[derive(Clone, Debug)]
 pub enum Message {
-    /// Rows of a case that goes on.
+    /// Rows of a running case.
     Piece(Piece),
     /// The end of a case.
     Ended(Box<Ended>),
 }
 
 impl Job<'_> {
-    /// Runs all cases while `wait` receives what comes of them. The channel disconnects when all
-    /// have ended; `wait` throws the switch to stop them before.
+    /// Runs all cases while `wait` receives the results. The channel disconnects when all cases
+    /// have ended. `wait` throws the switch to stop them early.
     pub fn run<T>(&self, threads: usize, wait: impl FnOnce(&Receiver<Message>, &Stop) -> T) -> T {
         let threads = threads.max(1);
         let groups = groups(self.cases);
@@ -145,14 +145,15 @@ impl Job<'_> {
             }
             drop(sender);
             let waited = wait(&receiver, &stop);
-            // Nothing is left to do, unless the caller returned early: threads that send end then.
+            // If the caller returned early, threads that send end now; otherwise nothing is left to
+            // do.
             stop.throw();
             drop(receiver);
             waited
         })
     }
 
-    /// Runs the cases of a group; after a panic each of them alone.
+    /// Runs the cases of a group. After a panic it runs each of them alone.
     fn run_group(&self, group: &[usize], sender: &SyncSender<Message>, stop: &Stop) {
         let worker = Worker::new(sender, stop, self.in_pieces, group);
         let mut results = Vec::new();
@@ -176,7 +177,7 @@ impl Job<'_> {
     }
 }
 
-/// Indices of cases that share file system, preparation and chip.
+/// Groups of cases, by index, with the same file system, preparation and chip.
 fn groups(cases: &[Case<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut open: BTreeMap<(Mount, &str, &ChipState), usize> = BTreeMap::new();
@@ -194,13 +195,13 @@ fn groups(cases: &[Case<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// A thread's end of the channel, while it runs a group.
+/// A thread's sender, while it runs a group.
 struct Worker<'a> {
     sender: &'a SyncSender<Message>,
     stop: &'a Stop,
     in_pieces: bool,
     group: &'a [usize],
-    /// Of each case of the group.
+    /// Rows sent so far, by case of the group.
     sent: RefCell<Vec<RowsSent>>,
 }
 
@@ -221,7 +222,7 @@ impl<'a> Worker<'a> {
         }
         let before = self.sent.borrow()[case];
         let ended = Ended { case: self.group[case], before, result };
-        // The caller may have gone: nobody wants the rest then.
+        // If the caller has gone, the rest is not needed.
         let _ = self.sender.send(Message::Ended(Box::new(ended)));
     }
 }

@@ -1,4 +1,4 @@
-//! What a case gives: rows, sums, and how full and how worn the partition is.
+//! The result of a case: rows, sums, and the fill and wear of the partition.
 
 use super::stack::Stack;
 use super::survey::Survey;
@@ -16,83 +16,84 @@ pub struct Request {
     pub op: usize,
     /// Index of its file in [`Measured::files`].
     pub file: Option<u32>,
-    /// Of read, write and fadvise.
+    /// The OFFSET of read, write and fadvise.
     pub offset_bytes: Option<u64>,
-    /// Of read, write, truncate and fadvise.
+    /// The LENGTH of read, write, truncate and fadvise.
     pub length_bytes: Option<u64>,
-    /// Since the mark.
+    /// When it began, since the mark.
     pub start: Ns,
-    /// How long it took.
+    /// Its duration.
     pub latency: Ns,
-    /// How long of that the chip was busy.
+    /// How long the chip was busy in it.
     pub flash_time: Ns,
-    /// Programs and erases since the mark when it had returned.
+    /// Programs and erases from the mark to its end.
     pub changes: u64,
     /// The system call's return value.
     pub result: i64,
 }
 
-/// What a case gave.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The time of the case: the sum of the latencies of what was measured, pauses left out.
+    /// The time of the case: the sum of the measured latencies without pauses.
     pub time: Ns,
-    /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
+    /// The chip's part of `time`. It is the whole if software costs nothing.
     pub flash_time: Ns,
     /// From the mark to the end of the last operation, pauses included.
     pub elapsed: Ns,
-    /// Bytes that reads and writes moved.
+    /// Bytes that reads and writes transferred.
     pub bytes: u64,
-    /// Those of them that writes did.
+    /// The writes' part of them.
     pub bytes_written: u64,
-    /// The measured operations in order, if they were asked for.
+    /// The measured operations in order, if recorded.
     pub requests: Vec<Request>,
     /// Paths that the requests name.
     pub files: Vec<String>,
-    /// Flash operations, if they were asked for; their time counts from the mark.
+    /// Flash operations, if recorded; their time counts from the mark.
     pub flash: Vec<FlashOp>,
-    /// Read commands, programs and erases since the mark.
+    /// Read commands since the mark.
     pub flash_reads: u64,
-    /// See `flash_reads`.
+    /// Program commands since the mark.
     pub flash_programs: u64,
-    /// See `flash_reads`.
+    /// Erases since the mark.
     pub flash_erases: u64,
-    /// Bytes programmed since the mark, and why.
+    /// Bytes programmed since the mark, by cause.
     pub causes: Causes,
     /// Pages found in the page cache.
     pub cache_hits: u64,
     /// Pages that had to be read first.
     pub cache_misses: u64,
-    /// Pages brought into the page cache, asked for or not.
+    /// Pages added to the page cache, requested or read ahead.
     pub cache_adds: u64,
-    /// Most erases of any block of the partition since the chip was new.
+    /// The largest erase count of the partition's blocks since the chip was new.
     pub erase_count_max: u64,
-    /// Erases of all blocks of the partition.
+    /// The sum of the erase counts of the partition's blocks.
     pub erase_count_sum: u64,
-    /// What JFFS2 chose pseudo-randomly since the mark (fs/jffs2/gc_choices.rs).
+    /// JFFS2's pseudo-random choices since the mark (fs/jffs2/gc_choices.rs).
     pub gc_choices: Vec<u16>,
-    /// What each of the cuts left.
+    /// What each power cut left.
     pub surveys: Vec<Survey>,
-    /// Blocks of the partition that are bad by the end.
+    /// Bad blocks of the partition at the end.
     pub bad_blocks: u64,
-    /// Bits that ECC put right since the mark.
+    /// Bits that ECC corrected since the mark.
     pub ecc_corrected: u64,
-    /// ECC steps it could not put right.
+    /// ECC steps that it could not correct.
     pub ecc_failed: u64,
-    /// A compressor that did something since the mark and has no price: the times are too short
-    /// then.
+    /// A compressor without a price that ran since the mark. The times are too short if there is
+    /// one.
     pub unpriced: Option<Packing>,
-    /// How full the file system was when it was made.
+    /// The free space after formatting.
     pub fresh: FreeSpace,
-    /// And when it was prepared.
+    /// The free space after the preparation.
     pub prepared: FreeSpace,
-    /// Every block of the partition, if its wear was asked for.
+    /// The wear of every block of the partition, if recorded.
     pub wear: Vec<BlockWear>,
-    /// What `sync()` then did to the flash, if that was asked for and the model can tell.
+    /// What a `sync()` then did to the flash, if recorded and modelled.
     pub flush: Option<Flush>,
 }
 
-/// Flash operations of a `sync()` right after the measured part: what it had left in memory.
+/// Flash operations of a `sync()` right after the measured part, which writes what that left in
+/// memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flush {
     /// Read commands.
@@ -101,29 +102,29 @@ pub struct Flush {
     pub programs: u64,
     /// Erases.
     pub erases: u64,
-    /// Bytes programmed, and why.
+    /// Bytes programmed, by cause.
     pub causes: Causes,
 }
 
-/// How worn a block is at the end of a case.
+/// The wear of a block at the end of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockWear {
-    /// Of the chip.
+    /// Its number on the chip.
     pub block: BlockNo,
-    /// Its erases since the chip was new, the one that made the file system among them.
+    /// Its erases since the chip was new, including the one of formatting.
     pub erases: u32,
     /// Its erases since the mark.
     pub erases_measured: u32,
-    /// Its erases in the flush after the measured part, where there was one.
+    /// Its erases in the flush after the measured part, if there was one.
     pub erases_flush: Option<u32>,
 }
 
-/// How full a file system is.
+/// The fill of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeSpace {
-    /// What df says is available, where the model says so.
+    /// The space that df shows as available, if the model knows.
     pub bytes: Option<u64>,
-    /// Pages of the partition that are programmed.
+    /// Programmed pages of the partition.
     pub pages: u64,
 }
 
@@ -140,7 +141,7 @@ impl FreeSpace {
 }
 
 impl Measured {
-    /// One more operation in time, flash time and bytes.
+    /// Adds one operation's time, flash time and bytes.
     pub(super) fn count(&mut self, request: &Request) {
         if request.op != ops::PAUSE {
             self.time += request.latency;

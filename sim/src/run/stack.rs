@@ -1,4 +1,4 @@
-//! What answers a program's calls: a mounted file system, or the partition itself.
+//! The stack that answers a program's calls: a mounted file system, or the partition itself.
 
 use super::laboratory::Laboratory;
 use super::metadata;
@@ -13,8 +13,8 @@ use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
-/// What answers a program's calls: the VFS over a file system, or MTD's character device. What only
-/// the VFS has, it does without.
+/// The stack that answers a program's calls: the VFS over a file system, or MTD's character device.
+/// Methods that only the VFS needs have defaults.
 ///
 /// # Examples
 ///
@@ -35,31 +35,31 @@ use crate::vfs::Vfs;
 pub trait Stack: Clone {
     /// The chip at the bottom.
     type Flash: Laboratory;
-    /// Runs one operation, by itself, after the background work that is due.
+    /// Runs one operation, after the background work that is due.
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome;
     /// The driver above the chip.
     fn mtd(&self) -> &Mtd<Self::Flash>;
-    /// The driver above the chip, for what the laboratory does below it.
+    /// The driver above the chip, for changes that the laboratory makes below it.
     fn mtd_mut(&mut self) -> &mut Mtd<Self::Flash>;
-    /// The program works for so long without calling anything; what becomes due meanwhile is done.
+    /// The program runs for so long without a call. Timers that expire meanwhile are handled.
     fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
         Ok(now + time)
     }
-    /// The program sleeps.
+    /// The program sleeps until `end`.
     fn pause(&mut self, _now: Ns, end: Ns) -> Result<Ns, FsError> {
         Ok(end)
     }
-    /// The program sleeps until a time of its own choice, which may be over.
+    /// The program sleeps until an absolute time, which may be over.
     fn sleep_until(&mut self, now: Ns, due: Ns) -> Result<Ns, FsError> {
         Ok(if due > now { due + TIMER_SLACK } else { now })
     }
-    /// A file of another file system was closed, which is freed later.
+    /// A file of another file system was closed; the kernel frees it later.
     fn close_elsewhere(&mut self, _now: Ns) {}
-    /// What df says is available, where the model says so.
+    /// The space that df shows as available, if the model knows.
     fn free_bytes(&self) -> Option<u64> {
         None
     }
-    /// Window of files opened from here on.
+    /// The read-ahead window of files that are opened from now on.
     fn set_read_ahead_kib(&mut self, _kib: u32) {}
     /// The choices of the garbage collector.
     fn choices(&mut self) -> Option<&mut dyn Choices> {
@@ -69,7 +69,7 @@ pub trait Stack: Clone {
     fn take_cache_counts(&mut self) -> [u64; 3] {
         [0; 3]
     }
-    /// What is left after the power failed `at`, in the `change`th change of the chip.
+    /// Surveys what is left after the power failed `at`, in the `change`th change of the chip.
     fn survey(&mut self, _at: Ns, _change: u64, _torn: Option<Torn>) -> Result<Survey, FsError> {
         Err(FsError::NotModelled("a power cut where there is no file system"))
     }
@@ -84,7 +84,7 @@ where
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
         let vfs = self;
         let now = match operation {
-            Operation::Pause { .. } => now, // does so itself
+            Operation::Pause { .. } => now, // which it handles itself
             _ => vfs.catch_up(now)?,
         };
         let outcome = match *operation {

@@ -1,8 +1,8 @@
-//! What a power cut left: every file there is, and whether one can go on.
+//! The survey after a power cut: every file there is, and whether the file system still works.
 //!
-//! The simulator's side of agent/job/cuts.c and agent/job/survey.c: the file system is mounted,
-//! every file read, and a new one written, synced and read back. What bytes are is known, not
-//! recognized, so no run is "other".
+//! agent/job/cuts.c and agent/job/survey.c do the same on a real kernel: mount the file system,
+//! read every file, then write, sync and read back a new one. The simulator knows the source of all
+//! bytes instead of recognising it, so no run is "other".
 
 use crate::content::Source;
 use crate::errno::{FsError, EIO};
@@ -31,45 +31,44 @@ const READ_ONLY: Flags = Flags {
     tmpfile: false,
 };
 
-/// Bytes of a file in a row that are all one thing.
+/// Consecutive bytes of a file with one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First byte.
     pub offset_bytes: u64,
     /// Bytes.
     pub length_bytes: u64,
-    /// What they were written from, none if they are zero; or the errno with which they cannot be
-    /// read.
+    /// Their source, none if they are zero; or the errno with which they cannot be read.
     pub what: Result<Option<Source>, i64>,
 }
 
-/// A file and what it holds.
+/// A file and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyedFile {
     /// Path from the root.
     pub path: String,
     /// Its size.
     pub size_bytes: u64,
-    /// All of it, in order.
+    /// Its whole content, in order.
     pub runs: Vec<Run>,
 }
 
-/// What was found when power came back. Results are 0 or a negative errno.
+/// The state when the power came back. Results are 0 or a negative errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// The change, from 1, in which the power failed.
     pub change: u64,
-    /// Of mounting.
+    /// The result of mounting.
     pub mount_result: i64,
-    /// How long that took.
+    /// The duration of mounting.
     pub mount_time: Ns,
-    /// By path; none if there was no mounting it.
+    /// The files by path; none if mounting failed.
     pub files: Vec<SurveyedFile>,
-    /// Of writing, syncing and reading a new file.
+    /// The result of writing, syncing and reading a new file.
     pub probe_result: Option<i64>,
 }
 
-/// Mounts what the power left, and looks at it.
+/// Mounts what the power cut left, and surveys it.
 pub fn survey<S: FlashFs>(
     vfs: &mut Vfs<S>,
     now: Ns,
@@ -133,7 +132,7 @@ fn read_files<S: FlashFs>(
     Ok((files, now))
 }
 
-/// Whether the file system can be worked with: 0, or what went wrong.
+/// Whether the file system works: 0, or the error.
 fn probe<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns) -> Result<i64, FsError> {
     let flags = Flags { write: true, create: true, excl: true, ..READ_ONLY };
     let (opened, now) = vfs.open(now, 0, PROBE, flags)?;

@@ -1,12 +1,13 @@
-//! The tasks of a program of version 2, as docs/operations.md has them: calls do not overlap, and
-//! `pause` and `wait` make their task wait before its next line.
+//! The tasks of a program of version 2, as in docs/operations.md: calls do not overlap, and `pause`
+//! and `wait` make their task wait before its next line.
 //!
-//! The agent's side of it is agent/job/run.c. A program of version 1 sleeps in the pause itself.
+//! agent/job/run.c does the same on a real kernel. A program of version 1 sleeps in the pause
+//! itself.
 
 use crate::ops::Operation;
 use crate::units::Ns;
 
-/// Which task is the current one, and when each is ready.
+/// The current task, and when each task is ready.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tasks {
     /// Whether the program is one of version 2.
@@ -16,7 +17,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Of a file that begins.
+    /// The tasks at the beginning of a file.
     pub fn new(is_new: bool) -> Tasks {
         Tasks { is_new, ..Tasks::default() }
     }
@@ -28,7 +29,7 @@ impl Tasks {
         &mut self.ready[task]
     }
 
-    /// Whether the operation is `task`, which is no call; the task is the current one then.
+    /// Handles `task`, which is no call: makes that task the current one. Returns whether it did.
     #[inline]
     pub fn switch(&mut self, operation: &Operation<'_>) -> bool {
         if let Operation::Task { task } = *operation {
@@ -44,12 +45,12 @@ impl Tasks {
         self.ready.get(self.current).copied().filter(|&ready| ready > Ns::ZERO)
     }
 
-    /// When all are.
+    /// When all tasks are ready.
     pub fn all_ready(&self) -> Option<Ns> {
         self.ready.iter().copied().max().filter(|&ready| ready > Ns::ZERO)
     }
 
-    /// Whether the operation concerns tasks alone; it has taken place then.
+    /// Handles an operation that concerns only tasks. Returns whether it did.
     #[inline]
     pub fn call(&mut self, now: Ns, operation: &Operation<'_>) -> bool {
         if !self.is_new {

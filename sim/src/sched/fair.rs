@@ -1,4 +1,4 @@
-//! Shares of the processor: a task's weight, and how much of its share a time is.
+//! Shares of the processor: weights of tasks, and times scaled by them.
 //!
 //! Mirrors sched_prio_to_weight of kernel/sched/core.c, and __calc_delta and calc_delta_fair of
 //! kernel/sched/fair.c, Linux 6.1.
@@ -14,7 +14,7 @@ pub(super) const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
 pub(super) const WEIGHT: u64 = 1024;
 const WEIGHT_NICE_10: u64 = 110;
 
-/// se->load.weight. JFFS2's thread makes itself nice (set_user_nice), no other does.
+/// se->load.weight. Only JFFS2's thread changes its nice value (set_user_nice).
 pub(super) fn weight(task: Task) -> u64 {
     match task {
         Task::Jffs2Thread => WEIGHT_NICE_10,
@@ -30,7 +30,7 @@ pub(super) fn calc_delta(delta_ns: u64, weight: u64, total: u64) -> u64 {
     ((u128::from(delta_ns) * u128::from(factor >> surplus)) >> (32 - surplus)) as u64
 }
 
-/// calc_delta_fair: how much of its share of the processor a time is for a task.
+/// calc_delta_fair: a time scaled by the task's weight.
 pub(super) fn fair_ns(delta_ns: u64, task: Task) -> u64 {
     match weight(task) {
         WEIGHT => delta_ns,

@@ -1,22 +1,22 @@
-//! Threads of the kernel: how they are created, and how they end.
+//! Kernel threads: creation and exit.
 //!
 //! Mirrors kernel/kthread.c (__kthread_create_on_node, create_kthread, kthread), kernel/fork.c
-//! (kernel_thread) and task_fork_fair of kernel/sched/fair.c, Linux 6.1. kthreadd creates a thread,
-//! which tells its creator that it has begun and then sleeps until it is woken. Each of them takes
-//! no time, but has its turn: min_vruntime goes on to the new thread, and the creator is woken
-//! behind it.
+//! (kernel_thread) and task_fork_fair of kernel/sched/fair.c, Linux 6.1. kthreadd creates a thread.
+//! The thread signals its creator that it has started, then sleeps until it is woken. Each step
+//! takes no time, but is scheduled: min_vruntime advances to the new thread, and the creator is
+//! woken behind it.
 //!
-//! Left out: threads created while another creation is under way (there is one creator at a time).
+//! Left out: concurrent creations (there is one creator at a time).
 //!
-//! Invariant: the creator runs again after the new thread has begun.
+//! Invariant: the creator runs again only after the new thread has started.
 
 use super::fair::{calc_delta, LATENCY_NS, WEIGHT};
 use super::{is_momentary, Sched, Task};
 use crate::units::Ns;
 
 impl Sched {
-    /// kthread_create of the task that has the processor, up to its wait for the new thread: others
-    /// may have the processor now. The thread sleeps when it has begun.
+    /// kthread_create by the running task, up to its wait for the new thread. Other tasks may run
+    /// now. The thread sleeps once it has started.
     pub fn create_kthread(&mut self, now: Ns, task: Task) {
         let Some(creator) = self.current else {
             self.place_child(task);
@@ -29,15 +29,15 @@ impl Sched {
         self.enqueue(now, Task::Kthreadd);
         self.resched(now);
         if self.current != Some(creator) {
-            return; // It sleeps before it has to go on.
+            return; // The thread goes to sleep before the creator continues.
         }
         if self.newborn.is_some() {
             self.sleep(now);
         }
     }
 
-    /// The thread of a file system whose creation is not followed in turns: a slice behind the
-    /// others, the thread that makes it among them. It sleeps as yet.
+    /// Creates a file system's thread without scheduling the steps of its creation. It is placed a
+    /// slice behind the other tasks, its creator included, and sleeps.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.update_current(now);
@@ -45,7 +45,7 @@ impl Sched {
         self.place_child(task);
     }
 
-    /// kernel_thread of kthreadd: the thread wants to begin.
+    /// kernel_thread of kthreadd: the new thread becomes runnable.
     pub(super) fn clone_newborn(&mut self) {
         if let Some((task, _)) = self.newborn {
             self.place_child(task);
@@ -53,10 +53,10 @@ impl Sched {
         }
     }
 
-    /// place_entity with START_DEBIT: a slice behind the others, kthreadd among them.
+    /// place_entity with START_DEBIT: a slice behind the other tasks, kthreadd included.
     fn place_child(&mut self, task: Task) {
         let others = self.runnable.iter().filter(|&other| other != task).count() as u64;
-        // It is of nice 0 still.
+        // Its nice value is still 0.
         self.vruntime_ns[task as usize] =
             self.min_vruntime_ns + calc_delta(LATENCY_NS, WEIGHT, WEIGHT * (others + 1));
     }
@@ -73,8 +73,8 @@ impl Sched {
         }
     }
 
-    /// The thread that has the processor ends (kthread_stop waits for it): `waiter` is woken, and
-    /// if that takes the processor at once, the rest of do_exit comes later.
+    /// The running thread exits, and kthread_stop waits for it: wakes `waiter`. If that preempts
+    /// the thread at once, it finishes do_exit later.
     pub fn exit_kthread(&mut self, now: Ns, waiter: Task) {
         let Some(task) = self.current else { return };
         self.wake(now, waiter);

@@ -1,20 +1,20 @@
-//! The scheduler: which of the tasks that want to run has the processor.
+//! The scheduler: which runnable task has the processor.
 //!
 //! Mirrors kernel/sched/fair.c of Linux 6.1 (update_curr, place_entity, check_preempt_wakeup,
-//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Its tasks wait
-//! on a [`Mutex`]. A task that should make way does so when it next asks (`resched`: cond_resched,
-//! might_sleep, the return to user space), not before.
+//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Tasks block on
+//! a [`Mutex`]. A task that should be preempted is so at its next preemption point (`resched`:
+//! cond_resched, might_sleep, the return to user space), not before.
 //!
-//! The scheduler's clock counts nanoseconds where an architecture has such a clock, and ticks
-//! where it has none (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks a
-//! task that slept through every tick has never run.
+//! The scheduler's clock counts nanoseconds if the architecture has such a clock, else ticks
+//! (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks, a task that was
+//! asleep at every tick has never run.
 //!
-//! Left out: more processors and what only they need (spinning on a mutex), the last buddy (for
-//! eight tasks or more), tasks that are in no one's way.
+//! Left out: multiple processors and what only they need (spinning on a mutex), the last buddy
+//! (used from eight tasks on), and tasks that compete with none of the modelled ones.
 //!
 //! Invariants:
 //! 1. Some task has the processor if any is runnable.
-//! 2. `min_vruntime` never goes back.
+//! 2. `min_vruntime` never decreases.
 
 mod fair;
 mod kthread;
@@ -32,15 +32,14 @@ use crate::units::Ns;
 use fair::{calc_delta, fair_ns, weight, LATENCY_NS, MIN_GRANULARITY_NS, WAKEUP_GRANULARITY_NS};
 use rcu::Waiting;
 
-/// GENTLE_FAIR_SLEEPERS: half of the latency is what a sleeper is given in advance.
+/// GENTLE_FAIR_SLEEPERS: a woken sleeper is placed half the latency ahead.
 const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
 /// BANDWIDTH_INTERVAL of mm/page-writeback.c.
 const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
-/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an
-/// ordinary thread).
+/// The longest delay of a sleeping program's wake-up (timer_slack_ns of an ordinary thread).
 pub const TIMER_SLACK: Ns = Ns(50_000);
 
-/// Whether what a task does takes no time here.
+/// Whether a task's work takes no time in this model.
 fn is_momentary(task: Task) -> bool {
     matches!(
         task,
@@ -51,46 +50,45 @@ fn is_momentary(task: Task) -> bool {
 /// One processor's run queue.
 #[derive(Clone, Debug)]
 pub struct Sched {
-    /// What the scheduler's clock counts in.
+    /// The resolution of the scheduler's clock.
     clock_step_ns: u64,
     /// 1 / CONFIG_HZ.
     tick_ns: u64,
     clock_ns: u64,
     ticks: u64,
-    /// When the tick after these is.
+    /// The time of the next tick.
     next_tick: Ns,
     vruntime_ns: [u64; TASKS],
     runnable: TaskSet,
     min_vruntime_ns: u64,
     current: Option<Task>,
-    /// What `current` has run since it was picked.
+    /// How long `current` has run since it was picked.
     ran_ns: u64,
     need_resched: bool,
-    /// RQCF_REQ_SKIP: somebody was woken when `current` was to make way already, so the clock is
-    /// not looked at again when it does, and what it still runs until then is charged to who comes
-    /// next.
+    /// RQCF_REQ_SKIP: a task was woken when `current` was already to be preempted. The preemption
+    /// then does not update the clock, and the time until it is charged to the next task.
     skips_clock: bool,
-    /// cfs_rq->next: whose wake-up asks `current` to make way.
+    /// cfs_rq->next: the woken task that preempts `current`.
     next: Option<Task>,
     rcu: Waiting,
     /// CONFIG_FAIR_GROUP_SCHED.
     task_groups: bool,
     first_idle_tick: bool,
-    /// The tick at whose end the worker for the bandwidth is woken (bw_dwork).
+    /// The tick at which the bandwidth worker is woken (bw_dwork).
     bandwidth_tick: Option<u64>,
-    /// The idle ones of the two workers, the one that became idle last at the end (the pool's
-    /// idle_list).
+    /// The idle ones of the two workers, the most recently idle last (the pool's idle_list).
     idle_workers: Vec<Task>,
-    /// Who sleeps for what another has locked.
+    /// Tasks that sleep until another releases a lock.
     blocked: TaskSet,
-    /// A thread that kthreadd is to create, or that has not begun, and who waits for it.
+    /// A thread that kthreadd will create, or that has not started yet, and the task that waits for
+    /// it.
     newborn: Option<(Task, Task)>,
-    /// When a task with a moment's work last had the processor, and how many had it then.
+    /// When momentary tasks last ran, and how many ran then.
     served: (Ns, u64),
 }
 
 impl Sched {
-    /// Only the program runs.
+    /// A run queue on which only the program runs.
     pub fn new(clock_step_ns: u64, facts: &KernelFacts) -> Sched {
         let tick_ns = Ticks::new(facts.ticks_per_second).tick_ns();
         let mut runnable = TaskSet::default();
@@ -120,7 +118,7 @@ impl Sched {
         }
     }
 
-    /// call_rcu: something is freed when every task has been scheduled.
+    /// call_rcu: something will be freed after a grace period.
     #[inline]
     pub fn call_rcu(&mut self, now: Ns) {
         self.pass(now);
@@ -131,8 +129,8 @@ impl Sched {
         }
     }
 
-    /// wb_inode_writeback_end: how fast pages are written is looked at when BANDWIDTH_INTERVAL has
-    /// passed, unless that is on its way.
+    /// wb_inode_writeback_end: schedules an update of the write bandwidth after BANDWIDTH_INTERVAL,
+    /// unless one is already scheduled.
     #[inline]
     pub fn pages_were_written(&mut self, now: Ns) {
         if self.bandwidth_tick.is_none() {
@@ -141,35 +139,35 @@ impl Sched {
         }
     }
 
-    /// When the timer interrupt comes next.
+    /// The time of the next timer interrupt.
     pub fn next_tick_after(&self, now: Ns) -> Ns {
         Ns((now.0 / self.tick_ns + 1) * self.tick_ns)
     }
 
-    /// Who has the processor.
+    /// The task that has the processor.
     #[inline]
     pub fn current(&self) -> Option<Task> {
         self.current
     }
 
-    /// Whether more than one task wants the processor.
+    /// Whether more than one task is runnable.
     #[inline]
     pub fn is_contended(&self) -> bool {
         self.runnable.has_several()
     }
 
-    /// The same of tasks that need it for more than a moment.
+    /// The same without momentary tasks.
     fn is_contended_but_for_a_moment(&self) -> bool {
         self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
     }
 
-    /// Whether the next tick comes: one that is idle stops them.
+    /// Whether the next tick comes: an idle processor stops its ticks.
     pub fn has_next_tick(&self) -> bool {
         let is_busy = matches!(&self.rcu, Waiting::Tree(grace) if grace.is_busy());
         self.current.is_some() || is_busy || self.first_idle_tick
     }
 
-    /// How many tasks with a moment's work have had the processor at that time.
+    /// How many momentary tasks ran at that time.
     pub fn served_at(&self, now: Ns) -> u64 {
         let (at, count) = self.served;
         if at == now {
@@ -179,7 +177,7 @@ impl Sched {
         }
     }
 
-    /// Whether a task runs or wants to.
+    /// Whether a task is runnable or running.
     #[inline]
     pub fn is_runnable(&self, task: Task) -> bool {
         self.runnable.contains(task)
@@ -207,7 +205,7 @@ impl Sched {
         }
     }
 
-    /// The ticks up to `now` (scheduler_tick, check_preempt_tick).
+    /// Handles the ticks up to `now` (scheduler_tick, check_preempt_tick).
     #[inline]
     fn pass(&mut self, now: Ns) {
         if now >= self.next_tick {
@@ -224,18 +222,20 @@ impl Sched {
         while self.ticks < ticks {
             self.ticks += 1;
             self.update_current(Ns(self.ticks * self.tick_ns));
+            // rcu_sched_clock_irq: a callback waits until the running task has been scheduled.
             self.need_resched |= matches!(self.rcu, Waiting::Tiny { waits: true });
             self.check_preempt_tick();
             self.run_softirqs();
             if self.need_resched && !self.is_contended_but_for_a_moment() {
                 let tick = Ns(self.ticks * self.tick_ns);
-                self.schedule(tick, self.current); // It asks before it is seen here again.
+                // The task reaches a preemption point before this point is seen again.
+                self.schedule(tick, self.current);
             }
         }
     }
 
-    /// Ticks of an idle processor: they go on as long as RCU has something to do, and who is woken
-    /// is done at once.
+    /// Ticks of an idle processor: they continue while RCU has work, and a momentary task that they
+    /// wake is done at once.
     fn pass_idle(&mut self, ticks: u64) {
         while self.ticks < ticks && matches!(&self.rcu, Waiting::Tree(grace) if grace.is_busy()) {
             self.ticks += 1;
@@ -248,7 +248,7 @@ impl Sched {
         }
     }
 
-    /// What a tick has raised: timers, then RCU.
+    /// The softirqs that a tick raises: timers, then RCU.
     fn run_softirqs(&mut self) {
         let tick = Ns(self.ticks * self.tick_ns);
         if self.bandwidth_tick.take_if(|due| *due <= self.ticks).is_some() {
@@ -273,9 +273,11 @@ impl Sched {
         let ideal_ns = self.slice_ns(current);
         if self.ran_ns > ideal_ns {
             self.need_resched = true;
+            // clear_buddies: the task has used up its slice, so it does not remain the buddy.
             self.next = self.next.filter(|&next| next != current);
             return;
         }
+        // Within its slice a task is preempted only if it is a slice ahead of the leftmost one.
         let own = self.vruntime_ns[current as usize];
         let ahead =
             self.leftmost_but(Some(current)).map_or(0, |(_, least)| own.saturating_sub(least));
@@ -294,7 +296,7 @@ impl Sched {
         self.enqueue(now, task);
     }
 
-    /// The wake-up itself.
+    /// The wake-up itself: puts the task on the run queue.
     fn enqueue(&mut self, now: Ns, task: Task) {
         if self.runnable.contains(task) {
             return;
@@ -318,8 +320,8 @@ impl Sched {
         self.skips_clock |= self.need_resched;
     }
 
-    /// wake_up_worker: the flusher and the bandwidth are works of one pool, and the worker that
-    /// became idle last does whichever comes next.
+    /// wake_up_worker: the flusher's and the bandwidth's work share one worker pool. The most
+    /// recently idle worker takes the next work, whichever it is.
     fn take_worker(&mut self, task: Task) {
         if !self.idle_workers.contains(&task) {
             return;
@@ -331,13 +333,13 @@ impl Sched {
         }
     }
 
-    /// worker_enter_idle: the flusher, which has the processor, has nothing left to do.
+    /// worker_enter_idle: the running flusher has no work left.
     pub fn end_work(&mut self, now: Ns) {
         self.idle_workers.push(Task::Background);
         self.sleep(now);
     }
 
-    /// The task that has the processor goes to sleep; who has it next.
+    /// The running task goes to sleep; returns the next one.
     pub fn sleep(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         self.raise_rcu(now);
@@ -351,7 +353,7 @@ impl Sched {
         self.current
     }
 
-    /// The task that has the processor goes to sleep until what it needs is unlocked.
+    /// The running task sleeps until `unblock`.
     pub fn block(&mut self, now: Ns) {
         if let Some(task) = self.current {
             self.blocked.insert(task);
@@ -359,7 +361,7 @@ impl Sched {
         self.sleep(now);
     }
 
-    /// What tasks needed is unlocked.
+    /// Wakes the tasks that `block` put to sleep.
     #[inline]
     pub fn unblock(&mut self, now: Ns) {
         for task in self.blocked.iter() {
@@ -367,14 +369,15 @@ impl Sched {
         }
     }
 
-    /// schedule of a task that could go on, because a signal is pending: who runs then.
+    /// schedule() of a running task that stays runnable because a signal is pending. Returns the
+    /// task that runs then.
     pub fn yields(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         self.schedule(now, self.current);
         self.current
     }
 
-    /// schedule, if the running task should make way; who runs then.
+    /// schedule(), if the running task should be preempted. Returns the task that runs then.
     #[inline]
     pub fn resched(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
@@ -384,7 +387,7 @@ impl Sched {
         self.current
     }
 
-    /// yield: the next task runs, unless it is far behind the one that yields
+    /// yield(): the next task runs, unless it is far behind the yielding one
     /// (wakeup_preempt_entity).
     pub fn yield_now(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
@@ -400,14 +403,14 @@ impl Sched {
         self.current
     }
 
-    /// The head of __schedule: the clock goes on, unless that is to be left out.
+    /// The head of __schedule: updates the clock, unless that is to be skipped.
     fn see_clock(&mut self, now: Ns) {
         if !std::mem::take(&mut self.skips_clock) {
             self.update_current(now);
         }
     }
 
-    /// rcu_qs at the head of __schedule: callbacks that wait wake ksoftirqd (tiny.c).
+    /// rcu_qs at the head of __schedule: pending callbacks wake ksoftirqd (tiny.c).
     fn raise_rcu(&mut self, now: Ns) {
         if matches!(self.rcu, Waiting::Tiny { waits: true }) {
             self.rcu = Waiting::Tiny { waits: false };
@@ -415,7 +418,7 @@ impl Sched {
         }
     }
 
-    /// __schedule of a task that could go on.
+    /// __schedule of a task that stays runnable.
     #[inline(never)]
     fn schedule(&mut self, now: Ns, before: Option<Task>) {
         self.raise_rcu(now);
@@ -423,7 +426,7 @@ impl Sched {
         self.pick(now, before);
     }
 
-    /// pick_next_task. Who has only a moment's work is done with it and sleeps.
+    /// pick_next_task. Momentary tasks do their work at once and sleep.
     fn pick(&mut self, now: Ns, before: Option<Task>) {
         self.pick_next(before);
         while let Some(task) = self.current.filter(|&task| self.ends_at_once(task)) {
@@ -436,7 +439,7 @@ impl Sched {
         }
     }
 
-    /// What a task does that has only a moment's work.
+    /// The work of a momentary task.
     fn do_momentary(&mut self, now: Ns, task: Task) {
         match task {
             Task::Kthreadd => self.clone_newborn(),
@@ -447,7 +450,7 @@ impl Sched {
             }
             Task::RcuThread => {
                 if let Waiting::Tree(grace) = &mut self.rcu {
-                    grace.go_on();
+                    grace.run_thread();
                 }
                 self.served = (now, self.served_at(now) + 1);
             }
@@ -455,8 +458,8 @@ impl Sched {
         }
     }
 
-    /// pick_next_task_fair: the least vruntime, or the task whose wake-up asked for it if that is
-    /// not unfair; of equals not the one that was running.
+    /// pick_next_task_fair: the smallest vruntime, or the task whose wake-up preempts, unless that
+    /// is unfair. Of equal tasks not the one that was running.
     fn pick_next(&mut self, before: Option<Task>) {
         self.need_resched = false;
         if let Waiting::Tiny { waits } = &mut self.rcu {
@@ -470,11 +473,12 @@ impl Sched {
             _ => other,
         };
         let buddy = self.next.take().zip(left).and_then(|(next, (left, least))| {
+            // wakeup_preempt_entity: a buddy may be at most a wake-up granularity behind.
             let behind = self.vruntime_ns[next as usize].saturating_sub(least);
             (behind <= fair_ns(WAKEUP_GRANULARITY_NS, left)).then_some(next)
         });
         let next = buddy.or(left.map(|(task, _)| task));
-        // With groups of tasks who goes on has not been picked anew.
+        // With task groups, a task that keeps running has not been picked again.
         if next != self.current || before.is_none() || !self.task_groups {
             self.ran_ns = 0;
         }

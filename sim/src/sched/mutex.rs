@@ -2,36 +2,35 @@
 //!
 //! Mirrors kernel/locking/mutex.c of Linux 6.1 on one processor: no task spins on a mutex.
 //!
-//! Invariant: a task that waits is in the list once, and the list is in the order in which tasks
-//! came.
+//! Invariant: a waiting task is in the list once, and the list is in order of arrival.
 
 use super::Task;
 use std::collections::VecDeque;
 
-/// A mutex. The first of those who wait, woken to find it taken again, is handed it when it is next
-/// unlocked (MUTEX_FLAG_HANDOFF).
+/// A mutex. If the first waiter is woken and finds it taken again, the next unlock hands it over to
+/// that waiter (MUTEX_FLAG_HANDOFF).
 #[derive(Clone, Debug, Default)]
 pub struct Mutex {
     owner: Option<Task>,
     waiters: VecDeque<Task>,
-    /// The first waiter is to have it.
+    /// The next unlock hands it to the first waiter.
     handoff: bool,
 }
 
 impl Mutex {
-    /// Who has it.
+    /// Its owner.
     #[inline]
     pub fn owner(&self) -> Option<Task> {
         self.owner
     }
 
-    /// Whether a task has asked for it in vain.
+    /// Whether a task waits for it.
     pub fn is_awaited_by(&self, task: Task) -> bool {
         self.waiters.contains(&task)
     }
 
-    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and
-    /// when it is woken, it asks again.
+    /// mutex_lock up to its first sleep; returns whether `task` owns it now. Otherwise the task is
+    /// queued, sleeps, and calls `lock` again when it is woken.
     #[inline]
     pub fn lock(&mut self, task: Task) -> bool {
         if self.owner.is_none() && self.waiters.is_empty() {
@@ -59,7 +58,7 @@ impl Mutex {
         true
     }
 
-    /// mutex_unlock: who is to be woken.
+    /// mutex_unlock; returns the task to wake.
     #[inline]
     pub fn unlock(&mut self) -> Option<Task> {
         let first = self.waiters.front().copied();
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutex_is_handed_to_who_was_woken_in_vain() {
+    fn a_mutex_is_handed_to_a_waiter_that_woke_to_find_it_taken() {
         let mut mutex = Mutex::default();
         assert!(mutex.lock(Task::Program));
         assert!(!mutex.lock(Task::Jffs2Thread));

@@ -1,35 +1,35 @@
 //! Tasks: the program, and the threads of the kernel that take the processor from it.
 
-/// Who issues flash operations.
+/// A task that can have the processor and issue flash operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Task {
     /// The program, within a system call.
     #[default]
     Program,
-    /// The kernel's threads that have no name of their own here: the flusher, workqueues.
+    /// Kernel threads without a name of their own here: the flusher, workqueues.
     Background,
     /// UBI's thread.
     UbiThread,
     /// UBIFS's thread.
     UbifsThread,
-    /// JFFS2's collector.
+    /// JFFS2's garbage collector thread.
     Jffs2Thread,
     /// YAFFS2's background thread.
     Yaffs2Thread,
-    /// RCU's thread, which never sees the flash.
+    /// RCU's thread, which never accesses the flash.
     RcuThread,
-    /// A worker that looks how fast pages were written (wb_update_bandwidth_workfn), which never
-    /// sees it either.
+    /// A worker that updates the write bandwidth (wb_update_bandwidth_workfn) and never accesses
+    /// the flash.
     BandwidthWorker,
     /// kthreadd, which creates the threads of others.
     Kthreadd,
-    /// ksoftirqd, for the callbacks of RCU.
+    /// ksoftirqd, which runs RCU's callbacks.
     Ksoftirqd,
-    /// A thread that has told its end and still has to go through do_exit.
+    /// A thread that has signalled its end and still has to finish do_exit.
     Exiting,
 }
 
-/// How many there are.
+/// The number of tasks.
 pub const TASKS: usize = 11;
 
 /// Names by `Task as usize`.
@@ -48,7 +48,7 @@ pub const TASK_NAMES: [&str; TASKS] = [
 ];
 
 impl Task {
-    /// All of them, in order.
+    /// All tasks, in order.
     pub const ALL: [Task; TASKS] = [
         Task::Program,
         Task::Background,
@@ -64,36 +64,36 @@ impl Task {
     ];
 }
 
-/// Some of the tasks, a bit each.
+/// A set of tasks, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskSet(u16);
 
 impl TaskSet {
-    /// Whether a task is one of them.
+    /// Whether it has a task.
     #[inline]
     pub fn contains(self, task: Task) -> bool {
         self.0 >> task as u32 & 1 == 1
     }
 
-    /// Whether there are two or more.
+    /// Whether it has two or more tasks.
     #[inline]
     pub fn has_several(self) -> bool {
         self.0 & self.0.wrapping_sub(1) != 0
     }
 
-    /// Puts a task in.
+    /// Adds a task.
     #[inline]
     pub fn insert(&mut self, task: Task) {
         self.0 |= 1 << task as u32;
     }
 
-    /// Takes a task out.
+    /// Removes a task.
     #[inline]
     pub fn remove(&mut self, task: Task) {
         self.0 &= !(1 << task as u32);
     }
 
-    /// They, in the order of `Task::ALL`.
+    /// Its tasks, in the order of `Task::ALL`.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Task> {
         let mut rest = self.0;

@@ -1,4 +1,4 @@
-//! Who has the processor when, in the cases that the rules were written for.
+//! Which task has the processor when, in the cases that the rules were written for.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const MS: u64 = 1_000_000;
 
 const TICK_NS: u64 = 4 * MS;
 
-/// A board's kernel, or user-mode Linux's if the clock counts ticks.
+/// The scheduler of a board's kernel, or of user-mode Linux if the clock counts ticks.
 fn new(clock_step_ns: u64) -> Sched {
     let is_uml = clock_step_ns == TICK_NS;
     let facts = if is_uml { KernelFacts::USER_MODE } else { KernelFacts::DEBIAN };
@@ -28,7 +28,7 @@ fn a_thread_that_has_slept_long_runs_at_once() {
     assert_eq!(sched.sleep(Ns(403 * MS)), Some(Task::Program));
 }
 
-/// By ticks: one that fell into its run counts four milliseconds, more than it had in advance.
+/// By ticks: a tick within its run charges the task 4 ms, more than its sleeper bonus.
 #[test]
 fn a_thread_that_a_tick_found_running_waits_for_the_next() {
     let mut sched = after_sleep(TICK_NS);
@@ -43,7 +43,7 @@ fn a_thread_that_a_tick_found_running_waits_for_the_next() {
 }
 
 #[test]
-fn who_yields_is_passed_by_who_is_not_far_behind() {
+fn a_task_that_yields_is_passed_by_one_not_far_behind() {
     let mut sched = after_sleep(1);
     sched.wake(Ns(400 * MS), Task::UbiThread);
     assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
@@ -51,7 +51,7 @@ fn who_yields_is_passed_by_who_is_not_far_behind() {
     assert_eq!(sched.yield_now(Ns(402_500_000)), Some(Task::Program));
 }
 
-/// By nanoseconds: a run of 2.3 ms leaves 0.7 of what it had in advance, too little to be let in.
+/// By nanoseconds: a run of 2.3 ms leaves 0.7 ms of the sleeper bonus, too little to preempt.
 #[test]
 fn a_thread_that_has_just_run_waits_for_the_tick_by_a_finer_clock_too() {
     let mut sched = after_sleep(1);
@@ -62,10 +62,10 @@ fn a_thread_that_has_just_run_waits_for_the_tick_by_a_finer_clock_too() {
     assert_eq!(sched.resched(Ns(402_300_000)), Some(Task::Program));
 }
 
-/// A thread that was let in 0.8 ms after it was woken has had 2.5 ms when it has run 1.7, the
-/// program nothing since.
+/// A thread that ran 0.8 ms after its wake-up has had 2.5 ms after running 1.7 ms. The program has
+/// had none since.
 #[test]
-fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
+fn time_from_a_wake_up_to_the_preemption_is_charged_to_the_next_task() {
     let mut sched = after_sleep(1);
     sched.wake(Ns(400 * MS), Task::UbiThread);
     assert_eq!(sched.resched(Ns(400_800_000)), Some(Task::UbiThread));
@@ -74,7 +74,8 @@ fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
     assert_eq!(sched.resched(Ns(402_500_000)), Some(Task::Program), "0.5 ms behind");
 }
 
-/// Weights of 1,024 and 110: by ticks a thread of nice 10 that was running at one has used 37 ms.
+/// Weights of 1,024 and 110: by ticks, a thread of nice 10 that was running at one tick is charged
+/// 37 ms.
 #[test]
 fn a_nice_thread_waits_for_ticks() {
     let mut sched = after_sleep(TICK_NS);
@@ -86,7 +87,7 @@ fn a_nice_thread_waits_for_ticks() {
     assert_eq!(sched.resched(Ns(444 * MS)), Some(Task::Jffs2Thread));
 }
 
-/// Whoever sleeps while the nice thread runs comes back 3 ms behind it, not 37.
+/// A task that sleeps while the nice thread runs comes back 3 ms behind it, not 37.
 #[test]
 fn a_program_that_waited_for_the_nice_thread_does_not_get_ahead_of_it() {
     let mut sched = after_sleep(TICK_NS);
@@ -99,7 +100,7 @@ fn a_program_that_waited_for_the_nice_thread_does_not_get_ahead_of_it() {
 }
 
 #[test]
-fn a_tick_with_a_callback_has_the_task_picked_anew() {
+fn a_tick_with_a_callback_reschedules_the_task() {
     let mut sched = after_sleep(TICK_NS);
     sched.call_rcu(Ns(401 * MS));
     sched.resched(Ns(404 * MS));
@@ -107,10 +108,9 @@ fn a_tick_with_a_callback_has_the_task_picked_anew() {
     assert_eq!(sched.ran_ns, 0);
 }
 
-/// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a
-/// tick.
+/// A thread that is slightly behind waits for ten milliseconds, or until a tick wakes RCU's thread.
 #[test]
-fn who_is_behind_follows_rcus_thread() {
+fn a_task_that_is_behind_runs_after_rcus_thread() {
     for frees in [false, true] {
         let mut sched = after_sleep(1);
         sched.wake(Ns(400 * MS), Task::UbiThread);
@@ -125,8 +125,8 @@ fn who_is_behind_follows_rcus_thread() {
     }
 }
 
-/// Seen on user-mode Linux when JFFS2 is mounted: a third of 6 ms, not half, and min_vruntime goes
-/// on.
+/// Seen on user-mode Linux when JFFS2 is mounted: a third of 6 ms, not half, and min_vruntime
+/// advances.
 #[test]
 fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
     let mut sched = new(TICK_NS);
@@ -139,10 +139,10 @@ fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
     assert_eq!(sched.min_vruntime_ns, before + 1_999_999);
 }
 
-/// YAFFS2's thread was a slice ahead of the program that stopped it: it went through do_exit after
-/// the next mount had asked for another.
+/// YAFFS2's thread was a slice ahead of the program that stopped it, so it went through do_exit
+/// only after the next mount had created another.
 #[test]
-fn a_thread_that_is_made_to_wait_while_it_exits_stays_in_the_queue() {
+fn a_thread_preempted_while_it_exits_stays_in_the_queue() {
     for (ahead_ns, is_left) in [(0, false), (2_000_000, true)] {
         let mut sched = new(TICK_NS);
         sched.vruntime_ns[Task::Yaffs2Thread as usize] = sched.min_vruntime_ns + ahead_ns;

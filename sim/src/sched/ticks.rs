@@ -1,13 +1,13 @@
-//! The kernel's coarse clock: ticks, `jiffies`, and when its timers end.
+//! The kernel's coarse clock: ticks, `jiffies`, and when timers expire.
 //!
 //! Mirrors kernel/time/timer.c of Linux 6.1 (calc_index, round_jiffies_common) on one processor.
-//! Ticks come at whole multiples of a tick (tick_init_jiffy_update).
+//! Ticks come at multiples of the tick length (tick_init_jiffy_update).
 //!
-//! Invariant: a timer ends at a tick, never before it is due.
+//! Invariant: a timer expires at a tick, never before it is due.
 
 use crate::units::Ns;
 
-/// HZ, by which the machine's clock counts.
+/// HZ, the rate of the machine's ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
     per_second: u64,
@@ -15,12 +15,12 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// So many a second.
+    /// Ticks at `hz` per second.
     pub fn new(hz: u64) -> Ticks {
         Ticks { per_second: hz, tick_ns: 1_000_000_000 / hz }
     }
 
-    /// Nanoseconds of a tick.
+    /// The length of a tick in nanoseconds.
     pub fn tick_ns(&self) -> u64 {
         self.tick_ns
     }
@@ -30,24 +30,24 @@ impl Ticks {
         (1 << 32) - 300 * self.per_second
     }
 
-    /// jiffies, as far as anybody looks at its low bits.
+    /// jiffies, correct in its low bits.
     pub fn jiffies(&self, now: Ns) -> u64 {
         now.0 / self.tick_ns + self.initial()
     }
 
-    /// When `jiffies` becomes that.
+    /// When `jiffies` reaches that value.
     fn time_of(&self, jiffies: u64) -> Ns {
         Ns((jiffies - self.initial()) * self.tick_ns)
     }
 
-    /// The second that inodes are stamped with (current_time): the clock goes on by whole ticks
-    /// (ktime_get_coarse_real_ts64), and seconds begin with one.
+    /// The second with which inodes are stamped (current_time): the clock advances by whole ticks
+    /// (ktime_get_coarse_real_ts64), and seconds begin at a tick.
     pub fn second(&self, now: Ns) -> u64 {
         now.0 / (self.tick_ns * self.per_second)
     }
 
-    /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity
-    /// there, at least one tick (kernel/time/timer.c calc_index, since 4.8).
+    /// When a timer expires that is set `ms` from now. The timer wheel rounds up to its granularity
+    /// there, and by at least one tick (kernel/time/timer.c calc_index, since 4.8).
     pub fn timer(&self, now: Ns, ms: u64) -> Ns {
         self.timer_in(now, (ms * self.per_second).div_ceil(1000))
     }
@@ -57,7 +57,7 @@ impl Ticks {
         self.per_second
     }
 
-    /// The same of a timer that is set to so many ticks from now.
+    /// When a timer expires that is set so many ticks from now.
     pub fn timer_in(&self, now: Ns, ticks: u64) -> Ns {
         let mut shift = 0;
         while ticks >> shift >= 63 {
@@ -67,9 +67,9 @@ impl Ticks {
         self.time_of(((expires >> shift) + 1) << shift)
     }
 
-    /// When a timer next ends that was set at boot and sets itself again to `ms` from then, rounded
-    /// by round_jiffies_up: that is always up, from a whole second to the one after, so 5 s make a
-    /// round of 6 s (kernel/timer.c round_jiffies_common).
+    /// When a timer next expires that was set at boot and sets itself again `ms` later, rounded by
+    /// round_jiffies_up. It always rounds up, from a whole second to the next, so 5 s become rounds
+    /// of 6 s (kernel/timer.c round_jiffies_common).
     pub fn next_round(&self, now: Ns, ms: u64) -> Ns {
         let round = (ms / 1000 + 1) * self.per_second;
         let since_boot = self.jiffies(now) - self.initial();

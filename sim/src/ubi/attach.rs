@@ -1,12 +1,12 @@
-//! A partition becomes a UBI device: formatted, scanned, with one volume over all of it.
+//! Attaching a partition: ubiformat, the scan, and one volume over the whole device.
 //!
 //! Mirrors what ubiformat writes, and of drivers/mtd/ubi of Linux 6.1: attach.c (scan_all,
 //! scan_peb, ubi_add_to_av, ubi_compare_lebs), vtbl.c (ubi_read_volume_table,
 //! ubi_update_layout_vol), vmt.c (ubi_create_volume), eba.c (ubi_eba_init), wl.c (ubi_wl_init) and
-//! build.c (ubi_detach_mtd_dev). A LEB that was unmapped but whose block nobody has erased is there
-//! again after an attach, as documented for ubi_leb_unmap.
+//! build.c (ubi_detach_mtd_dev). An unmapped LEB whose block was not erased yet is mapped again
+//! after an attach, as ubi_leb_unmap documents.
 //!
-//! Left out: a volume table that was torn while it was made, more than one volume.
+//! Left out: a volume table that was torn while it was created, more than one volume.
 
 use super::io::Seen;
 use super::wl::WearLevelling;
@@ -26,34 +26,35 @@ const VOLUMES_MAX: u32 = 128;
 const VOLUME_RECORD_BYTES: u32 = 172;
 /// WL_RESERVED_PEBS and EBA_RESERVED_PEBS.
 const WORK_BLOCKS: u32 = 2;
-/// CONFIG_MTD_UBI_BEB_LIMIT: bad blocks to expect in 1024.
+/// CONFIG_MTD_UBI_BEB_LIMIT: expected bad blocks per 1024.
 const BAD_PER_1024: u32 = 20;
 
-/// get_bad_peb_limit: a share of the whole chip, since all its bad blocks may be in this partition.
+/// get_bad_peb_limit: depends on the size of the whole chip, because all its bad blocks may be in
+/// this partition.
 fn bad_block_reserve(chip_blocks: u32) -> u32 {
     let limit = (u64::from(chip_blocks) * u64::from(BAD_PER_1024) / 1024) as u32;
     let covered = u64::from(limit) * 1024 / u64::from(BAD_PER_1024);
     limit + u32::from(covered < u64::from(chip_blocks))
 }
 
-/// Blocks of a partition that are no part of the volume. What is bad already was reserved for
-/// (`beb_rsvd_level`).
+/// Blocks of a partition that do not belong to the volume. Blocks that are already bad count
+/// towards the reserve (`beb_rsvd_level`).
 pub fn overhead_blocks<F: Flash>(mtd: &Mtd<F>) -> u32 {
     let reserve = bad_block_reserve(mtd.flash().profile().blocks);
     LAYOUT_LEBS + WORK_BLOCKS + reserve.max(mtd.bad_blocks())
 }
 
-/// Bytes before the data of a logical block: both headers, up to a page.
+/// The offset of the data in a block: after both headers, at a page.
 fn data_start<F: Flash>(mtd: &Mtd<F>) -> u32 {
     align(align(HEADER_BYTES, mtd.subpage_bytes()) + HEADER_BYTES, mtd.page_bytes())
 }
 
-/// Size of a logical block on a partition.
+/// The size of a LEB on a partition.
 pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
     mtd.block_bytes() - data_start(mtd)
 }
 
-/// What an attach makes of a partition that it cannot read.
+/// The error of an attach that cannot read the partition.
 fn not_readable(error: FsError) -> FsError {
     match error {
         FsError::Unreadable(_) => FsError::NotModelled("an attach of UBI that cannot read a block"),
@@ -61,21 +62,21 @@ fn not_readable(error: FsError) -> FsError {
     }
 }
 
-/// What a scan finds (struct ubi_attach_info).
+/// The result of a scan (struct ubi_attach_info).
 #[derive(Debug, Default)]
 struct Scanned {
     free: Vec<u32>,
-    /// `erase`, its head first: found torn, last found first, then the others.
+    /// Blocks to erase, in order: torn ones, the last found first, then the others.
     torn: Vec<u32>,
     erase: Vec<u32>,
     volumes: BTreeMap<Leb, u32>,
-    /// Blocks in `volumes` with bits that had to be put right.
+    /// Blocks in `volumes` with corrected bit errors.
     scrub: BTreeSet<u32>,
 }
 
 impl<F: Flash> Ubi<F> {
-    /// Erases the partition and gives every block a header (ubiformat), attaches it and makes one
-    /// volume of all its room (ubiattach, `ubimkvol -m`).
+    /// Erases the partition and writes an erase-counter header to every block (ubiformat), attaches
+    /// it, and creates one volume of all its space (ubiattach, `ubimkvol -m`).
     pub fn attach_formatted(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Ubi<F>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(&mtd);
@@ -127,8 +128,8 @@ impl<F: Flash> Ubi<F> {
         Ok((ubi, now))
     }
 
-    /// ubiformat on one block: erased, a header with the erases before, and an empty volume table
-    /// on the first two of those that are not bad.
+    /// ubiformat of one block: erases it and writes a header with the erase count. The first two
+    /// good blocks get an empty volume table.
     fn format_block(&mut self, now: Ns, block: u32, good: u32) -> Result<Ns> {
         let now = self.mtd.erase(now, block)?;
         if good >= LAYOUT_LEBS {
@@ -142,7 +143,7 @@ impl<F: Flash> Ubi<F> {
         Ok(self.mtd.write(now, self.address(block, 0), length)?)
     }
 
-    /// `vtbl_size`: as many records as a logical block holds (ubi_read_volume_table).
+    /// `vtbl_size`: as many records as fit into a LEB (ubi_read_volume_table).
     fn table_bytes(&self) -> u32 {
         let slots = (self.leb_bytes / VOLUME_RECORD_BYTES).min(VOLUMES_MAX);
         align(slots * VOLUME_RECORD_BYTES, self.mtd.page_bytes())
@@ -154,7 +155,7 @@ impl<F: Flash> Ubi<F> {
         self.attach(now + self.mtd.costs().ubi_attach_ns)
     }
 
-    /// The machine starts anew and attaches.
+    /// Reboots the machine and attaches.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
         self.sched = Sched::new(self.mtd.costs().sched_clock_ns, &self.facts);
         self.foreground = Some(Task::Program);
@@ -162,7 +163,7 @@ impl<F: Flash> Ubi<F> {
         (self.has_buffer, self.chip_released) = (false, false);
         let torn = self.mtd.power_on(torn);
         for number in 0..self.blocks.len() as u32 {
-            // What was about to be written may not have been.
+            // A write that was in progress may not have happened.
             let end = self.mtd.programmed_bytes(number);
             self.blocks[number as usize].written_bytes = end.saturating_sub(self.leb_start);
         }
@@ -174,7 +175,7 @@ impl<F: Flash> Ubi<F> {
         self.attach(now)
     }
 
-    /// Bytes of a LEB up to the end of what was written to it; what was torn does not count.
+    /// Bytes of a LEB up to the end of what was written; torn pages do not count.
     pub fn readable_bytes(&self, leb: u32) -> u32 {
         match self.map[leb as usize] {
             UNMAPPED => 0,
@@ -182,7 +183,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// Whether a LEB has a page at or behind an offset that cannot be written any more.
+    /// Whether a LEB has a programmed page at or after an offset.
     pub fn is_used_behind(&self, leb: u32, offset: u32) -> bool {
         match self.map[leb as usize] {
             UNMAPPED => false,
@@ -222,7 +223,7 @@ impl<F: Flash> Ubi<F> {
         self.io_read(now, block, self.leb_start, bytes).map_err(not_readable)
     }
 
-    /// Blocks without a header have the mean of the others' erases (`mean_ec`).
+    /// Gives blocks without a header the mean erase count of the others (`mean_ec`).
     fn guess_erases(&mut self) {
         let known = self.blocks.iter().filter(|block| block.header == Header::Whole);
         let count = known.clone().count() as u64;
@@ -235,7 +236,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_wl_init and ubi_eba_init, which keeps as much for blocks that go bad as there is.
+    /// ubi_wl_init and ubi_eba_init. The reserve for bad blocks gets as many as there are.
     fn take_over(&mut self, scanned: &Scanned) {
         (self.is_read_only, self.has_refused) = (false, false);
         let wanted = bad_block_reserve(self.mtd.flash().profile().blocks);
@@ -269,7 +270,7 @@ impl<F: Flash> Ubi<F> {
         match (holds, header) {
             (Holds::Nothing, Header::Whole) if !flips => scanned.free.push(block),
             (Holds::Torn, Header::Whole) => {
-                // check_corruption: nothing was written behind a volume header that is torn.
+                // check_corruption: a torn volume header has no data after it.
                 assert_eq!(written_bytes, 0, "data behind a torn header");
                 scanned.torn.push(block);
                 return Ok(self.read_all(now, block, self.leb_bytes)?.1);
@@ -285,7 +286,7 @@ impl<F: Flash> Ubi<F> {
         Ok(now)
     }
 
-    /// Whether bits of a header had to be put right.
+    /// Returns whether bit errors of a header were corrected.
     fn scan_header(&mut self, now: Ns, block: u32, offset: u32) -> Result<(bool, Ns)> {
         match self.read_header(now, block, offset)? {
             (Seen::Damaged, now) => Err(not_readable(FsError::Unreadable(now))),
@@ -293,8 +294,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_add_to_av and ubi_compare_lebs: of two blocks with one LEB the newer counts, unless it
-    /// is a copy that was not finished.
+    /// ubi_add_to_av and ubi_compare_lebs: of two blocks with the same LEB the newer one counts,
+    /// unless it is an unfinished copy.
     fn add_to_volume(
         &mut self,
         now: Ns,

@@ -1,12 +1,12 @@
-//! An erase, call by call into MTD, and the end of blocks that cannot be erased.
+//! Erasing a block, one call into MTD at a time, and retiring a block that cannot be erased.
 //!
 //! Mirrors __erase_worker of drivers/mtd/ubi/wl.c with ubi_io_sync_erase, do_sync_erase,
-//! torture_peb and ubi_io_mark_bad of io.c, Linux 6.1. An erase that fails is tried three times
-//! more. A block that a program failed in is erased, written full and read back three times before
-//! it is trusted again. One that does not pass, or whose header cannot be written, is marked bad as
-//! long as there is a reserve for it; without one UBI is read-only from then on.
+//! torture_peb and ubi_io_mark_bad of io.c, Linux 6.1. A failed erase is retried three times. A
+//! block in which a program failed is tortured: erased, filled and read back three times before it
+//! is used again. A block that fails, or whose header cannot be written, is marked bad while there
+//! is a reserve. Without a reserve UBI becomes read-only.
 //!
-//! Invariant: the block is in no tree until it is free, and in none if it went bad.
+//! Invariant: the block is in no tree until it is free, and stays in none if it went bad.
 
 use super::io::{Seen, RETRIES};
 use super::{Block, Header, Holds, Ubi};
@@ -22,26 +22,26 @@ const PATTERNS: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Erase,
-    /// Of the whole block, which should be empty.
+    /// Read of the whole block, which should be empty.
     ReadErased,
     WritePattern,
     ReadPattern,
     Header,
-    /// ubi_dump_flash of what could not be written.
+    /// ubi_dump_flash of a failed write.
     Dump {
         bytes: u32,
     },
     MarkBad,
 }
 
-/// Where __erase_worker is with a block.
+/// The progress of __erase_worker on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Erase {
     block: u32,
     /// Patterns still to be written.
     patterns: u32,
     next: Next,
-    /// Erases that failed since one was asked for.
+    /// Failed erases since the last success.
     failed: u32,
 }
 
@@ -51,20 +51,20 @@ impl Erase {
         Erase { block, patterns, next: Next::Erase, failed: 0 }
     }
 
-    /// Whether the block is going to be written full for the first time.
+    /// Whether the next step writes the first torture pattern.
     pub fn begins_torture(&self) -> bool {
         self.patterns == PATTERNS && self.next == Next::Erase && self.failed == 0
     }
 
-    /// Whether torture has begun and is not over.
+    /// Whether torture is in progress.
     pub fn is_torturing(&self) -> bool {
         self.patterns > 0 && !self.begins_torture() && self.next != Next::MarkBad
     }
 }
 
 impl<F: Flash> Ubi<F> {
-    /// Makes the next call; returns what is left to do.
-    pub(super) fn go_on_erasing(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
+    /// Makes the next call; returns the remaining work.
+    pub(super) fn continue_erase(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
         let whole = self.mtd.block_bytes();
         let then = |next| Some(Erase { next, ..erase });
         match erase.next {
@@ -87,7 +87,7 @@ impl<F: Flash> Ubi<F> {
                 match self.io_write(now, erase.block, 0, whole, &causes) {
                     Ok(now) => Ok((then(Next::ReadPattern), now)),
                     Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: whole }), now)),
-                    Err(error) => self.gave_up_erasing(error),
+                    Err(error) => self.fail_erase(error),
                 }
             }
             Next::Header => match self.write_erase_header(now, erase.block) {
@@ -96,7 +96,7 @@ impl<F: Flash> Ubi<F> {
                     Ok((None, now))
                 }
                 Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: self.header_bytes }), now)),
-                Err(error) => self.gave_up_erasing(error),
+                Err(error) => self.fail_erase(error),
             },
             Next::Dump { bytes } => {
                 Ok((then(Next::MarkBad), self.dump_flash(now, erase.block, 0, bytes)?))
@@ -108,7 +108,7 @@ impl<F: Flash> Ubi<F> {
     /// do_sync_erase of io.c.
     fn try_erase(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
         if self.is_read_only {
-            return self.gave_up_erasing(FsError::ReadOnly(now));
+            return self.fail_erase(FsError::ReadOnly(now));
         }
         match self.mtd.erase(now, erase.block) {
             Ok(now) => {
@@ -130,8 +130,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// What __erase_worker does with an error that is not the block's: nothing goes on.
-    fn gave_up_erasing(&mut self, error: FsError) -> Result<(Option<Erase>, Ns)> {
+    /// An error of __erase_worker that is not the block's fault: UBI becomes read-only.
+    fn fail_erase(&mut self, error: FsError) -> Result<(Option<Erase>, Ns)> {
         match error {
             FsError::ReadOnly(now) => {
                 self.is_read_only = true;

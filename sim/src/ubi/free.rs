@@ -1,20 +1,21 @@
-//! The free blocks, ordered by wear and number.
+//! The free blocks, ordered by erase count and number.
 //!
-//! UBI takes the block at the *root* of its red-black tree of free blocks while all are about
-//! equally worn (drivers/mtd/ubi/wl.c find_mean_wl_entry). Which block that is depends on how the
-//! tree was built, so this is one as in the textbooks, which is what the kernel's lib/rbtree.c
-//! implements too: a deleted node with two children gives its place and colour to its successor.
+//! While all blocks are about equally worn, UBI takes the block at the *root* of its red-black tree
+//! of free blocks (drivers/mtd/ubi/wl.c find_mean_wl_entry). Which block that is depends on the
+//! tree's history. This tree therefore does what the kernel's lib/rbtree.c does: the successor of a
+//! deleted node with two children takes its place and colour.
 //!
 //! Invariants:
 //! 1. In order of (erases, block), left to right.
-//! 2. The root is black, a red node has black children, and every path down has as many blacks.
+//! 2. The root is black, a red node has black children, and every path down has the same number of
+//!    black nodes.
 
 /// CONFIG_MTD_UBI_WL_THRESHOLD.
 pub(super) const THRESHOLD: u32 = 4096;
 /// WL_FREE_MAX_DIFF.
 pub(super) const FREE_MAX_DIFF: u32 = 2 * THRESHOLD;
 
-/// No block; also the black leaf below every other.
+/// No block. Also the black leaf below every other.
 const NONE: u32 = u32::MAX;
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
@@ -35,7 +36,7 @@ pub struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// Room for blocks `0..blocks`, none of them free.
+    /// An empty tree for blocks `0..blocks`.
     pub fn new(blocks: u32) -> FreeBlocks {
         let node = Node { parent: NONE, children: [NONE; 2], erases: 0, red: false };
         FreeBlocks { nodes: vec![node; blocks as usize], root: NONE }
@@ -46,8 +47,9 @@ impl FreeBlocks {
         self.root == NONE
     }
 
-    /// Takes a block for data (find_mean_wl_entry): the root, or one of `WL_FREE_MAX_DIFF / 2` more
-    /// erases than the least worn where they differ by more than `max_difference`.
+    /// Takes a block for data (find_mean_wl_entry): the root. If the erase counts differ by more
+    /// than `max_difference`, a block with `WL_FREE_MAX_DIFF / 2` more erases than the least worn
+    /// one.
     pub fn take(&mut self, max_difference: u32) -> Option<u32> {
         let (first, last) = (self.end(LEFT)?, self.end(RIGHT)?);
         let apart = self.erases(last) - self.erases(first);
@@ -57,7 +59,7 @@ impl FreeBlocks {
         Some(block)
     }
 
-    /// Takes a much worn block (get_peb_for_wl).
+    /// Takes a worn block (get_peb_for_wl).
     pub fn take_worn(&mut self, difference: u32) -> Option<u32> {
         let block = self.closest(difference)?;
         self.remove(block);
@@ -127,7 +129,7 @@ impl FreeBlocks {
         self.nodes[block as usize].children[side]
     }
 
-    /// Puts `new`, or nothing, where `old` hangs.
+    /// Puts `new`, or nothing, into the place of `old`.
     fn replace(&mut self, old: u32, new: u32) {
         let parent = self.parent(old);
         if parent == NONE {
@@ -141,7 +143,7 @@ impl FreeBlocks {
         }
     }
 
-    /// Turns `block` down to `side`; its child on the other side takes its place.
+    /// Rotates `block` down to `side`; its child on the other side takes its place.
     fn rotate(&mut self, block: u32, side: usize) {
         let up = self.child(block, 1 - side);
         let inner = self.child(up, side);
@@ -218,7 +220,7 @@ impl FreeBlocks {
         self.nodes[child as usize].parent = parent;
     }
 
-    /// `at`, possibly nothing, hangs below `parent` with one black too few.
+    /// Rebalances: `at`, possibly nothing, below `parent` has one black node too few.
     fn balance_removed(&mut self, at: u32, parent: u32) {
         let (mut at, mut parent) = (at, parent);
         while parent != NONE && !self.is_red(at) {
@@ -257,7 +259,7 @@ impl FreeBlocks {
 mod tests {
     use super::*;
 
-    /// Blacks on every path below `block`; panics where an invariant is broken.
+    /// The number of black nodes on every path below `block`; panics if an invariant is broken.
     fn blacks(tree: &FreeBlocks, block: u32, out: &mut Vec<(u32, u32)>) -> u32 {
         if block == NONE {
             return 0;

@@ -1,10 +1,11 @@
-//! Calls into MTD, and what is made of their failures.
+//! Calls into MTD, and handling their failures.
 //!
 //! Mirrors drivers/mtd/ubi/io.c of Linux 6.1 (ubi_io_read, ubi_io_write, ubi_io_read_ec_hdr,
-//! ubi_io_read_vid_hdr) and ubi_dump_flash of debug.c: what ECC cannot put right is read again,
-//! what could not be written is read back for the log. Erasing and torture are in erase.rs.
+//! ubi_io_read_vid_hdr) and ubi_dump_flash of debug.c. A read that ECC cannot correct is retried.
+//! After a failed write ubi_dump_flash reads the area to print it. erase.rs has erasing and
+//! torture.
 //!
-//! Left out: a work that makes way between two reads of the same.
+//! Left out: a work that is preempted between two retries of a read.
 //!
 //! Invariant: nothing is written once UBI is read-only.
 
@@ -14,23 +15,22 @@ use crate::errno::{FsError, Result};
 use crate::flash::{Failed, Fault, Flash};
 use crate::units::Ns;
 
-/// UBI_IO_RETRIES: so often is tried again what failed.
+/// UBI_IO_RETRIES: retries after a failure.
 pub(super) const RETRIES: u32 = 3;
 
-/// What a header, or data, read like.
+/// The result of reading a header or data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// As it was written.
     Clean,
-    /// So, but bits had to be put right (UBI_IO_BITFLIPS).
+    /// As it was written, after corrected bit errors (UBI_IO_BITFLIPS).
     BitFlips,
-    /// Otherwise: the checksum is wrong (UBI_IO_BAD_HDR_EBADMSG).
+    /// Wrong, by its checksum (UBI_IO_BAD_HDR_EBADMSG).
     Damaged,
 }
 
 impl<F: Flash> Ubi<F> {
-    /// ubi_io_read; the error is that the last try was no better (-EBADMSG), or that the power is
-    /// gone.
+    /// ubi_io_read; fails if no retry succeeded (-EBADMSG) or the power is gone.
     pub(super) fn io_read(
         &mut self,
         now: Ns,
@@ -63,7 +63,7 @@ impl<F: Flash> Ubi<F> {
         Err(FsError::Unreadable(now))
     }
 
-    /// ubi_io_read_ec_hdr and ubi_io_read_vid_hdr: a header whose checksum is right is believed.
+    /// ubi_io_read_ec_hdr and ubi_io_read_vid_hdr: accepts a header whose checksum is right.
     pub(super) fn read_header(&mut self, now: Ns, block: u32, offset: u32) -> Result<(Seen, Ns)> {
         match self.io_read(now, block, offset, HEADER_BYTES) {
             Err(FsError::Unreadable(now)) => {
@@ -74,8 +74,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_io_write. A work has to read what could not be written back itself, with `dump_flash`:
-    /// it may make way before.
+    /// ubi_io_write. After a failure a work calls `dump_flash` itself, because it may be preempted
+    /// before.
     pub(super) fn io_write(
         &mut self,
         now: Ns,
@@ -105,7 +105,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_dump_flash: one read, whatever comes of it.
+    /// ubi_dump_flash: one read, whose result is ignored.
     pub(super) fn dump_flash(
         &mut self,
         now: Ns,

@@ -1,17 +1,18 @@
-//! UBI: logical erase blocks of one volume over the physical ones of an MTD partition.
+//! UBI: logical erase blocks (LEBs) of one volume over the physical ones of an MTD partition.
 //!
-//! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap: mapping by need and unmapping (eba.c
-//! ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb,
-//! ubi_eba_atomic_leb_change); attach.rs finds what a partition holds and makes its one dynamic
-//! volume, wl.rs has the free blocks and the thread, erase.rs and moves.rs what it does, io.rs the
-//! calls into MTD. docs/ubi.md says when what reaches the flash, and what happens when it does not.
+//! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap. This module maps LEBs on demand and unmaps
+//! them (eba.c ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb,
+//! ubi_eba_atomic_leb_change). attach.rs scans a partition and creates its one dynamic volume.
+//! wl.rs has the free blocks and the thread, erase.rs and moves.rs the thread's works, io.rs the
+//! calls into MTD. docs/ubi.md says what reaches the flash when, and how failures are handled.
 //!
 //! Left out: more than one volume.
 //!
 //! Invariants:
-//! 1. A block is either mapped, free, waiting to be erased, or bad.
-//! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
-//! 3. Headers take a minimal unit each and data starts on a page (`leb_start`). The driver
+//! 1. A block is mapped, free, waiting to be erased, or bad.
+//! 2. A free block is erased and has its erase-counter header. A mapped block also has its volume
+//!    header.
+//! 3. Each header takes a minimal I/O unit, and data starts at a page (`leb_start`). The driver
 //!    transfers a page for each.
 
 mod attach;
@@ -36,49 +37,49 @@ use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
 const HEADER_BYTES: u32 = 64;
-/// A logical block without a physical one (UBI_LEB_UNMAPPED).
+/// A LEB without a physical block (UBI_LEB_UNMAPPED).
 const UNMAPPED: u32 = u32::MAX;
 
-/// A logical block.
+/// A LEB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Leb {
     /// A copy of the volume table.
     Layout(u32),
-    /// A block of the volume.
+    /// A LEB of the volume.
     Data(u32),
 }
 
-/// A header as a read of it would find it.
+/// A header as a read would find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Header {
     Missing,
-    /// The power went while it was written.
+    /// The power failed while it was written.
     Torn,
     Whole,
 }
 
-/// What the volume header of a block says.
+/// The content of a block's volume header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     Nothing,
-    /// The power went while it was written.
+    /// The power failed while it was written.
     Torn,
     Leb {
         leb: Leb,
         sequence: u64,
-        /// Bytes of data that belong to it, if it was copied (`copy_flag`).
+        /// The length of its data if it is a copy (`copy_flag`).
         copied_bytes: Option<u32>,
     },
 }
 
-/// A physical block as it is on the flash.
+/// The state of a physical block on flash.
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    /// As its header says, or the mean of all where it has none.
+    /// The erase count of its header, or the mean of all blocks if it has none.
     erases: u32,
     header: Header,
     holds: Holds,
-    /// The end of its data, from `leb_start` on.
+    /// The end of its data, counted from `leb_start`.
     written_bytes: u32,
 }
 
@@ -89,7 +90,7 @@ pub struct Ubi<F> {
     header_bytes: u32,
     leb_start: u32,
     leb_bytes: u32,
-    /// Physical block of each logical one of the volume (`eba_tbl`).
+    /// The physical block of each LEB (`eba_tbl`).
     map: Vec<u32>,
     layout: [u32; LAYOUT_LEBS as usize],
     blocks: Vec<Block>,
@@ -98,26 +99,26 @@ pub struct Ubi<F> {
     wl: WearLevelling,
     facts: KernelFacts,
     sched: Sched,
-    /// Who does what is done here in the foreground; none while all wait.
+    /// The task in the foreground; none while all of them wait.
     foreground: Option<Task>,
-    /// The LEB that the foreground reads or writes, which nobody else may move.
+    /// The LEB that the foreground reads or writes, so that no other task may move it.
     locked: Option<Leb>,
-    /// Whether what is called is called by a work.
+    /// Whether the current calls are made by a work.
     is_working: bool,
-    /// Whether the foreground has the buffer for whole blocks (`buf_mutex`).
+    /// Whether the foreground holds the buffer for whole blocks (`buf_mutex`).
     has_buffer: bool,
-    /// Whether a call into MTD is over and nobody was let in since.
+    /// Whether a call into MTD has ended and no other task was scheduled since.
     chip_released: bool,
-    /// Whether that work makes way now.
+    /// Whether the current work yields after this step.
     is_yielding: bool,
     /// `ro_mode`.
     is_read_only: bool,
     has_refused: bool,
-    /// Blocks that may still go bad (`beb_rsvd_pebs`).
+    /// Reserved blocks that replace bad ones (`beb_rsvd_pebs`).
     reserve: u32,
 }
 
-/// Where in a LEB a write begins, its length, and what it is.
+/// Offset in a LEB, length and causes of a write.
 type Data<'a> = (u32, u32, &'a Causes);
 
 fn align(bytes: u32, unit: u32) -> u32 {
@@ -125,23 +126,23 @@ fn align(bytes: u32, unit: u32) -> u32 {
 }
 
 impl<F: Flash> Ubi<F> {
-    /// Size of a logical block.
+    /// The size of a LEB.
     #[inline]
     pub fn leb_bytes(&self) -> u32 {
         self.leb_bytes
     }
 
-    /// Logical blocks in the volume.
+    /// The number of LEBs in the volume.
     pub fn lebs(&self) -> u32 {
         self.map.len() as u32
     }
 
-    /// Smallest write into a logical block.
+    /// The smallest write into a LEB.
     pub fn page_bytes(&self) -> u32 {
         self.mtd.page_bytes()
     }
 
-    /// What the CPU needs on this board.
+    /// The processor costs of this board.
     #[inline]
     pub fn costs(&self) -> &SoftwareCosts {
         self.mtd.costs()
@@ -163,7 +164,7 @@ impl<F: Flash> Ubi<F> {
         &mut self.mtd
     }
 
-    /// Whether a logical block has a physical one.
+    /// Whether a LEB has a physical block.
     pub fn is_mapped(&self, leb: u32) -> bool {
         self.map[leb as usize] != UNMAPPED
     }
@@ -180,12 +181,12 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// Whether somebody above was told that nothing is written any more.
+    /// Whether a caller was refused because UBI is read-only.
     pub fn has_refused(&self) -> bool {
         self.has_refused
     }
 
-    /// What is answered to whoever wants to write when UBI is read-only.
+    /// Fails if UBI is read-only.
     fn check_writable(&mut self, now: Ns) -> Result<()> {
         self.has_refused |= self.is_read_only;
         if self.is_read_only {
@@ -194,7 +195,7 @@ impl<F: Flash> Ubi<F> {
         Ok(())
     }
 
-    /// What a block holds.
+    /// The LEB that a block holds.
     fn holds(&self, block: u32) -> Option<Leb> {
         match self.blocks[block as usize].holds {
             Holds::Leb { leb, .. } => Some(leb),
@@ -202,7 +203,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_leb_read of what UBIFS cannot do without.
+    /// ubi_leb_read of data that UBIFS needs.
     #[inline]
     pub fn read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
         self.try_read(now, leb, offset, length).map_err(|error| match error {
@@ -213,7 +214,7 @@ impl<F: Flash> Ubi<F> {
         })
     }
 
-    /// ubi_leb_read: no flash is touched for a block that is not mapped.
+    /// ubi_leb_read; an unmapped LEB needs no flash access.
     #[inline]
     pub fn try_read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
         debug_assert!(offset + length <= self.leb_bytes, "read past LEB {leb}");
@@ -234,7 +235,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// Whether the last read, which failed, got any of these bytes of a LEB wrong.
+    /// Whether the last, failed read has wrong bits in this range of a LEB.
     pub fn is_wrong(&self, leb: u32, offset: u32, length: u32) -> bool {
         let block = self.map[leb as usize];
         block != UNMAPPED && self.mtd.is_wrong(self.address(block, self.leb_start + offset), length)
@@ -245,7 +246,7 @@ impl<F: Flash> Ubi<F> {
         self.write_for(now, leb, offset, length, &Causes::of(Cause::Metadata, length))
     }
 
-    /// ubi_leb_write: maps the block first if it is not. `causes` says what the bytes are.
+    /// ubi_leb_write: maps the LEB first if it is unmapped. `causes` are the causes of the bytes.
     pub fn write_for(
         &mut self,
         now: Ns,
@@ -270,7 +271,7 @@ impl<F: Flash> Ubi<F> {
         self.end_write(written)
     }
 
-    /// The end of ubi_eba_write_leb: after an error nothing is written any more (ubi_ro_mode).
+    /// The end of ubi_eba_write_leb: an error makes UBI read-only (ubi_ro_mode).
     fn end_write(&mut self, written: Result<Ns>) -> Result<Ns> {
         self.is_read_only |= written.is_err();
         self.has_refused |= written.is_err();
@@ -283,7 +284,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_leb_map: an erased physical block and its volume header, no data.
+    /// ubi_leb_map: takes an erased block and writes its volume header, without data.
     pub fn map(&mut self, now: Ns, leb: u32) -> Result<Ns> {
         assert!(!self.is_mapped(leb), "LEB {leb} mapped twice");
         self.write(now, leb, 0, 0)
@@ -298,13 +299,13 @@ impl<F: Flash> Ubi<F> {
         self.unlock_leb(now)
     }
 
-    /// ubi_sync: nothing is buffered, but the chip has to be free (nand_sync).
+    /// ubi_sync: nothing is buffered, but it waits until the chip is idle (nand_sync).
     pub fn sync(&mut self, now: Ns) -> Result<Ns> {
         let now = self.lock_chip(now)?;
         self.unlock_chip(now)
     }
 
-    /// ubi_leb_change: new contents in a new physical block, then the old one goes.
+    /// ubi_leb_change: writes the new content to a new block, then unmaps the old block.
     pub fn change(&mut self, now: Ns, leb: u32, length: u32) -> Result<Ns> {
         self.change_leb(now, Leb::Data(leb), length)
     }
@@ -318,7 +319,7 @@ impl<F: Flash> Ubi<F> {
         self.end_write(written)
     }
 
-    /// Tries try_write_vid_and_data until a block takes the write.
+    /// Calls try_write_vid_and_data until the write succeeds on a block.
     fn write_new(&mut self, now: Ns, leb: Leb, copied: Option<u32>, data: Data<'_>) -> Result<Ns> {
         let mut now = now;
         for _ in 0..RETRIES {
@@ -330,8 +331,8 @@ impl<F: Flash> Ubi<F> {
         self.try_write_new(now, leb, copied, data)
     }
 
-    /// try_write_vid_and_data: a new block for a LEB; the old one, or the new one if it failed, is
-    /// to be erased.
+    /// try_write_vid_and_data: writes a LEB to a new block. Queues the old block for erasing, or
+    /// the new one if it failed.
     fn try_write_new(
         &mut self,
         now: Ns,
@@ -365,7 +366,8 @@ impl<F: Flash> Ubi<F> {
         self.write_data(now, block, offset, length, causes)
     }
 
-    /// recover_peb: what a block held before the write that failed goes with that to another.
+    /// recover_peb: after a failed write moves the block's earlier data and the new data to another
+    /// block.
     fn recover_block(&mut self, now: Ns, leb: u32, data: Data<'_>) -> Result<Ns> {
         let mut now = now;
         for _ in 0..RETRIES {
@@ -377,7 +379,7 @@ impl<F: Flash> Ubi<F> {
         self.try_recover_block(now, leb, data)
     }
 
-    /// try_recover_peb. What cannot be read ends in read-only mode.
+    /// try_recover_peb. Unreadable data make UBI read-only.
     fn try_recover_block(&mut self, now: Ns, leb: u32, data: Data<'_>) -> Result<Ns> {
         let (offset, length, causes) = data;
         let old = self.map[leb as usize];

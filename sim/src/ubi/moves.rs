@@ -1,13 +1,13 @@
-//! Moves: what a block holds goes to another, for wear or because bits of it flipped.
+//! Moves: copying a LEB to another block, for wear levelling or because of bit flips.
 //!
 //! Mirrors wear_leveling_worker of drivers/mtd/ubi/wl.c and ubi_eba_copy_leb of eba.c, Linux 6.1,
-//! call by call into MTD, for the thread may have to make way between any two. The LEB is locked
-//! from before its data is read until it is mapped to the new block.
+//! one call into MTD at a time, because the thread may be preempted between any two. The LEB is
+//! locked from before its data is read until it is mapped to the new block.
 //!
-//! Left out: headers of used blocks that cannot be read back or be read at all end in read-only
-//! mode, as there, but the two blocks are not forgotten.
+//! Left out: as in the kernel, used blocks whose headers cannot be read at all, or not read back,
+//! make UBI read-only. The kernel also forgets the two blocks; here they are kept.
 //!
-//! Invariant: of the two blocks neither is in a tree while the move lasts.
+//! Invariant: while a move lasts, neither of its two blocks is in a tree.
 
 use super::erase::Erase;
 use super::free::{FREE_MAX_DIFF, THRESHOLD};
@@ -18,35 +18,36 @@ use crate::errno::{FsError, Result};
 use crate::flash::Flash;
 use crate::units::Ns;
 
-/// The next call into MTD, and what comes before it.
+/// The next call into MTD, and what precedes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     ReadHeader,
-    /// The LEB is locked, if nobody has it.
+    /// Locks the LEB first, if it is free.
     ReadData,
     WriteHeader,
     ReadHeaderBack,
     WriteData,
-    /// What could not be written is read back for the log, and the target put to the test.
+    /// Reads a failed write back to print it, then tortures the target.
     Dump {
         offset: u32,
         bytes: u32,
     },
-    /// The LEB is mapped to the new block and unlocked; the old one is to be erased. No call.
+    /// Maps the LEB to the new block, unlocks it and queues the old block for erasing. No call into
+    /// MTD.
     Finish,
 }
 
-/// A move that is under way (`move_from`, `move_to`).
+/// A move in progress (`move_from`, `move_to`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Move {
     pub from: u32,
     to: u32,
-    /// Whether it is for wrong bits.
+    /// Whether its reason is bit flips.
     scrub: bool,
     next: Next,
 }
 
-/// Why a LEB was not moved.
+/// The reason why a LEB was not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cancelled {
     /// MOVE_RETRY.
@@ -58,18 +59,18 @@ enum Cancelled {
 }
 
 impl Move {
-    /// Whether the next thing it does is to lock the LEB, and to take the buffer for its data.
+    /// Whether its next step locks the LEB and takes the buffer for its data.
     pub fn locks_leb(&self) -> bool {
         self.next == Next::ReadData
     }
 
-    /// Whether it has locked the LEB that is in its block.
+    /// Whether it holds the lock of its LEB.
     pub fn has_locked(&self) -> bool {
         !matches!(self.next, Next::ReadHeader | Next::ReadData)
     }
 }
 
-/// A work that was begun.
+/// A work in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Erase(Erase),
@@ -77,7 +78,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Whether the next thing it does is to take the buffer.
+    /// Whether its next step takes the buffer.
     pub fn locks_buffer(&self) -> bool {
         match self {
             Step::Erase(erase) => erase.begins_torture(),
@@ -85,7 +86,7 @@ impl Step {
         }
     }
 
-    /// Whether it has the buffer.
+    /// Whether it holds the buffer.
     pub fn has_buffer(&self) -> bool {
         match self {
             Step::Erase(erase) => erase.is_torturing(),
@@ -95,7 +96,8 @@ impl Step {
 }
 
 impl<F: Flash> Ubi<F> {
-    /// The beginning of wear_leveling_worker: which block goes where, if any.
+    /// The beginning of wear_leveling_worker: chooses source and target, if there is anything to
+    /// move.
     pub(super) fn begin_move(&mut self) -> Option<Step> {
         let scrub = self.wl.scrub.first().copied();
         let Some((erases, from)) = scrub.or_else(|| self.wl.used.first().copied()) else {
@@ -126,16 +128,16 @@ impl<F: Flash> Ubi<F> {
         (leb, state.written_bytes)
     }
 
-    /// Makes the next call; returns what is left to do.
-    pub(super) fn go_on_moving(&mut self, now: Ns, moving: Move) -> Result<(Option<Step>, Ns)> {
+    /// Makes the next call; returns the remaining work.
+    pub(super) fn continue_move(&mut self, now: Ns, moving: Move) -> Result<(Option<Step>, Ns)> {
         let Move { from, to, .. } = moving;
         let (leb, bytes) = self.leb_in(from);
         let then = |next| Some(Step::Move(Move { next, ..moving }));
         match moving.next {
             Next::ReadHeader => match self.read_header(now, from, self.header_bytes)? {
-                (Seen::Damaged, now) => self.gave_up_moving(now),
-                // The driver still has the page of the try before, so a try takes no time here. The
-                // thread then repeats it until a tick takes the processor away.
+                (Seen::Damaged, now) => self.fail_move(now),
+                // The driver's page buffer still has the page of the last try, so this try takes no
+                // time. The thread repeats it until a tick preempts it.
                 (_, read) if read == now && self.locked == Some(leb) => {
                     Ok((then(Next::ReadData), self.sched.next_tick_after(now)))
                 }
@@ -161,7 +163,7 @@ impl<F: Flash> Ubi<F> {
                 (Seen::Clean, now) if bytes == 0 => Ok((then(Next::Finish), now)),
                 (Seen::Clean, now) => Ok((then(Next::WriteData), now)),
                 (Seen::BitFlips, now) => self.cancel(now, moving, Cancelled::TargetFailed),
-                (Seen::Damaged, now) => self.gave_up_moving(now),
+                (Seen::Damaged, now) => self.fail_move(now),
             },
             Next::WriteData => {
                 let moved = Causes::of(Cause::WearLevelling, bytes);
@@ -194,20 +196,19 @@ impl<F: Flash> Ubi<F> {
             Err(FsError::Io(now)) => {
                 Ok((Some(Step::Move(Move { next: Next::Dump { offset, bytes }, ..moving })), now))
             }
-            Err(FsError::ReadOnly(now)) => self.gave_up_moving(now),
+            Err(FsError::ReadOnly(now)) => self.fail_move(now),
             Err(error) => Err(error),
         }
     }
 
-    /// out_not_moved: the source goes back to where it came from, the target is free again or is
-    /// put to the test.
+    /// out_not_moved: returns the source to its tree. The target becomes free again or is tortured.
     fn cancel(&mut self, now: Ns, moving: Move, why: Cancelled) -> Result<(Option<Step>, Ns)> {
         let Move { from, to, scrub, .. } = moving;
         let entry = (self.blocks[from as usize].erases, from);
         match (why, scrub) {
             (Cancelled::SourceUnreadable, _) => {
                 if self.wl.erroneous.len() as u32 > self.erroneous_max() {
-                    return self.gave_up_moving(now);
+                    return self.fail_move(now);
                 }
                 self.wl.erroneous.insert(from);
             }
@@ -223,13 +224,13 @@ impl<F: Flash> Ubi<F> {
         Ok((None, now))
     }
 
-    /// `max_erroneous`: a tenth of all, at least 16.
+    /// `max_erroneous`: a tenth of all blocks, at least 16.
     fn erroneous_max(&self) -> u32 {
         (self.blocks.len() as u32 / 10).max(16)
     }
 
     /// out_error.
-    fn gave_up_moving(&mut self, now: Ns) -> Result<(Option<Step>, Ns)> {
+    fn fail_move(&mut self, now: Ns) -> Result<(Option<Step>, Ns)> {
         self.wl.is_level_scheduled = false;
         self.is_read_only = true;
         Ok((None, now))

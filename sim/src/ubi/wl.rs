@@ -1,14 +1,14 @@
-//! Wear levelling: free blocks, the queue of works and the thread that does them.
+//! Wear levelling: the free blocks, the queue of works and the thread that runs them.
 //!
 //! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1 without fastmap: ubi_wl_get_peb with produce_free_peb,
 //! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The
-//! thread is a task of its own (sched/): it works when the scheduler lets it, and can be stopped
-//! between any two calls into MTD. What it works on is in erase.rs and moves.rs.
+//! thread is a task of its own (sched/) and can be preempted between any two calls into MTD.
+//! erase.rs and moves.rs have its works.
 //!
 //! Invariants:
-//! 1. A good block is in exactly one of: `free`, `used`, `scrub`, `erroneous`, `protected`, a work,
-//!    the thread's hands.
-//! 2. The thread is runnable while there are works, from the moment it was woken.
+//! 1. A good block is in exactly one of: `free`, `used`, `scrub`, `erroneous`, `protected`, a
+//!    queued work, the work that the thread is running.
+//! 2. Once it was woken, the thread is runnable while there are works.
 
 use super::erase::Erase;
 use super::free::{FreeBlocks, FREE_MAX_DIFF, THRESHOLD};
@@ -36,26 +36,26 @@ enum Work {
 #[derive(Clone, Debug)]
 pub(super) struct WearLevelling {
     pub free: FreeBlocks,
-    /// By erases and number.
+    /// Ordered by erases and number.
     pub used: BTreeSet<(u32, u32)>,
-    /// The same of blocks with bits that had to be put right.
+    /// Blocks with corrected bit flips, in the same order.
     pub scrub: BTreeSet<(u32, u32)>,
-    /// Blocks that could not be read when they were to be moved.
+    /// Blocks that could not be read during a move.
     pub erroneous: BTreeSet<u32>,
-    /// The protection queue; a block leaves it after ten erases of others.
+    /// The protection queue; a block leaves it after ten erases of other blocks.
     protected: VecDeque<Vec<u32>>,
     works: VecDeque<Work>,
     pub is_level_scheduled: bool,
     thread_enabled: bool,
     step: Option<Step>,
-    /// ubi->move_mutex, which the thread has while it moves something.
+    /// ubi->move_mutex, which the thread holds during a move.
     move_mutex: Mutex,
-    /// It had to make way within a call into MTD, before the lock was free.
+    /// The thread was preempted within a call into MTD, before it released the chip's lock.
     thread_has_chip: bool,
 }
 
 impl WearLevelling {
-    /// No block is known yet and the thread is not started.
+    /// The state before an attach: no blocks, and the thread not started.
     pub fn new(blocks: u32) -> WearLevelling {
         WearLevelling {
             free: FreeBlocks::new(blocks),
@@ -72,18 +72,18 @@ impl WearLevelling {
         }
     }
 
-    /// ubi_wl_init: an erased block with its header.
+    /// ubi_wl_init: adds an erased block with its header.
     pub fn add_free(&mut self, block: u32, erases: u32) {
         self.free.insert(block, erases);
     }
 
-    /// ubi_wl_init: a block that holds a LEB.
+    /// ubi_wl_init: adds a block that holds a LEB.
     pub fn add_used(&mut self, block: u32, erases: u32, scrub: bool) {
         let tree = if scrub { &mut self.scrub } else { &mut self.used };
         tree.insert((erases, block));
     }
 
-    /// ubi_wl_init: a block to be erased when the thread is started.
+    /// ubi_wl_init: adds a block that the thread will erase once it is started.
     pub fn add_erase(&mut self, block: u32) {
         self.works.push_back(Work::Erase { block, torture: false });
     }
@@ -104,7 +104,7 @@ impl WearLevelling {
         false
     }
 
-    /// The move that is under way.
+    /// The move in progress.
     fn moving(&self) -> Option<&Move> {
         match &self.step {
             Some(Step::Move(moving)) => Some(moving),
@@ -119,14 +119,14 @@ impl<F: Flash> Ubi<F> {
         &mut self.sched
     }
 
-    /// Whose calls follow, if anybody's; returns whose they were.
+    /// Sets the task that makes the next calls; returns the one before.
     pub fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
         self.mtd.set_task(task.unwrap_or(Task::Background));
         std::mem::replace(&mut self.foreground, task)
     }
 
-    /// Another task goes on with what is done in the foreground; none when all wait for a time. Who
-    /// did so far waits for it.
+    /// Makes another task the foreground, or none until a timer expires. The task before waits for
+    /// it.
     pub fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
         if self.foreground == task {
             return Ok(now);
@@ -140,22 +140,22 @@ impl<F: Flash> Ubi<F> {
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
-        self.let_run_while(now, next, before)
+        self.run_others_while(now, next, before)
     }
 
-    /// A thread is made.
+    /// Creates a thread.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.sched.fork(now, task);
     }
 
-    /// Others have the processor until `task` has. The thread works; whoever else gets it waits for
-    /// `task`.
-    fn let_run_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
-        self.let_run_while(now, task, None)
+    /// Runs other tasks until `task` has the processor. The thread works; any other task blocks
+    /// until `task` is done.
+    fn run_others_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        self.run_others_while(now, task, None)
     }
 
-    /// The same, and `before` has nothing to do.
-    fn let_run_while(&mut self, now: Ns, task: Task, before: Option<Task>) -> Result<Ns> {
+    /// The same, where `before` has nothing left to do.
+    fn run_others_while(&mut self, now: Ns, task: Task, before: Option<Task>) -> Result<Ns> {
         let mut now = now;
         while self.sched.current() != Some(task) {
             now = self.run_other(now, before)?;
@@ -164,7 +164,7 @@ impl<F: Flash> Ubi<F> {
         Ok(now)
     }
 
-    /// Whoever has the processor goes on, is blocked, or has nothing to do.
+    /// Runs, blocks or puts to sleep the task that has the processor.
     fn run_other(&mut self, now: Ns, before: Option<Task>) -> Result<Ns> {
         let current = self.sched.current();
         if current == Some(Task::UbiThread) {
@@ -178,21 +178,22 @@ impl<F: Flash> Ubi<F> {
         Ok(now)
     }
 
-    /// A place at which the kernel's code lets others run (cond_resched, might_sleep).
+    /// A place where the kernel's code may schedule another task (cond_resched, might_sleep).
     fn might_resched(&mut self, now: Ns, task: Task) -> Result<Ns> {
         if self.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        self.let_run_until(now, task)
+        self.run_others_until(now, task)
     }
 
-    /// The foreground's task, if others want the processor as well.
+    /// The foreground's task, if another task is runnable.
     #[inline]
     fn contended(&self) -> Option<Task> {
         self.foreground.filter(|_| !self.is_working && self.sched.is_contended())
     }
 
-    /// Before a call into MTD, which takes the chip's lock: whoever has it ends what it does there.
+    /// Before a call into MTD, which takes the chip's lock: a task that holds it finishes its call
+    /// first.
     #[inline]
     pub(super) fn lock_chip(&mut self, now: Ns) -> Result<Ns> {
         if self.contended().is_none() {
@@ -206,6 +207,7 @@ impl<F: Flash> Ubi<F> {
     fn lock_contended_chip(&mut self, now: Ns) -> Result<Ns> {
         let now = self.reach_resched(now)?;
         let Some(task) = self.contended() else { return Ok(now) };
+        // This task blocks on the chip's lock until the thread releases it and wakes this task.
         if std::mem::take(&mut self.wl.thread_has_chip) {
             self.sched.sleep(now);
             self.sched.wake(now, task);
@@ -213,18 +215,17 @@ impl<F: Flash> Ubi<F> {
         self.might_resched(now, task)
     }
 
-    /// After a call into MTD: others are let in at the next place where the kernel's code lets
-    /// them.
+    /// After a call into MTD: another task may run at the kernel's next preemption point.
     pub(super) fn release_chip(&mut self) {
         self.chip_released = !self.is_working;
     }
 
-    /// A place where others are let in after a call into MTD.
+    /// The first preemption point after a call into MTD.
     #[inline]
     pub fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
         let released = std::mem::take(&mut self.chip_released);
         match self.contended() {
-            Some(task) if released => self.let_in(now, task),
+            Some(task) if released => self.resched_from(now, task),
             _ => Ok(now),
         }
     }
@@ -236,38 +237,40 @@ impl<F: Flash> Ubi<F> {
         self.reach_resched(now)
     }
 
-    /// After a call into MTD. Who was let in by a tick within the call stood before the lock and is
-    /// woken now.
+    /// After a call into MTD. A task that a tick scheduled within the call blocked on the chip's
+    /// lock and is woken now.
     #[inline]
     pub(super) fn unlock_chip(&mut self, now: Ns) -> Result<Ns> {
-        self.contended().map_or(Ok(now), |task| self.let_in(now, task))
+        self.contended().map_or(Ok(now), |task| self.resched_from(now, task))
     }
 
-    /// Others than `task` have the processor, if the scheduler lets them.
+    /// Runs other tasks than `task`, if the scheduler chooses them.
     #[cold]
-    fn let_in(&mut self, now: Ns, task: Task) -> Result<Ns> {
+    fn resched_from(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        // The thread was scheduled within the call: it blocks on the chip's lock until `task` runs
+        // again and has released it.
         if self.sched.resched(now) == Some(Task::UbiThread) && !self.wl.is_idle() {
             self.sched.sleep(now);
-            let now = self.let_run_until(now, task)?;
+            let now = self.run_others_until(now, task)?;
             self.sched.wake(now, Task::UbiThread);
             return self.might_resched(now, task);
         }
         self.might_resched(now, task)
     }
 
-    /// yield: the thread may be done with what it is at before something is tried again.
+    /// yield(): lets the thread finish its work before a retry.
     pub(super) fn yield_to_thread(&mut self, now: Ns) -> Result<Ns> {
         let Some(task) = self.contended() else { return Ok(now) };
         self.sched.yield_now(now);
-        self.let_run_until(now, task)
+        self.run_others_until(now, task)
     }
 
-    /// yield of a work, which makes way after this step.
+    /// yield() of a work, which takes effect after this step.
     pub(super) fn yield_after_step(&mut self) {
         self.is_yielding = true;
     }
 
-    /// ubi_thread, one step of it, which has the processor; it may make way before.
+    /// One step of ubi_thread, which has the processor, unless another task preempts it first.
     pub fn run_thread(&mut self, now: Ns) -> Result<Ns> {
         self.mtd.set_task(Task::UbiThread);
         self.wl.thread_has_chip = false;
@@ -286,6 +289,7 @@ impl<F: Flash> Ubi<F> {
             let work = self.wl.works.pop_front()?;
             self.begin(work)
         });
+        // The foreground holds buf_mutex: the thread keeps this step for when it is woken.
         if self.has_buffer && step.is_some_and(|step| step.locks_buffer()) {
             self.wl.step = step;
             self.sched.sleep(now);
@@ -294,7 +298,7 @@ impl<F: Flash> Ubi<F> {
         let mut now = now;
         if let Some(step) = step {
             let was_working = std::mem::replace(&mut self.is_working, true);
-            (self.wl.step, now) = self.go_on(now, step)?;
+            (self.wl.step, now) = self.continue_work(now, step)?;
             self.is_working = was_working;
         }
         if self.wl.moving().is_none() {
@@ -304,18 +308,20 @@ impl<F: Flash> Ubi<F> {
         if is_yielding {
             self.sched.yield_now(now);
         }
-        let makes_way = self.sched.resched(now) != Some(Task::UbiThread);
-        self.wl.thread_has_chip = makes_way && !is_yielding;
+        // Preempted at the end of a call into MTD the thread still holds the chip's lock. yield()
+        // comes after the call, where it does not.
+        let is_preempted = self.sched.resched(now) != Some(Task::UbiThread);
+        self.wl.thread_has_chip = is_preempted && !is_yielding;
         Ok(now)
     }
 
-    /// mutex_lock(&ubi->move_mutex) of wear_leveling_worker, if that is what the thread begins.
+    /// mutex_lock(&ubi->move_mutex) of wear_leveling_worker, if the thread is about to begin it.
     fn thread_locks_moves(&mut self) -> bool {
         let begins = self.wl.step.is_none() && self.wl.works.front() == Some(&Work::Level);
         !begins || self.wl.move_mutex.lock(Task::UbiThread)
     }
 
-    /// mutex_unlock(&ubi->move_mutex) of who has it.
+    /// mutex_unlock(&ubi->move_mutex) of its holder.
     fn unlock_moves(&mut self, now: Ns, task: Task) {
         if self.wl.move_mutex.owner() != Some(task) {
             return;
@@ -325,21 +331,21 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// Who puts a block that is being moved waits until it is not. It has locked the LEB, so the
-    /// move does not get far.
+    /// A task that puts a block which is being moved waits for the move. The task holds the LEB's
+    /// lock, so the move ends soon.
     fn wait_for_move(&mut self, mut now: Ns, block: u32) -> Result<Ns> {
         let Some(task) = self.foreground else { return Ok(now) };
         while self.wl.moving().is_some_and(|moving| moving.from == block) {
             while !self.wl.move_mutex.lock(task) {
                 self.sched.sleep(now);
-                now = self.let_run_until(now, task)?;
+                now = self.run_others_until(now, task)?;
             }
             self.unlock_moves(now, task);
         }
         Ok(now)
     }
 
-    /// The first step of a work, if there is anything to do.
+    /// The first step of a work; none if there is nothing to do.
     fn begin(&mut self, work: Work) -> Option<Step> {
         match work {
             Work::Erase { block, torture } => Some(Step::Erase(Erase::new(block, torture))),
@@ -347,23 +353,23 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// One call into MTD of a work; returns what is left to do.
-    pub(super) fn go_on(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
+    /// One call into MTD of a work; returns the remaining work.
+    pub(super) fn continue_work(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
         match step {
             Step::Erase(erase) => {
-                let (rest, now) = self.go_on_erasing(now, erase)?;
+                let (rest, now) = self.continue_erase(now, erase)?;
                 Ok((rest.map(Step::Erase), now))
             }
-            Step::Move(moving) => self.go_on_moving(now, moving),
+            Step::Move(moving) => self.continue_move(now, moving),
         }
     }
 
-    /// do_work of whoever is not the thread, in one go.
+    /// do_work of a task other than the thread, without interruption.
     fn do_work(&mut self, now: Ns, step: Option<Step>) -> Result<Ns> {
         let was_working = std::mem::replace(&mut self.is_working, true);
         let (mut step, mut now) = (step, now);
         while let Some(next) = step {
-            (step, now) = self.go_on(now, next)?;
+            (step, now) = self.continue_work(now, next)?;
         }
         self.is_yielding = false;
         self.is_working = was_working;
@@ -388,7 +394,7 @@ impl<F: Flash> Ubi<F> {
         })
     }
 
-    /// buf_mutex, which torture and moves hold as well.
+    /// buf_mutex, which torture and moves hold, too.
     pub(super) fn lock_buffer(&mut self, now: Ns) -> Result<Ns> {
         let now = self.wait_while(now, |ubi| ubi.wl.step.is_some_and(|step| step.has_buffer()))?;
         self.has_buffer = true;
@@ -402,7 +408,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// Who is in the foreground sleeps while the thread has something to do before.
+    /// The foreground sleeps while the thread holds what it needs.
     fn wait_while(&mut self, now: Ns, held: impl Fn(&Self) -> bool) -> Result<Ns> {
         let Some(task) = self.foreground.filter(|_| held(self)) else { return Ok(now) };
         let mut now = now;
@@ -429,7 +435,7 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// The end of ubi_attach_mtd_dev: the thread is started and finds what there is to do.
+    /// The end of ubi_attach_mtd_dev: starts the thread, which finds the queued works.
     pub(super) fn enable_thread(&mut self, now: Ns) -> Result<Ns> {
         self.sched.fork(now, Task::UbiThread);
         self.wl.thread_enabled = true;
@@ -437,8 +443,8 @@ impl<F: Flash> Ubi<F> {
         self.lock_chip(now)
     }
 
-    /// kthread_stop in ubi_detach_mtd_dev: the thread ends what it has begun; works that nobody has
-    /// begun are forgotten (shutdown_work).
+    /// kthread_stop in ubi_detach_mtd_dev: the thread finishes its current work; queued works are
+    /// dropped (shutdown_work).
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
         let mut now = now;
         let step = self.wl.step.take();
@@ -454,7 +460,7 @@ impl<F: Flash> Ubi<F> {
         self.set_task(now, Some(Task::Program))
     }
 
-    /// ubi_wl_get_peb: a free block, which the caller may have to produce itself.
+    /// ubi_wl_get_peb: takes a free block. The caller may have to produce one itself.
     pub(super) fn get_block(&mut self, now: Ns) -> Result<(u32, Ns)> {
         let mut now = now;
         while self.wl.free.is_empty() {
@@ -475,7 +481,8 @@ impl<F: Flash> Ubi<F> {
         self.wl.protected[PROTECTED_ERASES - 1].push(block);
     }
 
-    /// ubi_wl_put_peb: the thread is to erase it, and usually does before the caller gets far.
+    /// ubi_wl_put_peb: queues the block for the thread to erase, which usually happens before the
+    /// caller gets far.
     pub(super) fn put_block(&mut self, now: Ns, block: u32, torture: bool) -> Result<Ns> {
         let now = self.wait_for_move(now, block)?;
         let entry = (self.blocks[block as usize].erases, block);
@@ -484,7 +491,7 @@ impl<F: Flash> Ubi<F> {
             || self.wl.used.remove(&entry)
             || self.wl.scrub.remove(&entry)
             || self.wl.unprotect(block);
-        // What a move gave up with UBI itself is nobody's any more.
+        // A move that failed and made UBI read-only has dropped the block.
         if found {
             self.schedule(now, Work::Erase { block, torture: torture || was_erroneous });
         } else {
@@ -493,7 +500,7 @@ impl<F: Flash> Ubi<F> {
         self.contended().map_or(Ok(now), |task| self.might_resched(now, task))
     }
 
-    /// ubi_wl_scrub_peb: bits of a block had to be put right, so what it holds is to be moved.
+    /// ubi_wl_scrub_peb: queues a block with corrected bit flips to be moved.
     pub(super) fn scrub_block(&mut self, now: Ns, block: u32) {
         let entry = (self.blocks[block as usize].erases, block);
         let is_moved = self.wl.moving().is_some_and(|moving| moving.from == block);

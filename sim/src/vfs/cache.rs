@@ -1,4 +1,4 @@
-//! The page cache of one file: which pages are there, and what is noted on them.
+//! The page cache of one file: its cached pages and their flags.
 //!
 //! Mirrors struct address_space and the page flags PG_uptodate, PG_readahead, PG_dirty,
 //! PG_referenced and PG_active.
@@ -11,27 +11,27 @@ const MARKER: u8 = 2;
 const DIRTY: u8 = 4;
 const REFERENCED: u8 = 8;
 const ACTIVE: u8 = 16;
-/// What it should hold could not be read (no PG_uptodate).
+/// Its content could not be read (no PG_uptodate).
 const EMPTY: u8 = 32;
-/// Some page table shows it (page_mapped).
+/// A page table maps it (page_mapped).
 const MAPPED: u8 = 64;
 
-/// Pages whose flags lie in a row, 4 GiB of a file; those of pages beyond are looked up one by one.
+/// Pages whose flags are in an array, 4 GiB of a file. Flags of later pages are in a map.
 const NEAR_PAGES: u32 = 1 << 20;
 
 /// Page flags by page number.
 #[derive(Clone, Debug, Default)]
 pub struct FileCache {
-    /// Pages of the file.
+    /// The number of pages of the file.
     pages: u32,
-    /// Flags of the first pages, as far as any of them was cached.
+    /// Flags of the first pages, up to the last that was ever cached.
     near: Vec<u8>,
-    /// Flags of pages from `NEAR_PAGES` on, where there are any.
+    /// Flags of pages from `NEAR_PAGES` on, if there are any.
     far: BTreeMap<u32, u8>,
     dirty_pages: u32,
-    /// The dirty pages, and some that no longer are.
+    /// The dirty pages, and some that are clean again.
     tagged: Vec<u32>,
-    /// Mapped pages that were dirty and no longer are.
+    /// Mapped pages that were written back.
     cleaned: Vec<u32>,
 }
 
@@ -41,12 +41,12 @@ impl FileCache {
         FileCache { pages, ..FileCache::default() }
     }
 
-    /// The file has grown to so many pages.
+    /// Grows the file to so many pages.
     pub fn grow(&mut self, pages: u32) {
         self.pages = self.pages.max(pages);
     }
 
-    /// The file has so many pages now; what lies beyond is gone, dirty or not.
+    /// Sets the number of pages, and drops the pages beyond, dirty or not.
     pub fn resize(&mut self, pages: u32) {
         let gone = self.flags(pages..u32::MAX).filter(|(_, flags)| flags & DIRTY != 0);
         self.dirty_pages -= gone.count() as u32;
@@ -55,7 +55,7 @@ impl FileCache {
         self.pages = pages;
     }
 
-    /// Flags of the pages of a range that may have some, in order.
+    /// Flags of the possibly cached pages of a range, in order.
     fn flags(&self, pages: Range<u32>) -> impl DoubleEndedIterator<Item = (u32, u8)> + '_ {
         let pages = pages.start..pages.end.max(pages.start);
         let near_pages = self.near.len() as u32;
@@ -69,12 +69,12 @@ impl FileCache {
     fn get(&self, page: u32) -> u8 {
         match self.near.get(page as usize) {
             Some(&flags) => flags,
-            None => self.get_far(page),
+            None => self.get_from_map(page),
         }
     }
 
     #[cold]
-    fn get_far(&self, page: u32) -> u8 {
+    fn get_from_map(&self, page: u32) -> u8 {
         self.far.get(&page).copied().unwrap_or(0)
     }
 
@@ -91,17 +91,17 @@ impl FileCache {
         }
     }
 
-    /// Pages that are cached from `first` on.
+    /// The number of cached pages from `first` on.
     pub fn cached_from(&self, first: u32) -> u64 {
         self.flags(first..u32::MAX).filter(|(_, flags)| flags & PRESENT != 0).count() as u64
     }
 
-    /// The last page below `end` that is cached.
+    /// The last cached page below `end`.
     pub fn last_below(&self, end: u32) -> Option<u32> {
         self.flags(0..end).rfind(|(_, flags)| flags & PRESENT != 0).map(|(page, _)| page)
     }
 
-    /// Pages of the file.
+    /// The number of pages of the file.
     pub fn pages(&self) -> u32 {
         self.pages
     }
@@ -112,25 +112,25 @@ impl FileCache {
         self.get(page) & PRESENT != 0
     }
 
-    /// Whether a page is cached and holds what it should (PG_uptodate).
+    /// Whether a page is cached and up to date (PG_uptodate).
     #[inline]
     pub fn is_uptodate(&self, page: u32) -> bool {
         self.get(page) & (PRESENT | EMPTY) == PRESENT
     }
 
-    /// A page is in the cache and holds what it should.
+    /// Adds a page that is up to date.
     #[inline]
     pub fn insert(&mut self, page: u32) {
         let flags = self.get_mut(page);
         *flags = *flags & !EMPTY | PRESENT;
     }
 
-    /// A page is in the cache, but could not be read.
+    /// Adds a page that could not be read.
     pub fn clear_uptodate(&mut self, page: u32) {
         *self.get_mut(page) |= EMPTY;
     }
 
-    /// folio_mark_accessed: whether the page, which is in the cache, is to become active.
+    /// folio_mark_accessed of a cached page; returns whether it should become active.
     #[inline]
     pub fn mark_accessed(&mut self, page: u32) -> bool {
         let flags = self.get_mut(page);
@@ -144,18 +144,18 @@ impl FileCache {
         self.get(page) & ACTIVE != 0
     }
 
-    /// Notes on which list the page is.
+    /// Sets the list that the page is on.
     pub fn set_active(&mut self, page: u32, active: bool) {
         let flags = self.get_mut(page);
         *flags = if active { *flags | ACTIVE } else { *flags & !(ACTIVE | REFERENCED) };
     }
 
-    /// Pages of the file that wait for write-back.
+    /// The number of dirty pages.
     pub fn dirty_pages(&self) -> u32 {
         self.dirty_pages
     }
 
-    /// The next dirty pages from `first` on, so many at most (pagevec_lookup_range_tag).
+    /// The next dirty pages from `first` on, at most `count` (pagevec_lookup_range_tag).
     pub fn next_dirty(&self, first: u32, count: usize) -> Vec<u32> {
         if self.dirty_pages == 0 {
             return Vec::new();
@@ -190,13 +190,13 @@ impl FileCache {
         }
     }
 
-    /// Whether this page waits for write-back.
+    /// Whether the page is dirty.
     pub fn is_page_dirty(&self, page: u32) -> bool {
         self.get(page) & DIRTY != 0
     }
 
-    /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) takes
-    /// PG_reclaim, and so the marker, away.
+    /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) clears
+    /// PG_reclaim, which is also the read-ahead marker.
     #[inline]
     pub fn clear_dirty(&mut self, page: u32) {
         let flags = self.get_mut(page);
@@ -219,12 +219,12 @@ impl FileCache {
         self.get(page) & MARKER != 0
     }
 
-    /// Whether any page table shows the page.
+    /// Whether a page table maps the page.
     pub fn is_mapped(&self, page: u32) -> bool {
         self.get(page) & MAPPED != 0
     }
 
-    /// Some page table shows the page, which is cached, or none does any more.
+    /// Sets whether a page table maps the cached page.
     pub fn set_mapped(&mut self, page: u32, mapped: bool) {
         if self.contains(page) {
             let flags = self.get_mut(page);
@@ -232,18 +232,18 @@ impl FileCache {
         }
     }
 
-    /// Mapped pages that were written back since `forget_cleaned`: page tables have them read-only
+    /// Mapped pages that were written back since `forget_cleaned`. Page tables map them read-only
     /// (folio_mkclean).
     pub fn cleaned(&self) -> &[u32] {
         &self.cleaned
     }
 
-    /// Page tables know of them.
+    /// The page tables are updated.
     pub fn forget_cleaned(&mut self) {
         self.cleaned.clear();
     }
 
-    /// Whether any page waits for write-back (PAGECACHE_TAG_DIRTY).
+    /// Whether any page is dirty (PAGECACHE_TAG_DIRTY).
     pub fn is_dirty(&self) -> bool {
         self.dirty_pages > 0
     }
@@ -262,9 +262,9 @@ impl FileCache {
         self.tagged[before(first)..before(end).max(before(first))].to_vec()
     }
 
-    /// invalidate_mapping_pages: drops the clean pages of `first..end`. The dirty ones stay and are
-    /// to be reclaimed soon (deactivate_file_folio): PG_reclaim, which is the bit of PG_readahead.
-    /// Those that are mapped stay as they are.
+    /// invalidate_mapping_pages: drops the clean pages of `first..end`. Dirty pages stay, and
+    /// deactivate_file_folio marks them to be reclaimed soon: PG_reclaim, which is the same bit as
+    /// PG_readahead. Mapped pages stay unchanged.
     pub fn drop_clean(&mut self, first: u32, end: u32) {
         let near_pages = self.near.len();
         let near = (first as usize).min(near_pages)..(end as usize).min(near_pages);

@@ -1,14 +1,13 @@
-//! Which part of the pages that were written of late a device has written, which is its part of the
-//! dirty limit.
+//! The share of recently written pages that a device wrote, which is its share of the dirty limit.
 //!
 //! Mirrors lib/flex_proportions.c as mm/page-writeback.c uses it (wb_domain_writeout_add,
-//! writeout_period, fprop_fraction_percpu) and lib/percpu_counter.c, Linux 6.1. What was counted is
-//! halved every three seconds by a timer that does not wake an idle processor up; it rests when at
-//! most one page is left. A kernel for several processors counts in batches: what is in nobody's
-//! batch yet nobody sees.
+//! writeout_period, fprop_fraction_percpu) and lib/percpu_counter.c, Linux 6.1. A timer halves the
+//! counts every three seconds. It does not wake an idle processor, and stops when at most one page
+//! is counted. A kernel for several processors counts in batches per processor, and a reader does
+//! not see the part that is not in the total yet.
 //!
-//! Left out: other devices; the count begins with one, as at boot (fprop_global_init), and goes on
-//! through mounts.
+//! Left out: other devices. The count begins with one, as at boot (fprop_global_init), and
+//! continues through mounts.
 //!
 //! Invariant: the timer is set if more than one page is counted.
 
@@ -26,7 +25,7 @@ const ALL_BATCH: i64 = 32;
 #[derive(Clone, Copy, Debug)]
 struct Counter {
     count: i64,
-    /// What the processor keeps for itself as yet.
+    /// The processor's part that is not in the total yet.
     kept: i64,
     /// None on a kernel for one processor.
     batch: Option<i64>,
@@ -60,20 +59,20 @@ impl Counter {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completions {
     ticks: Ticks,
-    /// How long an idle processor sleeps at most.
+    /// The longest sleep of an idle processor.
     longest_idle: Ns,
     all: Counter,
     period: u64,
     own: Counter,
     own_period: u64,
-    /// period_time in jiffies, and when its timer ends.
+    /// period_time in jiffies, and when its timer expires.
     timer: Option<(u64, Ns)>,
-    /// Until when it is known what the processor did.
+    /// The time up to which the processor's activity is known.
     awake: Ns,
 }
 
 impl Completions {
-    /// Of a machine that is booted now.
+    /// The state after boot.
     pub fn new(facts: &KernelFacts, now: Ns) -> Completions {
         let counter = |count, batch| Counter::new(count, facts.smp.then_some(batch));
         Completions {
@@ -88,7 +87,7 @@ impl Completions {
         }
     }
 
-    /// The same machine with another device, as a mount makes one.
+    /// The same machine with a new device, as a mount creates one.
     pub fn of_new_device(&self) -> Completions {
         Completions { own: Counter::new(0, self.own.batch), own_period: 0, ..*self }
     }
@@ -104,7 +103,7 @@ impl Completions {
         }
     }
 
-    /// wb_calc_thresh: the device's part of so many pages.
+    /// wb_calc_thresh: the device's share of so many pages.
     pub fn share_of(&mut self, now: Ns, pages: u64) -> u64 {
         self.pass(now);
         self.reflect_period();
@@ -112,7 +111,7 @@ impl Completions {
         pages * own / self.all.read().max(own).max(1)
     }
 
-    /// The processor is awake, and has been since it last was unless it was idle.
+    /// The processor is awake now. It was idle in between, or has been awake since the last call.
     #[inline]
     pub fn pass(&mut self, now: Ns) {
         while let Some((due, end)) = self.timer.filter(|&(_, end)| end <= now) {
@@ -188,7 +187,7 @@ mod tests {
         assert!(share_after(&KernelFacts::USER_MODE, 256, 100), "the last of 257 is ours for ever");
     }
 
-    /// Seven pages are in nobody's count yet.
+    /// Seven pages are in no total yet.
     #[test]
     fn several_processors_count_in_batches() {
         assert!(!share_after(&KernelFacts::DEBIAN, 7, 1));

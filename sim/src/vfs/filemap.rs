@@ -1,10 +1,10 @@
 //! Reading through the page cache.
 //!
 //! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1) and
-//! page_cache_ra_unbounded of mm/readahead.c; which pages are read ahead, readahead.rs says.
+//! page_cache_ra_unbounded of mm/readahead.c. readahead.rs decides which pages are read ahead.
 //!
-//! Invariant: a page is in the cache at most once, and only if the file system has filled it or
-//! could not.
+//! Invariant: a page is in the cache at most once, and only after the file system has filled it or
+//! failed to.
 
 use super::inode::Inode;
 use super::readahead::{self, PreviousPosition, ReadAheadState, Window};
@@ -14,13 +14,13 @@ use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {
-    /// pread: page by page; a missing page brings its window with it.
+    /// pread: reads page by page. A missing page brings its read-ahead window with it.
     pub fn read(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
         let byte_ps = self.costs.copy_to_user_byte_ps;
         self.read_pages(now + self.costs.syscall_ns, slot, (offset, length), byte_ps)
     }
 
-    /// filemap_read, within a call; `byte_ps` is what becomes of a byte.
+    /// filemap_read within a system call. `byte_ps` is the cost of a byte.
     pub(super) fn read_pages(
         &mut self,
         mut now: Ns,
@@ -28,7 +28,7 @@ impl<S: FlashFs> Vfs<S> {
         (offset, length): (u64, u64),
         byte_ps: u64,
     ) -> Outcome {
-        // A copy of what a read moves: the slot stays in sight of what reads and reclaims.
+        // A copy of the state that a read moves, because reads and reclaim borrow the slots.
         let (inode, mut position) = match &self.slots[slot] {
             Some(open) if open.flags.read => (open.inode, open.position),
             _ => return Ok((EBADF, now)),
@@ -87,7 +87,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// Makes sure a page is in the cache, reading ahead as the kernel would.
+    /// Brings a page into the cache, and reads ahead as the kernel would.
     #[inline]
     fn get_page(
         &mut self,
@@ -125,7 +125,7 @@ impl<S: FlashFs> Vfs<S> {
         self.update_page(now, inode, page)
     }
 
-    /// filemap_update_page: a page that read-ahead could not read is tried once more.
+    /// filemap_update_page: retries a page that read-ahead could not read.
     #[inline]
     pub(super) fn update_page(
         &mut self,
@@ -148,9 +148,9 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// page_cache_ra_unbounded: reads the pages of a window that are not cached yet, up to the end
-    /// of the file. A page that was cached already does not get the marker; one that cannot be read
-    /// is in the cache and not up to date.
+    /// page_cache_ra_unbounded: reads the missing pages of a window, up to the end of the file. A
+    /// page that was already cached gets no marker. A page that cannot be read is cached, but not
+    /// up to date.
     #[inline]
     pub(super) fn fill(
         &mut self,

@@ -1,12 +1,14 @@
-//! The flusher: its two lists of dirty inodes, and when it wakes.
+//! The flusher's lists of dirty inodes, and its timer.
 //!
 //! Mirrors struct bdi_writeback of Linux 6.1 (b_dirty, b_io, dwork, last_old_flush) with queue_io,
-//! wb_wakeup_delayed of fs/fs-writeback.c, for the one device there is; wb_workfn.rs has what it
-//! does. What the flusher takes up it moves to `io` as a whole and goes on with the next time,
-//! whatever has become dirty since. It wakes five seconds after the first inode has become dirty,
-//! and again while any is. completions.rs has the share that the device has in the dirty limit.
+//! wb_wakeup_delayed of fs/fs-writeback.c, for the single device. wb_workfn.rs has the flusher's
+//! work; completions.rs has the device's share of the dirty limit.
 //!
-//! Invariant: an inode is in one of the lists, once, or in none.
+//! The flusher moves all inodes that it will write to `io` at once. If it stops early it continues
+//! with them next time, before inodes that became dirty since. It wakes five seconds after the
+//! first inode became dirty, and again while any inode is dirty.
+//!
+//! Invariant: an inode is in at most one of the lists, and once.
 
 use super::completions::Completions;
 use crate::fs::Writeback;
@@ -17,24 +19,25 @@ use std::collections::VecDeque;
 /// dirty_writeback_centisecs and dirty_expire_centisecs.
 const WRITEBACK_INTERVAL_MS: u64 = 5_000;
 const DIRTY_EXPIRE_MS: u64 = 30_000;
-/// How long the flusher writes before it looks whether that was enough.
+/// How long a round of writing lasts before the flusher checks its limits.
 const ROUND_MS: u64 = 100;
-/// MIN_WRITEBACK_PAGES: what is written of an inode at a time if nobody waits for all of it.
+/// MIN_WRITEBACK_PAGES: pages of an inode that are written at a time, unless a task waits for the
+/// whole inode.
 const CHUNK_PAGES: i64 = 1024;
 /// vm.dirty_background_ratio, percent.
 const BACKGROUND_PERCENT: u64 = 10;
 
-/// The background threshold of a machine with so much memory for the page cache.
+/// The background threshold of a machine with so many pages for the page cache.
 pub(super) fn background_pages(dirtyable_pages: u64) -> u64 {
     dirtyable_pages * BACKGROUND_PERCENT / 100
 }
 
-/// Why pages are written (enum wb_reason).
+/// The reason of a write-back (enum wb_reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// sync_inodes_sb: everything (WB_SYNC_ALL).
     Sync,
-    /// writeback_inodes_sb_nr: somebody needs room.
+    /// writeback_inodes_sb_nr: a file system needs free space.
     FreeSpace,
     /// wb_check_start_all.
     StartAll,
@@ -44,14 +47,14 @@ pub(super) enum Reason {
     Background,
 }
 
-/// struct wb_writeback_work, and how far wb_writeback is with it.
+/// struct wb_writeback_work, and the progress of wb_writeback on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub reason: Reason,
     pub pages: i64,
     /// When wb_writeback began.
     pub begun: Ns,
-    /// When writeback_sb_inodes did, and whether it has written anything since.
+    /// When writeback_sb_inodes began, and whether it has written anything since.
     pub round: Option<(Ns, bool)>,
 }
 
@@ -60,18 +63,18 @@ impl Work {
         Work { reason, pages, begun: Ns::ZERO, round: None }
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a task waits for it.
     pub fn has_waiter(&self) -> bool {
         matches!(self.reason, Reason::Sync | Reason::FreeSpace)
     }
 
-    /// Pages that are dirty when the inode is begun, and no others (`tagged_writepages`,
-    /// WB_SYNC_ALL).
+    /// Whether it writes only the pages that are dirty when the inode is begun
+    /// (`tagged_writepages`, WB_SYNC_ALL).
     pub fn is_tagged(&self) -> bool {
         self.has_waiter()
     }
 
-    /// Pages of an inode that are written before it is another's turn (writeback_chunk_size).
+    /// Pages of an inode that are written before the next inode's turn (writeback_chunk_size).
     pub fn chunk_pages(&self) -> i64 {
         match self.is_tagged() {
             true => i64::MAX,
@@ -79,29 +82,29 @@ impl Work {
         }
     }
 
-    /// Whether it ends for the sake of other work.
-    pub fn makes_way(&self) -> bool {
+    /// Whether it stops when other work is queued.
+    pub fn yields_to_queued_work(&self) -> bool {
         matches!(self.reason, Reason::Periodic | Reason::Background)
     }
 }
 
-/// An inode that is being written (I_SYNC), with its struct writeback_control.
+/// An inode being written (I_SYNC), with its struct writeback_control.
 #[derive(Clone, Debug)]
 pub(super) struct Writing {
     pub index: usize,
     pub work: Work,
-    /// Looked up already (a pagevec, or all that is tagged).
+    /// Pages that were already looked up: a pagevec, or all tagged pages.
     pub pages: VecDeque<u32>,
-    /// Where the next are looked up.
+    /// Where the next lookup begins.
     pub cursor: u32,
     /// `done_index`.
     pub done_index: u32,
     pub left: i64,
-    /// Its pages are done with; it is the inode's turn.
+    /// Its pages are done; the inode itself is next.
     pub is_inode: bool,
 }
 
-/// How far wb_do_writeback is.
+/// The progress of wb_do_writeback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Check {
     #[default]
@@ -113,49 +116,49 @@ pub(super) enum Check {
     End,
 }
 
-/// What a program waits for.
+/// What the program waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     /// wb_wait_for_completion.
     Work,
     /// inode_wait_for_writeback.
     Inode(usize),
-    /// balance_dirty_pages: so many pages.
+    /// balance_dirty_pages: this many pages.
     Pages(u32),
 }
 
-/// struct bdi_writeback. Inodes are named by their index.
+/// struct bdi_writeback. Inodes are identified by their index.
 #[derive(Clone, Debug)]
 pub(super) struct Flusher {
     ticks: Ticks,
-    /// b_dirty: since when each is dirty, in that order.
+    /// b_dirty: the inodes and since when each is dirty, in that order.
     pub dirty: Vec<(usize, Ns)>,
     /// b_io and b_more_io.
     pub io: Vec<usize>,
     pub more_io: Vec<usize>,
-    /// When `dwork` is due.
+    /// When `dwork` expires.
     pub wake: Option<Ns>,
-    /// `dwork` is on its way to a worker.
+    /// `dwork` has expired and is queued for a worker.
     pub is_pending: bool,
     /// work_list, and WB_start_all.
     pub work_list: VecDeque<Work>,
     pub start_all: bool,
-    /// What wb_workfn is at.
+    /// The current check of wb_workfn.
     pub check: Check,
     pub work: Option<Work>,
     pub writing: Option<Writing>,
-    /// What it does next, found already.
+    /// Its next step, if already known.
     pub found: Option<Writeback>,
     /// What the program waits for.
     pub waits: Option<Wait>,
-    /// Dirty pages above which it writes (`bg_thresh`).
+    /// Dirty pages above which it writes in the background (`bg_thresh`).
     background_pages: u64,
     last_old_flush: Ns,
     pub completions: Completions,
 }
 
 impl Flusher {
-    /// Of a file system that is mounted now.
+    /// The flusher of a newly mounted file system.
     pub fn new(ticks: Ticks, now: Ns, background_pages: u64, completions: Completions) -> Flusher {
         Flusher {
             ticks,
@@ -177,7 +180,7 @@ impl Flusher {
         }
     }
 
-    /// Every inode with something to write back, in the order in which the flusher would.
+    /// Every dirty inode, in the order in which the flusher would write them.
     pub fn inodes(&self) -> impl Iterator<Item = usize> + '_ {
         let writing = self.writing.iter().map(|writing| writing.index);
         let io = self.io.iter().chain(&self.more_io).copied();
@@ -189,7 +192,7 @@ impl Flusher {
         self.inodes().next().is_some()
     }
 
-    /// The inode that has been dirty for the shortest time.
+    /// Since when the most recently dirtied inode is dirty.
     pub fn newest(&self) -> Option<Ns> {
         self.dirty.last().map(|&(_, since)| since)
     }
@@ -207,31 +210,31 @@ impl Flusher {
         self.dirty.retain(|&(other, _)| other != index);
     }
 
-    /// When it wakes by itself.
+    /// When its timer expires.
     pub fn due(&self) -> Option<Ns> {
         self.wake
     }
 
-    /// delayed_work_timer_fn: when its timer ended, if it has.
+    /// delayed_work_timer_fn: returns when its timer expired, if it has.
     pub fn take_due(&mut self, now: Ns) -> Option<Ns> {
         let due = self.wake.take_if(|due| *due <= now)?;
         self.is_pending = true;
         Some(due)
     }
 
-    /// Whether wb_workfn is running or about to.
+    /// Whether wb_workfn is running or queued.
     pub fn is_awake(&self) -> bool {
         self.is_pending || self.check != Check::Asleep
     }
 
-    /// wb_wakeup_delayed, at the end of wb_workfn or when there is something to write at last.
+    /// wb_wakeup_delayed, at the end of wb_workfn or when the first inode becomes dirty.
     pub fn sleep(&mut self, now: Ns) {
         if self.has_dirty_io() && self.wake.is_none() && !self.is_pending {
             self.wake = Some(self.ticks.timer(now, WRITEBACK_INTERVAL_MS));
         }
     }
 
-    /// Whether wb_check_old_data_flush goes on, as it does at most once in five seconds.
+    /// Whether wb_check_old_data_flush does its work, which it does at most once in five seconds.
     pub fn begins_old_flush(&mut self, now: Ns) -> bool {
         let is_due = self.is_old_flush_due(now);
         if is_due {
@@ -250,7 +253,7 @@ impl Flusher {
             || dirty_pages > self.completions.share_of(now, self.background_pages)
     }
 
-    /// Whether an inode that is dirty since then is old enough for kupdate.
+    /// Whether an inode that is dirty since then is old enough for the periodic flush.
     pub fn is_old(&self, since: Ns, now: Ns) -> bool {
         self.has_passed(since, now, DIRTY_EXPIRE_MS)
     }
@@ -260,7 +263,7 @@ impl Flusher {
         self.ticks.jiffies(since) > self.ticks.jiffies(than)
     }
 
-    /// Whether a round of writeback_sb_inodes that began then has lasted long enough.
+    /// Whether a round of writeback_sb_inodes that began then has used its time.
     pub fn is_round_over(&self, begun: Ns, now: Ns) -> bool {
         self.has_passed(begun, now, ROUND_MS + self.ticks.tick_ns() / 1_000_000)
     }

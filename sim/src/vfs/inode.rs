@@ -1,4 +1,4 @@
-//! An inode as the VFS has it: its pages, what it holds, and since when something of it is dirty.
+//! An inode of the VFS: its pages, its content, and since when it is dirty.
 //!
 //! Mirrors struct inode and struct address_space (include/linux/fs.h) of Linux 6.1, as far as one
 //! program sees them.
@@ -12,9 +12,9 @@ use crate::units::Ns;
 /// i_state and dirtied_when of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DirtyState {
-    /// Since when something of it is dirty.
+    /// Since when the inode or its pages are dirty.
     pub since: Option<Ns>,
-    /// I_DIRTY_DATASYNC: fdatasync cannot do without the inode, for the size has changed.
+    /// I_DIRTY_DATASYNC: the size has changed, so fdatasync has to write the inode.
     pub size: bool,
 }
 
@@ -23,10 +23,10 @@ pub struct DirtyState {
 pub(super) struct Inode {
     pub ino: Ino,
     pub is_directory: bool,
-    /// Of a symbolic link, where it leads.
+    /// The target of a symbolic link.
     pub target: Option<Box<str>>,
-    /// i_nlink: without a name it goes with its last opener. A power cut in a rename may leave two
-    /// of a directory.
+    /// i_nlink: an inode without a name is deleted when it is closed. A power cut during a rename
+    /// may leave a directory with two names.
     pub names: u32,
     /// I_LINKABLE: it never had a name, and may be given one.
     pub is_linkable: bool,
@@ -35,15 +35,14 @@ pub(super) struct Inode {
     pub cache: FileCache,
     pub contents: Contents,
     pub dirty: DirtyState,
-    /// Where the flusher goes on: the last page that was written back.
+    /// The last page that was written back, where the flusher continues.
     pub writeback_index: u32,
-    /// Why pages could not be written back, until a program is told (`wb_err`).
+    /// The error of a failed write-back, until a program is told (`wb_err`).
     pub write_error: Option<i64>,
 }
 
 impl Inode {
-    /// Its last page is written and it leaves memory (evict, truncate_inode_pages_final). What that
-    /// comes to.
+    /// evict and truncate_inode_pages_final: drops all pages. Returns the work of it.
     pub fn forget_pages(&mut self) -> Truncated {
         let gone = Truncated::from(&self.cache, 0);
         self.cache.drop_clean(0, u32::MAX);

@@ -1,12 +1,13 @@
-//! The inodes the VFS knows, and those of them with something to write back.
+//! The inodes that the VFS knows, and which of them are dirty.
 //!
-//! Mirrors fs/inode.c, the part of fs/fs-writeback.c that files inodes (__mark_inode_dirty) and
-//! truncate_setsize of mm/truncate.c, Linux 6.1. An inode stays here until its last name and its
-//! last opener are gone; whether the file system has it in memory is the file system's business.
+//! Mirrors fs/inode.c, the list handling of fs/fs-writeback.c (__mark_inode_dirty) and
+//! truncate_setsize of mm/truncate.c, Linux 6.1. An inode stays here until its last name is removed
+//! and its last descriptor is closed. The file system decides whether it keeps the inode in its own
+//! memory.
 //!
 //! Invariants:
-//! 1. The flusher has an inode exactly when its `DirtyState::since` is set.
-//! 2. No two inodes that are there have one number.
+//! 1. The flusher has an inode exactly if its `DirtyState::since` is set.
+//! 2. No two existing inodes have the same number.
 
 use super::cache::FileCache;
 use super::completions::Completions;
@@ -21,20 +22,19 @@ use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
-/// Every inode but the root's, and who writes back the dirty ones.
+/// Every inode but the root's, and the flusher of the dirty ones.
 #[derive(Clone, Debug)]
 pub(super) struct Inodes {
-    /// By creation; the place of one that is gone stays empty of names.
+    /// In the order of creation; a deleted inode leaves an unused entry.
     list: Vec<Inode>,
     by_ino: BTreeMap<Ino, usize>,
     pub flusher: Flusher,
     pub ticks: Ticks,
-    /// The page that comes next in a window of read-ahead, which is locked if it is not there yet
-    /// (fill).
+    /// The next page of a read-ahead window, which is locked if it is not cached yet.
     pub next_in_window: Option<(usize, u32)>,
-    /// Pages that a file system has added while it read another.
+    /// Pages that a file system added while it read another page.
     pub added_besides: u64,
-    /// What has gone as files were given another size, until it is paid for.
+    /// The work of dropping pages in truncations, until its time is charged.
     pub truncated: Truncated,
     lru: Lru,
 }
@@ -56,7 +56,7 @@ impl std::ops::IndexMut<usize> for Inodes {
 }
 
 impl Inodes {
-    /// A new inode, and its index.
+    /// Adds a new inode; returns its index.
     pub fn add(&mut self, now: Ns, ino: Ino, is_directory: bool) -> usize {
         self.list.push(Inode {
             ino,
@@ -78,7 +78,7 @@ impl Inodes {
         index
     }
 
-    /// evict: the inode is gone, and with it what of it was dirty.
+    /// evict: deletes the inode and its dirty state.
     pub fn evict(&mut self, index: usize) {
         let inode = &mut self.list[index];
         self.by_ino.remove(&inode.ino);
@@ -90,7 +90,7 @@ impl Inodes {
         }
     }
 
-    /// No inodes, on a machine with so much memory for the page cache.
+    /// No inodes, on a machine with so many pages for the page cache.
     pub fn new(free_pages: u64, ticks: Ticks, now: Ns, completions: Completions) -> Inodes {
         Inodes {
             list: Vec::new(),
@@ -104,7 +104,7 @@ impl Inodes {
         }
     }
 
-    /// mapping_set_error: a page could not be written, which the next fsync tells.
+    /// mapping_set_error: a page could not be written; the next fsync reports it.
     pub fn note_error(&mut self, now: Ns, ino: Ino, error: FsError) -> Result<Ns> {
         let (errno, now) = errno(error, now)?;
         let index = self.index_of(ino);
@@ -112,17 +112,17 @@ impl Inodes {
         Ok(now)
     }
 
-    /// The time that an inode which changes now is stamped with.
+    /// The timestamp, in seconds, of a change made now.
     pub fn stamp_s(&self, now: Ns) -> u64 {
         self.ticks.second(now)
     }
 
-    /// Pages that wait for write-back (NR_FILE_DIRTY).
+    /// The number of dirty pages (NR_FILE_DIRTY).
     pub fn dirty_pages(&self) -> u64 {
         self.flusher.inodes().map(|index| u64::from(self.list[index].cache.dirty_pages())).sum()
     }
 
-    /// A page that was not in the cache is (filemap_add_folio).
+    /// A page was added to the cache (filemap_add_folio).
     #[inline]
     pub fn add_page(&mut self, index: usize, page: u32) {
         self.list[index].cache.insert(page);
@@ -146,7 +146,7 @@ impl Inodes {
         self.lru.shrink(&mut self.list);
     }
 
-    /// Refuses what reclaim did with mapped pages, if it met any.
+    /// Refuses the case if reclaim met mapped pages.
     pub fn refuse_reclaimed(&self) -> Result<()> {
         match self.lru.met_mapped {
             true => Err(FsError::NotModelled("memory that runs short while files are mapped")),
@@ -154,23 +154,23 @@ impl Inodes {
         }
     }
 
-    /// Pages have left the cache in another way than by reclaim.
+    /// Pages left the cache other than by reclaim.
     pub fn pages_gone(&mut self) {
         self.lru.note_gone();
         self.lru.forget_gone(&self.list);
     }
 
-    /// How many there have ever been.
+    /// The number of all inodes ever created.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// All of them, by index; those that are gone as well.
+    /// All inodes by index, including deleted ones.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Inode> {
         self.list.iter_mut()
     }
 
-    /// __mark_inode_dirty: one that is dirty keeps its place in the list.
+    /// __mark_inode_dirty: an inode that is already dirty keeps its place in the list.
     pub fn mark_dirty(&mut self, now: Ns, index: usize) {
         let since = &mut self.list[index].dirty.since;
         if since.is_none() {
@@ -179,18 +179,18 @@ impl Inodes {
         }
     }
 
-    /// The inode of a number, if it is there.
+    /// The index of an inode number, if the inode exists.
     pub fn find(&self, ino: Ino) -> Option<usize> {
         self.by_ino.get(&ino).copied()
     }
 
-    /// Where the inode of a number stands.
+    /// The index of an inode number that exists.
     pub fn index_of(&self, ino: Ino) -> usize {
         *self.by_ino.get(&ino).expect("an inode of this file system")
     }
 }
 
-/// Pages of a file of that size.
+/// The number of pages of a file of that size.
 fn pages_of(size_bytes: u64) -> u32 {
     u32::try_from(size_bytes.div_ceil(u64::from(PAGE_BYTES))).expect("a file below 16 TiB")
 }
@@ -277,7 +277,7 @@ impl PageCache for Inodes {
     }
 
     fn next_writeback(&mut self, now: Ns) -> Writeback {
-        self.go_on_writing(now)
+        self.next_step(now)
     }
 
     fn written(&mut self, now: Ns, step: Writeback, done: Result<Ns>) -> Result<Ns> {

@@ -1,12 +1,12 @@
-//! Calls about names and inodes that change no name: stat, readdir, readlink, attributes; and what
-//! gives an inode another name.
+//! Calls about names and inodes that remove no name (stat, readdir, readlink, attributes), and
+//! calls that add one (link, symlink, O_TMPFILE).
 //!
 //! Mirrors fs/namei.c (do_linkat, do_symlinkat, vfs_tmpfile), fs/stat.c, fs/readdir.c, fs/attr.c
 //! (notify_change), fs/open.c (chmod_common, chown_common) and fs/xattr.c of Linux 6.1 for a
-//! program that is root. Nothing notes when a file was read: JFFS2 and UBIFS set SB_NOATIME, the
-//! glue of YAFFS2 sets S_NOATIME. What modes, owners and times are is not kept.
+//! program that runs as root. Access times are never updated: JFFS2 and UBIFS set SB_NOATIME, the
+//! glue of YAFFS2 sets S_NOATIME. The values of modes, owners and times are not kept.
 //!
-//! A walk along a path is in no price but that of `open`.
+//! Only `open` has a price for walking along a path.
 
 use super::namei::Opened;
 use super::walk::Walked;
@@ -17,7 +17,7 @@ use crate::fs::{Attribute, FlashFs, Ino};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {
-    /// A path to what it names, or ENOENT.
+    /// The inode of a path, or ENOENT.
     fn walk_to_inode<'a>(
         &mut self,
         now: Ns,
@@ -31,7 +31,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((walked.found.map(|index| (index, walked)).ok_or(ENOENT), now))
     }
 
-    /// A call about an inode that a path names, to whose file system it goes.
+    /// Runs a call of the file system about the inode of a path.
     fn with_inode(
         &mut self,
         now: Ns,
@@ -45,7 +45,7 @@ impl<S: FlashFs> Vfs<S> {
         call(self, now, index).or_else(|error| errno(error, now))
     }
 
-    /// newfstatat with AT_SYMLINK_NOFOLLOW: the inode is in memory after the walk.
+    /// newfstatat with AT_SYMLINK_NOFOLLOW: the walk brings the inode into memory.
     pub fn stat(&mut self, now: Ns, path: &str) -> Outcome {
         Ok(match self.walk_to_inode(now, path, false)? {
             (Ok(_), now) => (0, now),
@@ -53,7 +53,7 @@ impl<S: FlashFs> Vfs<S> {
         })
     }
 
-    /// getdents64 until the end, from the beginning. A second call meets the end.
+    /// getdents64 from the beginning to the end. A second call finds the end.
     pub fn read_dir(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns * 2;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
@@ -78,7 +78,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// link of a file that has a name; the last symbolic link of its path is not followed.
+    /// link of a file that has a name. It does not follow a symbolic link at the end of the path.
     pub fn link(&mut self, now: Ns, old: &str, new: &str) -> Outcome {
         match self.walk_to_inode(now, old, false)? {
             (Ok((index, _)), now) => self.do_link(now, index, new),
@@ -86,7 +86,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// linkat with AT_EMPTY_PATH: of an open file, which may have no name yet.
+    /// linkat with AT_EMPTY_PATH: links an open file, which may have no name yet.
     pub fn link_slot(&mut self, now: Ns, slot: usize, new: &str) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
@@ -144,7 +144,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// readlink: the target's length.
+    /// readlink: returns the target's length.
     pub fn read_link(&mut self, now: Ns, path: &str) -> Outcome {
         let (index, now) = match self.walk_to_inode(now, path, false)? {
             (Ok((index, _)), now) => (index, now),
@@ -174,7 +174,7 @@ impl<S: FlashFs> Vfs<S> {
             Ok((ino, later)) => {
                 let inode = self.inodes.add(now, ino, false);
                 (self.inodes[inode].names, self.inodes[inode].is_linkable) = (0, true);
-                // d_tmpfile: the link count that goes is noted in the inode.
+                // d_tmpfile: the inode becomes dirty because its link count drops to 0.
                 self.inodes.mark_dirty(later, inode);
                 Ok((Ok(Opened { inode, path: None, is_new: true }), later))
             }
@@ -206,12 +206,12 @@ impl<S: FlashFs> Vfs<S> {
         })
     }
 
-    /// getxattr: the value's length.
+    /// getxattr: returns the value's length.
     pub fn get_xattr(&mut self, now: Ns, path: &str, name: &str) -> Outcome {
         self.about_xattr(now, path, |fs, now, ino| fs.get_xattr(now, ino, name))
     }
 
-    /// listxattr: the length of all names.
+    /// listxattr: returns the length of all names.
     pub fn list_xattr(&mut self, now: Ns, path: &str) -> Outcome {
         self.about_xattr(now, path, |fs, now, ino| fs.list_xattr(now, ino))
     }

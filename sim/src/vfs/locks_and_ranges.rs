@@ -1,18 +1,18 @@
-//! Calls that only the VFS answers: flock, fallocate, sync_file_range, syncfs.
+//! Calls that the VFS answers by itself: flock, fallocate, sync_file_range, syncfs.
 //!
-//! Mirrors fs/locks.c (flock_lock_inode), fs/open.c (vfs_fallocate) and fs/sync.c of
-//! Linux 6.1. No file system here has a `fallocate`, so what passes the VFS's checks is refused.
-//! A lock that is waited for is one that the program's own other tasks hold: `flock` never waits.
+//! Mirrors fs/locks.c (flock_lock_inode), fs/open.c (vfs_fallocate) and fs/sync.c of Linux 6.1. No
+//! file system here implements `fallocate`, so a call that passes the VFS's checks is refused. Only
+//! the program's other tasks can hold a contended lock, so `flock` never waits.
 
 use super::Vfs;
-use crate::errno::{untold, Outcome};
+use crate::errno::{ignore_errno, Outcome};
 use crate::errno::{EAGAIN, EBADF, EFBIG, EINVAL, EOPNOTSUPP};
 use crate::fs::FlashFs;
 use crate::ops::{Locking, RangeFlags};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {
-    /// flock with LOCK_NB. A lock that becomes another kind is given up first.
+    /// flock with LOCK_NB. Converting a lock releases it first.
     pub fn flock(&mut self, now: Ns, slot: usize, how: Locking) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = self.slots[slot].as_mut() else { return Ok((EBADF, now)) };
@@ -35,7 +35,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// vfs_fallocate, up to where it would ask the file system.
+    /// vfs_fallocate, up to its call of the file system.
     pub fn fallocate(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let result = match &self.slots[slot] {
@@ -48,8 +48,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((result, now))
     }
 
-    /// sync_file_range: dirty pages of the range are written. Nothing is waited for: a page that
-    /// was written is on the flash.
+    /// sync_file_range: writes the dirty pages of the range. It never waits, because a written page
+    /// is already on the flash.
     pub fn sync_file_range(
         &mut self,
         now: Ns,
@@ -69,13 +69,13 @@ impl<S: FlashFs> Vfs<S> {
         Ok((error.unwrap_or(0), now))
     }
 
-    /// syncfs: sync_filesystem, which does without waking the flusher for all.
+    /// syncfs: sync_filesystem, which does not wake the flusher for other file systems.
     pub fn syncfs(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
         if self.slots[slot].is_none() {
             return Ok((EBADF, now));
         }
         let now = self.write_back_all(now + self.costs.sync_ns, false)?;
-        Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
+        Ok((0, ignore_errno(self.fs.sync(now, &mut self.inodes), now)?))
     }
 }

@@ -1,18 +1,18 @@
-//! Files that are mapped: which pages a mapping shows, faults, and what is written through it.
+//! Mapped files: page tables, faults, and stores.
 //!
 //! Mirrors mm/mmap.c (do_mmap), mm/memory.c (do_read_fault with do_fault_around, do_shared_fault,
 //! wp_page_shared, fault_dirty_shared_page), mm/filemap.c (filemap_fault, do_sync_mmap_readahead,
-//! do_async_mmap_readahead, filemap_map_pages) and mm/msync.c of Linux 6.1. A mapping begins where
-//! its file offset is by 64 KiB, so that faults map pages around them by file offset. A fault costs
-//! a system call and a look for its page; what a program does with mapped bytes costs a store's
-//! copy.
+//! do_async_mmap_readahead, filemap_map_pages) and mm/msync.c of Linux 6.1. A mapping's address
+//! equals its file offset modulo 64 KiB, so a fault maps the pages around it by file offset. A
+//! fault costs a system call and a page lookup. A program's access to mapped bytes costs the copy
+//! of a store.
 //!
-//! Left out, and refused by name: memory that runs short while pages are mapped, stores behind the
-//! end of a file within its last page, and the page faults of other kernels.
+//! Left out, and refused by name: memory pressure while pages are mapped, stores after the end of a
+//! file within its last page, and the page faults of other kernels.
 //!
 //! Invariants:
-//! 1. A page that a mapping shows is in the cache and marked there as mapped.
-//! 2. A page that may be written through a mapping without a fault is dirty.
+//! 1. A mapped page is in the cache, and marked there as mapped.
+//! 2. A page that can be written through a mapping without a fault is dirty.
 
 use super::readahead::{self, Window};
 use super::{Bytes, Vfs};
@@ -27,39 +27,39 @@ use std::sync::Arc;
 
 /// fault_around_bytes, in pages.
 const AROUND_PAGES: u32 = 16;
-/// MMAP_LOTSAMISS: with more misses than hits than this, nothing is read around a page.
+/// MMAP_LOTSAMISS: with this many more misses than hits, read-around stops.
 const MISSES_MAX: u32 = 100;
 
-/// What a mapping is for.
+/// Protection and sharing of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// PROT_READ, MAP_SHARED.
     ReadOnly,
     /// PROT_READ and PROT_WRITE, MAP_SHARED.
     ReadWrite,
-    /// MAP_PRIVATE; nothing is written to it.
+    /// MAP_PRIVATE, and never written.
     Private,
 }
 
-/// struct vm_area_struct, with its part of the page table.
+/// struct vm_area_struct with its part of the page table.
 #[derive(Clone, Debug)]
 pub(super) struct Mapping {
-    /// Its file's place in `Vfs::slots`.
+    /// The place of its file in `Vfs::slots`.
     pub file: usize,
     inode: usize,
     first_page: u32,
     pages: u32,
-    /// VM_SHARED: the file may be written through it, now or after mprotect.
+    /// VM_SHARED: it may be writable, now or after mprotect.
     is_shared: bool,
-    /// Pages of the file that it shows, and whether they may be written to.
+    /// The mapped pages, and whether each is writable.
     shown: BTreeMap<u32, bool>,
 }
 
-/// How a fault ends that asked the page cache.
+/// The result of a fault that looked in the page cache.
 enum Fault {
-    /// The page is there.
+    /// The page is cached.
     Page,
-    /// VM_FAULT_RETRY: there was I/O, and the fault begins again.
+    /// VM_FAULT_RETRY: the fault did I/O and starts over.
     Again,
     /// VM_FAULT_SIGBUS.
     Bus,
@@ -72,7 +72,7 @@ fn page_of(bytes: u64) -> u32 {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// Reclaim met a mapped page, so that what is in the cache is not known.
+    /// Refuses the case if reclaim met a mapped page: which pages are cached is then unknown.
     pub fn refuse_reclaimed(&self) -> Result<()> {
         self.inodes.refuse_reclaimed()
     }
@@ -117,11 +117,11 @@ impl<S: FlashFs> Vfs<S> {
             self.mappings.resize(mapping + 1, None);
         }
         self.mappings[mapping] = Some(made);
-        self.fs.call_rcu(now); // the nodes of the tree of mappings that it took (mt_free_rcu)
+        self.fs.call_rcu(now); // the nodes allocated by the tree of mappings (mt_free_rcu)
         Ok((0, now))
     }
 
-    /// munmap. The file goes with its last mapping if it was closed before (fput).
+    /// munmap. If the file was closed before, it goes with its last mapping (fput).
     pub fn munmap(&mut self, now: Ns, mapping: usize) -> Outcome {
         let mut now = now + self.costs.syscall_ns;
         self.protect();
@@ -144,7 +144,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// A descriptor is closed: a file that is mapped outlives it, elsewhere. Whether it is.
+    /// Moves a file that is closed but still mapped out of its slot; returns whether it did.
     pub(super) fn keep_mapped(&mut self, slot: usize) -> bool {
         let open = self.slots[slot].take();
         if !self.mappings.iter().flatten().any(|mapping| mapping.file == slot) {
@@ -168,14 +168,14 @@ impl<S: FlashFs> Vfs<S> {
         mappings.any(|mapping| mapping.inode == inode && mapping.shown.contains_key(&page))
     }
 
-    /// unmap_mapping_range: a file ends before `first`.
+    /// unmap_mapping_range: the file now ends before `first`.
     pub(super) fn unmap_from(&mut self, inode: usize, first: u32) {
         for mapping in self.mappings.iter_mut().flatten().filter(|m| m.inode == inode) {
             mapping.shown.split_off(&first);
         }
     }
 
-    /// folio_mkclean of the pages that were written back: a store faults again.
+    /// folio_mkclean of the pages that were written back: the next store to them faults.
     fn protect(&mut self) {
         for mapping in self.mappings.iter_mut().flatten() {
             for &page in self.inodes[mapping.inode].cache.cleaned() {
@@ -189,8 +189,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// Bytes `offset..offset + length` of a mapping, which the reader of operations has checked;
-    /// none where mmap failed.
+    /// The file range of `length` bytes at `offset` in a mapping, which was checked when the
+    /// operations were read. None if mmap failed.
     fn span(&self, mapping: usize, offset: u64, length: u64) -> Option<Span> {
         let map = self.mappings.get(mapping)?.as_ref()?;
         let from = u64::from(map.first_page) * u64::from(PAGE_BYTES) + offset;
@@ -236,7 +236,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// The same of bytes that no source generates.
+    /// The same for recorded bytes, which no source generates.
     pub fn store_bytes(
         &mut self,
         now: Ns,
@@ -251,7 +251,7 @@ impl<S: FlashFs> Vfs<S> {
         outcome
     }
 
-    /// Where in its file a mapping begins; 0 where mmap failed.
+    /// The file offset of a mapping; 0 if mmap failed.
     pub fn mapped_offset(&self, mapping: usize) -> u64 {
         let map = self.mappings.get(mapping).and_then(Option::as_ref);
         map.map_or(0, |map| u64::from(map.first_page) * u64::from(PAGE_BYTES))
@@ -294,7 +294,7 @@ impl<S: FlashFs> Vfs<S> {
         self.costs.syscall_ns + self.costs.page_find_ns
     }
 
-    /// do_read_fault: first what is in the cache around the page is mapped, if that is there.
+    /// do_read_fault: if the page is cached, maps the cached pages around it; else reads it.
     fn read_fault(&mut self, now: Ns, mapping: usize, page: u32) -> Outcome {
         let (mut now, mut is_tried) = (now + self.fault_ns(), false);
         loop {
@@ -315,7 +315,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// __do_fault of a store: the page alone.
+    /// __do_fault of a store: brings in only the page itself.
     fn bring_in(&mut self, now: Ns, mapping: usize, page: u32) -> Outcome {
         let (mut now, mut is_tried) = (now, false);
         loop {
@@ -336,7 +336,7 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes[map.inode].cache.set_mapped(page, true);
     }
 
-    /// do_fault_around, filemap_map_pages: whether the page itself was there to be mapped.
+    /// do_fault_around, filemap_map_pages: returns whether the page itself was mapped.
     fn fault_around(&mut self, mapping: usize, page: u32) -> bool {
         let map = self.mapped(mapping);
         let (inode, file) = (map.inode, map.file);
@@ -394,8 +394,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((if has_read { Fault::Again } else { Fault::Page }, now))
     }
 
-    /// do_sync_mmap_readahead: what lies around the page, unless too few of such pages were ever
-    /// used. Whether anything was asked for.
+    /// do_sync_mmap_readahead: reads the pages around the page, unless read-around had too many
+    /// misses. Returns whether it read anything.
     fn sync_mmap_readahead(
         &mut self,
         now: Ns,
@@ -416,7 +416,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((true, self.fill(now, inode, window)?))
     }
 
-    /// do_async_mmap_readahead: the page's marker continues a window.
+    /// do_async_mmap_readahead: a marker on the page continues a window.
     fn async_mmap_readahead(
         &mut self,
         now: Ns,
@@ -441,7 +441,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// do_page_mkwrite and fault_dirty_shared_page of a page in the cache.
+    /// do_page_mkwrite and fault_dirty_shared_page of a cached page.
     fn make_writable(&mut self, now: Ns, mapping: usize, page: u32) -> Outcome {
         let inode = self.mapped(mapping).inode;
         let (ino, second) = (self.inodes[inode].ino, self.inodes.stamp_s(now));
@@ -483,7 +483,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 }
 
-/// Bytes of a file that a mapping shows.
+/// Bytes of a file within a mapping.
 struct Span {
     inode: usize,
     from: u64,

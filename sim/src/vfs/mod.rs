@@ -1,13 +1,12 @@
 //! The VFS: open files, the page cache with its read-ahead, and write-back.
 //!
-//! Mirrors mm/filemap.c (generic_perform_write; filemap.rs has what reads), mm/fadvise.c,
-//! fs/namei.c and fs/dcache.c (namei.rs, rename.rs) and the part of fs/fs-writeback.c that a single
-//! writer sees (writeback.rs); mmap.rs has mapped files. Left out: direct I/O. docs/vfs.md has the
-//! list.
+//! Mirrors mm/filemap.c (generic_perform_write here; filemap.rs reads), mm/fadvise.c, fs/namei.c
+//! and fs/dcache.c (namei.rs, rename.rs), and the part of fs/fs-writeback.c that a single writer
+//! sees (writeback.rs). mmap.rs has mapped files. Left out: direct I/O. docs/vfs.md has the list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
-//! 2. A timer that has ended is looked at before the next operation begins.
+//! 2. Timers that expired are handled before the next operation begins.
 
 mod cache;
 mod completions;
@@ -30,7 +29,7 @@ mod wb_workfn;
 mod writeback;
 
 use crate::content::{Contents, Overwritten, Source, Written};
-use crate::errno::{answered, errno, untold, FsError, Outcome};
+use crate::errno::{answered, errno, ignore_errno, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
@@ -52,31 +51,31 @@ use truncate::Truncated;
 
 pub use mmap::Sharing;
 
-/// What a step of a system call found, or its errno, and when.
+/// The result of a step of a system call, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
 
-/// What reading moves in an open file.
+/// The state of an open file that reads change.
 #[derive(Clone, Copy, Debug)]
 struct ReadPosition {
     readahead: ReadAheadState,
-    /// The page it was read from last (of `ra->prev_pos`).
+    /// The page that was last read (from `ra->prev_pos`).
     last_page: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
 struct OpenFile {
     inode: usize,
-    /// The path by which it was opened, as it is called now.
+    /// The current name of the path by which it was opened.
     path: Box<str>,
-    /// That name was taken away, or there never was one.
+    /// That name was removed, or never existed.
     is_deleted: bool,
     flags: Flags,
     position: ReadPosition,
-    /// Its lock of the file.
+    /// The lock it holds on its file.
     lock: Option<Locking>,
 }
 
-/// Bytes `at..to` of a file that are written: those that `source` has from `offset` on.
+/// Written bytes `at..to` of a file; `source` generates them from `offset` on.
 #[derive(Clone, Copy, Debug)]
 struct Bytes {
     at: u64,
@@ -85,7 +84,7 @@ struct Bytes {
     offset: u64,
 }
 
-/// A mounted file system with its caches and the files a program has open.
+/// A mounted file system with its caches, and the program's open files.
 #[derive(Clone, Debug)]
 pub struct Vfs<S> {
     fs: S,
@@ -95,27 +94,26 @@ pub struct Vfs<S> {
     inodes: Inodes,
     names: Names,
     limits: DirtyLimits,
-    /// Free when the kernel has started.
+    /// Free pages when the kernel has booted.
     memory_pages: u64,
-    /// Open files by slot, and from `SLOTS` on those that are mapped and closed.
+    /// Open files by slot; from `SLOTS` on, files that are closed but still mapped.
     slots: Vec<Option<OpenFile>>,
     mappings: Vec<Option<Mapping>>,
-    /// How many writes had bytes that no source generates, and those of the write that is under
-    /// way.
+    /// How many writes had recorded bytes, including the current write's.
     written: u64,
     writing: Option<Arc<Written>>,
-    /// What the file holds when the copy that is under way is over.
+    /// The file's content after the current copy.
     copied: Option<Contents>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
-    /// Pages a read had to wait for.
+    /// Pages that a read waited for.
     pub cache_misses: u64,
-    /// Pages brought into the page cache, asked for or not.
+    /// Pages added to the page cache, requested or read ahead.
     pub cache_adds: u64,
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// A fresh mount, with room for so many open files at first.
+    /// A new mount, with space for so many open files at first.
     pub fn new(
         fs: S,
         kernel: KernelReadAhead,
@@ -147,22 +145,22 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// /sys/class/bdi/*/read_ahead_kb; files take it over when they are opened.
+    /// /sys/class/bdi/*/read_ahead_kb; files take the value when they are opened.
     pub fn set_read_ahead_kib(&mut self, kib: u32) {
         self.read_ahead_pages = kib / (PAGE_BYTES / 1024);
     }
 
-    /// The file system, to be asked what the VFS does not know.
+    /// The file system.
     pub fn fs(&self) -> &S {
         &self.fs
     }
 
-    /// The file system, for what the laboratory does to it and below it.
+    /// The file system, to be changed by the laboratory.
     pub fn fs_mut(&mut self) -> &mut S {
         &mut self.fs
     }
 
-    /// close: the last one of a file without a name ends it.
+    /// close: the last close of a file without a name deletes it.
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
@@ -206,7 +204,7 @@ impl<S: FlashFs> Vfs<S> {
         self.do_truncate(now, index, size_bytes)
     }
 
-    /// do_truncate, which notes the time of it in the inode as well.
+    /// do_truncate, which also updates the inode's times.
     fn do_truncate(&mut self, now: Ns, index: usize, size_bytes: u64) -> Outcome {
         let Inode { ino, size_bytes: before, .. } = self.inodes[index];
         let now = now + self.costs.truncate_ns;
@@ -226,8 +224,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// The power comes back after it was lost: the program is gone, and what the mount finds is
-    /// what there is.
+    /// Restarts after a power cut: no file is open, and the inodes are those that the mount finds.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now, torn)?;
         self.slots.truncate(SLOTS);
@@ -241,11 +238,11 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
-    /// umount and mount: everything is written back and every cache is empty. All slots are closed.
+    /// umount and mount: writes everything back, empties every cache and closes all slots.
     pub fn remount(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns, false)?;
-        let now = untold(self.fs.sync(now, &mut self.inodes), now)?;
-        let mut now = self.shut_flusher_down(now)?;
+        let now = ignore_errno(self.fs.sync(now, &mut self.inodes), now)?;
+        let mut now = self.stop_flusher(now)?;
         for gone in self.inodes.iter_mut().map(Inode::forget_pages).collect::<Vec<_>>() {
             now = self.truncate_inode_pages(now, gone)?;
         }
@@ -259,7 +256,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// pwrite (generic_perform_write): page by page, through or into the page cache.
+    /// pwrite (generic_perform_write): page by page, through the page cache to flash or only into
+    /// it.
     pub fn write(
         &mut self,
         now: Ns,
@@ -271,7 +269,7 @@ impl<S: FlashFs> Vfs<S> {
         self.write_pages_of(now + self.costs.syscall_ns, slot, (offset, length), source)
     }
 
-    /// vfs_write, within a call.
+    /// vfs_write within a system call.
     fn write_pages_of(
         &mut self,
         mut now: Ns,
@@ -287,8 +285,7 @@ impl<S: FlashFs> Vfs<S> {
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
         let max_bytes = self.fs.max_file_bytes();
-        // generic_write_checks, before which UBIFS has updated the times already
-        // (ubifs_write_iter).
+        // generic_write_checks. UBIFS has already updated the times before it (ubifs_write_iter).
         if start >= max_bytes && !self.fs.writes_back() {
             return Ok((EFBIG, now));
         }
@@ -313,7 +310,7 @@ impl<S: FlashFs> Vfs<S> {
                 }
             }
             at = to;
-            // cond_resched; after the last page the end of the call asks.
+            // cond_resched() between pages; after the last page the end of the call does it.
             if at < end {
                 now = self.resched(now)?;
             }
@@ -328,7 +325,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(((at - start) as i64, now))
     }
 
-    /// pwrite of bytes that no source generates.
+    /// pwrite of recorded bytes, which no source generates.
     pub fn write_bytes(
         &mut self,
         now: Ns,
@@ -343,7 +340,7 @@ impl<S: FlashFs> Vfs<S> {
         outcome
     }
 
-    /// Whether a file may hold bytes that no source generates.
+    /// Whether a file may hold recorded bytes.
     pub fn has_written(&self) -> bool {
         self.written > 0
     }
@@ -362,7 +359,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
-    /// Bytes of one page.
+    /// Writes bytes of one page.
     fn write_one(
         &mut self,
         now: Ns,
@@ -425,7 +422,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
-    /// What could not be written is in the page no longer, which is read anew (ClearPageUptodate).
+    /// ClearPageUptodate: a page that could not be written is read again.
     fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: &Overwritten) {
         let inode = &mut self.inodes[index];
         inode.contents.restore(bytes.start, bytes.end, before);
@@ -483,13 +480,13 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// MEMERASE64 of what is no MTD device.
+    /// MEMERASE64 on a file, which is no MTD device.
     pub fn erase(&mut self, now: Ns, slot: usize) -> Outcome {
         let result = self.slots[slot].as_ref().map_or(EBADF, |_| ENOTTY);
         Ok((result, now + self.costs.syscall_ns))
     }
 
-    /// 3 into /proc/sys/vm/drop_caches.
+    /// Writes 3 to /proc/sys/vm/drop_caches.
     pub fn drop_caches(&mut self, now: Ns) -> Outcome {
         for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
@@ -498,11 +495,11 @@ impl<S: FlashFs> Vfs<S> {
         let kept = self.shrink_dcache();
         let now = now + self.costs.syscall_ns + self.costs.drop_caches_ns;
         let now = self.fs.drop_caches(now, &kept)?;
-        self.fs.call_rcu(now); // the file in /proc, if nothing else
+        self.fs.call_rcu(now); // at least the file in /proc
         Ok((0, now))
     }
 
-    /// `compute`: the program's own work.
+    /// `compute`: the program's own processor time.
     pub fn compute(&mut self, now: Ns, steps: u64) -> Outcome {
         Ok((0, self.work(now, Ns::from_ps(steps, self.costs.compute_step_ps))?))
     }

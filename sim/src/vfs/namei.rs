@@ -1,13 +1,14 @@
-//! Names: the walk along a path, the dentry cache, and what makes a name.
+//! Names: the dentry cache, and the calls that look up or create a name.
 //!
 //! Mirrors fs/namei.c (link_path_walk, lookup_open, filename_create) and fs/dcache.c of Linux 6.1.
-//! A name is asked of the file system once, whether it exists or not; the answer stays as a dentry,
-//! a negative one where there is nothing, until caches are dropped. walk.rs has the walk, links.rs
-//! the other calls that are about names, rename.rs what takes them away. Left out: permissions,
+//! The file system is asked for a name once, whether the name exists or not. The answer stays as a
+//! dentry, a negative one for a missing name, until caches are dropped. walk.rs has the walk,
+//! links.rs the other calls about names, rename.rs those that remove them. Left out: permissions,
 //! memory pressure.
 //!
 //! Invariants:
-//! 1. The root's dentry is always cached, and that of a directory as long as one below it is held.
+//! 1. The root's dentry is always cached, and so is a directory's while a dentry below it is in
+//!    use.
 //! 2. The inode of a cached dentry is in memory.
 
 use super::inode::Inode;
@@ -21,27 +22,27 @@ use crate::units::Ns;
 use crate::vfs::readahead::ReadAheadState;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What there is, and what of it the dentry cache knows.
+/// All names, and which of them have dentries.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Every path, and its inode's place in `Vfs::inodes`.
+    /// Every path, and the place of its inode in `Vfs::inodes`.
     pub(super) paths: BTreeMap<String, usize>,
-    /// Paths with a dentry; one that is not in `paths` is negative.
+    /// Paths with a dentry; it is negative if `paths` has no such path.
     pub(super) dentries: BTreeSet<String>,
 }
 
 impl Names {
-    /// Nothing is known of any name, as after a mount.
+    /// Drops all dentries, as after a mount.
     pub(super) fn forget_dentries(&mut self) {
         self.dentries.clear();
     }
 }
 
-/// What an open has found or made.
+/// The file that an open found or created.
 #[derive(Clone, Debug)]
 pub(super) struct Opened {
     pub inode: usize,
-    /// Its dentry; none of a file that never had a name.
+    /// Its dentry; none for a file that never had a name.
     pub path: Option<Box<str>>,
     pub is_new: bool,
 }
@@ -51,7 +52,7 @@ impl<S: FlashFs> Vfs<S> {
         directory.map_or(ROOT, |index| self.inodes[index].ino)
     }
 
-    /// The inode of a path, after its last name was looked up.
+    /// The inode of a path, after its last component was looked up.
     pub(super) fn lookup(
         &mut self,
         now: Ns,
@@ -74,7 +75,7 @@ impl<S: FlashFs> Vfs<S> {
         index
     }
 
-    /// An inode that a mount has found; the directory it is in was found before.
+    /// Adds an inode that a mount has found, after the directory it is in.
     pub(super) fn add_found(&mut self, now: Ns, file: Found) {
         let parent = (file.directory != ROOT).then(|| self.inodes.index_of(file.directory));
         let directory = self.names.paths.iter().find(|&(_, &index)| Some(index) == parent);
@@ -95,7 +96,7 @@ impl<S: FlashFs> Vfs<S> {
         inode.cache.grow(file.size_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
     }
 
-    /// Every file: its path, its size and what it holds, in the order of paths.
+    /// Every file's path, size and content, in the order of paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64, &Contents)> {
         let inodes = self.names.paths.iter().map(|(path, &index)| (path, &self.inodes[index]));
         inodes
@@ -103,7 +104,7 @@ impl<S: FlashFs> Vfs<S> {
             .map(|(path, inode)| (path.as_str(), inode.size_bytes, &inode.contents))
     }
 
-    /// The last name of a path in its directory.
+    /// The last component of a path, in its directory.
     pub(super) fn name_in<'a>(&self, directory: Option<usize>, path: &'a str) -> Name<'a> {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         Name { directory: self.ino_of(directory), name }
@@ -129,7 +130,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
+    /// open: looks the file up, creates it with O_CREAT, and sets up its read-ahead.
     pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
         if slot >= self.slots.len() {
             self.slots.resize(slot + 1, None);
@@ -161,12 +162,12 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// The inode that an open is about, one that is there or a new one.
+    /// The inode to open, an existing or a new one.
     fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<Opened> {
         if flags.tmpfile {
             return self.open_tmpfile(now, path);
         }
-        // O_CREAT with O_EXCL follows no link.
+        // O_CREAT with O_EXCL follows no symbolic link.
         let follow = !(flags.nofollow || flags.create && flags.excl);
         let (walked, now) = match self.walk(now, path, follow)? {
             (Ok(walked), now) => (walked, now),
@@ -205,8 +206,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((Ok(Opened { inode: index, path: Some(walked.path.into()), is_new: false }), now))
     }
 
-    /// What dropping caches leaves of dentries and inodes: those of open files and of the
-    /// directories they are in, and of dirty files the inode alone. Returns the inodes.
+    /// The dentries and inodes that dropping caches leaves: those of open files and their
+    /// directories, and the inodes of dirty files. Returns the inodes.
     pub(super) fn shrink_dcache(&mut self) -> Vec<Ino> {
         let mut held = vec![false; self.inodes.len()];
         let mut used = BTreeSet::new();
@@ -227,7 +228,7 @@ impl<S: FlashFs> Vfs<S> {
             if held || inode.dirty.since.is_some() {
                 kept.push(inode.ino);
             } else {
-                inode.writeback_index = 0; // of the inode that lookup is going to make
+                inode.writeback_index = 0; // the next lookup creates a new struct inode
             }
         }
         kept

@@ -1,14 +1,13 @@
-//! Dirty limits: when write-back begins for the amount of what is dirty, and when a writer has to
-//! wait for it.
+//! Dirty limits: when background write-back begins, and when a writer has to wait.
 //!
 //! Mirrors mm/page-writeback.c (domain_dirty_limits, balance_dirty_pages_ratelimited,
-//! dirty_freerun_ceiling) of Linux 6.1 with vm.dirty_ratio and vm.dirty_background_ratio as they
-//! are by default. Above the background threshold the flusher works until it is reached again;
-//! above the middle between it and the limit a writer waits while the flusher writes as many pages
-//! as the writer has dirtied. Left out: the control loop that spreads these waits by bandwidth
-//! (wb_dirty_ratelimit); per-device limits (there is one device).
+//! dirty_freerun_ceiling) of Linux 6.1 with the default vm.dirty_ratio and
+//! vm.dirty_background_ratio. Above the background threshold the flusher writes until the dirty
+//! pages are below it again. Above the middle between that and the limit a writer waits while the
+//! flusher writes as many pages as the writer dirtied. Left out: the control loop that spreads
+//! these waits by bandwidth (wb_dirty_ratelimit); per-device limits (there is one device).
 //!
-//! Invariant: no more pages are dirty when a writer goes on than when it began to wait.
+//! Invariant: a wait never ends with more dirty pages than it began with.
 
 use super::flusher::{background_pages, Wait};
 use super::Vfs;
@@ -20,11 +19,11 @@ use crate::units::Ns;
 
 /// vm.dirty_ratio, percent.
 const LIMIT_PERCENT: u64 = 20;
-/// ratelimit_pages: pages a task dirties before it looks at the limits, and that are written while
-/// it waits.
+/// ratelimit_pages: pages that a task dirties between two checks, and that are written while it
+/// waits.
 const RATELIMIT_PAGES: u32 = 32;
 
-/// The thresholds of a machine, in pages, and what was dirtied since anyone looked.
+/// A machine's thresholds in pages, and the pages dirtied since the last check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DirtyLimits {
     background: u64,
@@ -34,7 +33,7 @@ pub(super) struct DirtyLimits {
 }
 
 impl DirtyLimits {
-    /// Of a machine with so much memory for the page cache (global_dirtyable_memory).
+    /// The limits of a machine with so many pages for the page cache (global_dirtyable_memory).
     pub fn new(dirtyable_pages: u64) -> DirtyLimits {
         let background = background_pages(dirtyable_pages);
         let limit = dirtyable_pages * LIMIT_PERCENT / 100;
@@ -43,7 +42,7 @@ impl DirtyLimits {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// balance_dirty_pages_ratelimited, after a page was written into the cache.
+    /// balance_dirty_pages_ratelimited, after a write dirtied a page.
     pub(super) fn balance_dirty_pages(&mut self, now: Ns) -> Result<Ns, FsError> {
         self.limits.dirtied += 1;
         if self.limits.dirtied < RATELIMIT_PAGES {

@@ -1,36 +1,36 @@
-//! Read-ahead: which pages are read besides the one that was missed.
+//! Read-ahead: which pages are read besides the missing one.
 //!
 //! Mirrors mm/readahead.c (ondemand_readahead, try_context_readahead, get_init_ra_size,
 //! get_next_ra_size, force_page_cache_ra; page_cache_sync_ra and page_cache_async_ra of 6.12) of
-//! Linux 2.6.29 to 6.12. What differs between kernels is a field of [`KernelReadAhead`];
-//! boards/kernels/ says which kernel has what, and why. On MTD every page of a window is read
-//! before the call returns: nothing is asynchronous, also where the kernel's names say so.
+//! Linux 2.6.29 to 6.12. A field of [`KernelReadAhead`] is a difference between kernels.
+//! boards/kernels/ has each kernel's values, with their sources. On MTD a call returns only after
+//! every page of a window is read. Nothing is asynchronous, even where the kernel's names say so.
 //!
 //! Left out: large folios (no file system here has them), congestion, the limit of half the free
 //! memory (max_sane_readahead; the boards have more).
 //!
 //! Invariants:
 //! 1. A window never reaches past the end of the file.
-//! 2. With a window of 0 pages only pages that were asked for are read.
+//! 2. With a window of 0 pages only requested pages are read.
 
 use super::cache::FileCache;
 use serde::Deserialize;
 
-/// How pages cached just before a miss are read as history (try_context_readahead).
+/// How pages cached just before a miss count as history (try_context_readahead).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Context {
-    /// They are not looked at (until 2.6.30).
+    /// They do not count (until 2.6.30).
     None,
-    /// Any cached neighbour starts a window of the whole history (10be0b372cac, 2.6.31, until
+    /// Any cached neighbour starts a window as long as the history (10be0b372cac, 2.6.31, until
     /// 3.11).
     Eager,
-    /// Only a history longer than the request does, and the window has a marker at its end
-    /// (2cad40180197, 3.12).
+    /// Only a history longer than the request starts one, with a marker at its end (2cad40180197,
+    /// 3.12).
     Conservative,
 }
 
-/// What a window that would hit its own marker at once becomes.
+/// What happens to a window that would hit its own marker at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowOverflow {
@@ -40,11 +40,11 @@ pub enum WindowOverflow {
     Capped,
 }
 
-/// Where `ra->prev_pos` stands after a read.
+/// The position of `ra->prev_pos` after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PreviousPosition {
-    /// In the last page that was read, set when the call ends (do_generic_file_read).
+    /// In the last page read, set when the call ends (do_generic_file_read).
     LastPage,
     /// At the next byte, set after every page (filemap_read).
     NextByte,
@@ -52,13 +52,13 @@ pub enum PreviousPosition {
     NextByteAtEnd,
 }
 
-/// What a scan for a page that is not cached gives when it finds none within its limit.
+/// The result of a scan for a missing page that finds none within its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HoleNotFound {
-    /// The page after the last it looked at (radix_tree_next_hole, radix_tree_prev_hole).
+    /// The page after the last one scanned (radix_tree_next_hole, radix_tree_prev_hole).
     PageAfter,
-    /// The last it looked at (page_cache_next_miss, page_cache_prev_miss, since 4.20).
+    /// The last page scanned (page_cache_next_miss, page_cache_prev_miss, since 4.20).
     LastPage,
 }
 
@@ -71,49 +71,50 @@ pub struct KernelReadAhead {
     pub backward_jump_is_sequential: bool,
     /// The rule for random reads next to cached pages.
     pub context: Context,
-    /// A miss on the first page starts a window wherever the last read was (045a2529a208, 2.6.31).
+    /// A miss on the first page starts a window whatever was read before (045a2529a208, 2.6.31).
     pub first_page_starts_window: bool,
-    /// A window found by its marker alone grows by the request as well (160334a0cfa8, 2.6.31).
+    /// A window that was found by its marker alone also grows by the request (160334a0cfa8,
+    /// 2.6.31).
     pub hole_window_adds_request: bool,
-    /// The limit of a doubled window.
+    /// Whether the limit applies to a doubled window.
     pub window_overflow: WindowOverflow,
     /// What counts as the previous position.
     pub previous_position: PreviousPosition,
-    /// The end of a scan of the page cache upward that found no hole.
+    /// The result of an upward scan of the page cache that found no hole.
     pub hole_not_found: HoleNotFound,
-    /// The end of a scan downward that found none.
+    /// The result of a downward scan that found none.
     pub hole_not_found_below: HoleNotFound,
-    /// A miss starts a window and only a marker continues one (page_cache_sync_ra and
-    /// page_cache_async_ra, where one ondemand_readahead served both before).
+    /// A miss starts a window, and only a marker continues one (page_cache_sync_ra and
+    /// page_cache_async_ra, which replace ondemand_readahead).
     pub miss_never_continues: bool,
-    /// The next window of a stream is not smaller than its last, though the limit has been lowered
-    /// below that (posix_fadvise: normal after sequential).
+    /// The next window of a stream is not smaller than its last one, even if the limit was lowered
+    /// since (posix_fadvise: normal after sequential).
     pub stream_keeps_its_window: bool,
-    /// The marker of a window that is cut off at the end of the file is as far from there as it was
-    /// to be from the window's end, or missing (do_page_cache_ra, since 5.8).
+    /// If a window is cut off at the end of the file, its marker keeps its distance from the
+    /// window's end, or is missing (do_page_cache_ra, since 5.8).
     pub cut_window_moves_its_marker: bool,
-    /// The pages of a window are all in the page cache, locked, before the first of them is read
+    /// All pages of a window are added to the page cache, locked, before the first is read
     /// (page_cache_ra_unbounded, since 5.8).
     pub window_is_added_first: bool,
-    /// A page fault maps what the cache has around its page, and a miss reads around it
-    /// (filemap_map_pages and do_sync_mmap_readahead of 6.1). Off where the kernel's faults were
-    /// not looked at: mapped files are refused there.
+    /// A page fault maps the cached pages around its page, and a miss reads around it
+    /// (filemap_map_pages and do_sync_mmap_readahead of 6.1). False for kernels whose page faults
+    /// were not studied: there mapped files are refused.
     pub faults_around: bool,
 }
 
-/// A run of pages to bring into the cache, and the page that gets the marker.
+/// Pages to bring into the cache, and the page that gets the marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// First page.
     pub start: u32,
     /// Pages.
     pub pages: u32,
-    /// Page whose first use continues the read-ahead (PG_readahead).
+    /// The page whose first use continues the read-ahead (PG_readahead).
     pub marker: Option<u32>,
 }
 
 impl Window {
-    /// do_page_cache_ra: what of it is in a file of so many pages.
+    /// do_page_cache_ra: the part of it within a file of so many pages.
     pub fn cut_to(self, kernel: &KernelReadAhead, file_pages: u32) -> Window {
         let end = self.start.saturating_add(self.pages);
         if end <= file_pages || self.start >= file_pages {
@@ -158,7 +159,7 @@ impl ReadAheadState {
         }
     }
 
-    /// mmap read-around: the window about a page.
+    /// mmap read-around: the window around a page.
     pub fn around(&mut self, page: u32) -> Window {
         self.start = page.saturating_sub(self.max_pages / 2);
         self.size = self.max_pages;
@@ -194,7 +195,7 @@ fn next_size(size: u32, max: u32) -> u32 {
 }
 
 /// page_cache_sync_readahead: `page` is not cached, and the call still wants `wanted` pages from it
-/// on. None when nothing is to be read beyond what the caller reads itself.
+/// on. None if nothing is to be read beyond what the caller reads itself.
 pub fn on_miss(
     kernel: &KernelReadAhead,
     state: &mut ReadAheadState,
@@ -256,7 +257,7 @@ fn on_demand(
     Some(submit(kernel, state, page))
 }
 
-/// page_cache_sync_ra: no window is continued, and none is merged with the one after it.
+/// page_cache_sync_ra: continues no window, and merges none with the next.
 fn on_miss_alone(
     kernel: &KernelReadAhead,
     state: &mut ReadAheadState,
@@ -266,6 +267,7 @@ fn on_miss_alone(
 ) -> Window {
     if page == 0 || wanted > state.max_pages || looks_sequential(kernel, state, page) {
         set_initial(state, page, wanted);
+        // The request takes the whole window, so its marker goes into the middle.
         if state.size <= wanted {
             state.async_size = state.size / 2;
         }
@@ -291,7 +293,7 @@ fn on_marker_alone(
     Some(state.window())
 }
 
-/// The window after the last one, of the next size.
+/// Moves on to the window after the last one, of the next size.
 fn continue_stream(kernel: &KernelReadAhead, state: &mut ReadAheadState) {
     let least = if kernel.stream_keeps_its_window { state.size } else { 0 };
     state.start += state.size;
@@ -299,8 +301,8 @@ fn continue_stream(kernel: &KernelReadAhead, state: &mut ReadAheadState) {
     state.async_size = state.size;
 }
 
-/// A marker without valid state: the window begins at the next page that is not cached. None if
-/// that is too far away.
+/// A marker without valid state: the window begins at the next missing page. None if that is too
+/// far away.
 fn continue_after_hole(
     kernel: &KernelReadAhead,
     state: &mut ReadAheadState,
@@ -325,13 +327,13 @@ fn set_initial(state: &mut ReadAheadState, page: u32, wanted: u32) {
     state.async_size = if state.size > wanted { state.size - wanted } else { state.size };
 }
 
-/// `offset - prev_offset <= 1`: unsigned, or signed with the 32-bit peculiarity.
+/// `offset - prev_offset <= 1`: unsigned, or signed on some 32-bit kernels.
 fn looks_sequential(kernel: &KernelReadAhead, state: &ReadAheadState, page: u32) -> bool {
     let distance = i64::from(page) - state.previous_page;
     distance <= 1 && (distance >= 0 || kernel.backward_jump_is_sequential)
 }
 
-/// page_cache_next_miss: the first page from `page` on that is not cached, within `max` pages.
+/// page_cache_next_miss: the first missing page from `page` on, within `max` pages.
 fn next_hole(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -> u32 {
     let beyond = match kernel.hole_not_found {
         HoleNotFound::PageAfter => page + max,
@@ -340,7 +342,7 @@ fn next_hole(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -
     (page..page + max).find(|&page| !cache.contains(page)).unwrap_or(beyond)
 }
 
-/// count_history_pages: pages cached without a gap just before `page`, within `max` pages.
+/// count_history_pages: the cached pages without a gap before `page`, within `max` pages.
 fn history_pages(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -> u32 {
     let cached = |&back: &u32| back <= page && cache.contains(page - back);
     let history = (1..=max).take_while(cached).count() as u32;
@@ -368,6 +370,7 @@ fn set_from_context(
     if history <= least {
         return false;
     }
+    // The file is cached from its beginning, which indicates a long stream.
     if history >= page {
         history *= 2;
     }
@@ -385,6 +388,7 @@ fn set_from_context(
 /// `readit:` and ra_submit.
 fn submit(kernel: &KernelReadAhead, state: &mut ReadAheadState, page: u32) -> Window {
     let max = state.max_pages;
+    // The request would hit its own marker at once, so the window is merged with the next one.
     if page == state.start && state.size == state.async_size {
         let more = next_size(state.size, max);
         if kernel.window_overflow == WindowOverflow::Grows || state.size + more <= max {
@@ -463,8 +467,8 @@ mod tests {
         assert!(!looks_sequential(&LINUX_2_6_37, &state, 502));
     }
 
-    /// Reads of page 500, then of page 0 and of page 100 beside a cached page 99: a window each in
-    /// 2.6.37, the page alone in 2.6.29 but for the very first read of a file.
+    /// Reads of page 500, then of page 0 and of page 100 next to a cached page 99. 2.6.37 gives
+    /// each a window. 2.6.29 reads only the page itself, except for a file's very first read.
     #[test]
     fn before_2_6_31_only_the_first_read_of_a_file_or_one_in_order_starts_a_window() {
         let older = KernelReadAhead {
@@ -490,7 +494,7 @@ mod tests {
     }
 
     /// A marker on page 10, pages up to 13 cached, a request of 4 pages: the window is that of a
-    /// run of 4 pages, or of 8.
+    /// history of 4 pages, or of 8.
     #[test]
     fn since_2_6_31_a_window_found_by_its_marker_counts_the_request() {
         let older = KernelReadAhead { hole_window_adds_request: false, ..LINUX_2_6_37 };
@@ -515,8 +519,7 @@ mod tests {
     }
 
     /// Pages 24 to 31 with the marker on 30, in a file of 29 pages: three pages are cut off, so the
-    /// marker two from the end goes to 27. With the marker on 24, eight from the end, there is
-    /// none.
+    /// marker, two from the end, moves to 27. A marker on 24, eight from the end, disappears.
     #[test]
     fn the_marker_of_a_window_cut_off_at_the_end_of_the_file_moves_since_5_8() {
         let newer = KernelReadAhead { cut_window_moves_its_marker: true, ..LINUX_2_6_37 };
@@ -550,9 +553,10 @@ mod tests {
         }
     }
 
-    /// Random reads under a window of 32 KiB read 5 % more flash on Linux 6.1 than the model said:
-    /// a marker stood before eight cached pages, and the scan for the hole after them gave the
-    /// last of them, not the one after, since page_cache_next_miss replaced radix_tree_next_hole.
+    /// On Linux 6.1 random reads with a window of 32 KiB read 5 % more flash than the model. A
+    /// marker stood before eight cached pages. Since page_cache_next_miss replaced
+    /// radix_tree_next_hole, the scan for a hole after them returns the last of them, not the page
+    /// after it.
     #[test]
     fn a_marker_before_a_long_cached_run_starts_a_window_on_its_last_page_since_4_20() {
         let newer = KernelReadAhead { hole_not_found: HoleNotFound::LastPage, ..LINUX_2_6_37 };
@@ -565,9 +569,9 @@ mod tests {
         }
     }
 
-    /// Linux 6.12 took ondemand_readahead apart: 8 pages that are read as a whole make a window of
-    /// 16 whose marker stands after what was asked, as before; 32 of 32 have the marker in the
-    /// middle, where a merged next window stood; a miss right after a window is a new one.
+    /// Linux 6.12 split ondemand_readahead. Reading 8 pages as a whole still gives a window of 16
+    /// with the marker after the request. With 32 of 32 the marker is in the middle, where a merged
+    /// next window used to begin. A miss right after a window starts a new one.
     #[test]
     fn a_miss_never_continues_a_window_in_6_12() {
         let apart = KernelReadAhead { miss_never_continues: true, ..LINUX_2_6_37 };

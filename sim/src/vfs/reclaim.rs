@@ -1,46 +1,46 @@
-//! The LRU lists of the page cache, and what leaves it when memory runs short.
+//! The LRU lists of the page cache, and which pages are reclaimed when memory runs short.
 //!
 //! Mirrors mm/vmscan.c (shrink_inactive_list, shrink_active_list, inactive_is_low,
-//! folio_check_references) and mm/swap.c (folio_mark_accessed) of Linux 6.1 for file pages that
-//! nobody maps. A page enters the inactive list; the second time a program reads it, it moves to
-//! the active one; reclaim takes clean pages from the tail of the inactive list, and turns dirty
-//! ones to the active list. Left out: kswapd's own pace (what is below the low watermark is made up
-//! at once, and costs no time), slab, programs' own memory, workingset refaults, multi-generational
-//! LRU, the order in which pages of one batch (pagevec) come to the lists. Which mapped pages go is
-//! refused.
+//! folio_check_references) and mm/swap.c (folio_mark_accessed) of Linux 6.1 for unmapped file
+//! pages. A page enters the inactive list. Its second read moves it to the active list. Reclaim
+//! takes clean pages from the tail of the inactive list, and moves dirty ones to the active list.
+//!
+//! Left out: the pace of kswapd (here memory below the low watermark is refilled at once and takes
+//! no time), slab, programs' own memory, workingset refaults, multi-generational LRU, the order in
+//! which pages of one batch (pagevec) reach the lists. Reclaim of mapped pages is refused.
 //!
 //! Invariants:
 //! 1. A page in the cache is on exactly one list: the active one if its `ACTIVE` flag is set.
-//! 2. An entry whose page is not in the cache, or on the other list, says nothing and is skipped.
+//! 2. An entry whose page is not in the cache, or is on the other list, is stale and skipped.
 
 use super::inode::Inode;
 use std::collections::VecDeque;
 
-/// SWAP_CLUSTER_MAX: pages that move from the active list at a time.
+/// SWAP_CLUSTER_MAX: pages that leave the active list at a time.
 const CLUSTER_PAGES: usize = 32;
 
 /// A page of an inode, by the inode's index.
 pub(super) type CachedPage = (u32, u32);
 
-/// Both lists, the oldest first, and how much room there is.
+/// Both lists, the oldest page first, and their capacity.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lru {
     inactive: VecDeque<CachedPage>,
     active: VecDeque<CachedPage>,
-    /// Pages there is memory for.
+    /// Pages that fit into memory.
     capacity: usize,
-    /// Whether there may be entries that say nothing.
+    /// Whether there may be stale entries.
     has_gone: bool,
-    /// A page came up that is mapped.
+    /// Reclaim met a mapped page.
     pub met_mapped: bool,
-    /// How many more are freed when that is exceeded: from the low to the high watermark.
+    /// Pages freed when memory is exceeded: from the low to the high watermark.
     batch: usize,
 }
 
 impl Lru {
-    /// Of a machine with so many free pages when the kernel has started. The watermarks follow from
-    /// them as in mm/page_alloc.c: min_free_kbytes is the root of 16 times the memory in KiB, low
-    /// and high a quarter and a half above.
+    /// The lists of a machine with so many free pages after boot. The watermarks follow from them
+    /// as in mm/page_alloc.c: min_free_kbytes is the root of 16 times the memory in KiB, low and
+    /// high are a quarter and a half above.
     pub fn new(free_pages: u64) -> Lru {
         let min = (free_pages * 4 * 16).isqrt() / 4;
         let (low, high) = (min + min / 4, min + min / 2);
@@ -52,7 +52,7 @@ impl Lru {
         }
     }
 
-    /// A page has come into the cache.
+    /// A page was added to the cache.
     #[inline]
     pub fn add(&mut self, page: CachedPage) {
         self.inactive.push_back(page);
@@ -64,18 +64,18 @@ impl Lru {
         self.has_gone = true;
     }
 
-    /// Pages are cached no longer.
+    /// Pages were dropped from the cache.
     pub fn note_gone(&mut self) {
         self.has_gone = true;
     }
 
-    /// Whether there are more pages than memory has room for, or entries that say nothing.
+    /// Whether memory is exceeded, or there may be stale entries.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.inactive.len() + self.active.len() > self.capacity
     }
 
-    /// Entries that say nothing go.
+    /// Removes stale entries.
     pub fn forget_gone(&mut self, inodes: &[Inode]) {
         if !std::mem::take(&mut self.has_gone) {
             return;
@@ -86,11 +86,11 @@ impl Lru {
         self.active.retain(|page| is_there(page) && is_active(page));
     }
 
-    /// shrink_lruvec until the high watermark is reached, or nothing can be reclaimed.
+    /// shrink_lruvec until the high watermark is reached, or nothing more can be reclaimed.
     pub fn shrink(&mut self, inodes: &mut [Inode]) {
         self.forget_gone(inodes);
         let target = self.capacity.saturating_sub(self.batch);
-        // A page is looked at twice at most: once active, once inactive.
+        // Each page is examined at most twice: once active, once inactive.
         let mut looks = 2 * (self.inactive.len() + self.active.len());
         while self.is_over(target) && looks > 0 {
             looks -= 1;
@@ -113,7 +113,7 @@ impl Lru {
         self.inactive.len() + self.active.len() > pages
     }
 
-    /// shrink_active_list: the oldest become inactive, used or not.
+    /// shrink_active_list: the oldest pages become inactive, referenced or not.
     fn shrink_active(&mut self, inodes: &mut [Inode]) {
         for _ in 0..CLUSTER_PAGES.min(self.active.len()) {
             let (inode, page) = self.active.pop_front().expect("counted");

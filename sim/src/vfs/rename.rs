@@ -1,11 +1,10 @@
-//! What takes names away or moves them: unlink, rmdir, rename.
+//! Calls that remove or move names: unlink, rmdir, rename.
 //!
 //! Mirrors fs/namei.c (do_unlinkat, do_rmdir, do_renameat2, may_delete) and fs/dcache.c (d_delete,
-//! d_move) of Linux 6.1. A name that was removed stays known as one that is not there, unless its
-//! dentry is in use by an open file; a name that was moved away is not known at all. Left out:
-//! exchange, permissions.
+//! d_move) of Linux 6.1. A removed name leaves a negative dentry, unless an open file uses the
+//! dentry. A name that was moved away leaves none. Left out: RENAME_EXCHANGE, permissions.
 //!
-//! Invariant: a path is in `paths` exactly when the file system has an entry for it.
+//! Invariant: a path is in `paths` exactly if the file system has an entry for it.
 
 use super::walk::Parent;
 use super::{Answer, Vfs};
@@ -20,13 +19,13 @@ impl<S: FlashFs> Vfs<S> {
         path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Whether an inode is a directory with an entry in it.
+    /// Whether an inode is a directory that is not empty.
     fn has_entries(&self, path: &str) -> bool {
         let first = format!("{path}/");
         self.names.paths.range(first..).next().is_some_and(|(found, _)| Self::is_below(found, path))
     }
 
-    /// d_delete: the dentry becomes negative, or goes if an open file holds it.
+    /// d_delete: the dentry becomes negative, or is dropped if an open file holds it.
     fn delete_dentry(&mut self, path: &str) {
         self.names.paths.remove(path);
         if self.unhash(path) {
@@ -34,7 +33,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// The dentry of a path is known to those alone who have it open; whether anyone has.
+    /// Unhashes the dentry of a path, so that only open files still refer to it. Returns whether
+    /// any does.
     fn unhash(&mut self, path: &str) -> bool {
         let mut is_open = false;
         for open in self.slots.iter_mut().flatten() {
@@ -87,7 +87,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, self.put_inode(now, index)?))
     }
 
-    /// rename, which replaces what the new name named.
+    /// rename, which replaces the inode at the new name.
     pub fn rename(&mut self, now: Ns, old: &str, new: &str) -> Outcome {
         let now = now + self.costs.syscall_ns + self.costs.name_move_ns;
         let ((from, to), now) = match self.both_directories(now, old, new)? {
@@ -125,7 +125,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// filename_parentat of both paths, before either of the last names is looked up.
+    /// filename_parentat of both paths, before either last component is looked up.
     fn both_directories<'a>(
         &mut self,
         now: Ns,
@@ -157,7 +157,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// d_move: the dentry of the old name, and those below it, take the new one's place.
+    /// d_move: moves the dentry of the old name, and all below it, to the new name.
     fn move_names(&mut self, old: &str, new: &str) {
         let moves = |path: &str| path == old || Self::is_below(path, old);
         let renamed = |path: &str| format!("{new}{}", &path[old.len()..]);

@@ -1,9 +1,9 @@
-//! Bytes that move within the kernel: copy_file_range and sendfile.
+//! Copies within the kernel: copy_file_range and sendfile.
 //!
 //! Mirrors generic_copy_file_range (fs/read_write.c) and splice_direct_to_actor (fs/splice.c) of
-//! Linux 6.1. None of the file systems copies by itself, so pages go through a pipe that holds 16:
-//! they are read, then written, and so on. A read that begins within a page fills the pipe with
-//! fewer bytes than were asked for, and has found the page behind them by then.
+//! Linux 6.1. None of the file systems implements the copy itself, so pages go through a pipe of 16
+//! pages: read, written, and so on. A read that begins within a page fills the pipe with fewer
+//! bytes than requested, but has already looked up the page after them.
 
 use super::{Bytes, Vfs};
 use crate::content::{Contents, Source};
@@ -50,7 +50,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((done as i64, now))
     }
 
-    /// generic_copy_file_checks: how many bytes there are to copy.
+    /// generic_copy_file_checks: returns how many bytes to copy.
     fn copy_checks(
         &self,
         (from, from_offset): (usize, u64),
@@ -79,7 +79,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(bytes)
     }
 
-    /// sendfile to a reader that takes all.
+    /// sendfile to a reader that takes everything.
     pub fn send(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
         let mut now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
@@ -112,7 +112,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((read.min(room as i64), now))
     }
 
-    /// iter_file_splice_write: `bytes` that were read at `offset` are written.
+    /// iter_file_splice_write: writes `bytes` that were read at `offset`.
     fn empty_pipe(
         &mut self,
         now: Ns,
@@ -126,13 +126,13 @@ impl<S: FlashFs> Vfs<S> {
         let range = (offset, offset + bytes as u64);
         copied.move_from(&self.inodes[index].contents, range, to_offset);
         self.copied = Some(copied);
-        let source = Source { seed: 0, compressibility: 100 }; // which `copied` stands in for
+        let source = Source { seed: 0, compressibility: 100 }; // replaced by `copied`
         let written = self.write_pages_of(now, to, (to_offset, bytes as u64), source);
         self.copied = None;
         written
     }
 
-    /// What a write puts in a file.
+    /// Applies a write to a file's content.
     pub(super) fn put_bytes(&mut self, index: usize, bytes: Bytes) {
         let Bytes { at, to, source, offset } = bytes;
         let contents = &mut self.inodes[index].contents;

@@ -1,13 +1,13 @@
-//! Pages that go as their file ends before them or is gone, and what looking for them costs.
+//! Dropping pages at a truncation or deletion, and the cost of looking for them.
 //!
 //! Mirrors mm/truncate.c (truncate_inode_pages_range, truncate_inode_pages_final) and xas_find of
-//! lib/xarray.c, Linux 6.1: pages are taken out of the file's array in batches, and then the array
-//! is looked through to its end for more, twice, slot by slot. The array has 64 slots a node and no
+//! lib/xarray.c, Linux 6.1. The kernel takes pages out of the file's array in batches. Afterwards
+//! it searches the array to its end twice more, slot by slot. The array has 64 slots a node, and no
 //! more levels than its last page needs (xas_shrink).
 //!
-//! Left out: pages missing in between.
+//! Left out: gaps between cached pages.
 //!
-//! Invariant: of a file without cached pages nothing is looked at (mapping_empty).
+//! Invariant: a file without cached pages costs nothing (mapping_empty).
 
 use super::cache::FileCache;
 use super::Vfs;
@@ -20,32 +20,32 @@ const BATCH: u64 = 15;
 /// XA_CHUNK_SHIFT.
 const SHIFT: u32 = 6;
 
-/// What taking pages out of the cache comes to.
+/// The work of dropping pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Truncated {
-    /// Pages that go.
+    /// Pages dropped.
     pub pages: u64,
-    /// Slots without a page that are passed.
+    /// Empty slots passed.
     pub slots: u64,
 }
 
 impl Truncated {
-    /// Of the pages from `first` on.
+    /// The work of dropping the pages from `first` on.
     pub fn from(cache: &FileCache, first: u32) -> Truncated {
         let Some(last) = cache.last_below(u32::MAX) else { return Truncated::default() };
         let pages = cache.cached_from(first);
         let left = cache.last_below(first);
         let behind = if pages > 0 { last + 1 } else { first };
-        // A batch that is not full has met the end; then find_lock_entries and find_get_entries
-        // meet it once more each.
+        // A partial batch has reached the end of the array; then find_lock_entries and
+        // find_get_entries each reach it once more.
         let of_batch = if pages % BATCH > 0 { slots_passed(Some(last), last) } else { 0 };
         let slots = of_batch + slots_passed(left, behind) + slots_passed(left, first);
         Truncated { pages, slots }
     }
 }
 
-/// Slots behind that of page `from` that xas_find passes to the end of an array whose last page is
-/// `last`.
+/// Slots after that of page `from` that xas_find passes up to the end of an array whose last page
+/// is `last`.
 fn slots_passed(last: Option<u32>, from: u32) -> u64 {
     let (Some(mut last), mut from) = (last, from) else { return 0 };
     let mut passed = 0;
@@ -54,7 +54,7 @@ fn slots_passed(last: Option<u32>, from: u32) -> u64 {
         if node == last >> SHIFT {
             passed += u64::from((1 << SHIFT) - 1 - slot);
         } else if last >> SHIFT == 0 {
-            return 0; // Beyond what the array can hold.
+            return 0; // beyond the size of the array
         }
         (last, from) = (last >> SHIFT, node);
     }
@@ -62,7 +62,7 @@ fn slots_passed(last: Option<u32>, from: u32) -> u64 {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// truncate_inode_pages_range: whoever else wants the processor may have it after each batch.
+    /// truncate_inode_pages_range: calls cond_resched() after each batch.
     pub(super) fn truncate_inode_pages(
         &mut self,
         mut now: Ns,

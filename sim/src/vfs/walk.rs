@@ -1,10 +1,11 @@
-//! Walks along paths, through symbolic links where there are any.
+//! Walking along paths, with and without symbolic links.
 //!
 //! Mirrors fs/namei.c of Linux 6.1 (link_path_walk, step_into, pick_link, nd_jump_root). A path
-//! that meets no link is never copied; one that does is taken apart from its beginning, and what
-//! was looked up is known by then. Left out, and refused by name: links that leave the file system.
+//! without symbolic links is never copied. If the walk meets one, it starts over component by
+//! component, and the components before it are in the dentry cache by then. Left out, and refused
+//! by name: links that leave the file system.
 //!
-//! Invariant: what a walk returns has no symbolic link on its way, so that it is a key of
+//! Invariant: the path that a walk returns contains no symbolic link, so it is a key of
 //! `Names::paths`.
 
 use super::{Answer, Vfs};
@@ -15,15 +16,15 @@ use std::borrow::Cow;
 
 /// MAXSYMLINKS.
 const LINKS_MAX: u32 = 40;
-/// What is refused: an absolute target, or one with more ".." than there are directories.
+/// The refused case: an absolute target, or one with more ".." than there are directories.
 const LEAVES: &str = "a symbolic link that leaves the file system";
-/// The directory that a program began in, which has no name.
+/// The program's first working directory, which has no name.
 pub(super) const TOP: &str = ".";
 
 /// The directory of a path, none for the root, and the path itself.
 pub(super) type Parent<'a> = (Option<usize>, Cow<'a, str>);
 
-/// A path that was walked to its end, and what it names, if anything.
+/// A path walked to its end, and its inode, if it exists.
 #[derive(Clone, Debug)]
 pub(super) struct Walked<'a> {
     pub directory: Option<usize>,
@@ -31,7 +32,7 @@ pub(super) struct Walked<'a> {
     pub found: Option<usize>,
 }
 
-/// Where a walk through links stands: a directory and its path.
+/// The position of a walk through links: a directory and its path.
 #[derive(Clone, Debug, Default)]
 struct At {
     directory: Option<usize>,
@@ -49,7 +50,7 @@ impl At {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// The root's inode, which is made when a call is about the root itself.
+    /// The root's inode, created when a call first refers to the root itself.
     pub(super) fn root(&mut self, now: Ns) -> usize {
         match self.inodes.find(ROOT) {
             Some(index) => index,
@@ -61,7 +62,8 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes[index].target.is_some()
     }
 
-    /// filename_parentat: the directory a path is in, or at which of its names the walk ends.
+    /// filename_parentat: the directory of a path, or the error at the component where the walk
+    /// ends.
     pub(super) fn walk_parent<'a>(&mut self, mut now: Ns, path: &'a str) -> Answer<Parent<'a>> {
         let mut directory = None;
         for (end, _) in path.match_indices('/') {
@@ -77,7 +79,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((Ok((directory, Cow::Borrowed(path))), now))
     }
 
-    /// filename_lookup: a path to its end, and behind a link there if it is to be followed.
+    /// filename_lookup: walks a path to its end, and through a link there if `follow` is set.
     pub(super) fn walk<'a>(&mut self, now: Ns, path: &'a str, follow: bool) -> Answer<Walked<'a>> {
         let (parent, now) = match self.walk_parent(now, path)? {
             (Ok(parent), now) => (parent, now),
@@ -96,7 +98,7 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// The last name of a path whose directory is known.
+    /// Looks up the last component of a path whose directory is known.
     pub(super) fn look_up<'a>(
         &mut self,
         now: Ns,
@@ -110,8 +112,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((Walked { directory, path, found }, now))
     }
 
-    /// The same walk name by name. A link's target takes the link's place; the last name is looked
-    /// at only if it is to be followed.
+    /// The same walk component by component. A link's target replaces the link. The last component
+    /// is looked up only if it is to be followed.
     fn walk_links(&mut self, mut now: Ns, path: &str, follow: bool) -> Answer<Parent<'static>> {
         let reversed = |path: &str| path.rsplit('/').map(str::to_owned).collect::<Vec<_>>();
         let mut names = reversed(path);
@@ -156,7 +158,7 @@ impl<S: FlashFs> Vfs<S> {
                 None => return Ok((Err(ENOENT), now)),
             }
         }
-        // It ends in a directory by way of "..".
+        // The path ends in a directory because of "..".
         let here = at.pop().unwrap_or_default();
         let above = at.last().and_then(|at| at.directory);
         Ok((Ok((above, Cow::Owned(here.path))), now))

@@ -1,19 +1,20 @@
-//! What the flusher does when it has the processor, a step at a time.
+//! The flusher's work, one step at a time.
 //!
 //! Mirrors wb_workfn, wb_do_writeback, wb_writeback, writeback_sb_inodes, __writeback_single_inode
 //! and requeue_inode of fs/fs-writeback.c, and write_cache_pages of mm/page-writeback.c, Linux 6.1,
-//! for one device with one file system. flusher.rs has the lists and the timer. A step is a page or
-//! an inode, and before each it may have to make way (lock_page, cond_resched): who gets the
-//! processor then finds the rest of the inode as it is. Within a step whoever else gets the
-//! processor waits until its end, as for the locks that the flusher holds.
+//! for one device with one file system. flusher.rs has the lists and the timer.
 //!
-//! Left out: inodes that another file system has on the device, pages that are skipped, bandwidth
+//! A step writes a page or an inode. Before each step the flusher may be preempted (lock_page,
+//! cond_resched), and other tasks then see the rest of the inode still dirty. A task that gets the
+//! processor within a step blocks until its end, as it would on the flusher's locks.
+//!
+//! Left out: inodes of another file system on the device, skipped pages, bandwidth
 //! (writeback_chunk_size).
 //!
 //! Invariants:
 //! 1. An inode whose pages are being written (I_SYNC) is in none of the flusher's lists, and stays
-//!    dirty until that is over.
-//! 2. Somebody waits for a work of the list (`done`) until it is over.
+//!    dirty until they are.
+//! 2. The waiter of a queued work (`done`) waits until the work is over.
 
 use super::flusher::{Check, Flusher, Reason, Wait, Work, Writing};
 use super::inodes::Inodes;
@@ -21,18 +22,18 @@ use crate::fs::{PageWrite, Writeback};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
-/// PAGEVEC_SIZE: pages that are looked up at a time.
+/// PAGEVEC_SIZE: pages looked up at a time.
 const PAGEVEC: usize = 15;
 
 impl Flusher {
-    /// wb_queue_work: the flusher is to be woken.
+    /// wb_queue_work: queues a work and wakes the flusher.
     pub fn queue(&mut self, reason: Reason, pages: i64) {
         self.work_list.push_back(Work::new(reason, pages));
         self.waits = Some(Wait::Work);
         self.start();
     }
 
-    /// wb_start_writeback: the flusher is to be woken, if there is anything to write.
+    /// wb_start_writeback: wakes the flusher if there is anything to write.
     pub fn start_all(&mut self) -> bool {
         let is_needed = self.has_dirty_io();
         self.start_all |= is_needed;
@@ -48,12 +49,12 @@ impl Flusher {
         self.is_pending = true;
     }
 
-    /// Whether somebody still waits.
+    /// Whether a task still waits.
     pub fn is_awaited(&self) -> bool {
         self.waits.is_some()
     }
 
-    /// Whether who waits for an inode or for pages waits no longer.
+    /// Whether the wait for an inode or for pages is over.
     fn ends_wait(&mut self) -> bool {
         let is_over = match self.waits {
             Some(Wait::Inode(index)) => !self.is_writing(index),
@@ -71,7 +72,7 @@ impl Flusher {
         self.writing.as_ref().is_some_and(|writing| writing.index == index)
     }
 
-    /// The next work of wb_do_writeback, if there is any before it sleeps.
+    /// The next work of wb_do_writeback, or none before it sleeps.
     fn next_work(&mut self, now: Ns, dirty_pages: u64) -> Option<Work> {
         loop {
             match self.check {
@@ -112,8 +113,8 @@ impl Flusher {
         }
     }
 
-    /// wb_writeback and writeback_sb_inodes up to the next inode that is to be written; none when
-    /// the work is over.
+    /// wb_writeback and writeback_sb_inodes up to the next inode to write; none if the work is
+    /// over.
     fn next_inode(&mut self, now: Ns, work: &mut Work, dirty_pages: u64) -> Option<usize> {
         if let Some((since, has_written)) = work.round {
             let is_enough = has_written && (self.is_round_over(since, now) || work.pages <= 0);
@@ -126,7 +127,7 @@ impl Flusher {
             }
         }
         let is_over = work.pages <= 0
-            || (work.makes_way() && !self.work_list.is_empty())
+            || (work.yields_to_queued_work() && !self.work_list.is_empty())
             || (work.reason == Reason::Background && !self.is_over_background(now, dirty_pages));
         if is_over {
             return None;
@@ -152,19 +153,19 @@ impl Flusher {
 }
 
 impl Inodes {
-    /// The flusher has the processor: what it does next.
-    pub(super) fn go_on_writing(&mut self, now: Ns) -> Writeback {
+    /// The flusher's next step; the flusher has the processor.
+    pub(super) fn next_step(&mut self, now: Ns) -> Writeback {
         self.flusher.completions.pass(now);
         let found = self.flusher.found.take();
-        found.or_else(|| self.find_inode(now)).unwrap_or_else(|| self.go_on_with_inode())
+        found.or_else(|| self.find_inode(now)).unwrap_or_else(|| self.continue_inode())
     }
 
-    /// It has woken the program, and does not make way before it has begun the next inode.
+    /// The flusher has woken the program. It is not preempted before it begins its next inode.
     pub(super) fn has_woken(&mut self, now: Ns) {
         self.flusher.found = self.find_inode(now).filter(|&found| found == Writeback::Wake);
     }
 
-    /// Goes on to the next inode that is to be written, or to what comes before.
+    /// Continues to the next inode to write, or to a step that precedes it.
     fn find_inode(&mut self, now: Ns) -> Option<Writeback> {
         loop {
             if self.flusher.ends_wait() {
@@ -212,8 +213,8 @@ impl Inodes {
             Some(Writing { index, work, pages, cursor, done_index: first, left, is_inode: false });
     }
 
-    /// The next page of the inode that is being written, or the inode itself.
-    fn go_on_with_inode(&mut self) -> Writeback {
+    /// The next page of the inode being written, or the inode itself.
+    fn continue_inode(&mut self) -> Writeback {
         let mut writing = self.flusher.writing.take().expect("an inode was begun");
         let index = writing.index;
         let page = self.next_page(&mut writing);
@@ -242,7 +243,7 @@ impl Inodes {
         step
     }
 
-    /// write_cache_pages: the next page that is dirty still.
+    /// write_cache_pages: the next page that is still dirty.
     fn next_page(&self, writing: &mut Writing) -> Option<u32> {
         let cache = &self[writing.index].cache;
         while writing.left > 0 {
@@ -263,8 +264,8 @@ impl Inodes {
         None
     }
 
-    /// The step is over: the end of writeback_sb_inodes' loop with requeue_inode, if it was the
-    /// inode.
+    /// The end of a step. After an inode's own write it is the end of writeback_sb_inodes' loop,
+    /// with requeue_inode.
     pub(super) fn has_written(&mut self, now: Ns) {
         let Some(writing) = self.flusher.writing.take_if(|writing| writing.is_inode) else {
             return;
@@ -290,7 +291,7 @@ impl Inodes {
         }
     }
 
-    /// redirty_tail: the list stays in the order of time.
+    /// redirty_tail: keeps the list in the order of time.
     fn redirty_tail(&mut self, now: Ns, index: usize, since: Ns) {
         let is_older = self.flusher.newest().is_some_and(|newest| since < newest);
         let since = if is_older { now } else { since };
@@ -314,7 +315,7 @@ mod tests {
         Flusher::new(ticks, Ns(0), 1000, completions)
     }
 
-    /// The inodes that a work writes, one after another, in no time.
+    /// The inodes that a work writes, in order, if writing takes no time.
     fn written(flusher: &mut Flusher, now: Ns, reason: Reason, pages: i64) -> Vec<usize> {
         let mut work = Work { begun: now, ..Work::new(reason, pages) };
         let mut indices = Vec::new();
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_up_is_written_before_what_is_older() {
+    fn queued_inodes_are_written_before_older_ones() {
         let mut flusher = flusher();
         flusher.add(Ns(S), 1, Ns(S));
         flusher.add(Ns(S), 2, Ns(S));
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn old_data_waits_for_who_waits() {
+    fn old_data_is_written_after_awaited_data() {
         let mut flusher = flusher();
         flusher.add(Ns(S), 1, Ns(S));
         flusher.queue(Reason::Sync, i64::MAX);

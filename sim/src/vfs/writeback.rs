@@ -1,26 +1,26 @@
-//! Write-back: which inodes are dirty, and who asks that they are written.
+//! Write-back: marking inodes dirty, and the calls that have them written.
 //!
 //! Mirrors fs/fs-writeback.c (__mark_inode_dirty, sync_inodes_sb, inode_wait_for_writeback),
 //! fs/sync.c and write_cache_pages of mm/page-writeback.c as a program calls it, Linux 6.1.
-//! flusher.rs has the lists and wb_workfn.rs what the flusher does with them. An inode joins them
-//! when something of it becomes dirty and leaves them when the flusher has written it out: its
-//! pages first, then itself. fsync writes the same and leaves the inode where it is in the list.
+//! flusher.rs has the lists and wb_workfn.rs the flusher's work. An inode joins the lists when it
+//! or a page of it becomes dirty. It leaves them when the flusher has written it: its pages first,
+//! then the inode. fsync writes the same and leaves the inode in its place in the list.
 
 use super::flusher::{Reason, Wait};
 use super::inode::Inode;
 use super::Vfs;
-use crate::errno::{untold, FsError, Outcome, EBADF};
+use crate::errno::{ignore_errno, FsError, Outcome, EBADF};
 use crate::fs::tasks::{run_other, wait_for_flusher};
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::sched::{Task, TIMER_SLACK};
 use crate::units::Ns;
 
-/// Pages a file system is told of before it is to write them: few enough to stay in a processor's
-/// cache.
+/// Pages that a file system is told about before it writes them: few enough to stay in a
+/// processor's cache.
 const EXPECTED_PAGES: usize = 64;
 
 impl<S: FlashFs> Vfs<S> {
-    /// clock_nanosleep, with what has become due before.
+    /// clock_nanosleep, after handling expired timers.
     pub fn sleep(&mut self, now: Ns, time: Ns) -> Outcome {
         let (called, now) = match self.fs.call_sleep(now, &mut self.inodes)? {
             Some(times) => times,
@@ -33,7 +33,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, self.pause_between(now + self.costs.syscall_ns, due, due + TIMER_SLACK)?))
     }
 
-    /// clock_nanosleep with TIMER_ABSTIME, with what has become due before.
+    /// clock_nanosleep with TIMER_ABSTIME, after handling expired timers.
     pub fn sleep_until(&mut self, now: Ns, due: Ns) -> Result<Ns, FsError> {
         if due <= now {
             return Ok(now);
@@ -51,23 +51,24 @@ impl<S: FlashFs> Vfs<S> {
         self.pause_between(now, end, end)
     }
 
-    /// The program sleeps until `due`, at the latest until `latest`. It goes on when it has been
-    /// woken, and after the threads that wake with it on an idle processor.
+    /// The program sleeps until `due`, at the latest until `latest`. It runs once it is woken and
+    /// the threads that woke with it on the idle processor are done.
     fn pause_between(&mut self, now: Ns, due: Ns, latest: Ns) -> Result<Ns, FsError> {
         let (now, rang) = self.sleep_between(now, due, latest)?;
         let before = self.fs.sched().served_at(rang);
         Ok(now + self.costs.wake_ns * (1 + before))
     }
 
-    /// The same, at no cost: when it goes on, and when its timer has rung.
+    /// The same without the cost of the call. Returns when the program runs, and when its timer
+    /// expired.
     fn sleep_between(&mut self, now: Ns, due: Ns, latest: Ns) -> Result<(Ns, Ns), FsError> {
         let now = self.fs.begin_sleep(now)?;
         let (now, rang) = self.idle(now, due, latest)?;
         Ok((self.fs.wake_program(now, rang, &mut self.inodes)?, rang))
     }
 
-    /// Timers and threads go on until the program's timer rings: at the first interrupt of the
-    /// clock from `due` on, its own at `latest` (__hrtimer_run_queues).
+    /// Runs timers and threads until the program's timer expires. It expires in the first clock
+    /// interrupt from `due` on; its own interrupt is at `latest` (__hrtimer_run_queues).
     fn idle(&mut self, mut now: Ns, due: Ns, latest: Ns) -> Result<(Ns, Ns), FsError> {
         let mut end = latest;
         loop {
@@ -78,7 +79,7 @@ impl<S: FlashFs> Vfs<S> {
             self.wake_flusher(now);
             if self.fs.next_due().is_some_and(|due| due <= now) {
                 let done = self.fs.run_due(now, &mut self.inodes);
-                now = untold(done, now)?;
+                now = ignore_errno(done, now)?;
                 continue;
             }
             let done = match self.fs.sched().current() {
@@ -98,11 +99,11 @@ impl<S: FlashFs> Vfs<S> {
                     }
                 }
             };
-            now = untold(done, now)?;
+            now = ignore_errno(done, now)?;
         }
     }
 
-    /// The next tick, or timer of a thread, if it is `due` by then.
+    /// The next tick or thread timer, if it comes at `due` or later.
     fn interrupt_from(&mut self, now: Ns, due: Ns) -> Option<Ns> {
         let has_tick = self.fs.sched().has_next_tick();
         let tick = has_tick.then(|| self.inodes.ticks.after(now, 1));
@@ -110,7 +111,7 @@ impl<S: FlashFs> Vfs<S> {
         timers.into_iter().flatten().filter(|&at| at >= due).min()
     }
 
-    /// The flusher's timer has ended, perhaps.
+    /// Handles the flusher's timer if it has expired.
     #[inline]
     fn wake_flusher(&mut self, now: Ns) {
         if let Some(due) = self.inodes.flusher.take_due(now) {
@@ -118,9 +119,9 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// Whether a timer of the file system ends when the processor is `awake`, at the latest, or in
-    /// advance. Timers are looked at in the order in which they end at the latest, up to the first
-    /// that cannot have ended yet (__hrtimer_run_queues).
+    /// Whether a timer of the file system expires while the processor is `awake`, either at its
+    /// latest time or early. Timers are checked in the order of their latest times, up to the first
+    /// that cannot have expired yet (__hrtimer_run_queues).
     fn is_fs_due(&self, awake: Ns, end: Ns) -> bool {
         let Some(latest) = self.fs.next_due() else { return false };
         let is_next = |due: Ns| due > awake && due < latest;
@@ -128,7 +129,7 @@ impl<S: FlashFs> Vfs<S> {
         latest <= awake || (self.fs.next_due_earliest().is_some_and(|due| due <= awake) && !waits)
     }
 
-    /// Runs what has become due while the program was busy.
+    /// Handles timers that expired while the program was running.
     #[inline]
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
         let now = self.resched(now)?;
@@ -139,8 +140,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// The program works for some `time` of its own. Outside of the kernel it makes way as soon as
-    /// it should: when the interrupt of the tick that says so returns.
+    /// The program runs for `time` in user space. It is preempted there as soon as a tick's
+    /// interrupt says so.
     pub fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
         let (mut now, mut left) = (now, time);
         while left > Ns::ZERO {
@@ -151,7 +152,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
-    /// cond_resched of the program.
+    /// cond_resched() of the program.
     #[inline]
     pub(super) fn resched(&mut self, now: Ns) -> Result<Ns, FsError> {
         self.fs.mtd().has_power(now)?;
@@ -178,8 +179,8 @@ impl<S: FlashFs> Vfs<S> {
         self.write_pages(now, index, &pages)
     }
 
-    /// The same of pages that are tagged, in order. What could not be written is told by the next
-    /// fsync (mapping_set_error).
+    /// The same for tagged pages, in order. The next fsync reports pages that could not be written
+    /// (mapping_set_error).
     fn write_pages(&mut self, mut now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
         for (at, &page) in pages.iter().enumerate() {
             now = self.resched(now)?; // lock_page
@@ -220,8 +221,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// vfs_fsync_range: bytes `start..end` of a file, and what fsync or, with `data_only`,
-    /// fdatasync wants besides.
+    /// vfs_fsync_range: writes bytes `start..end` of a file, and what else fsync or, with
+    /// `data_only`, fdatasync writes.
     pub(super) fn sync_range(
         &mut self,
         now: Ns,
@@ -245,16 +246,16 @@ impl<S: FlashFs> Vfs<S> {
         self.sync_range(now, open.inode, 0, u64::MAX, data_only)
     }
 
-    /// sync: sync_inodes_sb, and then the file system's own.
+    /// sync: sync_inodes_sb, then the file system's sync_fs.
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let now = now + self.costs.syscall_ns + self.costs.sync_ns;
         let now = self.write_back_all(now, true)?;
-        Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
+        Ok((0, ignore_errno(self.fs.sync(now, &mut self.inodes), now)?))
     }
 
-    /// wakeup_flusher_threads, if `all`, and sync_inodes_sb, which waits until the flusher has
-    /// written every dirty inode, even if there is none: whoever else wants the processor may get
-    /// it before the flusher does, or before the program does again.
+    /// wakeup_flusher_threads, if `all`, and sync_inodes_sb. It waits until the flusher has written
+    /// every dirty inode, even if there is none. Other tasks may run before the flusher does, and
+    /// before the program continues.
     pub(super) fn write_back_all(&mut self, now: Ns, all: bool) -> Result<Ns, FsError> {
         let mut now = now;
         if all && self.inodes.flusher.start_all() {
@@ -265,8 +266,8 @@ impl<S: FlashFs> Vfs<S> {
         wait_for_flusher(&mut self.fs, now, &mut self.inodes)
     }
 
-    /// wb_shutdown: the flusher does what is left to do.
-    pub(super) fn shut_flusher_down(&mut self, now: Ns) -> Result<Ns, FsError> {
+    /// wb_shutdown: the flusher finishes its work.
+    pub(super) fn stop_flusher(&mut self, now: Ns) -> Result<Ns, FsError> {
         self.inodes.flusher.start();
         self.inodes.flusher.waits = Some(Wait::Work);
         wait_for_flusher(&mut self.fs, now, &mut self.inodes)

@@ -1,4 +1,4 @@
-//! What tests and benches share: the repository's own profiles, and the read benchmark's programs.
+//! Shared by tests and benches: the repository's profiles, and the read benchmark's programs.
 
 #![allow(dead_code)]
 
@@ -15,14 +15,14 @@ use sim::units::Ns;
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// A table of a profile without what is meant for people.
+/// A table of a profile without its fields for people.
 fn table(profile: &toml::Table, name: &str) -> Value {
     let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
     let entries = value.as_object_mut().expect("a table");
     for text in ["source", "name", "title", "targets"] {
         entries.remove(text);
     }
-    // what a mount may choose, which python/flashbed/formats/profiles.py does
+    // the choices of a mount, which python/flashbed/formats/profiles.py applies
     entries.remove("compr_option");
     if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
         compressors.remove("included"); // likewise
@@ -37,12 +37,12 @@ fn read(path: &str) -> toml::Table {
     text.parse().expect("TOML")
 }
 
-/// Tables of a board's file that the simulator reads.
+/// The tables of a board's file that the simulator reads.
 pub const OF_BOARD: [&str; 5] = ["chip", "ecc", "partition", "memory", "software"];
-/// Those of a kernel's.
+/// The tables of a kernel's file that it reads.
 pub const OF_KERNEL: [&str; 4] = ["kernel", "readahead", "jffs2", "ubifs"];
 
-/// The tables of boards/PATH.toml as Python hands them over.
+/// The tables of boards/PATH.toml as Python passes them.
 pub fn values(path: &str, tables: &[&str]) -> Value {
     let profile = read(path);
     let tables = tables.iter().map(|&name| (name.to_owned(), table(&profile, name)));
@@ -85,12 +85,12 @@ pub fn kernel(name: &str) -> KernelProfile {
     load(&format!("kernels/{name}"), &OF_KERNEL)
 }
 
-/// How Debian's 6.1 is configured.
+/// The configuration of Debian's 6.1.
 pub fn facts() -> KernelFacts {
     kernel("6.1").kernel
 }
 
-/// What a file of random bytes holds.
+/// The content of a file of random bytes.
 pub fn random() -> &'static Contents {
     static RANDOM: OnceLock<Contents> = OnceLock::new();
     RANDOM.get_or_init(|| {
@@ -100,7 +100,7 @@ pub fn random() -> &'static Contents {
     })
 }
 
-/// A page cache that never has a page, of files of random bytes.
+/// A page cache without pages, of files of random bytes.
 pub struct NoPages;
 
 impl PageCache for NoPages {
@@ -148,12 +148,12 @@ pub fn page_reads(pages: &[u64]) -> String {
     text
 }
 
-/// What a case took is kept, and nothing of the flash.
+/// Records requests, and nothing of the flash.
 pub const REQUESTS: Recorded = Recorded { requests: true, flash: false, wear: false, flush: false };
-/// The flash operations too.
+/// Also records flash operations.
 pub const TRACED: Recorded = Recorded { flash: true, ..REQUESTS };
 
-/// Cases after one preparation, of which the operations are recorded.
+/// Cases after one preparation, with recorded operations.
 pub fn setting<'a>(
     board: &'a BoardProfile,
     kernel: &'a KernelProfile,

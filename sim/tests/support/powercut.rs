@@ -1,4 +1,4 @@
-//! Random programs of writes, truncations and syncs, and what a cut in them may leave.
+//! Random programs of writes, truncations and syncs, and the states that a power cut may leave.
 
 use proptest::prelude::*;
 use sim::content::Source;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 const FILES: [&str; 3] = ["a", "b", "c"];
 const BYTES: u64 = 24_000;
-/// Bytes that are looked at are so far apart: no multiple of anything.
+/// The distance between bytes that are compared, a prime number.
 const STEP: usize = 61;
 
 /// An operation.
@@ -20,7 +20,7 @@ pub enum Step {
     Sync,
 }
 
-/// Any of them.
+/// Any operation.
 pub fn step() -> impl Strategy<Value = Step> {
     let file = 0..FILES.len();
     prop_oneof![
@@ -32,10 +32,10 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a file has at every place that is looked at, nothing beyond its end; zero is source 0.
+/// The content of a file at every compared offset, up to its end; zero is source 0.
 type State = Vec<Option<u64>>;
 
-/// The states of each file after each operation, the first before any.
+/// The states of each file after each operation; the first is before any.
 fn states(steps: &[Step]) -> Vec<[State; FILES.len()]> {
     let mut now: [State; FILES.len()] = Default::default();
     let places = |size: u64| (size as usize).div_ceil(STEP);
@@ -87,7 +87,7 @@ fn measure(fs: FsKind, steps: &[Step], cuts: &[u64]) -> Measured {
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the survey found of a file.
+/// The content of a file in the survey.
 fn found(survey: &Survey, name: &str) -> Option<State> {
     let file = survey.files.iter().find(|file| file.path == name)?;
     let mut state = Vec::new();
@@ -129,7 +129,8 @@ fn check(steps: &[Step], measured: &Measured, survey: &Survey) -> Result<(), Tes
     Ok(())
 }
 
-/// Runs the program with cuts in so many parts of its changes; what is found has to be allowed.
+/// Runs the program with cuts at these fractions of its changes; every surveyed state has to be
+/// allowed.
 pub fn survives(fs: FsKind, steps: &[Step], at: &[f64]) -> Result<(), TestCaseError> {
     let changes = measure(fs, steps, &[]).requests.last().expect("a step").changes;
     if changes == 0 {

@@ -1,8 +1,8 @@
-//! Many 4 KiB writes to files that fill half of a chip, with fsync every 64.
+//! Many 4 KiB writes to files that fill half of a chip, with an fsync every 64.
 //!
-//! The files are written in order first, four of them side by side, and then again in order or
-//! anywhere. Every write has a seed of its own, so no two pages go on generating the same bytes.
-//! The VFS is called without text or rows.
+//! The files are first written in order, four of them in turn, and then again in order or randomly.
+//! Every write has its own seed, so no two pages continue the same source. The VFS is called
+//! without text or rows.
 
 use sim::content::Source;
 use sim::flash::{Chip, Flash};
@@ -19,7 +19,7 @@ pub const WRITE_BYTES: u64 = 4096;
 const WRITES_PER_FSYNC: u64 = 64;
 const FILES: u64 = 4;
 
-/// The order of the writes after those that make the files.
+/// The order of the writes after the files were created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     Sequential,
@@ -48,12 +48,12 @@ pub fn flash_pages(board: &BoardProfile) -> u64 {
     u64::from(board.chip.blocks) * u64::from(board.chip.pages_per_block)
 }
 
-/// Pages of 4 KiB that the files have together: half of the chip.
+/// 4 KiB pages of all files together: half of the chip.
 pub fn file_pages(board: &BoardProfile) -> u64 {
     flash_pages(board) * u64::from(board.chip.page_bytes) / WRITE_BYTES / 2
 }
 
-/// The page of all files that each write goes to.
+/// The page of each write, counted over all files.
 fn pages(pattern: Pattern, count: u64, writes: u64) -> impl Iterator<Item = u64> {
     let mut state: u64 = 1;
     (0..writes).map(move |write| {
@@ -77,7 +77,7 @@ pub fn ubifs(board: &BoardProfile) -> (Ubifs<Chip>, Ns) {
     Ubifs::format(mtd, Ns::ZERO, super::kernel("6.1").ubifs, super::facts()).expect("ubifs")
 }
 
-/// The empty files, open.
+/// Creates and opens the empty files.
 pub fn open<S: FlashFs>((fs, mut now): (S, Ns), board: &BoardProfile) -> (Vfs<S>, Ns) {
     let flags = Flags { write: true, create: true, ..Flags::default() };
     let readahead = super::kernel("6.1").readahead;
@@ -91,7 +91,7 @@ pub fn open<S: FlashFs>((fs, mut now): (S, Ns), board: &BoardProfile) -> (Vfs<S>
     (vfs, now)
 }
 
-/// So many writes.
+/// Makes so many writes.
 pub fn write<S: FlashFs>(
     vfs: &mut Vfs<S>,
     mut now: Ns,

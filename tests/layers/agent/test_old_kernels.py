@@ -137,10 +137,10 @@ def test_the_option_to_keep_what_came_first_is_put_back(tmp_path: Path) -> None:
         (0, {"current_tracer": "function\n"}, "current_tracer is function"),
         (0, {"events/enable": "X\n"}, "events/enable is X"),
         (0, {"buffer_size_kb": "X\n"}, "buffer_size_kb is X"),
-        (3, {}, "it holds somebody's events"),
+        (3, {}, "it holds another tracer's events"),
     ],
 )
-def test_somebodys_trace_in_the_only_buffer_is_left_alone(
+def test_another_tracers_trace_in_the_only_buffer_is_left_alone(
     tmp_path: Path, entries: int, files: dict[str, str], why: str
 ) -> None:
     root = tracefs(tmp_path, files, entries)

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The core asks U-Boot for its memory allocation by this name. */
+/* The core includes this header of U-Boot for memory allocation. */
 #include <linux/slab.h>
 #include <linux/vmalloc.h>

@@ -1,7 +1,7 @@
-//! Finite state entropy: the coder of zstd's lengths and offsets, and of the weights of its Huffman
-//! codes (fse_compress.c).
+//! Finite state entropy: zstd's coder of lengths, offsets, and the weights of its Huffman codes
+//! (fse_compress.c).
 //!
-//! A symbol's bits depend on the state, so all symbols are gone through; states are computed, bits
+//! A symbol's bits depend on the state, so all symbols are processed. States are computed; bits are
 //! only counted.
 
 /// States of the largest table.
@@ -9,15 +9,15 @@ const STATES_MAX: usize = 1 << 9;
 const SYMBOLS_MAX: usize = 53;
 const TABLE_LOG_MIN: u32 = 5;
 
-/// A length or offset: which symbol, and how many bits follow it.
+/// A length or offset: its symbol, and the number of extra bits.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     symbol: u8,
     extra_bits: u8,
 }
 
-/// The larger values of a kind of number share symbols: the first value of each, and its extra
-/// bits.
+/// The code of a number. Larger numbers share symbols: `first` is each symbol's first value,
+/// `extra_bits` its extra bits.
 fn code_of(value: usize, first: &[u16], extra_bits: &[u8], alone: usize) -> Code {
     if value < alone {
         return Code { symbol: value as u8, extra_bits: 0 };
@@ -33,7 +33,7 @@ pub(super) fn literal_length_code(length: usize) -> Code {
     code_of(length, &FIRST, &EXTRA_BITS, 16)
 }
 
-/// Of the length of a match less its least, 3.
+/// The code of a match length minus its minimum, 3.
 pub(super) fn match_length_code(length: usize) -> Code {
     const FIRST: [u16; 17] =
         [32, 34, 36, 38, 40, 44, 48, 56, 64, 80, 96, 128, 256, 512, 1024, 2048, 4096];
@@ -46,7 +46,7 @@ pub(super) fn offset_code(value: usize) -> Code {
     Code { symbol: bits, extra_bits: bits }
 }
 
-/// A kind of number: the table that need not be sent, and how fine one that is sent may be.
+/// A kind of number: its predefined table, and the finest table that may be sent.
 pub(super) struct Kind {
     default: &'static [i16],
     default_log: u32,
@@ -109,7 +109,7 @@ impl Stream {
             return Some(Stream { table_bytes: 0, has_own_table: false, bits });
         }
         let log = table_log(kind.log_max, total, symbols - 1, 2);
-        // The last symbol costs nothing, as it is the state to begin with.
+        // The last symbol costs nothing, because it is the initial state.
         let last = &mut counts[usize::from(codes[total - 1].symbol)];
         let free = u32::from(*last > 1);
         *last -= free;
@@ -123,7 +123,7 @@ impl Stream {
     }
 }
 
-/// Bytes of small numbers coded by two states in turn, table included (`HUF_compressWeights`).
+/// Bytes of small numbers coded by two alternating states, table included (`HUF_compressWeights`).
 pub(super) fn weights_bytes(weights: &[u8]) -> Option<usize> {
     const LOG_MAX: u32 = 6;
     let mut counts = [0_u32; SYMBOLS_MAX];
@@ -143,16 +143,17 @@ pub(super) fn weights_bytes(weights: &[u8]) -> Option<usize> {
     Some(table_bytes(&shares[..symbols], log) + (bits + 1).div_ceil(8))
 }
 
-/// How fine a table is (`FSE_optimalTableLog_internal`).
+/// The accuracy of a table (`FSE_optimalTableLog_internal`).
 pub(super) fn table_log(log_max: u32, total: usize, symbol_max: usize, coarser: u32) -> u32 {
     let of_total = (total - 1).ilog2().checked_sub(coarser).unwrap_or(log_max);
     let of_symbols = symbol_max.max(1).ilog2() + 2;
     log_max.min(of_total).max(of_symbols.min(total.ilog2() + 1)).clamp(TABLE_LOG_MIN, 12)
 }
 
-/// Shares of the table's states in proportion to counts, at least one each (`FSE_normalizeCount`).
+/// Shares of the table's states in proportion to the counts, at least one each
+/// (`FSE_normalizeCount`).
 fn normalize(counts: &[u32], total: usize, log: u32) -> Option<[i16; SYMBOLS_MAX]> {
-    /// How much more than a whole share is rounded up, for small shares: of 2^20.
+    /// The fraction of a share, in units of 2^-20, above which a small share is rounded up.
     const ROUND_UP_FROM: [u64; 8] =
         [0, 473_195, 504_333, 520_860, 550_000, 700_000, 750_000, 830_000];
     let scale = 62 - log;
@@ -183,7 +184,7 @@ fn normalize(counts: &[u32], total: usize, log: u32) -> Option<[i16; SYMBOLS_MAX
     Some(shares)
 }
 
-/// The same where rounding up would take too much from the largest (`FSE_normalizeM2`).
+/// The same if rounding up would take too much from the largest share (`FSE_normalizeM2`).
 fn normalize_few(counts: &[u32], total: usize, log: u32) -> Option<[i16; SYMBOLS_MAX]> {
     let mut total = total as u32;
     let mut shares = [0_i16; SYMBOLS_MAX];
@@ -243,7 +244,7 @@ fn normalize_few(counts: &[u32], total: usize, log: u32) -> Option<[i16; SYMBOLS
     Some(shares)
 }
 
-/// What sending a table takes (`FSE_writeNCount`).
+/// The size of a table that is sent (`FSE_writeNCount`).
 fn table_bytes(shares: &[i16], log: u32) -> usize {
     let mut bits = 4;
     let mut rest = (1_i32 << log) + 1;
@@ -275,19 +276,19 @@ fn table_bytes(shares: &[i16], log: u32) -> usize {
     bits.div_ceil(8) as usize
 }
 
-/// States by symbol, and how to get from one to the next (`FSE_buildCTable_wksp`).
+/// States by symbol, and the transitions between them (`FSE_buildCTable_wksp`).
 struct Table {
     log: u32,
-    /// Next states, those of a symbol side by side.
+    /// Next states, grouped by symbol.
     next: [u16; STATES_MAX],
     symbols: [Symbol; SYMBOLS_MAX],
 }
 
 #[derive(Clone, Copy, Default)]
 struct Symbol {
-    /// Bits of a state, times 2^16, less the first state that takes one more.
+    /// Bits of a state, times 2^16, minus the first state that takes one more.
     bits: i32,
-    /// From a state without its bits to where its successor stands in `next`.
+    /// Offset from a state without its bits to its successor in `next`.
     find: i32,
 }
 
@@ -317,7 +318,7 @@ impl Table {
         table
     }
 
-    /// Bits of symbols, the last of the data first, and of the state at the end.
+    /// Bits of the symbols, the data's last one first, and of the final state.
     fn bits(&self, mut backwards: impl Iterator<Item = u8>) -> usize {
         let Some(first) = backwards.next() else { return 0 };
         let mut state = self.first_state(first);
@@ -331,7 +332,7 @@ impl Table {
         sum
     }
 
-    /// The smallest state that means this symbol.
+    /// The smallest state of this symbol.
     fn first_state(&self, symbol: u8) -> u16 {
         let symbol = self.symbols[usize::from(symbol)];
         let bits = (symbol.bits + (1 << 15)) >> 16;
@@ -340,7 +341,7 @@ impl Table {
     }
 }
 
-/// Which symbol each state means: symbols are scattered, those of share -1 stand at the end.
+/// The symbol of each state: symbols are scattered; those of share -1 are at the end.
 fn spread(shares: &[i16], log: u32) -> [u8; STATES_MAX] {
     let states = 1_usize << log;
     let step = (states >> 1) + (states >> 3) + 3;

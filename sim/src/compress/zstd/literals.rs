@@ -1,20 +1,20 @@
-//! The literals of a zstd block: as they are, one byte many times, or in a Huffman code
-//! (zstd_compress_literals.c, huf_compress.c). Only sizes are computed, so codes are their lengths.
+//! The literals of a zstd block: raw, one byte repeated, or in a Huffman code
+//! (zstd_compress_literals.c, huf_compress.c). Only sizes are computed, so a code is its length.
 
 use super::super::work::LiteralsWork;
 use super::{fse, gain_min};
 
-/// Fewer are not tried.
+/// Fewer literals are not compressed.
 const BYTES_MIN: usize = 64;
-/// More are in four streams, with the sizes of three before them.
+/// More literals are in four streams, preceded by the sizes of three of them.
 const ONE_STREAM_BYTES_MAX: usize = 255;
 const JUMP_TABLE_BYTES: usize = 6;
 const CODE_BITS_MAX: u32 = 11;
-/// Weights can be sent as they are, half a byte each, of symbols up to this.
+/// Weights of symbols up to this can be sent directly, half a byte each.
 const PLAIN_WEIGHTS_MAX: usize = 128;
 
-/// What is done with these literals. A Huffman code is made if they are neither few, nor all the
-/// same, nor spread so evenly that there is little hope.
+/// The work on these literals. A Huffman code is built unless they are few, all the same, or too
+/// evenly distributed.
 pub(super) fn work(literals: &[u8]) -> LiteralsWork {
     if literals.len() < BYTES_MIN {
         return LiteralsWork::default();
@@ -22,7 +22,7 @@ pub(super) fn work(literals: &[u8]) -> LiteralsWork {
     let counts = counts(literals);
     let most = counts.iter().copied().max().unwrap_or(0) as usize;
     let counted = literals.len() as u32;
-    if most == literals.len() || most <= little_hope(literals.len()) {
+    if most == literals.len() || most <= too_even_below(literals.len()) {
         return LiteralsWork { counted, ..LiteralsWork::default() };
     }
     let symbols = counts.iter().filter(|&&count| count > 0).count() as u32;
@@ -35,11 +35,11 @@ fn counts(literals: &[u8]) -> [u32; 256] {
     counts
 }
 
-fn little_hope(literals: usize) -> usize {
+fn too_even_below(literals: usize) -> usize {
     (literals >> 7) + 4
 }
 
-/// The section of a block that holds the literals, header included.
+/// The bytes of a block's literals section, header included.
 pub(super) fn section_bytes(literals: &[u8]) -> usize {
     let plain_header = 1 + usize::from(literals.len() > 31) + usize::from(literals.len() > 4095);
     let header = 3 + usize::from(literals.len() >= 1024);
@@ -58,9 +58,10 @@ pub(super) fn section_bytes(literals: &[u8]) -> usize {
     }
 }
 
-/// Table and streams (`HUF_compress_internal`); none if there is little hope or less gain.
+/// Table and streams (`HUF_compress_internal`); none if the distribution is too even or the gain
+/// too small.
 fn coded_bytes(literals: &[u8], counts: &[u32; 256], most: usize) -> Option<usize> {
-    if most <= little_hope(literals.len()) {
+    if most <= too_even_below(literals.len()) {
         return None;
     }
     let symbol_max = counts.iter().rposition(|&count| count > 0)?;
@@ -80,7 +81,7 @@ fn coded_bytes(literals: &[u8], counts: &[u32; 256], most: usize) -> Option<usiz
     (table + streams < literals.len() - 1).then_some(table + streams)
 }
 
-/// Length of each symbol's code, 0 of those that do not occur.
+/// The length of each symbol's code; 0 for symbols that do not occur.
 struct Code {
     bits: [u8; 256],
     symbol_max: usize,
@@ -111,7 +112,7 @@ impl Code {
         Code { bits, symbol_max: counts.len() - 1, bits_max: bits_max.min(longest) }
     }
 
-    /// What sending the code takes: the weights of all symbols but the last
+    /// The bytes of the sent code: the weights of all symbols but the last
     /// (`HUF_writeCTable_wksp`).
     fn table_bytes(&self) -> Option<usize> {
         let weight = |bits: u8| if bits == 0 { 0 } else { self.bits_max as u8 + 1 - bits };
@@ -124,7 +125,7 @@ impl Code {
         (self.symbol_max <= PLAIN_WEIGHTS_MAX).then_some(1 + self.symbol_max.div_ceil(2))
     }
 
-    /// One stream, and the bit that ends it.
+    /// One stream with its end mark, one bit.
     fn stream_bytes(&self, literals: &[u8]) -> usize {
         let bits: usize =
             literals.iter().map(|&byte| usize::from(self.bits[usize::from(byte)])).sum();
@@ -132,8 +133,8 @@ impl Code {
     }
 }
 
-/// Length of each code, of leaves in order of falling counts (`HUF_buildTree`): the two rarest are
-/// joined, and of equally rare ones joined nodes come first.
+/// Computes the code lengths of leaves in order of falling counts (`HUF_buildTree`). Joins the two
+/// rarest; of equally rare nodes joined ones come first.
 fn measure(leaves: &mut [Leaf]) {
     let nodes = leaves.len() - 1;
     let mut counts = vec![0_u32; nodes];
@@ -163,12 +164,12 @@ fn measure(leaves: &mut [Leaf]) {
     }
 }
 
-/// Makes codes that are too long as long as may be, and others longer to make up for it
+/// Shortens codes that are too long to the limit, and lengthens others to compensate
 /// (`HUF_setMaxHeight`).
 struct Shortening<'a> {
     leaves: &'a mut [Leaf],
     bits_max: u32,
-    /// The rarest leaf whose code is so many bits shorter than the longest may be.
+    /// The rarest leaf whose code is this many bits shorter than the limit.
     rarest: [Option<usize>; CODE_BITS_MAX as usize + 3],
 }
 
@@ -199,7 +200,7 @@ impl<'a> Shortening<'a> {
         }
     }
 
-    /// Makes one code a bit longer; gives what that is worth.
+    /// Makes one code a bit longer; returns how much that compensates.
     fn lengthen(&mut self, debt: i64) -> i64 {
         let mut shorter = debt.ilog2() as usize + 1;
         while shorter > 1 {
@@ -230,7 +231,7 @@ impl<'a> Shortening<'a> {
         1 << (shorter - 1)
     }
 
-    /// Too much was made up for: the most frequent of the longest codes becomes a bit shorter.
+    /// Too much was compensated: the most frequent of the longest codes becomes a bit shorter.
     fn shorten_one(&mut self) {
         let at = match self.rarest[1] {
             Some(at) => at + 1,

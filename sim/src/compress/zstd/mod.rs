@@ -1,13 +1,13 @@
-//! Sizes of what the kernel's zstd gives (lib/zstd of Linux 5.16 to 6.1, which is zstd 1.4.10) at
-//! level 3, as the crypto API's "zstd" is set up: matches by two hashes ("dfast"), for one block of
-//! up to 4,096 bytes in a frame of its own.
+//! Compressed sizes of the kernel's zstd (lib/zstd of Linux 5.16 to 6.1, which is zstd 1.4.10) at
+//! level 3, as the crypto API's "zstd" uses it: matches by two hashes ("dfast"), one block of up to
+//! 4,096 bytes in a frame of its own.
 //!
-//! Today's library finds other matches and shares bits otherwise: of generated pages every eighth
-//! comes out of another size. Mirrors zstd_double_fast.c, zstd_compress_literals.c and
+//! The current library finds other matches and distributes bits differently. An eighth of generated
+//! pages get another size from it. Mirrors zstd_double_fast.c, zstd_compress_literals.c and
 //! zstd_compress_sequences.c; [`fse`] and [`literals`] are the entropy coders.
 //!
-//! Left out: the bytes themselves, dictionaries, what depends on a block before this one, input
-//! under 128 bytes (UBIFS does not try it).
+//! Left out: the compressed bytes, dictionaries, dependence on an earlier block, input under 128
+//! bytes (UBIFS does not compress it).
 
 mod fse;
 mod literals;
@@ -17,26 +17,26 @@ use super::PAGE_BYTES_MAX;
 use fse::Code;
 
 const BYTES_MIN: usize = 128;
-/// Hashes have as many bits as positions have, the long ones one more
+/// A hash has as many bits as a position, the long one has one more
 /// (`ZSTD_adjustCParams_internal`).
 const POSITION_BITS_MAX: u32 = 12;
 const MATCH_BYTES_MIN: usize = 3;
 const HASH_READ_BYTES: usize = 8;
-/// The more literals since the last match, the larger the steps: one more byte for every 256.
+/// The step grows by one byte for every 256 literals since the last match.
 const SEARCH_STRENGTH: usize = 8;
-/// Offsets 1 to 3 stand for offsets used before.
+/// Offsets 1 to 3 refer to recently used offsets.
 const REPEAT_OFFSETS: usize = 3;
 const FIRST_OFFSET: usize = 1;
 const MAGIC_AND_DESCRIPTOR_BYTES: usize = 5;
 const BLOCK_HEADER_BYTES: usize = 3;
 
-/// What one block or its literals have to save to be kept compressed (`ZSTD_minGain`).
+/// The minimum that a block or its literals have to save to stay compressed (`ZSTD_minGain`).
 fn gain_min(bytes: usize) -> usize {
     (bytes >> 6) + 2
 }
 
-/// What there is to do with random bytes, in which no match is found. Of a whole page no code is
-/// made but in one of a thousand.
+/// The work on random bytes, which contain no match. For a whole page no code is built, except for
+/// one page in a thousand.
 pub(super) fn work_on_random(bytes: &[u8]) -> ZstdWork {
     let searched = SEARCHED_IN_RANDOM[bytes.len()].into();
     let literals = if bytes.len() < PAGE_BYTES_MAX {
@@ -47,7 +47,7 @@ pub(super) fn work_on_random(bytes: &[u8]) -> ZstdWork {
     ZstdWork { searched, literals, ..ZstdWork::default() }
 }
 
-/// Positions looked at in so many bytes without a match, by the steps of `search`.
+/// Positions searched in so many bytes without a match, by the steps of `search`.
 static SEARCHED_IN_RANDOM: [u16; PAGE_BYTES_MAX + 1] = {
     let mut table = [0; PAGE_BYTES_MAX + 1];
     let (mut bytes, mut at, mut searched) = (HASH_READ_BYTES, 1, 0);
@@ -69,8 +69,8 @@ struct Sequence {
     match_bytes: usize,
 }
 
-/// The last position of each hash of eight bytes and of five, and what is found by them. 0 is
-/// nowhere: the first position is never matched.
+/// The last position of each hash of eight and of five bytes, and the sequences found with them. 0
+/// means none: the first position is never matched.
 pub(super) struct Zstd {
     long: Vec<u16>,
     short: Vec<u16>,
@@ -92,7 +92,7 @@ impl Zstd {
         }
     }
 
-    /// The size of a frame, which may be more than was there.
+    /// The size of a frame, which may exceed the input's.
     pub(super) fn size(&mut self, data: &[u8]) -> usize {
         assert!((BYTES_MIN..=PAGE_BYTES_MAX).contains(&data.len()));
         let content_size_bytes = if data.len() < 256 { 1 } else { 2 };
@@ -102,7 +102,7 @@ impl Zstd {
         header + block.unwrap_or(data.len())
     }
 
-    /// What the last call of `size` took.
+    /// The work of the last call of `size`.
     pub(super) fn work(&self) -> ZstdWork {
         let matched = self.sequences.iter().map(|sequence| sequence.match_bytes as u32).sum();
         ZstdWork {
@@ -138,7 +138,7 @@ impl Zstd {
         let tables: usize = streams.iter().map(|stream| stream.table_bytes).sum();
         let bits: usize = streams.iter().map(|stream| stream.bits).sum();
         let bit_bytes = (bits + 1).div_ceil(8);
-        // Old decoders stumble over a table that ends less than four bytes before the end.
+        // Old decoders fail on a table that ends less than four bytes before the end.
         if let Some(last) = streams.iter().rposition(|stream| stream.has_own_table) {
             let behind: usize = streams[last..].iter().map(|stream| stream.table_bytes).sum();
             if behind + bit_bytes < 4 {
@@ -181,7 +181,8 @@ impl Zstd {
         self.literals.extend_from_slice(&data[anchor..]);
     }
 
-    /// The match at a position or the next: of the last offset, by the long hash, by the short one.
+    /// The match at a position or the next one: at the last offset, by the long hash, by the short
+    /// one.
     fn find(
         &mut self,
         data: &[u8],
@@ -213,7 +214,7 @@ impl Zstd {
         Some(Found { at: at - back, bytes: ahead + back, offset_value })
     }
 
-    /// Matches right after another at the offset before the last; gives where they end.
+    /// Matches right after another, at the offset before the last; returns where they end.
     fn repeat(
         &mut self,
         data: &[u8],

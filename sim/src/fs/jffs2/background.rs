@@ -1,27 +1,28 @@
-//! The collector's thread.
+//! The garbage collector thread (`jffs2_gcd_mtdN`).
 //!
-//! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger,
-//! jffs2_garbage_collect_thread): a signal wakes the thread at once, without one it sleeps 50 ms
-//! before each pass. It is a task of its own (sched/) of nice 10, and does what it does in steps,
-//! before each of which it may have to make way: a step ends where the kernel's code asks for a
-//! lock, for memory, or whether somebody else should run. Who has the processor, and who waits for
-//! whom, is in tasks.rs.
+//! Mirrors fs/jffs2/background.c of Linux 6.1: jffs2_garbage_collect_trigger and
+//! jffs2_garbage_collect_thread. A signal wakes the thread at once. Without a signal it sleeps 50
+//! ms before each pass. The thread is a task of its own (sched/) of nice 10.
 //!
-//! While it moves a node or checks an inode it has c->alloc_sem, and the inode's f->sem. So what
-//! comes of that is settled when the step begins, and its calls into MTD are kept (`work`) and made
-//! one by one. Erasing and looking at what was erased needs no such lock, and whoever writes goes
-//! on meanwhile.
+//! A pass is cut into steps. A step ends where the kernel's code takes a lock, allocates memory or
+//! calls cond_resched(), because another task may preempt the thread there. tasks.rs schedules the
+//! thread and the foreground, and holds their locks.
+//!
+//! While it moves a node or checks an inode, the thread holds c->alloc_sem and the inode's f->sem.
+//! No other task can change the inode then, so the step computes the whole result when it begins.
+//! It defers its calls into MTD (`work`), and later steps make them one by one. Erasing a block and
+//! checking an erased block need no such lock, so a writer runs meanwhile.
 //!
 //! Since 3.13 (Linux "jffs2: do not support kill -HUP" and its followers in background.c) a signal
-//! that comes during a pass is kept: each erase sends one, so the pass that erased is followed by
-//! another that moves a node.
+//! that arrives during a pass stays pending. Each erase sends one, so a pass that erased is
+//! followed by another pass, which moves a node.
 //!
-//! Left out: what a kept call finds on the chip if the power fails before it, other than that it
-//! was not made.
+//! Left out: what a deferred call would find on the chip if the power fails before it. The call is
+//! then not made.
 //!
 //! Invariants:
-//! 1. The thread has c->alloc_sem in the steps from `Decide` to `Work`, and in no other.
-//! 2. `work` is empty but in the step `Work`.
+//! 1. The thread holds c->alloc_sem in the steps from `Decide` to `Work`, and in no other.
+//! 2. `work` is empty except in the step `Work`.
 
 use super::call::Call;
 use super::Jffs2;
@@ -31,33 +32,33 @@ use crate::sched::Task;
 use crate::units::Ns;
 use std::collections::VecDeque;
 
-/// msecs_to_jiffies(50) is this long or a tick more.
+/// msecs_to_jiffies(50): the thread sleeps this long, or one tick more.
 const PACE_MS: u64 = 50;
 
-/// What the thread does when it next has the processor.
+/// The thread's next step, taken when it next runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
-    /// The head of its loop: it sleeps until a signal if there is nothing to do.
+    /// The head of the thread's loop: it sleeps until a signal if there is nothing to do.
     #[default]
     Loop,
-    /// schedule_timeout_interruptible.
+    /// schedule_timeout_interruptible: the pause before each pass.
     Nap,
-    /// The head of jffs2_garbage_collect_pass. `erased`: it has found nothing to erase and asks
-    /// again.
+    /// The head of jffs2_garbage_collect_pass. `erased`: the thread found no more block to erase
+    /// and starts over.
     Lock {
         erased: bool,
     },
-    /// It is among those who wait for c->alloc_sem.
+    /// The thread is queued on c->alloc_sem.
     Wait {
         erased: bool,
     },
-    /// Which kind of pass it is.
+    /// Chooses between checking an inode, erasing and moving a node.
     Decide {
         erased: bool,
     },
-    /// A node of the block that is being collected.
+    /// Moves a node of the block being collected.
     Collect,
-    /// Calls into MTD that are left of a pass, then its end.
+    /// Makes the pass's deferred calls into MTD, then ends the pass.
     Work,
     /// The head of the loop in jffs2_erase_pending_blocks.
     Erase,
@@ -79,43 +80,42 @@ enum Step {
     Marked {
         block: u32,
     },
-    /// It has ended (-ENOSPC); what it was to do is left to those who write.
+    /// The thread has exited (-ENOSPC). From now on only writers collect.
     Dead,
 }
 
-/// The thread.
+/// The thread's state.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     step: Step,
-    /// It sleeps, and a signal wakes it.
+    /// The thread sleeps, and a signal wakes it.
     is_asleep: bool,
     /// SIGHUP is pending.
     signal: bool,
-    /// When a timer wakes it.
+    /// When the thread's timer expires.
     pub(super) until: Option<Ns>,
-    /// Calls into MTD that are left of its pass.
+    /// The pass's calls into MTD that are still to be made.
     pub(super) work: VecDeque<Call>,
-    /// Its pass is being settled: calls are kept.
-    pub(super) keeps_calls: bool,
-    /// The inode whose f->sem it has, and whether that is not in memory as yet.
+    /// A pass is being computed, so calls into MTD are deferred.
+    pub(super) defers_calls: bool,
+    /// The inode whose f->sem the thread holds, and whether that inode is absent from memory.
     pub(super) inode: Option<(Ino, bool)>,
-    /// It is in a call into MTD, in which it was asked then whether to make way.
+    /// The thread is in a call into MTD, whose last cond_resched() was at this time.
     pub(super) in_call: Option<Ns>,
-    /// It has read a page of an erased block, and is to look through it.
+    /// The thread has read a page of an erased block and will now check it for 0xff.
     has_read: bool,
-    /// That call has more pages to read.
-    pub(super) keeps_chip: bool,
-    /// And they are made at once.
-    pub(super) makes_calls: bool,
-    /// It sleeps until the inode that somebody reads in is read (c->inocache_wq).
+    /// The call into MTD goes on to its next page, so the thread keeps the chip's lock.
+    pub(super) keeps_chip_lock: bool,
+    /// While a pass is being computed, its calls into MTD are made at once instead of deferred.
+    pub(super) makes_deferred_at_once: bool,
+    /// The thread sleeps on c->inocache_wq until another task has read or evicted the inode.
     pub(super) waits_for_inode: bool,
-    /// It sleeps until the page of its inode that the foreground reads is read (f->sem, the page's
-    /// lock).
+    /// The thread sleeps on f->sem or the page's lock until the foreground has read the page.
     pub(super) waits_for_page: bool,
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_start_garbage_collect_thread, which waits until the thread has begun.
+    /// jffs2_start_garbage_collect_thread, which waits until the thread has started.
     pub(super) fn start_collector(&mut self, now: Ns) -> Result<Ns> {
         self.collector = Collector::default();
         let Some(task) = self.foreground else {
@@ -124,17 +124,17 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         };
         self.sched.create_kthread(now, Task::Jffs2Thread);
-        let now = self.let_run_until(now, task, None)?;
+        let now = self.run_others_until(now, task, None)?;
         self.sched.wake(now, Task::Jffs2Thread);
         self.sched.sleep(now); // wait_for_completion(&c->gc_thread_start)
         self.sched.wake(now, task);
         if self.sched.current() == Some(Task::Jffs2Thread) {
             self.begin_collector(now);
         }
-        self.let_run_until(now, task, None)
+        self.run_others_until(now, task, None)
     }
 
-    /// The thread, which has told that it has begun, sleeps before it is asked to make way.
+    /// The thread has signalled that it started. It goes to sleep before its first cond_resched().
     fn begin_collector(&mut self, now: Ns) {
         if self.space.thread_should_wake() {
             self.collector.step = Step::Lock { erased: false };
@@ -145,7 +145,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_stop_garbage_collect_thread: it ends the pass it is in.
+    /// jffs2_stop_garbage_collect_thread: waits until the thread has ended its pass.
     pub(super) fn stop_collector(&mut self, now: Ns) -> Result<Ns> {
         let mut now = self.set_foreground(now, None, None)?;
         while self.sched.current() == Some(Task::Jffs2Thread) {
@@ -159,8 +159,9 @@ impl<F: Flash> Jffs2<F> {
         self.set_foreground(now, Some(Task::Program), None)
     }
 
-    /// jffs2_garbage_collect_trigger.
+    /// jffs2_garbage_collect_trigger: signals the thread if there is work for it.
     pub(super) fn trigger_collector(&mut self, now: Ns) {
+        // disallow_signal of older kernels: a signal that arrives during a pass is lost.
         let is_ignored = self.collector.is_in_pass() && !self.options.collector_keeps_signals;
         if self.collector.signal || is_ignored || !self.space.thread_should_wake() {
             return;
@@ -171,14 +172,15 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// It sleeps no more, be it for a signal or for the time.
+    /// Wakes the thread, for a signal or because its timer expired.
     pub(super) fn wake_collector(&mut self, now: Ns) {
         self.collector.is_asleep = false;
         self.collector.until = None;
         self.sched.wake(now, Task::Jffs2Thread);
     }
 
-    /// schedule with a signal pending, or until there is one or it is `until`.
+    /// schedule() in an interruptible sleep: returns at once if a signal is pending, else sleeps
+    /// until a signal or until `until`.
     fn sleep_interruptibly(&mut self, now: Ns, until: Option<Ns>) {
         if self.collector.signal {
             self.sched.yields(now);
@@ -188,8 +190,8 @@ impl<F: Flash> Jffs2<F> {
         self.sched.sleep(now);
     }
 
-    /// The thread, which has the processor, does its next step or makes way before. Moving a node
-    /// takes `pages`; without them the thread waits for whoever reads a page just now.
+    /// Runs the thread's next step, unless another task preempts it first. Moving a node needs
+    /// `pages`. Without them the foreground is reading a page, and the thread waits for it.
     pub(super) fn run_collector(
         &mut self,
         now: Ns,
@@ -200,7 +202,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         if std::mem::take(&mut self.collector.has_read) {
-            return Ok(now + self.look_through_ns(PAGE_BYTES.min(self.block_bytes)));
+            return Ok(now + self.erased_check_ns(PAGE_BYTES.min(self.block_bytes)));
         }
         match self.collector.step {
             Step::Loop => {
@@ -223,7 +225,7 @@ impl<F: Flash> Jffs2<F> {
                 self.has_or_awaits_lock(now, has_it, erased);
             }
             Step::Decide { erased } => return self.decide(now, erased),
-            Step::Collect => return self.settle_collect(now, pages),
+            Step::Collect => return self.compute_collect(now, pages),
             Step::Work => return self.do_work(now),
             Step::Dead => {
                 self.sched.sleep(now);
@@ -242,10 +244,11 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_garbage_collect_pass up to where it is clear what is to be done.
+    /// jffs2_garbage_collect_pass up to the choice of what the pass does.
     fn decide(&mut self, now: Ns, erased: bool) -> Result<Ns> {
+        // Until every inode is checked a pass does nothing else.
         if self.space.total.unchecked_bytes > 0 && !erased {
-            return self.settle_check(now);
+            return self.compute_check(now);
         }
         if self.space.erases_wait() && !erased {
             self.unlock_alloc(now);
@@ -255,7 +258,7 @@ impl<F: Flash> Jffs2<F> {
         self.collector.step = Step::Work;
         let mut now = now;
         if self.gc_block.is_none() {
-            now = self.keep_calls(|fs| fs.find_gc_block(now))?;
+            now = self.defer_calls(|fs| fs.find_gc_block(now))?;
         }
         if self.gc_block.is_some() {
             self.collector.step = Step::Collect;
@@ -263,8 +266,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// A pass that checks an inode.
-    fn settle_check(&mut self, now: Ns) -> Result<Ns> {
+    /// Computes a pass that checks an inode.
+    fn compute_check(&mut self, now: Ns) -> Result<Ns> {
         match self.next_unchecked() {
             Some(ino) if self.reading == Some(ino) => {
                 self.check_ino = ino.0;
@@ -273,17 +276,17 @@ impl<F: Flash> Jffs2<F> {
             Some(ino) => {
                 self.collector.step = Step::Work;
                 self.collector.inode = Some((ino, true));
-                self.keep_calls(|fs| fs.check_inode(now, ino))
+                self.defer_calls(|fs| fs.check_inode(now, ino))
             }
             None => {
-                self.die(now);
+                self.exit_thread(now);
                 Ok(now)
             }
         }
     }
 
-    /// sleep_on_spinunlock(&c->inocache_wq), without c->alloc_sem: somebody reads the inode in, or
-    /// evicts it.
+    /// sleep_on_spinunlock(&c->inocache_wq): drops c->alloc_sem and sleeps while another task reads
+    /// or evicts the inode.
     fn wait_for_reader(&mut self, now: Ns) -> Ns {
         self.unlock_alloc(now);
         self.collector.step = Step::Loop;
@@ -292,8 +295,8 @@ impl<F: Flash> Jffs2<F> {
         now
     }
 
-    /// A pass that moves a node.
-    fn settle_collect(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
+    /// Computes a pass that moves a node.
+    fn compute_collect(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         let Some(pages) = pages else {
             self.collector.waits_for_page = true;
             self.sched.sleep(now);
@@ -310,26 +313,26 @@ impl<F: Flash> Jffs2<F> {
         }
         self.collector.step = Step::Work;
         self.collector.inode = inode;
-        self.keep_calls(|fs| fs.collect_next_node(now, pages))
+        self.defer_calls(|fs| fs.collect_next_node(now, pages))
     }
 
-    /// There is no space left to collect into.
-    fn die(&mut self, now: Ns) {
+    /// Ends the thread: no space is left to collect into.
+    fn exit_thread(&mut self, now: Ns) {
         self.collector.work.clear();
         self.collector.step = Step::Dead;
         self.unlock_alloc(now);
     }
 
-    /// Does what a pass does to the books; its calls into MTD are left to be made. Where they can
-    /// fail they are made at once, and nobody else comes in between.
-    fn keep_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
-        self.collector.keeps_calls = true;
-        self.collector.makes_calls = self.mtd.can_lose_power();
+    /// Computes a pass with its calls into MTD deferred. On a chip whose power can fail the calls
+    /// are made at once, and no other task runs between them.
+    fn defer_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
+        self.collector.defers_calls = true;
+        self.collector.makes_deferred_at_once = self.mtd.can_lose_power();
         let settled = settle(self);
-        self.collector.keeps_calls = false;
+        self.collector.defers_calls = false;
         match settled {
             Err(FsError::NoSpace(at)) => {
-                self.die(at);
+                self.exit_thread(at);
                 Ok(at)
             }
             Err(error) => error.failed_at().ok_or(error),
@@ -337,7 +340,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The next call into MTD of a pass, or its end.
+    /// Makes the pass's next deferred call into MTD, or ends the pass.
     fn do_work(&mut self, now: Ns) -> Result<Ns> {
         if !self.collector.work.is_empty() {
             if !self.thread_locks_chip(now) {
@@ -354,7 +357,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// A step of jffs2_erase_pending_blocks for one block.
+    /// One step of jffs2_erase_pending_blocks for one block.
     fn erase_in_steps(&mut self, now: Ns) -> Result<Ns> {
         let (block, call, next) = match self.collector.step {
             Step::EraseBlock { block } => {
@@ -381,11 +384,11 @@ impl<F: Flash> Jffs2<F> {
         let is_check = matches!(self.collector.step, Step::Check { .. });
         let failed_step = if matches!(call, Call::Erase { .. }) { Step::Erase } else { Step::Loop };
         self.collector.step = next;
-        self.collector.keeps_chip =
+        self.collector.keeps_chip_lock =
             matches!(next, Step::Check { offset, .. } if offset % PAGE_BYTES != 0);
         let at = match self.thread_call(now, call) {
             Ok(at) if !is_check || !self.mtd.is_unclean() => {
-                self.collector.has_read = is_check && !self.collector.keeps_chip;
+                self.collector.has_read = is_check && !self.collector.keeps_chip_lock;
                 return Ok(at);
             }
             Err(failed) if failed.fault == Fault::PowerLost => return Err(failed.into()),
@@ -397,8 +400,7 @@ impl<F: Flash> Jffs2<F> {
         self.erase_failed(at, block)
     }
 
-    /// What a call was asked for is read to its end, whatever is wrong with a page of it
-    /// (nand_do_read_ops).
+    /// Reads the rest of a call's range although one of its pages is bad (nand_do_read_ops).
     fn read_rest_of_check(&mut self, now: Ns, step: Step) -> Result<Ns> {
         let (mut at, mut step) = (now, step);
         while let Step::Check { block, offset } = step {
@@ -413,11 +415,11 @@ impl<F: Flash> Jffs2<F> {
             };
             step = Step::Check { block, offset: offset + bytes };
         }
-        self.collector.keeps_chip = false;
+        self.collector.keeps_chip_lock = false;
         Ok(at)
     }
 
-    /// What follows when a step is over, or at the head of the loop.
+    /// The step after this one, or the first one at the head of the loop.
     fn next_to_erase(&mut self, now: Ns) -> Step {
         match self.collector.step {
             Step::EraseSucceeded { block } => {
@@ -439,8 +441,9 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The same of the thread, which may have to make way after each page of it. Where bits are
-    /// wrong it is asked what came of the whole.
+    /// The read that checks the next page for the thread, which may be preempted between pages. On
+    /// a chip with bit errors one read covers the whole range, because its result tells about the
+    /// whole.
     fn check_page_of(&self, block: u32, offset: u32) -> (u32, Call) {
         let page_bytes = self.mtd.page_bytes();
         if page_bytes >= PAGE_BYTES || self.mtd.flash().wrong_bits().is_some() {
@@ -454,7 +457,7 @@ impl<F: Flash> Jffs2<F> {
         (page_bytes, call)
     }
 
-    /// The read of a part of an erased block, and its bytes.
+    /// The read that checks a part of an erased block, and its length in bytes.
     pub(super) fn check_of(&self, block: u32, offset: u32) -> (u32, Call) {
         let bytes = PAGE_BYTES.min(self.block_bytes - offset);
         (bytes, Call::Read { offset: block * self.block_bytes + offset, bytes })
@@ -462,7 +465,7 @@ impl<F: Flash> Jffs2<F> {
 }
 
 impl Collector {
-    /// Whether the thread is in a pass, in which signals are blocked.
+    /// Whether the thread is inside a pass, where it blocks signals.
     fn is_in_pass(&self) -> bool {
         !matches!(self.step, Step::Loop | Step::Nap | Step::Lock { erased: false })
     }

@@ -1,11 +1,11 @@
-//! A mount: the flash is scanned, names are counted, and what has none is dropped.
+//! Mounting: scan the flash, count links, and drop inodes without a name.
 //!
 //! Mirrors fs/jffs2/build.c (jffs2_do_mount_fs, jffs2_build_filesystem), jffs2_do_fill_super of
-//! fs.c and jffs2_put_super of super.c, Linux 6.1. Left out: directories with two names, which only
-//! a lost entry of a rename can leave behind; both stay.
+//! fs.c and jffs2_put_super of super.c, Linux 6.1. Left out: directories with two names. Only a
+//! rename whose second entry was lost leaves one behind, and both names then stay.
 //!
-//! Invariant: after it every inode that has a name is `Unchecked` with its nodes known and nothing
-//! else, but for the root, which is in memory.
+//! Invariant: after a mount every inode that has a name is `Unchecked` and has nothing but its list
+//! of nodes. The root alone is in memory.
 
 use super::inode::InodeState;
 use super::node::{NodeId, Role};
@@ -19,15 +19,15 @@ use crate::units::Ns;
 use std::collections::{BTreeMap, VecDeque};
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_put_super, and jffs2_do_fill_super of what is on flash then.
+    /// jffs2_put_super, then jffs2_do_fill_super from what is on flash.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.stop_collector(now)?;
         let now = self.flush_wbuf(now)?;
         self.mount(now, None)
     }
 
-    /// The power was lost and is back: what was only in memory is not there to be scanned, and the
-    /// page that was being programmed cannot be read. Returns every name with what it names.
+    /// Mounts after a power cut. What was only in memory is lost, and the page that was being
+    /// programmed cannot be read. Returns every name with the inode it refers to.
     pub(super) fn mount_after_power_cut(
         &mut self,
         now: Ns,
@@ -44,8 +44,8 @@ impl<F: Flash> Jffs2<F> {
         Ok((self.clone().tree(now)?, now))
     }
 
-    /// Every name, from the root down. It takes an inode into memory to know it: this is for a copy
-    /// of the file system.
+    /// Every name, from the root down. Reads every inode into memory, so it is meant for a copy of
+    /// the file system.
     fn tree(&mut self, now: Ns) -> Result<Vec<Found>> {
         let mut tree = Vec::new();
         let mut directories = VecDeque::from([ROOT]);
@@ -72,7 +72,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(tree)
     }
 
-    /// What the nodes of a file in memory hold.
+    /// The contents that a file's nodes hold; the file is in memory.
     fn stored_contents(&self, ino: Ino) -> Contents {
         let mut contents = Contents::default();
         let Some(stored) = &self.stored else { return contents };
@@ -85,7 +85,7 @@ impl<F: Flash> Jffs2<F> {
         contents
     }
 
-    /// jffs2_do_fill_super.
+    /// jffs2_do_fill_super, with `torn` the page that the power cut interrupted.
     fn mount(&mut self, now: Ns, torn: Option<u32>) -> Result<Ns> {
         let now = self.scan_medium(now, torn)?;
         self.count_links(now);
@@ -103,7 +103,7 @@ impl<F: Flash> Jffs2<F> {
         self.start_collector(now)
     }
 
-    /// for_each_inode: the chains of the hash table one after another.
+    /// Inodes in the order of for_each_inode: the hash table's chains one after another.
     fn in_chains(&self) -> Vec<usize> {
         let chains = self.hash_chains();
         let mut indices: Vec<usize> = (0..self.files.len()).collect();
@@ -118,7 +118,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_build_inode_pass1: an entry of an inode that is not there says nothing.
+    /// jffs2_build_inode_pass1: counts the links of each inode. An entry of a missing inode becomes
+    /// obsolete.
     fn count_links(&mut self, now: Ns) {
         for index in self.in_chains() {
             let entries: Vec<NodeId> = self.files[index].entries.values().copied().collect();
@@ -132,7 +133,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_build_remove_unlinked_inode, and the same of what was only in that directory.
+    /// jffs2_build_remove_unlinked_inode, also for inodes that had their only name in this
+    /// directory.
     fn remove_unlinked(&mut self, now: Ns, index: usize) {
         let mut dead = vec![index];
         while let Some(index) = dead.pop() {

@@ -1,4 +1,4 @@
-//! Calls into MTD, as the collector's thread keeps them and makes them one by one.
+//! Calls into MTD as values, so that the garbage collector thread can defer them.
 
 use crate::causes::Causes;
 
@@ -9,7 +9,7 @@ pub enum Call {
         offset: u32,
         bytes: u32,
     },
-    /// What is left of a read.
+    /// The rest of a read whose first page was read before.
     ReadOn {
         offset: u32,
         bytes: u32,

@@ -1,10 +1,10 @@
-//! How much of a file goes into a node, and how much smaller it is there.
+//! How many bytes of a file go into a node, and how small they become there.
 //!
-//! Mirrors the use of fs/jffs2/compr.c (jffs2_compress) of Linux 6.1; the compressors themselves
-//! are compress/.
+//! Mirrors the use of fs/jffs2/compr.c (jffs2_compress) of Linux 6.1. compress/ has the compressors
+//! themselves.
 //!
-//! Invariant: two of these with the same compressors give the same; what they work in is made when
-//! it is needed.
+//! Invariant: two values with the same compressors give the same results. Their working memory is
+//! allocated at first use.
 
 use crate::compress::work::Priced;
 use crate::compress::{Compressors, Jffs2Compressor};
@@ -13,31 +13,31 @@ use crate::profile::SoftwareCosts;
 use core::fmt;
 use std::ops::Range;
 
-/// What a data node holds.
+/// A data node's payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// Bytes of the file.
+    /// Bytes of the file it holds.
     pub file_bytes: u32,
-    /// What they take.
+    /// Bytes it takes in the node.
     pub node_bytes: u32,
-    /// Who made them fewer, if they are.
+    /// The compressor, if the payload is compressed.
     pub packed_by: Option<Jffs2Compressor>,
 }
 
-/// The compressors of a kernel.
+/// A kernel's compressors.
 pub struct Compression {
     available: Vec<Jffs2Compressor>,
     compressors: Option<Box<Compressors>>,
 }
 
 impl Compression {
-    /// These, by CONFIG_JFFS2_*.
+    /// A kernel with these compressors (CONFIG_JFFS2_*).
     pub fn new(available: Vec<Jffs2Compressor>) -> Compression {
         Compression { available, compressors: None }
     }
 
-    /// jffs2_compress of a range of a file for a node with `room` for data: what goes into it, and
-    /// how long the CPU needs for it.
+    /// jffs2_compress of a range of a file, for a node with `room` bytes for data. Returns the
+    /// payload and the processor time.
     pub fn compress(
         &mut self,
         contents: &Contents,

@@ -1,11 +1,14 @@
-//! Names: what makes them and what takes them away.
+//! Names: operations that create, change and remove directory entries.
 //!
 //! Mirrors fs/jffs2/dir.c of Linux 6.1 (jffs2_create, jffs2_mkdir, jffs2_symlink, jffs2_link,
 //! jffs2_unlink, jffs2_rmdir, jffs2_rename), jffs2_do_create, jffs2_do_unlink and jffs2_do_link of
-//! write.c, and jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be marked obsolete
-//! there, so a name is taken away by an entry that names no inode, and lives until no older entry
-//! of the name is on flash. Left out: devices; entries are in the order of their names, not of the
-//! hash of them.
+//! write.c, and jffs2_add_fd_to_list of nodelist.c.
+//!
+//! A node on NAND cannot be marked obsolete in place. JFFS2 therefore removes a name by writing an
+//! entry that refers to no inode (a deletion dirent). That entry is needed until no older entry of
+//! the name is on flash.
+//!
+//! Left out: device nodes. Entries are in the order of their names, not of their hashes.
 //!
 //! Invariant: of each name a directory has at most one entry in memory, the one of the highest
 //! version.
@@ -21,21 +24,21 @@ use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result};
 use crate::ops::name_len;
 use crate::units::Ns;
 
-/// A longer target of a symbolic link is refused (jffs2_symlink).
+/// The longest target of a symbolic link; jffs2_symlink refuses a longer one.
 const TARGET_BYTES_MAX: usize = 254;
 
-/// What an inode is made for.
+/// The kind of inode to create.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind<'a> {
     File,
     Directory,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link to this target.
     Link(&'a str),
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_create and jffs2_mkdir: the inode's node without data, then its entry. That of a
-    /// symbolic link has the target (jffs2_symlink).
+    /// jffs2_create and jffs2_mkdir: writes the inode's node without data, then its entry. The node
+    /// of a symbolic link holds its target (jffs2_symlink).
     pub(super) fn make(
         &mut self,
         now: Ns,
@@ -92,8 +95,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_do_link, and the first half of jffs2_do_unlink, for which `ino` is none: the
-    /// directory's entry of a name from now on.
+    /// jffs2_do_link, and the first half of jffs2_do_unlink if `ino` is none: writes the
+    /// directory's new entry of a name.
     fn do_link(
         &mut self,
         now: Ns,
@@ -116,7 +119,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_add_fd_to_list: of two entries of a name, the one with the higher version stays.
+    /// jffs2_add_fd_to_list: of two entries of a name, the higher version stays.
     pub(super) fn add_entry(&mut self, now: Ns, id: NodeId) {
         let Node { ino: directory, role, version, .. } = self.nodes.get(id);
         let Role::Dirent { entry, .. } = role else { unreachable!("an entry") };
@@ -134,8 +137,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_unlink and jffs2_rmdir: an entry that says that the name is gone. What a removed
-    /// directory still has of those goes with it.
+    /// jffs2_unlink and jffs2_rmdir: writes a deletion dirent. A removed directory's own deletion
+    /// dirents become obsolete with it.
     pub(super) fn do_unlink(
         &mut self,
         now: Ns,
@@ -151,13 +154,13 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// pino_nlink of an inode that a name is taken from.
+    /// Decrements pino_nlink of an inode that loses a name.
     fn lose_link(&mut self, ino: Ino) {
         let file = self.file_mut(ino);
         file.links = if file.is_directory { 0 } else { file.links - 1 };
     }
 
-    /// jffs2_rename: the new name first, then the end of the old one.
+    /// jffs2_rename: writes the new name first, then the old name's deletion dirent.
     pub(super) fn do_rename(
         &mut self,
         now: Ns,

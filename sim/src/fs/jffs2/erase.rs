@@ -1,16 +1,17 @@
-//! Erasing: a block that holds nothing good any more becomes free again.
+//! Erasing: a block without valid nodes becomes free again.
 //!
 //! Mirrors fs/jffs2/erase.c of Linux 6.1 (jffs2_erase_pending_blocks, jffs2_erase_block,
-//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what of wbuf.c it
-//! needs (jffs2_write_nand_badblock); 2.6.37 is the same. Every page of an erased block is read,
-//! whatever is found there, before its cleanmarker is written.
+//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what it needs of
+//! wbuf.c (jffs2_write_nand_badblock). 2.6.37 is the same. After an erase JFFS2 reads every page of
+//! the block, whatever it finds there, and then writes the cleanmarker.
 //!
-//! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
+//! Invariant: from the start of its erase until it is free or bad, a block is counted in
+//! `erasing_blocks`.
 
 use super::call::Call;
 use super::node::Node;
 use super::space::{Books, List};
-use super::tasks::again;
+use super::tasks::reborrow;
 use super::Jffs2;
 use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{PageCache, Result};
@@ -20,9 +21,9 @@ use crate::units::Ns;
 const ERASE_FAILURES_MAX: u8 = 2;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_erase_pending_blocks of the foreground: at most `count` blocks become free; returns
-    /// how many did. `pages` where it has no lock, so that the collector's thread may do a pass
-    /// meanwhile.
+    /// jffs2_erase_pending_blocks of the foreground: erases at most `count` blocks and returns how
+    /// many became free. With `pages` the foreground holds no lock, and the collector thread may
+    /// run a pass meanwhile.
     pub(super) fn erase_pending_blocks(
         &mut self,
         mut now: Ns,
@@ -32,10 +33,10 @@ impl<F: Flash> Jffs2<F> {
         let mut done = 0;
         while done < count {
             if let Some(block) = self.take_erased() {
-                now = self.mark_erased_block(now, block, again(&mut pages))?;
+                now = self.mark_erased_block(now, block, reborrow(&mut pages))?;
                 done += 1;
             } else if let Some(block) = self.begin_erase() {
-                now = match self.call_with(now, Call::Erase { block }, again(&mut pages))? {
+                now = match self.call_with(now, Call::Erase { block }, reborrow(&mut pages))? {
                     Err(Failed { at, fault: Fault::EraseFailed }) => {
                         self.erase_failed(at, block)?
                     }
@@ -44,7 +45,7 @@ impl<F: Flash> Jffs2<F> {
                         erased?
                     }
                 };
-                now = self.might_resched(now, again(&mut pages))?;
+                now = self.might_resched(now, reborrow(&mut pages))?;
             } else {
                 break;
             }
@@ -52,12 +53,12 @@ impl<F: Flash> Jffs2<F> {
         Ok((done, now))
     }
 
-    /// A block that was erased and nobody has looked at yet.
+    /// Takes a block that is erased and not yet checked.
     pub(super) fn take_erased(&mut self) -> Option<u32> {
         self.space.pop_front(List::EraseComplete)
     }
 
-    /// The next block that waits to be erased, nothing more of it to be known.
+    /// Takes the next block to erase, and drops its books.
     pub(super) fn begin_erase(&mut self) -> Option<u32> {
         let block = self.space.pop_front(List::ErasePending)?;
         self.space.erasing_bytes += self.block_bytes;
@@ -73,7 +74,8 @@ impl<F: Flash> Jffs2<F> {
         self.wake_waiter(now);
     }
 
-    /// jffs2_erase_failed: the block is tried once more, and then it is bad.
+    /// jffs2_erase_failed: the first failure puts the block back on the list, the next one marks it
+    /// bad.
     pub(super) fn erase_failed(&mut self, now: Ns, number: u32) -> Result<Ns> {
         let block_bytes = self.block_bytes;
         self.space.erasing_bytes -= block_bytes;
@@ -104,7 +106,8 @@ impl<F: Flash> Jffs2<F> {
         self.space.forget_nodes(number);
     }
 
-    /// jffs2_mark_erased_block: looked at page by page (of the CPU), marked, and free.
+    /// jffs2_mark_erased_block: checks the block page by page, writes its cleanmarker, and files it
+    /// as free.
     fn mark_erased_block(
         &mut self,
         mut now: Ns,
@@ -114,14 +117,14 @@ impl<F: Flash> Jffs2<F> {
         let mut offset = 0;
         while offset < self.block_bytes {
             let (bytes, check) = self.check_of(block, offset);
-            now = match self.call_with(now, check, again(&mut pages))? {
+            now = match self.call_with(now, check, reborrow(&mut pages))? {
                 Ok(at) if self.mtd.is_unclean() => return self.erase_failed(at, block),
                 Err(Failed { at, fault: Fault::Uncorrectable }) => {
                     return self.erase_failed(at, block);
                 }
-                read => read? + self.look_through_ns(bytes),
+                read => read? + self.erased_check_ns(bytes),
             };
-            now = self.might_resched(now, again(&mut pages))?;
+            now = self.might_resched(now, reborrow(&mut pages))?;
             offset += bytes;
         }
         now = match self.call_with(now, Call::WriteMarker { block }, pages)? {
@@ -134,12 +137,12 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// What it takes to see that all these bytes are 0xff (jffs2_block_check_erase).
-    pub(super) fn look_through_ns(&self, bytes: u32) -> Ns {
+    /// Processor time to check that these bytes are 0xff (jffs2_block_check_erase).
+    pub(super) fn erased_check_ns(&self, bytes: u32) -> Ns {
         Ns::from_ps(bytes.into(), self.mtd.costs().jffs2_erased_byte_ps)
     }
 
-    /// The end of jffs2_mark_erased_block.
+    /// The end of jffs2_mark_erased_block: the block is free.
     pub(super) fn mark_free(&mut self, now: Ns, block: u32) {
         let block_bytes = self.block_bytes;
         self.space.change(block, |books| books.free_bytes = block_bytes);

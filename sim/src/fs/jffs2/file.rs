@@ -1,4 +1,4 @@
-//! File data, written through the page cache.
+//! Writing file data through the page cache.
 //!
 //! Mirrors fs/jffs2/file.c of Linux 6.1 (jffs2_write_begin, jffs2_write_end).
 
@@ -9,14 +9,14 @@ use crate::flash::Flash;
 use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 
-/// The page whose end wraps to 0 in 32 bits, and what is refused of it.
+/// The page whose end wraps to 0 in 32 bits; writes to it are refused.
 pub(super) const LAST_PAGE: u32 = u32::MAX / PAGE_BYTES;
 pub(super) const WRAPPED: &str = "the last page below 4 GiB of a file of JFFS2";
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
-    /// is going to be overwritten whole, with the allocation lock so that the collector does not
-    /// (since 5.12).
+    /// jffs2_write_begin: a gap before the write becomes a hole node. The page is read even if it
+    /// will be overwritten whole. Since 5.12 c->alloc_sem is held for that read, so that the
+    /// collector does not read the page meanwhile.
     pub(super) fn begin_write(
         &mut self,
         now: Ns,
@@ -44,7 +44,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.
+    /// jffs2_write_end: writes the whole page if its end was written, else from a multiple of four.
     pub(super) fn end_write(
         &mut self,
         now: Ns,

@@ -1,12 +1,12 @@
-//! Fragments: which part of a file each node still provides.
+//! Fragments: which node provides which bytes of a file.
 //!
-//! Mirrors struct jffs2_node_frag of fs/jffs2/nodelist.h and what nodelist.c does with the fragment
-//! tree of an inode (jffs2_add_full_dnode_to_inode, jffs2_add_frag_to_fragtree,
-//! jffs2_truncate_fragtree, jffs2_kill_fragtree) of Linux 6.1. They are searched for in a sorted
-//! list; the kernel's tree is kept for its shape, which nothing needs until the file is deleted.
+//! Mirrors struct jffs2_node_frag of fs/jffs2/nodelist.h and the fragment tree of nodelist.c
+//! (jffs2_add_full_dnode_to_inode, jffs2_add_frag_to_fragtree, jffs2_truncate_fragtree,
+//! jffs2_kill_fragtree) of Linux 6.1. Searches use a sorted list. The kernel's red-black tree is
+//! kept beside it for its shape, which decides the order in which a deleted file's nodes become
+//! obsolete.
 //!
-//! Invariant: the fragments of a file do not overlap, and leave no byte out from the first to the
-//! last.
+//! Invariant: the fragments of a file do not overlap, and leave no gap from the first to the last.
 
 use super::node::{NodeId, State};
 use super::nodelist::Nodes;
@@ -15,25 +15,25 @@ use crate::collections::sorted::{Position, Sorted, Start};
 use crate::fs::PAGE_BYTES;
 use std::ops::Range;
 
-/// struct jffs2_node_frag: a run of file bytes provided by one node.
+/// struct jffs2_node_frag: a run of a file's bytes from one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// First byte of the file.
+    /// Offset in the file.
     pub offset: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// Who provides them; nobody, for a gap while a file's nodes are put together.
+    /// The node; none for a gap while a file's fragments are being built.
     pub node: Option<NodeId>,
 }
 
 impl Fragment {
-    /// The byte after its last.
+    /// The offset after its last byte.
     pub fn end(&self) -> u32 {
         self.offset + self.bytes
     }
 }
 
-/// A fragment, and where it is in the kernel's tree.
+/// A fragment, and its place in the kernel's tree.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     fragment: Fragment,
@@ -65,7 +65,7 @@ impl Fragments {
         all.take_while(move |fragment| fragment.offset < end)
     }
 
-    /// How many there are.
+    /// The number of fragments.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -80,13 +80,13 @@ impl Fragments {
         self.list.last_up_to(u64::from(offset.checked_sub(1)?))
     }
 
-    /// Where the last ends (frag_last).
+    /// The end of the last fragment (frag_last).
     pub fn end(&self) -> Option<u32> {
         self.list.last().map(|last| self.get(last).end())
     }
 
-    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. The nodes that
-    /// provide none any more become `obsolete`.
+    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. Nodes without a
+    /// fragment left are added to `obsolete`.
     pub fn add(&mut self, nodes: &mut Nodes, id: NodeId, obsolete: &mut Vec<NodeId>) {
         nodes.set_fragments(id, 1);
         let node = nodes.get(id);
@@ -106,7 +106,7 @@ impl Fragments {
         }
     }
 
-    /// A fragment comes after another, or first.
+    /// Inserts a fragment after another, or first.
     fn put_after(&mut self, at: Option<Position>, fragment: Fragment) -> Position {
         let place = |at: Position| self.list.get(at).place;
         let (before, after) = (at.map(place), self.list.after(at).map(place));
@@ -114,14 +114,14 @@ impl Fragments {
         self.list.insert_after(at, Placed { fragment, place })
     }
 
-    /// The fragment after another, or the first, is gone.
+    /// Removes the fragment after another, or the first.
     fn take_after(&mut self, at: &mut Option<Position>) -> Option<Fragment> {
         let Placed { fragment, place } = self.list.remove_after(at)?;
         self.tree.erase(place);
         Some(fragment)
     }
 
-    /// jffs2_add_frag_to_fragtree: puts `new` over what is there, and says where it is.
+    /// jffs2_add_frag_to_fragtree: puts `new` over the existing fragments and returns its position.
     fn insert(&mut self, nodes: &mut Nodes, new: Fragment, obsolete: &mut Vec<NodeId>) -> Position {
         let at = self.list.last_up_to(new.offset.into());
         let end = at.map_or(0, |at| self.get(at).end());
@@ -145,7 +145,7 @@ impl Fragments {
             }
             return self.cut_covered(nodes, at, obsolete);
         }
-        // in the place of the other (rb_replace_node)
+        // rb_replace_node
         self.list.change(at, |placed| placed.fragment = new);
         if rest.bytes > 0 {
             let rest = self.put_after(Some(at), rest);
@@ -155,8 +155,8 @@ impl Fragments {
         self.cut_covered(nodes, at, obsolete)
     }
 
-    /// The rest of jffs2_add_frag_to_fragtree: what the new fragment at `at` covers of those after
-    /// it. Says where it is now.
+    /// The rest of jffs2_add_frag_to_fragtree: trims or removes what the new fragment at `at`
+    /// covers after it. Returns its position afterwards.
     fn cut_covered(
         &mut self,
         nodes: &mut Nodes,
@@ -186,7 +186,7 @@ impl Fragments {
         at.expect("the new one")
     }
 
-    /// no_overlapping_node: the new fragment comes last, after a gap if it begins beyond `end`.
+    /// no_overlapping_node: appends the fragment, after a gap if it begins beyond `end`.
     fn append(&mut self, nodes: &mut Nodes, new: Fragment, end: u32) -> Position {
         if end > 0 && (end - 1) / PAGE_BYTES == new.offset / PAGE_BYTES {
             let last = self.list.last().and_then(|last| self.get(last).node);
@@ -200,8 +200,8 @@ impl Fragments {
         self.put_after(self.list.last(), new)
     }
 
-    /// jffs2_truncate_fragtree: nothing is left beyond `size`. Returns the nodes that provide
-    /// nothing any more.
+    /// jffs2_truncate_fragtree: cuts the fragments at `size`. Returns the nodes without a fragment
+    /// left.
     pub fn truncate(&mut self, nodes: &mut Nodes, size: u32) -> Vec<NodeId> {
         let mut obsolete = Vec::new();
         let mut last = self.last_before(size);
@@ -220,7 +220,7 @@ impl Fragments {
         obsolete
     }
 
-    /// jffs2_kill_fragtree of a file that is gone: the nodes that were left, from the leaves of the
+    /// jffs2_kill_fragtree of a deleted file: returns its remaining nodes, from the leaves of the
     /// tree up.
     pub fn kill(&mut self, nodes: &mut Nodes) -> Vec<NodeId> {
         let mut by_place: Vec<Placed> = self.list.iter_after(None).copied().collect();
@@ -235,7 +235,7 @@ impl Fragments {
         obsolete
     }
 
-    /// Where the fragments of a node begin and end.
+    /// The range that a node's fragments span.
     pub fn span(&self, nodes: &Nodes, id: NodeId) -> Option<Range<u32>> {
         let node = nodes.get(id);
         let fragments = self.overlapping(node.file_offset, node.file_end());
@@ -255,7 +255,7 @@ impl Fragments {
         self.list.iter_after(self.last_before(offset)).map(|placed| &placed.fragment)
     }
 
-    /// A node was copied as it is: the fragments follow it.
+    /// Moves the fragments of a node to its copy.
     pub fn move_node(&mut self, nodes: &Nodes, from: NodeId, to: NodeId) {
         let node = nodes.get(from);
         let mut next = self.list.last_up_to(node.file_offset.into());

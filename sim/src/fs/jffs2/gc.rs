@@ -1,11 +1,12 @@
 //! Garbage collection, one node a pass.
 //!
 //! Mirrors fs/jffs2/gc.c of Linux 6.1 (jffs2_find_gc_block, jffs2_garbage_collect_pass,
-//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata); 2.6.37 is the same.
-//! It serves whoever needs space, the collector's thread (background.rs), and fsync, which moves
-//! nodes to fill the write buffer's page rather than pad it. A node that is no longer all there is
-//! of its pages is not copied: what the page cache has of the page is written anew, read into it if
-//! need be.
+//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata). 2.6.37 is the same.
+//!
+//! It has three callers: a writer that needs space, the collector thread (background.rs), and
+//! fsync, which moves nodes to fill the write buffer's page rather than pad it. A node that no
+//! longer provides all of its pages is not copied. The collector writes those pages again from the
+//! page cache, and reads them into it first if they are missing.
 
 use super::fragments::Fragment;
 use super::gc_choices::ChosenIn;
@@ -25,14 +26,14 @@ use std::ops::Range;
 /// c->gcblock and its gc_node.
 #[derive(Clone, Copy, Debug)]
 pub struct GcBlock {
-    /// The block being emptied.
+    /// The block being collected.
     pub block: u32,
     /// The node to move next.
     pub node: Option<NodeId>,
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_garbage_collect_pass of the foreground: erases what waits for it, or moves one node.
+    /// jffs2_garbage_collect_pass of the foreground: erases the pending blocks, or moves one node.
     pub(super) fn garbage_collect_pass(
         &mut self,
         mut now: Ns,
@@ -71,8 +72,7 @@ impl<F: Flash> Jffs2<F> {
         over.map(|now| (Pass::Progress, now))
     }
 
-    /// The node of the block that is being collected that is to be moved next, if any of it is
-    /// good.
+    /// The next node to move of the block being collected, if it has a valid one left.
     pub(super) fn node_to_collect(&self) -> Option<NodeId> {
         let gc = self.gc_block.filter(|gc| self.space.block(gc.block).books.used_bytes > 0)?;
         let mut id = gc.node;
@@ -82,14 +82,14 @@ impl<F: Flash> Jffs2<F> {
         Some(id.expect("a block with used bytes has a good node"))
     }
 
-    /// The inode of a node, and whether that is not in memory.
+    /// The inode of a node, and whether it is absent from memory.
     pub(super) fn inode_of(&self, id: NodeId) -> Option<(Ino, bool)> {
         let Node { ino, role, .. } = self.nodes.get(id);
         let has_inode = !matches!(role, Role::Summary { .. } | Role::Padding { .. });
         has_inode.then(|| (ino, self.file(ino).state != InodeState::Present))
     }
 
-    /// Moves the next node of the block that is being collected, if any of it is good.
+    /// Moves the next node of the block being collected, if it has a valid one left.
     pub(super) fn collect_next_node(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let Some(id) = self.node_to_collect() else { return Ok(now) };
         if let Some(gc) = &mut self.gc_block {
@@ -98,7 +98,7 @@ impl<F: Flash> Jffs2<F> {
         self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages)
     }
 
-    /// A block with nothing good left in it is no longer collected but waits to be erased.
+    /// Queues the block being collected for erasing if no valid node is left in it.
     pub(super) fn finish_gc_block(&mut self, now: Ns) {
         let space = &self.space;
         let emptied = |gc: &mut GcBlock| space.block(gc.block).books.used_bytes == 0;
@@ -108,7 +108,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_find_gc_block: the tick's number decides from which list the block comes.
+    /// jffs2_find_gc_block: `jiffies % 128` decides from which list the block comes.
     pub(super) fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
         let choice = self.gc_choices.choose(ChosenIn::Collect, self.ticks.jiffies(now));
         let list = loop {
@@ -143,8 +143,9 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The rest of jffs2_garbage_collect_pass, and jffs2_garbage_collect_live: a good node of an
-    /// inode that is not in memory is copied without it, and everything else needs the inode.
+    /// The rest of jffs2_garbage_collect_pass, and jffs2_garbage_collect_live: a pristine node of
+    /// an inode that is not in memory is copied as it is. Every other node needs its inode in
+    /// memory.
     fn collect(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
         let node = self.nodes.get(id);
         if matches!(node.role, Role::Summary { .. }) {
@@ -170,7 +171,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_garbage_collect_dirent: written anew from memory, without reading.
+    /// jffs2_garbage_collect_dirent: writes the entry again from memory, without a read.
     fn collect_dirent(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
         let node = self.nodes.get(id);
         let version = self.next_version(node.ino);
@@ -182,9 +183,9 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_deletion_dirent: an entry that took a name away is needed as long as
-    /// an older one of the name is on flash in another block. Whatever might be one, by its length,
-    /// is read.
+    /// jffs2_garbage_collect_deletion_dirent: a deletion dirent is needed while an older entry of
+    /// the name is on flash in another block. The collector reads each obsolete node that could be
+    /// one by its length.
     fn collect_deletion_dirent(&mut self, mut now: Ns, id: NodeId, name: NameId) -> Result<Ns> {
         let node = self.nodes.get(id);
         let block = self.block_of(node.flash_offset);
@@ -208,8 +209,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_metadata: the same as of an entry, but a symbolic link's target is
-    /// read.
+    /// jffs2_garbage_collect_metadata: writes the node again. A symbolic link's target is read
+    /// first.
     fn collect_metadata(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
         let node = self.nodes.get(id);
         let is_link = self.file(node.ino).target.is_some();
@@ -225,8 +226,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_pristine: reads the node as it is and writes it again, if it may be
-    /// copied and fits. Says whether it was.
+    /// jffs2_garbage_collect_pristine: copies the node unchanged, if it may be copied and fits.
+    /// Returns whether it did.
     fn collect_pristine(&mut self, now: Ns, id: NodeId, node: &Node) -> Result<(bool, Ns)> {
         if node.state != State::Pristine {
             return Ok((false, now));
@@ -238,7 +239,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok((false, now));
         }
         let read = self.flash_read(now, node.flash_offset, bytes)?;
-        // What is moved is checked, the whole node.
+        // The kernel checks the checksums of the whole node.
         let now = read + Ns::from_ps(bytes.into(), self.mtd.costs().jffs2_byte_ps);
         let now = match self.write_copy(now, bytes) {
             Err(FsError::Io(at)) => {
@@ -262,7 +263,7 @@ impl<F: Flash> Jffs2<F> {
         self.flash_write(now, to, &[(Cause::Collection, bytes)], None)
     }
 
-    /// What jffs2_garbage_collect_live does with a node that fragments refer to.
+    /// The part of jffs2_garbage_collect_live for a node with fragments.
     fn collect_data(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
         let node = self.nodes.get(id);
         let (moved, now) = self.collect_pristine(now, id, &node)?;
@@ -280,7 +281,7 @@ impl<F: Flash> Jffs2<F> {
         self.collect_dnode(now, node.ino, span, pages)
     }
 
-    /// jffs2_garbage_collect_hole: one that is partly overwritten keeps its version.
+    /// jffs2_garbage_collect_hole: a hole that is partly overwritten keeps its version.
     fn collect_hole(&mut self, mut now: Ns, id: NodeId, span: Range<u32>) -> Result<Ns> {
         let node = self.nodes.get(id);
         let Node { ino, fragments, flash_offset, .. } = node;
@@ -312,8 +313,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_dnode: what the node has of its page is written anew, with neighbours
-    /// that are worth it, from the page cache.
+    /// jffs2_garbage_collect_dnode: writes the node's part of its page again from the page cache,
+    /// together with neighbours that are worth merging.
     fn collect_dnode(
         &mut self,
         mut now: Ns,
@@ -329,8 +330,8 @@ impl<F: Flash> Jffs2<F> {
         self.write_range(now, ino, range, span.end, None, pages)
     }
 
-    /// The part of jffs2_garbage_collect_dnode that looks for neighbours in the page: pieces within
-    /// it always, the first and last of it if they are in a block that is dirty anyway.
+    /// The part of jffs2_garbage_collect_dnode that extends the range within the page. It always
+    /// takes in whole fragments between; the first and last ones only if they lie in a dirty block.
     fn merged(&self, ino: Ino, span: Range<u32>) -> Range<u32> {
         if self.space.free_or_erasing_blocks() <= self.space.levels.merge_blocks {
             return span;
@@ -354,7 +355,7 @@ impl<F: Flash> Jffs2<F> {
         start..end
     }
 
-    /// Whether the fragment's node lies in the block that is collected, or in a dirty one.
+    /// Whether the fragment's node lies in the block being collected or in a dirty one.
     fn worth_merging(&self, fragment: &Fragment) -> bool {
         let Some(node) = fragment.node else { return false };
         let number = self.block_of(self.nodes.get(node).flash_offset);

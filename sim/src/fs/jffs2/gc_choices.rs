@@ -1,63 +1,62 @@
-//! JFFS2's pseudo-random choices: from which list it collects its next block, and whether an
-//! emptied block is erased at once or set aside.
+//! JFFS2's pseudo-random choices: from which list the collector takes its next block, and whether
+//! an emptied block is erased at once or set aside.
 //!
-//! Mirrors three places of fs/jffs2 (Linux 6.1) that take the tick's number modulo 128:
-//! jffs2_find_gc_block (gc.c), jffs2_mark_node_obsolete (nodemgmt.c) and jffs2_refile_wbuf_blocks
-//! (wbuf.c), which adds a counter. The tick follows from everything before it: a kernel that began
-//! some microseconds later would choose differently. What a kernel was seen to choose may be given
-//! instead (docs/validation.md, *The kernel's choices*).
+//! Mirrors three places of fs/jffs2 (Linux 6.1) that compute `jiffies % 128`: jffs2_find_gc_block
+//! (gc.c), jffs2_mark_node_obsolete (nodemgmt.c) and jffs2_refile_wbuf_blocks (wbuf.c), which adds
+//! a counter. The tick depends on all that happened before: a kernel that starts some microseconds
+//! later chooses differently. A run can therefore replay the choices of a recorded kernel
+//! (docs/validation.md, *The kernel's choices*).
 //!
-//! Invariant: each recorded number is used once, in the order of its place in the kernel. A place
-//! that asks more often goes on with ticks of its own.
+//! Invariant: each recorded choice is used once, in the order of its place. When a place's recorded
+//! choices are used up, it computes its own.
 
-/// The numbers that a choice is made by: 0 to 127.
+/// Choices are numbers from 0 to 127.
 const NUMBERS: u64 = 128;
-/// A recorded number is that of the choice and this for each place before its own.
+/// A recorded choice is encoded as place * `NUMBERS` + number.
 const PLACES: usize = 3;
 
-/// Where the kernel chooses.
+/// The kernel function that chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChosenIn {
-    /// jffs2_find_gc_block: the list that the next block is taken from.
+    /// jffs2_find_gc_block: the list from which the next block is taken.
     Collect,
-    /// jffs2_mark_node_obsolete: 0 sets a block aside that has nothing left.
+    /// jffs2_mark_node_obsolete: 0 sets the emptied block aside.
     Obsolete,
-    /// jffs2_refile_wbuf_blocks: the same of a block that waited for the write buffer.
+    /// jffs2_refile_wbuf_blocks: the same for a block that waited for the write buffer.
     Refile,
 }
 
-/// A kernel's choices, and all that were made since they were given.
+/// A kernel's recorded choices, and the choices made since.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GcChoices {
-    seen: [Vec<u64>; PLACES],
-    asked: [usize; PLACES],
+    recorded: [Vec<u64>; PLACES],
+    used: [usize; PLACES],
     made: Vec<u16>,
 }
 
 impl GcChoices {
-    /// What a kernel chose from now on, in its order.
-    pub fn seen(recorded: &[u16]) -> GcChoices {
+    /// Replays these recorded choices.
+    pub fn replaying(recorded: &[u16]) -> GcChoices {
         let mut choices = GcChoices::default();
         for &one in recorded {
             let (place, number) = (u64::from(one) / NUMBERS, u64::from(one) % NUMBERS);
             assert!(place < PLACES as u64, "{one} is no choice of JFFS2's");
-            choices.seen[place as usize].push(number);
+            choices.recorded[place as usize].push(number);
         }
         choices
     }
 
-    /// The number that decides at a place; `jiffies` is what the kernel there would take modulo
-    /// 128.
+    /// The next choice of a place: the recorded one, else `jiffies % 128`.
     pub fn choose(&mut self, place: ChosenIn, jiffies: u64) -> u64 {
         let at = place as usize;
-        let seen = self.seen[at].get(self.asked[at]).copied();
-        let number = seen.unwrap_or(jiffies % NUMBERS);
-        self.asked[at] += 1;
+        let recorded = self.recorded[at].get(self.used[at]).copied();
+        let number = recorded.unwrap_or(jiffies % NUMBERS);
+        self.used[at] += 1;
         self.made.push((at as u64 * NUMBERS + number) as u16);
         number
     }
 
-    /// All choices since then.
+    /// The choices made since the recorded ones were given.
     pub fn made(&self) -> &[u16] {
         &self.made
     }
@@ -69,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_kernels_choices_come_first_and_once() {
-        let mut choices = GcChoices::seen(&[5, 127]);
+        let mut choices = GcChoices::replaying(&[5, 127]);
         let mut choose = |jiffies| choices.choose(ChosenIn::Collect, jiffies);
         assert_eq!([choose(1), choose(2), choose(3 + 128)], [5, 127, 3]);
         assert_eq!(choices.made(), [5, 127, 3]);
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn each_place_has_choices_of_its_own() {
-        let mut choices = GcChoices::seen(&[256 + 9, 128, 5, 256]);
+        let mut choices = GcChoices::replaying(&[256 + 9, 128, 5, 256]);
         assert_eq!(choices.choose(ChosenIn::Collect, 1), 5);
         assert_eq!(choices.choose(ChosenIn::Refile, 1), 9);
         assert_eq!(choices.choose(ChosenIn::Obsolete, 1), 0);

@@ -1,11 +1,11 @@
-//! Inodes: in memory and out of it, their size.
+//! Inodes: reading and evicting them, their attributes and size.
 //!
 //! Mirrors fs/jffs2/fs.c of Linux 6.1 (jffs2_iget, jffs2_do_setattr, jffs2_evict_inode), struct
 //! jffs2_inode_cache and struct jffs2_inode_info (nodelist.h, jffs2_fs_i.h), and
-//! jffs2_do_clear_inode of readinode.c. What modes, owners and times are is not kept.
+//! jffs2_do_clear_inode of readinode.c. The values of modes, owners and times are not kept.
 //!
-//! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is
-//! `Present`.
+//! Invariant: unless an inode is `Present`, only its nodes, links and kind are known; all else is
+//! empty.
 
 use super::fragments::Fragments;
 use super::layout::{Summary, RAW_INODE_BYTES};
@@ -21,26 +21,27 @@ use std::collections::BTreeMap;
 /// INO_STATE_UNCHECKED, INO_STATE_CHECKEDABSENT, INO_STATE_PRESENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InodeState {
-    /// Nobody has looked at its nodes since the mount.
+    /// Its nodes have not been checked since the mount.
     #[default]
     Unchecked,
-    /// Not in memory.
+    /// Checked, and not in memory.
     CheckedAbsent,
     /// In memory.
     Present,
 }
 
-/// struct jffs2_inode_cache and, as far as it is in memory, struct jffs2_inode_info.
+/// struct jffs2_inode_cache and, if the inode is in memory, struct jffs2_inode_info.
 #[derive(Clone, Debug, Default)]
 pub struct File {
     pub state: InodeState,
-    /// Entries that name it (pino_nlink; the kernel has the parent's number there for a directory).
+    /// Entries that refer to it (pino_nlink; for a directory the kernel stores the parent's number
+    /// there).
     pub links: u32,
     pub is_directory: bool,
-    /// Of a symbolic link, where it leads (f->target).
+    /// The target of a symbolic link (f->target).
     pub target: Option<Box<str>>,
-    /// Its nodes in the order in which they came to be known, those that are obsolete and not yet
-    /// erased included.
+    /// Its nodes in the order in which they were found or written, including those that are
+    /// obsolete and not yet erased.
     pub nodes: InodeNodes,
     pub highest_version: u32,
     pub size_bytes: u32,
@@ -73,7 +74,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_do_clear_inode of an inode that still has a name.
+    /// jffs2_do_clear_inode of an inode that still has a name: drops it from memory.
     pub(super) fn forget_inode(&mut self, ino: Ino) {
         let file = self.file_mut(ino);
         file.state = InodeState::CheckedAbsent;
@@ -82,8 +83,8 @@ impl<F: Flash> Jffs2<F> {
         file.entries = BTreeMap::new();
     }
 
-    /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more. Whoever else
-    /// wants the processor may have it after each (jffs2_kill_fragtree), but not the inode.
+    /// jffs2_do_clear_inode of an inode without a name: its nodes become obsolete.
+    /// jffs2_kill_fragtree calls cond_resched() after each, but keeps the inode locked.
     pub(super) fn delete_inode(
         &mut self,
         mut now: Ns,
@@ -106,7 +107,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_do_setattr without a size: a node without data, which says how long the file is.
+    /// jffs2_do_setattr without a new size: writes a node without data, which holds the file's
+    /// length.
     pub(super) fn change_attribute(
         &mut self,
         now: Ns,
@@ -117,7 +119,8 @@ impl<F: Flash> Jffs2<F> {
         self.do_setattr(now, ino, size, pages)
     }
 
-    /// jffs2_do_setattr with a size: a hole up to a larger one, a node without data for any other.
+    /// jffs2_do_setattr with a size: writes a hole up to a larger size, or a node without data for
+    /// any other.
     pub(super) fn do_setattr(
         &mut self,
         now: Ns,

@@ -1,4 +1,4 @@
-//! Sizes of what JFFS2 puts on flash (include/uapi/linux/jffs2.h, fs/jffs2/summary.h; unchanged
+//! Sizes of JFFS2's structures on flash (include/uapi/linux/jffs2.h, fs/jffs2/summary.h; unchanged
 //! from Linux 2.6.37 to 6.1).
 
 /// struct jffs2_raw_inode: the head of every data node.
@@ -7,7 +7,7 @@ pub const RAW_INODE_BYTES: u32 = 68;
 pub const RAW_DIRENT_BYTES: u32 = 40;
 /// JFFS2_MIN_NODE_HEADER: what jffs2_get_inode_nodes reads of a node before it knows its kind.
 pub const MIN_HEADER_BYTES: u32 = RAW_DIRENT_BYTES;
-/// JFFS2_MIN_DATA_LEN: no data node is begun where less than this would fit.
+/// JFFS2_MIN_DATA_LEN: a data node is only written where at least this much data fits.
 pub const MIN_DATA_BYTES: u32 = 128;
 /// JFFS2_SUMMARY_INODE_SIZE: a data node's entry in its block's summary.
 pub const SUMMARY_INODE_BYTES: u32 = 18;
@@ -26,21 +26,21 @@ pub const fn pad(bytes: u32) -> u32 {
     (bytes + 3) & !3
 }
 
-/// ISDIRTY: whether so much lost space makes a block dirty (nodelist.h).
+/// ISDIRTY: whether this much lost space makes a block dirty (nodelist.h).
 pub const fn is_dirty(bytes: u32) -> bool {
     bytes > RAW_INODE_BYTES + MIN_DATA_BYTES
 }
 
-/// What the summary of the block being written will need for a node.
+/// The space that a node needs in the summary of its block.
 #[derive(Clone, Copy, Debug)]
 pub enum Summary {
     /// An entry for a data node.
     Inode,
-    /// An entry for a directory entry with a name of so many bytes.
+    /// An entry for a directory entry whose name has this many bytes.
     Dirent(u32),
-    /// None: the block gets no summary any more (JFFS2_SUMMARY_NOSUM_SIZE).
+    /// None: the block gets no summary (JFFS2_SUMMARY_NOSUM_SIZE).
     Unwanted,
-    /// The bound jffs2_garbage_collect_pristine uses, which is the length of the node itself.
+    /// The upper bound that jffs2_garbage_collect_pristine uses: the length of the node itself.
     AtMost(u32),
 }
 

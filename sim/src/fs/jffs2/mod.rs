@@ -1,16 +1,18 @@
-//! JFFS2: a log of nodes.
+//! JFFS2: a log-structured file system whose log consists of nodes.
 //!
-//! Mirrors fs/jffs2 of Linux 6.1; 2.6.37 differs in what [`Options`] names. A page write becomes a
-//! data node at once (jffs2_write_end); a page read fetches every fragment's node whole, header
-//! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
-//! one. The modules carry the names of the kernel's files.
+//! Mirrors fs/jffs2 of Linux 6.1. [`Options`] lists how 2.6.37 differs. The modules carry the names
+//! of the kernel's files.
 //!
-//! Left out: extended attributes where the kernel has them. What is left out is refused, not
-//! guessed. docs/jffs2.md has the whole list.
+//! jffs2_write_end turns a page write into a data node at once. A page read fetches the whole node
+//! of every fragment, header first and then data (jffs2_read_dnode), through the NAND driver's page
+//! buffer if it has one.
+//!
+//! Left out: extended attributes on kernels that have them. The simulator refuses what it does not
+//! model, and docs/jffs2.md lists it.
 //!
 //! Invariants:
 //! 1. Every byte of a file below its size is in a fragment or in a hole.
-//! 2. Nodes are written only into space that was reserved, at the end of `next_block`.
+//! 2. Nodes are written only into reserved space, at the end of `next_block`.
 
 mod background;
 mod build;
@@ -65,34 +67,34 @@ use std::collections::BTreeMap;
 pub use wbuf::WbufFlush;
 use wbuf::WriteBuffer;
 
-/// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
-/// its collector, and one to write).
+/// JFFS2 needs this many blocks to accept a single write: five for its collector, and one to write
+/// (jffs2_calc_trigger_levels).
 const BLOCKS_MIN: u32 = 5;
-/// CONFIG_JFFS2_FS_XATTR of a kernel. Which nodes JFFS2 writes for extended attributes is not
+/// CONFIG_JFFS2_FS_XATTR of a kernel. The nodes that JFFS2 writes for extended attributes are not
 /// modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Xattr {
-    /// Calls about extended attributes end with EOPNOTSUPP.
+    /// Calls about extended attributes fail with EOPNOTSUPP.
     Off,
-    /// They work.
+    /// Extended attributes work.
     On,
     /// The configuration is not known.
     Unknown,
 }
 
-/// What differs between kernels and their configurations.
+/// How kernels and their configurations differ.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// CONFIG_JFFS2_SUMMARY: each full block ends with a list of what is in it.
+    /// CONFIG_JFFS2_SUMMARY: each full block ends with a summary, a list of its nodes.
     pub summary: bool,
     /// CONFIG_JFFS2_LZO, _ZLIB, _RTIME.
     pub compressors: Vec<Jffs2Compressor>,
-    /// Whether a signal that reaches the collector's thread in a pass is kept (sigprocmask) or lost
-    /// (disallow_signal): if it is kept, another pass follows each that erased.
+    /// Whether a signal to the collector thread during a pass stays pending (sigprocmask) or is
+    /// lost (disallow_signal). If it stays pending, each pass that erased is followed by another.
     pub collector_keeps_signals: bool,
-    /// Who writes out a write buffer that nobody flushed.
+    /// Which task flushes a partly filled write buffer in the end.
     pub wbuf_flush: WbufFlush,
     /// Whether there are extended attributes.
     pub xattr: Xattr,
@@ -112,17 +114,17 @@ pub struct Jffs2<F> {
     ticks: Ticks,
     collector: Collector,
     sched: Sched,
-    /// Who calls; none while all wait.
+    /// The task that calls; none while all of them wait.
     foreground: Option<Task>,
     /// c->alloc_sem.
     alloc_sem: Mutex,
-    /// chip->lock of the driver.
+    /// chip->lock of the NAND driver.
     chip_lock: Mutex,
-    /// Who sleeps until the thread is done with something other than c->alloc_sem.
+    /// The task that sleeps until the thread releases something other than c->alloc_sem.
     waiter: Option<Task>,
-    /// The inode that somebody other than the thread reads in.
+    /// The inode that a task other than the thread is reading in.
     reading: Option<Ino>,
-    /// The inode of which the foreground reads a page, so that it has f->sem.
+    /// The inode of which the foreground reads a page, with f->sem held.
     page_of: Option<Ino>,
     /// The counter that jffs2_refile_wbuf_blocks adds to the tick's number.
     refiled: u64,
@@ -130,7 +132,7 @@ pub struct Jffs2<F> {
     gc_block: Option<gc::GcBlock>,
     gc_choices: gc_choices::GcChoices,
     summary_bytes: u32,
-    /// Whether the block being written is going to end with a summary.
+    /// Whether the block being written will end with a summary.
     has_summary: bool,
     wbuf: WriteBuffer,
     nodes: Nodes,
@@ -139,20 +141,21 @@ pub struct Jffs2<F> {
     files: Vec<File>,
     /// Where the next check of an inode begins to look (c->check_ino).
     check_ino: u32,
-    /// The versions of all nodes that mounts have found, added up.
+    /// The sum of the versions of all nodes that mounts have found.
     pseudo_random: u32,
     /// JFFS2_SB_FLAG_SCANNING.
     is_scanning: bool,
-    /// Nodes that the node just written has covered whole; empty but for the room, outside of
-    /// add_fragment.
+    /// Scratch of `add_fragment`: the nodes that the new node covers whole. Empty otherwise; only
+    /// its allocation is kept.
     covered: Vec<NodeId>,
-    /// What bytes the data nodes of an inode have, by version, where the power can fail.
+    /// The bytes of data nodes by inode and version; kept only where the power can fail.
     stored: Option<BTreeMap<(Ino, u32), Contents>>,
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// Formats the partition (every block erased, a cleanmarker in its OOB, as flash_erase -j does)
-    /// and mounts it. The number of the kernel's tick decides what is collected next.
+    /// Formats the partition as flash_erase -j does (erases every block and writes a cleanmarker
+    /// into its OOB), then mounts it. The tick, `jiffies`, decides which blocks are collected
+    /// later.
     pub fn format(
         mut mtd: Mtd<F>,
         mut now: Ns,
@@ -225,8 +228,7 @@ impl<F: Flash> Jffs2<F> {
         offset >> self.block_shift
     }
 
-    /// Nodes on flash, those that say nothing any more included, and fragments of the files in
-    /// memory.
+    /// The number of nodes on flash, obsolete ones included, and of fragments of files in memory.
     pub fn nodes_and_fragments(&self) -> (usize, usize) {
         (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
     }
@@ -238,7 +240,7 @@ impl<F: Flash> Jffs2<F> {
         })
     }
 
-    /// Whatever refers to a node that was moved refers to its copy.
+    /// Makes all references to a moved node refer to its copy.
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
         let node = self.nodes.get(from);
         self.nodes.set_fragments(to, node.fragments);
@@ -260,8 +262,8 @@ impl<F: Flash> Jffs2<F> {
     }
 }
 
-/// The scan puts every empty block at the head of the free list, and jffs2_rotate_lists moves the
-/// list's head past one entry when it is asked to rotate by none.
+/// The state after the first scan. The scan puts every empty block at the head of the free list,
+/// and jffs2_rotate_lists rotates the list by one even if the count is 0.
 fn fresh<F: Flash>(mtd: &Mtd<F>) -> Space {
     let mut space = Space::new(mtd.blocks(), mtd.block_bytes());
     for block in (0..mtd.blocks()).rev() {
@@ -439,11 +441,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.flush_wbuf_gc(now, Some(ino), pages)
     }
 
-    /// jffs2_sync_fs pads where fsync would rather move nodes.
+    /// jffs2_sync_fs, which pads the write buffer where fsync would move nodes instead.
     fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let mut now = now;
-        // iterate_supers asks twice, first without waiting; the thread may put something into the
-        // buffer in between.
+        // iterate_supers calls sync_fs twice, first without waiting. The thread may fill the buffer
+        // between the two.
         for _ in 0..2 {
             self.wbuf.due = None;
             now = self.lock_alloc(now, pages)?;
@@ -490,7 +492,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 impl<F: Flash> Scheduled for Jffs2<F> {
     fn next_due(&self) -> Option<Ns> {
         if self.foreground.is_some() {
-            return None; // `resched` has a look.
+            return None; // `resched` checks it.
         }
         [self.wbuf.due, self.collector.until].into_iter().flatten().min()
     }
@@ -536,7 +538,7 @@ impl<F: Flash> Scheduled for Jffs2<F> {
 
 impl<F: Flash> Choices for Jffs2<F> {
     fn replay_choices(&mut self, recorded: &[u16]) {
-        self.gc_choices = gc_choices::GcChoices::seen(recorded);
+        self.gc_choices = gc_choices::GcChoices::replaying(recorded);
     }
 
     fn choices(&self) -> &[u16] {

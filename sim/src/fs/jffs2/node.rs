@@ -1,4 +1,4 @@
-//! What a node is: where it lies on flash, what it is for, and whether it is still good.
+//! A node: its place on flash, its role, and its state.
 //!
 //! Mirrors struct jffs2_raw_node_ref and jffs2_full_dnode of fs/jffs2/nodelist.h (Linux 6.1).
 
@@ -7,66 +7,66 @@ use crate::collections::slab::Key;
 use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
 
-/// Which node of all that are on flash.
+/// Identifies a node on flash.
 pub type NodeId = Key;
 
-/// A name that directory entries have: the same number for the same name.
+/// A name of directory entries, interned: equal names have equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NameId(pub(super) u32);
 
-/// What a directory entry says is kept apart from its node: few nodes are entries.
+/// Identifies an entry's content, which is stored apart from its node because few nodes are
+/// entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryId(pub(super) u32);
 
-/// What a directory entry says: a name, and what it names.
+/// The content of a directory entry: a name and the inode it refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
     pub name: NameId,
-    /// Whether it names a directory (DT_DIR).
+    /// Whether it refers to a directory (DT_DIR).
     pub is_directory: bool,
-    /// The inode; none where the entry says that the name is gone (a deletion dirent).
+    /// The inode; none in a deletion dirent.
     pub ino: Option<Ino>,
 }
 
-/// What a node is for.
+/// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// So much of a file (dsize), which takes `data_bytes` after the header (csize), by which
+    /// `file_bytes` of a file (dsize), stored in `data_bytes` after the header (csize) by this
     /// compressor (compr).
     Data { data_bytes: u16, file_bytes: u16, packed_by: Option<Jffs2Compressor> },
     /// A data node for a hole: a header without data (JFFS2_COMPR_ZERO).
     Hole { file_bytes: u32 },
-    /// An inode without data, superseded by its first data node (`f->metadata`).
+    /// An inode without data. Its first data node supersedes it (`f->metadata`).
     Metadata,
-    /// A directory entry; the name has so many bytes. A deletion dirent says that the name is gone.
+    /// A directory entry with a name of `name_bytes`. A deletion dirent removes the name.
     Dirent { name_bytes: u8, is_deletion: bool, entry: EntryId },
     /// The summary at the end of a block.
     Summary { total_bytes: u32 },
-    /// What fills the page of a flushed write buffer, or the end of a block that was left.
+    /// Fills the rest of a flushed write buffer's page, or of a block that was left early.
     Padding { total_bytes: u32 },
 }
 
 /// REF_UNCHECKED, REF_PRISTINE, REF_NORMAL, REF_OBSOLETE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Found by a mount; its inode has not been looked at since.
+    /// Found by a mount; its inode has not been checked since.
     Unchecked,
-    /// May be copied as it is by garbage collection.
+    /// Valid, and the collector may copy it unchanged.
     Pristine,
-    /// Has to be rewritten through its page.
+    /// Valid, but the collector has to rewrite it through its page.
     Normal,
-    /// Says nothing any more.
+    /// Superseded.
     Obsolete,
 }
 
 impl State {
-    /// All of them, in order.
+    /// All states, in order.
     pub const ALL: [State; 4] = [State::Unchecked, State::Pristine, State::Normal, State::Obsolete];
 }
 
 impl Role {
-    /// Header and payload, as they are written one after the other.
+    /// Header and payload bytes, written one after the other.
     pub fn parts(self) -> [u32; 2] {
         match self {
             Role::Data { data_bytes, .. } => [RAW_INODE_BYTES, data_bytes.into()],
@@ -85,33 +85,32 @@ impl Role {
 /// A node on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Where, from the start of the partition.
+    /// Offset from the start of the partition.
     pub flash_offset: u32,
-    /// Fragments that refer to it.
+    /// The number of fragments that refer to it.
     pub fragments: u32,
-    /// What it is for.
     pub role: Role,
-    /// Whether it is still good.
+    /// Whether it is valid.
     pub state: State,
-    /// Its header is on flash and some of its data are not, for the power failed: the checksum is
-    /// wrong.
+    /// The power failed while it was written: its header is on flash and a part of its data is not,
+    /// so the checksum is wrong.
     pub is_damaged: bool,
-    /// The inode it belongs to; of an entry, its directory.
+    /// The inode it belongs to; for an entry, the directory.
     pub ino: Ino,
     /// The next node in the same block.
     pub next_in_block: Option<NodeId>,
     /// Its neighbours in the list of its inode's nodes.
     pub in_inode: Neighbours,
-    /// Of two nodes that say different things of an inode, the higher one is right.
+    /// Of two nodes about the same part of an inode, the higher version is valid.
     pub version: u32,
-    /// Where in the file its data are.
+    /// The offset of its data in the file.
     pub file_offset: u32,
-    /// How long the file was when it was written (isize).
+    /// The file's length when the node was written (isize).
     pub size_bytes: u32,
 }
 
 impl Node {
-    /// A node that says something of an inode, not yet on flash.
+    /// A node of an inode, not yet on flash.
     pub fn new(ino: Ino, role: Role, version: u32) -> Node {
         Node {
             flash_offset: 0,
@@ -128,7 +127,8 @@ impl Node {
         }
     }
 
-    /// dirent_node_state: an entry that takes a name away is looked at before it is copied.
+    /// dirent_node_state: a deletion dirent cannot be copied unchanged, because the collector first
+    /// checks whether it is still needed.
     pub fn dirent_state(&self) -> State {
         match self.role {
             Role::Dirent { is_deletion: false, .. } => State::Pristine,
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// With header and padding to four bytes.
+    /// Length on flash: header, payload, and padding to four bytes.
     #[inline]
     pub fn total_bytes(&self) -> u32 {
         pad(self.role.parts().iter().sum())
@@ -152,14 +152,14 @@ impl Node {
         }
     }
 
-    /// The byte of the file after its last.
+    /// The file offset after its last byte.
     #[inline]
     pub fn file_end(&self) -> u32 {
         self.file_offset + self.file_bytes()
     }
 }
 
-/// Where a node is in the list of its inode's nodes.
+/// A node's links in the list of its inode's nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
     pub before: Option<NodeId>,

@@ -1,8 +1,8 @@
-//! The lists of nodes: all that lie on flash, those of an inode, and the names that entries have.
+//! Lists of nodes: all nodes on flash, the nodes of an inode, and the names of entries.
 //!
 //! Mirrors fs/jffs2/nodelist.c of Linux 6.1.
 //!
-//! Invariant: a node is obsolete exactly when no fragment, dirent or inode refers to it.
+//! Invariant: a node is obsolete exactly if no fragment, dirent or inode refers to it.
 
 use super::node::{Entry, EntryId, NameId, Neighbours, Node, NodeId, Role, State};
 use super::packed::Packed;
@@ -17,28 +17,26 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Adds a node.
     pub fn push(&mut self, node: Node) -> NodeId {
         self.list.add(Packed::new(&node))
     }
 
-    /// How many are on flash.
+    /// The number of nodes on flash.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The node is not on flash any more.
+    /// Removes a node that is no longer on flash.
     pub fn remove(&mut self, id: NodeId) {
         self.list.remove(id);
     }
 
-    /// The node.
     #[inline]
     pub fn get(&self, id: NodeId) -> Node {
         self.list.get(id).node()
     }
 
-    /// Changes the node, and says what it is now.
+    /// Changes a node and returns its new value.
     #[inline]
     pub fn change(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) -> Node {
         let packed = self.list.get_mut(id);
@@ -48,7 +46,7 @@ impl Nodes {
         node
     }
 
-    /// The next node in the same block is `next`.
+    /// Links `next` behind the node in its block.
     pub fn set_next_in_block(&mut self, id: NodeId, next: NodeId) {
         self.list.get_mut(id).next_in_block = Some(next);
     }
@@ -58,7 +56,7 @@ impl Nodes {
         &mut self.list.get_mut(id).in_inode
     }
 
-    /// The node is in another state from now on. Returns it as it was.
+    /// Sets the node's state and returns the node as it was before.
     #[inline]
     pub fn set_state(&mut self, id: NodeId, state: State) -> Node {
         let packed = self.list.get_mut(id);
@@ -67,13 +65,13 @@ impl Nodes {
         before
     }
 
-    /// So many fragments refer to the node from now on.
+    /// Sets how many fragments refer to the node.
     #[inline]
     pub fn set_fragments(&mut self, id: NodeId, fragments: u32) {
         self.list.get_mut(id).set_fragments(fragments);
     }
 
-    /// mark_ref_normal.
+    /// mark_ref_normal: the collector may no longer copy the node unchanged.
     pub fn mark_normal(&mut self, id: Option<NodeId>) {
         let Some(id) = id else { return };
         let packed = self.list.get_mut(id);
@@ -82,7 +80,8 @@ impl Nodes {
         }
     }
 
-    /// jffs2_obsolete_node_frag, but for the mark if that was its last fragment.
+    /// jffs2_obsolete_node_frag without the mark: a node that loses its last fragment is added to
+    /// `obsolete`.
     pub fn lose_fragment(&mut self, id: Option<NodeId>, obsolete: &mut Vec<NodeId>) {
         let Some(id) = id else { return };
         let packed = self.list.get_mut(id);
@@ -96,9 +95,9 @@ impl Nodes {
     }
 }
 
-/// The nodes of an inode in the order in which they came to be known (`ic->nodes`, which has them
-/// the other way round). The links are in the nodes, both ways: one that leaves costs the same
-/// however many there are.
+/// The nodes of an inode in the order in which they were found or written (`ic->nodes`, which has
+/// them in reverse). The list is doubly linked through the nodes, so removing one takes constant
+/// time.
 #[derive(Clone, Debug, Default)]
 pub struct InodeNodes {
     first: Option<NodeId>,
@@ -106,22 +105,22 @@ pub struct InodeNodes {
 }
 
 impl InodeNodes {
-    /// Whether there is none.
+    /// Whether the inode has no nodes.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// The one that came last.
+    /// The node added last.
     pub fn last(&self) -> Option<NodeId> {
         self.last
     }
 
-    /// The one that came before another.
+    /// The node added before this one.
     pub fn before(nodes: &Nodes, id: NodeId) -> Option<NodeId> {
         nodes.get(id).in_inode.before
     }
 
-    /// Adds a node that is in no such list.
+    /// Adds a node that is on no inode's list.
     pub fn push(&mut self, nodes: &mut Nodes, id: NodeId) {
         *nodes.neighbours(id) = Neighbours { before: self.last, after: None };
         match self.last.replace(id) {
@@ -130,7 +129,7 @@ impl InodeNodes {
         }
     }
 
-    /// jffs2_remove_node_refs_from_ino_list, of one that is in this list.
+    /// jffs2_remove_node_refs_from_ino_list for a node of this list.
     pub fn remove(&mut self, nodes: &mut Nodes, id: NodeId) {
         let Neighbours { before, after } = std::mem::take(nodes.neighbours(id));
         match before {
@@ -144,7 +143,7 @@ impl InodeNodes {
     }
 }
 
-/// The names that entries have had, and the entries.
+/// All names that entries have had, and the entries' contents.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     entries: Vec<Entry>,
@@ -153,7 +152,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a name.
+    /// The number of a name, which is new if the name is.
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(&id) = self.ids.get(name) {
             return id;
@@ -164,12 +163,12 @@ impl Names {
         id
     }
 
-    /// The name of a number.
+    /// The name with this number.
     pub fn name(&self, id: NameId) -> &str {
         &self.list[id.0 as usize]
     }
 
-    /// An entry that is about to be written.
+    /// Stores the content of an entry that is about to be written.
     pub fn add_entry(&mut self, entry: Entry) -> Role {
         let name_bytes = name_len(self.name(entry.name));
         let name_bytes = u8::try_from(name_bytes).expect("a name of at most 255 bytes");
@@ -178,7 +177,7 @@ impl Names {
         Role::Dirent { name_bytes, is_deletion: entry.ino.is_none(), entry: id }
     }
 
-    /// What an entry says.
+    /// The content of an entry.
     pub fn entry(&self, id: EntryId) -> Entry {
         self.entries[id.0 as usize]
     }

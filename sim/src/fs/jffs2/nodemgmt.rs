@@ -1,11 +1,11 @@
-//! Room for nodes, and what becomes of a block when its nodes do.
+//! Space for nodes: reserving it, and refiling a block when its nodes become obsolete.
 //!
 //! Mirrors fs/jffs2/nodemgmt.c (jffs2_reserve_space, jffs2_do_reserve_space, jffs2_find_nextblock,
 //! jffs2_link_node_ref, jffs2_mark_node_obsolete) and summary.c (jffs2_sum_write_sumnode) of Linux
-//! 6.1. Left out: the reserve pool (rp_size), which is 0 unless asked for, and root may use anyway.
+//! 6.1. Left out: the reserve pool (rp_size), which is 0 by default and open to root anyway.
 //!
 //! Invariants:
-//! 1. free + used + unchecked + dirty + wasted bytes of a block make a block.
+//! 1. A block's free + used + unchecked + dirty + wasted bytes add up to the block's size.
 //! 2. Only the end of the block being written (`next_block`) receives nodes.
 
 use super::gc_choices::ChosenIn;
@@ -24,20 +24,20 @@ use crate::units::Ns;
 /// ALLOC_NORMAL, ALLOC_DELETION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Asks for the reserve to be untouched.
+    /// The reserved blocks have to stay free.
     Normal,
-    /// Takes something away, and may use the reserve.
+    /// For an operation that frees space: it may use the reserved blocks.
     Deletion,
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// write_ofs: where the next node goes.
+    /// write_ofs: the offset of the next node.
     pub(super) fn write_offset(&self, block: u32) -> u32 {
         block * self.block_bytes + self.block_bytes - self.space.block(block).books.free_bytes
     }
 
-    /// jffs2_reserve_space: room for at least `min_bytes`; returns how much there is. Whoever
-    /// writes collects until enough blocks are free.
+    /// jffs2_reserve_space: reserves at least `min_bytes` and returns how much there is. The writer
+    /// collects until enough blocks are free.
     pub(super) fn reserve_space(
         &mut self,
         now: Ns,
@@ -80,7 +80,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// Whether collecting can bring the reserve back, as far as the sums tell.
+    /// Whether collecting could restore the reserve, by the sums of dirty bytes.
     fn worth_collecting(&self) -> bool {
         let (total, levels) = (&self.space.total, &self.space.levels);
         let dirty = self.space.collectable_bytes().wrapping_add(total.unchecked_bytes);
@@ -90,7 +90,7 @@ impl<F: Flash> Jffs2<F> {
         dirty >= levels.no_space_dirty_bytes && available / self.block_bytes > levels.write_blocks
     }
 
-    /// jffs2_reserve_space_gc: collecting asks for no spare blocks.
+    /// jffs2_reserve_space_gc: reserves for the collector, which may use every free block.
     pub(super) fn reserve_space_gc(
         &mut self,
         mut now: Ns,
@@ -106,7 +106,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_do_reserve_space: the room there is, or none if it has to be asked again (-EAGAIN).
+    /// jffs2_do_reserve_space: returns the space there is, or none if the caller has to try again
+    /// (-EAGAIN).
     fn do_reserve_space(
         &mut self,
         mut now: Ns,
@@ -137,7 +138,7 @@ impl<F: Flash> Jffs2<F> {
                 }
             }
             if self.next_block.is_some_and(|other| other != block) {
-                // A program failed, and what was recovered went to this one.
+                // A program failed, and recovery wrote the lost nodes to this block.
                 return self.do_reserve_space(now, min_bytes, summary);
             }
         }
@@ -155,17 +156,18 @@ impl<F: Flash> Jffs2<F> {
         Ok((Some(free - reserve), now))
     }
 
-    /// What the summary will need with one more entry. One that was given up counts as one byte
-    /// less than none (JFFS2_SUMMARY_NOSUM_SIZE) until the block turns out to be full.
+    /// The bytes that the summary needs with one more entry. After it was given up
+    /// (JFFS2_SUMMARY_NOSUM_SIZE) it counts as one byte less than none, until the block is found to
+    /// be full.
     fn summary_reserve(&self, summary: Summary) -> u32 {
         let collected = if self.has_summary { self.summary_bytes } else { u32::MAX };
         pad((summary.bytes() + SUMMARY_FRAME_BYTES).wrapping_add(collected))
     }
 
-    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. Says whether it did; the
-    /// kernel gives it up (jffs2_sum_disable_collecting) if it cannot be programmed, the padding of
-    /// a sync has left no room for it, or it would be too long for its buffer, as that of small
-    /// nodes in a block of 256 KiB.
+    /// jffs2_sum_write_sumnode: fills the rest of the block with the summary. Returns whether it
+    /// was written. jffs2_sum_disable_collecting gives it up if programming fails, if a sync's
+    /// padding left too little room, or if it exceeds its buffer, as with small nodes in a block of
+    /// 256 KiB.
     fn write_summary(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
         let offset = self.write_offset(block);
         let bytes = self.space.block(block).books.free_bytes;
@@ -187,7 +189,7 @@ impl<F: Flash> Jffs2<F> {
         Ok((true, now))
     }
 
-    /// Without a summary the end of the block is lost, and what waits in the write buffer goes out.
+    /// Leaves the end of a block without summary unused, and flushes the write buffer.
     fn skip_tail(&mut self, now: Ns, block: u32) -> Result<Ns> {
         let now = self.try_flush_wbuf_pad(now)?;
         if self.next_block != Some(block) {
@@ -207,7 +209,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_find_nextblock; says whether there is one now, or whether to ask again.
+    /// jffs2_find_nextblock: returns whether there is a block to write, or whether the caller has
+    /// to try again.
     fn find_next_block(&mut self, mut now: Ns) -> Result<(bool, Ns)> {
         if let Some(block) = self.space.pop_front(List::Free) {
             self.next_block = Some(block);
@@ -233,14 +236,14 @@ impl<F: Flash> Jffs2<F> {
         if erased > 0 || !self.space.is_empty(List::Free) {
             return Ok((false, now));
         }
-        if self.collector.keeps_calls {
-            // The kernel asks again until the foreground has erased it.
+        if self.collector.defers_calls {
+            // The kernel retries until the foreground has erased a block.
             return Err(FsError::NoSpace(now));
         }
         Ok((false, self.wait_for_thread(now, None)?))
     }
 
-    /// jffs2_add_physical_node_ref for a node just written at the end of the block being written.
+    /// jffs2_add_physical_node_ref: adds the node just written to the block being written.
     pub(super) fn add_node(
         &mut self,
         now: Ns,
@@ -261,7 +264,7 @@ impl<F: Flash> Jffs2<F> {
         Ok((id, now))
     }
 
-    /// jffs2_link_node_ref at the end of what is used of a block.
+    /// jffs2_link_node_ref: appends a node to a block.
     pub(super) fn link_node(&mut self, block: u32, node: Node) -> NodeId {
         let flash_offset = self.write_offset(block);
         let node = Node { flash_offset, next_in_block: None, fragments: 0, ..node };
@@ -270,7 +273,7 @@ impl<F: Flash> Jffs2<F> {
         id
     }
 
-    /// The rest of jffs2_link_node_ref: the node is in its block's list and counted.
+    /// The rest of jffs2_link_node_ref: adds the node to its block's list and books.
     #[inline]
     pub(super) fn link(&mut self, id: NodeId, node: &Node) {
         let (number, bytes, state) =
@@ -290,7 +293,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// Space that holds nothing: the padding of a flushed page, the end of a skipped block.
+    /// Books space without nodes: a flushed page's padding or the end of a skipped block.
     pub(super) fn link_wasted(&mut self, block: u32, bytes: u32) {
         self.link_node(
             block,
@@ -302,13 +305,13 @@ impl<F: Flash> Jffs2<F> {
         });
     }
 
-    /// jffs2_complete_reservation: somebody has written, and the collector may have work now.
+    /// jffs2_complete_reservation: a write is done, so the collector may have work.
     pub(super) fn complete_reservation(&mut self, now: Ns) {
         self.trigger_collector(now);
         self.unlock_alloc(now);
     }
 
-    /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.
+    /// jffs2_mark_node_obsolete on NAND, which sets the mark in memory only.
     pub(super) fn mark_obsolete(&mut self, now: Ns, id: NodeId) {
         let node = self.nodes.set_state(id, State::Obsolete);
         let (flash_offset, total_bytes) = (node.flash_offset, node.total_bytes());
@@ -336,14 +339,14 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The same of a node that may be obsolete already.
+    /// Marks a node obsolete unless it already is.
     pub(super) fn obsolete_once(&mut self, now: Ns, id: NodeId) {
         if self.nodes.get(id).state != State::Obsolete {
             self.mark_obsolete(now, id);
         }
     }
 
-    /// The lists' part of jffs2_mark_node_obsolete.
+    /// The part of jffs2_mark_node_obsolete that moves the block to another list.
     fn refile(&mut self, now: Ns, number: u32, dirty_before: u32) {
         let books = self.space.block(number).books;
         let collecting = self.gc_block.is_some_and(|gc| gc.block == number);
@@ -369,8 +372,9 @@ impl<F: Flash> Jffs2<F> {
         self.space.push_back(to, number);
     }
 
-    /// A block with nothing good in it waits for the write buffer, whose nodes may be what made it
-    /// so; or to be erased; or now and then for nobody, so that it is not used again at once.
+    /// Files a block without valid nodes. If the write buffer's nodes made it so, it waits until
+    /// they are on flash. Otherwise it is queued for erasing, or set aside at one choice in 128 so
+    /// that it is not reused at once.
     fn file_emptied(&mut self, now: Ns, number: u32) {
         if self.wbuf.bytes > 0 {
             self.space.push_back(List::ErasablePendingWbuf, number);
@@ -383,10 +387,10 @@ impl<F: Flash> Jffs2<F> {
     }
 }
 
-/// A node of no inode.
+/// A node that belongs to no inode.
 fn bare(role: Role) -> Node {
     Node::new(Ino(0), role, 0)
 }
 
-/// The least reservation of a data node: its header and JFFS2_MIN_DATA_LEN.
+/// The smallest reservation of a data node: its header and JFFS2_MIN_DATA_LEN.
 pub const MIN_DATA_NODE_BYTES: u32 = RAW_INODE_BYTES + MIN_DATA_BYTES;

@@ -1,16 +1,15 @@
-//! A node as it is kept: in 40 bytes, for there are as many as fit on the flash.
+//! A node packed into 40 bytes: the simulator keeps as many as fit on the flash.
 //!
-//! Mirrors how struct jffs2_raw_node_ref of fs/jffs2/nodelist.h (Linux 6.1) has the state of a node
-//! in the lowest bits of its `flash_offset`, and goes on in the same way: small numbers share a
-//! word.
+//! Like struct jffs2_raw_node_ref of fs/jffs2/nodelist.h (Linux 6.1), it has the state in the
+//! lowest bits of `flash_offset`. Other small numbers share a word in the same way.
 //!
-//! Invariant: what is unpacked is what was packed.
+//! Invariant: unpacking returns what was packed.
 
 use super::node::{EntryId, Neighbours, Node, NodeId, Role, State};
 use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
 
-/// What a node is for, without what is said of it.
+/// The kind of a role, without its lengths.
 const DATA: u32 = 0;
 const HOLE: u32 = 1;
 const METADATA: u32 = 2;
@@ -18,8 +17,7 @@ const DIRENT: u32 = 3;
 const SUMMARY: u32 = 4;
 const PADDING: u32 = 5;
 
-/// From the lowest bit on of `about`: kind, whether it is damaged, the compressor of data,
-/// fragments.
+/// Fields of `about` from the lowest bit on: kind, damaged, compressor of data, fragments.
 const DAMAGED_BIT: u32 = 3;
 const COMPRESSOR_BIT: u32 = 4;
 const FRAGMENTS_BIT: u32 = 7;
@@ -38,27 +36,26 @@ fn compressor_bits(compressor: Option<Jffs2Compressor>) -> u32 {
     (number.expect("a compressor of JFFS2") as u32) << COMPRESSOR_BIT
 }
 
-/// The node. What one that is overwritten is asked for is together at the head, for nobody has
-/// looked at it for long.
+/// The node. Overwriting a node reads it long after it was written, when it is cold in the cache.
+/// The fields needed then come first and share a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Packed {
-    /// `flash_offset`, and the state in its two lowest bits, which are zero.
+    /// `flash_offset`, with the state in its two lowest bits, which are zero otherwise.
     place: u32,
     about: u32,
-    /// What is said of the kind: of data both lengths, of an entry which it is.
+    /// The kind's details: both lengths for data, the entry's number for an entry.
     role: u32,
     ino: Ino,
     pub next_in_block: Option<NodeId>,
     pub in_inode: Neighbours,
     version: u32,
-    /// `file_offset`; of an entry, which has none, the length of its name and whether it takes the
-    /// name away.
+    /// `file_offset`; an entry has none and keeps the length of its name and `is_deletion` here.
     at: u32,
     size_bytes: u32,
 }
 
-/// The number of fragments at its place in `about`.
+/// The number of fragments, shifted to its place in `about`.
 #[inline]
 fn high_bits(fragments: u32) -> u32 {
     assert!(fragments >> (u32::BITS - FRAGMENTS_BIT) == 0, "too many fragments of a node");

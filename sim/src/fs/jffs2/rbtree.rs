@@ -1,23 +1,23 @@
-//! A red-black tree whose shape is the kernel's.
+//! A red-black tree with the same shape as the kernel's.
 //!
-//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase, rb_next_postorder). JFFS2's search
-//! for the node that a newly read one may overlap ends on a leaf or beside it, whichever the shape
-//! of the tree has there, so the shape decides which nodes a mount looks at; and the nodes of a
-//! deleted file become obsolete from its leaves up. Left out: augmented trees, cached ends.
+//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase, rb_next_postorder). The shape
+//! matters twice. JFFS2's search for overlapping nodes stops at a leaf or beside it, so the shape
+//! decides which nodes a mount reads. And a deleted file's nodes become obsolete from the leaves of
+//! its tree up. Left out: augmented and cached trees.
 //!
 //! Invariants: those of a red-black tree.
 
 use crate::collections::slab::{Key, Slab};
 
-/// The place of an entry, the same until it is erased.
+/// Identifies an entry until it is erased.
 pub type Place = Key;
 
-/// The two sides of a place.
+/// The two children of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What comes before.
+    /// The entries before it.
     Left,
-    /// What comes after.
+    /// The entries after it.
     Right,
 }
 
@@ -35,7 +35,7 @@ impl Side {
 #[derive(Clone, Debug)]
 struct Slot<T> {
     entry: T,
-    /// The parent's number, and whether this one is red in the lowest bit (`__rb_parent_color`).
+    /// The parent's number, with the colour (1 for red) in the lowest bit (`__rb_parent_color`).
     parent_color: u32,
     children: [Option<Place>; 2],
 }
@@ -54,17 +54,17 @@ impl<T> Default for RbTree<T> {
 }
 
 impl<T: Clone> RbTree<T> {
-    /// Where a search begins.
+    /// The root, where a search begins.
     pub fn root(&self) -> Option<Place> {
         self.root
     }
 
-    /// What is at a place.
+    /// The entry of a place.
     pub fn get(&self, at: Place) -> &T {
         &self.slots.get(at).entry
     }
 
-    /// The same, to change.
+    /// The entry of a place, to change.
     pub fn get_mut(&mut self, at: Place) -> &mut T {
         &mut self.slots.get_mut(at).entry
     }
@@ -151,8 +151,8 @@ impl<T: Clone> RbTree<T> {
         order
     }
 
-    /// The same between two neighbours, `before` none for the first of all and `after` for the
-    /// last.
+    /// Inserts an entry between two neighbours; `before` is none for the first entry and `after`
+    /// for the last.
     pub fn insert_between(
         &mut self,
         before: Option<Place>,
@@ -166,7 +166,8 @@ impl<T: Clone> RbTree<T> {
         self.insert(parent, entry)
     }
 
-    /// rb_link_node and rb_insert_color: a new leaf on a side of `parent`, none for the first.
+    /// rb_link_node and rb_insert_color: adds a leaf on a side of `parent`, which is none for the
+    /// first entry.
     pub fn insert(&mut self, parent: Option<(Place, Side)>, entry: T) -> Place {
         let above = parent.map(|(place, _)| place);
         let parent_color = above.map_or(0, Place::number) << 1 | 1;
@@ -207,7 +208,7 @@ impl<T: Clone> RbTree<T> {
         }
     }
 
-    /// The child on the other side takes the place of `at`, which goes down on `side`.
+    /// Rotates: the child on the other side takes the place of `at`, which moves down on `side`.
     fn rotate(&mut self, at: Place, side: Side) {
         let up = self.child(at, side.other()).expect("a child to rotate");
         let across = self.child(up, side);
@@ -220,7 +221,7 @@ impl<T: Clone> RbTree<T> {
         self.set_parent(at, Some(up));
     }
 
-    /// Whatever refers to `old` from above refers to `new`.
+    /// Makes the parent of `old` refer to `new` instead.
     fn put_in_place(&mut self, old: Place, new: Option<Place>) {
         let parent = self.parent(old);
         match parent {
@@ -256,8 +257,8 @@ impl<T: Clone> RbTree<T> {
         }
     }
 
-    /// The successor of a place with two children takes its place: where that leaves a hole, what
-    /// fills it, and whether a red place is gone there.
+    /// Puts the successor of a place with two children into its place. Returns the hole that this
+    /// leaves, what fills it, and whether the removed entry was red.
     #[allow(clippy::type_complexity)]
     fn erase_inner(
         &mut self,
@@ -288,7 +289,7 @@ impl<T: Clone> RbTree<T> {
         (Some(hole), child, was_red)
     }
 
-    /// ____rb_erase_color: a black place is missing on a side of one.
+    /// ____rb_erase_color: rebalances after a black entry was removed.
     fn erase_color(&mut self, mut hole: Option<(Place, Side)>) {
         while let Some((parent, side)) = hole {
             let mut sibling = self.child(parent, side.other()).expect("a black place is missing");
@@ -329,7 +330,7 @@ impl<T: Clone> RbTree<T> {
 mod tests {
     use super::*;
 
-    /// The black places below each place on either side, or none if the tree is not red-black.
+    /// The number of black places on each way down, or none if the tree is not red-black.
     fn black_height(tree: &RbTree<u32>, at: Option<Place>) -> Option<u32> {
         let Some(at) = at else { return Some(0) };
         let children = [tree.child(at, Left), tree.child(at, Right)];

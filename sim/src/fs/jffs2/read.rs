@@ -1,4 +1,4 @@
-//! File data, read.
+//! Reading file data.
 //!
 //! Mirrors fs/jffs2/read.c of Linux 6.1 (jffs2_read_inode_range, jffs2_read_dnode) and
 //! jffs2_flash_read of wbuf.c.
@@ -6,19 +6,19 @@
 use super::call::Call;
 use super::layout::RAW_INODE_BYTES;
 use super::node::{NodeId, Role};
-use super::tasks::again;
+use super::tasks::reborrow;
 use super::Jffs2;
 use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 
-/// data_crc of a node's header, the only field that node_crc says nothing of.
+/// Offset of data_crc in a node's header, the only field that node_crc does not cover.
 const DATA_CRC_OFFSET: u32 = 60;
 const DATA_CRC_BYTES: u32 = 4;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_flash_read: always from flash; what is in the write buffer is laid over it afterwards.
-    /// Says whether it was read as it was written.
+    /// jffs2_flash_read: always reads the flash, then overlays the write buffer's bytes. Returns
+    /// whether the bytes are as they were written.
     #[inline]
     fn read_flash(
         &mut self,
@@ -40,7 +40,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_flash_read of what tells which nodes there are.
+    /// jffs2_flash_read of metadata.
     pub(super) fn flash_read(&mut self, now: Ns, offset: u32, bytes: u32) -> Result<Ns> {
         match self.read_flash(now, (offset, bytes), None)? {
             (true, now) => Ok(now),
@@ -50,8 +50,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_read_inode_range: the node of every fragment, each as often as it has fragments there.
-    /// The caller has f->sem, so nobody changes them meanwhile.
+    /// jffs2_read_inode_range: reads the node of every fragment, once for each fragment. The caller
+    /// holds f->sem, so the fragments cannot change meanwhile.
     #[inline]
     pub(super) fn read_range(
         &mut self,
@@ -63,7 +63,7 @@ impl<F: Flash> Jffs2<F> {
         let fragments = std::mem::take(&mut self.file_mut(ino).fragments);
         let overlapping = fragments.overlapping(offset, offset + bytes);
         let read = overlapping.into_iter().try_fold(now, |now, fragment| {
-            fragment.node.map_or(Ok(now), |id| self.read_node(now, id, again(&mut pages)))
+            fragment.node.map_or(Ok(now), |id| self.read_node(now, id, reborrow(&mut pages)))
         });
         self.file_mut(ino).fragments = fragments;
         read
@@ -80,8 +80,11 @@ impl<F: Flash> Jffs2<F> {
         let node = self.nodes.get(id);
         let (at, role, file_bytes) = (node.flash_offset, node.role, node.file_bytes());
         let costs = *self.mtd.costs();
-        let (is_header_right, mut now) =
-            self.read_flash(now + costs.jffs2_node_ns, (at, RAW_INODE_BYTES), again(&mut pages))?;
+        let (is_header_right, mut now) = self.read_flash(
+            now + costs.jffs2_node_ns,
+            (at, RAW_INODE_BYTES),
+            reborrow(&mut pages),
+        )?;
         let is_checksum_wrong =
             !is_header_right && self.mtd.is_wrong(u64::from(at + DATA_CRC_OFFSET), DATA_CRC_BYTES);
         if !is_header_right && !is_checksum_wrong {

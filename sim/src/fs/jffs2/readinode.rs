@@ -1,12 +1,12 @@
-//! An inode's nodes, read and put together.
+//! Reading an inode: read its nodes and build its fragment tree.
 //!
 //! Mirrors fs/jffs2/readinode.c of Linux 6.1 (jffs2_get_inode_nodes, jffs2_add_tn_to_tree,
 //! jffs2_build_inode_fragtree, check_node_data, jffs2_do_read_inode_internal,
-//! jffs2_do_crccheck_inode). Nodes come in the order in which they were written or scanned, the
-//! last first; of those that overlap, the version decides, and a node that a mount has found is
-//! read to its end only if it is not covered by another. Left out: special files.
+//! jffs2_do_crccheck_inode). Nodes are read in the reverse of the order in which they were written
+//! or scanned. Of overlapping nodes the higher version is valid. The data of a node that a mount
+//! has found are read to their end only if no other node covers it. Left out: special files.
 //!
-//! Invariant: a node that has been looked at is `Unchecked` no more.
+//! Invariant: a node that has been read is no longer `Unchecked`.
 
 use super::fragments::Fragments;
 use super::inode::InodeState;
@@ -39,9 +39,9 @@ struct Reading {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_do_read_inode_internal: every good node from its start to the end of a flash page, a
-    /// name that goes on there as well; then the head of the latest version, and the target of a
-    /// symbolic link that is not only checked.
+    /// jffs2_do_read_inode_internal: reads every valid node from its start to the end of a flash
+    /// page, and the rest of a name beyond that page. Then it reads the header of the latest
+    /// version, and unless this is only a check the target of a symbolic link.
     pub(super) fn read_inode(&mut self, now: Ns, ino: Ino, is_check: bool) -> Result<Ns> {
         let mut reading = Reading::default();
         let mut now = now;
@@ -81,7 +81,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// One turn of jffs2_get_inode_nodes.
+    /// One iteration of jffs2_get_inode_nodes.
     fn read_head(&mut self, now: Ns, id: NodeId, reading: &mut Reading) -> Result<Ns> {
         let page_bytes = self.mtd.page_bytes();
         let Node { flash_offset: at, role, ino, version, .. } = self.nodes.get(id);
@@ -118,14 +118,14 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// Whether a node's data are all within what has been read of it, and wrong.
+    /// Whether a node's data lie within the bytes already read and are wrong.
     fn is_seen_damaged(&self, id: NodeId, read: u32) -> bool {
         let Node { role, is_damaged, .. } = self.nodes.get(id);
         let Role::Data { data_bytes, .. } = role else { return false };
         is_damaged && RAW_INODE_BYTES + u32::from(data_bytes) <= read
     }
 
-    /// A node that a mount has found is good.
+    /// Marks a valid node that a mount has found as checked.
     fn mark_checked(&mut self, id: NodeId, state: State) {
         if self.nodes.get(id).state != State::Unchecked {
             return;
@@ -138,8 +138,8 @@ impl<F: Flash> Jffs2<F> {
         });
     }
 
-    /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet.
-    /// Says whether the node is good; one that is not is marked obsolete.
+    /// check_tn_node: reads and checks the data beyond the flash page in which they begin. Returns
+    /// whether the node is valid, and marks it obsolete if it is not.
     fn check_data(&mut self, now: Ns, id: NodeId) -> Result<(bool, Ns)> {
         let Node { flash_offset, role, state, is_damaged, .. } = self.nodes.get(id);
         let (State::Unchecked, Role::Data { data_bytes, .. }) = (state, role) else {
@@ -214,7 +214,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// A node without data is worth keeping if no other one is later.
+    /// Keeps a node without data only if it is the latest of its kind.
     fn add_metadata(&mut self, now: Ns, id: NodeId, reading: &mut Reading) {
         let version = self.nodes.get(id).version;
         match reading.metadata {
@@ -228,7 +228,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// Nodes from `first` on that `new` covers go. Returns the one to go on with.
+    /// Removes the nodes from `first` on that `new` covers. Returns the next one.
     fn kill_covered(
         &mut self,
         now: Ns,
@@ -248,8 +248,8 @@ impl<F: Flash> Jffs2<F> {
         at
     }
 
-    /// jffs2_build_inode_fragtree: from the end of the file down, nodes that overlap together and
-    /// the oldest of them first.
+    /// jffs2_build_inode_fragtree: works from the end of the file down, and adds overlapping nodes
+    /// in the order of their versions.
     fn build_fragments(&mut self, mut now: Ns, ino: Ino, reading: &mut Reading) -> Result<Ns> {
         reading.latest = reading.metadata;
         let mut highest = reading.metadata.map_or(0, |id| self.nodes.get(id).version);
@@ -279,16 +279,15 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_do_crccheck_inode: read, and forgotten again.
+    /// jffs2_do_crccheck_inode: reads the inode and drops it again.
     pub(super) fn check_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         let now = self.read_inode(now, ino, true)?;
         self.forget_inode(ino);
         Ok(now)
     }
 
-    /// The beginning of jffs2_garbage_collect_pass: while there are unchecked nodes, a pass looks
-    /// at the next inode that has some, in the order of the hash table's chains, and does nothing
-    /// else.
+    /// The beginning of jffs2_garbage_collect_pass: while there are unchecked nodes, a pass only
+    /// checks the next inode that has some. Inodes come in the order of the hash table's chains.
     pub(super) fn next_unchecked(&mut self) -> Option<Ino> {
         let chains = self.hash_chains();
         let at = self.check_ino;
@@ -313,7 +312,7 @@ impl<F: Flash> Jffs2<F> {
     }
 }
 
-/// jffs2_lookup_tn, and back to the first node that may reach into what begins at `start`.
+/// jffs2_lookup_tn, and back to the first node that may reach beyond `start`.
 fn first_relevant(tree: &mut RbTree<Found>, start: u32) -> Option<Place> {
     let (mut next, mut found) = (tree.root(), None);
     while let Some(place) = next {
@@ -326,8 +325,7 @@ fn first_relevant(tree: &mut RbTree<Found>, start: u32) -> Option<Place> {
     Some(at)
 }
 
-/// While a node is overlapped, the one before it; a first node is not overlapped by any that is
-/// left.
+/// Steps back while a node is overlapped. The first node never is.
 fn back_up(tree: &mut RbTree<Found>, at: &mut Place) {
     while tree.get(*at).overlapped {
         match tree.previous(*at) {
@@ -337,8 +335,8 @@ fn back_up(tree: &mut RbTree<Found>, at: &mut Place) {
     }
 }
 
-/// The end of jffs2_add_tn_to_tree: in the order of offsets, of equal ones the shortest first, and
-/// which nodes overlap is noted.
+/// The end of jffs2_add_tn_to_tree: inserts by offset, of equal offsets the shortest first, and
+/// notes which nodes overlap.
 fn insert(tree: &mut RbTree<Found>, new: Found) {
     let (mut next, mut parent) = (tree.root(), None);
     while let Some(place) = next {

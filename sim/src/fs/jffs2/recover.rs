@@ -1,12 +1,12 @@
-//! What was in the write buffer goes elsewhere when its page cannot be programmed.
+//! Recovering the write buffer when its page cannot be programmed.
 //!
-//! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_block_refile, jffs2_wbuf_recover). The block is
-//! filed as bad and still used; what is on it is collected like anything else. Nodes of which the
-//! page had a part are written anew, as far as they were on flash already from what is read back.
+//! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_block_refile, jffs2_wbuf_recover). The block is put
+//! on the bad_used_list, and its nodes are collected like any others. Nodes with a part in the lost
+//! page are written again elsewhere. Their parts that were already on flash are read back.
 //!
-//! Left out, and refused: a program that fails in the middle of this, and no space for it.
+//! Left out, and refused: a program that fails during the recovery, and a lack of space for it.
 //!
-//! Invariant: afterwards every good node lies whole on flash or in the write buffer.
+//! Invariant: afterwards every valid node lies whole on flash or in the write buffer.
 
 use super::layout::Summary;
 use super::node::{NodeId, Role, State};
@@ -18,7 +18,7 @@ use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_block_refile: nothing more is written to a block in which a program failed.
+    /// jffs2_block_refile: takes a block in which a program failed out of use for writing.
     pub(super) fn refile_bad(&mut self, now: Ns, number: u32) {
         if self.next_block == Some(number) {
             self.next_block = None;
@@ -58,7 +58,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The first node of a block that is good and not on flash whole.
+    /// The first valid node of a block that is not whole on flash.
     fn first_lost_node(&self, number: u32, lost: u32) -> Option<NodeId> {
         let mut next = self.space.block(number).first_node;
         while let Some(id) = next {
@@ -72,7 +72,7 @@ impl<F: Flash> Jffs2<F> {
         None
     }
 
-    /// mtd_read of the part that is on flash: wrong bits stay wrong.
+    /// mtd_read of the part that is on flash. Wrong bits stay wrong.
     fn read_back(&mut self, now: Ns, offset: u32, bytes: u32) -> Result<Ns> {
         match self.mtd.read(now, offset.into(), bytes) {
             Err(Failed { at, fault: Fault::Uncorrectable })
@@ -86,7 +86,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// Whole pages of what was lost are written at once, the rest waits in the buffer.
+    /// Writes whole pages of the lost nodes at once; the rest goes into the buffer.
     fn rewrite_lost(&mut self, now: Ns, bytes: u32) -> Result<Ns> {
         let reserved = self.reserve_space_gc(now, bytes, Summary::Unwanted);
         let (_, mut now) = reserved.map_err(|error| match error {
@@ -113,7 +113,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The nodes from `first` up to `last` are where they were written anew.
+    /// Sets the new offsets of the nodes from `first` up to `last`.
     fn move_nodes(&mut self, first: NodeId, last: NodeId) {
         let block = self.next_block.expect("space was reserved");
         let mut next = Some(first);

@@ -1,14 +1,16 @@
-//! What a mount finds on the flash.
+//! Scanning the flash at mount.
 //!
 //! Mirrors fs/jffs2/scan.c of Linux 6.1 (jffs2_scan_medium, jffs2_scan_eraseblock,
-//! jffs2_scan_classify_jeb, jffs2_rotate_lists) and jffs2_sum_scan_sumnode of summary.c. Of each
-//! block the cleanmarker is read, then the page in which a summary would end, then either the rest
-//! of the summary or, after 256 bytes, all there is. Nothing on NAND says that a node is obsolete,
-//! so all of them come back, to be looked at later. Left out: bad blocks, other byte orders, a
-//! buffer that is smaller than a block.
+//! jffs2_scan_classify_jeb, jffs2_rotate_lists) and jffs2_sum_scan_sumnode of summary.c.
 //!
-//! Invariant: blocks are filed once each; the one with the most room that is neither full nor empty
-//! is written next.
+//! Of each block the scan reads the cleanmarker, then the page in which a summary would end. If
+//! there is one it reads the rest of the summary, else the first 256 bytes and then the whole
+//! block. Nothing on NAND marks a node obsolete, so all nodes come back and are checked later.
+//!
+//! Left out: bad blocks, other byte orders, a buffer that is smaller than a block.
+//!
+//! Invariant: each block is filed once. The partly filled block with the most free space becomes
+//! `next_block`.
 
 use super::inode::File;
 use super::layout::{
@@ -22,11 +24,11 @@ use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Result};
 use crate::units::Ns;
 
-/// DEFAULT_EMPTY_SCAN_SIZE: so much of a block without a summary is looked at first.
+/// DEFAULT_EMPTY_SCAN_SIZE: how much of a block without a summary is read first.
 const EMPTY_SCAN_BYTES: u32 = 256;
-/// NR_OOB_SCAN_PAGES: an empty block's OOBs that are looked at.
+/// NR_OOB_SCAN_PAGES: how many OOBs of an empty block are checked.
 const OOB_SCAN_PAGES: u32 = 4;
-/// struct jffs2_unknown_node: the part of a header that says how long a node is.
+/// struct jffs2_unknown_node: the part of a header with the node's length.
 const UNKNOWN_NODE_BYTES: u32 = 12;
 
 /// BLK_STATE_*.
@@ -39,7 +41,7 @@ enum Found {
     AllDirty,
 }
 
-/// The part of a block that is in the scan's buffer.
+/// The part of a block in the scan's buffer.
 struct Buffer {
     start: u32,
     end: u32,
@@ -47,8 +49,8 @@ struct Buffer {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_scan_medium. What is at `torn`, a page that was being programmed when the power
-    /// failed, is not what it was meant to be.
+    /// jffs2_scan_medium. `torn` is a page that was being programmed when the power failed; its
+    /// content is wrong.
     pub(super) fn scan_medium(&mut self, mut now: Ns, torn: Option<u32>) -> Result<Ns> {
         self.space.forget();
         (self.next_block, self.gc_block) = (None, None);
@@ -63,7 +65,7 @@ impl<F: Flash> Jffs2<F> {
         let mut erased_blocks = 0;
         for number in 0..self.mtd.blocks() {
             if self.mtd.is_bad(number) {
-                continue; // BLK_STATE_BADBLOCK: on no list
+                continue; // BLK_STATE_BADBLOCK: on no list.
             }
             let (found, later) = self.scan_eraseblock(now, number, torn)?;
             now = later;
@@ -84,9 +86,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The block that is going to be written: what is dirty of it counts as wasted, its write
-    /// buffer begins with a page, and its summary goes on from what is in it if there will be room
-    /// for that.
+    /// Prepares the block that is written next. Its dirty bytes count as wasted, and its write
+    /// buffer begins at a page. Its summary goes on from the entries in it, if that still fits.
     fn ready_next_block(&mut self) {
         let Some(number) = self.next_block else { return };
         let page_bytes = self.mtd.page_bytes();
@@ -95,7 +96,7 @@ impl<F: Flash> Jffs2<F> {
         self.scan_dirty_space(number, skip);
     }
 
-    /// Which list a block goes to.
+    /// Files a block on the list that its content calls for.
     fn file_scanned(&mut self, number: u32, found: Found) {
         let books = self.space.block(number).books;
         match found {
@@ -139,7 +140,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// file_dirty: what is free of it will not be used.
+    /// file_dirty: gives up the free bytes of a block.
     fn file_dirty(&mut self, number: u32) {
         self.scan_dirty_space(number, self.space.block(number).books.free_bytes);
         self.space.waste_to_dirt(number);
@@ -158,7 +159,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The nodes of a block in order.
+    /// The nodes of a block, in order.
     pub(super) fn nodes_in(&self, number: u32) -> Vec<NodeId> {
         let first = self.space.block(number).first_node;
         let next = |&id: &NodeId| self.nodes.get(id).next_in_block;
@@ -186,8 +187,7 @@ impl<F: Flash> Jffs2<F> {
         if programmed == start {
             nodes.into_iter().for_each(|id| self.nodes.remove(id));
             now = self.mtd.read_oob(now, u64::from(start), OOB_SCAN_PAGES)?;
-            // The books of a block are nothing from before its erase until its cleanmarker is
-            // written.
+            // A block has no books from before its erase until its cleanmarker is written.
             let found = if is_counted { Found::CleanMarker } else { Found::AllErased };
             return Ok((found, now));
         }
@@ -196,7 +196,7 @@ impl<F: Flash> Jffs2<F> {
         Ok((self.classify(number), now))
     }
 
-    /// jffs2_sum_scan_sumnode, after the read that shows whether there is a summary.
+    /// jffs2_sum_scan_sumnode, after the read that finds the summary.
     fn scan_summary(
         &mut self,
         now: Ns,
@@ -226,8 +226,8 @@ impl<F: Flash> Jffs2<F> {
         Ok((true, now))
     }
 
-    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last that can be read, what
-    /// was being programmed when the power failed, if it did, and what is still erased.
+    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last readable one, then the
+    /// node that a power cut interrupted, if any, then erased flash.
     fn scan_nodes(
         &mut self,
         mut now: Ns,
@@ -256,9 +256,8 @@ impl<F: Flash> Jffs2<F> {
         self.scan_empty(now, &mut buffer, at)
     }
 
-    /// jffs2_scan_inode_node and jffs2_scan_dirent_node of a node of which so many bytes can be
-    /// read: without all of its header, or of its name, it is lost, and of data it is not known
-    /// yet.
+    /// jffs2_scan_inode_node and jffs2_scan_dirent_node for a node of which `visible` bytes can be
+    /// read. Without its whole header or name it is lost. Its data are not checked yet.
     fn scan_node(&mut self, now: Ns, id: NodeId, visible: u32, buffer: &mut Buffer) -> Result<Ns> {
         let Node { flash_offset: at, role, .. } = self.nodes.get(id);
         let total_bytes = self.nodes.get(id).total_bytes();
@@ -284,7 +283,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The scan needs `bytes` at `at`: they are in the buffer, or the rest of the block is read.
+    /// Makes `bytes` at `at` available: they are in the buffer, or the rest of the block is read.
     fn fetch(&mut self, now: Ns, buffer: &mut Buffer, at: u32, bytes: u32) -> Result<Ns> {
         if buffer.end >= at + bytes || at + UNKNOWN_NODE_BYTES > buffer.block_end {
             return Ok(now);
@@ -293,8 +292,8 @@ impl<F: Flash> Jffs2<F> {
         self.flash_read(now, at, buffer.end - at)
     }
 
-    /// Erased flash after the last node: a few bytes of what is in the buffer are looked at, if it
-    /// has only just been read, and then the rest is read again.
+    /// Skips erased flash after the last node. If the buffer has just been filled, the scan checks
+    /// a few bytes of it, then reads the rest again.
     fn scan_empty(&mut self, now: Ns, buffer: &mut Buffer, empty: u32) -> Result<Ns> {
         if empty + UNKNOWN_NODE_BYTES > buffer.block_end {
             return Ok(now);
@@ -350,7 +349,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_rotate_lists: what the versions of all nodes add up to decides how far.
+    /// jffs2_rotate_lists: rotates the lists by the sum of all nodes' versions.
     pub(super) fn rotate_lists(&mut self) {
         let random = self.pseudo_random;
         for list in [List::Clean, List::VeryDirty, List::Dirty, List::ErasePending, List::Free] {

@@ -1,21 +1,20 @@
-//! Eraseblocks: their books, the lists they are filed on, and how much has to stay free.
+//! Eraseblocks: their books, the lists they are on, and the trigger levels.
 //!
 //! Mirrors struct jffs2_eraseblock and the lists and sums of struct jffs2_sb_info
-//! (fs/jffs2/nodelist.h, jffs2_fs_sb.h) and build.c's jffs2_calc_trigger_levels of Linux 6.1;
-//! 2.6.37 has the same. The erasing_list and the erase_checking_list are not there: erasing is
-//! synchronous, and nobody looks at them meanwhile.
+//! (fs/jffs2/nodelist.h, jffs2_fs_sb.h) and jffs2_calc_trigger_levels of build.c, Linux 6.1. 2.6.37
+//! is the same. There is no erasing_list and no erase_checking_list: erasing is synchronous, and no
+//! other code sees a block meanwhile.
 //!
 //! Invariants:
-//! 1. `total` is the sum of the books of all blocks; those of a block that is being erased are
-//!    zero.
-//! 2. A block is on one list or on none: the block being written, the one being collected, and the
-//!    one being erased are on none.
-//! 3. Taking a block off a list costs the same wherever it stands.
+//! 1. `total` is the sum of all blocks' books. The books of a block that is being erased are zero.
+//! 2. A block is on at most one list. The block being written, the one being collected and the one
+//!    being erased are on none.
+//! 3. Removing a block from a list takes constant time.
 
 use super::layout::is_dirty;
 use super::node::NodeId;
 
-/// What came of a pass of garbage collection.
+/// The outcome of a pass of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// A block was erased, or a node moved.
@@ -26,7 +25,7 @@ pub enum Pass {
     NoBlock,
 }
 
-/// Stands for no block in a list's links.
+/// Means no block in a list's links.
 const NONE: u32 = u32::MAX;
 
 /// The lists of struct jffs2_sb_info, by the kernel's names.
@@ -46,19 +45,19 @@ pub enum List {
 
 const LISTS: usize = 9;
 
-/// What the bytes of a block, or of all of them, are.
+/// The bytes of a block, or of all blocks, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Books {
     pub free_bytes: u32,
     pub used_bytes: u32,
-    /// In nodes that a mount has found and nobody has looked at yet.
+    /// In nodes that a mount has found and not checked yet.
     pub unchecked_bytes: u32,
     pub dirty_bytes: u32,
     pub wasted_bytes: u32,
 }
 
 impl Books {
-    /// Wasted bytes are as good as dirty from now on.
+    /// Counts the wasted bytes as dirty.
     pub fn waste_to_dirt(&mut self) {
         self.dirty_bytes += std::mem::take(&mut self.wasted_bytes);
     }
@@ -84,22 +83,22 @@ struct Ends {
     blocks: u32,
 }
 
-/// How many blocks, and how many bytes, decide what is done (jffs2_calc_trigger_levels).
+/// The trigger levels, in blocks and bytes (jffs2_calc_trigger_levels).
 #[derive(Clone, Copy, Debug)]
 pub struct Levels {
-    /// resv_blocks_write: whoever writes collects until so many are free.
+    /// resv_blocks_write: a writer collects until this many blocks are free.
     pub write_blocks: u32,
-    /// resv_blocks_deletion: the same for what makes room.
+    /// resv_blocks_deletion: the same for an operation that frees space.
     pub deletion_blocks: u32,
-    /// resv_blocks_gctrigger: with fewer the collector's thread works.
+    /// resv_blocks_gctrigger: below this many free blocks the collector thread works.
     pub trigger_blocks: u32,
-    /// resv_blocks_gcmerge: collecting merges neighbours while more than these are free.
+    /// resv_blocks_gcmerge: the collector merges neighbours while more than this many are free.
     pub merge_blocks: u32,
     /// resv_blocks_gcbad.
     pub bad_blocks: u32,
-    /// vdirty_blocks_gctrigger: so many very dirty blocks are work for the thread as well.
+    /// vdirty_blocks_gctrigger: this many very dirty blocks are work for the thread, too.
     pub very_dirty_blocks: u32,
-    /// nospc_dirty_size: with less dirty there is no point in collecting.
+    /// nospc_dirty_size: with fewer dirty bytes collecting is pointless.
     pub no_space_dirty_bytes: u32,
 }
 
@@ -131,14 +130,14 @@ pub struct Space {
     block_bytes: u32,
     pub levels: Levels,
     pub total: Books,
-    /// erasing_size: of blocks whose erase has begun and that are not free yet.
+    /// erasing_size: bytes of blocks whose erase has begun and that are not free yet.
     pub erasing_bytes: u32,
-    /// nr_erasing_blocks: those on their way from the erase_pending_list to the free_list.
+    /// nr_erasing_blocks: blocks on their way from the erase_pending_list to the free_list.
     pub erasing_blocks: u32,
 }
 
 impl Space {
-    /// Blocks that are all erased, on no list yet.
+    /// Erased blocks that are on no list yet.
     pub fn new(blocks: u32, block_bytes: u32) -> Space {
         let books = Books { free_bytes: block_bytes, ..Books::default() };
         let block = Block {
@@ -162,25 +161,24 @@ impl Space {
         }
     }
 
-    /// The block.
     #[inline]
     pub fn block(&self, number: u32) -> &Block {
         &self.blocks[number as usize]
     }
 
-    /// The block, but not its books.
+    /// The first and last node of a block.
     pub fn nodes_of(&mut self, number: u32) -> (&mut Option<NodeId>, &mut Option<NodeId>) {
         let block = &mut self.blocks[number as usize];
         (&mut block.first_node, &mut block.last_node)
     }
 
-    /// Whether it is known what a block's bytes are: not from before its erase until its
-    /// cleanmarker is written.
+    /// Whether a block has books. It has none from before its erase until its cleanmarker is
+    /// written.
     pub fn is_counted(&self, number: u32) -> bool {
         self.block(number).books != Books::default()
     }
 
-    /// A mount knows nothing but what it finds.
+    /// Resets everything for a mount.
     pub fn forget(&mut self) {
         let blocks = u32::try_from(self.blocks.len()).expect("fewer than 2^32 blocks");
         let mut fresh = Space::new(blocks, self.block_bytes);
@@ -191,7 +189,7 @@ impl Space {
         *self = fresh;
     }
 
-    /// Nothing is known of a block's nodes.
+    /// Drops a block's nodes.
     pub fn forget_nodes(&mut self, number: u32) {
         let free_bytes = self.block_bytes;
         self.change(number, |books| *books = Books { free_bytes, ..Books::default() });
@@ -199,7 +197,7 @@ impl Space {
         (block.first_node, block.last_node) = (None, None);
     }
 
-    /// rotate_list: the head moves past so many blocks.
+    /// rotate_list: moves the list's head past this many blocks.
     pub fn rotate(&mut self, list: List, by: u32) {
         for _ in 0..by {
             if let Some(first) = self.pop_front(list) {
@@ -208,7 +206,7 @@ impl Space {
         }
     }
 
-    /// Changes a block's books, and the sums with them.
+    /// Changes a block's books and the sums.
     #[inline]
     pub fn change(&mut self, number: u32, change: impl FnOnce(&mut Books)) {
         let books = &mut self.blocks[number as usize].books;
@@ -231,8 +229,7 @@ impl Space {
         self.change(number, Books::waste_to_dirt);
     }
 
-    /// Dirty bytes of a clean block, or of the one that is going to be written, only count as
-    /// wasted.
+    /// Counts the dirty bytes of a clean block, or of the next one to write, as wasted.
     pub fn dirt_to_waste(&mut self, number: u32) {
         self.change(number, |books| {
             books.wasted_bytes += books.dirty_bytes;
@@ -277,7 +274,7 @@ impl Space {
         (block.list, block.before, block.after) = (Some(list), before, after);
     }
 
-    /// list_del; nothing if it is on no list.
+    /// list_del; does nothing for a block on no list.
     pub fn remove(&mut self, number: u32) {
         let block = &mut self.blocks[number as usize];
         let Some(list) = block.list.take() else { return };
@@ -308,13 +305,13 @@ impl Space {
         Some(self.ends[list as usize].first).filter(|&first| first != NONE)
     }
 
-    /// Blocks on a list.
+    /// The number of blocks on a list.
     #[inline]
     pub fn len(&self, list: List) -> u32 {
         self.ends[list as usize].blocks
     }
 
-    /// Whether a list has none.
+    /// Whether a list is empty.
     #[inline]
     pub fn is_empty(&self, list: List) -> bool {
         self.len(list) == 0
@@ -331,33 +328,34 @@ impl Space {
         self.len(List::Free) + self.erasing_blocks
     }
 
-    /// A block joins those that wait to be erased.
+    /// Queues a block for erasing.
     pub fn await_erase(&mut self, number: u32) {
         self.push_back(List::ErasePending, number);
         self.erasing_blocks += 1;
     }
 
-    /// A block is the first of those that wait to be erased.
+    /// Queues a block for erasing before all others.
     pub fn await_erase_first(&mut self, number: u32) {
         self.push_front(List::ErasePending, number);
         self.erasing_blocks += 1;
     }
 
-    /// ++bad_count: how often a block could not be erased since the mount.
+    /// ++bad_count: counts a failed erase and returns how many there were since the mount.
     pub fn count_failed_erase(&mut self, number: u32) -> u8 {
         let failed = &mut self.blocks[number as usize].failed_erases;
         *failed += 1;
         *failed
     }
 
-    /// Whether a block waits to be erased, or to be looked at after that.
+    /// Whether a block waits to be erased, or to be checked after its erase.
     #[inline]
     pub fn erases_wait(&self) -> bool {
         !self.is_empty(List::ErasePending) || !self.is_empty(List::EraseComplete)
     }
 
-    /// Dirty bytes that collecting could get back. Unsigned as in the kernel: blocks that wait for
-    /// their erase are subtracted whole, though what is wasted of them was never added.
+    /// Dirty bytes that collecting could reclaim. Wraps as the kernel's unsigned sum does: blocks
+    /// that wait for their erase are subtracted whole, although their wasted bytes were never
+    /// added.
     pub fn collectable_bytes(&self) -> u32 {
         (self.total.dirty_bytes.wrapping_add(self.erasing_bytes))
             .wrapping_sub(self.erasing_blocks.wrapping_mul(self.block_bytes))
@@ -372,7 +370,7 @@ impl Space {
             || self.len(List::VeryDirty) >= self.levels.very_dirty_blocks
     }
 
-    /// Files a block that nothing more is written to (jffs2_close_nextblock).
+    /// Files a block that is written no more (jffs2_close_nextblock).
     pub fn file_closed(&mut self, number: u32) {
         let Books { dirty_bytes, wasted_bytes, .. } = self.block(number).books;
         if !is_dirty(wasted_bytes + dirty_bytes) {

@@ -1,13 +1,13 @@
-//! Who goes on, and who waits for whom: whoever calls the file system, and the collector's thread.
+//! Scheduling the foreground, which calls the file system, and the collector thread.
 //!
-//! Mirrors what locks and waits there are between the two in fs/jffs2 of Linux 6.1: c->alloc_sem,
-//! the chip's lock in nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of
-//! an inode that is read in (readinode.c), c->erase_wait. There is one task in the foreground at a
-//! time, the program or a worker for it; the others there wait for it.
+//! Mirrors the locks and waits between the two in fs/jffs2 of Linux 6.1: c->alloc_sem, the chip's
+//! lock in nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of an inode
+//! that is being read in (readinode.c), c->erase_wait. The foreground is one task at a time, the
+//! program or a worker. The other foreground tasks wait for it.
 //!
-//! Time passes in calls into MTD only, and there each operation of the chip is followed by a
-//! question whether to make way, but for the last column change of a read. Who is let in within a
-//! call finds the chip locked.
+//! Time passes only in calls into MTD. There cond_resched() follows each operation of the chip,
+//! except the last column change of a read. A task that is scheduled within a call finds the chip
+//! locked.
 //!
 //! Invariant: a task that waits for another sleeps.
 
@@ -20,15 +20,15 @@ use crate::fs::{Ino, PageCache, Result};
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
-/// The same pages once more.
-pub(super) fn again<'a>(
+/// Reborrows the pages for one more call.
+pub(super) fn reborrow<'a>(
     pages: &'a mut Option<&mut dyn PageCache>,
 ) -> Option<&'a mut dyn PageCache> {
     pages.as_mut().map(|pages| &mut **pages as &mut dyn PageCache)
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// The machine starts anew.
+    /// Resets all tasks when the machine reboots.
     pub(super) fn forget_tasks(&mut self) {
         let clock_step_ns = self.mtd.costs().sched_clock_ns;
         self.sched = Sched::new(clock_step_ns, &self.facts);
@@ -39,7 +39,7 @@ impl<F: Flash> Jffs2<F> {
         (self.waiter, self.reading, self.page_of) = (None, None, None);
     }
 
-    /// Whether the thread is in anybody's way.
+    /// Whether the thread is runnable. Wakes it first if its timer has expired.
     #[inline]
     fn is_shared(&mut self, now: Ns) -> bool {
         if self.collector.until.is_some_and(|until| until <= now) {
@@ -49,39 +49,39 @@ impl<F: Flash> Jffs2<F> {
         self.sched.is_runnable(Task::Jffs2Thread)
     }
 
-    /// A place at which the kernel's code lets others run (cond_resched, might_sleep).
+    /// A place where the kernel's code may schedule another task (cond_resched, might_sleep).
     #[inline]
     pub(super) fn might_resched(
         &mut self,
         now: Ns,
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
-        let Some(task) = self.foreground.filter(|_| !self.collector.keeps_calls) else {
+        let Some(task) = self.foreground.filter(|_| !self.collector.defers_calls) else {
             return Ok(now);
         };
         let is_alone = !self.is_shared(now) && !self.sched.is_contended();
         if is_alone || self.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        self.let_run_until(now, task, pages)
+        self.run_others_until(now, task, pages)
     }
 
-    /// Others have the processor until `task` has. The thread does its steps; who else gets it
-    /// waits for `task`.
-    pub(super) fn let_run_until(
+    /// Runs other tasks until `task` has the processor. The thread takes its steps. Any other task
+    /// blocks until `task` is done.
+    pub(super) fn run_others_until(
         &mut self,
         mut now: Ns,
         task: Task,
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
         while self.sched.current() != Some(task) {
-            now = match (self.sched.current(), again(&mut pages)) {
+            now = match (self.sched.current(), reborrow(&mut pages)) {
                 (Some(Task::Jffs2Thread), pages) => self.run_collector(now, pages)?,
                 (Some(Task::Background), Some(pages)) if self.page_of.is_none() => {
                     run_flusher(self, now, pages)?
                 }
                 (other, _) => {
-                    assert!(other.is_some(), "{task:?} waits for nobody");
+                    assert!(other.is_some(), "{task:?} waits, but no task runs");
                     self.sched.block(now);
                     now
                 }
@@ -91,7 +91,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// Another task goes on in the foreground, or none until something is due.
+    /// Makes another task the foreground, or none until a timer expires.
     pub(super) fn set_foreground(
         &mut self,
         now: Ns,
@@ -112,11 +112,11 @@ impl<F: Flash> Jffs2<F> {
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
-        self.let_run_until(now, next, pages)
+        self.run_others_until(now, next, pages)
     }
 
-    /// The program goes on, whose timer has rung at `rang`: while the thread was in a call into MTD
-    /// perhaps, which then has to make way within it.
+    /// The program's timer expired at `rang`. If the thread was in a call into MTD then, the
+    /// program may preempt it within that call.
     pub(super) fn program_wakes(
         &mut self,
         now: Ns,
@@ -125,34 +125,36 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<Ns> {
         self.foreground = Some(Task::Program);
         self.sched.wake(rang, Task::Program);
-        if let Some(asked_at) = self.collector.in_call.filter(|&asked_at| rang <= asked_at) {
-            self.sched.resched(asked_at);
+        // The timer expired before the last cond_resched() of the thread's call, so the program
+        // preempts the thread there.
+        if let Some(resched_at) = self.collector.in_call.filter(|&resched_at| rang <= resched_at) {
+            self.sched.resched(resched_at);
         }
         self.sched.resched(now);
-        self.let_run_until(now, Task::Program, Some(pages))
+        self.run_others_until(now, Task::Program, Some(pages))
     }
 
-    /// A worker flushes the write buffer whose time has come (delayed_wbuf_sync); who is in the
-    /// foreground makes way.
+    /// A worker flushes the write buffer when its delayed work is due (delayed_wbuf_sync). It
+    /// preempts the current foreground.
     pub(super) fn run_worker(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let Some(due) = self.wbuf.due.take_if(|due| *due <= now) else { return Ok(now) };
         let before = self.foreground.replace(Task::Background);
         self.sched.wake(due, Task::Background);
         self.sched.resched(now);
-        let now = self.let_run_until(now, Task::Background, Some(pages))?;
+        let now = self.run_others_until(now, Task::Background, Some(pages))?;
         let now = self.flush_wbuf_gc(now, None, pages)?;
         self.set_foreground(now, before, Some(pages))
     }
 
     /// mutex_lock(&c->alloc_sem) of the foreground.
     pub(super) fn lock_alloc(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.collector.keeps_calls {
-            return Ok(now); // The thread has it.
+        if self.collector.defers_calls {
+            return Ok(now); // The thread already holds it.
         }
         self.page_is_read(now);
         let mut now = self.might_resched(now, Some(pages))?;
-        let task = self.foreground.expect("somebody calls");
-        // What failed has not given it back.
+        let task = self.foreground.expect("a task is in the foreground");
+        // An operation that failed still holds it.
         if self.alloc_sem.owner() == Some(task) {
             return Ok(now);
         }
@@ -164,7 +166,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// mutex_unlock(&c->alloc_sem).
     pub(super) fn unlock_alloc(&mut self, now: Ns) {
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             return;
         }
         if let Some(waiter) = self.alloc_sem.unlock() {
@@ -172,7 +174,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The foreground sleeps until the thread has woken it.
+    /// The foreground sleeps until the thread wakes it.
     fn sleep_until_woken(
         &mut self,
         now: Ns,
@@ -180,23 +182,23 @@ impl<F: Flash> Jffs2<F> {
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
         self.sched.sleep(now);
-        self.let_run_until(now, task, pages)
+        self.run_others_until(now, task, pages)
     }
 
-    /// The foreground sleeps until the thread is done with an inode or a block.
+    /// The foreground sleeps until the thread releases an inode or a block.
     pub(super) fn wait_for_thread(
         &mut self,
         now: Ns,
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
-        let task = self.foreground.expect("somebody calls");
+        let task = self.foreground.expect("a task is in the foreground");
         self.waiter = Some(task);
         let over = self.sleep_until_woken(now, task, pages);
         self.waiter = None;
         over
     }
 
-    /// The thread is done with what somebody waits for.
+    /// The thread has released what a task waits for.
     pub(super) fn wake_waiter(&mut self, now: Ns) {
         if let Some(task) = self.waiter.take() {
             self.sched.wake(now, task);
@@ -207,16 +209,16 @@ impl<F: Flash> Jffs2<F> {
     pub(super) fn wait_for_inode(&mut self, now: Ns, ino: Ino, to_read_in: bool) -> Result<Ns> {
         let mut now = now;
         let in_way = |(busy, absent): (Ino, bool)| busy == ino && (absent || !to_read_in);
-        while !self.collector.keeps_calls && self.collector.inode.is_some_and(in_way) {
+        while !self.collector.defers_calls && self.collector.inode.is_some_and(in_way) {
             now = self.wait_for_thread(now, None)?;
         }
         Ok(now)
     }
 
-    /// The foreground begins to read an inode in or to evict it, or is done with it
-    /// (INO_STATE_READING, I_FREEING).
+    /// The foreground begins to read in or evict an inode, or has finished (INO_STATE_READING,
+    /// I_FREEING).
     pub(super) fn set_reading(&mut self, now: Ns, ino: Option<Ino>) {
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             return;
         }
         self.reading = ino;
@@ -225,16 +227,15 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The foreground is done with a page.
+    /// The foreground has finished reading a page.
     pub(super) fn page_is_read(&mut self, now: Ns) {
         if std::mem::take(&mut self.collector.waits_for_page) {
             self.sched.wake(now, Task::Jffs2Thread);
         }
     }
 
-    /// A call into MTD of the foreground, or of the thread's pass while that is being settled. The
-    /// thread may do a pass of its own meanwhile where there are `pages`, in a foreground that has
-    /// no lock.
+    /// A call into MTD of the foreground, or of the thread's pass while that is being computed.
+    /// With `pages` the foreground holds no lock, and the thread may run a pass meanwhile.
     #[inline]
     pub(super) fn call_with(
         &mut self,
@@ -242,17 +243,18 @@ impl<F: Flash> Jffs2<F> {
         call: Call,
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Done> {
-        if self.collector.keeps_calls && self.collector.makes_calls {
+        if self.collector.defers_calls && self.collector.makes_deferred_at_once {
             return Ok(self.perform(now, call));
         }
-        if self.collector.keeps_calls {
+        if self.collector.defers_calls {
             self.collector.work.push_back(call);
             return Ok(Ok(now));
         }
+        // Without competition for the chip its lock need not be modelled.
         if !self.is_shared(now) {
             return Ok(self.perform(now, call));
         }
-        let now = self.lock_chip(now, again(&mut pages))?;
+        let now = self.lock_chip(now, reborrow(&mut pages))?;
         let done = self.perform(now, call);
         let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
         self.unlock_chip(over, pages)?;
@@ -277,20 +279,21 @@ impl<F: Flash> Jffs2<F> {
     /// nand_get_device of the foreground.
     fn lock_chip(&mut self, now: Ns, mut pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         let Some(task) = self.foreground else { return Ok(now) };
-        let mut now = self.might_resched(now, again(&mut pages))?;
+        let mut now = self.might_resched(now, reborrow(&mut pages))?;
         while !self.chip_lock.lock(task) {
-            now = self.sleep_until_woken(now, task, again(&mut pages))?;
+            now = self.sleep_until_woken(now, task, reborrow(&mut pages))?;
         }
         Ok(now)
     }
 
-    /// The end of a call, and nand_release_device: the thread was let in within it, perhaps, and
-    /// did what it does without the chip.
+    /// The end of a call, with nand_release_device. If the thread was scheduled within the call, it
+    /// has run as far as it can without the chip.
     fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
         let Some(task) = self.foreground else { return Ok(()) };
-        let asked_at = now - self.mtd.since_asked();
-        if self.sched.resched(asked_at) != Some(task) {
-            self.let_run_until(asked_at, task, pages)?;
+        // Other tasks are scheduled at the call's last cond_resched(), not at its end.
+        let resched_at = now - self.mtd.since_resched();
+        if self.sched.resched(resched_at) != Some(task) {
+            self.run_others_until(resched_at, task, pages)?;
         }
         if let Some(waiter) = self.chip_lock.unlock() {
             self.sched.wake(now, waiter);
@@ -298,9 +301,9 @@ impl<F: Flash> Jffs2<F> {
         Ok(())
     }
 
-    /// nand_get_device of the thread: whether it has the chip.
+    /// nand_get_device of the thread: returns whether it holds the chip.
     pub(super) fn thread_locks_chip(&mut self, now: Ns) -> bool {
-        if std::mem::take(&mut self.collector.keeps_chip) {
+        if std::mem::take(&mut self.collector.keeps_chip_lock) {
             return true;
         }
         let has_it = self.chip_lock.lock(Task::Jffs2Thread);
@@ -310,23 +313,23 @@ impl<F: Flash> Jffs2<F> {
         has_it
     }
 
-    /// A call into MTD of the thread, which has the chip's lock until it ends the call with its
-    /// next step.
+    /// A call into MTD of the thread. The thread keeps the chip's lock until its next step ends the
+    /// call.
     pub(super) fn thread_call(&mut self, now: Ns, call: Call) -> Done {
         self.mtd.set_task(Task::Jffs2Thread);
         let done = self.perform(now, call);
         let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
-        let asked_at = over - self.mtd.since_asked();
-        self.collector.in_call = Some(asked_at);
+        let resched_at = over - self.mtd.since_resched();
+        self.collector.in_call = Some(resched_at);
         if self.foreground.is_some() {
-            self.sched.resched(asked_at);
+            self.sched.resched(resched_at);
         }
         done
     }
 
     /// nand_release_device of the thread.
     pub(super) fn end_thread_call(&mut self, now: Ns) {
-        if self.collector.in_call.take().is_none() || self.collector.keeps_chip {
+        if self.collector.in_call.take().is_none() || self.collector.keeps_chip_lock {
             return;
         }
         if let Some(waiter) = self.chip_lock.unlock() {

@@ -1,12 +1,14 @@
 //! The write buffer: one flash page that collects nodes until it is full.
 //!
 //! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_flash_writev, __jffs2_flush_wbuf,
-//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for who flushes it in the
-//! end: [`WbufFlush`]. Recovery from programs that failed is in recover.rs. Left out: verification.
+//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 differs only in the task that flushes a partly
+//! filled buffer: [`WbufFlush`]. recover.rs handles failed programs. Left out: verification
+//! (CONFIG_JFFS2_FS_WBUF_VERIFY).
 //!
 //! Invariants:
-//! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
-//! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put
+//! 1. The buffer holds the bytes from `start` on that are not on flash yet. `start` is a page's
+//!    offset.
+//! 2. `pending` lists the inodes with bytes in the buffer that garbage collection did not put
 //!    there.
 
 use super::call::Call;
@@ -22,36 +24,36 @@ use serde::Deserialize;
 /// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
 const FLUSH_DELAY_MS: u64 = 5_000;
 
-/// Who calls jffs2_flush_wbuf_gc for a buffer that nobody flushed.
+/// What calls jffs2_flush_wbuf_gc for a partly filled buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WbufFlush {
     /// c->wbuf_dwork, this long after the first byte (since 3.7).
     DelayedWork,
-    /// jffs2_write_super, called by the kernel's thread `sync_supers` (mm/backing-dev.c) if
-    /// anything was written since: one round for the whole machine, whose timer is rounded up to
-    /// the next second.
+    /// The thread `sync_supers` (mm/backing-dev.c) calls jffs2_write_super if anything was written
+    /// since its last round. The machine has one such round; its timer is rounded up to the next
+    /// second.
     SyncSupers,
 }
 
-/// c->wbuf and its books.
+/// c->wbuf and its state.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBuffer {
-    /// wbuf_ofs; none before the first write to a fresh block.
+    /// wbuf_ofs; none before the first write to a new block.
     pub start: Option<u32>,
     /// wbuf_len.
     pub bytes: u32,
-    /// What its bytes are.
+    /// The causes of its bytes.
     pub(super) held: Held,
     /// wbuf_inodes.
     pub pending: Vec<Ino>,
-    /// When it is flushed at the latest.
+    /// When the delayed work flushes it.
     pub due: Option<Ns>,
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_flash_writev: `parts` one after another at `to`, each of one cause, whole pages past
-    /// the buffer. `ino` is none for garbage collection and summaries.
+    /// jffs2_flash_writev: writes `parts`, each of one cause, one after another at `to`. Whole
+    /// pages bypass the buffer. `ino` is none for garbage collection and summaries.
     pub(super) fn flash_write(
         &mut self,
         now: Ns,
@@ -93,7 +95,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_wbuf_dirties_inode: nobody has to flush what was only moved.
+    /// jffs2_wbuf_dirties_inode: fsync need not flush nodes that were only moved.
     fn wbuf_dirties_inode(&mut self, now: Ns, ino: Ino) {
         self.dirty_trigger(now);
         if !self.wbuf.pending.contains(&ino) {
@@ -101,7 +103,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_dirty_trigger.
+    /// jffs2_dirty_trigger: arms the delayed flush.
     fn dirty_trigger(&mut self, now: Ns) {
         if self.wbuf.due.is_none() {
             self.wbuf.due = Some(match self.options.wbuf_flush {
@@ -111,7 +113,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// Points the buffer at the page of `to`, which follows what it holds or starts a block.
+    /// Sets the buffer to the page of `to`, which continues its content or starts a block.
     fn aim_wbuf(&mut self, mut now: Ns, to: u32) -> Result<Ns> {
         let page = self.mtd.whole_pages(to);
         let moved = self.wbuf.start.is_some_and(|s| self.block_of(s) != self.block_of(to));
@@ -130,7 +132,8 @@ impl<F: Flash> Jffs2<F> {
         self.flush_full_wbuf(now)
     }
 
-    /// jffs2_fill_wbuf: takes what fits, nothing when a whole page could go past an empty buffer.
+    /// jffs2_fill_wbuf: takes the bytes that fit, and none if the buffer is empty and a whole page
+    /// can bypass it.
     fn fill_wbuf(&mut self, bytes: u32) -> u32 {
         let page_bytes = self.mtd.page_bytes();
         if self.wbuf.bytes == 0 && bytes >= page_bytes {
@@ -149,7 +152,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_flush_wbuf_pad: once more if recovering has left something in the buffer.
+    /// jffs2_flush_wbuf_pad: flushes again if a recovery left bytes in the buffer.
     pub(super) fn flush_wbuf_pad(&mut self, now: Ns) -> Result<Ns> {
         match self.flush_wbuf(now) {
             Err(FsError::Io(at)) => self.flush_wbuf(at),
@@ -157,7 +160,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The same for those who do not look at what comes of it.
+    /// jffs2_flush_wbuf_pad for callers that ignore its result.
     pub(super) fn try_flush_wbuf_pad(&mut self, now: Ns) -> Result<Ns> {
         match self.flush_wbuf_pad(now) {
             Err(FsError::Io(at)) => Ok(at),
@@ -165,7 +168,7 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// __jffs2_flush_wbuf: the page goes out, padded if it is not full.
+    /// __jffs2_flush_wbuf: programs the page, padded if it is not full.
     pub(super) fn flush_wbuf(&mut self, now: Ns) -> Result<Ns> {
         if self.wbuf.bytes == 0 {
             return Ok(now);
@@ -191,8 +194,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_refile_wbuf_blocks: what made these blocks obsolete is on flash now. One in 128 is set
-    /// aside, by the tick's number and a counter.
+    /// jffs2_refile_wbuf_blocks: the nodes that made these blocks obsolete are now on flash. One
+    /// block in 128 is set aside, by the tick and a counter.
     fn refile_wbuf_blocks(&mut self, now: Ns) {
         while let Some(block) = self.space.pop_front(List::ErasablePendingWbuf) {
             let jiffies = self.ticks.jiffies(now) + self.refiled;
@@ -206,15 +209,15 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The buffer stands at the start of a block with nothing in it: the next block may be any.
+    /// Detaches an empty buffer from the start of a block, so that the next block may be any.
     pub(super) fn forget_empty_wbuf(&mut self) {
         if self.wbuf.bytes == 0 && self.wbuf.start.is_some_and(|s| s % self.block_bytes == 0) {
             self.wbuf.start = None;
         }
     }
 
-    /// jffs2_flush_wbuf_gc: rather than pad, move nodes until the page is full. `ino` none means
-    /// any inode's bytes are reason enough.
+    /// jffs2_flush_wbuf_gc: moves nodes until the page is full, rather than pad it. If `ino` is
+    /// none, bytes of any inode are a reason to flush.
     pub(super) fn flush_wbuf_gc(
         &mut self,
         mut now: Ns,

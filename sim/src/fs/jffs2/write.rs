@@ -1,10 +1,10 @@
-//! Nodes, written.
+//! Writing nodes.
 //!
 //! Mirrors fs/jffs2/write.c of Linux 6.1 (jffs2_write_dnode, jffs2_write_dirent,
-//! jffs2_write_inode_range). What could not be programmed is written once more in another place.
-//! Left out, and refused: collecting before that.
+//! jffs2_write_inode_range). A node whose program failed is written once more at another place.
+//! Left out, and refused: collecting to make space for that.
 //!
-//! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
+//! Invariant: nodes are written only into reserved space, at the end of `next_block`.
 
 use super::compr::Piece;
 use super::layout::{Summary, RAW_INODE_BYTES};
@@ -26,7 +26,7 @@ impl<F: Flash> Jffs2<F> {
         *version
     }
 
-    /// Writes one node into reserved space: header and payload as the kernel's two vectors.
+    /// Writes one node into reserved space: header and payload are the kernel's two vectors.
     fn write_node(&mut self, now: Ns, node: Node, writer: Option<Ino>) -> Result<(NodeId, Ns)> {
         let now = now + self.mtd.costs().jffs2_add_node_ns;
         let parts = node.role.parts();
@@ -55,7 +55,7 @@ impl<F: Flash> Jffs2<F> {
             Ok(now) => self.add_node(now, node, summary),
             Err(error) if error.failed_at().is_some() => Err(error),
             Err(error) => {
-                // Of a node in which the power fails, the next mount may see the header.
+                // If the power fails within a node, the next mount may find its header.
                 let block = self.next_block.expect("space was reserved");
                 let id = self.link_node(block, node);
                 self.files[node.ino.0 as usize - 1].nodes.push(&mut self.nodes, id);
@@ -69,7 +69,7 @@ impl<F: Flash> Jffs2<F> {
         self.flash_write(now, to, parts, writer)
     }
 
-    /// Space for what could not be written.
+    /// Reserves space for a node whose program failed.
     fn reserve_again(
         &mut self,
         now: Ns,
@@ -86,8 +86,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(self.reserve_space_gc(now, bytes, summary)?.1)
     }
 
-    /// jffs2_write_dnode: a node that is all there is of its page, or of the end of the file, may
-    /// be copied as it is.
+    /// jffs2_write_dnode: a node that provides its whole page, or all up to the end of the file, is
+    /// pristine.
     pub(super) fn write_dnode(
         &mut self,
         now: Ns,
@@ -100,7 +100,8 @@ impl<F: Flash> Jffs2<F> {
         self.write_node(now, Node { state, ..node }, writer)
     }
 
-    /// jffs2_write_dirent: one that takes a name away has to be looked at when it is collected.
+    /// jffs2_write_dirent. A deletion dirent is not pristine: the collector checks whether it is
+    /// still needed.
     pub(super) fn write_dirent(
         &mut self,
         now: Ns,
@@ -110,9 +111,9 @@ impl<F: Flash> Jffs2<F> {
         self.write_node(now, Node { state: node.dirent_state(), ..node }, writer)
     }
 
-    /// jffs2_write_inode_range: one node for what is left of the page, or as much as the block
-    /// still takes. Garbage collection, for which `writer` is none, is content with the bytes up to
-    /// `enough`; elsewhere that is the end.
+    /// jffs2_write_inode_range: writes one node for the rest of the page, or as much of it as fits
+    /// into the block. Garbage collection, for which `writer` is none, stops at `enough`; for
+    /// others that is the end.
     pub(super) fn write_range(
         &mut self,
         mut now: Ns,
@@ -153,8 +154,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// A new node for `range` of a file, which is at least so long then, and what follows from it.
-    /// A hole has no data.
+    /// Writes a node for `range` of a file and updates the fragments. The file is at least that
+    /// long afterwards. A hole has no data.
     pub(super) fn write_piece(
         &mut self,
         now: Ns,
@@ -184,7 +185,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let (id, now) = self.write_dnode(now, node, writer)?;
         self.file_mut(ino).size_bytes = size_bytes;
-        // jffs2_alloc_node_frag: there may be no memory at once, and so it asks, with c->alloc_sem.
+        // jffs2_alloc_node_frag allocates memory with c->alloc_sem held, and may reschedule.
         let now = self.might_resched(now, None)?;
         self.add_fragment(now, ino, id);
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
@@ -193,7 +194,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete.
+    /// jffs2_add_full_dnode_to_inode: nodes that the new one covers whole become obsolete.
     pub(super) fn add_fragment(&mut self, now: Ns, ino: Ino, id: NodeId) {
         let mut covered = std::mem::take(&mut self.covered);
         self.files[ino.0 as usize - 1].fragments.add(&mut self.nodes, id, &mut covered);

@@ -1,9 +1,9 @@
-//! Budgeting: nothing becomes dirty that could not be written.
+//! Budgeting: every change reserves flash space before it makes anything dirty.
 //!
 //! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space,
 //! ubifs_calc_min_idx_lebs, ubifs_calc_available, ubifs_release_budget, ubifs_reported_space,
-//! ubifs_get_free_space_nolock) of Linux 6.1 for a program that runs as root, so that the reserved
-//! pool may be used.
+//! ubifs_get_free_space_nolock) of Linux 6.1. The program runs as root and may use the reserved
+//! pool.
 
 use super::gc::Collected;
 use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT};
@@ -21,7 +21,7 @@ const RESERVED_BYTES_MAX: u64 = 5 << 20;
 
 /// MAX_MKSPC_RETRIES.
 const RETRIES_MAX: u32 = 3;
-/// NR_TO_WRITE: pages that are written back at a time.
+/// NR_TO_WRITE: pages that one writeback pass writes.
 const PAGES_TO_WRITE: i64 = 16;
 
 /// `struct ubifs_budget_req`.
@@ -33,18 +33,18 @@ pub struct Request {
     pub mod_dent: bool,
     pub new_inode: bool,
     pub dirtied_inodes: u64,
-    /// `new_ino_d`.
+    /// Bytes of data in a new inode (`new_ino_d`).
     pub new_bytes: u64,
-    /// `dirtied_ino_d`.
+    /// Bytes of data in dirtied inodes (`dirtied_ino_d`).
     pub more_bytes: u64,
 }
 
 impl Request {
-    /// Of a page that is new to the index.
+    /// A page that the index does not have yet.
     pub const NEW_PAGE: Request = Request { new_page: true, ..Request::NOTHING };
-    /// Of a page that has a node already.
+    /// A page that already has a node.
     pub const PAGE: Request = Request { dirtied_page: true, ..Request::NOTHING };
-    /// Of one inode that becomes dirty.
+    /// One inode that becomes dirty.
     pub const INODE: Request = Request { dirtied_inodes: 1, ..Request::NOTHING };
     /// ubifs_create, ubifs_mkdir.
     pub const CREATE: Request =
@@ -91,7 +91,7 @@ impl Request {
     }
 }
 
-/// What has been promised and not yet written (`struct ubifs_budg_info`).
+/// What is budgeted and not written yet (`struct ubifs_budg_info`).
 #[derive(Clone, Debug)]
 pub struct Budget {
     index_growth: u64,
@@ -103,7 +103,8 @@ pub struct Budget {
     uncommitted_bytes: u64,
     /// `min_idx_lebs`.
     index_lebs_min: u32,
-    /// `nospace`, `nospace_rp`: do not try before something is given back.
+    /// `nospace`, `nospace_rp`: the last attempt found no space, so none is made until some is
+    /// released.
     is_full: bool,
 }
 
@@ -112,15 +113,15 @@ pub fn largest_znode() -> u64 {
     u64::from(align(index_node_bytes(FANOUT), 8))
 }
 
-/// ubifs_reported_space: what data fits into so many bytes of flash, index nodes set off against
-/// it.
+/// ubifs_reported_space: the data bytes that fit into so many bytes of flash, less their index
+/// nodes.
 fn reported(bytes: u64) -> u64 {
     let index = largest_znode() * 3 / (FANOUT as u64 / 2 - 1);
     bytes * u64::from(PAGE_BYTES) / (u64::from(DATA_NODE_BYTES) + index)
 }
 
 impl Budget {
-    /// Of a freshly mounted file system.
+    /// The budget of a freshly mounted file system.
     pub fn new(geometry: &Geometry, index_bytes: u64) -> Budget {
         let mut budget = Budget {
             index_growth: 0,
@@ -135,8 +136,9 @@ impl Budget {
         budget
     }
 
-    /// LEBs that have to be kept for the index (`min_idx_lebs`): always as many as
-    /// `calculate_index_lebs` says, so that who leaves the size of the index as it is need not ask.
+    /// LEBs reserved for the index (`min_idx_lebs`). The field always holds the result of
+    /// `calculate_index_lebs`, so a request that leaves the size of the index unchanged need not
+    /// compute it.
     pub fn index_lebs_min(&self) -> u32 {
         self.index_lebs_min
     }
@@ -146,14 +148,14 @@ impl Budget {
         self.index_growth + self.data_growth + self.dirty_growth
     }
 
-    /// ubifs_calc_min_idx_lebs: three times the index, and one for the head.
+    /// ubifs_calc_min_idx_lebs: three times the index, and one LEB for its head.
     fn calculate_index_lebs(&self, geometry: &Geometry) -> u32 {
         let bytes = 3 * (self.old_index_bytes + self.index_growth + self.uncommitted_bytes);
         let leb = u64::from(geometry.leb_bytes) - largest_znode();
         (bytes.div_ceil(leb) as u32 + 1).max(INDEX_LEBS_MIN)
     }
 
-    /// ubifs_calc_available, with `index_lebs` of index.
+    /// ubifs_calc_available with `index_lebs` reserved for the index.
     fn available(geometry: &Geometry, lpt: &Lpt, index_lebs: u32) -> u64 {
         let totals = lpt.totals();
         let leb = u64::from(geometry.leb_bytes);
@@ -167,7 +169,7 @@ impl Budget {
         (u64::from(geometry.main_lebs) * leb).saturating_sub(taken)
     }
 
-    /// do_budget_space: whether what is promised still fits.
+    /// do_budget_space: whether everything budgeted still fits.
     fn fits(&mut self, geometry: &Geometry, lpt: &Lpt, index_grows: bool) -> bool {
         let index_lebs =
             if index_grows { self.calculate_index_lebs(geometry) } else { self.index_lebs_min };
@@ -180,8 +182,7 @@ impl Budget {
         true
     }
 
-    /// ubifs_get_free_space_nolock as ubifs_statfs reports it, without the pool that is reserved
-    /// for root.
+    /// ubifs_get_free_space_nolock as ubifs_statfs reports it, without the pool reserved for root.
     pub fn free_bytes(&self, geometry: &Geometry, lpt: &Lpt) -> u64 {
         let index_lebs = self.calculate_index_lebs(geometry);
         let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
@@ -196,7 +197,7 @@ impl Budget {
         reported(free).saturating_sub(reported(pool)) / page * page
     }
 
-    /// ubifs_budget_space with `fast`: does nothing to make it fit.
+    /// ubifs_budget_space with `fast`: fails instead of making space.
     #[inline]
     pub fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {
         if self.is_full {
@@ -214,8 +215,8 @@ impl Budget {
         fits
     }
 
-    /// ubifs_release_budget: what was promised is written, or will not be. With what is not
-    /// committed yet the index is as large as before.
+    /// ubifs_release_budget: the change is written or cancelled. The uncommitted part of the index
+    /// keeps the size it was budgeted with.
     pub fn release(&mut self, request: &Request) {
         self.is_full = false;
         self.index_growth -= request.index_growth();
@@ -224,7 +225,7 @@ impl Budget {
         self.dirty_growth -= request.dirty_growth();
     }
 
-    /// ubifs_convert_page_budget: a page that was taken for new is not.
+    /// ubifs_convert_page_budget: a page that was budgeted as new turns out to have a node.
     pub fn convert_page(&mut self, geometry: &Geometry) {
         self.index_growth -= Request::NEW_PAGE.index_growth();
         self.data_growth -= Request::NEW_PAGE.data_growth();
@@ -232,21 +233,21 @@ impl Budget {
         self.index_lebs_min = self.calculate_index_lebs(geometry);
     }
 
-    /// A commit has laid the index out.
+    /// A commit has written the index.
     pub fn committed(&mut self, geometry: &Geometry, index_bytes: u64) {
         self.old_index_bytes = index_bytes;
         self.uncommitted_bytes = 0;
         self.index_lebs_min = self.calculate_index_lebs(geometry);
     }
 
-    /// Something was deleted without a budget.
+    /// A deletion without a budget may have freed space.
     pub fn clear_full(&mut self) {
         self.is_full = false;
     }
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_budget_space. Without room it writes back, collects and commits first.
+    /// ubifs_budget_space: without space it first writes back, collects and commits.
     pub(super) fn budget_space(
         &mut self,
         now: Ns,
@@ -275,7 +276,7 @@ impl<F: Flash> Ubifs<F> {
         self.budget.release(request);
     }
 
-    /// make_free_space: whether it is worth another try.
+    /// make_free_space: returns whether another attempt is worthwhile.
     fn make_free_space(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<(bool, Ns)> {
         let mut now = now;
         for _ in 0..=RETRIES_MAX {
@@ -294,7 +295,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((false, now))
     }
 
-    /// shrink_liability (writeback_inodes_sb_nr): whole inodes, until enough pages are written.
+    /// shrink_liability (writeback_inodes_sb_nr): writes whole inodes back until enough pages are
+    /// written.
     fn shrink_liability(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         if !pages.queue_writeback(PAGES_TO_WRITE) {
             return Ok(now);

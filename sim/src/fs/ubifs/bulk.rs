@@ -1,14 +1,13 @@
-//! Bulk-read (mount option `bulk_read`): from the third page in a row on, data nodes that lie one
-//! behind the other are read in one go, and their pages are in the page cache with the one that was
-//! asked for.
+//! Bulk-read (mount option `bulk_read`). From the third sequential page on, UBIFS reads adjacent
+//! data nodes in one go and fills their pages along with the requested one.
 //!
 //! Mirrors fs/ubifs/file.c (ubifs_bulk_read, ubifs_do_bulk_read, populate_page) and tnc.c
-//! (ubifs_tnc_get_bu_keys, ubifs_tnc_bulk_read) of Linux 6.1. Left out: a buffer that cannot be
-//! allocated, the two mutexes that another task may hold (bulk-read does not wait for them),
+//! (ubifs_tnc_get_bu_keys, ubifs_tnc_bulk_read) of Linux 6.1. Left out: a failed allocation of the
+//! buffer, contention for the two mutexes (bulk-read is skipped rather than wait for them),
 //! encryption.
 //!
-//! Invariant: the nodes of one read are in one LEB, in the order of their blocks and of their
-//! offsets, with less than 8 bytes between them.
+//! Invariant: the nodes of one read lie in one LEB, in the order of their blocks and of their
+//! offsets, less than 8 bytes apart.
 
 use super::file::{wrong_data, DATA_NODE, DATA_SIZE};
 use super::geometry::{align, DATA_HEADER_BYTES};
@@ -19,14 +18,13 @@ use crate::flash::Flash;
 use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 
-/// UBIFS_MAX_BULK_READ: nodes of one read, and pages it is about.
+/// UBIFS_MAX_BULK_READ: nodes of one read, and the most pages it covers.
 const NODES_MAX: u32 = 32;
 
-/// Reads in a row that switch it on.
+/// Sequential reads that switch it on.
 const READS_IN_A_ROW: u32 = 3;
 
-/// What an inode in memory knows of how it is read (`last_page_read`, `read_in_a_row`,
-/// `bulk_read`).
+/// An inode's recent reads (`last_page_read`, `read_in_a_row`, `bulk_read`).
 #[derive(Clone, Debug, Default)]
 pub struct Habit {
     last_page: u32,
@@ -37,18 +35,17 @@ pub struct Habit {
 /// struct bu_info.
 #[derive(Default)]
 struct Run {
-    /// Block, place, and the bytes it unpacks to.
+    /// Block, place, and unpacked bytes of each node.
     nodes: Vec<(u32, Place, u32)>,
-    /// `blk_cnt`: pages it is about, holes among them.
+    /// `blk_cnt`: pages it covers, including holes.
     pages: u32,
-    /// Behind it the file has no more data.
+    /// The file has no data after it.
     is_last: bool,
 }
 
 impl Run {
-    /// Takes the next node if it fits; `bytes` is how much the buffer holds. The kernel does not
-    /// count the block that was asked for if that is a hole, so a run that begins with one is a
-    /// page shorter.
+    /// Adds the next node if it fits into a buffer of `bytes`. The kernel does not count the
+    /// requested block if it is a hole, so a run that begins with a hole covers one page less.
     fn take(&mut self, before: u32, node: (u32, Place, u32), bytes: u32) -> bool {
         let (block, place, _) = node;
         if let (Some(&(_, first, _)), Some(&(_, last, _))) = (self.nodes.first(), self.nodes.last())
@@ -69,7 +66,7 @@ impl Run {
         self.nodes.len() < NODES_MAX as usize && self.pages < NODES_MAX
     }
 
-    /// All its bytes.
+    /// The range of all its nodes.
     fn place(&self) -> Option<Place> {
         let (_, first, _) = self.nodes.first()?;
         let (_, last, _) = self.nodes.last()?;
@@ -78,7 +75,7 @@ impl Run {
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_bulk_read: whether the page is in the cache by it, and when.
+    /// ubifs_bulk_read: returns whether it filled the page, and when.
     pub(super) fn bulk_read(
         &mut self,
         now: Ns,
@@ -185,15 +182,15 @@ impl<F: Flash> Ubifs<F> {
         (self.tnc.key(leaf).block(), self.tnc.place(leaf), self.tnc.data_bytes(leaf))
     }
 
-    /// ubifs_tnc_bulk_read, and whether ECC could put everything right: wrong bits matter where
-    /// they are looked at.
+    /// ubifs_tnc_bulk_read. Also returns whether ECC corrected everything; wrong bits matter only
+    /// in the parts that the kernel checks.
     fn read_run(&mut self, now: Ns, run: &Run, place: Place) -> Result<(Ns, bool)> {
         let at = match self.read_node(now, place, Ns::ZERO) {
             Ok(now) => return Ok((now, true)),
             Err(FsError::Unreadable(at)) => at,
             Err(other) => return Err(other),
         };
-        // validate_data_node of each
+        // validate_data_node of each node
         for &(_, place, _) in &run.nodes {
             if wrong_data(&self.ubi, place, &DATA_NODE) {
                 return Err(FsError::Damaged(at));
@@ -202,8 +199,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((at, false))
     }
 
-    /// populate_page: what the nodes have of it. The index has been asked and the bytes have been
-    /// read for all of them together.
+    /// populate_page: fills the page from the run's nodes. The index lookups and the read are
+    /// already done for the whole run.
     fn populate(&mut self, now: Ns, ino: Ino, page: u32, run: &Run, whole: bool) -> Result<Ns> {
         let inside = u64::from(page) * u64::from(PAGE_BYTES) < self.inode(ino.0).size_bytes;
         let node = run.nodes.iter().find(|&&(block, ..)| inside && block == page);
@@ -218,6 +215,6 @@ impl<F: Flash> Ubifs<F> {
         if wrong_data(&self.ubi, place, &[DATA_SIZE]) {
             return Err(FsError::Damaged(now));
         }
-        self.doubt_data(now, place, unpacked)
+        self.read_with_wrong_bits(now, place, unpacked)
     }
 }

@@ -1,9 +1,9 @@
-//! The commit: the dirty part of the index and of the LEB properties goes to flash, and the
-//! journal starts anew.
+//! Commit: the dirty parts of the index and of the LEB properties tree go to flash, and a new
+//! journal begins.
 //!
-//! Mirrors fs/ubifs/commit.c (do_commit) and master.c (ubifs_write_master) of Linux 6.1. Start and
-//! end of a commit are one step here; in the kernel writers go on during the end, which changes the
-//! order of flash operations but not what they are.
+//! Mirrors fs/ubifs/commit.c (do_commit) and master.c (ubifs_write_master) of Linux 6.1.
+//! Approximate: the start and the end of a commit are one step here. In the kernel writers continue
+//! during the end, which changes the order of flash operations but not the operations.
 
 use super::geometry::{align, MASTER_BYTES, MASTER_LEB};
 use super::log::CommitState;
@@ -13,7 +13,7 @@ use crate::fs::Result;
 use crate::units::Ns;
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_run_commit, and do_commit within it.
+    /// ubifs_run_commit, with do_commit.
     pub(super) fn commit(&mut self, now: Ns) -> Result<Ns> {
         self.journal.commit_state = CommitState::Resting;
         self.check_writable(now)?;
@@ -40,7 +40,7 @@ impl<F: Flash> Ubifs<F> {
         self.lpt.post_commit(&mut self.ubi, now)
     }
 
-    /// ubifs_write_master: both copies, at the next place in their LEBs.
+    /// ubifs_write_master: writes both copies at the next place in their LEBs.
     pub(super) fn write_master(&mut self, now: Ns) -> Result<Ns> {
         let bytes = align(MASTER_BYTES, self.geometry.page_bytes);
         let mut offset = self.master_offset + bytes;

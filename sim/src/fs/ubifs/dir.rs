@@ -1,9 +1,10 @@
-//! Directories: names that are made, looked up, taken away and moved, and the end of an inode.
+//! Directories: creating, looking up, removing and renaming names, and deleting an inode.
 //!
 //! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_symlink, ubifs_link,
 //! ubifs_tmpfile, ubifs_readdir, ubifs_unlink, ubifs_rmdir, do_rename) and super.c
-//! (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that is root. Names need a
-//! budget; taking them away goes on without one. Left out: exchange, names with equal hashes.
+//! (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that runs as root. Creating a
+//! name needs a budget; removing one proceeds without. Left out: RENAME_EXCHANGE, names with equal
+//! hashes.
 
 use super::budget::Request;
 use super::bulk::Habit;
@@ -37,7 +38,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((Ino(inum), now))
     }
 
-    /// Nothing has the key of a name that is about to be made, as far as the index knows.
+    /// Checks that the index has no key of a name that is about to be created.
     fn check_free(&mut self, now: Ns, key: Key) -> Result<Ns> {
         match self.tnc.lookup(&mut self.ubi, now, key)? {
             (Some(_), _) => {
@@ -55,8 +56,8 @@ impl<F: Flash> Ubifs<F> {
         inum
     }
 
-    /// ubifs_link: the inode is written with its entry. One that never had a name is no orphan any
-    /// more.
+    /// ubifs_link: writes the inode together with its entry. An inode that never had a name stops
+    /// being an orphan.
     pub(super) fn link_inode(
         &mut self,
         now: Ns,
@@ -77,7 +78,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_tnc_add_nm would take another name with this hash for this one.
+    /// Refuses a name whose hash another name has: ubifs_tnc_add_nm would mistake one for the
+    /// other.
     fn check_no_clash(&self, at: Name<'_>) -> Result<()> {
         match self.tnc.has(Key::dent(at.directory.0, at.name)) {
             true => Err(FsError::NotModelled("a directory entry whose name or hash is taken")),
@@ -85,8 +87,8 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// ubifs_tmpfile: an inode that is an orphan from its beginning, and the end of an entry that
-    /// never was, of the first byte of the name that the VFS thinks of.
+    /// ubifs_tmpfile: the inode is an orphan from the start. UBIFS also writes a deletion entry,
+    /// for the one-byte name that the VFS passes.
     pub(super) fn make_tmpfile(
         &mut self,
         now: Ns,
@@ -110,7 +112,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((Ino(inum), now))
     }
 
-    /// ubifs_readdir: entry after entry in the order of their keys.
+    /// ubifs_readdir: reads the entries in the order of their keys.
     pub(super) fn read_entries(
         &mut self,
         now: Ns,
@@ -128,8 +130,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would
-    /// be.
+    /// ubifs_lookup: a missing name costs the index nodes down to where it would be.
     pub(super) fn lookup_name(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
         let key = Key::dent(at.directory.0, at.name);
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, key)?;
@@ -148,7 +149,7 @@ impl<F: Flash> Ubifs<F> {
         self.read_inode(now, ino.0)
     }
 
-    /// ubifs_unlink and ubifs_rmdir, which asks the index whether the directory is empty.
+    /// ubifs_unlink and ubifs_rmdir. The latter looks in the index whether the directory is empty.
     pub(super) fn remove_entry(
         &mut self,
         now: Ns,
@@ -164,14 +165,14 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_check_dir_empty: the first entry is read, if there is one.
+    /// ubifs_check_dir_empty: reads the first entry, if there is one.
     pub(super) fn first_entry(&mut self, now: Ns, directory: Ino) -> Result<Ns> {
         let key = Key::first_dent(directory.0);
         let (entry, now) = self.tnc.next_entry(&mut self.ubi, now, key)?;
         entry.map_or(Ok(now), |leaf| self.read_name(now, leaf))
     }
 
-    /// A budget for what goes on without one.
+    /// Budgets an operation that proceeds even without a budget.
     pub(super) fn budget_if_there_is(
         &mut self,
         now: Ns,
@@ -193,7 +194,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// do_rename. The inode that moves becomes dirty, for the time is noted in it.
+    /// do_rename. The renamed inode becomes dirty because its ctime changes.
     pub(super) fn rename_entry(
         &mut self,
         now: Ns,
@@ -227,7 +228,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_write_inode: only if it is dirty, and not the inode without a name.
+    /// ubifs_write_inode: writes the inode only if it is dirty and has a name.
     pub(super) fn write_inode_of(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         let inode = self.inode(ino.0);
         if !inode.dirty {
@@ -241,7 +242,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_evict_inode of one without a name.
+    /// ubifs_evict_inode of an inode without a name.
     pub(super) fn evict_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         self.release_pages(ino, 0);
         self.inode(ino.0).size_bytes = 0;
@@ -255,7 +256,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// An inode is gone, and with it those of its attributes.
+    /// Drops an inode and the inodes of its extended attributes.
     fn forget_inode(&mut self, inum: u32) {
         let gone = self.inodes.remove(&inum).map(|inode| inode.attributes);
         for attribute in gone.into_iter().flat_map(BTreeMap::into_values) {

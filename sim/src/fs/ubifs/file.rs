@@ -1,8 +1,8 @@
-//! Files: pages that become dirty, are read and written, and sizes that change.
+//! Files: dirtying, reading and writing pages, and changing sizes.
 //!
 //! Mirrors fs/ubifs/file.c (ubifs_write_begin with its fast and its slow path, ubifs_write_end,
 //! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime, ubifs_vm_page_mkwrite)
-//! and compress.c of Linux 6.1. Bulk-read is bulk.rs's.
+//! and compress.c of Linux 6.1. bulk.rs has bulk-read.
 
 use super::budget::Request;
 use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
@@ -14,16 +14,16 @@ use crate::fs::{Attribute, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTE
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
-/// The attribute that look_for_capabilities asks for.
+/// The attribute that `look_for_capabilities` looks up.
 const CAPABILITIES: u32 = r5_hash("security.capability");
 
-/// The compressors, once something compressible is written.
+/// The compressors' working memory, allocated when the first compressible bytes are written.
 #[derive(Default)]
 pub struct WorkingSpace(Option<Box<Compressors>>);
 
 impl WorkingSpace {
-    /// Never inlined: the compressors are made on the stack, kilobytes of it, which a write of
-    /// random bytes would have to pass over.
+    /// Never inlined: the compressors are built on the stack. Inlined, a write of incompressible
+    /// bytes would reserve these kilobytes, too.
     #[inline(never)]
     fn get(&mut self) -> &mut Compressors {
         self.0.get_or_insert_default()
@@ -31,7 +31,7 @@ impl WorkingSpace {
 }
 
 impl Clone for WorkingSpace {
-    /// They remember nothing.
+    /// A clone starts empty: compressors carry no state from one call to the next.
     fn clone(&self) -> WorkingSpace {
         WorkingSpace(None)
     }
@@ -43,12 +43,12 @@ impl core::fmt::Debug for WorkingSpace {
     }
 }
 
-/// What reading a data node looks at, by offset and length: magic; length and type; key.
+/// The parts of a data node that a read checks, by offset and length: magic; length and type; key.
 pub(super) const DATA_NODE: [(u32, u32); 3] = [(0, 4), (16, 5), (24, 8)];
-/// Size and compressor.
+/// Offset and length of size and compressor.
 pub(super) const DATA_SIZE: (u32, u32) = (40, 6);
 
-/// Whether any of these parts of a node has wrong bits.
+/// Whether one of these parts of a node has wrong bits.
 pub(super) fn wrong_data<F: Flash>(ubi: &Ubi<F>, place: Place, parts: &[(u32, u32)]) -> bool {
     parts.iter().any(|&(from, bytes)| ubi.is_wrong(place.leb, place.offset + from, bytes))
 }
@@ -73,7 +73,7 @@ impl<F: Flash> Ubifs<F> {
                 let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
                 let cost = self.ubi.costs().ubifs_node_ns + self.unpacking_cost(place, unpacked);
                 match self.read_located(now, place, cost) {
-                    Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
+                    Err(FsError::Unreadable(at)) => self.read_with_wrong_bits(at, place, unpacked),
                     other => other,
                 }
             }
@@ -81,7 +81,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// What unpacking a node takes, if it is packed: by the compressor that all are written with.
+    /// The time to decompress a node, if it is compressed. All nodes use the same compressor.
     pub(super) fn unpacking_cost(&mut self, place: Place, unpacked_bytes: u32) -> Ns {
         let bytes = place.bytes - DATA_HEADER_BYTES;
         match self.options.compressor.packing().filter(|_| bytes < unpacked_bytes) {
@@ -93,9 +93,14 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong
-    /// data are returned as if they were right, unless they have to be unpacked.
-    pub(super) fn doubt_data(&self, at: Ns, place: Place, unpacked_bytes: u32) -> Result<Ns> {
+    /// Reads a data node with wrong bits. The kernel checks only its header (no_chk_data_crc). It
+    /// returns wrong data as if they were right, unless decompressing them fails.
+    pub(super) fn read_with_wrong_bits(
+        &self,
+        at: Ns,
+        place: Place,
+        unpacked_bytes: u32,
+    ) -> Result<Ns> {
         if wrong_data(&self.ubi, place, &DATA_NODE) || wrong_data(&self.ubi, place, &[DATA_SIZE]) {
             return Err(FsError::Damaged(at));
         }
@@ -119,14 +124,14 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// security_inode_need_killpriv: every write and truncation asks, for UBIFS does not set
-    /// SB_NOSEC.
+    /// security_inode_need_killpriv: every write and truncation looks the attribute up, because
+    /// UBIFS does not set SB_NOSEC.
     fn look_for_capabilities(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         let key = Key::xent(ino.0, CAPABILITIES);
         Ok(self.tnc.lookup(&mut self.ubi, now, key)?.1)
     }
 
-    /// ubifs_write_begin, and what ubifs_write_end does to the inode.
+    /// ubifs_write_begin, and the inode's part of ubifs_write_end.
     pub(super) fn begin_page(
         &mut self,
         now: Ns,
@@ -163,7 +168,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// write_begin_slow: a budget for the worst, of which is given back what is not needed.
+    /// write_begin_slow: budgets the worst case and releases what it does not need.
     fn begin_page_slowly(
         &mut self,
         now: Ns,
@@ -188,7 +193,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// Gives the budget of a page back that has been written or is gone.
+    /// Releases the budget of a page that was written or dropped.
     fn release_page(&mut self, ino: Ino, page: u32) {
         match self.inode(ino.0).take_page(page) {
             Some(true) => self.release_budget(&Request::NEW_PAGE),
@@ -197,14 +202,15 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// ubifs_invalidate_folio of every page from `first` on.
+    /// ubifs_invalidate_folio for every page from `first` on.
     pub(super) fn release_pages(&mut self, ino: Ino, first: u32) {
         for page in self.inode(ino.0).flagged_pages(first) {
             self.release_page(ino, page);
         }
     }
 
-    /// ubifs_writepage: a page past the size that the inode on flash has makes the inode go first.
+    /// ubifs_writepage. A page beyond the size in the inode's node on flash makes UBIFS write the
+    /// inode first.
     pub(super) fn write_dirty_page(
         &mut self,
         now: Ns,
@@ -240,7 +246,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_compress: what a node of these bytes of a file holds.
+    /// ubifs_compress: the payload of a node for these bytes of a file.
     pub(super) fn compress(
         &mut self,
         ino: Ino,
@@ -256,7 +262,8 @@ impl<F: Flash> Ubifs<F> {
         self.compressors.get().ubifs(compressor, contents, start, end)
     }
 
-    /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.
+    /// Makes a budgeted inode dirty. An inode that is already dirty has its budget, so the new one
+    /// is released.
     pub(super) fn make_inode_dirty(&mut self, ino: Ino) {
         let inode = self.inode(ino.0);
         let request = inode.request();
@@ -285,7 +292,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// do_setattr without a size: the inode is dirty, and goes with the next write-back.
+    /// do_setattr without a size: the inode becomes dirty, and the next write-back writes it.
     pub(super) fn change_attribute(
         &mut self,
         now: Ns,
@@ -306,7 +313,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_vm_page_mkwrite: a budget for a new page and, with another time, for the inode.
+    /// ubifs_vm_page_mkwrite: budgets a new page and, if the time changes, the inode.
     pub(super) fn budget_mapped_page(
         &mut self,
         now: Ns,
@@ -333,8 +340,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// do_truncation: a dirty last page is written before what is left of it is looked for on
-    /// flash. To nothing it goes on without a budget.
+    /// do_truncation: writes a dirty last page before it reads that block's remainder from flash.
+    /// Truncating to 0 proceeds without a budget.
     fn do_truncation(
         &mut self,
         now: Ns,

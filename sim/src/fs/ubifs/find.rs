@@ -1,10 +1,10 @@
-//! Which LEB is taken next: to write to, to collect, for the index.
+//! Choosing a LEB: for writing, for garbage collection, for the index.
 //!
 //! Mirrors fs/ubifs/find.c (ubifs_find_free_space, ubifs_find_dirty_leb,
 //! ubifs_find_free_leb_for_idx, ubifs_find_dirty_idx_leb) and lpt.c (ubifs_lpt_scan_nolock) of
 //! Linux 6.1.
 //!
-//! Approximate: index LEBs of equal dirt come in another order out of the kernel's heapsort.
+//! Approximate: the kernel's heapsort orders index LEBs with equal dirty space differently.
 
 use super::geometry::{align, index_node_bytes, LPT_FANOUT};
 use super::lpt::Lpt;
@@ -19,7 +19,7 @@ use crate::units::Ns;
 const SAVED_LEBS: u32 = 256;
 const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
 
-/// What a search asks of a LEB.
+/// The condition of a scan.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     /// scan_for_free_cb.
@@ -37,7 +37,7 @@ impl Lpt {
         slot + self.geometry.main_first
     }
 
-    /// LEBs the index may still take: empty, freeable, or so after the next commit.
+    /// LEBs that the index may still take: empty, freeable, or freeable after the next commit.
     pub fn lebs_for_index(&self) -> u32 {
         let totals = &self.totals;
         totals.empty_lebs + self.categories.freeable + self.index_gc - totals.taken_empty_lebs
@@ -65,8 +65,8 @@ impl Lpt {
         }
     }
 
-    /// ubifs_find_free_space: a LEB with room for `bytes` and the offset of the room, taken; none
-    /// where there is none. `squeeze` prefers a LEB in use to an empty one.
+    /// ubifs_find_free_space: takes a LEB with `bytes` free and returns it with the offset of its
+    /// free space, or none. `squeeze` prefers a partly used LEB to an empty one.
     pub fn find_free_space<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -121,7 +121,7 @@ impl Lpt {
         self.known_or_scan(ubi, now, known, wanted)
     }
 
-    /// What the heaps and lists have, or else what a scan of the LPT finds, if any of it is not in
+    /// A LEB from the heaps and lists, else from a scan of the LPT if a part of it is not in
     /// memory.
     fn known_or_scan<F: Flash>(
         &mut self,
@@ -137,7 +137,7 @@ impl Lpt {
         }
     }
 
-    /// ubifs_find_dirty_leb: the LEB to collect, taken. With `pick_free` an empty one will do, if
+    /// ubifs_find_dirty_leb: takes the LEB to collect. With `pick_free` an empty LEB will do, if
     /// the index can spare it.
     pub fn find_dirty_leb<F: Flash>(
         &mut self,
@@ -164,7 +164,7 @@ impl Lpt {
         Ok((Some(leb), self.change(ubi, now, leb, TAKE)?))
     }
 
-    /// The dirtier of the tops of both heaps; an index LEB has to be half dirt.
+    /// The dirtier of the tops of both heaps. An index LEB has to be at least half dirty.
     fn dirtiest(&self, bytes: u32, no_index: bool) -> Option<u32> {
         let space = |&slot: &u32| self.lebs[slot as usize].free + self.lebs[slot as usize].dirty;
         let top = |category| self.categories.heap(category).first().copied();
@@ -179,7 +179,7 @@ impl Lpt {
         }
     }
 
-    /// scan_for_dirty: the heap of free LEBs, those of no category, and then the flash.
+    /// scan_for_dirty: the heap of free LEBs, then uncategorised LEBs, then the LPT on flash.
     fn scan_for_dirty<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -223,7 +223,8 @@ impl Lpt {
         Ok((Some(leb), ubi.unmap(now, leb)?))
     }
 
-    /// ubifs_save_dirty_idx_lnums: the index LEBs with room, the one with most last.
+    /// ubifs_save_dirty_idx_lnums: saves the index LEBs with free or dirty space, the one with most
+    /// last.
     pub fn save_dirty_index(&mut self) {
         let slots = self.categories.heap(Category::DirtyIndex);
         let mut slots: Vec<u32> = slots.to_vec();
@@ -231,8 +232,8 @@ impl Lpt {
         self.dirty_index = slots.into_iter().map(|slot| self.leb_at(slot)).collect();
     }
 
-    /// ubifs_find_dirty_idx_leb, but for those that wait for the commit's end: an index LEB with
-    /// gaps.
+    /// ubifs_find_dirty_idx_leb without the LEBs that wait for the end of the commit: an index LEB
+    /// with gaps.
     pub fn find_dirty_index<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -261,7 +262,7 @@ impl Lpt {
         self.categories.members == self.geometry.main_lebs
     }
 
-    /// valuable: whether what a scan has read is kept.
+    /// valuable: whether to keep in memory what a scan has read.
     fn is_valuable(&self, lp: &Properties) -> bool {
         let category = self.categorize(lp);
         match category {
@@ -279,8 +280,8 @@ impl Lpt {
         }
     }
 
-    /// ubifs_lpt_scan_nolock: LEB by LEB from where the last scan ended, around once. Nodes of the
-    /// LPT that are not in memory are read, and stay only if something in them is worth it.
+    /// ubifs_lpt_scan_nolock: scans once around from the LEB where the last scan ended. LPT nodes
+    /// that are not in memory are read, and kept only if they hold a valuable LEB.
     fn scan<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

@@ -1,12 +1,12 @@
-//! Garbage collection: the nodes in use of a dirty LEB are moved, and the LEB is free.
+//! Garbage collection: moves the valid nodes out of a dirty LEB, which becomes free.
 //!
 //! Mirrors fs/ubifs/gc.c (ubifs_garbage_collect, ubifs_garbage_collect_leb, move_nodes, sort_nodes,
-//! switch_gc_head, ubifs_gc_start_commit, ubifs_gc_end_commit) of Linux 6.1. Data nodes move in the
-//! order of inode and block, then inodes, then entries; a LEB of the index is not moved but made
-//! dirty as a whole and is free after the next commit.
+//! switch_gc_head, ubifs_gc_start_commit, ubifs_gc_end_commit) of Linux 6.1. Data nodes move first,
+//! in the order of inode and block, then inodes, then entries. The nodes of an index LEB are not
+//! moved: their znodes become dirty, and the LEB is free after the next commit.
 //!
-//! Invariant: the LEB kept for the collector (`gc_lnum`) is empty and taken, or there is none while
-//! its head writes to it.
+//! Invariant: the LEB reserved for the collector (`gc_lnum`) is empty and taken. There is none
+//! while the GC head writes to it.
 
 use super::geometry::{BASE_HEAD, DATA_HEAD, GC_HEAD};
 use super::key::Key;
@@ -22,37 +22,38 @@ use crate::units::Ns;
 const SOFT_LEBS_LIMIT: u32 = 4;
 const HARD_LEBS_LIMIT: u32 = 32;
 
-/// What a collection has come to.
+/// The outcome of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collected {
-    /// A LEB is free, and taken.
+    /// This LEB is free, and taken.
     Leb(u32),
-    /// -EAGAIN: a commit has to come first.
+    /// -EAGAIN: the caller has to commit first.
     Again,
-    /// -ENOSPC: nothing is dirty enough.
+    /// -ENOSPC: no LEB is dirty enough.
     NoSpace,
 }
 
-/// What became of one LEB (LEB_FREED and so on).
+/// The outcome for one LEB (LEB_FREED and so on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Freed,
     FreedIndex,
     Retained,
-    /// There is no place to move its nodes to before a commit.
+    /// Its nodes have nowhere to go before a commit.
     Again,
 }
 
-/// A LEB that was the index's, to be unmapped after a commit (`struct ubifs_gced_idx_leb`).
+/// A former index LEB, to be unmapped after a commit (`struct ubifs_gced_idx_leb`).
 #[derive(Clone, Copy, Debug)]
 pub struct CollectedIndex {
     leb: u32,
-    /// The commit that is running is the one.
+    /// The running commit may unmap it.
     unmap: bool,
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_garbage_collect: collects until a LEB is free. Without `anyway` an empty one will do.
+    /// ubifs_garbage_collect: collects until a LEB is free. Unless `anyway` is set, an empty LEB
+    /// will do.
     pub(super) fn garbage_collect(&mut self, now: Ns, anyway: bool) -> Result<(Collected, Ns)> {
         if self.should_commit() {
             return Ok((Collected::Again, now));
@@ -74,7 +75,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((collected, now))
     }
 
-    /// ubifs_gc_should_commit: what was wanted is required now.
+    /// ubifs_gc_should_commit: turns a background commit request into a required commit.
     fn should_commit(&mut self) -> bool {
         if self.journal.commit_state == CommitState::Background {
             self.journal.commit_state = CommitState::Required;
@@ -121,7 +122,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((Collected::NoSpace, now))
     }
 
-    /// Room behind the collector's head.
+    /// Free bytes after the GC head.
     fn gc_space(&self) -> u32 {
         let head = &self.journal.heads[GC_HEAD];
         head.leb.map_or(0, |_| self.geometry.leb_bytes - head.offset - head.used)
@@ -153,7 +154,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((Outcome::Freed, self.ubi.unmap(now, leb)?))
     }
 
-    /// A LEB without a node in use.
+    /// Frees a LEB without valid nodes.
     fn collect_free_leb(&mut self, now: Ns, leb: u32, free: u32) -> Result<(Outcome, Ns)> {
         let whole = self.geometry.leb_bytes;
         let mut now = now;
@@ -170,7 +171,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((Outcome::Freed, now))
     }
 
-    /// A LEB of the index: every znode that lies there becomes dirty.
+    /// Collects an index LEB: makes every znode in it dirty.
     fn collect_index_leb(
         &mut self,
         mut now: Ns,
@@ -197,7 +198,7 @@ impl<F: Flash> Ubifs<F> {
         self.sync_head(now, DATA_HEAD)
     }
 
-    /// switch_gc_head; none when the log has no room before a commit.
+    /// switch_gc_head; none if the log has no space before a commit.
     fn switch_gc_head(&mut self, now: Ns) -> Result<Option<Ns>> {
         let leb = self.gc_leb.expect("a LEB is kept for the collector");
         let now = self.sync_head(now, GC_HEAD)?;
@@ -208,7 +209,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(Some(now))
     }
 
-    /// sort_nodes: what is in use, data by inode and block, then inodes, then entries by directory
+    /// sort_nodes: the valid nodes, data by inode and block, then inodes, then entries by directory
     /// and hash.
     fn sort_nodes(&mut self, mut now: Ns, leb: u32, nodes: &[Node]) -> Result<(Sorted, Ns)> {
         let mut sorted = Sorted::default();
@@ -241,13 +242,14 @@ impl<F: Flash> Ubifs<F> {
         if !key.is_hashed() {
             return Ok((false, now));
         }
-        // Others of the same hash might be to the left or to the right, so the kernel looks.
+        // Other names may have the same hash, so the kernel also checks the neighbours on both
+        // sides.
         let (_, now) = self.tnc.prev(&mut self.ubi, now, leaf)?;
         let (_, now) = self.tnc.next(&mut self.ubi, now, leaf)?;
         Ok((false, now))
     }
 
-    /// move_nodes: to the collector's head, first fit, which goes on in the LEB kept for it.
+    /// move_nodes: moves to the GC head, first fit, and then on to the reserved LEB.
     fn move_nodes(&mut self, now: Ns, leb: u32, nodes: &[Node]) -> Result<Option<Ns>> {
         let mut now = now;
         if self.journal.heads[GC_HEAD].leb.is_none() {
@@ -291,8 +293,8 @@ impl<F: Flash> Ubifs<F> {
         tnc.set_place(ubi, lpt, now, leaf, place, data_bytes)
     }
 
-    /// ubifs_gc_start_commit: LEBs without a node in use are unmapped; those of the index have to
-    /// wait for the end of the commit.
+    /// ubifs_gc_start_commit: unmaps LEBs without valid nodes. Former index LEBs wait for the end
+    /// of the commit.
     pub(super) fn gc_start_commit(&mut self, now: Ns) -> Result<Ns> {
         let mut now = self.lpt.free_freeable(&mut self.ubi, now)?;
         for index in &mut self.collected_index {
@@ -328,7 +330,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// get_idx_gc_leb: one that waits for the commit's end is the index's again.
+    /// get_idx_gc_leb: gives a LEB that waits for the end of the commit back to the index.
     pub(super) fn take_collected_index(&mut self, now: Ns) -> Result<(Option<u32>, Ns)> {
         if self.collected_index.is_empty() {
             return Ok((None, now));
@@ -341,7 +343,7 @@ impl<F: Flash> Ubifs<F> {
     }
 }
 
-/// The nodes in use of a LEB, in the order in which they are moved.
+/// The valid nodes of a LEB, in the order in which they are moved.
 #[derive(Clone, Debug, Default)]
 struct Sorted {
     data: Vec<Node>,

@@ -1,4 +1,4 @@
-//! Where the areas of a fresh UBIFS lie and how large its journal is.
+//! The areas of a new UBIFS and the size of its journal.
 //!
 //! Mirrors fs/ubifs/sb.c (create_default_filesystem, validate_sb), super.c (init_constants_early,
 //! init_constants_sb) and the geometry part of lpt.c (calc_dflt_lpt_geom) of Linux 6.1. Left out:
@@ -15,34 +15,34 @@ pub const REFERENCE_BYTES: u32 = 64;
 pub const COMMIT_START_BYTES: u32 = 32;
 pub const MASTER_BYTES: u32 = 512;
 pub const SUPERBLOCK_BYTES: u32 = 4096;
-/// UBIFS_MAX_NODE_SZ: an inode with the longest symbolic link in it.
+/// UBIFS_MAX_NODE_SZ: an inode with the longest symbolic link.
 const LARGEST_NODE_BYTES: u32 = INODE_BYTES + 4096;
 /// UBIFS_MAX_DATA_NODE_SZ.
 pub const DATA_NODE_BYTES: u32 = DATA_HEADER_BYTES + 4096;
-/// UBIFS_MAX_DENT_NODE_SZ: of a name of 255 bytes.
+/// UBIFS_MAX_DENT_NODE_SZ, with a name of 255 bytes.
 pub const DENT_NODE_BYTES_MAX: u32 = DENT_BYTES + 256;
 /// MIN_WRITE_SZ.
 pub const SMALLEST_WRITE_BYTES: u32 = DATA_HEADER_BYTES + 8;
 /// UBIFS_MIN_LEB_SZ.
 pub const LEB_BYTES_MIN: u32 = 15 * 1024;
-/// UBIFS_MIN_LEB_CNT: superblock, two masters, log, LPT, orphans and nine LEBs for the rest.
+/// UBIFS_MIN_LEB_CNT: superblock, two masters, log, LPT, orphans and nine main LEBs.
 pub const LEBS_MIN: u32 = 1 + 2 + 2 + 2 + 1 + 9;
 
-/// UBIFS_MIN_MAIN_LEBS, which is also what validate_sb asks for besides the other areas.
+/// UBIFS_MIN_MAIN_LEBS. validate_sb demands as many besides the other areas.
 const MAIN_LEBS_MIN: u32 = 9;
 
 /// LEBs with a fixed purpose (UBIFS_SB_LNUM, UBIFS_MST_LNUM, UBIFS_LOG_LNUM).
 pub const SUPERBLOCK_LEB: u32 = 0;
 pub const MASTER_LEB: u32 = 1;
 pub const LOG_LEB: u32 = 3;
-/// The first LEBs of the main area of a fresh file system (DEFAULT_IDX_LEB and so on).
+/// The first LEBs of the main area of a new file system (DEFAULT_IDX_LEB and so on).
 pub const FIRST_INDEX_LEB: u32 = 0;
 pub const FIRST_DATA_LEB: u32 = 1;
 pub const FIRST_GC_LEB: u32 = 2;
 
 /// Children of a znode (DEFAULT_FANOUT).
 pub const FANOUT: usize = 8;
-/// Children of an LPT node, as a shift and as a number (UBIFS_LPT_FANOUT).
+/// Children of an LPT node, as a shift and as a count (UBIFS_LPT_FANOUT).
 pub const LPT_FANOUT_SHIFT: u32 = 2;
 pub const LPT_FANOUT: u32 = 1 << LPT_FANOUT_SHIFT;
 /// Journal heads: garbage collector, base, data.
@@ -62,13 +62,13 @@ const BUD_LEBS_MIN: u32 = 3;
 /// CRC and type of an LPT node.
 const LPT_HEADER_BITS: u32 = 16 + 4;
 
-/// Rounds up to a multiple of a power of two.
+/// Rounds up to a multiple of `unit`, a power of two.
 #[inline]
 pub fn align(bytes: u32, unit: u32) -> u32 {
     (bytes + unit - 1) & !(unit - 1)
 }
 
-/// ubifs_idx_node_sz: header, then key and place of each child.
+/// ubifs_idx_node_sz: the header, then key and place of each child.
 #[inline]
 pub fn index_node_bytes(children: usize) -> u32 {
     28 + 20 * children as u32
@@ -84,7 +84,7 @@ pub struct LptGeometry {
     pub pnode_bytes: u32,
     pub nnode_bytes: u32,
     pub table_bytes: u32,
-    /// All of it with what is wasted at ends (`lpt_sz`).
+    /// The size of the tree with padding at LEB ends (`lpt_sz`).
     pub total_bytes: u32,
 }
 
@@ -97,9 +97,9 @@ pub struct Geometry {
     pub log_lebs: u32,
     pub main_first: u32,
     pub main_lebs: u32,
-    /// Journal space at which writers wait for a commit (`max_bud_bytes`).
+    /// Journal bytes at which writers wait for a commit (`max_bud_bytes`).
     pub bud_bytes_max: u64,
-    /// Journal space at which one is started in advance (`bg_bud_bytes`).
+    /// Journal bytes at which a background commit starts (`bg_bud_bytes`).
     pub bud_bytes_background: u64,
     pub dead_bytes: u32,
     pub dark_bytes: u32,
@@ -149,9 +149,8 @@ fn lpt_geometry(leb_bytes: u32, page_bytes: u32, main_lebs: u32, lpt_lebs: u32) 
     }
 }
 
-/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times. The model is big if
-/// the tree does not fit into a LEB of an area of two; that it may be larger in the end does not
-/// count.
+/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times. The kernel chooses
+/// the model first, for an area of two LEBs: it is big if the tree does not fit into one LEB.
 fn default_lpt(leb_bytes: u32, page_bytes: u32, others: u32) -> Result<(LptGeometry, u32)> {
     let mut lebs = 2;
     for _ in 0..64 {
@@ -229,7 +228,8 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    /// Superblock and masters, log, LPT, orphans, main area; buds and their limits.
+    /// The numbers of LEBs of superblock and masters, log, LPT, orphans and main area, then the
+    /// limits of buds.
     fn areas(g: &Geometry) -> [u64; 7] {
         let orphans = g.main_first - g.lpt.first_leb - g.lpt.lebs;
         let lebs = [g.log_lebs, g.lpt.lebs, orphans, g.main_first, g.main_lebs].map(u64::from);
@@ -242,7 +242,8 @@ mod tests {
         [pnodes, height, pnode_bytes, nnode_bytes, g.lpt.table_bytes, g.lpt.total_bytes]
     }
 
-    /// 356 LEBs of 126 pages of 2 KiB. Journal 5 % = 17, log ceil(2 * 2048 * 17 / 129024) + 1 + 1.
+    /// 356 LEBs of 126 pages of 2 KiB: the journal is 5 %, 17 LEBs; the log is ceil(2 * 2048 * 17 /
+    /// 129024) + 1 + 1 LEBs.
     #[test]
     fn the_emulated_board_has_the_areas_its_kernel_shows() {
         let g = Geometry::new(126 * 1024, 356, 2048).expect("it fits");
@@ -251,27 +252,32 @@ mod tests {
         assert_eq!((g.dead_bytes, g.dark_bytes), (2048, 6144));
     }
 
-    /// 176 LEBs of 62 pages of 4 KiB. Journal 176 * 5 / 100 = 8; log ceil(2 * 4096 * 8 / 253952) +
-    /// 1 + 1 = 3, so five buds; a commit is asked for at 13/16 of them. Two LEBs of orphans; 168
-    /// for the rest. LPT: 166 / 4 = 42 pnodes over 11 + 3 + 1 nnodes; 15 bits of space:
-    /// (16 + 4 + 4 * 31) / 8 = 18 bytes a pnode, (20 + 4 * (2 + 18)) / 8 = 13 a nnode,
-    /// (20 + 2 * 2 * 18) / 8 = 12 of table. With one node of waste 981 bytes, a page; four times
-    /// that is less than the two LEBs there have to be.
+    /// 176 LEBs of 62 pages of 4 KiB.
+    ///
+    /// Journal: 176 * 5 / 100 = 8. Log: ceil(2 * 4096 * 8 / 253952) + 1 + 1 = 3, so five buds. The
+    /// background commit starts at 13/16 of them. Orphans take two LEBs, which leaves 168.
+    ///
+    /// LPT: 166 / 4 = 42 pnodes under 11 + 3 + 1 nnodes. With 15 bits of space a pnode has
+    /// (16 + 4 + 4 * 31) / 8 = 18 bytes, an nnode (20 + 4 * (2 + 18)) / 8 = 13, and the table (20 +
+    /// 2 * 2 * 18) / 8 = 12. With one node of waste that is 981 bytes, so a page. Four times that
+    /// is less than the minimum of two LEBs.
     #[test]
     fn pages_of_4_kib_have_the_areas_the_kernels_formulas_give() {
         let leb = 62 * 4096;
         let g = Geometry::new(leb as u32, 176, 4096).expect("it fits");
-        let most = 5 * leb + 1; // (jhead_cnt + 1) LEBs, a byte, and a LEB more
+        let most = 5 * leb + 1; // (jhead_cnt + 1) LEBs, a byte, and another LEB
         assert_eq!(areas(&g), [3, 2, 2, 10, 166, most, 5 * leb * 13 / 16]);
         assert_eq!(tree(&g), [42, 3, 18, 13, 12, 4096]);
         assert_eq!((g.dead_bytes, g.dark_bytes), (4096, 8192));
         assert_eq!(align(REFERENCE_BYTES, g.page_bytes), 4096);
     }
 
-    /// 356 LEBs of 31 pages of 512 bytes. Journal 17; log ceil(2 * 512 * 17 / 15872) + 1 + 1 = 4;
-    /// 347 for the rest. LPT: 345 / 4 = 87 pnodes over 22 + 6 + 2 + 1 nnodes of (20 + 4 * 23) / 8 =
-    /// 14 and (20 + 4 * 16) / 8 = 11 bytes, a table of (20 + 2 * 2 * 14) / 8 = 10; with 14 of waste
-    /// 1,583 bytes.
+    /// 356 LEBs of 31 pages of 512 bytes.
+    ///
+    /// Journal: 17. Log: ceil(2 * 512 * 17 / 15872) + 1 + 1 = 4, which leaves 347. LPT: 345 / 4 =
+    /// 87 pnodes under 22 + 6 + 2 + 1 nnodes. They have (20 + 4 * 23) / 8 = 14 and (20 + 4 * 16) /
+    /// 8 = 11 bytes, and the table (20 + 2 * 2 * 14) / 8 = 10. With 14 bytes of waste that is 1,583
+    /// bytes.
     #[test]
     fn pages_of_512_bytes_have_the_areas_the_kernels_formulas_give() {
         let leb = 31 * 512;
@@ -281,7 +287,7 @@ mod tests {
         assert_eq!((g.dead_bytes, g.dark_bytes), (512, 4608));
     }
 
-    /// The tree of a LEB more does not fit into one LEB, and the kernel takes the big model.
+    /// With one more LEB the tree does not fit into one LEB, and the kernel chooses the big model.
     #[test]
     fn volumes_of_more_than_these_lebs_have_the_big_lpt() {
         for (leb_bytes, page_bytes, most) in
@@ -292,7 +298,7 @@ mod tests {
         }
     }
 
-    /// UBIFS_MIN_LEB_CNT leaves a main area of nine whatever the page.
+    /// UBIFS_MIN_LEB_CNT leaves a main area of nine LEBs at any page size.
     #[test]
     fn the_fewest_lebs_leave_the_smallest_main_area() {
         for (leb_bytes, page_bytes) in [(15_872, 512), (129_024, 2048), (253_952, 4096)] {
@@ -301,8 +307,8 @@ mod tests {
         }
     }
 
-    /// LEBs of one page, which no UBI makes: the references of a journal of five take ten of
-    /// seventeen.
+    /// LEBs of one page, which no UBI makes: the references of a journal of five LEBs take ten of
+    /// the seventeen.
     #[test]
     fn a_log_that_leaves_no_main_area_is_refused() {
         let refused = Geometry::new(16_384, LEBS_MIN, 16_384);

@@ -1,10 +1,10 @@
 //! The categories of LEBs: three heaps and four lists.
 //!
-//! Mirrors the part of fs/ubifs/lprops.c of Linux 6.1 that files LEBs (ubifs_add_to_cat,
-//! ubifs_remove_from_cat, change_category, add_to_lpt_heap, adjust_lpt_heap): heaps of at most 256
-//! with the fullest of their kind on top, lists that are last in, first out.
+//! Mirrors the part of fs/ubifs/lprops.c of Linux 6.1 that categorises LEBs (ubifs_add_to_cat,
+//! ubifs_remove_from_cat, change_category, add_to_lpt_heap, adjust_lpt_heap). A heap holds at most
+//! 256 LEBs, the one with the highest value on top. Lists are last in, first out.
 //!
-//! Approximate: which LEB falls out of a full heap follows from addresses in the kernel's memory.
+//! Approximate: which LEB falls out of a full heap depends on memory addresses in the kernel.
 //!
 //! Invariant: a LEB is in the heap or list of its `category`, and in no other.
 
@@ -15,12 +15,12 @@ const HEAP_LEBS_MAX: usize = 256;
 /// No LEB.
 const NONE: u32 = u32::MAX;
 
-/// Heaps and lists, of slots in the table of properties.
+/// Heaps and lists of slots, which index the table of properties.
 #[derive(Clone, Debug)]
 pub(super) struct Categories {
     heaps: [Vec<u32>; 3],
     lists: [u32; 4],
-    /// Position in a heap, or the neighbours in a list, of each LEB.
+    /// Each LEB's position in a heap, or its neighbours in a list.
     links: Vec<[u32; 2]>,
     /// `freeable_cnt`, `in_a_category_cnt`.
     pub freeable: u32,
@@ -28,7 +28,7 @@ pub(super) struct Categories {
 }
 
 impl Categories {
-    /// Nothing is known of `lebs` LEBs.
+    /// Categories without LEBs, for a main area of `lebs`.
     pub fn new(lebs: u32) -> Categories {
         Categories {
             heaps: [Vec::new(), Vec::new(), Vec::new()],
@@ -39,12 +39,12 @@ impl Categories {
         }
     }
 
-    /// A heap, its top first.
+    /// A heap, the top first.
     pub fn heap(&self, category: Category) -> &[u32] {
         category.heap().map_or(&[], |heap| &self.heaps[heap])
     }
 
-    /// Whether a heap holds all it may.
+    /// Whether a heap is full.
     pub fn is_full(&self, category: Category) -> bool {
         self.heap(category).len() >= HEAP_LEBS_MAX
     }
@@ -55,7 +55,7 @@ impl Categories {
         (head != NONE).then_some(head)
     }
 
-    /// A list from its head on.
+    /// A list from its head.
     pub fn list(&self, category: Category) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.first(category), |&at| {
             Some(self.links[at as usize][1]).filter(|&next| next != NONE)
@@ -113,7 +113,7 @@ impl Categories {
         self.links[slot as usize][0] = at;
     }
 
-    /// add_to_lpt_heap: a full heap gives up one from its lowest row, or does not take this one.
+    /// add_to_lpt_heap: a full heap drops a LEB of its lowest row, or does not take this one.
     fn push(
         &mut self,
         lebs: &mut [Properties],
@@ -142,7 +142,7 @@ impl Categories {
         true
     }
 
-    /// move_up_lpt_heap; whether it moved.
+    /// move_up_lpt_heap; returns whether the LEB moved.
     fn move_up(&mut self, lebs: &[Properties], slot: u32, category: Category, heap: usize) -> bool {
         let value = category.value(&lebs[slot as usize]);
         let mut at = self.links[slot as usize][0];
@@ -160,8 +160,8 @@ impl Categories {
         at != first
     }
 
-    /// adjust_lpt_heap: up or down, after the value of a LEB on a heap, if it is on one, has
-    /// changed.
+    /// adjust_lpt_heap: moves a LEB up or down after its value changed; does nothing for a LEB on
+    /// no heap.
     #[inline]
     pub fn adjust(&mut self, lebs: &[Properties], slot: u32, category: Category) {
         if let Some(heap) = category.heap() {

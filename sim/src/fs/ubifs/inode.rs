@@ -1,7 +1,7 @@
-//! An inode as UBIFS keeps it in memory, and what is noted on its pages.
+//! An inode in memory, and the flags of its pages.
 //!
-//! Mirrors struct ubifs_inode and the page flags of fs/ubifs/file.c of Linux 6.1: a page that is
-//! dirty has a budget (PG_private), one that no node holds is noted as such (PG_checked).
+//! Mirrors struct ubifs_inode and the page flags of fs/ubifs/file.c of Linux 6.1: PG_private marks
+//! a dirty page, which has a budget; PG_checked marks a page that no node holds.
 //!
 //! Invariant: an inode that is not in memory is clean.
 
@@ -11,7 +11,7 @@ use super::geometry::{align, INODE_BYTES};
 use crate::ops::name_len;
 use std::collections::BTreeMap;
 
-/// A set of pages, a bit each.
+/// A set of pages, one bit a page.
 #[derive(Clone, Debug, Default)]
 struct PageSet(Vec<u64>);
 
@@ -22,7 +22,7 @@ impl PageSet {
         word.is_some_and(|word| word & (1 << (page % 64)) != 0)
     }
 
-    /// Puts a page in or takes it out; whether it was in.
+    /// Adds or removes a page; returns whether it was in the set.
     #[inline]
     fn set(&mut self, page: u32, member: bool) -> bool {
         let (word, bit) = ((page / 64) as usize, 1u64 << (page % 64));
@@ -46,7 +46,7 @@ impl PageSet {
     }
 }
 
-/// What an inode is, which never changes.
+/// The kind of an inode, which never changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -54,13 +54,13 @@ pub enum Kind {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link with this target.
     Link(Box<str>),
     /// The value of an extended attribute.
     Attribute,
 }
 
-/// An extended attribute of an inode: its name, and the inode of its value.
+/// An extended attribute: its name, and the inode that holds its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
     pub name: Box<str>,
@@ -72,27 +72,27 @@ pub struct Attribute {
 pub struct Inode {
     /// `ui_size`.
     pub size_bytes: u64,
-    /// The size its node on flash or in a write-buffer has (`synced_i_size`).
+    /// The size in its node on flash or in a write-buffer (`synced_i_size`).
     pub synced_bytes: u64,
     pub dirty: bool,
     pub in_memory: bool,
     pub kind: Kind,
-    /// i_nlink, of a directory 1 until it is removed.
+    /// i_nlink; 1 for a directory until it is removed.
     pub links: u32,
-    /// Bytes that its node has behind the inode itself (`data_len`).
+    /// Bytes of data after the inode in its node (`data_len`).
     pub data_bytes: u32,
-    /// By the hash of the name, which is the order of their keys.
+    /// Attributes by the hash of their name, which is the order of their keys.
     pub attributes: BTreeMap<u32, Attribute>,
-    /// The commit before which its last name went (`del_cmtno`).
+    /// The number of the commit during which it lost its last name (`del_cmtno`).
     pub deleted_in: u64,
-    /// What bulk-read goes by; of an inode that has come into memory anew, nothing.
+    /// The read pattern that bulk-read goes by; empty when the inode is read into memory.
     pub habit: Habit,
     budgeted: PageSet,
     holes: PageSet,
 }
 
 impl Inode {
-    /// A new one.
+    /// A new inode of this kind.
     pub fn new(kind: Kind) -> Inode {
         let target = if let Kind::Link(target) = &kind { name_len(target) } else { 0 };
         Inode {
@@ -111,17 +111,16 @@ impl Inode {
         }
     }
 
-    /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         self.kind == Kind::Directory
     }
 
-    /// Bytes of its node, which has no data once the last name is gone.
+    /// The size of its node, which has no data once the last name is gone.
     pub fn node_bytes(&self) -> u32 {
         INODE_BYTES + if self.links > 0 { self.data_bytes } else { 0 }
     }
 
-    /// What it needs to become dirty (ubifs_release_dirty_inode_budget).
+    /// The budget of making it dirty (ubifs_release_dirty_inode_budget).
     pub fn request(&self) -> Request {
         Request { more_bytes: u64::from(align(self.data_bytes, 8)), ..Request::INODE }
     }
@@ -132,7 +131,7 @@ impl Inode {
         self.budgeted.contains(page)
     }
 
-    /// SetPagePrivate; whether it was.
+    /// SetPagePrivate; returns whether it was set.
     #[inline]
     pub fn set_budgeted(&mut self, page: u32) {
         self.budgeted.set(page, true);
@@ -144,14 +143,14 @@ impl Inode {
         self.holes.contains(page)
     }
 
-    /// SetPageChecked, or not of a page that has come into the cache.
+    /// SetPageChecked, or its clearing for a page that was read into the cache.
     #[inline]
     pub fn set_hole(&mut self, page: u32, hole: bool) {
         self.holes.set(page, hole);
     }
 
-    /// The page is written or gone: both flags are cleared. Of one that was budgeted whether it was
-    /// a hole.
+    /// Clears both flags of a page that was written or dropped. For a budgeted page returns whether
+    /// it was a hole.
     #[inline]
     pub fn take_page(&mut self, page: u32) -> Option<bool> {
         let hole = self.holes.set(page, false);

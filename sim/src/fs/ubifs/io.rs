@@ -1,4 +1,4 @@
-//! Write-buffers: the page at the end of each journal head that is not full yet.
+//! Write-buffers: the partly filled page at the end of each journal head.
 //!
 //! Mirrors fs/ubifs/io.c (ubifs_wbuf_write_nolock, ubifs_wbuf_sync_nolock, ubifs_bg_wbufs_sync, the
 //! timers) of Linux 6.1.
@@ -14,20 +14,19 @@ use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
-/// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself
-/// (hrtimer_start_range_ns): a timer ends when the processor is awake in between, or at its end.
+/// The timer expires dirty_writeback_interval, 5 s, after the last node. Its slack is a tenth
+/// (hrtimer_start_range_ns): it may expire early in that range if the processor is awake.
 const TIMER_NS: Ns = Ns(5_000_000_000);
 pub(super) const TIMER_SLACK_NS: Ns = Ns(500_000_000);
 
-/// A write-buffer.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// The LEB written to, once there is one.
+    /// The LEB it writes to, once there is one.
     pub leb: Option<u32>,
     pub offset: u32,
     size: u32,
     pub used: u32,
-    /// What its bytes are.
+    /// The causes of its bytes.
     held: Held,
     /// Inodes with a node in the buffer.
     inodes: Vec<u32>,
@@ -35,7 +34,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The rest of the page the buffer stands in.
+    /// Sizes the buffer to the rest of its page.
     fn resize(&mut self, geometry: &Geometry) {
         let page = geometry.page_bytes;
         let to_page = page - (self.offset & (page - 1));
@@ -76,7 +75,7 @@ impl<F: Flash> Ubifs<F> {
         state.resize(&self.geometry);
     }
 
-    /// ubifs_wbuf_sync_nolock: what is in the buffer, padded to a page.
+    /// ubifs_wbuf_sync_nolock: writes the buffer, padded to a page.
     pub(super) fn sync_head(&mut self, now: Ns, head: usize) -> Result<Ns> {
         let page = self.geometry.page_bytes;
         let state = &mut self.journal.heads[head];
@@ -96,7 +95,7 @@ impl<F: Flash> Ubifs<F> {
         self.update_bud(now, head, padding)
     }
 
-    /// Every head, as a commit and sync do.
+    /// Syncs every head, as a commit and sync do.
     pub(super) fn sync_heads(&mut self, now: Ns) -> Result<Ns> {
         let mut now = now;
         for head in 0..HEADS {
@@ -116,7 +115,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// The background thread after a timer (ubifs_bg_wbufs_sync).
+    /// The background thread writes the buffers whose timers expired (ubifs_bg_wbufs_sync).
     pub(super) fn sync_due_heads(&mut self, now: Ns) -> Result<Ns> {
         let ended =
             self.journal.heads.each_ref().map(|head| head.timer.is_some_and(|due| due <= now));
@@ -127,8 +126,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_wbuf_write_nolock; what is in the LEB is read for the log if that cannot be written
-    /// (ubifs_dump_leb).
+    /// ubifs_wbuf_write_nolock. If the write fails, ubifs_dump_leb reads the LEB to print its
+    /// nodes.
     fn write_buffered(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let leb = self.journal.heads[head].leb;
         let written = self.fill_buffer(now, head, bytes);
@@ -138,7 +137,7 @@ impl<F: Flash> Ubifs<F> {
         self.ubi.try_read(*at, leb, 0, self.geometry.leb_bytes).map(FsError::ReadOnly).and_then(Err)
     }
 
-    /// Fills the buffer, writes whole pages past it, keeps the rest.
+    /// Fills the buffer, writes whole pages past it, and keeps the rest.
     fn fill_buffer(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let page = self.geometry.page_bytes;
         let mut left = align(bytes, 8);
@@ -175,8 +174,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// What the bytes of nodes for a head are: the data head has data nodes only, and what the
-    /// collector's head gets was somewhere else before.
+    /// Adds bytes of nodes to their cause. The data head has only data nodes, and the GC head only
+    /// moved ones.
     fn hold(&mut self, head: usize, bytes: u32) {
         let held = &mut self.journal.heads[head].held;
         let padded = align(bytes, 8);
@@ -191,7 +190,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// Where the next nodes of `bytes` of a head will be.
+    /// The place of the next nodes of `bytes` in a head.
     #[inline]
     pub(super) fn next_place(&self, head: usize, bytes: u32) -> Place {
         let state = &self.journal.heads[head];
@@ -199,7 +198,7 @@ impl<F: Flash> Ubifs<F> {
         Place { leb, offset: state.offset + state.used, bytes }
     }
 
-    /// write_head: nodes of `bytes` go to the next place of a head, which has room for them.
+    /// write_head: appends nodes of `bytes` to a head that has space for them.
     pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let costs = self.ubi.costs();
         let cpu = costs.ubifs_write_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);

@@ -1,12 +1,12 @@
-//! The journal: what is written for each change, in which order, and the index entries of it.
+//! The journal: the nodes that each change writes, their order, and their index entries.
 //!
 //! Mirrors fs/ubifs/journal.c of Linux 6.1: make_reservation with reserve_space, and
 //! ubifs_jnl_update, ubifs_jnl_write_data, ubifs_jnl_write_inode, ubifs_jnl_delete_inode,
 //! ubifs_jnl_rename and ubifs_jnl_truncate.
 //!
-//! The background commit that ubifs_add_bud_to_log asks for starts as soon as the writer lets go
-//! of the commit lock, which is when the first node of the new bud is in the index; it is then
-//! over at once instead of running beside the writer.
+//! ubifs_add_bud_to_log may request a background commit. Here that commit starts when the writer
+//! releases the commit lock, which is when the first node of the new bud is in the index.
+//! Approximate: the commit then runs to its end at once, instead of beside the writer.
 //!
 //! Left out: names with equal hashes.
 
@@ -18,7 +18,7 @@ use super::key::{hash_of, Key, Place};
 use super::log::CommitState;
 use super::properties::{Change, TAKEN};
 use super::stored::What;
-use super::tnc::believed;
+use super::tnc::accept_if_right;
 use super::Ubifs;
 use crate::compress::work::Work;
 use crate::compress::UbifsData;
@@ -28,10 +28,10 @@ use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
 use crate::ops::name_len;
 use crate::units::Ns;
 
-/// What became of reserve_space.
+/// The outcome of reserve_space.
 enum Reserved {
     Yes,
-    /// -EAGAIN.
+    /// -EAGAIN: a commit has to come first.
     AfterCommit,
     NoSpace,
 }
@@ -44,25 +44,25 @@ struct LastBlock {
     bytes: u32,
 }
 
-/// An entry that is made or ends, with the inode it names.
+/// An entry that is added or removed, with its inode.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Update<'a> {
-    /// The directory and the name, or the inode that has an attribute and the attribute's name.
+    /// The directory and the name; for an attribute, its host inode and its name.
     pub at: Name<'a>,
     pub inum: u32,
     pub is_deletion: bool,
-    /// Of an extended attribute.
+    /// It is an extended attribute.
     pub is_attribute: bool,
 }
 
 impl<'a> Update<'a> {
-    /// An entry of a directory that is made.
+    /// A directory entry that is added.
     pub fn entry(at: Name<'a>, inum: u32) -> Update<'a> {
         Update { at, inum, is_deletion: false, is_attribute: false }
     }
 }
 
-/// Bytes of the node of a directory entry.
+/// The size of a directory entry's node.
 pub(super) fn dent_bytes(name: &str) -> u32 {
     DENT_BYTES + name_len(name) as u32 + 1
 }
@@ -86,8 +86,8 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// reserve_space: seeks to another LEB when this one has no room, which garbage collection may
-    /// have to free.
+    /// reserve_space: switches to another LEB if this one is full. Garbage collection may have to
+    /// free one.
     fn reserve_space(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Reserved, Ns)> {
         let mut now = now;
         for _ in 0..=2 {
@@ -136,7 +136,7 @@ impl<F: Flash> Ubifs<F> {
         self.lpt.change(&mut self.ubi, now, leb, Change { clear: TAKEN, ..Change::default() })
     }
 
-    /// finish_reservation: the commit lock is free, so a commit that was asked for begins.
+    /// finish_reservation: releases the commit lock, so a requested commit begins.
     pub(super) fn finish_reservation(&mut self, now: Ns) -> Result<Ns> {
         if self.journal.commit_state == CommitState::Resting {
             return Ok(now);
@@ -150,8 +150,8 @@ impl<F: Flash> Ubifs<F> {
         self.lpt.change(&mut self.ubi, now, leb, change)
     }
 
-    /// make_reservation and write_head of a group of nodes, in the base head; where each is. One of
-    /// data unpacks to so many bytes.
+    /// make_reservation and write_head of a group of nodes in the base head; returns their places.
+    /// A data node unpacks to so many bytes.
     pub(super) fn write_group(
         &mut self,
         now: Ns,
@@ -180,12 +180,12 @@ impl<F: Flash> Ubifs<F> {
         Ok((places, now))
     }
 
-    /// A directory entry, which stands first in a group or second.
+    /// Records a directory entry, which is first or second in its group.
     pub(super) fn store_entry(&mut self, place: Place, name: &str, target: Option<u32>) {
         self.store(place, true, || What::Entry { name: name.to_owned(), target });
     }
 
-    /// A block of a file as it is in the page cache, which is what its node holds.
+    /// Records a block of a file: its node holds what the page cache holds now.
     fn store_block(&mut self, place: Place, key: Key, bytes: u32, pages: &dyn PageCache) {
         let start = u64::from(key.block()) * u64::from(PAGE_BYTES);
         self.store(place, false, || {
@@ -199,14 +199,14 @@ impl<F: Flash> Ubifs<F> {
         self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place, 0)
     }
 
-    /// resolve_collision of a leaf with the key of a name: its entry is read to compare the names.
+    /// resolve_collision: reads the entry of a leaf with the key of a name, to compare the names.
     pub(super) fn read_name(&mut self, now: Ns, leaf: super::tnc::Leaf) -> Result<Ns> {
         if self.tnc.cache(leaf) {
             return Ok(now);
         }
         let place = self.tnc.place(leaf);
         let read = self.read_node(now, place, self.ubi.costs().ubifs_inode_ns);
-        read.or_else(|error| believed(&self.ubi, place, error))
+        read.or_else(|error| accept_if_right(&self.ubi, place, error))
     }
 
     /// ubifs_tnc_add_nm.
@@ -226,7 +226,7 @@ impl<F: Flash> Ubifs<F> {
         let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
         let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, key)?;
         if !exact {
-            return Ok(now); // that of a file made without a name
+            return Ok(now); // the key of an unnamed file's deletion entry
         }
         let now = self.read_name(now, leaf)?;
         self.tnc.delete(&mut self.ubi, &mut self.lpt, now, leaf)
@@ -240,7 +240,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// ubifs_add_orphan, with the inodes of its extended attributes, and `del_cmtno`.
+    /// ubifs_add_orphan, for the inode and those of its extended attributes, and `del_cmtno`.
     fn add_orphan(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         self.orphans.add(inum);
         let now = self.each_attribute(now, inum, |fs, now, attribute| {
@@ -251,7 +251,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_jnl_update: an entry, the inode it names and the directory or host.
+    /// ubifs_jnl_update: writes an entry, its inode, and the directory or host inode.
     pub(super) fn jnl_update(&mut self, now: Ns, update: &Update<'_>) -> Result<Ns> {
         let Update { at, inum, is_deletion, is_attribute } = *update;
         let directory = at.directory.0;
@@ -271,7 +271,7 @@ impl<F: Flash> Ubifs<F> {
         let (places, mut now) = self.write_group(now, &nodes, 0, &[inum, directory])?;
         self.store_entry(places[0], at.name, (!is_deletion).then_some(inum));
         if is_attribute {
-            now = self.sync_head(now, BASE_HEAD)?; // S_SYNC of the attribute's inode
+            now = self.sync_head(now, BASE_HEAD)?; // the attribute's inode has S_SYNC
         }
         if is_deletion {
             now = self.remove_name(now, dent)?;
@@ -293,7 +293,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_jnl_write_data: bytes of a block, which may be fewer in the node.
+    /// ubifs_jnl_write_data: writes bytes of a block; compressed, the node holds fewer.
     pub(super) fn jnl_write_data(
         &mut self,
         now: Ns,
@@ -317,7 +317,8 @@ impl<F: Flash> Ubifs<F> {
         self.finish_reservation(now)
     }
 
-    /// ubifs_jnl_write_inode: of one without a name all that the index has of it goes.
+    /// ubifs_jnl_write_inode: for an inode without a name it also removes all its keys from the
+    /// index.
     pub(super) fn jnl_write_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let key = Key::inode(inum);
         let inode = self.inode(inum);
@@ -349,7 +350,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_jnl_delete_inode: without another node if the commit has not been since the name went.
+    /// ubifs_jnl_delete_inode: writes no second node if there was no commit since the last name was
+    /// removed.
     pub(super) fn jnl_delete_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let inode = self.inode(inum);
         let has_attributes = !inode.attributes.is_empty();
@@ -361,8 +363,8 @@ impl<F: Flash> Ubifs<F> {
         self.finish_reservation(now)
     }
 
-    /// ubifs_jnl_rename: the new entry, the end of the old one, what is replaced, and the
-    /// directories.
+    /// ubifs_jnl_rename: writes the new entry, the old name's deletion entry, the replaced inode,
+    /// and the directories.
     pub(super) fn jnl_rename(&mut self, now: Ns, rename: Rename<'_>) -> Result<Ns> {
         let Rename { old, new, .. } = rename;
         let (moved, replaced) = (rename.ino.0, rename.replaced.map(|replaced| replaced.0));
@@ -399,8 +401,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// truncate_data_node, and what of ubifs_jnl_truncate finds its node: what the last block is
-    /// written again with; none where nothing changes.
+    /// truncate_data_node, and the lookup of its node in ubifs_jnl_truncate: the last block's new
+    /// node, or none if it does not change.
     fn truncate_data_node(
         &mut self,
         now: Ns,
@@ -435,7 +437,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((Some(LastBlock { key, node_bytes, bytes: rest }), now))
     }
 
-    /// ubifs_jnl_truncate: the inode, a truncation node and what is left of the last block.
+    /// ubifs_jnl_truncate: writes the inode, a truncation node and the remainder of the last block.
     pub(super) fn jnl_truncate(
         &mut self,
         now: Ns,

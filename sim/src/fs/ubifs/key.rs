@@ -21,38 +21,38 @@ impl Key {
         Key((inum as u64) << 32 | rest as u64)
     }
 
-    /// Above any key of a node.
+    /// A key above every node's key.
     pub const BEHIND: Key = Key(u64::MAX);
 
-    /// Inode number, and type with block or hash.
+    /// A key of inode number, and type with block or hash.
     #[inline]
     pub const fn halves(self) -> (u32, u32) {
         ((self.0 >> 32) as u32, self.0 as u32)
     }
 
-    /// The key with these halves.
+    /// The key of these two halves.
     #[inline]
     pub const fn from_halves((inum, rest): (u32, u32)) -> Key {
         Key::new(inum, rest)
     }
 
-    /// Of an inode node; the lowest of its inode (lowest_ino_key).
+    /// The key of an inode node, which is the lowest of its inode (lowest_ino_key).
     pub const fn inode(inum: u32) -> Key {
         Key::new(inum, 0)
     }
 
-    /// The highest of an inode (highest_ino_key).
+    /// The highest key of an inode (highest_ino_key).
     pub const fn last_of(inum: u32) -> Key {
         Key::new(inum, u32::MAX)
     }
 
-    /// Of a block of data.
+    /// The key of a data block.
     #[inline]
     pub const fn data(inum: u32, block: u32) -> Key {
         Key::new(inum, DATA << BLOCK_BITS | block)
     }
 
-    /// Of a directory entry.
+    /// The key of a directory entry.
     pub fn dent(inum: u32, name: &str) -> Key {
         Key::new(inum, DENT << BLOCK_BITS | hash_of(name))
     }
@@ -67,12 +67,12 @@ impl Key {
         self.block()
     }
 
-    /// Of an extended attribute.
+    /// Whether it is an extended attribute's.
     pub const fn is_attribute(self) -> bool {
         self.kind() == XENT
     }
 
-    /// Of an extended attribute, by the hash of its name.
+    /// The key of an extended attribute, by the hash of its name.
     pub const fn xent(inum: u32, hash: u32) -> Key {
         Key::new(inum, XENT << BLOCK_BITS | hash)
     }
@@ -82,17 +82,17 @@ impl Key {
         Key::new(inum, XENT << BLOCK_BITS)
     }
 
-    /// Of a truncation node (trun_key_init), which the index does not have.
+    /// The key of a truncation node (trun_key_init), which is never in the index.
     pub const fn truncation(inum: u32) -> Key {
         Key::new(inum, TRUNCATION << BLOCK_BITS)
     }
 
-    /// Its inode.
+    /// Its inode number.
     pub const fn inum(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// Of data, the block.
+    /// The block of a data key.
     pub const fn block(self) -> u32 {
         self.0 as u32 & ((1 << BLOCK_BITS) - 1)
     }
@@ -102,34 +102,34 @@ impl Key {
         self.0 as u32 >> BLOCK_BITS
     }
 
-    /// Of data.
+    /// Whether it is a data block's.
     pub const fn is_data(self) -> bool {
         self.kind() == DATA
     }
 
-    /// Of an inode node.
+    /// Whether it is an inode node's.
     pub const fn is_inode(self) -> bool {
         self.kind() == 0
     }
 
-    /// Of a truncation node.
+    /// Whether it is a truncation node's.
     pub const fn is_truncation(self) -> bool {
         self.kind() == TRUNCATION
     }
 
-    /// is_hash_key: several nodes may have it.
+    /// is_hash_key: several nodes may have this key.
     #[inline]
     pub const fn is_hashed(self) -> bool {
         matches!(self.kind(), DENT | XENT)
     }
 
-    /// Whether both are of one inode and one type.
+    /// Whether both keys have the same inode and type.
     pub const fn is_like(self, other: Key) -> bool {
         self.0 >> BLOCK_BITS == other.0 >> BLOCK_BITS
     }
 }
 
-/// The hash of a name as operations write it.
+/// The hash of a name as it is written in operations.
 pub fn hash_of(name: &str) -> u32 {
     reserved(name_bytes(name).fold(0, r5_step))
 }
@@ -144,7 +144,7 @@ pub const fn r5_hash(name: &str) -> u32 {
     reserved(hash)
 }
 
-/// A byte of key_r5_hash, which takes it as signed.
+/// One byte of key_r5_hash, which treats it as signed.
 const fn r5_step(hash: u32, byte: u8) -> u32 {
     let byte = byte as i8 as i32;
     hash.wrapping_add((byte << 4) as u32).wrapping_add((byte >> 4) as u32).wrapping_mul(11)
@@ -160,7 +160,7 @@ const fn reserved(hash: u32) -> u32 {
     }
 }
 
-/// Where a node lies.
+/// The place of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub leb: u32,
@@ -168,5 +168,5 @@ pub struct Place {
     pub bytes: u32,
 }
 
-/// No place: a node that was never written.
+/// The place of a node that was never written.
 pub const NOWHERE: Place = Place { leb: 0, offset: 0, bytes: 0 };

@@ -1,9 +1,9 @@
-//! The log: which LEBs the journal is in, and what its heads are at.
+//! The log: the journal's LEBs and the positions of its heads.
 //!
 //! Mirrors fs/ubifs/log.c (ubifs_add_bud_to_log, ubifs_log_start_commit, remove_buds,
 //! ubifs_log_end_commit, ubifs_log_post_commit) of Linux 6.1.
 //!
-//! Invariant: every LEB a head writes to is in `buds`, and taken in the LEB properties.
+//! Invariant: every LEB that a head writes to is in `buds`, and taken in the LEB properties.
 
 use super::geometry::{align, Geometry, COMMIT_START_BYTES, HEADS, LOG_LEB, REFERENCE_BYTES};
 use super::io::Head;
@@ -12,7 +12,7 @@ use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 
-/// Whether a commit is asked for (`cmt_state`).
+/// Whether a commit is requested (`cmt_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitState {
     Resting,
@@ -32,7 +32,7 @@ pub struct Journal {
     pub commit_state: CommitState,
 }
 
-/// A LEB of the journal and where its part of it starts.
+/// A LEB of the journal, and the offset where its bud starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Bud {
     pub leb: u32,
@@ -40,7 +40,7 @@ pub struct Bud {
     pub head: usize,
 }
 
-/// Buds that a commit has closed, last first, and the journal bytes it frees.
+/// The buds that a commit closed, last first, and the journal bytes that this frees.
 #[derive(Clone, Debug)]
 pub struct Closed {
     pub lebs: Vec<u32>,
@@ -49,7 +49,7 @@ pub struct Closed {
 }
 
 impl Journal {
-    /// The journal of a fresh file system: a commit-start node in the log, no buds.
+    /// The journal of a new file system: a commit-start node in the log, no buds.
     pub fn new(geometry: &Geometry) -> Journal {
         let (log_leb, log_offset) = first_log_place(geometry);
         Journal {
@@ -63,7 +63,7 @@ impl Journal {
         }
     }
 
-    /// What an unmount leaves of it, which the log has: the heads that are in the middle of a LEB.
+    /// The part that an unmount preserves in the log: the heads that are in the middle of a LEB.
     pub fn forget(&mut self, geometry: &Geometry) {
         for head in &mut self.heads {
             if head.offset == geometry.leb_bytes {
@@ -75,7 +75,7 @@ impl Journal {
         self.buds.sort_by_key(|bud| bud.head);
     }
 
-    /// When the first write-buffer is due to be written out.
+    /// When the first write-buffer's timer expires.
     pub fn next_due(&self) -> Option<Ns> {
         self.heads.iter().filter_map(|head| head.timer).min()
     }
@@ -96,7 +96,7 @@ impl Journal {
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_add_bud_to_log: `None` when a commit has to come first.
+    /// ubifs_add_bud_to_log; `None` if a commit has to come first.
     pub(super) fn add_bud(
         &mut self,
         now: Ns,
@@ -142,8 +142,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(Some(now))
     }
 
-    /// ubifs_log_start_commit: a log LEB that begins with the commit, and remove_buds: those that
-    /// are no longer written to.
+    /// ubifs_log_start_commit: starts a log LEB with the commit-start node. remove_buds closes the
+    /// buds that no head writes to.
     pub(super) fn log_start_commit(&mut self, now: Ns) -> Result<(Closed, Ns)> {
         let geometry = self.geometry;
         let whole = geometry.leb_bytes;
@@ -197,7 +197,7 @@ impl<F: Flash> Ubifs<F> {
     }
 }
 
-/// Where the log of a fresh file system begins: a commit-start node is there.
+/// The start of a new file system's log, after its commit-start node.
 pub fn first_log_place(geometry: &Geometry) -> (u32, u32) {
     (LOG_LEB, geometry.page_bytes)
 }

@@ -1,10 +1,10 @@
-//! LEB properties: how full each LEB of the main area is.
+//! LEB properties: the free and dirty space of each LEB of the main area.
 //!
-//! Mirrors fs/ubifs/lprops.c (ubifs_change_lp, ubifs_categorize_lprops) of Linux 6.1; the heaps and
-//! lists are in heap.rs, which LEB is taken next is in find.rs.
+//! Mirrors fs/ubifs/lprops.c (ubifs_change_lp, ubifs_categorize_lprops) of Linux 6.1. heap.rs has
+//! the heaps and lists; find.rs chooses LEBs.
 //!
-//! Invariant: the totals are the sums over all LEBs, whether their part of the LPT is loaded or
-//! not.
+//! Invariant: the totals are the sums over all LEBs, including those whose part of the LPT is not
+//! loaded.
 
 use super::geometry::{align, index_node_bytes, SMALLEST_WRITE_BYTES};
 use super::lpt::Lpt;
@@ -55,7 +55,7 @@ impl Lpt {
         }
     }
 
-    /// What a LEB adds to the LEBs that are counted.
+    /// A LEB's share in the counts of LEBs.
     #[inline]
     fn share_of_lebs(&self, lp: &Properties) -> Totals {
         let empty = lp.free == self.geometry.leb_bytes;
@@ -67,7 +67,7 @@ impl Lpt {
         }
     }
 
-    /// What a LEB adds to the sums of bytes, which those of the index have no part in.
+    /// A LEB's share in the sums of bytes. Index LEBs have none.
     #[inline]
     fn share_of_bytes(&self, lp: &Properties) -> Totals {
         if lp.flags & INDEX != 0 {
@@ -82,7 +82,7 @@ impl Lpt {
         }
     }
 
-    /// The sums, after the properties of a LEB have changed. Most changes are of dirty bytes alone.
+    /// Updates the totals after a LEB's properties changed. Most changes are of dirty bytes alone.
     #[inline]
     fn count(&mut self, before: &Properties, lp: &Properties) {
         if (before.free, before.flags) != (lp.free, lp.flags) {
@@ -97,7 +97,7 @@ impl Lpt {
         }
     }
 
-    /// Takes a LEB out of `lebs_by_room`, or puts it in, if it belongs there.
+    /// Adds a LEB to `lebs_by_room` or removes it, if it belongs there.
     #[inline]
     fn count_room(&mut self, lp: &Properties, add: bool) {
         if lp.flags & (TAKEN | INDEX) == 0 && lp.free != self.geometry.leb_bytes {
@@ -113,7 +113,7 @@ impl Lpt {
         }
     }
 
-    /// Counts anew how many LEBs may be written on for so many bytes.
+    /// Recounts `lebs_by_room`.
     pub(super) fn count_all_room(&mut self) {
         self.lebs_by_room.clear();
         for slot in 0..self.lebs.len() {
@@ -122,8 +122,8 @@ impl Lpt {
         }
     }
 
-    /// Whether any LEB that is partly written has so much room: asked before all of a category are
-    /// looked at.
+    /// Whether a partly written LEB has `bytes` free: a quick test before a search through a
+    /// category.
     pub(super) fn has_room(&self, bytes: u32) -> bool {
         self.lebs_by_room.last_key_value().is_some_and(|(&most, _)| most >= bytes)
     }
@@ -165,7 +165,7 @@ impl Lpt {
         }
     }
 
-    /// Free and dirty bytes of a LEB (ubifs_read_one_lp), whose properties are in memory.
+    /// Free and dirty bytes of a LEB whose properties are in memory (ubifs_read_one_lp).
     pub fn space(&self, leb: u32) -> (u32, u32) {
         let lp = &self.lebs[self.slot(leb)];
         (lp.free, lp.dirty)

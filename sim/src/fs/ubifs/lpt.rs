@@ -1,12 +1,12 @@
-//! The LEB properties tree (LPT): what lprops.rs knows, as nodes on flash.
+//! The LEB properties tree (LPT): the properties of lprops.rs as nodes on flash.
 //!
-//! Mirrors fs/ubifs/lpt.c (a tree that is read node by node as it is needed) and lpt_commit.c
-//! (layout_cnodes, write_cnodes, trivial garbage collection) of Linux 6.1. Left out: the big model
-//! with its save table and its garbage collection.
+//! Mirrors fs/ubifs/lpt.c (the tree, read node by node on demand) and lpt_commit.c (layout_cnodes,
+//! write_cnodes, trivial garbage collection) of Linux 6.1. Left out: the big model with its save
+//! table and its garbage collection.
 //!
 //! Invariants:
-//! 1. A pnode that was never loaded describes empty LEBs only.
-//! 2. If a node is loaded or dirty, so are all nodes above it; a dirty one is loaded.
+//! 1. A pnode that was never loaded describes only empty LEBs.
+//! 2. If a node is loaded or dirty, so are all nodes above it. A dirty node is loaded.
 
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
 use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
@@ -19,7 +19,7 @@ use crate::ubi::Ubi;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
-/// A node of the tree: pnodes first, then the levels of nnodes, the root last.
+/// A node of the tree. The tree's array has pnodes first, then the levels of nnodes, the root last.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     leb: u32,
@@ -28,16 +28,16 @@ struct Node {
     dirty: bool,
 }
 
-/// Properties of a LEB of the LPT area itself (`ltab`).
+/// Properties of a LEB of the LPT area (`ltab`).
 #[derive(Clone, Copy, Debug)]
 struct Area {
     free: u32,
     dirty: u32,
-    /// To be unmapped when the commit has ended (`tgc`).
+    /// To be unmapped after the commit (`tgc`).
     collected: bool,
 }
 
-/// A write of the commit, or a LEB to unmap before it is written from its start.
+/// A write of the commit, or a LEB to unmap before its first write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LebWrite {
     pub leb: u32,
@@ -52,20 +52,20 @@ pub struct Lpt {
     pub(super) lebs: Vec<Properties>,
     pub(super) categories: Categories,
     pub(super) totals: Totals,
-    /// How many LEBs of data, neither taken nor empty, have so many bytes free.
+    /// The number of partly filled data LEBs by free bytes.
     pub(super) lebs_by_room: BTreeMap<u32, u32>,
-    /// `idx_gc_cnt`: LEBs that were the index's and are empty after the next commit.
+    /// `idx_gc_cnt`: former index LEBs that are empty after the next commit.
     pub(super) index_gc: u32,
-    /// `dirty_idx`: index LEBs that had room at the last commit.
+    /// `dirty_idx`: index LEBs with free or dirty space at the last commit.
     pub(super) dirty_index: Vec<u32>,
-    /// Nodes are replayed before the LEBs they lie in are known (set_bud_lprops): what does not fit
-    /// is left out.
+    /// Replay handles nodes before the properties of their LEBs are known (set_bud_lprops), so sums
+    /// that do not fit yet are ignored.
     pub(super) is_replaying: bool,
     nodes: Vec<Node>,
-    /// Where each level begins in `nodes`; level 0 are the pnodes.
+    /// The index of each level's first node in `nodes`; level 0 are the pnodes.
     levels: Vec<u32>,
     areas: Vec<Area>,
-    /// `areas` as the table on flash has them.
+    /// `areas` as the table on flash holds them.
     written_areas: Vec<Area>,
     table_leb: u32,
     table_offset: u32,
@@ -77,7 +77,7 @@ pub struct Lpt {
 }
 
 impl Lpt {
-    /// ubifs_create_dflt_lpt: the tree of an empty file system, written; nothing of it is loaded.
+    /// ubifs_create_dflt_lpt: writes the tree of an empty file system, and loads nothing of it.
     pub fn create<F: Flash>(geometry: Geometry, ubi: &mut Ubi<F>, now: Ns) -> Result<(Lpt, Ns)> {
         let lpt = geometry.lpt;
         let mut levels = vec![0];
@@ -134,7 +134,8 @@ impl Lpt {
         Ok((tree, now))
     }
 
-    /// The first pnode knows of the root index node and the root inode; all else is empty.
+    /// The first pnode describes the root index node's and the root inode's LEB. All other LEBs are
+    /// empty.
     fn fresh_properties(geometry: &Geometry) -> Vec<Properties> {
         let none = Properties {
             free: geometry.leb_bytes,
@@ -173,8 +174,8 @@ impl Lpt {
         ubi.change(now, self.head_leb, length)
     }
 
-    /// ubifs_lpt_free: nothing is in memory any more, and what was not committed is as it was. That
-    /// is no more than which LEBs are taken.
+    /// ubifs_lpt_free: drops the tree from memory. Uncommitted changes are lost; at an unmount
+    /// those are only the taken flags.
     pub fn forget(&mut self) {
         self.areas.clone_from(&self.written_areas);
         for area in &mut self.areas {
@@ -195,7 +196,7 @@ impl Lpt {
         self.count_all_room();
     }
 
-    /// ubifs_lpt_init: only the table is read; the tree follows as it is needed.
+    /// ubifs_lpt_init: reads only the table. The tree is read on demand.
     pub fn mount<F: Flash>(&self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
         ubi.read(now, self.table_leb, self.table_offset, self.geometry.lpt.table_bytes)
     }
@@ -205,7 +206,7 @@ impl Lpt {
         &self.totals
     }
 
-    /// Whether a LEB, whose properties are in memory, belongs to the index.
+    /// Whether a LEB belongs to the index; its properties are in memory.
     pub fn is_index(&self, leb: u32) -> bool {
         self.lebs[self.slot(leb)].flags & INDEX != 0
     }
@@ -216,7 +217,7 @@ impl Lpt {
         Some(slot + self.geometry.main_first)
     }
 
-    /// The LEBs ubifs_gc_start_commit unmaps: nothing in them is in use.
+    /// Unmaps the LEBs without valid nodes in ubifs_gc_start_commit.
     pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
         let mut now = now;
         while let Some(slot) = self.categories.first(Category::Freeable) {
@@ -229,7 +230,7 @@ impl Lpt {
         Ok(now)
     }
 
-    /// Whether the tree has something to commit (`nroot` dirty).
+    /// Whether the tree has changes to commit (`nroot` dirty).
     pub fn is_dirty(&self) -> bool {
         self.nodes[self.nodes.len() - 1].dirty
     }
@@ -247,7 +248,7 @@ impl Lpt {
         }
     }
 
-    /// The node of a level that a pnode is below, of level 0 itself.
+    /// The node on a level above a pnode; for level 0 the pnode itself.
     fn node_above(&self, pnode: u32, level: usize) -> usize {
         (self.levels[level] + (pnode >> (LPT_FANOUT_SHIFT * level as u32))) as usize
     }
@@ -261,7 +262,7 @@ impl Lpt {
         (leb - self.geometry.main_first) as usize
     }
 
-    /// ubifs_lpt_lookup: reads what is missing on the way to the pnode of a LEB.
+    /// ubifs_lpt_lookup: reads the missing nodes on the path to a LEB's pnode.
     pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Result<Ns> {
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
         if self.nodes[pnode as usize].loaded {
@@ -278,7 +279,7 @@ impl Lpt {
         Ok(now)
     }
 
-    /// update_cats: the LEBs of a pnode that has come into memory.
+    /// update_cats: categorises the LEBs of a pnode that was loaded.
     fn update_categories(&mut self, pnode: u32) {
         let first = pnode * LPT_FANOUT;
         for slot in first..(first + LPT_FANOUT).min(self.geometry.main_lebs) {
@@ -287,8 +288,8 @@ impl Lpt {
         }
     }
 
-    /// scan_get_nnode and scan_get_pnode: reads what a scan needs of the path to a pnode and
-    /// neither the tree has nor the scan (`held`, from the top down).
+    /// scan_get_nnode and scan_get_pnode: reads the nodes of a path that neither the tree nor the
+    /// scan has (`held`, from the top down).
     pub(super) fn hold_path<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -309,7 +310,7 @@ impl Lpt {
         Ok(now)
     }
 
-    /// LPT_SCAN_ADD: what the scan has read stays in memory.
+    /// LPT_SCAN_ADD: keeps what the scan has read.
     pub(super) fn keep_path(&mut self, pnode: u32) {
         let path: Vec<usize> = self.path(pnode).collect();
         let was_loaded = self.nodes[pnode as usize].loaded;
@@ -343,7 +344,7 @@ impl Lpt {
         Ok(now)
     }
 
-    /// From the pnode up to what is dirty already.
+    /// Makes a pnode and its ancestors dirty, up to the first that already is.
     fn dirty_path(&mut self, pnode: u32) {
         for level in 0..self.levels.len() {
             let index = self.node_above(pnode, level);
@@ -364,8 +365,7 @@ impl Lpt {
         &mut self.areas[(leb - self.geometry.lpt.first_leb) as usize]
     }
 
-    /// ubifs_lpt_start_commit: lays the dirty nodes out and counts them clean. Returns what is to
-    /// be written.
+    /// ubifs_lpt_start_commit: lays the dirty nodes out and marks them clean. Returns the writes.
     pub fn start_commit<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -397,7 +397,7 @@ impl Lpt {
         }
     }
 
-    /// need_write_all: less than twice the tree is left.
+    /// need_write_all: less space than twice the tree is left.
     fn needs_whole_write(&self) -> bool {
         let first = self.geometry.lpt.first_leb;
         let whole = self.geometry.leb_bytes;
@@ -412,7 +412,7 @@ impl Lpt {
         free <= u64::from(self.geometry.lpt.total_bytes) * 2
     }
 
-    /// layout_cnodes: the table as soon as it fits, the nodes from the leaves up.
+    /// layout_cnodes: lays out the nodes from the leaves up, and the table as soon as it fits.
     fn layout(&mut self, now: Ns) -> Result<Vec<LebWrite>> {
         let whole = self.geometry.leb_bytes;
         let table_bytes = self.geometry.lpt.table_bytes;
@@ -469,7 +469,7 @@ impl Lpt {
         }
     }
 
-    /// alloc_lpt_leb: the next empty LEB of the area, round.
+    /// alloc_lpt_leb: the next empty LEB of the area, with wrap-around.
     fn next_head(&mut self, now: Ns) -> Result<()> {
         let lebs = self.geometry.lpt.lebs;
         let first = self.geometry.lpt.first_leb;
@@ -508,7 +508,7 @@ impl Lpt {
         order
     }
 
-    /// write_cnodes: a LEB that is begun is unmapped first.
+    /// write_cnodes: unmaps a LEB before its first write.
     pub fn end_commit<F: Flash>(
         &self,
         ubi: &mut Ubi<F>,

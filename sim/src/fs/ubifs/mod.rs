@@ -1,16 +1,18 @@
-//! UBIFS: a journal and a wandering tree over the logical blocks of a UBI volume.
+//! UBIFS: a journal and a wandering tree over the LEBs of a UBI volume.
 //!
-//! Mirrors fs/ubifs of Linux 6.1; the modules carry the names of the kernel's files. Written pages
-//! wait in the page cache. Write-back makes each a data node in the journal (journal.rs) and an
-//! entry of the index in memory (tnc.rs); a commit puts the changed part of the index on flash
-//! (commit.rs). A page read looks its node up, which loads index nodes that memory pressure has
-//! evicted, and reads it. docs/ubifs.md says what is kept and what is left out.
+//! Mirrors fs/ubifs of Linux 6.1. The modules carry the names of the kernel's files. docs/ubifs.md
+//! lists what is modelled and what is left out.
 //!
-//! Left out so far: names with equal hashes, encryption, authentication. What is left out is
-//! refused, not guessed.
+//! Written pages stay dirty in the page cache. Write-back turns each into a data node in the
+//! journal (journal.rs) and updates the index in memory (tnc.rs). A commit writes the changed part
+//! of the index to flash (commit.rs). A page read looks up the page's node, which may load index
+//! nodes that memory pressure has evicted, and then reads the node.
+//!
+//! Left out so far: names with equal hashes, encryption, authentication. The simulator refuses what
+//! it does not model.
 //!
 //! Invariants:
-//! 1. Every node that is in use has one leaf in the index, and the leaf its place.
+//! 1. Every valid node has one leaf in the index, and that leaf holds the node's place.
 //! 2. An inode that is not in memory is clean.
 
 mod budget;
@@ -74,15 +76,14 @@ use std::collections::BTreeMap;
 use stored::OnFlash;
 use tnc::Tnc;
 
-/// Inode numbers below are UBIFS's own (UBIFS_FIRST_INO).
+/// Inode numbers below this are UBIFS's own (UBIFS_FIRST_INO).
 const FIRST_INODE: u32 = 64;
 
-/// What differs between kernels and their configurations.
+/// How kernels and their configurations differ.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// What a file system that the kernel makes itself is compressed with
-    /// (create_default_filesystem).
+    /// The compressor of a file system that the kernel creates itself (create_default_filesystem).
     pub compressor: UbifsCompressor,
 }
 
@@ -96,9 +97,9 @@ pub struct Ubifs<F> {
     journal: Journal,
     budget: Budget,
     orphans: Orphans,
-    /// What a scan of each LEB of the main area would find.
+    /// The nodes that a scan of each main LEB would find.
     written: Written,
-    /// Those that have a name or are open, by number.
+    /// Inodes that have a name or are open, by number.
     inodes: BTreeMap<u32, Inode>,
     /// `highest_inum` + 1.
     next_inode: u32,
@@ -106,7 +107,7 @@ pub struct Ubifs<F> {
     master_offset: u32,
     /// `cmt_no`.
     commits: u64,
-    /// `gc_lnum`: the LEB that the collector's head goes on in.
+    /// `gc_lnum`: the LEB reserved for the GC head.
     gc_leb: Option<u32>,
     /// `idx_gc`.
     collected_index: Vec<CollectedIndex>,
@@ -114,13 +115,13 @@ pub struct Ubifs<F> {
     /// Mounted with `bulk_read`.
     reads_in_bulk: bool,
     compressors: WorkingSpace,
-    /// What a mount after a power cut would find, where the power can fail.
+    /// What a mount after a power cut would find; kept where the power can fail.
     on_flash: Option<Box<OnFlash>>,
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// What ubiformat, ubiattach, `ubimkvol -m` and the first mount do
-    /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
+    /// ubiformat, ubiattach, `ubimkvol -m` and the first mount (create_default_filesystem,
+    /// mount_ubifs). Returns when the background threads are idle.
     pub fn format(
         mtd: Mtd<F>,
         now: Ns,
@@ -199,18 +200,18 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// Mounts have the option `bulk_read` or not from here on, the one there is among them: it is
-    /// not asked for before a page is read.
+    /// Sets the mount option `bulk_read` for the current and later mounts. Nothing has been read
+    /// yet, so the current mount may change.
     pub fn with_bulk_read(self, reads_in_bulk: bool) -> Ubifs<F> {
         Ubifs { reads_in_bulk, ..self }
     }
 
-    /// Index nodes that a commit would write.
+    /// Index nodes that a commit would write now.
     pub fn dirty_znodes(&self) -> u32 {
         self.tnc.dirty_znodes()
     }
 
-    /// Index nodes there are, in memory or not.
+    /// All index nodes, in memory or not.
     pub fn znodes(&self) -> u64 {
         self.tnc.znodes() as u64
     }
@@ -219,7 +220,7 @@ impl<F: Flash> Ubifs<F> {
         self.inodes.get_mut(&inum).expect("an inode of this file system")
     }
 
-    /// ubifs_tnc_read_node: from flash, but for what is still in a write-buffer.
+    /// ubifs_tnc_read_node: reads from flash, except what is still in a write-buffer.
     #[inline]
     fn read_node(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
         let mut bytes = place.bytes;
@@ -236,9 +237,9 @@ impl<F: Flash> Ubifs<F> {
         Ok(self.ubi.try_read(now, place.leb, place.offset, bytes)? + cpu)
     }
 
-    /// ubifs_tnc_locate: what cannot be read may have been collected meanwhile, so it is read
-    /// again, and then it is looked at what there is of it. (Nobody collects the LEB of a journal
-    /// head.)
+    /// ubifs_tnc_locate: a node that cannot be read may have been moved by the collector meanwhile,
+    /// so the kernel looks it up and reads it again. (The collector never takes a journal head's
+    /// LEB.)
     #[inline]
     fn read_located(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
         match self.read_node(now, place, node_ns) {
@@ -251,14 +252,14 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// ubifs_tnc_read_node of a node whose checksum is looked at (ubifs_check_node).
+    /// ubifs_tnc_read_node of a node whose checksum is verified (ubifs_check_node).
     #[inline]
     fn read_checked(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
         self.read_located(now, place, node_ns)
-            .or_else(|error| tnc::believed(&self.ubi, place, error))
+            .or_else(|error| tnc::accept_if_right(&self.ubi, place, error))
     }
 
-    /// `ro_error`: an earlier write failed for good.
+    /// `ro_error`: an earlier write failed permanently.
     fn check_writable(&self, now: Ns) -> Result<()> {
         if self.ubi.has_refused() {
             return Err(FsError::ReadOnly(now));
@@ -480,7 +481,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.ubi.mtd_mut()
     }
 
-    /// key_max_inode_size: as many blocks as a key can name.
+    /// key_max_inode_size: as many blocks as a key can address.
     fn max_file_bytes(&self) -> u64 {
         u64::from(PAGE_BYTES) << BLOCK_BITS
     }
@@ -499,7 +500,7 @@ impl<F: Flash> Scheduled for Ubifs<F> {
         self.journal.next_due()
     }
 
-    /// UBIFS's thread for its timers.
+    /// Runs UBIFS's background thread for the expired timers.
     fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         let now = self.ubi.set_task(now, Some(Task::UbifsThread))?;
         let synced = self.sync_due_heads(now);

@@ -1,14 +1,13 @@
-//! Unmounting, and mounting what a clean unmount left.
+//! Unmounting, and mounting after a clean unmount.
 //!
-//! Mirrors fs/ubifs/super.c (ubifs_put_super, mount_ubifs, take_gc_lnum), the parts of replay.c
-//! (ubifs_replay_journal, replay_log_leb, replay_bud, set_bud_lprops), orphan.c
-//! (ubifs_clear_orphans) and master.c (scan_for_master) of Linux 6.1 that a journal without nodes
-//! asks for: an unmount commits, so each bud is read from where its head stood and nothing is found
-//! there. UBI is detached and attached in between, as `umount`, `ubidetach`, `ubiattach` and
-//! `mount` do.
+//! Mirrors fs/ubifs/super.c (ubifs_put_super, mount_ubifs, take_gc_lnum) of Linux 6.1, and what a
+//! journal without nodes needs of replay.c (ubifs_replay_journal, replay_log_leb, replay_bud,
+//! set_bud_lprops), orphan.c (ubifs_clear_orphans) and master.c (scan_for_master). An unmount
+//! commits, so a mount reads each bud from the position of its head and finds no node there. In
+//! between UBI is detached and attached, as `umount`, `ubidetach`, `ubiattach` and `mount` do.
 //!
-//! Invariant: what is in memory afterwards is what the mount has read, and the properties of the
-//! LEBs it has taken.
+//! Invariant: after a mount, memory holds what the mount has read and the properties of the LEBs it
+//! has taken.
 
 use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use super::orphan::Orphans;
@@ -38,7 +37,7 @@ impl<F: Flash> Ubifs<F> {
         for inode in self.inodes.values_mut() {
             inode.in_memory = false;
         }
-        // bdi_unregister waits for the flusher.
+        // bdi_unregister waits for the flusher
         self.wait_for(now, Task::Background)
     }
 
@@ -51,7 +50,7 @@ impl<F: Flash> Ubifs<F> {
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             now = self.ubi.read(now, leb, 0, whole)?;
         }
-        // dbg_old_index_check_init, on every kernel: the root of the index, which it does not keep.
+        // dbg_old_index_check_init reads the index root on every kernel, and drops it again.
         let root = self.tnc.root_place();
         now = self.ubi.read(now, root.leb, root.offset, root.bytes)?;
         now = self.lpt.mount(&mut self.ubi, now)?;
@@ -70,14 +69,14 @@ impl<F: Flash> Ubifs<F> {
         self.read_inode(now, ROOT.0)
     }
 
-    /// Whoever mounts or unmounts waits for another task, as kthread_stop and kthread_run do; UBI's
-    /// thread may come first.
+    /// A mount or unmount waits for another task, as kthread_stop and kthread_run do. UBI's thread
+    /// may run first.
     pub(super) fn wait_for(&mut self, now: Ns, task: Task) -> Result<Ns> {
         let now = self.ubi.set_task(now, Some(task))?;
         self.ubi.set_task(now, Some(Task::Program))
     }
 
-    /// The scan of the log from its tail: up to a LEB that is empty or older than the tail.
+    /// Scans the log from its tail to a LEB that is empty or older than the tail.
     pub(super) fn read_log(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = now;
@@ -94,7 +93,7 @@ impl<F: Flash> Ubifs<F> {
         unreachable!("the head of the log at {leb} is none of its LEBs from {LOG_LEB} on")
     }
 
-    /// replay_bud of each bud, which is where its head stood, and set_bud_lprops.
+    /// replay_bud for each bud, from the position of its head, and set_bud_lprops.
     fn replay_buds(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = now;

@@ -1,4 +1,4 @@
-//! Where the nodes of the index lay at the last commit.
+//! The places of index nodes at the last commit.
 //!
 //! Mirrors `old_idx` of struct ubifs_info (fs/ubifs/ubifs.h), which tnc.c of Linux 6.1 keeps in a
 //! tree.
@@ -6,7 +6,7 @@
 /// LEB and offset.
 pub(super) type At = (u32, u32);
 
-/// Places of nodes of the last commit (`old_idx`), by LEB: a bit for every 8 bytes.
+/// Places of the last commit's nodes (`old_idx`), by LEB: one bit for every 8 bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OldIndex(Vec<Vec<u64>>);
 

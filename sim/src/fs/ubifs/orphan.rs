@@ -1,10 +1,9 @@
-//! Orphans: inodes without a name that somebody still has open, and the area where a commit notes
-//! them.
+//! Orphans: open inodes without a name, and the area where a commit records them.
 //!
 //! Mirrors fs/ubifs/orphan.c (ubifs_add_orphan, ubifs_delete_orphan, ubifs_orphan_start_commit,
-//! commit_orphans) of Linux 6.1. An inode becomes an orphan with its last name. A commit writes
-//! those that are new since the last one; one that the area has no room for writes all of them
-//! again from its start. Left out: what a mount does with them.
+//! commit_orphans) of Linux 6.1. An inode becomes an orphan when its last name is removed. A commit
+//! writes the orphans that are new since the last one. If the area has no space for them, it writes
+//! all orphans again from the area's start. Left out: what a mount does with orphans.
 //!
 //! Invariant: `list` is in the order in which inodes became orphans.
 
@@ -14,25 +13,25 @@ use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 
-/// UBIFS_ORPH_NODE_SZ, and the inode number of each orphan behind it.
+/// UBIFS_ORPH_NODE_SZ; the node also has the inode number of each orphan.
 const NODE_BYTES: u32 = 32;
 const INODE_NUMBER_BYTES: u32 = 8;
 
-/// An orphan that the list has.
+/// An orphan of the list.
 #[derive(Clone, Copy, Debug)]
 struct Orphan {
     inum: u32,
-    /// Whose extended attribute it is (`child_list`).
+    /// The inode whose extended attribute it is (`child_list`).
     host: Option<u32>,
-    /// No commit has seen it.
+    /// No commit has written it yet.
     new: bool,
 }
 
-/// Orphans, and where the next node of them goes.
+/// Orphans, and the place of their next node.
 #[derive(Clone, Debug)]
 pub struct Orphans {
     list: Vec<Orphan>,
-    /// Those that the running commit has to write (`orph_cnext`).
+    /// Orphans that the running commit has to write (`orph_cnext`).
     committing: Vec<u32>,
     leb: u32,
     offset: u32,
@@ -68,7 +67,7 @@ impl Orphans {
         }
     }
 
-    /// avail_orphs: how many still fit behind the head.
+    /// avail_orphs: how many orphans still fit after the head.
     fn room(&self, geometry: &Geometry) -> u32 {
         let whole = (geometry.leb_bytes - NODE_BYTES) / INODE_NUMBER_BYTES;
         let lebs = geometry.main_first - self.leb - 1;
@@ -87,8 +86,8 @@ impl<F: Flash> Ubifs<F> {
         if wanted == 0 {
             return Ok(now);
         }
-        let anew = self.orphans.room(&self.geometry) < wanted;
-        if anew {
+        let from_start = self.orphans.room(&self.geometry) < wanted;
+        if from_start {
             let old = self.orphans.list.iter().filter(|orphan| !orphan.new);
             self.orphans.committing = old.map(|orphan| orphan.inum).collect();
             self.orphans.leb = self.geometry.orphans_first();
@@ -96,9 +95,9 @@ impl<F: Flash> Ubifs<F> {
         }
         let mut now = now;
         while !self.orphans.committing.is_empty() {
-            now = self.write_orphan_node(now, anew)?;
+            now = self.write_orphan_node(now, from_start)?;
         }
-        if anew {
+        if from_start {
             for leb in self.orphans.leb + 1..self.geometry.main_first {
                 now = self.ubi.unmap(now, leb)?;
             }

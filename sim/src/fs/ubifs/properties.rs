@@ -1,14 +1,14 @@
-//! What is known of a LEB, what it could be used for, and how a change of it is said.
+//! The properties of a LEB, its category, and changes to them.
 //!
 //! Mirrors struct ubifs_lprops, struct ubifs_lp_stats and the LPROPS_ flags of fs/ubifs/ubifs.h
 //! (Linux 6.1).
 
-/// LPROPS_TAKEN: not to be given out.
+/// LPROPS_TAKEN: in use, not to be allocated.
 pub const TAKEN: u8 = 1;
 /// LPROPS_INDEX: holds index nodes.
 pub const INDEX: u8 = 2;
 
-/// Of a LEB (`struct ubifs_lprops`).
+/// The properties of a LEB (`struct ubifs_lprops`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Properties {
     pub free: u32,
@@ -40,7 +40,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The share of one LEB in the LEBs that are counted becomes another.
+    /// Replaces one LEB's share in the counts of LEBs.
     #[inline]
     pub fn replace_lebs(&mut self, old: &Totals, new: &Totals) {
         let lebs = |total: &mut u32, old, new| *total = *total + new - old;
@@ -49,7 +49,7 @@ impl Totals {
         lebs(&mut self.index_lebs, old.index_lebs, new.index_lebs);
     }
 
-    /// The same of bytes.
+    /// Replaces one LEB's share in the sums of bytes.
     #[inline]
     pub fn replace_bytes(&mut self, old: &Totals, new: &Totals) {
         let bytes = |total: &mut u64, old, new| *total = *total + new - old;
@@ -59,10 +59,10 @@ impl Totals {
     }
 }
 
-/// What a LEB could be used for (LPROPS_EMPTY and so on).
+/// The category of a LEB (LPROPS_EMPTY and so on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Category {
-    /// The LPT node that has it is not in memory.
+    /// Its LPT node is not in memory.
     Unknown,
     Dirty,
     DirtyIndex,

@@ -1,14 +1,17 @@
-//! A mount after the power was cut.
+//! Mounting after a power cut.
 //!
 //! Mirrors mount_ubifs of fs/ubifs/super.c with `need_recovery`, and of recovery.c
 //! ubifs_recover_master_node, ubifs_recover_inl_heads, ubifs_recover_log_leb, fix_unclean_leb,
-//! ubifs_recover_size (in place) and ubifs_rcvry_gc_commit with grab_empty_leb, of Linux 6.1;
-//! replay.rs has the journal. UBI is attached before. What comes out is the kernel's; which pages
-//! are read and written on the way is plausible and not compared with a kernel. Left out: the
-//! collector always goes on in an empty LEB, where the kernel would first look for a dirty one that
-//! fits behind its head.
+//! ubifs_recover_size (in place) and ubifs_rcvry_gc_commit with grab_empty_leb, of Linux 6.1.
+//! replay.rs replays the journal. UBI is already attached.
 //!
-//! Invariant: nothing that was only in memory is used; what is known of nodes is on_flash's.
+//! The recovered state is the kernel's. The pages read and written on the way are plausible, and
+//! not compared with a kernel.
+//!
+//! Left out: the GC head always continues in an empty LEB. The kernel first looks for a dirty LEB
+//! that fits behind its head.
+//!
+//! Invariant: nothing that was only in memory is used. on_flash knows the nodes.
 
 use super::budget::Budget;
 use super::geometry::align;
@@ -57,7 +60,7 @@ impl<F: Flash> Ubifs<F> {
         self.read_inode(now, ROOT.0)
     }
 
-    /// What was in memory is gone: all is as the last master node says.
+    /// Drops everything in memory and takes the state of the last master node.
     fn forget_all(&mut self) {
         let on_flash = self.on_flash.as_ref().expect("kept where the power can fail");
         let point = &on_flash.committed;
@@ -87,7 +90,7 @@ impl<F: Flash> Ubifs<F> {
         self.inodes.clear();
     }
 
-    /// ubifs_read_master: two copies that differ are both written anew.
+    /// ubifs_read_master: writes both copies again if they differ.
     fn recover_master(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let bytes = align(MASTER_BYTES, self.geometry.page_bytes);
@@ -110,7 +113,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// recover_head: what a commit that was not finished has written there goes.
+    /// recover_head: removes what an unfinished commit wrote at the head.
     fn recover_head(&mut self, now: Ns, leb: u32, offset: u32) -> Result<Ns> {
         let bytes = self.geometry.page_bytes.min(self.geometry.leb_bytes - offset);
         if bytes == 0 {
@@ -123,8 +126,8 @@ impl<F: Flash> Ubifs<F> {
         self.rewrite_leb(now, leb, offset, offset)
     }
 
-    /// fix_unclean_leb: the LEB with its first bytes only, of which those before `read` are not in
-    /// memory.
+    /// fix_unclean_leb: rewrites the LEB with its first `end` bytes. Those before `read` are not in
+    /// memory and are read first.
     pub(super) fn rewrite_leb(&mut self, now: Ns, leb: u32, read: u32, end: u32) -> Result<Ns> {
         if end == 0 {
             return self.ubi.unmap(now, leb);
@@ -133,7 +136,7 @@ impl<F: Flash> Ubifs<F> {
         self.ubi.change(now, leb, end)
     }
 
-    /// The scan of the log, and ubifs_recover_log_leb of its end.
+    /// Scans the log; ubifs_recover_log_leb repairs its end.
     fn recover_log(&mut self, now: Ns) -> Result<Ns> {
         let mut now = self.read_log(now)?;
         let (head, offset) = (self.journal.log_leb, self.journal.log_offset);
@@ -151,7 +154,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_mount_orphans: inodes that had no name any more, and the area is empty.
+    /// ubifs_mount_orphans: deletes the inodes without a name, and empties the area.
     fn kill_orphans(&mut self, mut now: Ns) -> Result<Ns> {
         let dead = |(key, place): (Key, Place)| match self.what(place) {
             What::Inode { links: 0, .. } => Some(key.inum()),
@@ -172,7 +175,8 @@ impl<F: Flash> Ubifs<F> {
         &on_flash.nodes.get(&(place.leb, place.offset)).expect("a leaf's node").what
     }
 
-    /// ubifs_recover_size: data without an inode goes, and an inode is as long as its data.
+    /// ubifs_recover_size: removes data without an inode, and sets an inode's size to the end of
+    /// its data.
     fn recover_sizes(&mut self, mut now: Ns, sizes: BTreeMap<u32, Sizes>) -> Result<Ns> {
         for (inum, Sizes { inode_bytes, data_bytes }) in sizes {
             let (leaf, later) = self.tnc.lookup(&mut self.ubi, now, Key::inode(inum))?;
@@ -200,7 +204,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// Every inode that the index has, and its extended attributes; none is in memory.
+    /// Lists every inode of the index with its extended attributes, none of them in memory.
     fn find_inodes(&mut self) {
         let leaves = self.tnc.leaves();
         for &(key, place) in &leaves {
@@ -223,7 +227,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// grab_empty_leb: a LEB for the collector, and a commit.
+    /// grab_empty_leb: reserves a LEB for the collector, and commits.
     fn grab_empty_leb(&mut self, now: Ns) -> Result<Ns> {
         let (leb, now) = self.lpt.find_for_index(&mut self.ubi, now)?;
         let leb = leb.ok_or(FsError::NotModelled("ubifs's recovery without an empty LEB"))?;
@@ -234,7 +238,7 @@ impl<F: Flash> Ubifs<F> {
         self.ubi.unmap(now, leb)
     }
 
-    /// Every name and what it names, directories before what is in them.
+    /// Every name and its inode, directories before their content.
     pub(super) fn tree(&self) -> Vec<Found> {
         let leaves = self.tnc.leaves();
         let mut files: BTreeMap<u32, Contents> = BTreeMap::new();

@@ -1,12 +1,11 @@
-//! The journal since the last commit goes into the index again.
+//! Replay: the nodes of the journal since the last commit return to the index.
 //!
 //! Mirrors fs/ubifs/replay.c (replay_bud, apply_replay_list, apply_replay_entry,
-//! inode_still_linked, trun_remove_range, set_buds_lprops) and of recovery.c ubifs_recover_leb
-//! with drop_last_group and drop_last_node,
-//! and ubifs_recover_size_accum, of Linux 6.1. How full LEBs are follows from what the index names
-//! afterwards instead of being added up on the way.
+//! inode_still_linked, trun_remove_range, set_buds_lprops) and of recovery.c ubifs_recover_leb with
+//! drop_last_group and drop_last_node, and ubifs_recover_size_accum, of Linux 6.1. The dirty space
+//! of LEBs is computed from the index afterwards instead of being summed up during the replay.
 //!
-//! Invariant: nodes are applied in the order in which they were made, whatever LEB they are in.
+//! Invariant: nodes are applied in the order in which they were created, whatever LEB they are in.
 
 use super::geometry::{align, BASE_HEAD, GC_HEAD};
 use super::key::{Key, Place};
@@ -20,10 +19,10 @@ use crate::fs::{Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the journal says of a file's size (struct size_entry).
+/// What the journal says about a file's size (struct size_entry).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
-    /// Of its inode node, if there was one.
+    /// The size in its inode node, if the journal has one.
     pub inode_bytes: Option<u64>,
     /// The end of its data.
     pub data_bytes: u64,
@@ -38,7 +37,7 @@ struct Entry {
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_replay_journal after the log is read.
+    /// ubifs_replay_journal after the log was read.
     pub(super) fn replay_journal(
         &mut self,
         now: Ns,
@@ -73,8 +72,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((sizes, now))
     }
 
-    /// replay_bud: the nodes of a LEB from where its part of the journal starts; the last of a head
-    /// is written again without what was torn. Returns where its free space begins.
+    /// replay_bud: the nodes of a LEB from the start of its bud. A head's last LEB is rewritten
+    /// without a torn node. Returns the offset of its free space.
     fn replay_bud(
         &mut self,
         now: Ns,
@@ -140,7 +139,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// ubifs_tnc_remove_nm of a name that may not be there.
+    /// ubifs_tnc_remove_nm of a name that may be missing.
     fn forget_name(&mut self, now: Ns, key: Key) -> Result<Ns> {
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, key)?;
         match leaf {
@@ -149,8 +148,8 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// set_buds_lprops: buds are taken; of every LEB with data what the index does not name is
-    /// dirt.
+    /// set_buds_lprops: marks buds as taken, and counts all that the index does not refer to in a
+    /// data LEB as dirty.
     fn set_buds_lprops(&mut self, mut now: Ns, ends: &BTreeMap<u32, u32>) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut used = BTreeMap::new();
@@ -176,7 +175,7 @@ impl<F: Flash> Ubifs<F> {
     }
 }
 
-/// inode_still_linked: inodes whose last node says that they have a name (again).
+/// inode_still_linked: inodes whose last node has a link count above 0.
 fn still_linked(entries: &[Entry]) -> BTreeSet<u32> {
     let mut linked = BTreeSet::new();
     for Entry { key, stored, .. } in entries {

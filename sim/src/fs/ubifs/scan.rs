@@ -1,11 +1,11 @@
-//! What a scan of a LEB finds.
+//! The nodes that a scan of a LEB finds.
 //!
-//! Mirrors fs/ubifs/scan.c of Linux 6.1 as far as garbage collection, commit and replay ask: a node
-//! is its place, its length and its key. Padding is not recorded, and nodes that nothing in the
-//! index names any more are, as on flash.
+//! Mirrors fs/ubifs/scan.c of Linux 6.1 as far as garbage collection, commit and replay use it: a
+//! node is its place, length and key. Padding is not recorded. Obsolete nodes are, because they are
+//! still on flash.
 //!
-//! There is one for each node on flash, so each is kept as what it has that the node before it has
-//! not, most often in two to six bytes.
+//! There is a record for each node on flash, so each is stored as its difference from the one
+//! before, mostly in two to six bytes.
 //!
 //! Invariant: the nodes of a LEB are in the order of their offsets and do not overlap.
 
@@ -17,29 +17,30 @@ use super::key::{Key, Place};
 pub struct Node {
     pub offset: u32,
     pub bytes: u16,
-    /// Of a data node the bytes it unpacks to, of an index node its level.
+    /// For a data node its unpacked bytes, for an index node its level.
     pub extra: u16,
     pub key: Key,
 }
 
 impl Node {
-    /// Where the next one is if nothing is between them.
+    /// The offset of the next node if there is no gap.
     fn end(&self) -> u32 {
         align(self.offset + u32::from(self.bytes), 8)
     }
 }
 
-/// Stands before the first.
+/// Precedes the first node.
 const NONE: Node = Node { offset: 0, bytes: 0, extra: 0, key: Key::inode(0) };
 
-/// What a node has that the one before it has not: each says which numbers follow. The second half
-/// of its key, as how much it is above or below the other's, always does.
+/// Flags of a record: which numbers follow because they differ from the record before. The second
+/// half of the key always follows, as a difference.
 const OFFSET: u8 = 1;
 const BYTES: u8 = 2;
 const EXTRA: u8 = 4;
 const INODE: u8 = 8;
 
-/// A number in seven bits a byte, the lowest first; the last byte has no eighth bit.
+/// Writes a number with seven bits a byte, the lowest first. All bytes but the last have the eighth
+/// bit set.
 fn put(packed: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         packed.push(number as u8 | 0x80);
@@ -60,7 +61,7 @@ fn take(packed: &mut core::slice::Iter<'_, u8>) -> u32 {
     }
 }
 
-/// The distance from one number to another, small where they are near.
+/// The signed difference of two numbers, encoded so that small ones stay small.
 fn distance(from: u32, to: u32) -> u32 {
     let signed = to.wrapping_sub(from) as i32;
     ((signed << 1) ^ (signed >> 31)) as u32
@@ -79,9 +80,9 @@ struct Leb {
 
 impl Leb {
     const EMPTY: Leb = Leb { packed: Vec::new(), last: NONE };
-    /// No node takes more.
+    /// The longest record.
     const NODE_BYTES_MOST: usize = 1 + 5 + 3 + 3 + 5 + 5;
-    /// How much there is room for at a time; doubling would leave half of it empty.
+    /// The step by which the record buffer grows. Doubling would leave half of it unused.
     const GROWTH_BYTES: usize = 64;
 
     #[inline]
@@ -134,7 +135,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Nothing, in `count` LEBs from `first` on.
+    /// `count` empty LEBs from `first` on.
     pub fn new(first: u32, count: u32) -> Written {
         Written { first, lebs: vec![Leb::EMPTY; count as usize] }
     }
@@ -143,14 +144,14 @@ impl Written {
         &mut self.lebs[(leb - self.first) as usize]
     }
 
-    /// A node goes to its place, behind those that are there.
+    /// Records a node after those already there.
     #[inline]
     pub fn add(&mut self, place: Place, key: Key, extra: u32) {
         let Place { leb, offset, bytes } = place;
         self.leb(leb).push(Node { offset, bytes: bytes as u16, extra: extra as u16, key });
     }
 
-    /// The LEB is begun anew.
+    /// Empties the LEB.
     pub fn clear(&mut self, leb: u32) {
         *self.leb(leb) = Leb::EMPTY;
     }
@@ -163,7 +164,7 @@ impl Written {
         nodes
     }
 
-    /// The LEB was written as a whole.
+    /// Replaces all nodes of the LEB.
     pub fn set(&mut self, leb: u32, nodes: &[Node]) {
         let leb = self.leb(leb);
         leb.packed.clear();

@@ -1,11 +1,11 @@
-//! What the nodes on flash say, kept where the power can fail, and the last commit as it is on
-//! flash.
+//! The content of nodes on flash, and the last commit. Kept only where the power can fail.
 //!
-//! Not a part of UBIFS: the simulator has no bytes, so what a mount after a power cut would read
-//! has to be remembered. A node is known by its place; [`Written`] says which of them a scan finds.
+//! Not a part of UBIFS: the simulated flash stores no bytes, so this module keeps what a mount
+//! after a power cut would read. A node is identified by its place; [`Written`] has the nodes that
+//! a scan finds.
 //!
-//! Invariant: `committed` is what the newest master node on flash points to, `buds` what the log
-//! names since, `log_head` where its last node ends.
+//! Invariant: `committed` is what the newest master node on flash points to, `buds` are the log's
+//! references since then, and `log_head` is the end of its last node.
 
 use super::inode::{Inode, Kind};
 use super::key::Place;
@@ -19,7 +19,7 @@ use crate::flash::Flash;
 use crate::fs::ROOT;
 use std::collections::BTreeMap;
 
-/// What a node says besides its key.
+/// The content of a node besides its key.
 #[derive(Clone, Debug)]
 pub(super) enum What {
     Inode {
@@ -30,7 +30,7 @@ pub(super) enum What {
         /// data_len.
         data_bytes: u32,
     },
-    /// A directory entry; of one that ends a name there is no inode.
+    /// A directory entry; one that removes a name has no inode.
     Entry {
         name: String,
         target: Option<u32>,
@@ -45,9 +45,9 @@ pub(super) enum What {
 /// A node.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
-    /// `sqnum`, which a copy of the collector's keeps.
+    /// `sqnum`; a copy by the collector keeps it.
     pub sequence: u64,
-    /// UBIFS_IN_NODE_GROUP: others of its group follow.
+    /// UBIFS_IN_NODE_GROUP: more nodes of its group follow.
     pub more_follow: bool,
     pub what: What,
 }
@@ -57,7 +57,7 @@ pub(super) struct Stored {
 pub(super) struct Committed {
     pub tnc: Tnc,
     pub lpt: Lpt,
-    /// For the LEBs of the index.
+    /// The scans of the index LEBs.
     pub written: Written,
     pub index_head: (u32, u32),
     pub commits: u64,
@@ -66,13 +66,13 @@ pub(super) struct Committed {
     buds: Vec<Bud>,
 }
 
-/// All of it.
+/// The content of the flash.
 #[derive(Clone, Debug)]
 pub(super) struct OnFlash {
     pub nodes: BTreeMap<(u32, u32), Stored>,
     sequence: u64,
     pub committed: Committed,
-    /// What the master node that is about to be written will point to.
+    /// What the next master node will point to.
     pending: Option<Committed>,
     pub master_offset: u32,
     pub buds: Vec<Bud>,
@@ -93,7 +93,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// The file system is fresh: from here on what is written is remembered, if the power can fail.
+    /// Starts recording on a new file system, if the power can fail.
     pub(super) fn remember(&mut self, root: Place) {
         if !self.ubi.mtd().can_lose_power() {
             return;
@@ -110,7 +110,7 @@ impl<F: Flash> Ubifs<F> {
         self.store_inode(root, ROOT.0, false);
     }
 
-    /// A node is at its place.
+    /// Records a node at its place.
     pub(super) fn store(&mut self, place: Place, more_follow: bool, what: impl FnOnce() -> What) {
         if let Some(on_flash) = &mut self.on_flash {
             on_flash.sequence += 1;
@@ -119,7 +119,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// An inode's node, as the inode is now.
+    /// Records an inode's node with the inode's current state.
     pub(super) fn store_inode(&mut self, place: Place, inum: u32, more_follow: bool) {
         if self.on_flash.is_none() {
             return;
@@ -129,7 +129,7 @@ impl<F: Flash> Ubifs<F> {
         self.store(place, more_follow, || What::Inode { size_bytes, kind, links, data_bytes });
     }
 
-    /// The collector has copied a node.
+    /// Records the collector's copy of a node.
     pub(super) fn store_copy(&mut self, from: (u32, u32), to: Place) {
         if let Some(on_flash) = &mut self.on_flash {
             let copy = on_flash.nodes.get(&from).expect("a node in use").clone();
@@ -137,14 +137,14 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// A commit is about to write its master nodes.
+    /// Prepares for the master nodes that the commit is about to write.
     pub(super) fn prepare_commit_point(&mut self) {
         let Some(mut on_flash) = self.on_flash.take() else { return };
         on_flash.pending = Some(self.commit_point());
         self.on_flash = Some(on_flash);
     }
 
-    /// The first copy of the master node is written.
+    /// The first copy of the master node is on flash.
     pub(super) fn master_written(&mut self) {
         if let Some(on_flash) = &mut self.on_flash {
             on_flash.master_offset = self.master_offset;
@@ -155,7 +155,7 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// A node of the log is written; with a reference to a bud.
+    /// A log node is on flash, which may refer to a bud.
     pub(super) fn log_written(&mut self, bud: Option<Bud>) {
         if let Some(on_flash) = &mut self.on_flash {
             on_flash.log_head = (self.journal.log_leb, self.journal.log_offset);

@@ -1,11 +1,11 @@
-//! The tree node cache: UBIFS's index, as much of it as is in memory.
+//! The tree node cache (TNC): the part of UBIFS's index that is in memory.
 //!
 //! Mirrors fs/ubifs/tnc.c (ubifs_lookup_level0, lookup_level0_dirty, tnc_next, tnc_prev),
-//! tnc_misc.c (ubifs_load_znode) and shrinker.c of Linux 6.1; what changes the tree is in
-//! tnc_insert.rs and tnc_delete.rs. A znode that is not in memory keeps its slot here: its contents
-//! are those of the index node on flash, only a lookup pays for reading it.
+//! tnc_misc.c (ubifs_load_znode) and shrinker.c of Linux 6.1. tnc_insert.rs and tnc_delete.rs
+//! change the tree. A znode that is not in memory keeps its slot and content here, which equal
+//! those of its node on flash. Only a lookup pays for reading that node.
 //!
-//! Left out: names with equal hashes, copies of znodes under commit (a commit here is over before
+//! Left out: names with equal hashes, copies of znodes under commit (here a commit ends before
 //! anything else happens).
 //!
 //! Invariants:
@@ -25,15 +25,15 @@ use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
-/// A branch of a znode of level 0: znode and slot, -1 for before the first.
+/// A branch of a znode of level 0: the znode and the slot, -1 for before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
     pub(super) znode: u32,
     pub(super) slot: i8,
 }
 
-/// What ECC could not put right is a good node all the same if none of the wrong bits are in it.
-pub(super) fn believed<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
+/// Accepts a node that ECC could not correct if its own bits are right.
+pub(super) fn accept_if_right<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
     match error {
         FsError::Unreadable(at) if ubi.is_wrong(place.leb, place.offset, place.bytes) => {
             Err(FsError::Damaged(at))
@@ -47,34 +47,34 @@ pub(super) fn believed<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> 
 #[derive(Clone, Debug)]
 pub struct Tnc {
     pub(super) znodes: Pieces<Znode>,
-    /// Slots of `znodes` that are not in use.
+    /// Unused slots of `znodes`.
     pub(super) unused: Vec<u32>,
     pub(super) root: u32,
     /// `zroot`.
     pub(super) root_place: Place,
     pub(super) dirty: u32,
-    /// Size of the index if it were committed now (`calc_idx_sz`).
+    /// The size of the index if it were committed now (`calc_idx_sz`).
     pub(super) bytes: u64,
-    /// Places of index nodes of the last commit that no key leads to any more (`old_idx`).
+    /// Places of the last commit's index nodes that are no longer in the tree (`old_idx`).
     pub(super) old: OldIndex,
     /// The znode of level 0 where the last lookup of a data node ended.
     last: u32,
-    /// Where earlier ones of keys about there ended.
+    /// The znodes where earlier lookups of nearby keys ended.
     hints: Hints,
 }
 
-/// Where lookups ended, by key: most find what they look for there again, without the way down
-/// through every level.
+/// Where lookups ended, by key. Most lookups end in the znode of an earlier one and so need not
+/// descend through every level.
 ///
-/// Invariant: a hint decides how long it takes, never what is found.
+/// Invariant: a hint affects only the time, never the result.
 #[derive(Clone, Debug, Default)]
 struct Hints(Vec<u32>);
 
 impl Hints {
-    /// More than there are pairs of blocks, if znodes are half full.
+    /// More hints than pairs of blocks, if znodes are half full.
     const PER_ZNODE: usize = 4;
 
-    /// Two blocks side by side have one hint.
+    /// Two adjacent blocks share a hint.
     #[inline]
     fn slot(&self, key: Key) -> usize {
         let place = (key.block() >> 1).wrapping_add(key.inum().wrapping_mul(0x9e37_79b1));
@@ -97,7 +97,7 @@ impl Hints {
 }
 
 impl Tnc {
-    /// The index of a fresh file system: one leaf znode with the root inode, not in memory.
+    /// The index of a new file system: one leaf znode with the root inode, not in memory.
     pub fn new(root_place: Place, key: Key, inode: Place) -> Tnc {
         let mut root = Znode::new(0);
         root.insert(0, Branch { key, place: inode, child: NONE });
@@ -122,7 +122,7 @@ impl Tnc {
         self.root_place
     }
 
-    /// Whether there is anything to commit.
+    /// Whether there are changes to commit.
     pub fn is_dirty(&self) -> bool {
         self.znodes[self.root as usize].dirty
     }
@@ -142,7 +142,7 @@ impl Tnc {
         self.bytes
     }
 
-    /// Where the node of a znode lies, or lay before it became dirty.
+    /// The place of a znode's node; for a dirty znode the place before it became dirty.
     pub(super) fn place_of(&self, at: u32) -> Place {
         let Znode { parent, slot, .. } = self.znodes[at as usize];
         match parent {
@@ -151,7 +151,7 @@ impl Tnc {
         }
     }
 
-    /// ubifs_load_znode, unless it is in memory.
+    /// ubifs_load_znode, unless the znode is in memory.
     #[inline]
     pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32) -> Result<Ns> {
         if self.znodes[znode as usize].loaded {
@@ -166,12 +166,12 @@ impl Tnc {
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
         let read = ubi.try_read(now, place.leb, place.offset, place.bytes);
-        let now = read.or_else(|error| believed(ubi, place, error))?;
+        let now = read.or_else(|error| accept_if_right(ubi, place, error))?;
         self.znodes[znode as usize].loaded = true;
         Ok(now + cpu)
     }
 
-    /// The way down to level 0 for a key; with an `lpt` everything on it becomes dirty.
+    /// Descends to level 0 for a key. With an `lpt` all znodes on the path become dirty.
     #[inline]
     fn descend<F: Flash>(
         &mut self,
@@ -205,8 +205,8 @@ impl Tnc {
         }
     }
 
-    /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on
-    /// the way is to be loaded.
+    /// The result of a descent if an earlier one ended there. By invariant 1 no znode on the path
+    /// needs loading.
     #[inline(always)]
     pub(super) fn hinted(&self, key: Key) -> Option<(Leaf, bool)> {
         let hinted = self.ends_at(self.hints.get(key), key);
@@ -216,9 +216,8 @@ impl Tnc {
         self.ends_at(self.last, key)
     }
 
-    /// What a way down would end at, if that is this znode. Always inlined: what it finds would be
-    /// written to the stack in parts and read as a whole, for which the processor waits until the
-    /// parts are written.
+    /// The result of a descent if it ends at this znode. Always inlined: a call would store its
+    /// result to the stack in parts and load it whole, and the processor would stall on that load.
     #[inline(always)]
     fn ends_at(&self, at: u32, key: Key) -> Option<(Leaf, bool)> {
         let znode = self.znodes.get(at as usize)?;
@@ -231,13 +230,13 @@ impl Tnc {
         ends.then_some((leaf, exact))
     }
 
-    /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits
-    /// for memory several times in a row; here all of them wait together.
+    /// Prefetches the memory that lookups of these keys will read. The cache misses of one lookup
+    /// follow one another; here those of all keys overlap.
     pub fn touch(&self, keys: impl Iterator<Item = Key>) {
         self.touch_znodes(keys.map(|key| self.hints.get(key)));
     }
 
-    /// The same for znodes and what their parents say of them.
+    /// Prefetches znodes and their branches in their parents.
     pub fn touch_znodes(&self, znodes: impl Iterator<Item = u32>) {
         let known = |at: u32| self.znodes.get(at as usize);
         let parents = znodes.filter_map(known).map(Znode::touch);
@@ -245,7 +244,7 @@ impl Tnc {
         std::hint::black_box(touched.fold(0, u32::wrapping_add));
     }
 
-    /// The first key that is not in this branch, nor in one before it.
+    /// The first key beyond this branch.
     #[inline]
     fn key_behind(&self, leaf: Leaf) -> Key {
         let (mut at, mut slot) = (leaf.znode, leaf.slot as usize);
@@ -262,8 +261,7 @@ impl Tnc {
     }
 
     /// ubifs_lookup_level0: the leaf with this key, or the last one before it in its znode, and
-    /// whether it has the key. Of a key that may collide, the znode to the left is looked at as
-    /// well.
+    /// whether the key matches. For a key that may collide, it also searches the znode to the left.
     #[inline]
     pub fn lookup_level0<F: Flash>(
         &mut self,
@@ -314,7 +312,7 @@ impl Tnc {
         Ok((exact.then_some(leaf), now))
     }
 
-    /// Whether the index has the key, at no cost.
+    /// Whether the index has the key. Costs no simulated time.
     pub fn has(&self, key: Key) -> bool {
         let mut at = self.root;
         loop {
@@ -338,17 +336,17 @@ impl Tnc {
         self.znodes[leaf.znode as usize].key(leaf.slot as usize)
     }
 
-    /// The bytes that a data node unpacks to.
+    /// The unpacked bytes of a data node.
     pub fn data_bytes(&self, leaf: Leaf) -> u32 {
         self.znodes[leaf.znode as usize].child(leaf.slot as usize)
     }
 
-    /// Puts a leaf into the leaf node cache; returns whether it was there already.
+    /// Adds a leaf to the leaf node cache; returns whether it was already there.
     pub fn cache(&mut self, leaf: Leaf) -> bool {
         self.znodes[leaf.znode as usize].cache(leaf.slot as usize)
     }
 
-    /// The first or last leaf at or below a znode, which is loaded on the way (get_znode).
+    /// The first or last leaf below a znode. Loads the znodes on the path (get_znode).
     fn outermost<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -413,7 +411,7 @@ impl Tnc {
         Ok((None, now))
     }
 
-    /// ubifs_tnc_next_ent without a name: the first entry from a key on, of its inode and type.
+    /// ubifs_tnc_next_ent without a name: the first entry of the same inode and type from a key on.
     pub fn next_entry<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -425,7 +423,7 @@ impl Tnc {
         Ok((leaf.filter(|&leaf| self.key(leaf).is_like(key)), now))
     }
 
-    /// ubifs_tnc_next_ent with a name: the entry after the one of this key, or of where it was.
+    /// ubifs_tnc_next_ent with a name: the entry after the one with this key, which may be gone.
     pub fn entry_after<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -437,7 +435,7 @@ impl Tnc {
         Ok((leaf.filter(|&leaf| self.key(leaf).is_like(key)), now))
     }
 
-    /// dirty_cow_znode: what is on flash of it is no longer used.
+    /// dirty_cow_znode: the znode's node on flash becomes obsolete.
     #[inline]
     pub(super) fn make_dirty<F: Flash>(
         &mut self,
@@ -472,8 +470,8 @@ impl Tnc {
         self.make_dirty(ubi, lpt, now, znode)
     }
 
-    /// find_first_dirty and find_next_dirty: every dirty znode, children before their parent, and
-    /// how many children it has.
+    /// find_first_dirty and find_next_dirty: every dirty znode, children before their parent, with
+    /// its number of children.
     pub fn dirty_in_order(&self) -> Vec<(u32, usize)> {
         let mut order = Vec::with_capacity(self.dirty as usize);
         if self.is_dirty() {
@@ -485,8 +483,7 @@ impl Tnc {
     fn visit_dirty(&self, at: u32, order: &mut Vec<(u32, usize)>) {
         let znode = &self.znodes[at as usize];
         if znode.level > 0 {
-            // All children are looked at before the first is visited, so that memory is waited for
-            // once.
+            // Reads all children before it visits the first, so that their cache misses overlap.
             let dirty = znode.children().iter().rev().fold(0_u8, |dirty, &child| {
                 dirty << 1 | u8::from(self.znodes[child as usize].dirty)
             });
@@ -499,8 +496,8 @@ impl Tnc {
         order.push((at, znode.count()));
     }
 
-    /// The commit has found a place for a dirty znode; it is clean now. Gives the node's place, its
-    /// first key and its level.
+    /// Stores the place that the commit gave a dirty znode, which is clean now. Returns the node's
+    /// place, first key and level.
     pub fn commit(&mut self, znode: u32, leb: u32, offset: u32) -> (Place, Key, u8) {
         let node = &mut self.znodes[znode as usize];
         assert!(std::mem::take(&mut node.dirty), "commit of a clean znode");
@@ -522,7 +519,8 @@ impl Tnc {
         }
     }
 
-    /// insert_old_idx_znode: its node of the last commit must not be overwritten before the next.
+    /// insert_old_idx_znode: protects the last commit's node from being overwritten before the next
+    /// commit.
     pub(super) fn insert_old(&mut self, at: u32) {
         let place = self.place_of(at);
         if place.bytes > 0 {
@@ -530,7 +528,7 @@ impl Tnc {
         }
     }
 
-    /// Every leaf and its place, in the order of keys.
+    /// Every leaf with its place, in the order of keys.
     pub fn leaves(&self) -> Vec<(Key, Place)> {
         let mut leaves = Vec::new();
         let mut waiting = vec![self.root];
@@ -545,8 +543,8 @@ impl Tnc {
         leaves
     }
 
-    /// What drop_caches leaves of the tree: the dirty znodes. The shrinker (shrink_tnc) frees by
-    /// age, oldest first, but is called until nothing clean is left.
+    /// drop_caches evicts all clean znodes. The shrinker (shrink_tnc) frees them by age, oldest
+    /// first, but is called until none is left.
     pub fn shrink(&mut self) {
         for znode in self.znodes.iter_mut() {
             if !znode.dirty && znode.loaded {

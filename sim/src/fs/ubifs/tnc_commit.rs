@@ -1,10 +1,11 @@
-//! Where the index nodes of a commit go.
+//! Laying out the index nodes of a commit.
 //!
 //! Mirrors fs/ubifs/tnc_commit.c (ubifs_tnc_start_commit, layout_in_gaps, layout_in_empty_space,
-//! alloc_idx_lebs, ubifs_tnc_end_commit with write_index) of Linux 6.1: behind the index head, in
-//! empty LEBs, and where there are none in the gaps that dead nodes leave in the index's own.
+//! alloc_idx_lebs, ubifs_tnc_end_commit with write_index) of Linux 6.1. Nodes go behind the index
+//! head and into empty LEBs. If there are too few empty LEBs, nodes also go into the gaps that
+//! obsolete nodes leave in index LEBs.
 //!
-//! Invariant: no node of the last commit is overwritten before this one is over.
+//! Invariant: no node of the last commit is overwritten before this commit ends.
 
 use super::budget::largest_znode;
 use super::geometry::{align, index_node_bytes, Geometry, FANOUT};
@@ -16,29 +17,29 @@ use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
-/// Znodes that are looked at before they are laid out: few enough to stay in a processor's cache,
-/// and most of what gaps of a LEB take.
+/// Znodes that are prefetched before they are laid out: few enough to stay in the processor's
+/// cache, and most of what the gaps of a LEB take.
 const TOUCHED_ZNODES: usize = 256;
 
-/// A LEB, its bytes free at the end and those lost to padding.
+/// A LEB, its free bytes at the end, and the bytes lost to padding.
 type Filled = (u32, u32, u32);
 
-/// Where layout_in_empty_space puts the index nodes of a commit, and how write_index writes them.
+/// The places that layout_in_empty_space gives the index nodes, and how write_index writes them.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// LEB and offset of each node, in order.
     places: Vec<(u32, u32)>,
     writes: Vec<LebWrite>,
-    /// LEBs that the index head leaves, the one it stood in first if nothing fits there.
+    /// LEBs that the index head leaves; the one it stood in comes first if nothing fits there.
     left: Vec<u32>,
-    /// LEBs that were written to.
+    /// LEBs that were written.
     filled: Vec<Filled>,
-    /// LEBs whose gaps were written to.
+    /// LEBs with nodes written into their gaps.
     gaps: Vec<u32>,
 }
 
-/// layout_in_empty_space: nodes 8-byte aligned through a buffer of a page, none across LEBs; only
-/// what ends a LEB or the commit is padded to a page.
+/// layout_in_empty_space: nodes are 8-byte aligned and go through a buffer of a page. None crosses
+/// a LEB. Only the end of a LEB or of the commit is padded to a page.
 fn lay_out(geometry: &Geometry, head: (u32, u32), spare: &[u32], sizes: &[u32]) -> Option<Layout> {
     let buffer = align(index_node_bytes(FANOUT), geometry.page_bytes) as i32;
     let whole = geometry.leb_bytes as i32;
@@ -92,7 +93,7 @@ fn lay_out(geometry: &Geometry, head: (u32, u32), spare: &[u32], sizes: &[u32]) 
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_tnc_start_commit: places for all dirty znodes.
+    /// ubifs_tnc_start_commit: assigns places to all dirty znodes.
     pub(super) fn tnc_start_commit(&mut self, now: Ns) -> Result<(Layout, Ns)> {
         let dirty = self.tnc.dirty_in_order();
         let (mut layout, mut now) = (Layout::default(), now);
@@ -113,7 +114,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((layout, now))
     }
 
-    /// get_leb_cnt: as many as would be needed if every node were of the largest size.
+    /// get_leb_cnt: the LEBs needed if every node had the maximum size.
     fn lebs_needed(&self, count: u32) -> u32 {
         let whole = self.geometry.leb_bytes;
         let largest = largest_znode() as u32;
@@ -121,7 +122,7 @@ impl<F: Flash> Ubifs<F> {
         left.div_ceil(whole / largest)
     }
 
-    /// alloc_idx_lebs, and whether there were enough.
+    /// alloc_idx_lebs; also returns whether there were enough.
     fn alloc_index_lebs(&mut self, now: Ns, count: u32) -> Result<(Vec<u32>, bool, Ns)> {
         let mut lebs = Vec::new();
         let mut now = now;
@@ -135,7 +136,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((lebs, true, now))
     }
 
-    /// The places that layout_in_empty_space finds, and free_unused_idx_lebs.
+    /// layout_in_empty_space, then free_unused_idx_lebs.
     fn layout_in_empty_space(
         &mut self,
         now: Ns,
@@ -169,8 +170,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((layout, now))
     }
 
-    /// layout_in_gaps: one index LEB after the other, until the rest fits into the empty ones there
-    /// are.
+    /// layout_in_gaps: fills one index LEB after another until the rest fits into the empty LEBs.
     fn layout_in_gaps(
         &mut self,
         mut now: Ns,
@@ -192,7 +192,7 @@ impl<F: Flash> Ubifs<F> {
         Ok((lebs, now))
     }
 
-    /// layout_leb_in_gaps: nodes between those that are in use, and the LEB is written anew.
+    /// layout_leb_in_gaps: puts nodes between the valid ones and rewrites the LEB.
     fn layout_leb_in_gaps(&mut self, now: Ns, leb: u32, rest: &mut &[(u32, usize)]) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, leb, 0, whole)?;
@@ -226,12 +226,12 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// The next znodes that get a place.
+    /// Prefetches the next znodes to be laid out.
     fn touch_first(&self, rest: &[(u32, usize)]) {
         self.tnc.touch_znodes(rest.iter().take(TOUCHED_ZNODES).map(|&(znode, _)| znode));
     }
 
-    /// fill_gap: as many of the next nodes as fit, and padding.
+    /// fill_gap: as many of the next nodes as fit, then padding.
     fn fill_gap(&mut self, gaps: &mut Gaps, end: u32, rest: &mut &[(u32, usize)]) {
         let mut at = gaps.start;
         if at == end {
@@ -285,7 +285,7 @@ impl<F: Flash> Ubifs<F> {
 #[derive(Clone, Debug)]
 struct Gaps {
     leb: u32,
-    /// Where the gap begins that ends with the next node in use.
+    /// The start of the gap before the next valid node.
     start: u32,
     dirt: u32,
     /// `ileb_len`.

@@ -1,8 +1,8 @@
-//! Entries that leave the index, one by one or a range of keys at once.
+//! Removing entries from the index, one by one or by a range of keys.
 //!
-//! Mirrors fs/ubifs/tnc.c (tnc_delete, ubifs_tnc_remove_range) of Linux 6.1.
-//! A znode that has become empty goes, and a root with one child makes it the root; otherwise
-//! nothing is merged, and the keys of the parents stay as they are.
+//! Mirrors fs/ubifs/tnc.c (tnc_delete, ubifs_tnc_remove_range) of Linux 6.1. An empty znode is
+//! removed. A root with a single child is replaced by that child. Nothing else is merged, and the
+//! keys of the parents stay unchanged.
 
 use super::geometry::align;
 use super::key::Key;
@@ -16,7 +16,7 @@ use crate::ubi::Ubi;
 use crate::units::Ns;
 
 impl Tnc {
-    /// tnc_delete: a leaf in a dirty znode goes.
+    /// tnc_delete: removes a leaf of a dirty znode.
     pub(super) fn delete<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -45,7 +45,7 @@ impl Tnc {
         self.collapse(ubi, lpt, now)
     }
 
-    /// The end of tnc_delete: a root with one child.
+    /// The end of tnc_delete: replaces a root with a single child.
     fn collapse<F: Flash>(&mut self, ubi: &mut Ubi<F>, lpt: &mut Lpt, mut now: Ns) -> Result<Ns> {
         loop {
             let root = self.root;
@@ -64,7 +64,7 @@ impl Tnc {
         }
     }
 
-    /// A dirty znode is no more.
+    /// Drops a dirty znode.
     fn forget(&mut self, at: u32) {
         let znode = &mut self.znodes[at as usize];
         assert!(std::mem::take(&mut znode.dirty), "a clean znode is deleted");
@@ -86,7 +86,7 @@ impl Tnc {
         lpt.change(ubi, now, place.leb, Change { more_dirty, ..Change::default() })
     }
 
-    /// ubifs_tnc_remove_range: all from one key to another, both included.
+    /// ubifs_tnc_remove_range: removes all keys from one to another, both included.
     pub fn remove_range<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

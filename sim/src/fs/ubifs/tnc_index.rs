@@ -1,7 +1,7 @@
-//! The index seen from its own nodes on flash: which znode is this the node of, and is it in use?
+//! From an index node on flash to its znode: which znode is it, and is the node in use?
 //!
 //! Mirrors fs/ubifs/tnc.c (lookup_znode, is_idx_node_in_tnc, ubifs_dirty_idx_node) of Linux 6.1,
-//! which garbage collection and a commit into gaps ask.
+//! which garbage collection and layout_in_gaps call.
 
 use super::key::Key;
 use super::lpt::Lpt;
@@ -23,7 +23,7 @@ impl Tnc {
         self.znodes[znode as usize].child(slot)
     }
 
-    /// left_znode and right_znode: the neighbour of the same level.
+    /// left_znode and right_znode: the neighbour on the same level.
     fn neighbour<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -53,7 +53,7 @@ impl Tnc {
         }
     }
 
-    /// lookup_znode: the znode of this first key and level whose node lies there.
+    /// lookup_znode: the znode with this first key and level whose node lies at this place.
     fn lookup_znode<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -71,7 +71,7 @@ impl Tnc {
             return Ok((None, now));
         }
         if let Some((leaf, _)) = self.hinted(key).filter(|_| !key.is_hashed()) {
-            // The way down would go through the znodes above the one it ends at.
+            // The descent passes the ancestors of the znode it ends at.
             let up = |znode, _| self.znodes[znode as usize].parent;
             let znode = (0..level).fold(leaf.znode, up);
             return Ok((self.lies_at(znode, at).then_some(znode), now));
@@ -106,8 +106,8 @@ impl Tnc {
         self.look_beside(ubi, now, key, (znode, slot), at, true)
     }
 
-    /// The end of lookup_znode, for keys that may collide: branches to one side, until the key
-    /// ends.
+    /// The end of lookup_znode for keys that may collide: tries the branches to one side while they
+    /// have the key.
     fn look_beside<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -142,8 +142,7 @@ impl Tnc {
         }
     }
 
-    /// is_idx_node_in_use: whether a node must not be overwritten, and if so whether its znode is
-    /// dirty.
+    /// is_idx_node_in_use: whether a node must not be overwritten, and whether its znode is dirty.
     pub fn index_node_use<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

@@ -1,4 +1,4 @@
-//! Entries that join the index, and znodes that are split for them.
+//! Adding entries to the index, and splitting full znodes.
 //!
 //! Mirrors fs/ubifs/tnc.c (ubifs_tnc_add, tnc_insert, insert_zbranch, correct_parent_keys,
 //! ins_clr_old_idx_znode) of Linux 6.1.
@@ -17,15 +17,15 @@ use crate::units::Ns;
 /// How a full znode is split.
 #[derive(Clone, Copy, Debug)]
 struct Keep {
-    /// Branches that stay.
+    /// Branches that stay in the old znode.
     branches: usize,
     /// Whether the new branch goes into the old znode.
     into_old: bool,
 }
 
 impl Tnc {
-    /// ubifs_tnc_add: a new node, or a new place for one that is known. `data_bytes` is what a data
-    /// node unpacks to.
+    /// ubifs_tnc_add: adds a new node, or the new place of a known one. `data_bytes` are the
+    /// unpacked bytes of a data node.
     pub fn add<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -44,7 +44,7 @@ impl Tnc {
         Ok(now)
     }
 
-    /// The node of a leaf in a dirty znode lies elsewhere now, and the old one is dirt.
+    /// Changes the place of a leaf in a dirty znode. The old node becomes dirty space.
     pub(super) fn set_place<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -60,7 +60,7 @@ impl Tnc {
         lpt.change(ubi, now, old.leb, Change { more_dirty, ..Change::default() })
     }
 
-    /// A leaf behind the one that a lookup for its key ended at.
+    /// Inserts a leaf after the one that a lookup of its key returned.
     pub(super) fn insert_leaf(&mut self, before: Leaf, key: Key, place: Place) {
         let branch = Branch { key, place, child: 0 };
         self.insert(before.znode, branch, (before.slot + 1) as u8);
@@ -78,7 +78,7 @@ impl Tnc {
         }
     }
 
-    /// Tells the children from `from` on who their parent is and where they are in it.
+    /// Updates parent and slot in the children from `from` on.
     pub(super) fn adopt(&mut self, at: u32, from: usize) {
         for slot in from..self.znodes[at as usize].count() {
             let child = self.znodes[at as usize].child(slot);
@@ -106,7 +106,7 @@ impl Tnc {
         (znode.parent, znode.slot)
     }
 
-    /// tnc_insert: splits what is full, on the way up.
+    /// tnc_insert: splits full znodes on the way up.
     pub(super) fn insert(&mut self, at: u32, branch: Branch, slot: u8) {
         let (mut at, mut branch, mut slot) = (at, branch, slot);
         let mut appending = false;
@@ -135,8 +135,8 @@ impl Tnc {
         }
     }
 
-    /// The part of tnc_insert that decides how many branches stay, and on which side of the split
-    /// the new one goes: consecutive data keys are kept together.
+    /// The part of tnc_insert that decides how many branches stay, and into which half the new one
+    /// goes. It keeps consecutive data keys together.
     fn split_point(&self, at: u32, key: Key, slot: u8, appending: &mut bool) -> Keep {
         let znode = &self.znodes[at as usize];
         let slot = usize::from(slot);
@@ -173,7 +173,7 @@ impl Tnc {
         self.znodes.push(znode) as u32
     }
 
-    /// The part of tnc_insert that moves branches into a new znode and inserts the new branch.
+    /// The part of tnc_insert that moves branches into a new znode and inserts the new one.
     fn split(&mut self, at: u32, branch: Branch, slot: u8, keep: Keep) -> u32 {
         let old = &mut self.znodes[at as usize];
         let mut znode = old.split_off(keep.branches);
@@ -194,7 +194,7 @@ impl Tnc {
         new
     }
 
-    /// The end of tnc_insert: a new root above the old one and its new neighbour.
+    /// The end of tnc_insert: adds a root above the old one and its new neighbour.
     fn grow(&mut self, old: u32, new: u32, new_key: Key) {
         let level = self.znodes[old as usize].level + 1;
         let key = self.znodes[old as usize].key(0);

@@ -1,12 +1,12 @@
-//! Extended attributes: an entry each, and an inode whose node has the value.
+//! Extended attributes: each has an entry, and an inode whose node holds the value.
 //!
 //! Mirrors fs/ubifs/xattr.c (ubifs_xattr_set, create_xattr, change_xattr, ubifs_xattr_get,
-//! ubifs_listxattr, ubifs_xattr_remove), journal.c (ubifs_jnl_change_xattr,
-//! ubifs_jnl_delete_xattr) and ubifs_tnc_remove_ino of tnc.c, Linux 6.1. An attribute's inode stays
-//! in memory once it was made or read. Left out, and refused: names with equal hashes, more
-//! attributes of an inode than a LEB has room for (ubifs_purge_xattrs).
+//! ubifs_listxattr, ubifs_xattr_remove), journal.c (ubifs_jnl_change_xattr, ubifs_jnl_delete_xattr)
+//! and ubifs_tnc_remove_ino of tnc.c, Linux 6.1. An attribute's inode stays in memory after it was
+//! created or read. Left out, and refused: names with equal hashes, and more attributes of an inode
+//! than fit into a LEB (ubifs_purge_xattrs).
 //!
-//! Invariant: `Inode::attributes` of an inode are the entries that the index has of it.
+//! Invariant: `Inode::attributes` are the attribute entries that the index has for the inode.
 
 use super::budget::Request;
 use super::geometry::{align, INODE_BYTES};
@@ -28,8 +28,8 @@ const VALUE_BYTES_MAX: u32 = 4096;
 const NAMES_BYTES_MAX: u32 = 65536;
 
 impl<F: Flash> Ubifs<F> {
-    /// Walks the entries of an inode's attributes as ubifs_tnc_next_ent does, and hands the inode
-    /// of each value over.
+    /// Walks the attribute entries of an inode as ubifs_tnc_next_ent does, and passes on each
+    /// value's inode.
     pub(super) fn each_attribute(
         &mut self,
         now: Ns,
@@ -48,7 +48,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// The inode that an attribute's entry names. After a power cut the entry's node says so.
+    /// The inode that an attribute's entry refers to. After a power cut the entry's node has it.
     fn value_of(&self, host: u32, leaf: Leaf) -> u32 {
         let hash = self.tnc.key(leaf).hash();
         let known = self.inodes.get(&host).and_then(|host| host.attributes.get(&hash));
@@ -59,7 +59,7 @@ impl<F: Flash> Ubifs<F> {
         known.map_or_else(stored, |attribute| attribute.inum)
     }
 
-    /// ubifs_tnc_remove_ino: attributes first, each with its inode.
+    /// ubifs_tnc_remove_ino: removes the attributes and their inodes first.
     pub(super) fn remove_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let first = Key::first_xent(inum);
         let (mut next, mut now) = self.tnc.next_entry(&mut self.ubi, now, first)?;
@@ -78,7 +78,7 @@ impl<F: Flash> Ubifs<F> {
         self.tnc.remove_range(&mut self.ubi, &mut self.lpt, now, first, last)
     }
 
-    /// ubifs_tnc_lookup_nm of an attribute: the inode of its value, which is in memory then.
+    /// ubifs_tnc_lookup_nm of an attribute: returns the inode of its value and loads it.
     fn find_attribute(&mut self, now: Ns, host: Ino, name: &str) -> Result<(Option<u32>, Ns)> {
         let hash = hash_of(name);
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::xent(host.0, hash))?;
@@ -127,7 +127,7 @@ impl<F: Flash> Ubifs<F> {
         bytes: u32,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        // ubifs_xattr_max_cnt: the inodes of all attributes go into half a LEB at once.
+        // ubifs_xattr_max_cnt: the inodes of all attributes have to fit into half a LEB.
         let room = self.geometry.leb_bytes / 2 / INODE_BYTES;
         let names = self.names_bytes(host) + name_len(name) as u32 + 1;
         if self.inodes[&host.0].attributes.len() as u32 >= room {
@@ -155,7 +155,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// change_xattr, ubifs_jnl_change_xattr: the inode that has the attribute, then the value.
+    /// change_xattr, ubifs_jnl_change_xattr: writes the host inode, then the value.
     fn change_value(
         &mut self,
         now: Ns,
@@ -179,7 +179,7 @@ impl<F: Flash> Ubifs<F> {
         self.host_is_written(now, host, &request)
     }
 
-    /// What follows where the inode that has an attribute was written with it.
+    /// Releases the budget after the host inode was written together with its attribute.
     fn host_is_written(&mut self, now: Ns, host: Ino, request: &Request) -> Result<Ns> {
         let now = self.finish_reservation(now)?;
         let inode = self.inode(host.0);

@@ -1,14 +1,14 @@
-//! A znode: a node of the index in memory.
+//! A znode: an index node in memory.
 //!
 //! Mirrors struct ubifs_znode and struct ubifs_zbranch of fs/ubifs/ubifs.h of Linux 6.1. There are
-//! about as many znodes as a fifth of the pages of all files, far more than a processor's cache
-//! holds, and every lookup goes through one of each level: so what a search looks at stands
-//! together, the keys in one cache line and the rest in the next.
+//! about as many znodes as a fifth of the pages of all files, far more than fit into a processor's
+//! cache, and every lookup reads one on each level. The fields of a search are therefore adjacent:
+//! the keys in one cache line and the rest in the next.
 //!
 //! Invariants:
 //! 1. Keys of branches ascend.
-//! 2. Behind the last branch the keys are `Key::BEHIND`, so that a search need not know how many
-//!    there are.
+//! 2. After the last branch the keys are `Key::BEHIND`, so a search need not know the number of
+//!    branches.
 
 use super::geometry::FANOUT;
 use super::key::{Key, Place};
@@ -20,7 +20,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Branch {
     pub key: Key,
     pub place: Place,
-    /// The znode below; of a data node the bytes that it unpacks to.
+    /// The child znode; for a data node its unpacked bytes.
     pub child: u32,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Znode {
     count: u8,
     pub loaded: bool,
     pub dirty: bool,
-    /// Something was inserted at slot 0 since the last commit.
+    /// A branch was inserted at slot 0 since the last commit.
     pub alt: bool,
-    /// Which leaves are in the leaf node cache, a bit each.
+    /// The leaves in the leaf node cache, one bit each.
     cached: u8,
     lebs: [u32; FANOUT],
     offsets: [u32; FANOUT],
@@ -46,7 +46,7 @@ pub(super) struct Znode {
 }
 
 impl Znode {
-    /// One without branches, not in memory.
+    /// A znode without branches, not in memory.
     pub fn new(level: u8) -> Znode {
         Znode {
             keys: [Key::BEHIND; FANOUT],
@@ -65,21 +65,21 @@ impl Znode {
         }
     }
 
-    /// Its parent, and all three cache lines are read.
+    /// Its parent. Reads all three cache lines.
     #[inline]
     pub fn touch(&self) -> u32 {
         std::hint::black_box((self.keys[0], self.bytes[0]));
         self.parent
     }
 
-    /// Branches (`child_cnt`).
+    /// The number of branches (`child_cnt`).
     #[inline]
     pub fn count(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal. A
-    /// binary search that takes the same steps whatever it finds.
+    /// ubifs_search_zbranch: the last branch whose key is not above `key`, and whether it is equal.
+    /// A branch-free binary search.
     #[inline]
     pub fn search(&self, key: Key) -> (i8, bool) {
         const { assert!(FANOUT == 8) };
@@ -133,7 +133,7 @@ impl Znode {
         Branch { key: self.key(slot), place: self.place(slot), child: self.child(slot) }
     }
 
-    /// Another node of the same key, which is not in the leaf node cache.
+    /// Replaces the node of a key. The new node is not in the leaf node cache.
     #[inline]
     pub fn replace_leaf(&mut self, slot: usize, place: Place, data_bytes: u32) {
         self.set_place(slot, place);
@@ -141,19 +141,19 @@ impl Znode {
         self.cached &= !(1 << slot);
     }
 
-    /// Puts a leaf into the leaf node cache; returns whether it was there already.
+    /// Adds a leaf to the leaf node cache; returns whether it was already there.
     pub fn cache(&mut self, slot: usize) -> bool {
         let before = self.cached;
         self.cached |= 1 << slot;
         before == self.cached
     }
 
-    /// No leaf is in the leaf node cache.
+    /// Empties the leaf node cache.
     pub fn forget_leaves(&mut self) {
         self.cached = 0;
     }
 
-    /// insert_zbranch: what is from `slot` on moves up.
+    /// insert_zbranch: inserts at `slot` and moves the later branches up.
     pub fn insert(&mut self, slot: usize, branch: Branch) {
         let count = self.count();
         assert!(count < FANOUT, "insertion into a full znode");
@@ -169,7 +169,7 @@ impl Znode {
         self.set_place(slot, branch.place);
     }
 
-    /// Takes branches out; what is behind them moves down.
+    /// Removes branches and moves the later ones down.
     pub fn remove(&mut self, slot: usize, removed: usize) {
         let (behind, count) = (slot + removed, self.count());
         self.keys.copy_within(behind..count, slot);
@@ -184,7 +184,7 @@ impl Znode {
         self.count -= removed as u8;
     }
 
-    /// A new znode beside this one takes the branches from `keep` on.
+    /// Moves the branches from `keep` on into a new znode beside this one.
     pub fn split_off(&mut self, keep: usize) -> Znode {
         let mut new = Znode { parent: self.parent, ..Znode::new(self.level) };
         for slot in keep..self.count() {

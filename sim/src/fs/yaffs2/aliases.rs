@@ -1,11 +1,11 @@
-//! Links: other names of an object, symbolic links, and what reading a directory asks of both.
+//! Links: other names of an object (hard links), symbolic links, and reading a directory.
 //!
 //! Mirrors of yaffs_guts.c yaffs_link_obj, yaffs_del_link, yaffs_link_fixup, the part of
 //! yaffs_unlink_worker about links, yaffs_get_obj_name, and kernel/yaffs2/names.c (link, symlink,
-//! get_link), inode.c (yfs_setattr) and readdir.c. Another name is an object of its own with a
-//! header. An object that loses its name while it has others takes the newest of them over.
+//! get_link), inode.c (yfs_setattr) and readdir.c. A hard link is an object of its own with a
+//! header. If an object that has hard links loses its name, it takes over the newest link's.
 //!
-//! Invariant: the numbers in an object's `other_names` are of objects that are its names.
+//! Invariant: the numbers in an object's `other_names` are of hard links to it.
 
 use super::kind::Kind;
 use super::object::SHORT_NAME_BYTES;
@@ -20,7 +20,7 @@ use crate::units::Ns;
 const TARGET_BYTES_MAX: usize = 159;
 
 impl<F: Flash> Yaffs2<F> {
-    /// yaffs_get_equivalent_obj.
+    /// yaffs_get_equivalent_obj: the object that a hard link refers to, or the object itself.
     pub(super) fn equivalent(&self, number: u32) -> u32 {
         match self.object(number).kind {
             Kind::Name(of) => of,
@@ -28,7 +28,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// The same as far as it reads: the details of the object that another name is of.
+    /// yaffs_get_equivalent_obj, which loads the details of the object it returns.
     pub(super) fn load_equivalent(&mut self, now: Ns, number: u32) -> Result<Ns> {
         match self.object(number).kind {
             Kind::Name(of) if self.objects.get(of).is_some() => self.load_details(now, of),
@@ -36,7 +36,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// link of kernel/yaffs2/names.c: an object without an inode of its own.
+    /// link of kernel/yaffs2/names.c: creates an object without an inode of its own.
     pub(super) fn add_name(&mut self, now: Ns, at: Name<'_>, number: u32) -> Result<Ns> {
         Ok(self.create_object(now, at, Kind::Name(number))?.1)
     }
@@ -49,14 +49,14 @@ impl<F: Flash> Yaffs2<F> {
         self.make(now, at, Kind::Link(target.into()))
     }
 
-    /// yaffs_del_link: the name is no longer one of the object.
+    /// yaffs_del_link: removes the name from the object's links.
     pub(super) fn forget_name(&mut self, of: u32, number: u32) {
         if self.objects.get(of).is_some() {
             self.object_mut(of).other_names.retain(|&other| other != number);
         }
     }
 
-    /// The curve ball of yaffs_unlink_worker: the object gets the place of its newest other name.
+    /// The "curve ball" in yaffs_unlink_worker: the object takes the place of its newest hard link.
     pub(super) fn take_name(&mut self, now: Ns, number: u32, other: u32) -> Result<(bool, Ns)> {
         let now = self.read_name(now, other)?;
         let (name, parent) = (self.object(other).name.clone(), self.object(other).parent);
@@ -67,7 +67,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((written, if written { self.delete_generic(now, other)? } else { now }))
     }
 
-    /// yaffs_get_obj_name: a name too long to be in memory is read.
+    /// yaffs_get_obj_name: reads the header if the name is too long for memory.
     fn read_name(&mut self, now: Ns, number: u32) -> Result<Ns> {
         let now = self.load_details(now, number)?;
         let object = self.object(number);
@@ -94,7 +94,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yfs_setattr without a size: the header is written.
+    /// yfs_setattr without a size: writes the header.
     pub(super) fn change_attribute(&mut self, now: Ns, number: u32) -> Result<Ns> {
         match self.update_header(now, number, None, false, 0)? {
             (true, now) => Ok(now),
@@ -102,8 +102,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_link_fixup: names, the one that was found first the newest, are of their objects
-    /// again. One whose object is not there is nobody's.
+    /// yaffs_link_fixup: attaches the hard links that a scan found to their objects; the first one
+    /// found is the newest. A link whose object is missing is deleted.
     pub(super) fn fix_links(&mut self, found: Vec<u32>) {
         for number in found.into_iter().rev() {
             let Kind::Name(of) = self.object(number).kind else { continue };

@@ -1,31 +1,32 @@
 //! The background thread, and sync.
 //!
-//! Mirrors kernel/yaffs2/background.c and sync.c, which do what the Linux glue of July 2013 did:
-//! headers of directories each second, collection as often as it is urgent; sync(2) writes what is
-//! held back and a checkpoint.
+//! Mirrors kernel/yaffs2/background.c and sync.c, which do what the Linux glue of July 2013 did.
+//! Each second the thread writes directory headers that are due. It collects garbage as often as
+//! the urgency demands. sync(2) flushes the short-op cache and writes a checkpoint.
 //!
-//! tasks.rs has when the thread gets the processor and the lock.
+//! tasks.rs schedules the thread and its lock.
 
 use super::Yaffs2;
 use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 
-/// The thread.
+/// The thread's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Thread {
-    /// After this tick directories are due, and after this one a collection, once it has begun.
+    /// The ticks after which directory headers and the next collection are due; none until the
+    /// thread has started.
     pub schedule: Option<(u64, u64)>,
-    /// The tick it wants to be woken at.
+    /// The tick at which it wants to wake.
     wakes_at: u64,
-    /// When a timer wakes it.
+    /// When its timer expires.
     pub until: Option<Ns>,
-    /// It has the lock.
+    /// It holds the gross lock.
     pub is_working: bool,
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// yfs_urgency: how much of the free space is scattered among blocks in use.
+    /// yfs_urgency: depends on how much of the free space is scattered in blocks that are in use.
     fn urgency(&self) -> usize {
         let erased = i64::from(self.erased_blocks * self.pages_per_block);
         let scattered = (self.free_chunks - erased).max(0);
@@ -38,7 +39,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// One turn of the thread's loop, under the lock.
+    /// One iteration of the thread's loop, under the lock.
     pub(super) fn turn(&mut self, mut now: Ns) -> Result<Ns> {
         let hz = self.ticks.per_second();
         let jiffies = self.ticks.jiffies(now);

@@ -1,10 +1,9 @@
-//! Blocks and the chunks in them: allocated one after another, deleted, and erased when the last
-//! is.
+//! Blocks and their chunks: allocated in sequence, deleted, and erased once no chunk is in use.
 //!
 //! Mirrors of yaffs_guts.c "Block Management and Page Allocation" (yaffs_find_alloc_block,
 //! yaffs_alloc_chunk, yaffs_write_new_chunk, yaffs_chunk_del, yaffs_block_became_dirty,
 //! yaffs_retire_block) and of yaffs_yaffs2.c the oldest dirty sequence number. Left out: soft
-//! deletion, which YAFFS2 never comes to, because a file is cut to nothing before it is deleted.
+//! deletion. YAFFS2 never reaches it, because a file is truncated to nothing before it is deleted.
 //!
 //! Invariants:
 //! 1. `free_chunks` counts every chunk of a usable block that is neither in use nor part of a
@@ -20,7 +19,7 @@ use crate::units::Ns;
 
 /// YAFFS_WR_ATTEMPTS.
 const WRITE_ATTEMPTS: u32 = 5 * 64;
-/// A block with more errors than this is not used any more.
+/// A block with more errors than this is retired.
 const ERROR_STRIKES_MAX: u8 = 3;
 
 /// enum yaffs_block_state.
@@ -50,7 +49,7 @@ pub(super) struct Block {
     pub has_shrink_header: bool,
 }
 
-/// All of them, counted from 1 as the core does where a partition begins with block 0.
+/// All blocks, counted from 1 as the core counts a partition that begins with block 0.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks(Vec<Block>);
 
@@ -69,7 +68,7 @@ impl Blocks {
         &mut self.0[block as usize - 1]
     }
 
-    /// How many there are, which is the number of the last.
+    /// The number of the last block, which is also their count.
     pub fn last(&self) -> u32 {
         self.0.len() as u32
     }
@@ -152,8 +151,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_write_new_chunk: none if there is no room. Of a block that was not erased since the
-    /// mount the first chunk is read before and after.
+    /// yaffs_write_new_chunk: returns none if there is no space. If the block was not erased since
+    /// the mount, its first chunk is read before and after the write.
     pub(super) fn write_new_chunk(
         &mut self,
         now: Ns,
@@ -178,7 +177,7 @@ impl<F: Flash> Yaffs2<F> {
             let (mut written, later) = self.write_chunk(now, chunk, what.clone(), causes)?;
             now = later;
             if unchecked {
-                // As the core has it: what was read decides.
+                // As in the core, the result of this read decides.
                 let (ecc, later) = self.read_chunk(now, chunk)?;
                 now = later;
                 written = ecc < Ecc::Unfixed && self.on_flash.tags(chunk).is_some();
@@ -213,7 +212,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_chunk_del: nobody needs the chunk; the block goes with the last of them.
+    /// yaffs_chunk_del: marks the chunk as unused. The block is erased with its last chunk.
     pub(super) fn delete_chunk(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
         if chunk == 0 {
             return Ok(now);
@@ -240,7 +239,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs_block_became_dirty: nothing in it is in use.
+    /// yaffs_block_became_dirty: erases a block without chunks in use.
     pub(super) fn block_became_dirty(&mut self, now: Ns, number: u32) -> Result<Ns> {
         self.forget_oldest_dirty(number);
         self.gc.forget_block(number);

@@ -1,10 +1,10 @@
-//! The short-op cache: chunks that were written in part, until they have to go to the flash.
+//! The short-op cache: chunks that were written in part and not yet to the flash.
 //!
 //! Mirrors "Short Operations Cache" of yaffs_guts.c (yaffs_grab_chunk_cache, yaffs_use_cache,
-//! yaffs_flush_file_cache, yaffs_flush_whole_cache). Left out: locked entries, of which there are
-//! none between calls.
+//! yaffs_flush_file_cache, yaffs_flush_whole_cache). Left out: locked entries, which exist only
+//! within a call.
 //!
-//! Invariant: a chunk of a file is in it once at most.
+//! Invariant: a chunk of a file is in the cache at most once.
 
 use super::{Yaffs2, CACHES};
 use crate::content::Contents;
@@ -15,17 +15,16 @@ use crate::units::Ns;
 /// struct yaffs_cache.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    /// 0 where there is none.
+    /// 0 for a free entry.
     pub object: u32,
     pub chunk: u32,
     last_use: u64,
     pub is_dirty: bool,
     pub bytes: u32,
-    /// Where the power can fail, what it holds.
+    /// Its bytes; kept where the power can fail.
     pub contents: Option<Contents>,
 }
 
-/// The cache of a mounted file system.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     entries: [Entry; CACHES],
@@ -56,7 +55,7 @@ impl Cache {
         self.entries.iter().any(|entry| entry.object == object && entry.is_dirty)
     }
 
-    /// Entries that are marked dirty, in use or not, as yaffs_get_n_free_chunks counts them.
+    /// Dirty entries, in use or not, as yaffs_get_n_free_chunks counts them.
     pub fn dirty(&self) -> usize {
         self.entries.iter().filter(|entry| entry.is_dirty).count()
     }
@@ -91,8 +90,8 @@ impl Cache {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// yaffs_grab_chunk_cache: a free entry, the least recently used one if it is clean, or else
-    /// one that is free after the file of that one was written out. It is the chunk's from now on.
+    /// yaffs_grab_chunk_cache: a free entry, else the least recently used one if it is clean, else
+    /// the first one free after that entry's file was flushed. Assigns it to the chunk.
     pub(super) fn grab_cache(
         &mut self,
         mut now: Ns,
@@ -115,7 +114,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok((index, now))
     }
 
-    /// yaffs_flush_file_cache: the file's dirty chunks, the lowest first, until one finds no room.
+    /// yaffs_flush_file_cache: writes the file's dirty chunks in order until there is no space for
+    /// one.
     pub(super) fn flush_file_cache(&mut self, mut now: Ns, object: u32) -> Result<Ns> {
         while let Some(index) = self.cache.lowest_dirty(object) {
             let entry = self.cache.entries[index].clone();

@@ -1,12 +1,11 @@
-//! The checkpoint: all that is in memory, written to blocks of its own, so that a mount need not
-//! scan.
+//! The checkpoint: the state in memory, written to blocks of its own so that a mount need not scan.
 //!
-//! Mirrors yaffs_checkptrw.c and "Checkpointing" of yaffs_yaffs2.c. Any later change erases it
-//! first. How long it is follows from the sizes of the core's structures; what it says is kept here
-//! as it was. A partition of less than 60 blocks has none.
+//! Mirrors yaffs_checkptrw.c and "Checkpointing" of yaffs_yaffs2.c. The first change after a
+//! checkpoint erases it. Its length follows from the sizes of the core's structures; its content is
+//! kept here as it was. A partition of less than 60 blocks has no checkpoint.
 //!
-//! Invariant: `saved` is there exactly if the last checkpoint was written to its end and none of
-//! its blocks was erased since.
+//! Invariant: `saved` is set exactly if the last checkpoint is complete and none of its blocks was
+//! erased since.
 
 use super::blocks::{Blocks, State};
 use super::kind::Kind;
@@ -21,15 +20,15 @@ use crate::units::Ns;
 const BLOCKS_MIN: u32 = 60;
 /// YAFFS_SEQUENCE_CHECKPOINT_DATA.
 pub(super) const SEQUENCE: u32 = 0x21;
-/// struct yaffs_checkpt_validity, _dev and _obj, struct yaffs_block_info, and the words between
-/// them.
+/// Sizes of struct yaffs_checkpt_validity, _dev and _obj, struct yaffs_block_info, and the words
+/// between them.
 const VALIDITY_BYTES: u64 = 16;
 const DEVICE_BYTES: u64 = 36;
 const OBJECT_BYTES: u64 = 32;
 const BLOCK_BYTES: u64 = 8;
 const WORD_BYTES: u64 = 4;
 
-/// What the last checkpoint says.
+/// The content of the last checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Saved {
     bytes: u64,
@@ -40,7 +39,7 @@ pub(super) struct Saved {
     alloc_page: u32,
     blocks: Blocks,
     in_use: Vec<u64>,
-    /// In the order in which they are written.
+    /// In the order in which they were written.
     objects: Vec<(u32, Object)>,
 }
 
@@ -53,7 +52,7 @@ impl<F: Flash> Yaffs2<F> {
         self.blocks.last() >= BLOCKS_MIN
     }
 
-    /// yaffs_calc_checkpt_blocks_required: blocks that have to stay free for one.
+    /// yaffs_calc_checkpt_blocks_required: blocks reserved for a checkpoint.
     pub(super) fn checkpoint_blocks_to_reserve(&self) -> u32 {
         if !self.is_checkpoint_wanted() {
             return 0;
@@ -69,7 +68,7 @@ impl<F: Flash> Yaffs2<F> {
         (needed as u32).saturating_sub(self.checkpoint_blocks)
     }
 
-    /// Objects as yaffs2_wr_checkpt_objs goes through them: the newest of each bucket first.
+    /// Objects in the order of yaffs2_wr_checkpt_objs: the newest of each bucket first.
     fn objects_in_order(&self) -> Vec<u32> {
         let all = self.objects.buckets.iter().flat_map(|bucket| bucket.iter().rev().copied());
         all.filter(|&number| self.objects.get(number).is_some()).collect()
@@ -122,7 +121,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs2_checkpt_flush_buffer, chunk after chunk. Whether there were blocks enough.
+    /// yaffs2_checkpt_flush_buffer, chunk after chunk. Returns whether there were enough blocks.
     fn write_checkpoint(&mut self, mut now: Ns, bytes: u64) -> Result<(bool, Ns)> {
         let chunks = bytes.div_ceil(u64::from(self.mtd.page_bytes())) as u32;
         now += Ns::from_ps(bytes, self.mtd.costs().yaffs2_checkpoint_byte_ps);
@@ -148,7 +147,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((true, now))
     }
 
-    /// yaffs2_checkpt_invalidate: what is on the flash is going to be wrong.
+    /// yaffs2_checkpt_invalidate: erases the checkpoint before the first change.
     pub(super) fn invalidate_checkpoint(&mut self, mut now: Ns) -> Result<Ns> {
         self.is_dirty = true;
         if !self.is_checkpointed && self.checkpoint_blocks == 0 {
@@ -175,8 +174,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs2_checkpt_restore: whether there is one and all of it could be read. What is in memory
-    /// is what it says then.
+    /// yaffs2_checkpt_restore: restores the state from a complete, readable checkpoint. Returns
+    /// whether it did.
     pub(super) fn restore_checkpoint(&mut self, now: Ns) -> Result<(bool, Ns)> {
         let (blocks, now) = self.read_checkpoint(now)?;
         let Some((blocks, saved)) = blocks.zip(self.saved.take()) else { return Ok((false, now)) };
@@ -204,7 +203,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((true, now))
     }
 
-    /// yaffs2_checkpt_rd as far as it gets: the blocks it is in, if all of it is there.
+    /// yaffs2_checkpt_rd as far as it can read. Returns the checkpoint's blocks if it is complete.
     fn read_checkpoint(&mut self, mut now: Ns) -> Result<(Option<Vec<u32>>, Ns)> {
         let last = self.blocks.last();
         let blocks_max = (last - 1) / 16 + 2;

@@ -1,12 +1,12 @@
-//! Files: read, written and cut.
+//! Files: reading, writing and truncating.
 //!
 //! Mirrors of yaffs_guts.c "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr,
 //! yaffs_wr_data_obj, yaffs_resize_file, yaffs_flush_file), yaffs2_handle_hole of yaffs_yaffs2.c,
-//! and kernel/yaffs2/file.c, which reads a page before it is written to and keeps 20 chunks back.
-//! Every write goes through the short-op cache, whole chunks too, as the core of July 2013 has it
+//! and kernel/yaffs2/file.c, which reads a page before it is written and keeps 20 chunks free.
+//! Every write goes through the short-op cache, even of whole chunks, as in the core of July 2013
 //! with the Linux glue.
 //!
-//! Invariant: what a file has beyond its size is nowhere.
+//! Invariant: a file has no chunks beyond its size.
 
 use super::nand::{Payload, Tags};
 use super::{Yaffs2, ALWAYS_FREE_CHUNKS};
@@ -24,12 +24,12 @@ impl<F: Flash> Yaffs2<F> {
         u64::from(self.mtd.page_bytes())
     }
 
-    /// Chunks of a file are counted from 1.
+    /// The chunk at an offset, counted from 1.
     fn chunk_at(&self, offset: u64) -> u32 {
         u32::try_from(offset / self.chunk_bytes()).expect("a file within yaffs_max_file_size") + 1
     }
 
-    /// yaffs_rd_data_obj: nothing is read of a chunk that is nowhere.
+    /// yaffs_rd_data_obj: a hole is not read from flash.
     #[inline]
     fn read_data(&mut self, now: Ns, object: u32, chunk: u32) -> Result<Ns> {
         match self.object(object).tree.get(chunk) {
@@ -50,7 +50,7 @@ impl<F: Flash> Yaffs2<F> {
         self.tnodes += grown;
     }
 
-    /// yaffs_wr_data_obj: whether there was room.
+    /// yaffs_wr_data_obj: returns whether there was space.
     pub(super) fn write_data(
         &mut self,
         now: Ns,
@@ -73,7 +73,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((true, self.delete_chunk(now, old)?))
     }
 
-    /// yaffs_file_rd of a page: whole chunks, those in the short-op cache from there.
+    /// yaffs_file_rd of a page: whole chunks, from the short-op cache where it has them.
     #[inline]
     pub(super) fn file_read(&mut self, mut now: Ns, object: u32, page: u32) -> Result<Ns> {
         let per_page = PAGE_BYTES / self.mtd.page_bytes();
@@ -118,7 +118,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs_do_file_wr: how many bytes there was room for. Without contents they are zero.
+    /// yaffs_do_file_wr: returns how many bytes there was space for. Without contents the bytes are
+    /// zero.
     fn do_file_write(
         &mut self,
         mut now: Ns,
@@ -133,7 +134,7 @@ impl<F: Flash> Yaffs2<F> {
             let start = u64::from(chunk - 1) * whole;
             let end = to.min(start + whole);
             let size = self.object(object).size_bytes;
-            // What was there behind the written part stays.
+            // Bytes of the chunk after the written part are kept.
             let used =
                 if end < start + whole { (size.min(start + whole)).max(end) } else { end } - start;
             let held = contents.map(|contents| {
@@ -156,7 +157,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((at - from, now))
     }
 
-    /// What a chunk holds when bytes `from..to` of it become zero.
+    /// A chunk's content after its bytes `from..to` become zero.
     fn with_zeros(&mut self, object: u32, chunk: u32, from: u64, to: u64) -> Contents {
         let cached = self.cache.find(object, chunk);
         let mut contents = match cached {
@@ -167,7 +168,7 @@ impl<F: Flash> Yaffs2<F> {
         contents
     }
 
-    /// Into the short-op cache, which reads the chunk first.
+    /// Writes into the short-op cache, which reads the chunk first.
     fn write_part(
         &mut self,
         mut now: Ns,
@@ -192,7 +193,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((true, now))
     }
 
-    /// yaffs2_handle_hole: a small one is written as zeros, a larger one is noted in a header.
+    /// yaffs2_handle_hole: writes a small hole as zeros, and records a larger one in a header.
     fn handle_hole(&mut self, mut now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
         let old_bytes = self.object(object).size_bytes;
         if new_bytes <= old_bytes {
@@ -223,7 +224,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yfs_setattr: the resize and the attributes write a header each.
+    /// yfs_setattr: the resize and the attributes each write a header.
     pub(super) fn set_size(&mut self, now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
         let now = self.resize(now, object, new_bytes)?;
         match self.update_header(now, object, None, false, 0)? {
@@ -254,8 +255,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs_resize_file_down: chunks behind the end go, the last first; the one it is in is
-    /// written again.
+    /// yaffs_resize_file_down: deletes the chunks beyond the end, the last first, and writes the
+    /// chunk at the end again.
     fn resize_down(&mut self, mut now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
         let whole = self.chunk_bytes();
         let old_bytes = self.object(object).size_bytes;
@@ -290,13 +291,13 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// What a chunk on flash holds, as bytes of its file.
+    /// The content of a chunk on flash, as bytes of its file.
     pub(super) fn stored_contents(&self, place: u32) -> Contents {
         self.on_flash.contents.get(&place).cloned().unwrap_or_default()
     }
 
-    /// yfs_flush_obj of kernel/yaffs2/sync.c (yaffs_flush_file): what is held back of a file, and
-    /// its header unless only data is wanted.
+    /// yfs_flush_obj of kernel/yaffs2/sync.c (yaffs_flush_file): writes the file's cached chunks,
+    /// and its header unless only data is wanted.
     pub(super) fn flush_file(&mut self, now: Ns, object: u32, data_only: bool) -> Result<Ns> {
         if !self.object(object).is_dirty {
             return Ok(now);

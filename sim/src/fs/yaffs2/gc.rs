@@ -1,10 +1,10 @@
-//! Garbage collection: when, of which block, and how much of it.
+//! Garbage collection: when it runs, which block it takes, and how many chunks it copies.
 //!
 //! Mirrors of yaffs_guts.c yaffs_check_gc, yaffs_find_gc_block and yaffs_gc_block, and of
-//! yaffs_yaffs2.c yaffs_block_ok_for_gc and yaffs2_find_refresh_block. Every chunk a program writes
-//! asks first; the background thread asks on its own.
+//! yaffs_yaffs2.c yaffs_block_ok_for_gc and yaffs2_find_refresh_block. Each chunk that the program
+//! writes calls yaffs_check_gc first. The background thread calls it, too.
 //!
-//! Invariant: a collection never begins another (`is_disabled`).
+//! Invariant: a collection never starts another one (`is_disabled`).
 
 use super::blocks::{Block, State};
 use super::nand::{Payload, Tags, SUMMARY};
@@ -17,23 +17,23 @@ use crate::units::Ns;
 /// YAFFS_GC_GOOD_ENOUGH and YAFFS_GC_PASSIVE_THRESHOLD, in chunks in use.
 const GOOD_ENOUGH: u32 = 2;
 const PASSIVE_THRESHOLD: u32 = 4;
-/// Chunks a leisurely collection copies at a time.
+/// Chunks that a passive collection copies at a time.
 const PASSIVE_COPIES: u32 = 5;
 /// gc_skip.
 const SKIP: u32 = 5;
-/// Blocks a leisurely collection looks at, at most.
+/// The most blocks that a passive collection examines.
 const PASSIVE_BLOCKS_MAX: u32 = 100;
-/// refresh_period of the Linux glue: a block is rewritten for its age every so many collections.
+/// refresh_period of the Linux glue: after this many collections the oldest block is rewritten.
 const REFRESH_PERIOD: u32 = 500;
 
-/// What of struct yaffs_dev is about collection. A mount begins with all of it zero.
+/// The fields of struct yaffs_dev about collection. A mount sets them to zero.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gc {
     pub is_disabled: bool,
     pub has_prioritised: bool,
     pub oldest_dirty_sequence: u32,
     pub oldest_dirty_block: u32,
-    /// The block that is being collected, and how far; 0 is none.
+    /// The block being collected and the next chunk of it; 0 is none.
     block: u32,
     chunk: u32,
     block_finder: u32,
@@ -45,12 +45,12 @@ pub(super) struct Gc {
 }
 
 impl Gc {
-    /// The worst is assumed until somebody looks.
+    /// The state after a mount, which assumes the worst until the first search.
     pub fn after_mount() -> Gc {
         Gc { has_prioritised: true, ..Gc::default() }
     }
 
-    /// A block is no candidate any more.
+    /// Removes a block from the candidates.
     pub fn forget_block(&mut self, number: u32) {
         if self.block == number {
             self.block = 0;
@@ -114,8 +114,8 @@ impl<F: Flash> Yaffs2<F> {
         full.min_by_key(|(_, block)| block.sequence).map_or(0, |(number, _)| number)
     }
 
-    /// yaffs_block_ok_for_gc: a header that says that a file got shorter stays until nothing older
-    /// is dirty.
+    /// yaffs_block_ok_for_gc: a block with a shrink header (a file was truncated) is not collected
+    /// while an older block is dirty.
     fn is_ok_for_gc(&mut self, block: Block) -> bool {
         if !block.has_shrink_header {
             return true;
@@ -152,7 +152,7 @@ impl<F: Flash> Yaffs2<F> {
         selected
     }
 
-    /// A block with wrong bits; failing that the oldest dirty one, which may be in the way.
+    /// A block with bit errors, else the oldest dirty one, which may block shrink headers.
     fn find_prioritised(&mut self) -> u32 {
         self.gc.dirtiest = 0;
         let prioritised: Vec<(u32, Block)> = self
@@ -173,7 +173,7 @@ impl<F: Flash> Yaffs2<F> {
         self.gc.oldest_dirty_block
     }
 
-    /// Goes on looking for the block with the fewest chunks in use; how few are few enough.
+    /// Continues the search for the block with the fewest chunks in use, below a limit.
     fn search_dirtiest(&mut self, aggressive: bool, background: bool) -> u32 {
         let whole = self.pages_per_block;
         let (threshold, blocks) = if aggressive {
@@ -200,7 +200,7 @@ impl<F: Flash> Yaffs2<F> {
         threshold
     }
 
-    /// yaffs_gc_block: some chunks of it, or all that are left.
+    /// yaffs_gc_block: collects some chunks of a block, or all that are left.
     fn gc_block(&mut self, mut now: Ns, number: u32, whole: bool) -> Result<Ns> {
         let block = self.blocks.get_mut(number);
         if block.state == State::Full {
@@ -237,7 +237,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs_summary_gc: the summary is worth nothing by itself.
+    /// yaffs_summary_gc: drops the block's summary.
     fn drop_summary(&mut self, number: u32) {
         if !self.blocks.get(number).has_summary {
             return;
@@ -252,8 +252,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_gc_process_chunk: the chunk moves, or is only dropped if it belongs to nothing.
-    /// Whether there was room.
+    /// yaffs_gc_process_chunk: moves the chunk, or deletes it if it belongs to no object. Returns
+    /// whether there was space.
     fn gc_process_chunk(&mut self, now: Ns, old: Chunk) -> Result<(bool, Ns)> {
         let (_, now) = self.read_chunk(now, old)?;
         let tags = self.on_flash.tags(old).filter(|tags| tags.object != SUMMARY);
@@ -272,7 +272,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((true, self.delete_chunk(now, old)?))
     }
 
-    /// A header that moves has done its work of shadowing and shrinking, and knows the file's size.
+    /// The payload of a moved header, which no longer shadows or shrinks, and has the file's size.
     fn moved_payload(&self, tags: Tags, old: Chunk) -> Payload {
         if tags.chunk > 0 {
             return Payload::Data(self.on_flash.contents.get(&old).cloned());

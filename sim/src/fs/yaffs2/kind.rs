@@ -1,14 +1,14 @@
-//! What an object is.
+//! The type of an object.
 //!
 //! Mirrors enum yaffs_obj_type and union yaffs_obj_var of yaffs_guts.h. Left out: special files.
 
-/// The type of an object, with what its header says besides.
+/// The type of an object, with what its header holds for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
     Directory,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link to this target.
     Link(Box<str>),
-    /// Another name of an object (equiv_id).
+    /// A hard link to an object (equiv_id).
     Name(u32),
 }

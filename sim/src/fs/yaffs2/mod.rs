@@ -1,14 +1,14 @@
 //! YAFFS2: chunks of one flash page, each with its tags in the OOB.
 //!
-//! Mirrors the core as U-Boot has it (fs/yaffs2 of U-Boot 2023.01; the files are named in each
-//! module) and the glue in kernel/yaffs2, which does what that of July 2013 did, with its
-//! constants: 10 short-op caches, 5 reserved blocks. A 4 KiB page of the page cache is two chunks
-//! on 2 KiB pages, each read with its tags by one command. docs/yaffs2.md has what is left out.
+//! Mirrors the core in U-Boot (fs/yaffs2 of U-Boot 2023.01; each module names its files) and the
+//! glue in kernel/yaffs2, which does what the Linux glue of July 2013 did, with its constants: 10
+//! short-op caches, 5 reserved blocks. With 2 KiB pages a 4 KiB page of the page cache is two
+//! chunks. One command reads a chunk with its tags. docs/yaffs2.md lists what is left out.
 //!
 //! Invariants:
-//! 1. Chunks of a block are written in order; the last is the block's summary.
-//! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from
-//!    1, and from the first chunk of that; 0 is none.
+//! 1. Chunks of a block are written in order. The last one is the block's summary.
+//! 2. Blocks and chunks are numbered as the core numbers a partition that begins with block 0:
+//!    blocks from 1, chunks from the first one of block 1. 0 is none.
 
 mod aliases;
 mod background;
@@ -44,24 +44,24 @@ use nand::OnFlash;
 use object::Objects;
 use tasks::Tasks;
 
-/// A chunk's place; 0 is none.
+/// The number of a chunk on flash; 0 is none.
 type Chunk = u32;
 
 /// n_caches and n_reserved_blocks of the Linux glue.
 const CACHES: usize = 10;
 const RESERVED_BLOCKS: u32 = 5;
-/// Chunks that a program's write leaves free (write_begin of the glue).
+/// Chunks that a program's write has to leave free (write_begin of the glue).
 const ALWAYS_FREE_CHUNKS: i64 = 20;
-/// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB that has room for tags besides ECC.
+/// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB bytes needed for tags besides ECC.
 const CHUNK_BYTES_MIN: u32 = 1024;
 const SPARE_BYTES_MIN: u32 = 64;
-/// YAFFS_OBJECTID_*. Nobody sees what is in the last two.
+/// YAFFS_OBJECTID_*. The last two directories are hidden.
 const ROOT_OBJECT: u32 = 1;
 const LOST_AND_FOUND: u32 = 2;
 const UNLINKED: u32 = 3;
 const DELETED: u32 = 4;
-/// Chunks a tnode of level 0 has, and tnodes one of any other level has.
-/// YAFFS_MAX_CHUNK_ID: a tree has eight levels of tnodes above the lowest.
+/// Chunks of a tnode of level 0, tnodes of one of any other level, and YAFFS_MAX_CHUNK_ID: a tree
+/// has eight levels of tnodes above the lowest.
 const MAX_CHUNK_ID: u64 = (1 << (4 + 8 * 3)) - 1;
 const TNODE_CHUNKS: u64 = 16;
 const TNODE_POINTERS: u64 = 8;
@@ -77,10 +77,10 @@ pub struct Yaffs2<F> {
     tnode_bytes: u64,
     on_flash: OnFlash,
     saved: Option<Box<Saved>>,
-    /// The power can fail, so bytes are worth remembering.
+    /// The power can fail, so the bytes of chunks are kept.
     remembers: bool,
     blocks: Blocks,
-    /// chunk_bits, from the first chunk of the partition on.
+    /// chunk_bits, from the first chunk of the partition.
     in_use: Vec<u64>,
     erased_blocks: u32,
     free_chunks: i64,
@@ -88,10 +88,10 @@ pub struct Yaffs2<F> {
     alloc_block: Option<u32>,
     alloc_page: u32,
     alloc_finder: u32,
-    /// The first chunk of the block being written that the summary in memory knows.
+    /// The first chunk of the block being written that the summary in memory covers.
     summary_from: u32,
     objects: Objects,
-    /// Objects that are other names, while a scan finds them.
+    /// Hard links that the current scan has found.
     scanned_names: Vec<u32>,
     tnodes: u32,
     cache: Cache,
@@ -106,7 +106,7 @@ pub struct Yaffs2<F> {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// An erased partition is an empty YAFFS2: mounts it.
+    /// Mounts an erased partition, which is an empty YAFFS2.
     pub fn format(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 2 {
@@ -160,7 +160,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok((fs, now))
     }
 
-    /// yaffs_get_n_free_chunks: without what is dirty, reserved, or a checkpoint's.
+    /// yaffs_get_n_free_chunks: free chunks less dirty cache entries, reserved blocks and a
+    /// checkpoint.
     fn reported_free_chunks(&self) -> i64 {
         let reserved = RESERVED_BLOCKS + 1 + self.checkpoint_blocks_to_reserve();
         let dirty = self.cache.dirty() as i64;
@@ -168,7 +169,7 @@ impl<F: Flash> Yaffs2<F> {
     }
 }
 
-/// tnode_size of yaffs_guts_initialise: places of 16 chunks, as wide as the partition wants, or
+/// tnode_size of yaffs_guts_initialise: 16 chunk numbers, as wide as the partition needs, or
 /// pointers to eight tnodes.
 fn tnode_bytes(chunks: u32, pointer_bytes: u64) -> u64 {
     let bits = u64::from(chunks.next_power_of_two().trailing_zeros().next_multiple_of(2)).max(16);
@@ -307,7 +308,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.locked(now, |fs, now| fs.end_write(now, write, pages))
     }
 
-    /// The header goes with the file's chunks, in close, fsync and sync.
+    /// The header is written with the file's chunks, in close, fsync and sync.
     fn write_inode(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
@@ -352,7 +353,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
     }
 
-    /// yaffs statfs: whole pages of the page cache.
+    /// statfs of YAFFS2, in whole pages of the page cache.
     fn free_bytes(&self) -> Option<u64> {
         let bytes = self.reported_free_chunks() as u64 * u64::from(self.mtd.page_bytes());
         Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))

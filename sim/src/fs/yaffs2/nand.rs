@@ -1,13 +1,14 @@
-//! Chunks on the flash: a page with its tags in the OOB, what those say, and the summary that ends
-//! a block.
+//! Chunks on the flash: a page with its tags in the OOB, the content of both, and the summary at
+//! the end of a block.
 //!
-//! Mirrors yaffs_nand.c, yaffs_summary.c and of kernel/yaffs2/nand.c how MTD is called: page and
-//! tags are one read or one program, tags alone are a read of the OOB. The simulator has no bytes,
-//! so what tags and headers say is kept here, 8 bytes a page. Tags of wrong bits are left out.
+//! Mirrors yaffs_nand.c, yaffs_summary.c and kernel/yaffs2/nand.c, which calls MTD: one read or
+//! program transfers page and tags; tags alone are a read of the OOB. The simulated flash stores no
+//! bytes, so this module keeps the content of tags and headers, 8 bytes a page. Left out: bit
+//! errors in tags.
 //!
 //! Invariants:
-//! 1. `tags` is what a mount would find; what was erased says nothing.
-//! 2. All chunks of a block have its sequence number.
+//! 1. `tags` is what a mount would find. Erased pages have none.
+//! 2. All chunks of a block have the block's sequence number.
 
 use super::kind::Kind;
 use super::{Chunk, Yaffs2};
@@ -24,14 +25,13 @@ const SUMMARY_HEADER_BYTES: u32 = 16;
 /// YAFFS_OBJECTID_SUMMARY.
 pub(super) const SUMMARY: u32 = 0x10;
 
-/// What a power cut has left of tags: neither erased nor readable.
+/// Tags after a power cut: neither erased nor readable.
 const TORN: u64 = u64::MAX;
 
 const OBJECT_BITS: u32 = 18;
 const CHUNK_BITS: u32 = 28;
 
-/// struct yaffs_ext_tags: of which object the chunk is, which of it (0 is its header), and how many
-/// bytes of it are used.
+/// struct yaffs_ext_tags: the object, the chunk of it (0 is its header), and the bytes used in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tags {
     pub object: u32,
@@ -57,43 +57,43 @@ impl Tags {
     }
 }
 
-/// struct yaffs_obj_hdr: what the header of an object says.
+/// struct yaffs_obj_hdr: the content of an object's header.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     pub kind: Kind,
     pub parent: u32,
     pub name: String,
     pub size_bytes: u64,
-    /// The file has got shorter, or has a hole: data older than this does not count beyond its
-    /// size.
+    /// The file was truncated or has a hole: older data beyond this size are invalid.
     pub is_shrink: bool,
-    /// It takes the name of this object, which is about to go; 0 is none.
+    /// The object whose name it takes, which is about to be deleted; 0 is none.
     pub shadows: u32,
 }
 
-/// What a chunk holds besides its tags.
+/// The content of a chunk besides its tags.
 #[derive(Clone, Debug)]
 pub(super) enum Payload {
     Header(Header),
-    /// Where the power can fail, the bytes.
+    /// The bytes; kept where the power can fail.
     Data(Option<Contents>),
-    /// Nothing that anybody asks for: summaries and checkpoints are known by other means.
+    /// Summaries and checkpoints, whose content is kept elsewhere.
     Other,
 }
 
-/// What chunks of a block the summary knows that is, or is going to be, at its end.
+/// The chunks of a block that the summary at its end covers, or will cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// Those before it were written before the mount, when nobody took notes.
+    /// The first one covered. Those before it were written before the mount, so their tags are not
+    /// in memory.
     pub from: u32,
 }
 
-/// What lies on the flash.
+/// The content of the flash.
 #[derive(Clone, Debug)]
 pub(super) struct OnFlash {
     /// By page of the partition; 0 is erased.
     tags: Vec<u64>,
-    /// By block of the partition, of its first chunk; 0 is erased.
+    /// By block of the partition, from its first chunk; 0 is erased.
     sequence: Vec<u32>,
     pub summaries: Vec<Option<Summary>>,
     pub headers: BTreeMap<Chunk, Header>,
@@ -119,7 +119,7 @@ impl OnFlash {
         (chunk - self.pages_per_block) as usize
     }
 
-    /// What a chunk's tags say, if it was programmed.
+    /// The tags of a chunk, if it was programmed.
     #[inline]
     pub fn tags(&self, chunk: Chunk) -> Option<Tags> {
         Tags::unpacked(self.tags[self.page(chunk)])
@@ -131,8 +131,8 @@ impl OnFlash {
         self.tags[self.page(chunk)] == 0
     }
 
-    /// A program failed, or the power in one, or while the block was erased that begins with the
-    /// chunk: its tags say nothing.
+    /// Makes the tags of a chunk unreadable: its program failed, or the power failed while it was
+    /// programmed or while the block that begins with it was erased.
     pub fn tear(&mut self, chunk: Chunk) {
         let page = self.page(chunk);
         self.tags[page] = TORN;
@@ -162,8 +162,7 @@ impl OnFlash {
         }
     }
 
-    /// A block is erased, or was being erased when the power failed, which leaves nothing to be
-    /// read either.
+    /// Erases a block. If the power failed during the erase, nothing is readable either.
     pub fn clear(&mut self, block: u32) {
         let (first, behind) = (block * self.pages_per_block, (block + 1) * self.pages_per_block);
         let pages = self.page(first)..self.page(first) + self.pages_per_block as usize;
@@ -181,13 +180,13 @@ impl OnFlash {
     }
 }
 
-/// Chunks of a block before its summary: all of it where the summary would be too long.
+/// Chunks of a block before its summary; all of them if the summary would be too long.
 pub(super) fn chunks_per_summary(pages_per_block: u32, page_bytes: u32) -> u32 {
     let tags = pages_per_block * SUMMARY_TAGS_BYTES + page_bytes - 1;
     pages_per_block - tags / (page_bytes - SUMMARY_HEADER_BYTES)
 }
 
-/// What ECC says of a read (enum yaffs_ecc_result).
+/// The ECC result of a read (enum yaffs_ecc_result).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ecc {
     Fine,
@@ -200,7 +199,7 @@ impl<F: Flash> Yaffs2<F> {
         u64::from(chunk - self.pages_per_block) * u64::from(self.mtd.page_bytes())
     }
 
-    /// mtd_read_oob as the core hears of it; only the power is beyond it.
+    /// The result of mtd_read_oob for the core. Only a power cut is an error.
     fn ecc_of(&self, done: Done) -> Result<(Ecc, Ns)> {
         match done {
             Ok(now) if self.mtd.is_unclean() => Ok((Ecc::Fixed, now)),
@@ -210,24 +209,25 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// read_chunk of kernel/yaffs2/nand.c, data and tags, without the bookkeeping.
+    /// read_chunk of kernel/yaffs2/nand.c, data and tags, without the core's bookkeeping.
     #[inline]
     pub(super) fn read_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
         let done = self.mtd.read_with_oob(now, self.offset(chunk), 1);
         let (ecc, now) = self.ecc_of(done)?;
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok((ecc, now))
     }
 
-    /// The same of the tags alone.
+    /// The same for the tags alone.
     pub(super) fn read_tags_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
         let now = self.mtd.read_oob(now, self.offset(chunk), 1)?;
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok(now)
     }
 
-    /// yaffs_rd_chunk_tags_nand with a buffer: a block with wrong bits is to be collected first.
+    /// yaffs_rd_chunk_tags_nand with a buffer. A block with bit errors becomes the next one to
+    /// collect.
     #[inline]
     pub(super) fn read_chunk(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
         let (ecc, now) = self.read_quietly(now, chunk)?;
@@ -237,8 +237,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok((ecc, now))
     }
 
-    /// yaffs_wr_chunk_tags_nand, which writes the summary after the last chunk before it. Whether
-    /// the program succeeded.
+    /// yaffs_wr_chunk_tags_nand, which writes the summary after the last chunk before it. Returns
+    /// whether the program succeeded.
     pub(super) fn write_chunk(
         &mut self,
         now: Ns,
@@ -273,11 +273,11 @@ impl<F: Flash> Yaffs2<F> {
             }
             Err(failed) => return Err(failed.into()),
         };
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok((written, now))
     }
 
-    /// A chunk that holds nothing of a program's.
+    /// The causes of a chunk without the program's data.
     pub(super) fn metadata(&self) -> Causes {
         Causes::of(Cause::Metadata, self.mtd.page_bytes())
     }
@@ -314,7 +314,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// mtd_erase of a block counted from 1; whether it succeeded.
+    /// mtd_erase of a block counted from 1; returns whether it succeeded.
     pub(super) fn erase(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
         let (erased, now) = match self.mtd.erase(now, block - 1) {
             Ok(now) => {
@@ -324,11 +324,11 @@ impl<F: Flash> Yaffs2<F> {
             Err(Failed { at, fault: Fault::EraseFailed }) => (false, at),
             Err(failed) => return Err(failed.into()),
         };
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok((erased, now))
     }
 
-    /// mtd_block_markbad, which erases the block if that works.
+    /// mtd_block_markbad, which tries to erase the block first.
     pub(super) fn mark_bad(&mut self, now: Ns, block: u32) -> Result<Ns> {
         let erases = self.mtd.block_erases(block - 1);
         let now = match self.mtd.mark_bad(now, block - 1) {
@@ -339,7 +339,7 @@ impl<F: Flash> Yaffs2<F> {
         if self.mtd.block_erases(block - 1) > erases {
             self.on_flash.clear(block);
         }
-        self.may_make_way(now);
+        self.might_resched_locked(now);
         Ok(now)
     }
 }

@@ -1,16 +1,16 @@
-//! Objects: numbered, in directories, with a header each that is written anew whenever something of
-//! it changes.
+//! Objects: numbered, in directories, each with a header that is written again at every change.
 //!
 //! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir,
 //! yaffs_update_oh, yaffs_create_obj, yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj,
-//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c; aliases.rs has links. An object that
-//! loses its name moves to a directory nobody sees; it is deleted when its inode goes. Headers of
-//! directories wait for the background thread. Left out: special files, extended attributes, names
-//! that differ in case only.
+//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. aliases.rs has links.
+//!
+//! An object that loses its name moves to a hidden directory, and is deleted when its inode is
+//! evicted. The background thread writes headers of directories later. Left out: special files,
+//! extended attributes, names that differ in case only.
 //!
 //! Invariants:
-//! 1. An object is among the children of its parent exactly once.
-//! 2. An object that is freed but has an inode (`deferred`) is nobody's child and has no header.
+//! 1. An object is among its parent's children exactly once.
+//! 2. A freed object whose inode is in memory (`deferred`) has no parent and no header.
 
 use super::kind::Kind;
 use super::nand::{Header, Payload, Tags};
@@ -30,29 +30,28 @@ pub(super) const SHORT_NAME_BYTES: usize = 15;
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub kind: Kind,
-    /// Objects that are other names of this one, the newest last.
+    /// Hard links to this object, the newest last.
     pub other_names: Vec<u32>,
-    /// There is no header, or need not be one: root, lost+found and the two directories nobody
-    /// sees.
+    /// It needs no header: root, lost+found and the two hidden directories.
     pub is_fake: bool,
     pub parent: u32,
-    /// The newest last; the core's lists have it first.
+    /// The newest last; the core's lists have the newest first.
     pub children: Vec<u32>,
     /// 0 if none was written.
     pub header_chunk: Chunk,
     pub name: String,
-    /// The name is in the header only, which nobody has read yet.
+    /// The name is only in the header, which has not been read yet.
     pub is_lazy: bool,
     pub is_dirty: bool,
-    /// A scan has seen its newest header.
+    /// A scan has found its newest header.
     pub is_valid: bool,
-    /// Another object is about to take its name.
+    /// Another object will take its name.
     pub is_shadowed: bool,
     /// my_inode.
     pub has_inode: bool,
     pub is_deferred: bool,
     pub size_bytes: u64,
-    /// A scan ignores data from here on.
+    /// A scan ignores data from this offset on.
     pub shrink_bytes: u64,
     pub scanned_bytes: u64,
     pub data_chunks: u32,
@@ -60,18 +59,17 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// It is in a directory that somebody can see.
+    /// Whether it is in a visible directory.
     pub fn is_named(&self) -> bool {
         ![0, UNLINKED, DELETED].contains(&self.parent)
     }
 
-    /// It is a directory.
     #[inline]
     pub fn is_directory(&self) -> bool {
         self.kind == Kind::Directory
     }
 
-    /// It is a file, which alone has chunks of data and tnodes.
+    /// Whether it is a file. Only files have data chunks and tnodes.
     #[inline]
     pub fn is_file(&self) -> bool {
         self.kind == Kind::File
@@ -101,7 +99,7 @@ impl Object {
     }
 }
 
-/// All objects, by number and in the buckets of their hash.
+/// All objects, by number and in hash buckets.
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
     list: Vec<Option<Box<Object>>>,
@@ -109,9 +107,9 @@ pub(super) struct Objects {
     pub buckets: Vec<Vec<u32>>,
     bucket_finder: u32,
     pub count: u32,
-    /// Inodes in the order in which they were read in.
+    /// Inodes in the order in which they were read.
     pub inodes: Vec<u32>,
-    /// Directories whose header waits, the newest last.
+    /// Directories with a pending header, the newest last.
     pub dirty_directories: Vec<u32>,
 }
 
@@ -188,7 +186,7 @@ impl<F: Flash> Yaffs2<F> {
         self.add_to_directory(ROOT_OBJECT, LOST_AND_FOUND);
     }
 
-    /// yaffs_new_obj. It begins in lost+found, if that is there.
+    /// yaffs_new_obj: puts the object into lost+found, if that exists.
     pub(super) fn new_object(&mut self, number: u32, kind: Kind) {
         self.tnodes += u32::from(kind == Kind::File);
         self.objects.insert(number, Object::new(kind));
@@ -212,7 +210,7 @@ impl<F: Flash> Yaffs2<F> {
         self.object_mut(number).parent = directory;
     }
 
-    /// yaffs_free_obj: later, if its inode is still there.
+    /// yaffs_free_obj: deferred if the inode is in memory.
     fn free_object(&mut self, number: u32) {
         if self.object(number).has_inode {
             self.object_mut(number).is_deferred = true;
@@ -232,8 +230,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(self.read_chunk(now, chunk)?.1)
     }
 
-    /// yaffs_find_by_name: reads headers on its way that nobody has read yet, and that of a name
-    /// too long to be in memory.
+    /// yaffs_find_by_name: on its way it reads headers that have not been read, and the header of
+    /// each name too long for memory.
     pub(super) fn find_by_name(&mut self, mut now: Ns, at: Name<'_>) -> Result<(Option<u32>, Ns)> {
         for number in self.object(at.directory.0).children.clone().into_iter().rev() {
             now = self.load_details(now + self.mtd.costs().yaffs2_entry_ns, number)?;
@@ -258,7 +256,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok((None, now))
     }
 
-    /// yfs_iget: whether there was no inode of it.
+    /// yfs_iget: returns whether the object had no inode.
     pub(super) fn iget(&mut self, number: u32) -> bool {
         let object = self.object_mut(number);
         let is_new = !std::mem::replace(&mut object.has_inode, true);
@@ -278,7 +276,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_update_oh: whether there was room.
+    /// yaffs_update_oh: returns whether there was space.
     pub(super) fn update_header(
         &mut self,
         now: Ns,
@@ -328,7 +326,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_update_parent with directories updated late.
+    /// yaffs_update_parent with deferred directory updates.
     pub(super) fn update_parent(&mut self, directory: u32) {
         if directory == 0 {
             return;
@@ -424,7 +422,7 @@ impl<F: Flash> Yaffs2<F> {
         self.delete_generic(now, number)
     }
 
-    /// yaffs_unlink_worker of another name, or of an object whose inode is in memory.
+    /// yaffs_unlink_worker of a hard link, or of an object whose inode is in memory.
     fn unlink_object(&mut self, now: Ns, number: u32) -> Result<(bool, Ns)> {
         self.update_parent(self.object(number).parent);
         if let Kind::Name(_) = self.object(number).kind {
@@ -446,11 +444,11 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// rename of kernel/yaffs2/names.c. What is replaced is shadowed by the object first, then
+    /// rename of kernel/yaffs2/names.c. The object first shadows the one it replaces, which then
     /// loses its name.
     pub(super) fn do_rename(&mut self, mut now: Ns, rename: Rename<'_>) -> Result<Ns> {
         let (mut named, mut replaced) = (None, None);
-        // The glue and the core look both names up.
+        // Both the glue and the core look the names up.
         for _ in 0..2 {
             (named, now) = self.find_by_name(now, rename.old)?;
             (replaced, now) = self.find_by_name(now, rename.new)?;

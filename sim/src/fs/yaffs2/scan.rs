@@ -1,12 +1,12 @@
-//! A mount: by the checkpoint, or else by a scan of every block, the newest first.
+//! Mounting: from the checkpoint, or else by scanning every block, the newest first.
 //!
 //! Mirrors yaffs_guts_initialise and yaffs_strip_deleted_objs of yaffs_guts.c,
 //! yaffs2_scan_backwards and yaffs2_scan_chunk of yaffs_yaffs2.c, yaffs_summary_read of
-//! yaffs_summary.c, and of kernel/yaffs2/nand.c query_block and the look for another file system.
-//! What comes first is the newest: of two chunks that are the same piece of a file the second is
-//! nobody's.
+//! yaffs_summary.c, and of kernel/yaffs2/nand.c query_block and the check for a foreign file
+//! system. The newest chunks come first, so of two chunks for the same part of a file the second is
+//! deleted.
 //!
-//! Invariant: afterwards every chunk that was programmed is in use or deleted.
+//! Invariant: after a mount every programmed chunk is either in use or deleted.
 
 use super::blocks::{Blocks, State};
 use super::checkptrw;
@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 const SEQUENCE_MIN: u32 = 0x1000;
 
 impl<F: Flash> Yaffs2<F> {
-    /// Nothing is in memory yet.
+    /// Empties memory before a mount.
     fn forget_everything(&mut self) {
         self.blocks = Blocks::new(self.mtd.blocks());
         self.in_use.fill(0);
@@ -56,15 +56,15 @@ impl<F: Flash> Yaffs2<F> {
             now = self.invalidate_checkpoint(now)?;
         }
         if !self.is_checkpointed {
-            now = self.look_for_foreigners(now)?;
+            now = self.check_for_foreign_fs(now)?;
         }
         self.is_dirty = !self.is_checkpointed;
         self.iget(ROOT_OBJECT);
         self.start_thread(now)
     }
 
-    /// yfs_nand_foreign: where no block is YAFFS2's, every block's first page is read.
-    fn look_for_foreigners(&mut self, mut now: Ns) -> Result<Ns> {
+    /// yfs_nand_foreign: if no block is YAFFS2's, reads the first page of every block.
+    fn check_for_foreign_fs(&mut self, mut now: Ns) -> Result<Ns> {
         let ours = |number: u32| self.on_flash.sequence(number) > 0;
         if (1..=self.blocks.last()).any(ours) {
             return Ok(now);
@@ -75,7 +75,7 @@ impl<F: Flash> Yaffs2<F> {
                 let page_bytes = self.mtd.page_bytes();
                 now = self.mtd.read(now, start, page_bytes)?;
                 now += Ns::from_ps(page_bytes.into(), self.mtd.costs().yaffs2_erased_byte_ps);
-                self.may_make_way(now);
+                self.might_resched_locked(now);
             }
         }
         Ok(now)
@@ -106,7 +106,7 @@ impl<F: Flash> Yaffs2<F> {
                     self.free_chunks += i64::from(self.pages_per_block);
                 }
                 _ if block.sequence >= SEQUENCE_MIN => order.push((block.sequence, number)),
-                _ => {} // what a power cut has left of it says nothing
+                _ => {} // torn by a power cut
             }
             self.sequence = self.sequence.max(order.last().map_or(0, |&(sequence, _)| sequence));
         }
@@ -195,7 +195,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// Behind it nothing was written: the block may be the one that was being written.
+    /// Handles an erased page: nothing was written after it, so the block may be the one being
+    /// written.
     fn found_erased(&mut self, number: u32, page: u32) {
         let newest = self.sequence;
         let block = self.blocks.get_mut(number);
@@ -253,7 +254,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// Of a header that another has replaced only what it cut off counts.
+    /// Applies a header that a newer one replaced. Only its truncation counts.
     fn scan_old_header(&mut self, number: u32, chunk: Chunk, header: &Header) {
         let file = self.object_mut(number);
         if !file.is_file() || header.kind != Kind::File {
@@ -306,7 +307,7 @@ impl<F: Flash> Yaffs2<F> {
                 doomed.extend(self.object(number).children.iter().rev().copied());
                 at += 1;
             }
-            // What is in a directory goes before it.
+            // The content of a directory is deleted before the directory.
             let (own, below) = doomed.split_at(self.object(directory).children.len());
             for &number in below.iter().rev().chain(own) {
                 now = self.delete_object(now, number)?;
@@ -315,14 +316,14 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// put_super, and fill_super of what is on the flash then.
+    /// put_super, then fill_super from what is on the flash.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.stop_thread(now)?;
         let now = self.locked(now, |fs, now| fs.flush_rest(now, true))?;
         self.mount(now)
     }
 
-    /// The power was lost and is back. Returns every name with what it names.
+    /// Mounts after a power cut. Returns every name with the object it refers to.
     pub(super) fn mount_after_power_cut(
         &mut self,
         now: Ns,

@@ -1,16 +1,18 @@
-//! Who goes on, and who waits for whom: whoever calls the file system, and the background thread.
+//! Scheduling the foreground, which calls the file system, and the background thread.
 //!
-//! Mirrors the gross lock of kernel/yaffs2 (yfs_lock), which is held around every call of the core,
-//! and a whole turn of the thread. There is one task in the foreground at a time, the program or a
-//! worker for it.
+//! Mirrors the gross lock of kernel/yaffs2 (yfs_lock). It is held around every call into the core
+//! and around a whole turn of the thread. The foreground is one task at a time, the program or a
+//! worker.
 //!
-//! Time passes in calls into MTD, and there each operation of the chip is followed by a question
-//! whether to make way, but for the last column change of a read. Who is let in there finds the
-//! lock taken and waits; it is let in for good where the foreground has none: before it takes the
-//! lock, and between two system calls. A program that gets the processor within a turn of the
-//! thread, before its next call, is taken to want the lock at once, unless that call is to sleep.
+//! Time passes only in calls into MTD. There cond_resched() follows each operation of the chip,
+//! except the last column change of a read. A task that is scheduled there finds the gross lock
+//! taken and blocks on it. It gets past the lock only where the foreground does not hold it: before
+//! the foreground takes it, and between two system calls.
 //!
-//! Invariant: a task that waits for the lock sleeps, or has been woken and not yet run.
+//! Approximate: if the program gets the processor within a turn of the thread, before the program's
+//! next call, it counts as blocked on the lock at once, unless that call is a sleep.
+//!
+//! Invariant: a task that waits for the lock sleeps, or has been woken and not run yet.
 
 use super::background::Thread;
 use super::Yaffs2;
@@ -20,28 +22,28 @@ use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
-/// The processor and the lock.
+/// The processor and the gross lock.
 #[derive(Clone, Debug)]
 pub(super) struct Tasks {
     pub sched: Sched,
     gross_lock: Mutex,
-    /// Who calls the file system; nobody while only the thread can be at work.
+    /// The task that calls the file system; none while only the thread can run.
     pub foreground: Option<Task>,
-    /// The program's next call is to sleep, and when it has made it.
+    /// A sleep that is the program's next call, and when the program made it.
     sleep: Option<Sleep>,
 }
 
 /// A call to sleep.
 #[derive(Clone, Copy, Debug)]
 enum Sleep {
-    /// To be made when the program gets the processor.
+    /// Not made yet: the program makes it when it gets the processor.
     Next,
-    /// Made within the thread's turn.
+    /// Made at this time, within the thread's turn.
     Begun(Ns),
 }
 
 impl Tasks {
-    /// Only the program runs.
+    /// The state in which only the program runs.
     pub fn new(clock_step_ns: u64, facts: &KernelFacts) -> Tasks {
         Tasks {
             sched: Sched::new(clock_step_ns, facts),
@@ -53,13 +55,13 @@ impl Tasks {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// The machine starts anew.
+    /// Resets all tasks when the machine reboots.
     pub(super) fn forget_tasks(&mut self) {
         self.tasks = Tasks::new(self.mtd.costs().sched_clock_ns, &self.facts);
         self.thread = Thread::default();
     }
 
-    /// Whether the thread runs or wants to.
+    /// Whether the thread is runnable.
     #[inline]
     pub(super) fn is_shared(&mut self, now: Ns) -> bool {
         if let Some(until) = self.thread.until.take_if(|until| *until <= now) {
@@ -68,25 +70,25 @@ impl<F: Flash> Yaffs2<F> {
         self.tasks.sched.is_runnable(Task::Yaffs2Thread)
     }
 
-    /// A place at which the kernel's code lets others run (cond_resched, might_sleep) and the
-    /// foreground has no lock.
+    /// A place where the kernel's code may schedule another task (cond_resched, might_sleep), with
+    /// the lock free.
     #[inline]
     fn might_resched(&mut self, now: Ns) -> Result<Ns> {
         let Some(task) = self.tasks.foreground else { return Ok(now) };
         if !self.is_shared(now) || self.tasks.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        self.let_run_until(now, task)
+        self.run_others_until(now, task)
     }
 
-    /// Others have the processor until `task` has. The thread works; who else gets it waits for
-    /// `task`.
-    fn let_run_until(&mut self, mut now: Ns, task: Task) -> Result<Ns> {
+    /// Runs other tasks until `task` has the processor. The thread works; any other task blocks
+    /// until `task` is done.
+    fn run_others_until(&mut self, mut now: Ns, task: Task) -> Result<Ns> {
         while self.tasks.sched.current() != Some(task) {
             if self.tasks.sched.current() == Some(Task::Yaffs2Thread) {
                 now = self.run_thread(now)?;
             } else {
-                assert!(self.tasks.sched.current().is_some(), "{task:?} waits for nobody");
+                assert!(self.tasks.sched.current().is_some(), "{task:?} waits, but no task runs");
                 self.tasks.sched.block(now);
             }
         }
@@ -94,7 +96,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// The thread has the processor: a turn, if it gets the lock.
+    /// The thread has the processor: takes a turn if it gets the lock.
     pub(super) fn run_thread(&mut self, now: Ns) -> Result<Ns> {
         if !self.thread_locks(now) {
             self.tasks.sched.sleep(now);
@@ -111,7 +113,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// mutex_lock of the thread as far as it goes. Its schedule begins when it is first here.
+    /// mutex_lock of the thread; returns whether it has the lock. Its schedule begins with the
+    /// first call.
     fn thread_locks(&mut self, now: Ns) -> bool {
         let jiffies = self.ticks.jiffies(now);
         self.thread.schedule.get_or_insert((jiffies, jiffies));
@@ -131,7 +134,7 @@ impl<F: Flash> Yaffs2<F> {
         let mut now = self.might_resched(now)?;
         while !self.tasks.gross_lock.lock(task) {
             self.tasks.sched.sleep(now);
-            now = self.let_run_until(now, task)?;
+            now = self.run_others_until(now, task)?;
         }
         Ok(now)
     }
@@ -144,7 +147,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// What the foreground does under the lock.
+    /// Runs a call of the foreground under the lock.
     #[inline]
     pub(super) fn locked(
         &mut self,
@@ -161,18 +164,18 @@ impl<F: Flash> Yaffs2<F> {
         done
     }
 
-    /// After an operation of the chip, which somebody has made under the lock: who is let in waits
-    /// for that.
+    /// cond_resched() after an operation of the chip under the lock. A task scheduled here blocks
+    /// on the lock.
     #[inline]
-    pub(super) fn may_make_way(&mut self, now: Ns) {
-        let asked_at = now - self.mtd.since_asked();
-        if self.thread.is_working || self.is_shared(asked_at) {
-            self.make_way(asked_at);
+    pub(super) fn might_resched_locked(&mut self, now: Ns) {
+        let resched_at = now - self.mtd.since_resched();
+        if self.thread.is_working || self.is_shared(resched_at) {
+            self.resched_locked(resched_at);
         }
     }
 
-    /// clock_nanosleep of the program, as far as it gets the processor for it: when it makes the
-    /// call, and when the thread's turn that it fell into is over.
+    /// clock_nanosleep of the program if it gets the processor for it. Returns when it makes the
+    /// call, and when the turn of the thread that it interrupted is over.
     pub(super) fn program_calls_sleep(
         &mut self,
         mut now: Ns,
@@ -196,13 +199,14 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    fn make_way(&mut self, now: Ns) {
+    fn resched_locked(&mut self, now: Ns) {
         let thread = Some(Task::Yaffs2Thread).filter(|_| self.thread.is_working);
         let Some(owner) = thread.or(self.tasks.foreground) else { return };
         loop {
             let has_it = match self.tasks.sched.resched(now) {
                 Some(task) if task == owner => return,
                 Some(Task::Yaffs2Thread) => self.thread_locks(now),
+                // A sleep needs no lock, so the program makes that call at once.
                 Some(Task::Program) if matches!(self.tasks.sleep, Some(Sleep::Next)) => {
                     self.tasks.sleep = Some(Sleep::Begun(now));
                     self.tasks.foreground = None;
@@ -221,7 +225,7 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// A program that was made to wait for the lock has it, and gives it back.
+    /// A program that waited for the lock takes it and releases it.
     pub(super) fn settle(&mut self, now: Ns) -> Result<Ns> {
         let lock = &self.tasks.gross_lock;
         if !self.tasks.foreground.is_some_and(|task| lock.is_awaited_by(task)) {
@@ -232,7 +236,7 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// Another task goes on in the foreground, or none until something is due.
+    /// Makes another task the foreground, or none until a timer expires.
     pub(super) fn set_foreground(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
         if self.tasks.foreground == task {
             return Ok(now);
@@ -249,30 +253,29 @@ impl<F: Flash> Yaffs2<F> {
         self.foreground_wakes(now, now, next)
     }
 
-    /// The foreground goes on, whose timer has rung at `rang`, perhaps while the thread was at
-    /// work.
+    /// The foreground's timer expired at `rang`, perhaps while the thread was working.
     pub(super) fn foreground_wakes(&mut self, now: Ns, rang: Ns, task: Task) -> Result<Ns> {
         self.tasks.foreground = Some(task);
         self.tasks.sched.wake(rang, task);
         self.tasks.sched.resched(now);
-        let now = self.let_run_until(now, task)?;
+        let now = self.run_others_until(now, task)?;
         self.settle(now)
     }
 
-    /// When the thread wakes.
+    /// When the thread's timer expires.
     pub(super) fn thread_due(&self) -> Option<Ns> {
-        // Where somebody calls, `resched` has a look.
+        // While a task calls, `resched` checks the timer.
         self.thread.until.filter(|_| self.tasks.foreground.is_none())
     }
 
-    /// kthread_create, which waits until the thread has begun, and wake_up_process.
+    /// kthread_create, which waits until the thread has started, and wake_up_process.
     pub(super) fn start_thread(&mut self, now: Ns) -> Result<Ns> {
         self.thread = Thread::default();
         let mut now = now;
         match self.tasks.foreground {
             Some(task) => {
                 self.tasks.sched.create_kthread(now, Task::Yaffs2Thread);
-                now = self.let_run_until(now, task)?;
+                now = self.run_others_until(now, task)?;
             }
             None => self.tasks.sched.fork(now, Task::Yaffs2Thread),
         }
@@ -280,8 +283,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// kthread_stop: it is woken, and ends a turn that it has begun, which is one that it wants the
-    /// lock for.
+    /// kthread_stop: wakes the thread, which finishes its turn if it has begun one, or waits for
+    /// the lock to.
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
         let task = self.tasks.foreground;
         self.tasks.sched.wake(now, Task::Yaffs2Thread);

@@ -1,10 +1,10 @@
-//! Where the chunks of a file are: a tree of tnodes.
+//! The place of each chunk of a file: a tree of tnodes.
 //!
 //! Mirrors yaffs_find_tnode_0, yaffs_add_find_tnode_0 and yaffs_prune_tree of yaffs_guts.c: a tnode
-//! of level 0 has 16 chunks, one of any other level 8 tnodes. How many there are decides how long a
-//! checkpoint is, so they are counted as the core has them.
+//! of level 0 has 16 chunks, one of any other level 8 tnodes. Their number decides the length of a
+//! checkpoint, so they are counted as in the core.
 //!
-//! Invariant: the tnode of the first chunks is always there, and with it everything above it.
+//! Invariant: the tnode of the first chunks always exists, and so do all above it.
 
 use super::Chunk;
 
@@ -12,40 +12,39 @@ const CHUNKS_PER_TNODE: usize = 16;
 const LEVEL0_BITS: u32 = 4;
 const INTERNAL_BITS: u32 = 3;
 
-/// A tree. Chunks of a file are counted from 1; chunk 0 on flash is none.
+/// The tree. A file's chunks are counted from 1; place 0 is none.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     leaves: Vec<Option<Box<[Chunk; CHUNKS_PER_TNODE]>>>,
-    /// How many tnodes each tnode of level 1 and on has, the levels in order.
+    /// The number of children of each tnode from level 1 on, by level.
     children: Vec<Vec<u8>>,
     tnodes: u32,
 }
 
 impl Tree {
-    /// Of an empty file.
+    /// The tree of an empty file.
     pub fn new() -> Tree {
         Tree { leaves: vec![Some(Box::default())], children: Vec::new(), tnodes: 1 }
     }
 
-    /// How many tnodes it has, of all levels.
+    /// The number of tnodes on all levels.
     pub fn tnodes(&self) -> u32 {
         self.tnodes
     }
 
-    /// How many tnodes of level 0 it has.
+    /// The number of tnodes on level 0.
     pub fn leaves(&self) -> u32 {
         self.leaves.iter().flatten().count() as u32
     }
 
-    /// Where a chunk of the file is.
+    /// The place of a chunk of the file.
     #[inline]
     pub fn get(&self, chunk: u32) -> Chunk {
         let leaf = self.leaves.get((chunk >> LEVEL0_BITS) as usize).and_then(Option::as_ref);
         leaf.map_or(0, |leaf| leaf[chunk as usize % CHUNKS_PER_TNODE])
     }
 
-    /// The chunk of the file is there from now on; `to` may be none, which makes the tnode
-    /// nevertheless.
+    /// Sets the place of a chunk. `to` may be none, which still creates the tnode.
     pub fn set(&mut self, chunk: u32, to: Chunk) {
         let index = (chunk >> LEVEL0_BITS) as usize;
         self.add_leaf(index);
@@ -53,14 +52,14 @@ impl Tree {
         leaf[chunk as usize % CHUNKS_PER_TNODE] = to;
     }
 
-    /// The chunk of the file is nowhere; where it was.
+    /// Clears the place of a chunk; returns the old place.
     pub fn take(&mut self, chunk: u32) -> Chunk {
         let leaf = self.leaves.get_mut((chunk >> LEVEL0_BITS) as usize).and_then(Option::as_mut);
         leaf.map_or(0, |leaf| std::mem::take(&mut leaf[chunk as usize % CHUNKS_PER_TNODE]))
     }
 
-    /// The chunks of `first..=last` that are somewhere, the last first: most of a file may be a
-    /// hole.
+    /// The chunks in `first..=last` that have a place, the last first. Skips holes, which may be
+    /// most of a file.
     pub fn there_from(&self, first: u32, last: u32) -> Vec<u32> {
         let index = |chunk: u32| self.leaves.len().min((chunk >> LEVEL0_BITS) as usize);
         let leaves = index(first)..(index(last) + 1).min(self.leaves.len()).max(index(first));
@@ -73,7 +72,7 @@ impl Tree {
         chunks.filter(|&chunk| self.get(chunk) != 0).collect()
     }
 
-    /// All chunks there are, as (chunk of the file, chunk on flash).
+    /// All chunks with a place, as (chunk of the file, chunk on flash).
     pub fn chunks(&self) -> impl Iterator<Item = (u32, Chunk)> + '_ {
         self.leaves.iter().enumerate().flat_map(|(index, leaf)| {
             let first = (index * CHUNKS_PER_TNODE) as u32;
@@ -82,7 +81,7 @@ impl Tree {
         })
     }
 
-    /// Grows as high as the tnode needs and adds what is missing on the way down to it.
+    /// Raises the tree to the needed height and adds the missing tnodes on the path.
     fn add_leaf(&mut self, index: usize) {
         while index >> (INTERNAL_BITS as usize * self.children.len()) > 0 {
             self.children.push(vec![1]);
@@ -124,8 +123,8 @@ impl Tree {
         }
     }
 
-    /// yaffs_prune_tree: what has no chunks goes, but for the tnode of the first; then levels with
-    /// nothing but that.
+    /// yaffs_prune_tree: removes tnodes without chunks, except the first leaf's, then levels that
+    /// have only that one.
     pub fn prune(&mut self) {
         if self.children.is_empty() {
             return;
@@ -159,10 +158,10 @@ mod tests {
         tree.set(1, 77);
         tree.set(15, 78);
         assert_eq!(tree.tnodes(), 1);
-        // A second tnode of level 0 needs one of level 1 above both.
+        // A second tnode of level 0 needs a tnode of level 1 above both.
         tree.set(16, 79);
         assert_eq!(tree.tnodes(), 3);
-        // The ninth needs level 2, and a second of level 1.
+        // The ninth needs level 2 and a second tnode of level 1.
         tree.set(8 * 16, 80);
         assert_eq!(tree.tnodes(), 1 + 1 + 1 + 1 + 2);
         assert_eq!(tree.chunks().collect::<Vec<_>>(), [(1, 77), (15, 78), (16, 79), (128, 80)]);

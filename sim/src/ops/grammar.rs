@@ -1,6 +1,6 @@
-//! The operations by name, and how many fields each takes.
+//! The names of operations, and how many fields each takes.
 
-/// Words and fields of a line: more than any operation takes.
+/// The most fields of a line, its word included.
 pub const FIELDS_MAX: usize = 7;
 
 /// The operations, in the order of [`NAMES`].
@@ -119,7 +119,7 @@ pub const WRITE: usize = Word::Write as usize;
 /// `Operation::code` of a pause.
 pub const PAUSE: usize = Word::Pause as usize;
 
-/// An operation of version 1 by its name, and how many fields it takes.
+/// Looks up an operation of version 1 by its name; returns its number of fields, too.
 pub(super) fn parse_word(word: &str) -> Option<(Word, usize)> {
     Some(match word {
         "read" => (Word::Read, 3),
@@ -149,7 +149,7 @@ pub(super) fn parse_word(word: &str) -> Option<(Word, usize)> {
     })
 }
 
-/// One that version 2 adds.
+/// Looks up an operation of version 2.
 pub(super) fn parse_new_word(word: &str) -> Option<(Word, usize)> {
     Some(match word {
         "task" => (Word::Task, 1),

@@ -452,6 +452,11 @@ pub trait FlashFs: Scheduled + Clone {
     /// statfs: bytes that a program without privileges may still write (f_bavail), or none where
     /// the model does not say.
     fn free_bytes(&self) -> Option<u64>;
+    /// Adds to each block of the partition the bytes in it that are still of use; blocks that the
+    /// file system keeps no account of count as a whole. Says whether the model knows.
+    fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
+        false
+    }
 }
 
 /// The pseudo-random choices of a file system's garbage collector, which a run may replay.

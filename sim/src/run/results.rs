@@ -26,6 +26,8 @@ pub struct Request {
     pub latency: Ns,
     /// How long of that the chip was busy.
     pub flash_time: Ns,
+    /// How long of that calls into the driver took, the chip's time included.
+    pub driver_time: Ns,
     /// Programs and erases since the mark when it had returned.
     pub changes: u64,
     /// The system call's return value.
@@ -88,6 +90,9 @@ pub struct Measured {
     pub prepared: FreeSpace,
     /// Every block of the partition, if its wear was asked for.
     pub wear: Vec<BlockWear>,
+    /// How the bytes that are still of use lay on the blocks while it ran, if that was asked for
+    /// and the model can tell.
+    pub live: Vec<LiveSample>,
     /// What `sync()` then did to the flash, if that was asked for and the model can tell.
     pub flush: Option<Flush>,
 }
@@ -103,6 +108,15 @@ pub struct Flush {
     pub erases: u64,
     /// Bytes programmed, and why.
     pub causes: Causes,
+}
+
+/// The blocks of the partition at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveSample {
+    /// Since the mark.
+    pub at: Ns,
+    /// Bytes of each that are still of use, in 255ths of a block.
+    pub live: Vec<u8>,
 }
 
 /// How worn a block is at the end of a case.

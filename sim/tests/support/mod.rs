@@ -149,7 +149,8 @@ pub fn page_reads(pages: &[u64]) -> String {
 }
 
 /// What a case took is kept, and nothing of the flash.
-pub const REQUESTS: Recorded = Recorded { requests: true, flash: false, wear: false, flush: false };
+pub const REQUESTS: Recorded =
+    Recorded { requests: true, flash: false, wear: false, flush: false, live: false };
 /// The flash operations too.
 pub const TRACED: Recorded = Recorded { flash: true, ..REQUESTS };
 

@@ -1,0 +1,137 @@
+//! The answer as bytes: the length of its JSON, the JSON, then columns of numbers.
+//!
+//! Each column begins at a multiple of eight bytes, as typed arrays ask for. The JSON names them
+//! with their kind, where they begin in the answer, and how many numbers they have.
+
+use crate::columns::{Numbers, Rows};
+use crate::Refused;
+use serde_json::{json, Map, Value};
+use sim::causes::{Cause, Causes};
+use sim::profile::BoardProfile;
+use sim::run::Measured;
+use sim::sched::TASK_NAMES;
+
+const ALIGNED_TO: usize = 8;
+const LENGTH_BYTES: usize = 8;
+
+/// Why a case gave nothing.
+pub fn refused(why: &Refused) -> Vec<u8> {
+    let (message, not_modelled) = match why {
+        Refused::Request(message) => (message.clone(), None),
+        Refused::Run(error) => (error.to_string(), error.not_modelled()),
+    };
+    with_columns(json!({ "error": message, "not_modelled": not_modelled }), Vec::new())
+}
+
+/// What a case gave.
+pub fn measured(board: &BoardProfile, measured: &Measured, rows: &Rows) -> Vec<u8> {
+    let mut json = json!({
+        "counts": counts(board, measured),
+        "unpriced": measured.unpriced.map(|packing| packing.name()),
+        "files": measured.files,
+        "op_names": sim::ops::NAMES.as_slice(),
+        "task_names": TASK_NAMES.as_slice(),
+        "requests_left_out": rows.requests_left_out,
+        "flash_left_out": rows.flash_left_out,
+        "gc_choices": measured.gc_choices,
+    });
+    json["flush"] = match &measured.flush {
+        None => Value::Null,
+        Some(flush) => json!({
+            "flash_reads": flush.reads,
+            "flash_programs": flush.programs,
+            "flash_erases": flush.erases,
+            "causes": causes(&flush.causes),
+        }),
+    };
+    let mut columns = rows.columns();
+    let looks = measured.live.iter();
+    columns.push(("live_at", Numbers::F64(looks.clone().map(|look| look.at.0 as f64).collect())));
+    let live = looks.flat_map(|look| look.live.iter().copied()).collect();
+    columns.push(("live", Numbers::U8(live)));
+    let erases = |of: fn(&sim::run::BlockWear) -> u32| measured.wear.iter().map(of).collect();
+    columns.push(("wear_erases", Numbers::U32(erases(|worn| worn.erases))));
+    columns.push(("wear_measured", Numbers::U32(erases(|worn| worn.erases_measured))));
+    columns
+        .push(("wear_flush", Numbers::U32(erases(|worn| worn.erases_flush.unwrap_or_default()))));
+    with_columns(json, columns)
+}
+
+/// The columns of the table `cases` that the simulator measures, by their names there.
+fn counts(board: &BoardProfile, measured: &Measured) -> Value {
+    let blocks = u64::from(board.partition.blocks);
+    json!({
+        "time_ns": measured.time.0,
+        "flash_time_ns": measured.flash_time.0,
+        "elapsed_ns": measured.elapsed.0,
+        "bytes": measured.bytes,
+        "bytes_written": measured.bytes_written,
+        "flash_reads": measured.flash_reads,
+        "flash_programs": measured.flash_programs,
+        "flash_erases": measured.flash_erases,
+        "causes": causes(&measured.causes),
+        "cache_hits": measured.cache_hits,
+        "cache_misses": measured.cache_misses,
+        "cache_adds": measured.cache_adds,
+        "erase_count_max": measured.erase_count_max,
+        "erase_count_mean_milli": measured.erase_count_sum * 1000 / blocks,
+        "bad_blocks": measured.bad_blocks,
+        "ecc_corrected": measured.ecc_corrected,
+        "ecc_failed": measured.ecc_failed,
+        "fresh_bytes": measured.fresh.bytes,
+        "free_bytes": measured.prepared.bytes,
+        "fresh_pages": measured.fresh.pages,
+        "pages": measured.prepared.pages,
+    })
+}
+
+fn causes(causes: &Causes) -> Value {
+    json!({
+        "data": causes.bytes(Cause::Data),
+        "metadata": causes.bytes(Cause::Metadata),
+        "padding": causes.bytes(Cause::Padding),
+        "collection": causes.bytes(Cause::Collection),
+        "wear_levelling": causes.bytes(Cause::WearLevelling),
+    })
+}
+
+fn with_columns(mut json: Value, columns: Vec<(&'static str, Numbers)>) -> Vec<u8> {
+    let mut data: Vec<u8> = Vec::new();
+    let mut index = Map::new();
+    for (name, numbers) in columns {
+        data.resize(data.len().next_multiple_of(ALIGNED_TO), 0);
+        let at = data.len();
+        let (kind, count) = append(&mut data, &numbers);
+        index.insert(name.to_owned(), json!([kind, at, count]));
+    }
+    json["columns"] = Value::Object(index);
+    let text = json.to_string();
+    let mut answer = Vec::with_capacity(LENGTH_BYTES + text.len() + ALIGNED_TO + data.len());
+    answer.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    answer.extend_from_slice(text.as_bytes());
+    answer.resize(answer.len().next_multiple_of(ALIGNED_TO), 0);
+    answer.extend_from_slice(&data);
+    answer
+}
+
+/// Adds numbers as little-endian bytes; returns what kind of array they are, and how many.
+fn append(data: &mut Vec<u8>, numbers: &Numbers) -> (&'static str, usize) {
+    match numbers {
+        Numbers::F64(all) => {
+            all.iter().for_each(|number| data.extend_from_slice(&number.to_le_bytes()));
+            ("f64", all.len())
+        }
+        Numbers::U32(all) => {
+            all.iter().for_each(|number| data.extend_from_slice(&number.to_le_bytes()));
+            ("u32", all.len())
+        }
+        Numbers::I32(all) => {
+            all.iter().for_each(|number| data.extend_from_slice(&number.to_le_bytes()));
+            ("i32", all.len())
+        }
+        Numbers::U8(all) => {
+            data.extend_from_slice(all);
+            ("u8", all.len())
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which bytes of each block are still of use, looked at while a case runs.
+//!
+//! A look costs as much as the partition has blocks. There are at most twice `SAMPLES` of them kept:
+//! with more, every second one is dropped and from then on half as many are taken.
+
+use super::results::LiveSample;
+use super::stack::Stack;
+use crate::profile::BoardProfile;
+use crate::units::Ns;
+
+const SAMPLES: usize = 256;
+/// Blocks that are kept of all samples together, a byte each.
+const BYTES_MAX: usize = 8 << 20;
+const WHOLE: u64 = 255;
+
+/// The samples of a case.
+pub(super) struct LiveSamples {
+    samples: Vec<LiveSample>,
+    samples_max: usize,
+    /// Programs and erases between two looks.
+    stride: u64,
+    next: u64,
+    block_bytes: u32,
+    bytes: Vec<u32>,
+}
+
+impl LiveSamples {
+    /// None yet.
+    pub fn new(board: &BoardProfile) -> LiveSamples {
+        let blocks = board.partition.blocks as usize;
+        LiveSamples {
+            samples: Vec::new(),
+            samples_max: (2 * SAMPLES).min(BYTES_MAX / blocks.max(1)).max(4),
+            stride: 1,
+            next: 0,
+            block_bytes: board.chip.page_bytes * board.chip.pages_per_block,
+            bytes: vec![0; blocks],
+        }
+    }
+
+    /// Takes a sample if enough programs and erases have happened, which were `changes` by now.
+    pub fn look<S: Stack>(&mut self, stack: &S, at: Ns, changes: u64) {
+        if changes < self.next {
+            return;
+        }
+        self.take(stack, at);
+        if self.samples.len() >= self.samples_max {
+            let mut is_kept = false;
+            self.samples.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            self.stride *= 2;
+        }
+        self.next = changes + self.stride;
+    }
+
+    /// A last sample, and all of them. None where the model does not say.
+    pub fn end<S: Stack>(mut self, stack: &S, at: Ns) -> Vec<LiveSample> {
+        self.take(stack, at);
+        self.samples
+    }
+
+    fn take<S: Stack>(&mut self, stack: &S, at: Ns) {
+        self.bytes.fill(0);
+        if !stack.live_bytes(&mut self.bytes) {
+            return;
+        }
+        let whole = u64::from(self.block_bytes);
+        let share = |&bytes: &u32| (u64::from(bytes) * WHOLE).div_ceil(whole).min(WHOLE) as u8;
+        self.samples.push(LiveSample { at, live: self.bytes.iter().map(share).collect() });
+    }
+}

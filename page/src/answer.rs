@@ -45,10 +45,12 @@ pub fn measured(board: &BoardProfile, measured: &Measured, rows: &Rows) -> Vec<u
         }),
     };
     let mut columns = rows.columns();
-    let looks = measured.live.iter();
-    columns.push(("live_at", Numbers::F64(looks.clone().map(|look| look.at.0 as f64).collect())));
-    let live = looks.flat_map(|look| look.live.iter().copied()).collect();
+    let at = measured.live.iter().map(|look| look.at.0 as f64).collect();
+    columns.push(("live_at", Numbers::F64(at)));
+    let live = measured.live.iter().flat_map(|look| look.live.iter().copied()).collect();
     columns.push(("live", Numbers::U8(live)));
+    let programmed = measured.live.iter().flat_map(|look| look.programmed.iter().copied());
+    columns.push(("programmed", Numbers::U8(programmed.collect())));
     let erases = |of: fn(&sim::run::BlockWear) -> u32| measured.wear.iter().map(of).collect();
     columns.push(("wear_erases", Numbers::U32(erases(|worn| worn.erases))));
     columns.push(("wear_measured", Numbers::U32(erases(|worn| worn.erases_measured))));

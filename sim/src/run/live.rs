@@ -67,7 +67,12 @@ impl LiveSamples {
             return;
         }
         let whole = u64::from(self.block_bytes);
-        let share = |&bytes: &u32| (u64::from(bytes) * WHOLE).div_ceil(whole).min(WHOLE) as u8;
-        self.samples.push(LiveSample { at, live: self.bytes.iter().map(share).collect() });
+        let share = |bytes: u32| (u64::from(bytes) * WHOLE).div_ceil(whole).min(WHOLE) as u8;
+        let (mtd, blocks) = (stack.mtd(), self.bytes.len() as u32);
+        self.samples.push(LiveSample {
+            at,
+            live: self.bytes.iter().map(|&bytes| share(bytes)).collect(),
+            programmed: (0..blocks).map(|block| share(mtd.programmed_bytes(block))).collect(),
+        });
     }
 }

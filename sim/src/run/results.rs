@@ -117,6 +117,8 @@ pub struct LiveSample {
     pub at: Ns,
     /// Bytes of each that are still of use, in 255ths of a block.
     pub live: Vec<u8>,
+    /// Bytes of each that cannot be programmed without an erase, likewise.
+    pub programmed: Vec<u8>,
 }
 
 /// How worn a block is at the end of a case.

@@ -10,6 +10,7 @@
 # make chaos    kills, full disks and the like at random moments of commands; CHAOS='200 7' is how many, and another seed
 # make build    the program, .venv/bin/flashbed, and the agent
 # make wheel    a wheel for this architecture into build/wheels, docs/install.md
+# make playground  the whole stack in a browser tab, one file: build/playground/index.html
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
 # Needs Python 3.11, Rust and a Debian-like system; root (or sudo) only to install packages with apt. Without root, what
@@ -31,7 +32,7 @@ AGENT_NEEDS = $(STAMPS)/packages
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: playground wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
 .PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
 MAKEFLAGS += --no-print-directory
 
@@ -125,6 +126,7 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m mypy.stubtest --concise flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)
+	@page/lint.sh
 	@! command -v cppcheck >/dev/null || cppcheck --quiet --std=c99 --enable=warning,performance,portability \
 	  --inline-suppr --suppress='unknownMacro:kernel/uml/programs/*' --error-exitcode=1 -Iagent $(C)
 
@@ -146,6 +148,9 @@ wheel: build
 bench: tools
 	@mkdir -p build
 	@FLASHBED_BENCH=$(CURDIR)/build/bench.json cargo bench --quiet -p flashbed-sim --bench stack
+
+playground: $(STAMPS)/packages
+	@page/build.sh
 
 clean:
 	@rm -rf build target .venv python/flashbed/_sim.*.so

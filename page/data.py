@@ -76,7 +76,8 @@ def _board(name: str) -> dict[str, Any]:
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:
-    assert kernel.jffs2 and kernel.ubifs, "a kernel that the simulator knows"
+    assert kernel.jffs2, kernel.name
+    assert kernel.ubifs, kernel.name
     able = {"jffs2": kernel.jffs2.compr_option, "ubifs": kernel.ubifs.compr_option}
     return {
         "title": kernel.kernel.title,
@@ -98,7 +99,8 @@ def _compressors() -> dict[str, tuple[str | None, str | None, bytes | None]]:
             ways[f"{fs} {option}"] = (option, None, None)
     for name in kernel_names():
         kernel = load_kernel(name)
-        assert kernel.jffs2 and kernel.ubifs, "a kernel that the simulator knows"
+        assert kernel.jffs2, name
+        assert kernel.ubifs, name
         first, *rest = kernel.jffs2.compressors or [None]
         ways[f"jffs2 {USUAL_COMPRESSOR} {name}"] = (first, rest[0] if rest else None, None)
         ways[f"ubifs {USUAL_COMPRESSOR} {name}"] = (kernel.ubifs.compressor, None, None)

@@ -37,6 +37,7 @@ pub struct Rows {
     request_op: Vec<u8>,
     flash_start: Vec<f64>,
     flash_page: Vec<u32>,
+    flash_column: Vec<u32>,
     flash_length: Vec<u32>,
     flash_kind: Vec<u8>,
     flash_task: Vec<u8>,
@@ -60,6 +61,7 @@ impl Rows {
             request_op: Vec::new(),
             flash_start: Vec::new(),
             flash_page: Vec::new(),
+            flash_column: Vec::new(),
             flash_length: Vec::new(),
             flash_kind: Vec::new(),
             flash_task: Vec::new(),
@@ -78,6 +80,7 @@ impl Rows {
         for op in &flash[..kept] {
             self.flash_start.push(op.start.0 as f64);
             self.flash_page.push(op.page.0);
+            self.flash_column.push(op.column);
             self.flash_length.push(op.length);
             self.flash_kind.push(kind_code(op.kind));
             self.flash_task.push(op.task as u8);
@@ -110,6 +113,7 @@ impl Rows {
             ("request_result", F64(self.request_result.clone())),
             ("flash_start", F64(self.flash_start.clone())),
             ("flash_page", U32(self.flash_page.clone())),
+            ("flash_column", U32(self.flash_column.clone())),
             ("flash_length", U32(self.flash_length.clone())),
             ("request_file", I32(self.request_file.clone())),
             ("request_op", U8(self.request_op.clone())),

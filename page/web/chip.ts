@@ -35,6 +35,7 @@ export class ChipView {
   private readonly blocks: number;
   private readonly first: number;
   private readonly pagesPerBlock: number;
+  private readonly pageBytes: number;
   private readonly pages: Uint16Array;
   private readonly erases: Uint16Array;
   private readonly glow: Float32Array;
@@ -60,6 +61,7 @@ export class ChipView {
     this.blocks = board.partition.blocks;
     this.first = board.partition.first_block;
     this.pagesPerBlock = board.chip.pages_per_block;
+    this.pageBytes = board.chip.page_bytes;
     this.pages = new Uint16Array(this.blocks);
     this.erases = new Uint16Array(this.blocks);
     this.glow = new Float32Array(this.blocks);
@@ -67,7 +69,7 @@ export class ChipView {
     this.dirty = new Uint8Array(this.blocks);
     const { programmed } = answer.columns;
     for (let block = 0; block < this.blocks; block += 1) {
-      this.pages[block] = Math.ceil(((programmed[block] ?? 0) * this.pagesPerBlock) / 255);
+      this.pages[block] = Math.floor(((programmed[block] ?? 0) * this.pagesPerBlock) / 255);
     }
     const count = answer.columns.flash_kind.length;
     for (let op = 0; op < count; op += 1) {
@@ -103,12 +105,13 @@ export class ChipView {
   }
 
   private apply(op: number): number {
-    const { flash_page, flash_kind } = this.answer.columns;
+    const { flash_page, flash_column, flash_kind } = this.answer.columns;
     const page = flash_page[op] as number;
     const block = Math.floor(page / this.pagesPerBlock) - this.first;
     if (block < 0 || block >= this.blocks) return -1;
     const kind = flash_kind[op] as number;
-    if (kind === PROGRAM) {
+    // What goes into the spare area alone (a clean marker) leaves the page to be programmed.
+    if (kind === PROGRAM && (flash_column[op] as number) < this.pageBytes) {
       const end = (page % this.pagesPerBlock) + 1;
       if (end > (this.pages[block] as number)) this.pages[block] = end;
     } else if (kind === ERASE) {

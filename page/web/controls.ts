@@ -7,7 +7,10 @@ export interface Stop {
   mark?: string;
 }
 
-type Changed = () => void;
+/** The mark of what the board's profile has. */
+export const OWN = "board";
+/** How much of a slider's width half a letter of a mark takes, with some air. */
+const LETTER_SHARE = 0.0145;
 let ids = 0;
 
 function element<K extends keyof HTMLElementTagNameMap>(
@@ -67,10 +70,18 @@ export class Slider {
     this.input.value = String(at);
     this.output.textContent = all[at]?.label ?? "";
     this.input.setAttribute("aria-valuetext", all[at]?.label ?? "");
-    const shown = all.flatMap((stop, index) => {
-      if (!stop.mark) return [];
-      const mark = element("span", "", stop.mark);
-      const share = all.length > 1 ? index / (all.length - 1) : 0;
+    const shares = all.map((_, index) => (all.length > 1 ? index / (all.length - 1) : 0));
+    const placed: { share: number; half: number }[] = [];
+    const order = all.map((_, index) => index).filter((index) => all[index]?.mark);
+    // The board's own value is marked in any case; others where there is space for their word.
+    order.sort((one, two) => Number(all[two]?.mark === OWN) - Number(all[one]?.mark === OWN));
+    const shown = order.flatMap((index) => {
+      const word = all[index]?.mark ?? "";
+      const share = shares[index] ?? 0;
+      const half = word.length * LETTER_SHARE;
+      if (placed.some((one) => Math.abs(one.share - share) < one.half + half)) return [];
+      placed.push({ share, half });
+      const mark = element("span", "", word);
       mark.style.left = `${share * 100}%`;
       if (share < 0.15) mark.className = "first";
       if (share > 0.85) mark.className = "last";
@@ -187,5 +198,3 @@ export class Toggle {
     this.input.checked = value;
   }
 }
-
-export type { Changed };

@@ -3,6 +3,7 @@
 import { ChipView } from "./chip";
 import { Panel } from "./panel";
 import { Player, Scale } from "./play";
+import { PRESETS } from "./presets";
 import { Lane, load, type Outcome } from "./runner";
 import { showStack } from "./stack";
 import { decode, encode, FILE_SYSTEMS, USUAL } from "./state";
@@ -57,6 +58,7 @@ class Page {
     this.player = new Player((place, jumped) => this.moved(place, jumped));
     this.wire();
     this.panel.show(config, null);
+    this.showPresets();
     this.simulate();
     if (odd.length) this.say(`The address has ${odd.join(", ")}, which this page does not know.`);
   }
@@ -117,6 +119,20 @@ class Page {
       laid = innerWidth;
       this.layOut();
     });
+  }
+
+  private showPresets(): void {
+    const now = encode(this.config);
+    $("presets").replaceChildren(
+      ...PRESETS.map(({ label, config }) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.textContent = label;
+        button.setAttribute("aria-pressed", String(encode(config) === now));
+        button.addEventListener("click", () => this.change({ ...config, chip: {} }));
+        return button;
+      }),
+    );
   }
 
   private wireChip(): void {
@@ -204,6 +220,7 @@ class Page {
     if (fs !== "ubifs") this.config.bulkRead = false;
     this.say("");
     this.panel.show(this.config, this.dropped?.name ?? null);
+    this.showPresets();
     const words = encode(this.config);
     if (this.config.program !== "own") history.replaceState(null, "", words ? `#${words}` : "#");
     this.simulate();

@@ -1,6 +1,6 @@
 /** The panel of everything that can be chosen. */
 
-import { Choice, Select, Slider, type Stop, Toggle } from "./controls";
+import { Choice, OWN, Select, Slider, type Stop, Toggle } from "./controls";
 import { FILE_SYSTEMS, isMicro } from "./state";
 import type { ChipKey, Config } from "./types";
 import { bytes, count, FS_NAMES, time } from "./words";
@@ -71,6 +71,8 @@ const WINDOWS: Stop[] = [
   stop(128, "128 KiB", "usual"),
   ...[256, 512, 1024].map((value) => stop(value, `${value} KiB`)),
 ];
+/** Windows that are narrower show the chip's sliders when asked. */
+const NARROW = 820;
 const POWERS = (from: number, to: number): number[] => {
   const all: number[] = [];
   for (let value = from; value <= to; value *= 2) all.push(value);
@@ -87,10 +89,10 @@ const WORN = [0, 100, 1000, 10_000, 50_000, 90_000].map((value) =>
 );
 const MIB = [8, 12, 16, 24, 32, 50, 64, 100, 128, 200, 256];
 
-function section(title: string, ...children: HTMLElement[]): HTMLElement {
+function section(title: string, open: boolean, ...children: HTMLElement[]): HTMLElement {
   const made = document.createElement("details");
   made.className = "group";
-  made.open = true;
+  made.open = open;
   const head = document.createElement("summary");
   head.textContent = title;
   made.append(head, ...children);
@@ -157,9 +159,10 @@ export class Panel {
     this.worn = new Slider("Erases of each block before", (worn) => change({ worn }));
     const micro = [this.requests, this.sizes, this.files, this.order].map((one) => one.root);
     root.replaceChildren(
-      section("Program", this.program.root, this.think.root, ...micro, drop),
+      section("Program", true, this.program.root, this.think.root, ...micro, drop),
       section(
         "Stack",
+        true,
         this.fs.root,
         this.bulk.root,
         this.kernel.root,
@@ -168,6 +171,7 @@ export class Panel {
       ),
       section(
         "Board and chip",
+        innerWidth > NARROW,
         this.board.root,
         ...this.chip.slice(0, 3).map((one) => one.slider.root),
         this.bus.root,
@@ -327,7 +331,7 @@ function pagesOf(value: number): string {
 /** Stops with a mark at what the board's profile has. */
 function withBoard(stops: Stop[], own: number, label: (value: number) => string): Stop[] {
   const rest = stops.filter((one) => one.value !== own);
-  return [...rest, stop(own, label(own), "board")].sort((one, two) => one.value - two.value);
+  return [...rest, stop(own, label(own), OWN)].sort((one, two) => one.value - two.value);
 }
 
 function shortTitle(title: string): string {

@@ -1,6 +1,7 @@
 /** The layers that a call falls through, and how long it is in each. */
 
 import { above } from "./play";
+import { isCall } from "./timeline";
 import type { Answer, BoardTables, Config } from "./types";
 import { bytes, count, FS_NAMES, time } from "./words";
 
@@ -10,6 +11,13 @@ interface Layer {
   ns: number;
   colour: string;
 }
+
+const OWN: Layer = {
+  name: "The program itself",
+  what: "its own work between two calls",
+  ns: 0,
+  colour: "var(--other)",
+};
 
 interface Flashed {
   reads: number;
@@ -124,9 +132,17 @@ export function showStack(
   const { columns } = answer;
   if (request < 0) {
     let driver = 0;
+    let own = 0;
+    let calls = 0;
     const pause = answer.op_names.indexOf("pause");
+    const compute = answer.op_names.indexOf("compute");
     for (let at = 0; at < columns.request_op.length; at += 1) {
-      if (columns.request_op[at] !== pause) driver += columns.request_driver[at] as number;
+      if (columns.request_op[at] === pause) continue;
+      if (isCall(answer.op_names[columns.request_op[at] as number])) calls += 1;
+      driver += columns.request_driver[at] as number;
+      if (columns.request_op[at] === compute) {
+        own += (columns.request_latency[at] as number) - (columns.request_driver[at] as number);
+      }
     }
     const { time_ns, flash_time_ns, flash_reads, flash_programs, flash_erases } = answer.counts;
     const of = {
@@ -135,8 +151,13 @@ export function showStack(
       erases: flash_erases,
       background: 0,
     };
-    title.textContent = `All ${count(columns.request_op.length)} calls: ${time(time_ns)}`;
+    title.textContent = `All ${count(calls)} calls: ${time(time_ns)}`;
     const all = layers(config, board, time_ns, Math.max(driver, flash_time_ns), flash_time_ns, of);
+    const first = all[0] as Layer;
+    if (own > 0) {
+      first.ns -= own;
+      all.unshift({ ...OWN, ns: own });
+    }
     place.replaceChildren(...all.map((layer) => row(layer, time_ns)));
     return;
   }
@@ -159,5 +180,6 @@ export function showStack(
     at(columns.request_flash),
     of,
   );
+  if (op === "compute") all[0] = { ...OWN, ns: (all[0] as Layer).ns };
   place.replaceChildren(...all.map((layer) => row(layer, latency)));
 }

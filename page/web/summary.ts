@@ -118,7 +118,7 @@ function tilesOf(shown: Shown): Tile[] {
     {
       key: "lifetime",
       label: "The chip lasts",
-      value: years1 === null ? "–" : lasts?.steady ? years(years1) : `≤ ${years(years1)}`,
+      value: years1 === null ? "–" : `${lasts?.steady ? "" : "≤ "}${years(years1)}`,
       note: lastsNote(lasts, endurance),
       number: (of) => lifetime(of.answer, of.board, of.endurance)?.levelled ?? null,
     },
@@ -133,7 +133,7 @@ function lastsNote(lasts: ReturnType<typeof lifetime>, endurance: number | null)
 
 /** Numbers in tiles, each beside that of the kept configuration. */
 export function tiles(place: HTMLElement, shown: Shown, kept: Shown | null): void {
-  const all = tilesOf(shown).map((tile) => {
+  const all = tilesOf(shown).map((tile, at) => {
     const element = made("div", "tile");
     element.dataset.key = tile.key;
     const number = tile.number(shown);
@@ -141,7 +141,9 @@ export function tiles(place: HTMLElement, shown: Shown, kept: Shown | null): voi
     element.append(made("span", "", tile.label), made("b", "", tile.value));
     const before = kept ? tile.number(kept) : null;
     if (kept && before !== null && number !== null) {
-      element.append(made("small", "delta", ratio(number, before)));
+      const apart = number === 0 || before === 0;
+      const words = number === before ? "the same" : `before: ${tilesOf(kept)[at]?.value ?? ""}`;
+      element.append(made("small", "delta", apart ? words : ratio(number, before)));
     } else {
       element.append(made("small", "", tile.note));
     }

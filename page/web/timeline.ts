@@ -20,6 +20,11 @@ const READS = new Set(["read", "readdir", "stat", "touch", "readlink", "getxattr
 const WRITES = new Set(["write", "store", "data", "copy", "send", "truncate", "fallocate"]);
 const KINDS = ["read", "program", "erase"];
 
+/** Whether a row is a call of the program: to sleep and to work are none. */
+export function isCall(op: string | undefined): boolean {
+  return op !== "pause" && op !== "compute" && op !== "wait" && op !== "spawn";
+}
+
 /** Which colour a call has. */
 export function classOf(op: string): "read" | "program" | "sync" | "other" {
   if (SYNCS.has(op)) return "sync";
@@ -105,7 +110,7 @@ export class Timeline {
     let least = Number.POSITIVE_INFINITY;
     let most = 0;
     for (let at = 0; at < request_latency.length; at += 1) {
-      if (this.answer.op_names[request_op[at] as number] === "pause") continue;
+      if (!isCall(this.answer.op_names[request_op[at] as number])) continue;
       const latency = request_latency[at] as number;
       if (latency <= 0) continue;
       least = Math.min(least, latency);
@@ -145,7 +150,7 @@ export class Timeline {
     const longest = new Float64Array(Math.ceil(this.plot) + 1);
     const which = new Int32Array(longest.length).fill(-1);
     for (let at = 0; at < request_start.length; at += 1) {
-      if (this.answer.op_names[request_op[at] as number] === "pause") continue;
+      if (!isCall(this.answer.op_names[request_op[at] as number])) continue;
       const column = Math.round(this.x(request_start[at] as number) - LEFT);
       const latency = request_latency[at] as number;
       if (latency >= (longest[column] ?? 0)) {
@@ -237,7 +242,7 @@ export class Timeline {
     const counts = new Uint32Array(bins);
     const span = Math.log(this.high / this.low);
     for (let at = 0; at < request_latency.length; at += 1) {
-      if (this.answer.op_names[request_op[at] as number] === "pause") continue;
+      if (!isCall(this.answer.op_names[request_op[at] as number])) continue;
       const latency = Math.max(request_latency[at] as number, this.low);
       const bin = Math.min(bins - 1, Math.floor((Math.log(latency / this.low) / span) * bins));
       counts[bin] = (counts[bin] as number) + 1;
@@ -301,7 +306,7 @@ export class Timeline {
     const to = above(request_start, this.scale.time(Math.min(1, place + reach)));
     let best = -1;
     for (let at = Math.max(0, from - 1); at < Math.max(to, from); at += 1) {
-      if (this.answer.op_names[request_op[at] as number] === "pause") continue;
+      if (!isCall(this.answer.op_names[request_op[at] as number])) continue;
       const longer =
         best < 0 || (request_latency[at] as number) > (request_latency[best] as number);
       if (longer) best = at;

@@ -126,6 +126,7 @@ export interface Columns {
   request_op: Uint8Array;
   flash_start: Float64Array;
   flash_page: Uint32Array;
+  flash_column: Uint32Array;
   flash_length: Uint32Array;
   flash_kind: Uint8Array;
   flash_task: Uint8Array;

@@ -43,6 +43,7 @@ export function years(value: number): string {
   if (value >= 1000) return "over 1,000 years";
   if (value >= 1) return `${digits(value)} years`;
   const days = value * 365.25;
+  if (days >= 10) return `${Math.round(days)} days`;
   return days >= 1 ? `${digits(days)} days` : `${digits(days * 24)} hours`;
 }
 
@@ -54,13 +55,11 @@ export function amplification(answer: Answer): number | null {
   return (total(answer.counts.causes) + flushed) / written;
 }
 
-/** How one number is to another: `2.3 × more`. */
-export function ratio(value: number, other: number): string {
+/** How one number is to another: `2.30 × more`. */
+export function ratio(value: number, other: number, less = "less"): string {
   if (value === other) return "the same";
-  if (other === 0) return "from none";
-  if (value === 0) return "none any more";
   const factor = value > other ? value / other : other / value;
-  const word = value > other ? "more" : "less";
+  const word = value > other ? "more" : less;
   if (factor < 1.005) return `hardly ${word}`;
   if (factor < 1.5) return `${((factor - 1) * 100).toFixed(factor < 1.1 ? 1 : 0)} % ${word}`;
   return `${digits(factor)} × ${word}`;
@@ -101,22 +100,29 @@ export function difference(now: Side, then: Side): string[] {
   const own = nameOf(now.config, then.config);
   const other = nameOf(then.config, now.config);
   const sentences: { weight: number; text: string }[] = [];
-  const compare = (what: string, value: number, before: number, why: string) => {
+  const compare = (verb: string, noun: string, value: number, before: number, why: string) => {
     if (value === before) return;
     const weight = Math.abs(Math.log((value + 1) / (before + 1)));
-    sentences.push({ weight, text: `${what} ${ratio(value, before)} than ${other}${why}.` });
+    const plural = noun ? `${noun}s` : "time";
+    let text = `${own} ${verb} ${ratio(value, before, noun ? "fewer" : "less")} ${plural} than ${other}`;
+    if (value === 0) text = `${own} ${verb} no ${noun}; ${other} ${verb} ${count(before)}`;
+    else if (before === 0) text = `${own} ${verb} ${count(value)} ${plural}; ${other} ${verb} none`;
+    sentences.push({ weight, text: `${text}${value && before ? why : ""}.` });
   };
   const a = now.answer.counts;
   const b = then.answer.counts;
-  compare(`${own} takes`, a.time_ns, b.time_ns, timeReason(now, then));
-  compare(`${own} programs`, a.flash_programs, b.flash_programs, programReason(now, then));
-  compare(`${own} reads the flash`, a.flash_reads, b.flash_reads, readReason(now, then));
-  compare(`${own} erases`, a.flash_erases, b.flash_erases, "");
+  if (now.answer.unpriced === null && then.answer.unpriced === null) {
+    compare("takes", "", a.time_ns, b.time_ns, timeReason(now, then));
+  }
+  const why = programReason(now, then);
+  compare("programs", "page", a.flash_programs, b.flash_programs, why);
+  compare("reads", "flash page", a.flash_reads, b.flash_reads, readReason(now, then));
+  compare("erases", "block", a.flash_erases, b.flash_erases, "");
   sentences.sort((one, two) => two.weight - one.weight);
   return sentences
     .filter((sentence) => sentence.weight > 0.004)
-    .slice(0, 3)
-    .map((sentence) => sentence.text.replace("from none than", "where there were none on"));
+    .slice(0, 4)
+    .map((sentence) => sentence.text);
 }
 
 function timeReason(now: Side, then: Side): string {

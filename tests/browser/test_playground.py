@@ -6,9 +6,8 @@ import json
 import math
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -54,7 +53,7 @@ class Chosen:
     window: int | None = None
     think: bool = True
     bulk: bool = False
-    chip: MappingProxyType[str, int] = MappingProxyType({})
+    chip: tuple[tuple[str, int], ...] = ()
     blocks: int = 0
     bad: int = 0
     worn: int = 0
@@ -62,7 +61,6 @@ class Chosen:
     size: int = 4096
     file_kib: int = 4096
     order: str = "random"
-    label: str = field(default="", compare=False)
 
     @property
     def address(self) -> str:
@@ -72,7 +70,7 @@ class Chosen:
             "worn": self.worn, "requests": self.requests, "requestBytes": self.size,
             "fileKib": self.file_kib, "order": self.order, "think": str(self.think).lower(),
             "bulkRead": str(self.bulk).lower(),
-            "readAhead": -1 if self.window is None else self.window, **self.chip,
+            "readAhead": -1 if self.window is None else self.window, **dict(self.chip),
         }  # fmt: skip
         return urlencode(words)
 
@@ -91,7 +89,7 @@ class Chosen:
             pattern=pattern, requests=self.requests if self.is_micro else 1,
             read_ahead_kib="shipped" if self.window is None else self.window, seed=1, pause_ns=0,
             advice="none", mount="ubifs:bulk_read" if self.bulk else "default",
-            compressor=self.compressor, chip=ChipChange(**self.chip), partition=changed,
+            compressor=self.compressor, chip=ChipChange(**dict(self.chip)), partition=changed,
             state=State(worn=self.worn), faults=Faults(bad_blocks=bad),
             file_bytes=self.file_kib * 1024 if self.is_micro else 0,
             request_bytes=self.size if self.is_micro else 1,
@@ -108,8 +106,8 @@ class Chosen:
         )  # fmt: skip
 
 
-def changed(**keys: int) -> MappingProxyType[str, int]:
-    return MappingProxyType(keys)
+def changed(**keys: int) -> tuple[tuple[str, int], ...]:
+    return tuple(keys.items())
 
 
 SHIPPED = [

@@ -6,7 +6,7 @@ import { Player, Scale } from "./play";
 import { PRESETS } from "./presets";
 import { Lane, load, type Outcome } from "./runner";
 import { showStack } from "./stack";
-import { decode, encode, FILE_SYSTEMS, USUAL } from "./state";
+import { decode, encode, FILE_SYSTEMS, USUAL, viewOf } from "./state";
 import { causes, pinned, type Shown, sentence, tiles, trio } from "./summary";
 import { Timeline } from "./timeline";
 import type { Answer, Config, FileSystem } from "./types";
@@ -222,7 +222,9 @@ class Page {
     this.panel.show(this.config, this.dropped?.name ?? null);
     this.showPresets();
     const words = encode(this.config);
-    if (this.config.program !== "own") history.replaceState(null, "", words ? `#${words}` : "#");
+    if (this.config.program !== "own" && !document.body.dataset.view) {
+      history.replaceState(null, "", words ? `#${words}` : "#");
+    }
     this.simulate();
   }
 
@@ -497,6 +499,23 @@ function chosenTheme(): string {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
+/** In another page's frame one part is shown, with a link to all of it. */
+function showView(): void {
+  const view = viewOf(location.hash.slice(1));
+  if (!view) return;
+  document.body.dataset.view = view;
+  for (const part of document.querySelectorAll<HTMLElement>("[data-part]")) {
+    part.hidden = part.dataset.part !== view;
+  }
+  const words = new URLSearchParams(location.hash.slice(1));
+  words.delete("view");
+  const link = document.createElement("a");
+  link.href = `#${words}`;
+  link.target = "_blank";
+  link.textContent = "Open it in the playground";
+  $("foot").replaceChildren(link);
+}
+
 async function begin(): Promise<void> {
   document.documentElement.dataset.theme = chosenTheme();
   legends();
@@ -504,6 +523,7 @@ async function begin(): Promise<void> {
     "flashbed simulates the kernel's storage stack over raw NAND: page cache, read-ahead, " +
     "write-back, JFFS2, YAFFS2 or UBIFS over UBI, the driver and the chip. The numbers are those " +
     "of `flashbed run`, to the last digit.";
+  showView();
   const [wasm, data] = await Promise.all([unpacked("wasm"), unpacked("data")]);
   await load(wasm, $("worker").textContent ?? "");
   const world = JSON.parse(new TextDecoder().decode(data)) as World;

@@ -56,6 +56,15 @@ export function encode(config: Config): string {
   return words.toString();
 }
 
+/** Parts of the page that can stand alone in another page's frame. */
+export const VIEWS = ["answer", "compare", "chip", "time", "stack"];
+
+/** The part that an address asks for; none is the whole page. */
+export function viewOf(text: string): string {
+  const view = new URLSearchParams(text).get("view") ?? "";
+  return VIEWS.includes(view) ? view : "";
+}
+
 function wholeNumber(text: string, least: number): number | null {
   if (!/^-?\d{1,10}$/.test(text)) return null;
   const value = Number(text);
@@ -83,6 +92,7 @@ export function decode(
     bulkRead: ["true", "false"],
   };
   for (const [key, value] of new URLSearchParams(text)) {
+    if (key === "view") continue; // see viewOf
     const chipKey = CHIP_KEYS.find((name) => name === key);
     if (chipKey) {
       const number = wholeNumber(value, 0);

@@ -396,6 +396,18 @@ def test_a_link_shows_the_same_elsewhere(browser: Browser, tmp_path: Path) -> No
         assert other.wrong == []
 
 
+@pytest.mark.parametrize("view", ["answer", "compare", "chip", "time", "stack"])
+def test_a_part_stands_alone_in_a_frame(tmp_path: Path, view: str) -> None:
+    with Browser(tmp_path / "profile", 640, 500) as browser:
+        browser.open(f"{PAGE.as_uri()}#fs=jffs2&view={view}")
+        settled(browser)
+        shown = "[...document.querySelectorAll('[data-part]')].filter(part => !part.hidden)"
+        assert browser.run(f"{shown}.map(part => part.dataset.part)") == [view]
+        assert browser.run("panel.offsetParent") is None
+        assert browser.run("foot.querySelector('a').hash") == "#fs=jffs2"
+        assert browser.wrong == []
+
+
 def test_what_is_not_modelled_is_said(browser: Browser) -> None:
     """A partition too small for a file system."""
     browser.run("location.hash = '#fs=ubifs&blocks=8'")

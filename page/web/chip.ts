@@ -91,7 +91,7 @@ export class ChipView {
     this.colours = palette();
     const width = this.canvas.parentElement?.clientWidth ?? 300;
     const wanted = Math.sqrt((width * Math.max(150, width * 0.3)) / this.blocks);
-    const step = Math.max(5, Math.min(30, Math.floor(wanted)));
+    const step = Math.max(5, Math.min(42, Math.floor(wanted)));
     this.gap = step >= 9 ? 2 : 1;
     this.cell = step - this.gap;
     this.columns = Math.max(1, Math.floor((width + this.gap) / step));

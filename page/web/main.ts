@@ -53,11 +53,18 @@ class Page {
 
   constructor(private readonly world: World) {
     const { config, odd } = this.read();
-    this.config = config;
-    this.panel = new Panel($("panel"), world, config, (change) => this.change(change), this.own());
+    const first = PRESETS[0]?.config ?? USUAL;
+    this.config = location.hash.length > 1 ? config : { ...first };
+    this.panel = new Panel(
+      $("panel"),
+      world,
+      this.config,
+      (change) => this.change(change),
+      this.own(),
+    );
     this.player = new Player((place, jumped) => this.moved(place, jumped));
     this.wire();
-    this.panel.show(config, null);
+    this.panel.show(this.config, null);
     this.showPresets();
     this.simulate();
     if (odd.length) this.say(`The address has ${odd.join(", ")}, which this page does not know.`);
@@ -88,7 +95,9 @@ class Page {
 
   private wire(): void {
     $("share").addEventListener("click", () => void this.share());
-    $("reset").addEventListener("click", () => this.change({ ...USUAL, chip: {} }));
+    $("reset").addEventListener("click", () =>
+      this.change({ ...(PRESETS[0]?.config ?? USUAL), chip: {} }),
+    );
     $("theme").addEventListener("click", () => this.theme());
     $("cancel").addEventListener("click", () => this.cancel());
     $("pin").addEventListener("click", () => this.keep());
@@ -223,7 +232,7 @@ class Page {
     this.showPresets();
     const words = encode(this.config);
     if (this.config.program !== "own" && !document.body.dataset.view) {
-      history.replaceState(null, "", words ? `#${words}` : "#");
+      history.replaceState(null, "", `#${words}`);
     }
     this.simulate();
   }

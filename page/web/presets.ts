@@ -19,7 +19,7 @@ export const PRESETS: Preset[] = [
     fs: "jffs2",
     requests: 8192,
     fileKib: 4096,
-    blocks: 64,
+    blocks: 128,
   }),
   of("SQLite commits rows", { program: "sqlite-wal", fs: "ubifs" }),
   of("Three commits of git", { program: "git", fs: "yaffs2" }),

@@ -1,4 +1,4 @@
-/** What is chosen, and the address that says it. Only what is other than usual stands there. */
+/** What is chosen, and the address that says it. */
 
 import type { ChipKey, Config, FileSystem } from "./types";
 
@@ -41,13 +41,14 @@ export function isMicro(program: string): boolean {
   return program === "micro-read" || program === "micro-write";
 }
 
-/** The configuration as `a=b&c=d`. */
+/** The configuration as `a=b&c=d`: program and file system, and what is other than usual. */
 export function encode(config: Config): string {
   const words = new URLSearchParams();
   for (const [key, usual] of Object.entries(USUAL) as [keyof Config, unknown][]) {
     if (key === "chip") continue;
     const isUnused = (MICRO as readonly string[]).includes(key) && !isMicro(config.program);
-    if (!isUnused && config[key] !== usual) words.set(key, String(config[key]));
+    const isNamed = key === "program" || key === "fs";
+    if (!isUnused && (isNamed || config[key] !== usual)) words.set(key, String(config[key]));
   }
   for (const key of CHIP_KEYS) {
     const value = config.chip[key];

@@ -44,15 +44,16 @@ export function sentence(place: HTMLElement, title: string, shown: Shown): void 
   const strong = (text: string) => made("b", "", text);
   const known = answer.unpriced === null;
   const fs = FS_NAMES[config.fs] ?? config.fs;
+  const s = isMicro(config.program) && config.requests > 1 ? "" : "s"; // requests take, git takes
   const parts: (string | HTMLElement)[] = [`${title} on ${fs} `];
-  if (known) parts.push("takes ", strong(time(counts.time_ns)), ", ");
+  if (known) parts.push(`take${s} `, strong(time(counts.time_ns)), ", ");
   const writes = counts.flash_programs > 0;
-  if (writes) parts.push("programs ", strong(`${count(counts.flash_programs)} pages`), " ");
+  if (writes) parts.push(`program${s} `, strong(`${count(counts.flash_programs)} pages`), " ");
   if (writes && counts.flash_erases > 0) {
     const blocks = counts.flash_erases === 1 ? "block" : "blocks";
-    parts.push("and erases ", strong(`${count(counts.flash_erases)} ${blocks}`), ".");
-  } else if (writes) parts.push("and erases nothing.");
-  else parts.push("and reads ", strong(`${count(counts.flash_reads)} flash pages`), ".");
+    parts.push(`and erase${s} `, strong(`${count(counts.flash_erases)} ${blocks}`), ".");
+  } else if (writes) parts.push(`and erase${s} nothing.`);
+  else parts.push(`and read${s} `, strong(`${count(counts.flash_reads)} flash pages`), ".");
   place.replaceChildren(...parts);
 }
 

@@ -117,16 +117,16 @@ SHIPPED = [
     for fs in ("jffs2", "yaffs2", "ubifs")
 ]  # fmt: skip
 OTHERS = [
-    Chosen("ubifs", kernel="2.6.29"),
-    Chosen("jffs2", kernel="2.6.37-64bit"),
-    Chosen("yaffs2", "git", kernel="3.12"),
-    Chosen("ubifs", "git", kernel="6.12", window=512),
+    Chosen("ubifs", "sqlite-delete", kernel="2.6.29"),
+    Chosen("jffs2", "config", kernel="2.6.37-64bit"),
+    Chosen("yaffs2", "postmark", kernel="3.12"),
+    Chosen("ubifs", "config", kernel="6.12", window=512),
     Chosen("jffs2", "config", kernel="4.0", think=False),
     Chosen("ubifs", compressor="none"),
     Chosen("ubifs", compressor="zlib", think=False),
     Chosen("ubifs", "logger", compressor="zstd"),
     Chosen("jffs2", "unpack", compressor="none"),
-    Chosen("jffs2", board="apf27", kernel="2.6.29"),
+    Chosen("jffs2", "logger", board="apf27", kernel="2.6.29"),
     Chosen("yaffs2", "postmark", board="omap3evm", kernel="2.6.37"),
     Chosen("ubifs", "git", board="emulated-4k", bulk=True),
     Chosen("ubifs", chip=changed(read_array_ns=60_000, program_array_ns=900_000), blocks=200),
@@ -176,14 +176,21 @@ ANSWER = """JSON.stringify({
 })"""
 
 
-def chosen(browser: Browser, given: Chosen) -> dict[str, Any]:
-    """What the page answers to its address."""
-    browser.run(f"location.hash = {json.dumps('#' + given.address)}")
-    browser.until(
-        f"playground.state.settled && playground.state.config.fs == {json.dumps(given.fs)}"
-        f" && playground.state.config.program == {json.dumps(given.program)}"
+def shown_at(browser: Browser, address: str) -> None:
+    """Goes to an address of the page and waits for what it shows."""
+    browser.run(
+        "(hash => new Promise(done => {"
+        "  if (location.hash === hash) return done();"
+        "  addEventListener('hashchange', () => setTimeout(done), { once: true });"
+        "  location.hash = hash;"
+        f"}}))({json.dumps('#' + address)})"
     )
     settled(browser)
+
+
+def chosen(browser: Browser, given: Chosen) -> dict[str, Any]:
+    """What the page answers to its address."""
+    shown_at(browser, given.address)
     assert notice(browser) == ""
     answer: dict[str, Any] = json.loads(browser.run(ANSWER))
     return answer
@@ -211,12 +218,30 @@ def test_every_number_is_the_native_simulators(browser: Browser, given: Chosen) 
     if case["time_ns"] is not None:
         assert answer["latency"] == batch.requests["latency_ns"].to_list()
     start, page, kind, task = answer["flash"]
-    assert start == batch.flash["start_ns"].to_list()
-    assert page == batch.flash["page"].to_list()
-    assert [("read", "program", "erase")[code] for code in kind] == batch.flash["kind"].to_list()
-    assert [answer["tasks"][code] for code in task] == batch.flash["task"].to_list()
+    kinds = [("read", "program", "erase")[code] for code in kind]
+    tasks = [answer["tasks"][code] for code in task]
+    shown = {"start_ns": start, "page": page, "kind": kinds, "task": tasks}
+    for name, values in shown.items():
+        assert values == (batch.flash[name].to_list() if batch.flash.width else []), name
     assert answer["erases"] == batch.wear["erases"].to_list()
     shown_tiles(answer, case, batch, given)
+
+
+REFUSED = [
+    Chosen("ubifs", kernel="2.6.29"),
+    Chosen("jffs2", kernel="2.6.37-64bit"),
+    Chosen("ubifs", blocks=8),
+]
+
+
+@pytest.mark.parametrize("given", REFUSED, ids=lambda given: given.address[:80])
+def test_what_the_native_simulator_refuses_is_refused_in_its_words(
+    browser: Browser, given: Chosen
+) -> None:
+    shown_at(browser, given.address)
+    (batch,) = SimTarget().run([given.native()])
+    (failure,) = batch.failures
+    assert notice(browser) == f"Not simulated: {failure.message}"
 
 
 def shown_tiles(answer: dict[str, Any], case: dict[str, Any], batch: Batch, given: Chosen) -> None:
@@ -316,6 +341,9 @@ def test_layers_of_a_call_add_up_to_it(browser: Browser) -> None:
         columns.request_driver[at] <= latency);
     })()"""
     assert browser.run(sums)
+    assert browser.run("document.querySelectorAll('.layer').length") == 5  # its own work as well
+    browser.run("timeline.focus()")
+    browser.key("ArrowRight")
     assert browser.run("document.querySelectorAll('.layer').length") == 4
 
 
@@ -406,14 +434,6 @@ def test_a_part_stands_alone_in_a_frame(tmp_path: Path, view: str) -> None:
         assert browser.run("panel.offsetParent") is None
         assert browser.run("foot.querySelector('a').hash") == "#fs=jffs2"
         assert browser.wrong == []
-
-
-def test_what_is_not_modelled_is_said(browser: Browser) -> None:
-    """A partition too small for a file system."""
-    browser.run("location.hash = '#fs=ubifs&blocks=8'")
-    said = browser.until("!notice.hidden && playground.state.settled && notice.textContent")
-    assert said.startswith("Not simulated: ")
-    assert "of its own" not in said
 
 
 def test_a_kept_configuration_is_compared_in_words(browser: Browser) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,15 @@ __all__ = ["CHROMIUM", "Browser", "PageError"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _READ_BYTES = 1 << 20
 _POLL_S = 0.05
+_STARTED = """
+import os, sys
+ends = [os.dup(int(end)) for end in sys.argv[1:3]]
+while min(ends) < 5:
+    ends = [os.dup(end) for end in ends]
+os.dup2(ends[0], 3), os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads commands from descriptor 3 and writes answers to 4."""
 
 
 class PageError(AssertionError):
@@ -35,9 +45,8 @@ class Browser:
             "--hide-scrollbars", "--no-first-run", "--remote-debugging-pipe",
             f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank",
         ]  # fmt: skip
-        command = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
         self._process = subprocess.Popen(
-            ["sh", "-c", command, CHROMIUM, *options],
+            [sys.executable, "-c", _STARTED, str(to_browser), str(from_browser), CHROMIUM, *options],
             pass_fds=(to_browser, from_browser),
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

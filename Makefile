@@ -105,7 +105,7 @@ build: tools $(STAMPS)/program $(AGENTS)
 # that use one processor (downloading, unpacking, linking), and so has Rust.
 test: system $(STAMPS)/packages
 	@$(MAKE) build
-	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test
+	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test playground
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=30 -n auto --dist loadfile --no-loadscope-reorder
 

@@ -62,9 +62,7 @@ command -v npm >/dev/null || leave_out "npm is missing"
 command -v cargo >/dev/null || leave_out "Rust is missing"
 echo "compiling the simulator to WebAssembly (two minutes the first time)"
 compile || leave_out "no compiler for WebAssembly could be fetched"
-cp page/web/package.json page/web/package-lock.json page/web/.npmrc "$out/npm/"
-[ -d "$out/npm/node_modules/esbuild" ] || npm ci --prefix "$out/npm" >>"$log" 2>&1 ||
-    leave_out "esbuild could not be installed with npm"
+page/npm.sh || leave_out "esbuild could not be installed with npm"
 PYTHONPATH=python "$python" page/data.py "$out/data.json" experiments/programs
 cd "$out/npm"
 node "$root/page/web/build.mjs" "$root/target/$target/wasm/page.wasm" ../data.json ../index.html

@@ -24,7 +24,7 @@ pub fn refused(why: &Refused) -> Vec<u8> {
 }
 
 /// What a case gave.
-pub fn measured(board: &BoardProfile, measured: &Measured, rows: &Rows) -> Vec<u8> {
+pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Vec<u8> {
     let mut json = json!({
         "counts": counts(board, measured),
         "unpriced": measured.unpriced.map(|packing| packing.name()),
@@ -44,7 +44,7 @@ pub fn measured(board: &BoardProfile, measured: &Measured, rows: &Rows) -> Vec<u
             "causes": causes(&flush.causes),
         }),
     };
-    let mut columns = rows.columns();
+    let mut columns = rows.into_columns();
     let at = measured.live.iter().map(|look| look.at.0 as f64).collect();
     columns.push(("live_at", Numbers::F64(at)));
     let live = measured.live.iter().flat_map(|look| look.live.iter().copied()).collect();
@@ -97,43 +97,27 @@ fn causes(causes: &Causes) -> Value {
     })
 }
 
+/// Lays the columns out behind the JSON. Each is freed when it has been written, because a million
+/// calls have 100 MB of them.
 fn with_columns(mut json: Value, columns: Vec<(&'static str, Numbers)>) -> Vec<u8> {
-    let mut data: Vec<u8> = Vec::new();
     let mut index = Map::new();
-    for (name, numbers) in columns {
-        data.resize(data.len().next_multiple_of(ALIGNED_TO), 0);
-        let at = data.len();
-        let (kind, count) = append(&mut data, &numbers);
-        index.insert(name.to_owned(), json!([kind, at, count]));
+    let mut end = 0_usize;
+    for (name, numbers) in &columns {
+        let at = end.next_multiple_of(ALIGNED_TO);
+        let (kind, count, bytes) = numbers.shape();
+        index.insert((*name).to_owned(), json!([kind, at, count]));
+        end = at + bytes;
     }
     json["columns"] = Value::Object(index);
     let text = json.to_string();
-    let mut answer = Vec::with_capacity(LENGTH_BYTES + text.len() + ALIGNED_TO + data.len());
+    let begin = (LENGTH_BYTES + text.len()).next_multiple_of(ALIGNED_TO);
+    let mut answer = Vec::with_capacity(begin + end);
     answer.extend_from_slice(&(text.len() as u64).to_le_bytes());
     answer.extend_from_slice(text.as_bytes());
-    answer.resize(answer.len().next_multiple_of(ALIGNED_TO), 0);
-    answer.extend_from_slice(&data);
-    answer
-}
-
-/// Adds numbers as little-endian bytes; returns what kind of array they are, and how many.
-fn append(data: &mut Vec<u8>, numbers: &Numbers) -> (&'static str, usize) {
-    match numbers {
-        Numbers::F64(all) => {
-            all.iter().for_each(|number| data.extend_from_slice(&number.to_le_bytes()));
-            ("f64", all.len())
-        }
-        Numbers::U32(all) => {
-            all.iter().for_each(|number| data.extend_from_slice(&number.to_le_bytes()));
-            ("u32", all.len())
-        }
-        Numbers::I32(all) => {
-            all.iter().for_each(|number| data.extend_from_slice(&number.to_le_bytes()));
-            ("i32", all.len())
-        }
-        Numbers::U8(all) => {
-            data.extend_from_slice(all);
-            ("u8", all.len())
-        }
+    answer.resize(begin, 0);
+    for (_, numbers) in columns {
+        answer.resize(answer.len().next_multiple_of(ALIGNED_TO), 0);
+        numbers.append_to(&mut answer);
     }
+    answer
 }

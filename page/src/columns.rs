@@ -19,6 +19,28 @@ pub enum Numbers {
     U8(Vec<u8>),
 }
 
+impl Numbers {
+    /// What kind of array they are, how many numbers, and how many bytes.
+    pub fn shape(&self) -> (&'static str, usize, usize) {
+        match self {
+            Numbers::F64(all) => ("f64", all.len(), all.len() * 8),
+            Numbers::U32(all) => ("u32", all.len(), all.len() * 4),
+            Numbers::I32(all) => ("i32", all.len(), all.len() * 4),
+            Numbers::U8(all) => ("u8", all.len(), all.len()),
+        }
+    }
+
+    /// Adds them as little-endian bytes.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Numbers::F64(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
+            Numbers::U32(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
+            Numbers::I32(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
+            Numbers::U8(all) => bytes.extend_from_slice(all),
+        }
+    }
+}
+
 /// The rows of one case.
 pub struct Rows {
     rows_max: usize,
@@ -32,13 +54,11 @@ pub struct Rows {
     request_driver: Vec<f64>,
     request_offset: Vec<f64>,
     request_length: Vec<f64>,
-    request_result: Vec<f64>,
     request_file: Vec<i32>,
     request_op: Vec<u8>,
     flash_start: Vec<f64>,
     flash_page: Vec<u32>,
     flash_column: Vec<u32>,
-    flash_length: Vec<u32>,
     flash_kind: Vec<u8>,
     flash_task: Vec<u8>,
 }
@@ -56,13 +76,11 @@ impl Rows {
             request_driver: Vec::new(),
             request_offset: Vec::new(),
             request_length: Vec::new(),
-            request_result: Vec::new(),
             request_file: Vec::new(),
             request_op: Vec::new(),
             flash_start: Vec::new(),
             flash_page: Vec::new(),
             flash_column: Vec::new(),
-            flash_length: Vec::new(),
             flash_kind: Vec::new(),
             flash_task: Vec::new(),
         }
@@ -81,7 +99,6 @@ impl Rows {
             self.flash_start.push(op.start.0 as f64);
             self.flash_page.push(op.page.0);
             self.flash_column.push(op.column);
-            self.flash_length.push(op.length);
             self.flash_kind.push(kind_code(op.kind));
             self.flash_task.push(op.task as u8);
         }
@@ -95,30 +112,27 @@ impl Rows {
         self.request_driver.push(request.driver_time.0 as f64);
         self.request_offset.push(number(request.offset_bytes));
         self.request_length.push(number(request.length_bytes));
-        self.request_result.push(request.result as f64);
         self.request_file.push(request.file.map_or(NO_FILE, |file| file as i32));
         self.request_op.push(request.op as u8);
     }
 
     /// The columns by name, those of wide numbers first.
-    pub fn columns(&self) -> Vec<(&'static str, Numbers)> {
+    pub fn into_columns(self) -> Vec<(&'static str, Numbers)> {
         use Numbers::{F64, I32, U32, U8};
         vec![
-            ("request_start", F64(self.request_start.clone())),
-            ("request_latency", F64(self.request_latency.clone())),
-            ("request_flash", F64(self.request_flash.clone())),
-            ("request_driver", F64(self.request_driver.clone())),
-            ("request_offset", F64(self.request_offset.clone())),
-            ("request_length", F64(self.request_length.clone())),
-            ("request_result", F64(self.request_result.clone())),
-            ("flash_start", F64(self.flash_start.clone())),
-            ("flash_page", U32(self.flash_page.clone())),
-            ("flash_column", U32(self.flash_column.clone())),
-            ("flash_length", U32(self.flash_length.clone())),
-            ("request_file", I32(self.request_file.clone())),
-            ("request_op", U8(self.request_op.clone())),
-            ("flash_kind", U8(self.flash_kind.clone())),
-            ("flash_task", U8(self.flash_task.clone())),
+            ("request_start", F64(self.request_start)),
+            ("request_latency", F64(self.request_latency)),
+            ("request_flash", F64(self.request_flash)),
+            ("request_driver", F64(self.request_driver)),
+            ("request_offset", F64(self.request_offset)),
+            ("request_length", F64(self.request_length)),
+            ("flash_start", F64(self.flash_start)),
+            ("flash_page", U32(self.flash_page)),
+            ("flash_column", U32(self.flash_column)),
+            ("request_file", I32(self.request_file)),
+            ("request_op", U8(self.request_op)),
+            ("flash_kind", U8(self.flash_kind)),
+            ("flash_task", U8(self.flash_task)),
         ]
     }
 }

@@ -75,7 +75,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
     rows.add(&measured.requests, &measured.flash);
     measured.requests = Vec::new();
     measured.flash = Vec::new();
-    Ok(answer::measured(&request.board, &measured, &rows))
+    Ok(answer::measured(&request.board, &measured, rows))
 }
 
 /// Takes rows as they come and reports progress; it never stops a case.

@@ -14,6 +14,24 @@ export type Outcome =
   | { kind: "refused"; message: string; notModelled: string | null }
   | { kind: "broken"; message: string };
 
+/** Three lengths, then JSON, preparation and body, as page/src/request.rs reads them. */
+function packed(request: SimRequest): ArrayBuffer {
+  const encoder = new TextEncoder();
+  const texts = [JSON.stringify(request.header), request.prepare, request.body].map((text) =>
+    encoder.encode(text),
+  );
+  const buffer = new ArrayBuffer(texts.reduce((sum, text) => sum + text.length, 12));
+  const view = new DataView(buffer);
+  const bytes = new Uint8Array(buffer);
+  let next = 12;
+  texts.forEach((text, index) => {
+    view.setUint32(index * 4, text.length, true);
+    bytes.set(text, next);
+    next += text.length;
+  });
+  return buffer;
+}
+
 interface Wanted {
   id: number;
   request: () => SimRequest;
@@ -91,7 +109,8 @@ export class Lane {
       return;
     }
     this.worker ??= this.begin();
-    this.worker.postMessage({ kind: "run", id: wanted.id, request } satisfies Task);
+    const bytes = packed(request);
+    this.worker.postMessage({ kind: "run", id: wanted.id, request: bytes } satisfies Task, [bytes]);
   }
 
   private begin(): Worker {
@@ -114,6 +133,10 @@ export class Lane {
       return;
     }
     this.running = null;
+    if (reply.kind === "answer" && reply.isLarge) {
+      this.worker?.terminate();
+      this.worker = null;
+    }
     const outdated = this.waiting !== null;
     this.next();
     if (outdated) return;

@@ -121,13 +121,11 @@ export interface Columns {
   request_driver: Float64Array;
   request_offset: Float64Array;
   request_length: Float64Array;
-  request_result: Float64Array;
   request_file: Int32Array;
   request_op: Uint8Array;
   flash_start: Float64Array;
   flash_page: Uint32Array;
   flash_column: Uint32Array;
-  flash_length: Uint32Array;
   flash_kind: Uint8Array;
   flash_task: Uint8Array;
   live_at: Float64Array;
@@ -154,11 +152,11 @@ export interface Answer {
 export type Reply =
   | { kind: "ready" }
   | { kind: "progress"; id: number; operations: number }
-  | { kind: "answer"; id: number; answer: Answer; ms: number }
-  | { kind: "refused"; id: number; message: string; notModelled: string | null; ms: number }
+  | { kind: "answer"; id: number; answer: Answer; isLarge: boolean }
+  | { kind: "refused"; id: number; message: string; notModelled: string | null }
   | { kind: "broken"; id: number; message: string };
 
 /** What the worker is told. */
 export type Task =
   | { kind: "module"; module: WebAssembly.Module }
-  | { kind: "run"; id: number; request: SimRequest };
+  | { kind: "run"; id: number; request: ArrayBuffer };

@@ -1,6 +1,6 @@
 /** The simulator in its own thread: takes a request, gives an answer, one at a time. */
 
-import type { Answer, Columns, Reply, SimRequest, Task } from "./types";
+import type { Answer, Columns, Reply, Task } from "./types";
 
 interface Exports {
   memory: WebAssembly.Memory;
@@ -11,6 +11,8 @@ interface Exports {
 }
 
 const ARRAYS = { f64: Float64Array, u32: Uint32Array, i32: Int32Array, u8: Uint8Array };
+/** A module's memory never shrinks: one that has grown beyond this is given up with its worker. */
+const LARGE_BYTES = 96 << 20;
 const scope = self as unknown as {
   postMessage(reply: Reply, transfer?: Transferable[]): void;
   onmessage: ((event: MessageEvent<Task>) => void) | null;
@@ -41,24 +43,6 @@ function decoded(at: number, bytes: number): string {
   return new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, at, bytes));
 }
 
-/** Three lengths, then JSON, preparation and body, as page/src/request.rs reads them. */
-function send(exports: Exports, request: SimRequest): void {
-  const encoder = new TextEncoder();
-  const texts = [JSON.stringify(request.header), request.prepare, request.body].map((text) =>
-    encoder.encode(text),
-  );
-  const total = texts.reduce((sum, text) => sum + text.length, 12);
-  const at = exports.reserve(total);
-  const view = new DataView(exports.memory.buffer, at, total);
-  const bytes = new Uint8Array(exports.memory.buffer, at, total);
-  let next = 12;
-  texts.forEach((text, index) => {
-    view.setUint32(index * 4, text.length, true);
-    bytes.set(text, next);
-    next += text.length;
-  });
-}
-
 /** The answer of page/src/answer.rs; its columns are copied out of the simulator's memory. */
 function receive(exports: Exports): { json: Record<string, unknown>; columns: Columns } {
   const at = exports.answer();
@@ -79,25 +63,24 @@ function receive(exports: Exports): { json: Record<string, unknown>; columns: Co
   return { json, columns: columns as unknown as Columns };
 }
 
-async function run(id: number, request: SimRequest): Promise<void> {
+async function run(id: number, request: ArrayBuffer): Promise<void> {
   running = id;
-  const began = performance.now();
   try {
     if (!compiled) throw new Error("the simulator has not been loaded");
     wasm ??= await instantiate(compiled);
-    send(wasm, request);
+    const at = wasm.reserve(request.byteLength);
+    new Uint8Array(wasm.memory.buffer, at, request.byteLength).set(new Uint8Array(request));
     wasm.run();
     const { json, columns } = receive(wasm);
-    const ms = performance.now() - began;
-    if (wasm.memory.buffer.byteLength > 64 << 20) wasm = null; // memory never shrinks
+    const isLarge = wasm.memory.buffer.byteLength > LARGE_BYTES;
     if (typeof json.error === "string") {
       const notModelled = (json.not_modelled as string | null) ?? null;
-      say({ kind: "refused", id, message: json.error, notModelled, ms });
+      say({ kind: "refused", id, message: json.error, notModelled });
       return;
     }
     const answer = { ...json, columns } as unknown as Answer;
     const buffers = Object.values(columns).map((column) => column.buffer as ArrayBuffer);
-    say({ kind: "answer", id, answer, ms }, buffers);
+    say({ kind: "answer", id, answer, isLarge }, buffers);
   } catch (error) {
     wasm = null; // a module that has trapped is in no known state
     const message = bug || (error instanceof Error ? error.message : String(error));

@@ -1,11 +1,11 @@
 //! Which bytes of each block are still of use, looked at while a case runs.
 //!
-//! A look costs as much as the partition has blocks. There are at most twice `SAMPLES` of them kept:
-//! with more, every second one is dropped and from then on half as many are taken.
+//! A look costs as much as the partition has blocks. At most twice `SAMPLES` of them are kept: with
+//! more, every second one is dropped, and from then on half as many are taken.
 
 use super::results::LiveSample;
 use super::stack::Stack;
-use crate::profile::BoardProfile;
+use super::Setting;
 use crate::units::Ns;
 
 const SAMPLES: usize = 256;
@@ -13,8 +13,9 @@ const SAMPLES: usize = 256;
 const BYTES_MAX: usize = 8 << 20;
 const WHOLE: u64 = 255;
 
-/// The samples of a case.
+/// The samples of a case, if they are asked for.
 pub(super) struct LiveSamples {
+    is_wanted: bool,
     samples: Vec<LiveSample>,
     samples_max: usize,
     /// Programs and erases between two looks.
@@ -26,9 +27,11 @@ pub(super) struct LiveSamples {
 
 impl LiveSamples {
     /// None yet.
-    pub fn new(board: &BoardProfile) -> LiveSamples {
+    pub fn new(setting: &Setting<'_>) -> LiveSamples {
+        let board = setting.board;
         let blocks = board.partition.blocks as usize;
         LiveSamples {
+            is_wanted: setting.recorded.live,
             samples: Vec::new(),
             samples_max: (2 * SAMPLES).min(BYTES_MAX / blocks.max(1)).max(4),
             stride: 1,
@@ -40,7 +43,7 @@ impl LiveSamples {
 
     /// Takes a sample if enough programs and erases have happened, which were `changes` by now.
     pub fn look<S: Stack>(&mut self, stack: &S, at: Ns, changes: u64) {
-        if changes < self.next {
+        if !self.is_wanted || changes < self.next {
             return;
         }
         self.take(stack, at);
@@ -57,7 +60,9 @@ impl LiveSamples {
 
     /// A last sample, and all of them. None where the model does not say.
     pub fn end<S: Stack>(mut self, stack: &S, at: Ns) -> Vec<LiveSample> {
-        self.take(stack, at);
+        if self.is_wanted {
+            self.take(stack, at);
+        }
         self.samples
     }
 

@@ -225,10 +225,8 @@ impl<S: Stack> Machine<S> {
         }
         let mut measured = Measured::default();
         let mut taken = mark.counts;
-        let mut live = setting.recorded.live.then(|| LiveSamples::new(setting.board));
-        if let Some(live) = &mut live {
-            live.look(&self.stack, Ns::ZERO, 0);
-        }
+        let mut live = LiveSamples::new(setting);
+        live.look(&self.stack, Ns::ZERO, 0);
         for read in after {
             let (line, operation) = &read?;
             if watch.stop().is_thrown() {
@@ -250,9 +248,7 @@ impl<S: Stack> Machine<S> {
             let changes = so_far.changes() - mark.counts.changes();
             let request = request(operation, file, times, changes, result);
             measured.count(&request);
-            if let Some(live) = &mut live {
-                live.look(&self.stack, self.now - mark.at, changes);
-            }
+            live.look(&self.stack, self.now - mark.at, changes);
             if setting.recorded.requests {
                 measured.requests.push(request);
             }
@@ -269,9 +265,7 @@ impl<S: Stack> Machine<S> {
         self.wait_for_tasks().map_err(RunError::Interrupted)?;
         measured.files = core::mem::take(&mut self.files);
         self.since(&mark, setting, &mut measured);
-        if let Some(live) = live {
-            measured.live = live.end(&self.stack, self.now - mark.at);
-        }
+        measured.live = live.end(&self.stack, self.now - mark.at);
         measured.wear = self.wear_since(&mark, setting, &mut measured);
         if setting.recorded.flush {
             measured.flush = self.flush();

@@ -12,6 +12,7 @@
 # make docs-generated  writes the reference pages and the notebooks' output again, from the program as it is
 # make build    the program, .venv/bin/flashbed, and the agent
 # make wheel    a wheel for this architecture into build/wheels, docs/install.md
+# make playground  the whole stack in a browser tab, one file: build/playground/index.html
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
 # Needs Python 3.11, Rust and a Debian-like system; root (or sudo) only to install packages with apt. Without root, what
@@ -34,7 +35,7 @@ AGENT_NEEDS = $(STAMPS)/packages
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: playground wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
 .PHONY: docs docs-generated docs-packages
 .PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
 MAKEFLAGS += --no-print-directory
@@ -108,7 +109,7 @@ build: tools $(STAMPS)/program $(AGENTS)
 # that use one processor (downloading, unpacking, linking), and so has Rust.
 test: system $(STAMPS)/packages
 	@$(MAKE) build
-	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test docs-packages
+	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test docs-packages playground
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n auto --dist loadfile --no-loadscope-reorder
 
@@ -129,6 +130,7 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m mypy.stubtest --concise flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)
+	@page/lint.sh
 	@! command -v cppcheck >/dev/null || cppcheck --quiet --std=c99 --enable=warning,performance,portability \
 	  --inline-suppr --suppress='unknownMacro:kernel/uml/programs/*' --error-exitcode=1 -Iagent $(C)
 
@@ -150,6 +152,9 @@ wheel: build
 bench: tools
 	@mkdir -p build
 	@FLASHBED_BENCH=$(CURDIR)/build/bench.json cargo bench --quiet -p flashbed-sim --bench stack
+
+playground: $(STAMPS)/packages
+	@page/build.sh
 
 # Sphinx has a venv of its own, so that the program's stays small. A warning, such as a link that leads nowhere, is an error.
 docs: docs-packages

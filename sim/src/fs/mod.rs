@@ -456,6 +456,11 @@ pub trait FlashFs: Scheduled + Clone {
     /// statfs: bytes that an unprivileged program may still write (f_bavail), or none if the model
     /// does not know.
     fn free_bytes(&self) -> Option<u64>;
+    /// Adds to each block of the partition the bytes in it that are still of use; blocks that the
+    /// file system keeps no account of count as a whole. Says whether the model knows.
+    fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
+        false
+    }
 }
 
 /// The pseudo-random choices of a file system's garbage collector, which a run may replay.

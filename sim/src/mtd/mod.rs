@@ -20,6 +20,7 @@
 
 mod char;
 mod power;
+mod time;
 
 pub use self::char::{Access, MtdChar};
 pub use power::TornAt;
@@ -78,6 +79,8 @@ pub struct Mtd<F> {
     ecc_step_ns: Ns,
     /// See [`Mtd::since_resched`].
     since_resched: Ns,
+    /// See [`Mtd::time`].
+    time: Ns,
     /// page_shift, and the same for an ECC step. Both sizes are powers of two.
     page_shift: u32,
     step_shift: u32,
@@ -141,6 +144,7 @@ impl<F: Flash> Mtd<F> {
             unpriced: (0, None),
             ecc_step_ns,
             since_resched: Ns::ZERO,
+            time: Ns::ZERO,
         }
     }
 
@@ -286,6 +290,7 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read: reads `length` bytes at `offset` of the partition, page by page.
     #[inline]
     pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Done {
+        self.time += self.costs.mtd_call_ns;
         self.read_on(now + self.costs.mtd_call_ns, offset, length)
     }
 
@@ -297,6 +302,7 @@ impl<F: Flash> Mtd<F> {
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
+        let began = now;
         let mut now = now;
         let failed = self.begin_read();
         while left > 0 {
@@ -314,6 +320,7 @@ impl<F: Flash> Mtd<F> {
             column = 0;
             page.0 += 1;
         }
+        self.took(began, now);
         self.outcome(now, failed)
     }
 
@@ -439,18 +446,21 @@ impl<F: Flash> Mtd<F> {
     /// nor fills the page buffer.
     #[inline]
     pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
+        let began = now;
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         let failed = self.begin_read();
         for page in first.0..first.0 + pages {
             now = self.fetch_page(now, PageNo(page), self.page_with_oob())?.0;
         }
+        self.took(began, now);
         self.outcome(now, failed)
     }
 
     /// mtd_read_oob of only the OOBs of `pages` (nand_read_oob_std): one read command a page.
     /// Neither uses nor fills the page buffer.
     pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
+        let began = now;
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
@@ -461,7 +471,7 @@ impl<F: Flash> Mtd<F> {
             now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
             self.since_resched = now - resched_at;
         }
-        Ok(now)
+        Ok(self.took(began, now))
     }
 
     /// A whole page with its OOB.
@@ -486,6 +496,7 @@ impl<F: Flash> Mtd<F> {
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
+        let began = now;
         let mut now = now + self.costs.mtd_call_ns;
         while left > 0 {
             let bytes = left.min(page_bytes - column);
@@ -495,18 +506,19 @@ impl<F: Flash> Mtd<F> {
             page.0 += 1;
         }
         self.causes.add(*causes);
-        Ok(now)
+        Ok(self.took(began, now))
     }
 
     /// mtd_write_oob of a whole page with its OOB (a YAFFS2 chunk and its tags).
     pub fn write_with_oob(&mut self, now: Ns, offset: u64, causes: Causes) -> Done {
         assert!(offset % u64::from(self.chip.page_bytes) == 0, "write of part of a page");
         let whole = Span { column: 0, length: self.chip.page_bytes };
+        let began = now;
         let now = now + self.costs.mtd_call_ns;
         let now = self.program(now, self.page_at(offset), whole, self.page_with_oob())?;
         debug_assert_eq!(causes.total(), u64::from(whole.length), "every byte has a cause");
         self.causes.add(causes);
-        Ok(now)
+        Ok(self.took(began, now))
     }
 
     /// mtd_write_oob of `length` bytes in the OOB of a page (a JFFS2 cleanmarker):
@@ -515,13 +527,14 @@ impl<F: Flash> Mtd<F> {
         let page = self.page_at(offset);
         self.forget(page, page);
         self.since_resched = Ns::ZERO;
+        let began = now;
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
         self.has_power(now)?;
         let now = self.flash.program(now, self.task, page, moves, Span { column, length })?;
         self.causes.add(Causes::of(Cause::Metadata, length));
-        Ok(now)
+        Ok(self.took(began, now))
     }
 
     /// One iteration of nand_do_write_ops: pads the page with ones around `written` and transfers
@@ -555,7 +568,8 @@ impl<F: Flash> Mtd<F> {
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));
         let ready = now + self.costs.mtd_call_ns + self.costs.nand_erase_ns;
         self.has_power(now)?;
-        self.flash.erase(ready, self.task, BlockNo(number))
+        let over = self.flash.erase(ready, self.task, BlockNo(number))?;
+        Ok(self.took(now, over))
     }
 
     /// The end of the last programmed bytes in a block of the partition.

@@ -4,6 +4,7 @@
 //! agent/job/ (group.c, case.c, run.c) does the same on a real kernel.
 
 use super::laboratory::Laboratory;
+use super::live::LiveSamples;
 use super::stack::Stack;
 use super::survey::Survey;
 use super::tasks::Tasks;
@@ -225,6 +226,8 @@ impl<S: Stack> Machine<S> {
         }
         let mut measured = Measured::default();
         let mut taken = mark.counts;
+        let mut live = LiveSamples::new(setting);
+        live.look(&self.stack, Ns::ZERO, 0);
         for read in after {
             let (line, operation) = &read?;
             if watch.stop().is_thrown() {
@@ -236,14 +239,17 @@ impl<S: Stack> Machine<S> {
             }
             self.wait().and_then(|()| self.fill(operation)).map_err(failed)?;
             let (began, busy) = (self.now, self.flash().counts().busy);
+            let in_driver = self.stack.mtd().time();
             let result = self.step(operation).map_err(failed)?;
             let file = self.file_of(operation);
             let so_far = self.flash().counts();
             let (latency, flash_time) = (self.now - began, so_far.busy - busy);
-            let times = (began - mark.at, latency, flash_time);
+            let driver_time = self.stack.mtd().time() - in_driver;
+            let times = (began - mark.at, latency, flash_time, driver_time);
             let changes = so_far.changes() - mark.counts.changes();
             let request = request(operation, file, times, changes, result);
             measured.count(&request);
+            live.look(&self.stack, self.now - mark.at, changes);
             if setting.recorded.requests {
                 measured.requests.push(request);
             }
@@ -260,6 +266,7 @@ impl<S: Stack> Machine<S> {
         self.wait_for_tasks().map_err(RunError::Interrupted)?;
         measured.files = core::mem::take(&mut self.files);
         self.since(&mark, setting, &mut measured);
+        measured.live = live.end(&self.stack, self.now - mark.at);
         measured.wear = self.wear_since(&mark, setting, &mut measured);
         if setting.recorded.flush {
             measured.flush = self.flush();
@@ -504,11 +511,22 @@ fn index_of(files: &mut Vec<String>, path: &str) -> u32 {
 fn request(
     operation: &Operation<'_>,
     file: Option<u32>,
-    (start, latency, flash_time): (Ns, Ns, Ns),
+    (start, latency, flash_time, driver_time): (Ns, Ns, Ns, Ns),
     changes: u64,
     result: i64,
 ) -> Request {
     let (offset_bytes, length_bytes) = (operation.offset(), operation.length());
     let op = operation.code();
-    Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, changes, result }
+    Request {
+        op,
+        file,
+        offset_bytes,
+        length_bytes,
+        start,
+        latency,
+        flash_time,
+        driver_time,
+        changes,
+        result,
+    }
 }

@@ -5,6 +5,7 @@
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
 mod laboratory;
+mod live;
 mod machine;
 mod metadata;
 mod mount_options;
@@ -16,7 +17,7 @@ mod tasks;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
-pub use results::{BlockWear, Flush, FreeSpace, Measured, Request};
+pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;
@@ -180,6 +181,8 @@ pub struct Recorded {
     pub wear: bool,
     /// The flash operations of a `sync()` after the measured part.
     pub flush: bool,
+    /// Which bytes of each block are still of use, at moments of the case.
+    pub live: bool,
 }
 
 /// One case on a setting.

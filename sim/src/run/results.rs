@@ -26,6 +26,8 @@ pub struct Request {
     pub latency: Ns,
     /// How long the chip was busy in it.
     pub flash_time: Ns,
+    /// How long of that calls into the driver took, the chip's time included.
+    pub driver_time: Ns,
     /// Programs and erases from the mark to its end.
     pub changes: u64,
     /// The system call's return value.
@@ -88,6 +90,9 @@ pub struct Measured {
     pub prepared: FreeSpace,
     /// The wear of every block of the partition, if recorded.
     pub wear: Vec<BlockWear>,
+    /// How the bytes that are still of use lay on the blocks while it ran, if that was asked for
+    /// and the model can tell.
+    pub live: Vec<LiveSample>,
     /// What a `sync()` then did to the flash, if recorded and modelled.
     pub flush: Option<Flush>,
 }
@@ -104,6 +109,17 @@ pub struct Flush {
     pub erases: u64,
     /// Bytes programmed, by cause.
     pub causes: Causes,
+}
+
+/// The blocks of the partition at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveSample {
+    /// Since the mark.
+    pub at: Ns,
+    /// Bytes of each that are still of use, in 255ths of a block.
+    pub live: Vec<u8>,
+    /// Bytes of each that cannot be programmed without an erase, likewise.
+    pub programmed: Vec<u8>,
 }
 
 /// The wear of a block at the end of a case.

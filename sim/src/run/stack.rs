@@ -59,6 +59,11 @@ pub trait Stack: Clone {
     fn free_bytes(&self) -> Option<u64> {
         None
     }
+    /// See [`FlashFs::live_bytes`]. A partition without a file system has only bytes that are of
+    /// use to somebody.
+    fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
+        false
+    }
     /// The read-ahead window of files that are opened from now on.
     fn set_read_ahead_kib(&mut self, _kib: u32) {}
     /// The choices of the garbage collector.
@@ -161,6 +166,10 @@ where
 
     fn free_bytes(&self) -> Option<u64> {
         self.fs().free_bytes()
+    }
+
+    fn live_bytes(&self, blocks: &mut [u32]) -> bool {
+        self.fs().live_bytes(blocks)
     }
 
     fn set_read_ahead_kib(&mut self, kib: u32) {

@@ -169,6 +169,18 @@ impl<F: Flash> Ubi<F> {
         self.map[leb as usize] != UNMAPPED
     }
 
+    /// Adds to each physical block its headers and the bytes of its LEB that are of use, which
+    /// `live` says of a LEB of the volume. The two of the layout volume are of use as a whole.
+    pub fn mark_live(&self, blocks: &mut [u32], live: impl Fn(u32) -> u32) {
+        let data = (0..).zip(&self.map).filter(|&(_, &block)| block != UNMAPPED);
+        for (leb, &block) in data {
+            blocks[block as usize] += self.leb_start + live(leb);
+        }
+        for &block in self.layout.iter().filter(|&&block| block != UNMAPPED) {
+            blocks[block as usize] += self.leb_start + self.leb_bytes;
+        }
+    }
+
     #[inline]
     fn address(&self, block: u32, offset: u32) -> u64 {
         u64::from(block) * u64::from(self.mtd.block_bytes()) + u64::from(offset)

@@ -487,6 +487,15 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         let free = room.saturating_sub(reserve);
         Some(free / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
     }
+
+    /// used_size and unchecked_size of each struct jffs2_eraseblock.
+    fn live_bytes(&self, blocks: &mut [u32]) -> bool {
+        for (number, bytes) in (0..).zip(blocks) {
+            let books = self.space.block(number).books;
+            *bytes += books.used_bytes + books.unchecked_bytes;
+        }
+        true
+    }
 }
 
 impl<F: Flash> Scheduled for Jffs2<F> {

@@ -43,6 +43,12 @@ impl Lpt {
         }
     }
 
+    /// Bytes of a LEB of the main area that are of no use.
+    pub fn free_and_dirty(&self, leb: u32) -> u32 {
+        let lp = &self.lebs[self.slot(leb)];
+        lp.free + lp.dirty
+    }
+
     /// ubifs_calc_dark.
     fn dark(&self, space: u32) -> u32 {
         let dark = self.geometry.dark_bytes;

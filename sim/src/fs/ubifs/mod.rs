@@ -489,6 +489,17 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     fn free_bytes(&self) -> Option<u64> {
         Some(self.budget.free_bytes(&self.geometry, &self.lpt))
     }
+
+    /// Of a LEB of the main area what its properties call neither free nor dirty, of others all;
+    /// UBI's headers besides.
+    fn live_bytes(&self, blocks: &mut [u32]) -> bool {
+        let leb_bytes = self.ubi.leb_bytes();
+        self.ubi.mark_live(blocks, |leb| match leb.checked_sub(self.geometry.main_first) {
+            Some(_) => leb_bytes - self.lpt.free_and_dirty(leb),
+            None => leb_bytes,
+        });
+        true
+    }
 }
 
 impl<F: Flash> Scheduled for Ubifs<F> {

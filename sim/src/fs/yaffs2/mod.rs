@@ -358,6 +358,18 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         let bytes = self.reported_free_chunks() as u64 * u64::from(self.mtd.page_bytes());
         Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
     }
+
+    /// pages_in_use of each struct yaffs_block_info; a block of the checkpoint as a whole.
+    fn live_bytes(&self, live: &mut [u32]) -> bool {
+        let (page_bytes, block_bytes) = (self.mtd.page_bytes(), self.mtd.block_bytes());
+        for ((_, block), bytes) in self.blocks.iter().zip(live) {
+            *bytes += match block.state {
+                blocks::State::Checkpoint => block_bytes,
+                _ => block.pages_in_use * page_bytes,
+            };
+        }
+        true
+    }
 }
 
 impl<F: Flash> Scheduled for Yaffs2<F> {

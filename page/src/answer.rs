@@ -1,0 +1,123 @@
+//! The answer as bytes: the length of its JSON, the JSON, then columns of numbers.
+//!
+//! Each column begins at a multiple of eight bytes, as typed arrays ask for. The JSON names them
+//! with their kind, where they begin in the answer, and how many numbers they have.
+
+use crate::columns::{Numbers, Rows};
+use crate::Refused;
+use serde_json::{json, Map, Value};
+use sim::causes::{Cause, Causes};
+use sim::profile::BoardProfile;
+use sim::run::Measured;
+use sim::sched::TASK_NAMES;
+
+const ALIGNED_TO: usize = 8;
+const LENGTH_BYTES: usize = 8;
+
+/// Why a case gave nothing.
+pub fn refused(why: &Refused) -> Vec<u8> {
+    let (message, not_modelled) = match why {
+        Refused::Request(message) => (message.clone(), None),
+        Refused::Run(error) => (error.to_string(), error.not_modelled()),
+    };
+    with_columns(json!({ "error": message, "not_modelled": not_modelled }), Vec::new())
+}
+
+/// What a case gave.
+pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Vec<u8> {
+    let mut json = json!({
+        "counts": counts(board, measured),
+        "unpriced": measured.unpriced.map(|packing| packing.name()),
+        "files": measured.files,
+        "op_names": sim::ops::NAMES.as_slice(),
+        "task_names": TASK_NAMES.as_slice(),
+        "requests_left_out": rows.requests_left_out,
+        "flash_left_out": rows.flash_left_out,
+        "gc_choices": measured.gc_choices,
+    });
+    json["flush"] = match &measured.flush {
+        None => Value::Null,
+        Some(flush) => json!({
+            "flash_reads": flush.reads,
+            "flash_programs": flush.programs,
+            "flash_erases": flush.erases,
+            "causes": causes(&flush.causes),
+        }),
+    };
+    let mut columns = rows.into_columns();
+    let at = measured.live.iter().map(|look| look.at.0 as f64).collect();
+    columns.push(("live_at", Numbers::F64(at)));
+    let live = measured.live.iter().flat_map(|look| look.live.iter().copied()).collect();
+    columns.push(("live", Numbers::U8(live)));
+    let programmed = measured.live.iter().flat_map(|look| look.programmed.iter().copied());
+    columns.push(("programmed", Numbers::U8(programmed.collect())));
+    let erases = |of: fn(&sim::run::BlockWear) -> u32| measured.wear.iter().map(of).collect();
+    columns.push(("wear_erases", Numbers::U32(erases(|worn| worn.erases))));
+    columns.push(("wear_measured", Numbers::U32(erases(|worn| worn.erases_measured))));
+    columns
+        .push(("wear_flush", Numbers::U32(erases(|worn| worn.erases_flush.unwrap_or_default()))));
+    with_columns(json, columns)
+}
+
+/// The columns of the table `cases` that the simulator measures, by their names there.
+fn counts(board: &BoardProfile, measured: &Measured) -> Value {
+    let blocks = u64::from(board.partition.blocks);
+    json!({
+        "time_ns": measured.time.0,
+        "flash_time_ns": measured.flash_time.0,
+        "elapsed_ns": measured.elapsed.0,
+        "bytes": measured.bytes,
+        "bytes_written": measured.bytes_written,
+        "flash_reads": measured.flash_reads,
+        "flash_programs": measured.flash_programs,
+        "flash_erases": measured.flash_erases,
+        "causes": causes(&measured.causes),
+        "cache_hits": measured.cache_hits,
+        "cache_misses": measured.cache_misses,
+        "cache_adds": measured.cache_adds,
+        "erase_count_max": measured.erase_count_max,
+        "erase_count_mean_milli": measured.erase_count_sum * 1000 / blocks,
+        "bad_blocks": measured.bad_blocks,
+        "ecc_corrected": measured.ecc_corrected,
+        "ecc_failed": measured.ecc_failed,
+        "fresh_bytes": measured.fresh.bytes,
+        "free_bytes": measured.prepared.bytes,
+        "fresh_pages": measured.fresh.pages,
+        "pages": measured.prepared.pages,
+    })
+}
+
+fn causes(causes: &Causes) -> Value {
+    json!({
+        "data": causes.bytes(Cause::Data),
+        "metadata": causes.bytes(Cause::Metadata),
+        "padding": causes.bytes(Cause::Padding),
+        "collection": causes.bytes(Cause::Collection),
+        "wear_levelling": causes.bytes(Cause::WearLevelling),
+    })
+}
+
+/// Lays the columns out behind the JSON. Each is freed when it has been written, because a million
+/// calls have 100 MB of them.
+fn with_columns(mut json: Value, columns: Vec<(&'static str, Numbers)>) -> Vec<u8> {
+    let mut index = Map::new();
+    let mut end = 0_usize;
+    for (name, numbers) in &columns {
+        let at = end.next_multiple_of(ALIGNED_TO);
+        let (kind, count, bytes) = numbers.shape();
+        index.insert((*name).to_owned(), json!([kind, at, count]));
+        end = at + bytes;
+    }
+    json["columns"] = Value::Object(index);
+    let text = json.to_string();
+    let begin = (LENGTH_BYTES + text.len()).next_multiple_of(ALIGNED_TO);
+    let mut answer = Vec::with_capacity(begin + end);
+    answer.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    answer.extend_from_slice(text.as_bytes());
+    answer.resize(begin, 0);
+    for (_, numbers) in columns {
+        answer.resize(answer.len().next_multiple_of(ALIGNED_TO), 0);
+        numbers.append_to(&mut answer);
+    }
+    answer
+}

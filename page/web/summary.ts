@@ -1,0 +1,257 @@
+/** The answer in a sentence, tiles, causes, and beside other configurations. */
+
+import { lifetime, total } from "./lifetime";
+import { isMicro } from "./state";
+import type { Answer, BoardTables, Causes, Config, FileSystem } from "./types";
+import {
+  amplification,
+  bytes,
+  count,
+  difference,
+  FS_NAMES,
+  nameOf,
+  ratio,
+  time,
+  years,
+} from "./words";
+
+export interface Shown {
+  config: Config;
+  answer: Answer;
+  board: BoardTables;
+  endurance: number | null;
+}
+
+export const CAUSES: [keyof Causes, string, string][] = [
+  ["data", "the program's data", "live"],
+  ["metadata", "metadata", "accent"],
+  ["padding", "padding", "stale"],
+  ["collection", "garbage collection", "collect"],
+  ["wear_levelling", "wear levelling", "sync"],
+];
+
+function made(name: string, className: string, text = ""): HTMLElement {
+  const element = document.createElement(name);
+  if (className) element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+/** The answer as a headline. */
+export function sentence(place: HTMLElement, title: string, shown: Shown): void {
+  const { config, answer } = shown;
+  const { counts } = answer;
+  const strong = (text: string) => made("b", "", text);
+  const known = answer.unpriced === null;
+  const fs = FS_NAMES[config.fs] ?? config.fs;
+  const s = isMicro(config.program) && config.requests > 1 ? "" : "s"; // requests take, git takes
+  const parts: (string | HTMLElement)[] = [`${title} on ${fs} `];
+  if (known) parts.push(`take${s} `, strong(time(counts.time_ns)), ", ");
+  const writes = counts.flash_programs > 0;
+  if (writes) parts.push(`program${s} `, strong(`${count(counts.flash_programs)} pages`), " ");
+  if (writes && counts.flash_erases > 0) {
+    const blocks = counts.flash_erases === 1 ? "block" : "blocks";
+    parts.push(`and erase${s} `, strong(`${count(counts.flash_erases)} ${blocks}`), ".");
+  } else if (writes) parts.push(`and erase${s} nothing.`);
+  else parts.push(`and read${s} `, strong(`${count(counts.flash_reads)} flash pages`), ".");
+  place.replaceChildren(...parts);
+}
+
+interface Tile {
+  key: string;
+  label: string;
+  value: string;
+  note: string;
+  /** What the same number of a kept configuration is compared by. */
+  number: (shown: Shown) => number | null;
+}
+
+function tilesOf(shown: Shown): Tile[] {
+  const { answer, board, endurance } = shown;
+  const { counts } = answer;
+  const amplified = amplification(answer);
+  const lasts = lifetime(answer, board, endurance);
+  const flushed = answer.flush;
+  const after = (value: number | undefined) => (value ? `and ${count(value)} when synced` : "");
+  const years1 = lasts?.levelled ?? null;
+  return [
+    {
+      key: "time",
+      label: "Time",
+      value: answer.unpriced === null ? time(counts.time_ns) : "unknown",
+      note:
+        answer.unpriced === null
+          ? `${time(counts.flash_time_ns)} of it in the chip`
+          : `${answer.unpriced} has no price on this board`,
+      number: (of) => of.answer.counts.time_ns,
+    },
+    {
+      key: "reads",
+      label: "Flash reads",
+      value: count(counts.flash_reads),
+      note: after(flushed?.flash_reads),
+      number: (of) => of.answer.counts.flash_reads,
+    },
+    {
+      key: "programs",
+      label: "Pages programmed",
+      value: count(counts.flash_programs),
+      note: after(flushed?.flash_programs),
+      number: (of) => of.answer.counts.flash_programs,
+    },
+    {
+      key: "erases",
+      label: "Blocks erased",
+      value: count(counts.flash_erases),
+      note: after(flushed?.flash_erases),
+      number: (of) => of.answer.counts.flash_erases,
+    },
+    {
+      key: "amplification",
+      label: "Write amplification",
+      value: amplified === null ? "–" : `${amplified.toFixed(2)} ×`,
+      note:
+        amplified === null
+          ? "the program writes nothing"
+          : `${bytes(counts.bytes_written)} written`,
+      number: (of) => amplification(of.answer),
+    },
+    {
+      key: "lifetime",
+      label: "The chip lasts",
+      value: years1 === null ? "–" : `${lasts?.steady ? "" : "≤ "}${years(years1)}`,
+      note: lastsNote(lasts, endurance),
+      number: (of) => lifetime(of.answer, of.board, of.endurance)?.levelled ?? null,
+    },
+  ];
+}
+
+function lastsNote(lasts: ReturnType<typeof lifetime>, endurance: number | null): string {
+  if (lasts === null) return "nothing wears";
+  if (lasts.steady && lasts.asSeen !== null) return `worst block as now: ${years(lasts.asSeen)}`;
+  return `run without a break, ${count(endurance ?? 0)} erases`;
+}
+
+/** Numbers in tiles, each beside that of the kept configuration. */
+export function tiles(place: HTMLElement, shown: Shown, kept: Shown | null): void {
+  const all = tilesOf(shown).map((tile, at) => {
+    const element = made("div", "tile");
+    element.dataset.key = tile.key;
+    const number = tile.number(shown);
+    element.dataset.value = number === null ? "" : String(number);
+    element.append(made("span", "", tile.label), made("b", "", tile.value));
+    const before = kept ? tile.number(kept) : null;
+    if (kept && before !== null && number !== null) {
+      const apart = number === 0 || before === 0;
+      const words = number === before ? "the same" : `before: ${tilesOf(kept)[at]?.value ?? ""}`;
+      element.append(made("small", "delta", apart ? words : ratio(number, before)));
+    } else {
+      element.append(made("small", "", tile.note));
+    }
+    element.title = tile.note;
+    return element;
+  });
+  place.replaceChildren(...all);
+}
+
+/** What was programmed, by cause. */
+export function causes(place: HTMLElement, legend: HTMLElement, answer: Answer): void {
+  const all = total(answer.counts.causes);
+  const parts: HTMLElement[] = [];
+  const keys: HTMLElement[] = [];
+  const said: string[] = [];
+  for (const [cause, name, colour] of CAUSES) {
+    const value = answer.counts.causes[cause];
+    if (value === 0) continue;
+    const words = `${name} ${bytes(value)}, ${((value / all) * 100).toFixed(value / all < 0.1 ? 1 : 0)} %`;
+    said.push(words);
+    const part = made("i", "");
+    part.style.width = `${(value / all) * 100}%`;
+    part.style.background = `var(--${colour})`;
+    part.title = words;
+    parts.push(part);
+    const key = made("span", "");
+    const swatch = made("i", "");
+    swatch.style.background = `var(--${colour})`;
+    key.append(swatch, words);
+    keys.push(key);
+  }
+  place.parentElement?.toggleAttribute("hidden", all === 0);
+  place.setAttribute("aria-label", `Bytes programmed: ${said.join("; ")}`);
+  place.replaceChildren(...parts);
+  legend.replaceChildren(...keys);
+}
+
+/** Time and programs of each file system, the longest bar the largest number. */
+export function trio(
+  place: HTMLElement,
+  chosen: FileSystem,
+  results: Map<FileSystem, Answer | string>,
+  choose: (fs: FileSystem) => void,
+): void {
+  const answers = [...results.values()].filter((one) => typeof one !== "string") as Answer[];
+  const writes = answers.some((answer) => answer.counts.flash_programs > 0);
+  const number = (answer: Answer) =>
+    writes ? answer.counts.flash_programs : answer.counts.flash_reads;
+  const longest = Math.max(1, ...answers.map((answer) => answer.counts.time_ns));
+  const most = Math.max(1, ...answers.map(number));
+  const rows = [...results].map(([fs, result]) => {
+    const row = made("button", "fs") as HTMLButtonElement;
+    row.type = "button";
+    row.dataset.fs = fs;
+    row.setAttribute("aria-pressed", String(fs === chosen));
+    row.addEventListener("click", () => choose(fs));
+    const bars = made("div", "bars");
+    if (typeof result === "string") bars.append(made("small", "", result));
+    else {
+      bars.append(
+        bar(result.counts.time_ns / longest, time(result.counts.time_ns), "accent"),
+        bar(
+          number(result) / most,
+          `${count(number(result))} ${writes ? "programs" : "reads"}`,
+          writes ? "program" : "read",
+        ),
+      );
+    }
+    row.append(made("b", "", FS_NAMES[fs] ?? fs), bars);
+    return row;
+  });
+  place.replaceChildren(...rows);
+}
+
+function bar(share: number, words: string, colour: string): HTMLElement {
+  const row = made("div", "bar");
+  const track = made("div", "");
+  const fill = made("i", "");
+  fill.style.width = `${Math.max(share > 0 ? 0.6 : 0, share * 100)}%`;
+  fill.style.background = `var(--${colour})`;
+  track.append(fill);
+  row.append(track, made("span", "", words));
+  return row;
+}
+
+/** The kept configuration, and how what is shown differs from it. */
+export function pinned(place: HTMLElement, shown: Shown, kept: Shown | null): void {
+  if (!kept) {
+    const example = isMicro(shown.config.program)
+      ? "turn read-ahead off"
+      : "choose another file system";
+    place.replaceChildren(
+      made(
+        "p",
+        "who",
+        `Keep this configuration, then ${example}: the difference stands here in words.`,
+      ),
+    );
+    return;
+  }
+  const sentences = difference(shown, kept);
+  const list = made("ul", "");
+  list.append(...sentences.map((text) => made("li", "", text)));
+  const same = nameOf(shown.config, kept.config) === nameOf(kept.config, shown.config);
+  const who = same
+    ? "Kept: the same names, other values."
+    : `Kept: ${nameOf(kept.config, shown.config)}.`;
+  const rest = sentences.length ? list : made("p", "", "No number differs.");
+  place.replaceChildren(made("p", "who", who), rest);
+}

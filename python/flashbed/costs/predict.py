@@ -1,7 +1,7 @@
-"""A model applied: what requests cost, with a band, in parts; and what that does to the flash.
+"""Applies a model: the cost of requests, with a band and parts, and the wear that follows.
 
-Refused is what the tables did not have: a setting, a page size, a number or size outside their
-range, or more of a term than any of their cases had.
+It refuses what the tables did not have: another setting or page size, a number or size outside
+their range, or more of a term than any of their cases had.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLACK = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Predicted:
-    """A quantity, the ends of its band, and what each term has in it."""
+    """A quantity, the ends of its band, and each term's part."""
 
     value: float
     low: float
@@ -39,7 +39,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was asked of which model, and the quantities it knows."""
+    """The requests, the model, and the quantities it predicts."""
 
     model: CostModel
     asked: SqlLoad
@@ -47,7 +47,7 @@ class Prediction:
 
 
 def chosen(model: Model, pattern: str, wanted: Mapping[str, str]) -> CostModel:
-    """The one model of a pattern whose setting is as wanted. Raises `InputError`."""
+    """The only model of a pattern with the wanted setting. Raises `InputError`."""
     axes = tuple(Setting.model_fields)
     for name in wanted:
         if name not in axes:
@@ -75,7 +75,7 @@ def _axis(model: CostModel, name: str) -> str:
 
 
 def predict(model: CostModel, asked: SqlLoad) -> Prediction:
-    """What the requests cost. Raises `InputError` for what the tables did not have."""
+    """The cost of requests. Raises `InputError` for what the tables did not have."""
     amounts = terms(asked)
     _check(model, asked, amounts)
     row = np.array([amounts[name] for name in model.terms])
@@ -122,7 +122,7 @@ def _predicted(prices: Prices, row: np.ndarray) -> Predicted:
 
 
 def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board) -> Subject:
-    """What repeating it does to a partition, for `lifetime`: no model knows its worst block."""
+    """The wear of a partition if the requests repeat; no model knows its worst block."""
     erases, programs = found.quantities["flash_erases"], found.quantities["flash_programs"]
     time = found.quantities["time_ns"]
     if erases is None or programs is None:
@@ -139,11 +139,11 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
         bytes_by_cause=None,
         bytes_programmed=round(programmed),
         bytes_erased=round(erases.value * block_bytes),
-        # A model knows nothing of what is left in memory, which is all of it where nothing syncs.
+        # A model does not know what stays in memory; without syncs that is everything.
         programs=round(programs.value) if synchronous == "off" else None,
     )
     fs = found.model.setting.fs
-    # A year of rounds, so that it is the model's band that counts and not how few one round erases.
+    # A year of rounds, so that the model's band decides, and not the few erases of one round.
     rounds = rounds_per_day * YEAR_S / DAY_S
     observed = Observed(
         seconds=YEAR_S,

@@ -1,4 +1,4 @@
-"""A recording from file to result: its rails, its windows, and what each rail did in them."""
+"""Processes a recording from file to result: rails, windows, and each rail's power in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Measured", "ReadingOptions", "measure"]
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How recordings are to be read. `offset` is seconds, or `edge`: the first pulse found."""
+    """How to read recordings. `offset` is seconds, or `edge`: the first pulse found."""
 
     rails: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class Measured:
-    """A recording and what was found in it. `by` says what told where the load was."""
+    """A recording and its results. `by` says what marked the load."""
 
     trace: Recording
     rails: tuple[Rail, ...]
@@ -41,7 +41,7 @@ class Measured:
     fits: tuple[RailFit, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As `flashbed power fit --format json` prints it."""
+        """The results as `flashbed power fit --format json` prints them."""
         return {
             "trace": self.trace.name,
             "samples": int(self.trace.time_s.size),
@@ -66,7 +66,7 @@ def measure(path: Path, asked: ReadingOptions) -> Measured:
 def _spans(
     trace: Recording, rails: Sequence[Rail], asked: ReadingOptions
 ) -> tuple[list[Span], str]:
-    """Windows of a file, of a marker that was named or that names itself, or pulses."""
+    """Windows from a file, from a marker that is named or recognised, or from pulses."""
     if asked.windows is not None:
         return of_file(_windows(asked.windows), _offset_s(trace, rails, asked), trace), (
             shown(asked.windows)

@@ -71,7 +71,7 @@ def test_the_traps_of_logs_are_met(tmp_path: Path) -> None:
     [
         ("fio version 1 iolog\n", ":1: no log of fio"),
         ("fio version 3 iolog\n1 a write 0\n", ":2: neither FILE ACTION nor"),
-        ("fio version 3 iolog\nx a open\n", ":2: 'x' is no number"),
+        ("fio version 3 iolog\nx a open\n", ":2: 'x' is not a number"),
         ("fio version 3 iolog\n1 a wait 5 0\n", ":2: wait is an action of version 2"),
         ("fio version 2 iolog\na jump 0 1\n", ":2: action 'jump' is none of fio's"),
         ("fio version 2 iolog\na read 0 0\n", ":2: a length that no request has"),

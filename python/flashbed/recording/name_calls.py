@@ -1,7 +1,7 @@
-"""Calls on names and metadata, as operations.
+"""Translates calls on names and metadata into operations.
 
-A call that failed on the recorded machine is kept where the replay fails alike. One that lacked a
-right there would succeed here, so that only its lookup is kept.
+A call that failed on the recorded machine is kept if it fails in the same way in a replay. A call
+that lacked permission would succeed here, so only its lookup is kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAME_BYTES_MAX = 255
 
 
 def _kept(state: State, call: Call, line: str, looked_up: str) -> bool:
-    """Adds the line, or the lookup alone where the call failed for lack of a right."""
+    """Adds the line, or only the lookup if the call lacked permission."""
     if call.result < 0 and call.result not in _FAILS_ALIKE:
         state.lines.append(f"stat {looked_up}")
         return False
@@ -70,7 +70,7 @@ def _rename(state: State, call: Call) -> None:
     if call.number("flags") & _EXCHANGE:
         state.skip("renameat2 that exchanges two names")
         return
-    if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations have not
+    if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations do not have
         state.lines.append(f"stat {to_path}")
     elif _kept(state, call, f"rename {path} {to_path}", path):
         state.tree.rename(raw, to_raw)
@@ -110,7 +110,7 @@ def _look(operation: str) -> Handler:
 
 
 def _stat(state: State, call: Call) -> None:
-    """`access`, and `stat` that follows a link, look the link up as well as what it leads to."""
+    """Translates `access`, and `stat` of a link, which look up the link and its target."""
     path = state.path(call)
     if path is not None:
         state.lines.append(f"stat {path}")
@@ -118,7 +118,7 @@ def _stat(state: State, call: Call) -> None:
 
 @dataclass(frozen=True)
 class _OfFile:
-    """A call on a path or a descriptor, which is the operation on a path."""
+    """Translates a call on a path or a descriptor into the operation on a path."""
 
     operation: str
     fields: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class _OfFile:
 
 
 def _path_of_either(state: State, call: Call) -> str | None:
-    """The path a call names, or that of the file its descriptor has open."""
+    """The path that a call names, or the path of its descriptor's file."""
     raw = call.path()
     if raw is not None:
         return None if is_outside(raw) else state.shown(raw)
@@ -171,7 +171,7 @@ def _xattr(operation: str) -> Handler:
 
 
 def _set(state: State, call: Call, path: str, name: str) -> None:
-    """The value's bytes are those of a file of its own, from its beginning."""
+    """The value's bytes are generated like those of a file of its own, from its beginning."""
     length = call.number("length")
     if call.result < 0 or not 0 < length <= _VALUE_BYTES_MAX:
         state.lines.append(f"stat {path}")

@@ -19,7 +19,7 @@ from flashbed.formats.names import escaped
 from flashbed.plan.case_units import units
 from flashbed.plan.experiment import Experiment, Planned
 from flashbed.running.portion import Job, Part, energy_code
-from flashbed.running.programs import Asked, Profiles
+from flashbed.running.programs import Profiles, RunFacts
 from flashbed.running.ways import HERE, Way, parts_of
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import code_sha256
@@ -84,7 +84,7 @@ def run_target(
     total = sum(map(len, own))
     profiles = Profiles.of(case for unit in own for case in unit)
     job = Job(
-        asked=Asked.by(experiment),
+        run_facts=RunFacts.by(experiment),
         target=target.name,
         trace_flash=trace_flash or "flash" in experiment.experiment.trace,
         record_wear=record_wear,
@@ -98,7 +98,7 @@ def run_target(
     keys = {case_id: key for (case_id, name), key in finished.items() if name == target.name}
     directory.keep_sources(experiment.path, profiles.files)
     first = directory.last_part() + 1
-    came = _Came()
+    came = _PortionResults()
 
     def report(what: str, done: int) -> None:
         progress(what, done, total)
@@ -118,7 +118,7 @@ def run_target(
 
 
 @dataclass
-class _Came:
+class _PortionResults:
     """Results of portions so far."""
 
     failures: list[Failure] = field(default_factory=list)

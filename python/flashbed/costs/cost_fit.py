@@ -63,7 +63,7 @@ def fit_cases(cases: pl.DataFrame) -> Fitted:
         except InputError as why:
             left_out[str(why)] = left_out.get(str(why), 0) + 1
             continue
-        groups.setdefault((row.setting, row.asked.pattern), []).append(row)
+        groups.setdefault((row.setting, row.load.pattern), []).append(row)
     if not groups:
         reasons = "; ".join(f"{count} cases: {why}" for why, count in left_out.items())
         raise InputError(f"nothing to fit a model to: {reasons or 'no cases'}")
@@ -80,7 +80,7 @@ def fit_cases(cases: pl.DataFrame) -> Fitted:
 class _Row:
     case: dict[str, Any]
     setting: Setting
-    asked: SqlLoad
+    load: SqlLoad
 
 
 def _row(case: dict[str, Any]) -> _Row:
@@ -96,7 +96,7 @@ def _row(case: dict[str, Any]) -> _Row:
         known = axis in Setting.model_fields or case.get(axis) in (None, str(AXES[axis].usual))
         if not known:
             raise InputError(f"{axis} {case[axis]} is not a setting of a model")
-    asked = SqlLoad(
+    load = SqlLoad(
         pattern=case["pattern"],
         requests=case["requests"],
         request_bytes=case["request_bytes"],
@@ -106,7 +106,7 @@ def _row(case: dict[str, Any]) -> _Row:
         read_ahead_kib=case["read_ahead_kib"],
     )
     setting = Setting(**{name: case[name] for name in settings}, database=word_of(database))
-    return _Row(case, setting, asked)
+    return _Row(case, setting, load)
 
 
 def word_of(database: Database) -> str:
@@ -132,14 +132,14 @@ def _model(setting: Setting, pattern: str, rows: Sequence[_Row]) -> CostModel:
         name: _only(rows, name, where)
         for name in ("board_sha256", "kernel_sha256", "energy_convention")
     }
-    counts = sorted({row.asked.requests for row in rows})
-    sizes = sorted({row.asked.request_bytes for row in rows})
+    counts = sorted({row.load.requests for row in rows})
+    sizes = sorted({row.load.request_bytes for row in rows})
     held_counts = tuple(counts[1:-1:HELD_OUT_EVERY])
     held_sizes = (sizes[len(sizes) // 2],) if len(sizes) > 2 else ()
     held = np.array(
-        [row.asked.requests in held_counts or row.asked.request_bytes in held_sizes for row in rows]
+        [row.load.requests in held_counts or row.load.request_bytes in held_sizes for row in rows]
     )
-    amounts = [terms(row.asked) for row in rows]
+    amounts = [terms(row.load) for row in rows]
     every = np.array([list(each.values()) for each in amounts])
     columns = _told_apart(every[~held])
     names = tuple(list(amounts[0])[column] for column in columns)
@@ -190,13 +190,13 @@ def _told_apart(amounts: np.ndarray) -> list[int]:
 
 def _ranges(rows: Sequence[_Row], amounts: Sequence[dict[str, float]]) -> Ranges:
     def bounds(name: str) -> tuple[int, int]:
-        values = [getattr(row.asked, name) for row in rows]
+        values = [getattr(row.load, name) for row in rows]
         return min(values), max(values)
 
     return Ranges(
         requests=bounds("requests"),
         request_bytes=bounds("request_bytes"),
-        page_bytes=tuple(sorted({row.asked.page_bytes for row in rows})),
+        page_bytes=tuple(sorted({row.load.page_bytes for row in rows})),
         cache_pages=bounds("cache_pages"),
         records=bounds("records"),
         terms={name: max(each[name] for each in amounts) for name in amounts[0]},

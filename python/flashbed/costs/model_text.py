@@ -109,8 +109,8 @@ def _wrapped(items: list[str]) -> list[str]:
 
 def name_of(found: Prediction) -> str:
     """The requests, as the first line of an answer."""
-    asked = found.asked
-    return f"{asked.requests:,} x {asked.pattern} of {asked.request_bytes:,} bytes"
+    load = found.load
+    return f"{load.requests:,} x {load.pattern} of {load.request_bytes:,} bytes"
 
 
 def prediction_text(found: Prediction) -> str:
@@ -161,15 +161,15 @@ def _digits(value: float) -> str:
 
 def prediction_json(found: Prediction) -> dict[str, Any]:
     """All values; unknown is null."""
-    asked = found.asked
+    load = found.load
     return {
         **found.model.setting.model_dump(),
-        "pattern": asked.pattern,
-        "requests": asked.requests,
-        "request_bytes": asked.request_bytes,
-        "page_bytes": asked.page_bytes,
-        "cache_pages": asked.cache_pages,
-        "records": asked.records if asked.pattern != "insert" else None,
+        "pattern": load.pattern,
+        "requests": load.requests,
+        "request_bytes": load.request_bytes,
+        "page_bytes": load.page_bytes,
+        "cache_pages": load.cache_pages,
+        "records": load.records if load.pattern != "insert" else None,
         "energy_convention": found.model.energy_convention,
         **{
             name: None

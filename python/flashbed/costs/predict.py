@@ -42,7 +42,7 @@ class Prediction:
     """The requests, the model, and the quantities it predicts."""
 
     model: CostModel
-    asked: SqlLoad
+    load: SqlLoad
     quantities: Mapping[str, Predicted | None]
 
 
@@ -74,33 +74,33 @@ def _axis(model: CostModel, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def predict(model: CostModel, asked: SqlLoad) -> Prediction:
+def predict(model: CostModel, load: SqlLoad) -> Prediction:
     """The cost of requests. Raises `InputError` for what the tables did not have."""
-    amounts = terms(asked)
-    _check(model, asked, amounts)
+    amounts = terms(load)
+    _check(model, load, amounts)
     row = np.array([amounts[name] for name in model.terms])
     found = {
         name: None if prices is None else _predicted(prices, row)
         for name, prices in model.quantities.items()
     }
-    return Prediction(model, asked, {name: found[name] for name in QUANTITIES})
+    return Prediction(model, load, {name: found[name] for name in QUANTITIES})
 
 
-def _check(model: CostModel, asked: SqlLoad, amounts: Mapping[str, float]) -> None:
+def _check(model: CostModel, load: SqlLoad, amounts: Mapping[str, float]) -> None:
     ranges = model.ranges
     names = ["requests", "request_bytes", "cache_pages"]
-    names += ["records"] if asked.pattern != "insert" else []
+    names += ["records"] if load.pattern != "insert" else []
     for name in names:
         low, high = getattr(ranges, name)
-        value = getattr(asked, name)
+        value = getattr(load, name)
         if not low <= value <= high:
             span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
             raise InputError(f"{name} {value:,}: the model is of {span}, it says nothing beyond")
-    if asked.page_bytes not in ranges.page_bytes:
+    if load.page_bytes not in ranges.page_bytes:
         there = ", ".join(f"{value:,}" for value in ranges.page_bytes)
-        raise InputError(f"page_bytes {asked.page_bytes:,}: the model is of {there}")
-    if asked.pattern != "insert" and asked.requests > asked.records:
-        raise InputError(f"{asked.requests:,} requests of {asked.records:,} records")
+        raise InputError(f"page_bytes {load.page_bytes:,}: the model is of {there}")
+    if load.pattern != "insert" and load.requests > load.records:
+        raise InputError(f"{load.requests:,} requests of {load.records:,} records")
     for name, value in amounts.items():
         largest = ranges.terms[name]
         if value > largest * _SLACK:

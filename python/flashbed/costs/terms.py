@@ -52,16 +52,16 @@ class SqlLoad:
     read_ahead_kib: int
 
 
-def terms(asked: SqlLoad) -> dict[str, float]:
+def terms(load: SqlLoad) -> dict[str, float]:
     """The amount of each of `TERMS`."""
-    count, kib_a_page = asked.requests, asked.page_bytes / 1024
-    tables = {"insert": 0, "join": 2}.get(asked.pattern, 1)
-    whole = pages_of(asked.records, asked.request_bytes, asked.page_bytes)
-    touched = float(pages_of(count, asked.request_bytes, asked.page_bytes))
-    if asked.pattern == "select-random":
+    count, kib_a_page = load.requests, load.page_bytes / 1024
+    tables = {"insert": 0, "join": 2}.get(load.pattern, 1)
+    whole = pages_of(load.records, load.request_bytes, load.page_bytes)
+    touched = float(pages_of(count, load.request_bytes, load.page_bytes))
+    if load.pattern == "select-random":
         touched = _drawn(count, whole)
     read_kib = 0.0
-    if asked.pattern == "select-random":
+    if load.pattern == "select-random":
         there = whole * kib_a_page
         read_kib = (
             there
@@ -70,15 +70,15 @@ def terms(asked: SqlLoad) -> dict[str, float]:
         )
     elif tables:
         read_kib = tables * read_in_kib(
-            (touched + _ROOTS) * kib_a_page, (whole + _ROOTS) * kib_a_page, asked.read_ahead_kib
+            (touched + _ROOTS) * kib_a_page, (whole + _ROOTS) * kib_a_page, load.read_ahead_kib
         )
     touched *= max(tables, 1)
-    writes = asked.pattern in ("insert", "update")
-    spilled = max(0.0, touched - SPILL_SHARE * asked.cache_pages) if writes else 0.0
+    writes = load.pattern in ("insert", "update")
+    spilled = max(0.0, touched - SPILL_SHARE * load.cache_pages) if writes else 0.0
     return {
         "transaction": 1.0,
         "request": float(count),
-        "record_kib": count * asked.request_bytes / 1024,
+        "record_kib": count * load.request_bytes / 1024,
         "page": touched,
         "page_kib": touched * kib_a_page,
         "read_kib": read_kib,

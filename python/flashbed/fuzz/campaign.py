@@ -19,7 +19,7 @@ from flashbed.fuzz.generator import generate
 from flashbed.fuzz.program import FuzzCase
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 
-__all__ = ["Found", "Plan", "Report", "fuzz"]
+__all__ = ["FoundDifference", "Plan", "Report", "fuzz"]
 
 NEAR = 0.02
 READS_NEAR = 0.01
@@ -57,7 +57,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundDifference:
     """A difference, and the shortest program that shows it if there is one."""
 
     case: FuzzCase
@@ -81,7 +81,7 @@ class Report:
     reads_near: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     errors: list[tuple[str, str]] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundDifference] = field(default_factory=list)
     next_seed: int = 0
     """Every program of a lower seed has been judged."""
 
@@ -100,7 +100,7 @@ class Report:
         elif verdict.kind == "error":
             self.errors.append((verdict.case.case_id, verdict.message))
         elif verdict.difference:
-            self.found.append(Found(verdict.case, verdict.difference))
+            self.found.append(FoundDifference(verdict.case, verdict.difference))
 
     @property
     def clean(self) -> bool:
@@ -128,7 +128,7 @@ class Report:
         }
 
 
-def _found_json(found: Found) -> dict[str, Any]:
+def _found_json(found: FoundDifference) -> dict[str, Any]:
     told: dict[str, Any] = {
         "case_id": found.case.case_id,
         "read_ahead_kib": found.case.read_ahead_kib,
@@ -215,8 +215,12 @@ def _judged(
 
 
 def _shortest(
-    found: Found, bench: Bench | CutsBench, budget: Budget, report: Report, progress: Progress
-) -> Found:
+    found: FoundDifference,
+    bench: Bench | CutsBench,
+    budget: Budget,
+    report: Report,
+    progress: Progress,
+) -> FoundDifference:
     """The difference with the shortest program that shows it."""
     name = found.case.case_id
     total = report.plan.programs
@@ -230,4 +234,4 @@ def _shortest(
 
     shrunk = shrink(found.case, found.difference, probe, budget)
     note = "" if shrunk else "run alone it does not differ in this way"
-    return Found(found.case, found.difference, shrunk, note)
+    return FoundDifference(found.case, found.difference, shrunk, note)

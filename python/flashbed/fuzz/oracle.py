@@ -310,10 +310,10 @@ def expected_of(case: FuzzCase, answered: Sequence[int] = ()) -> list[Expected] 
         if fs.execute(operation).result < wanted:
             return None
     told = zip_longest(case.measured, answered[: len(case.measured)])
-    return [_with_room(fs, operation, answer) for operation, answer in told]
+    return [_with_free_space(fs, operation, answer) for operation, answer in told]
 
 
-def _with_room(fs: MemoryFs, operation: Operation, answer: int | None) -> Expected:
+def _with_free_space(fs: MemoryFs, operation: Operation, answer: int | None) -> Expected:
     if answer == -errno.ENOSPC:
         return Expected(answer)
     if operation.name == "write" and answer is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flashbed.fuzz.campaign import NEAR, READS_NEAR, Found, Report
+from flashbed.fuzz.campaign import NEAR, READS_NEAR, FoundDifference, Report
 from flashbed.fuzz.differences import Difference
 from flashbed.fuzz.program import FuzzCase
 from flashbed.plan.conditions import NONE
@@ -44,7 +44,7 @@ def summary(report: Report) -> str:
     return "\n".join(lines)
 
 
-def block(found: Found, report: Report, on: str) -> str:
+def block(found: FoundDifference, report: Report, on: str) -> str:
     """One difference: what, where, both sides, the shortest program and how to repeat it."""
     shown = found.shrunk
     difference = shown.difference if shown else found.difference

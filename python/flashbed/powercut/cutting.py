@@ -95,7 +95,7 @@ class PowerCuts:
             options.progress(f"counting changes: {what}", 0)
 
         commands = self.choice.chip_commands
-        asked = []
+        requested = []
         for program in programs:
             try:
                 judgeable = _judgeable(program)
@@ -103,16 +103,16 @@ class PowerCuts:
                 failure = Failure(program.case_id, f"cannot be judged: {why}")
                 yield Batch(*(pl.DataFrame(),) * 3, failures=(failure,))
                 continue
-            asked.append(replace(judgeable, record_changes=True, chip_commands=commands))
+            requested.append(replace(judgeable, record_changes=True, chip_commands=commands))
         changes: dict[str, int] = {}
-        for batch in self.target.run(asked, RunOptions(progress=say)):
+        for batch in self.target.run(requested, RunOptions(progress=say)):
             found, failures = _changes(batch)
             changes |= found
             if failures or batch.failures:
                 yield Batch(*(pl.DataFrame(),) * 3, failures=(*batch.failures, *failures))
         cut = [
             replace(program, cuts=self.choice.cuts_of(program.case_id, changes[program.case_id]))
-            for program in asked
+            for program in requested
             if program.case_id in changes
         ]
         by_id = {program.case_id: program for program in cut}

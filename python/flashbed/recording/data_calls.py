@@ -149,12 +149,12 @@ def _read(state: State, call: Call) -> None:
         return
     own = "offset" not in call.arguments
     at = description.position if own else call.number("offset")
-    asked = min(call.number("length"), max(_ASKED_BYTES_MAX, call.result + PIECE_BYTES))
+    length = min(call.number("length"), max(_ASKED_BYTES_MAX, call.result + PIECE_BYTES))
     if description.node is not None and description.node.is_folder:
         return
     state.lines += [
-        f"read {description.slot} {at + done} {min(TRANSFER_BYTES_MAX, asked - done)}"
-        for done in range(0, asked, TRANSFER_BYTES_MAX)
+        f"read {description.slot} {at + done} {min(TRANSFER_BYTES_MAX, length - done)}"
+        for done in range(0, length, TRANSFER_BYTES_MAX)
     ]
     if own:
         description.position += call.result
@@ -299,8 +299,8 @@ def _copy(state: State, call: Call) -> None:
     source, target, length = state.slot(call), state.slot(call, "to_descriptor"), call.result
     if length <= 0:
         return
-    start = _place(source, call, "offset", length)
-    end = _place(target, call, "to_offset", length)
+    start = _copy_offset(source, call, "offset", length)
+    end = _copy_offset(target, call, "to_offset", length)
     for done in range(0, length, TRANSFER_BYTES_MAX):
         some = min(TRANSFER_BYTES_MAX, length - done)
         if source and target:
@@ -315,7 +315,7 @@ def _copy(state: State, call: Call) -> None:
         target.node.size = max(target.node.size, end + length)
 
 
-def _place(description: Description | None, call: Call, name: str, length: int) -> int:
+def _copy_offset(description: Description | None, call: Call, name: str, length: int) -> int:
     """The offset of one end of a copy; moves the descriptor's position if the call does."""
     if name in call.arguments:
         return call.number(name)

@@ -30,7 +30,7 @@ _VALUE_BYTES_MAX = 65_536
 _NAME_BYTES_MAX = 255
 
 
-def _kept(state: State, call: Call, line: str, looked_up: str) -> bool:
+def _add_or_look_up(state: State, call: Call, line: str, looked_up: str) -> bool:
     """Adds the line, or only the lookup if the call lacked permission."""
     if call.result < 0 and call.result not in _FAILS_ALIKE:
         state.lines.append(f"stat {looked_up}")
@@ -41,7 +41,7 @@ def _kept(state: State, call: Call, line: str, looked_up: str) -> bool:
 
 def _mkdir(state: State, call: Call) -> None:
     path, raw = state.path(call), call.path()
-    if path is not None and raw is not None and _kept(state, call, f"mkdir {path}", path):
+    if path is not None and raw is not None and _add_or_look_up(state, call, f"mkdir {path}", path):
         state.tree.put(raw, Node(stat.S_IFDIR))
 
 
@@ -50,7 +50,7 @@ def _unlink(state: State, call: Call) -> None:
     folder = call.name == "rmdir" or call.number("flags") & _REMOVE_FOLDER
     if path is None or raw is None:
         return
-    if _kept(state, call, f"{'rmdir' if folder else 'unlink'} {path}", path):
+    if _add_or_look_up(state, call, f"{'rmdir' if folder else 'unlink'} {path}", path):
         state.tree.remove(raw)
 
 
@@ -72,7 +72,7 @@ def _rename(state: State, call: Call) -> None:
         return
     if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations do not have
         state.lines.append(f"stat {to_path}")
-    elif _kept(state, call, f"rename {path} {to_path}", path):
+    elif _add_or_look_up(state, call, f"rename {path} {to_path}", path):
         state.tree.rename(raw, to_raw)
 
 
@@ -85,7 +85,7 @@ def _link(state: State, call: Call) -> None:
     if old is None:
         state.skip("link of a file outside the folder")
         return
-    if _kept(state, call, f"link {old} {to_path}", to_path):
+    if _add_or_look_up(state, call, f"link {old} {to_path}", to_path):
         node = unnamed.node if unnamed else state.tree.find(raw or b"/", follow=False)
         if node is not None:
             state.tree.put(to_raw, node)
@@ -96,7 +96,7 @@ def _symlink(state: State, call: Call) -> None:
     if path is None or raw is None:
         return
     shown = state.target(target)
-    if shown is not None and _kept(state, call, f"symlink {shown} {path}", path):
+    if shown is not None and _add_or_look_up(state, call, f"symlink {shown} {path}", path):
         state.tree.put(raw, Node(stat.S_IFLNK, len(target), target))
 
 
@@ -133,7 +133,7 @@ class _OfFile:
             fields = [
                 "0" if int(field) < 0 or int(field) > 2**32 - 2 else field for field in fields
             ]
-        _kept(state, call, " ".join((self.operation, path, *fields)), path)
+        _add_or_look_up(state, call, " ".join((self.operation, path, *fields)), path)
 
 
 def _path_of_either(state: State, call: Call) -> str | None:
@@ -165,7 +165,7 @@ def _xattr(operation: str) -> Handler:
             _set(state, call, path, name_word(name or b""))
         else:
             named = f" {name_word(name)}" if name is not None else ""
-            _kept(state, call, f"{operation} {path}{named}", path)
+            _add_or_look_up(state, call, f"{operation} {path}{named}", path)
 
     return handle
 

@@ -21,8 +21,8 @@ from flashbed.recording.calls import FOLDER, Call
 from flashbed.recording.file import Recording, RecordingError
 from flashbed.recording.fill import Compressor, Filler
 from flashbed.recording.known_names import Node
+from flashbed.recording.needed_files import needed_by
 from flashbed.recording.replay_state import State, Task, TranslationError
-from flashbed.recording.there import met
 
 __all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
 
@@ -76,7 +76,7 @@ class Translation:
     def prepare(self) -> Iterator[str]:
         """Lines that make what existed before, up to but without `sync`."""
         everything = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
-        needed = met(self.recording.calls(), everything)
+        needed = needed_by(self.recording.calls(), everything)
         there = [call for call in everything if needed(call.path() or b"")]
         filler, total_bytes = self._filler_of_writes(), 0
         itself = next((call for call in everything if call.path() == FOLDER), None)

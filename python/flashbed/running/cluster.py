@@ -116,11 +116,11 @@ class _Cluster:
     progress: Progress
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     client: Client | None = None
-    asked: dict[int, tuple[Portion, Future[Any]]] = field(default_factory=dict)
+    submitted: dict[int, tuple[Portion, Future[Any]]] = field(default_factory=dict)
     times: int = 0
     """Counts submissions, so that every key is new."""
     done: int = 0
-    room: int = PORTIONS_EACH
+    capacity: int = PORTIONS_EACH
     counted_s: float = 0.0
 
     def connect(self, patience_s: float) -> None:
@@ -146,59 +146,59 @@ class _Cluster:
         client, self.client = self.client, None
         if client is not None:
             with suppress(*_GONE):
-                client.cancel([future for _, future in self.asked.values()], force=True)
+                client.cancel([future for _, future in self.submitted.values()], force=True)
             with suppress(*_GONE):
                 client.close(timeout=CONNECT_S)
-        self.asked.clear()
+        self.submitted.clear()
 
     def results(self, portions: Iterator[Portion]) -> Iterator[tuple[Portion, list[_SentPart]]]:
         """Yields the results of all portions as they arrive."""
         more = True
-        while more or self.asked:
+        while more or self.submitted:
             if self.client is None or self.client.status != "running":
                 self._connect_again()
-            while more and len(self.asked) < self._room():
+            while more and len(self.submitted) < self._capacity():
                 portion = next(portions, None)
                 if portion is None:
                     more = False
                 else:
                     self._ask(portion)
-            finished = [number for number in self.asked if self._has_ended(number)]
+            finished = [number for number in self.submitted if self._has_ended(number)]
             for number in finished:
-                portion = self.asked[number][0]
+                portion = self.submitted[number][0]
                 sent = self._result(number)
                 if sent is not None:
                     self.done += len(portion.cases)
-                    self.progress(f"{self.room // PORTIONS_EACH} workers", self.done)
+                    self.progress(f"{self.capacity // PORTIONS_EACH} workers", self.done)
                     yield portion, sent
             if not finished:
                 sleep(LOOK_S)
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         """How many portions may be at the scheduler."""
         if self.client is not None and monotonic() - self.counted_s >= COUNT_S:
             self.counted_s = monotonic()
             with suppress(*_GONE):
                 threads = sum(self.client.nthreads().values())
-                self.room = PORTIONS_EACH * max(1, threads)
+                self.capacity = PORTIONS_EACH * max(1, threads)
                 if not threads:
                     self.progress(f"waiting for a worker of {self.address}", self.done)
-        return self.room
+        return self.capacity
 
     def _ask(self, portion: Portion) -> None:
         assert self.client is not None, "connected"
         self.times += 1
         key = f"flashbed-{self.run}-{self.times}"
         future = self.client.submit(_run, self.job, portion, key=key, pure=False)
-        self.asked[portion.number] = (portion, future)
+        self.submitted[portion.number] = (portion, future)
 
     def _has_ended(self, number: int) -> bool:
         """Whether a portion has finished, failed or been lost."""
-        return bool(self.asked[number][1].status != "pending")
+        return bool(self.submitted[number][1].status != "pending")
 
     def _result(self, number: int) -> list[_SentPart] | None:
         """A portion's results; None if it was lost and resubmitted."""
-        portion, future = self.asked[number]
+        portion, future = self.submitted[number]
         try:
             sent: list[_SentPart] = future.result(timeout=RESULT_S)
         except _GONE:
@@ -215,13 +215,13 @@ class _Cluster:
             raise
         except Exception as why:
             raise RunError(f"on a worker: {type(why).__name__}: {why}") from None
-        del self.asked[number]
+        del self.submitted[number]
         future.release()
         return sent
 
     def _connect_again(self) -> None:
         """Reconnects after the scheduler went away; a new one knows none of the portions."""
-        waiting = [portion for portion, _ in self.asked.values()]
+        waiting = [portion for portion, _ in self.submitted.values()]
         client, self.client = self.client, None
         if client is not None:
             with suppress(*_GONE):

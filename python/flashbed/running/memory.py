@@ -15,7 +15,7 @@ from pathlib import Path
 from flashbed.formats.profiles import Board
 from flashbed.targets.base import Apart
 
-__all__ = ["Room", "available_bytes", "claim_bytes"]
+__all__ = ["MemoryBudget", "available_bytes", "claim_bytes"]
 
 RESERVE_BYTES = 256 << 20
 WORKER_BYTES = 256 << 20
@@ -46,7 +46,7 @@ def claim_bytes(apart: Apart, boards: Iterable[Board]) -> int:
 
 
 @dataclass
-class Room:
+class MemoryBudget:
     """The memory left at the start, and what running tasks have claimed."""
 
     first_bytes: int | None = field(default_factory=lambda: available_bytes())

@@ -19,7 +19,7 @@ from flashbed.formats.energy import Energy
 from flashbed.formats.names import SHIPPED
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
 from flashbed.plan.conditions import NONE
-from flashbed.running.programs import Asked, Profiles, programs_with
+from flashbed.running.programs import Profiles, RunFacts, programs_with
 from flashbed.tables.columns import conform
 from flashbed.tables.run_directory import write_part
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
@@ -40,7 +40,7 @@ class Job:
     `energy_code` the energies. `threads` are the simulator's.
     """
 
-    asked: Asked
+    run_facts: RunFacts
     target: str
     trace_flash: bool
     record_wear: bool
@@ -121,7 +121,7 @@ def run_portion(
     """
     total = len(portion.cases)
     programs = programs_with(
-        job.asked,
+        job.run_facts,
         portion.cases,
         portion.profiles,
         record_wear=job.record_wear,
@@ -215,7 +215,7 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
     columns["board_sha256"] = [program.board.sha256 for program in programs]
     columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
     return pl.DataFrame(columns, strict=False).with_columns(
-        pl.lit(job.asked.sha256).alias("experiment_sha256"),
+        pl.lit(job.run_facts.sha256).alias("experiment_sha256"),
         pl.lit(__version__).alias("flashbed_version"),
         pl.lit(job.commit, pl.String).alias("commit"),
     )
@@ -244,7 +244,7 @@ class _Adding:
             pl.lit(self.job.target).alias("target"),
             pl.col("case_id").replace_strict(self.keys | self.half_done).alias("key"),
         )
-        omit = self.job.asked.facts.omit
+        omit = self.job.run_facts.facts.omit
         tables = self._described(batch, omit)
         taken = _taken(self.long_rows, done["case_id"], omit)
         folder = write_part(self.below, tables, done, taken)
@@ -268,7 +268,7 @@ class _Adding:
             "requests": _with_long(requests, "requests", self.long_rows, cases["case_id"]),
             "flash": _with_long(batch.flash, "flash", self.long_rows, cases["case_id"]),
         }
-        activity = self.job.asked.facts.activity
+        activity = self.job.run_facts.facts.activity
         energies = energy_of(cases, every["requests"], self.energies, activity, every["flash"])
         cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
         tables = {"cases": cases.with_columns(named)}

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 from flashbed.errors import RunError
-from flashbed.running.memory import Room
+from flashbed.running.memory import MemoryBudget
 from flashbed.running.worker import ENDED, PART, RAISED, SAID, Task
 from flashbed.targets.guest.children import dies_with_us
 
@@ -100,7 +100,7 @@ class _Pool:
     workers: list[_Worker] = field(default_factory=list)
     waiting: tuple[Task, int] | None = None
     """The next task to start."""
-    room: Room = field(default_factory=Room)
+    memory: MemoryBudget = field(default_factory=MemoryBudget)
     done: int = 0
     """Cases of tasks that have ended."""
 
@@ -120,7 +120,7 @@ class _Pool:
 
     def _give(self) -> None:
         """Starts tasks in idle processes as long as there is memory."""
-        while self.waiting is not None and self.room.has(self.waiting[1]):
+        while self.waiting is not None and self.memory.has(self.waiting[1]):
             worker = next((worker for worker in self.workers if worker.task is None), None)
             if worker is None and len(self.workers) == self.jobs:
                 return
@@ -128,7 +128,7 @@ class _Pool:
                 worker = _ahead.pop(len(self.workers), None) or _started(len(self.workers))
                 self.workers.append(worker)
             worker.task, worker.claimed_bytes = self.waiting
-            self.room.claimed_bytes += worker.claimed_bytes
+            self.memory.claimed_bytes += worker.claimed_bytes
             with suppress(BrokenPipeError):  # its end is noticed when it is read from
                 worker.connection.send(worker.task)
             self.waiting = next(self.tasks, None)
@@ -148,7 +148,7 @@ class _Pool:
             self._say(what)
         else:
             self.done += worker.task.cases
-            self.room.claimed_bytes -= worker.claimed_bytes
+            self.memory.claimed_bytes -= worker.claimed_bytes
             worker.task, worker.done = None, 0
             if kind == RAISED:
                 raise answer

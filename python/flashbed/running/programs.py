@@ -14,11 +14,11 @@ from flashbed.targets.base import Program
 from flashbed.workloads import operations
 from flashbed.workloads.state import in_state
 
-__all__ = ["Asked", "Profiles", "programs_of", "programs_with"]
+__all__ = ["Profiles", "RunFacts", "programs_of", "programs_with"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunFacts:
     """What an experiment records of its cases, which the cases themselves do not say."""
 
     id: str
@@ -27,7 +27,7 @@ class Asked:
     workload: WorkloadTable
 
     @classmethod
-    def by(cls, experiment: Experiment) -> Asked:
+    def by(cls, experiment: Experiment) -> RunFacts:
         """The settings of an experiment."""
         own = experiment.experiment
         return cls(experiment.id, experiment.sha256, own, experiment.workload)
@@ -94,11 +94,13 @@ def programs_of(
     experiment: Experiment, cases: Sequence[Case], *, record_wear: bool = False
 ) -> list[Program]:
     """`programs_with` for cases of an experiment. Raises `InputError` for a bad profile too."""
-    return programs_with(Asked.by(experiment), cases, Profiles.of(cases), record_wear=record_wear)
+    return programs_with(
+        RunFacts.by(experiment), cases, Profiles.of(cases), record_wear=record_wear
+    )
 
 
 def programs_with(
-    asked: Asked,
+    run_facts: RunFacts,
     cases: Sequence[Case],
     profiles: Profiles,
     *,
@@ -109,7 +111,7 @@ def programs_with(
 
     `made` is called with the number made so far: SQLite runs to make some cases.
     """
-    record_wear = record_wear or "wear" in asked.facts.trace
+    record_wear = record_wear or "wear" in run_facts.facts.trace
     boards: dict[tuple[str, int, int], Board] = {}
     programs = []
     for case in cases:
@@ -118,7 +120,7 @@ def programs_with(
         if board is None:
             board = boards[key] = profiles.board(case)
         blocks = board.partition.blocks
-        table = asked.workload
+        table = run_facts.workload
         prepare, body = operations(table.kind, case, table.settle_ns, table.given)
         bad = case.faults.bad(blocks)
         programs.append(
@@ -132,7 +134,7 @@ def programs_with(
                 body=body,
                 record_wear=record_wear,
                 record_flush=True,
-                record_requests="requests" not in asked.facts.omit,
+                record_requests="requests" not in run_facts.facts.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 filled=case.state.fills,

@@ -26,7 +26,7 @@ SAID, PART, ENDED, RAISED = "said", "part", "ended", "raised"
 SAY_EVERY_S = 0.2
 
 
-class _Said:
+class _ProgressSender:
     """Sends progress, at most now and then."""
 
     def __init__(self, parent: Connection) -> None:
@@ -70,7 +70,7 @@ def main(number: int, processor: int) -> None:
     gc.set_threshold(100_000, 50, 1000)
     target_of = cache(load_target)
     with Connection(number) as parent:
-        said = _Said(parent)
+        said = _ProgressSender(parent)
         try:
             while True:
                 task: Task = parent.recv()

@@ -82,22 +82,22 @@ class RecordingVfs(apsw.VFS):
         self, name: str | apsw.URIFilename | None, flags: list[int]
     ) -> apsw.VFSFile:
         """UnixOpen."""
-        asked = flags[0]
-        if name is None or not asked & ON_FLASH:
+        open_flag = flags[0]
+        if name is None or not open_flag & ON_FLASH:
             # apsw accepts any object with these methods
             return _File(bytearray())  # type: ignore[return-value]
         path = _below(name.filename() if isinstance(name, apsw.URIFilename) else name)
-        create = bool(asked & apsw.SQLITE_OPEN_CREATE)
+        create = bool(open_flag & apsw.SQLITE_OPEN_CREATE)
         is_new = path not in self.files
         if is_new and not create:
             raise apsw.CantOpenError(f"{path}: no such file")
         slot = self.take_slot()
-        words = ["ro" if asked & apsw.SQLITE_OPEN_READONLY else "rw"]
+        words = ["ro" if open_flag & apsw.SQLITE_OPEN_READONLY else "rw"]
         words += ["create"] if create else []
-        words += ["excl"] if asked & apsw.SQLITE_OPEN_EXCLUSIVE else []
+        words += ["excl"] if open_flag & apsw.SQLITE_OPEN_EXCLUSIVE else []
         self.lines.append(f"open {slot} {path} {','.join(words)}")
         data = self.files.setdefault(path, bytearray())
-        unsynced = create and bool(asked & DIRECTORY_SYNCED)
+        unsynced = create and bool(open_flag & DIRECTORY_SYNCED)
         return _RecordedFile(data, self, slot, unsynced)  # type: ignore[return-value]
 
     def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802

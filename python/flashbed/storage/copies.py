@@ -56,7 +56,7 @@ def copied(path: Path, new: IO[bytes]) -> None:
     except OSError as why:
         raise DamagedError(str(why)) from None
     try:
-        answer = _copier.asked(path, source, new.fileno())
+        answer = _copier.request(path, source, new.fileno())
     finally:
         os.close(source)
     if "system" in answer:
@@ -74,7 +74,7 @@ class _Copier:
         self._owner = 0
         atexit.register(self.close)
 
-    def asked(self, path: Path, source: int, new: int) -> Mapping[str, str]:
+    def request(self, path: Path, source: int, new: int) -> Mapping[str, str]:
         """The process's answer for two open files."""
         with self._one_at_a_time:
             try:
@@ -137,9 +137,9 @@ class _Copier:
         """The answer for a copier that died."""
         assert self._process is not None
         status = self._process.wait()
-        asked = re.search(r"memory allocation of (\d+) bytes failed", self._last_words())
+        request = re.search(r"memory allocation of (\d+) bytes failed", self._last_words())
         self.close()
-        if (asked and int(asked[1]) < MEMORY_BYTES) or status == -signal.SIGKILL:
+        if (request and int(request[1]) < MEMORY_BYTES) or status == -signal.SIGKILL:
             raise InputError(f"{shown(path)}: it takes more memory to read than there is")
         return {"damaged": f"its reader ended ({status})"}
 

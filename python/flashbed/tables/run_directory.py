@@ -154,8 +154,8 @@ def _check(rows: pl.LazyFrame, path: Path, *, quoting: bool) -> None:
     others = (~cs.string()).null_count()
     lengths = [pl.col(name).str.len_bytes().sum().alias(f"{name} bytes") for name in texts]
     odd = pl.col(texts).str.contains(r"[\p{Cc}\p{Cf}]").any()
-    asked = [others, *lengths] if quoting or not texts else [others, *lengths, odd]
-    found = rows.select(asked).collect(engine="streaming").to_dicts()[0]
+    wanted = [others, *lengths] if quoting or not texts else [others, *lengths, odd]
+    found = rows.select(wanted).collect(engine="streaming").to_dicts()[0]
     check_text(path, sum(found[f"{name} bytes"] for name in texts))
     wrong = [name for name in texts if found.get(name) is True]
     if wrong:

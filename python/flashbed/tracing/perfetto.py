@@ -56,7 +56,7 @@ def write_perfetto(trace: Trace, path: Path) -> None:
         writer.process(f"{trace.facts.name} on {trace.facts.target}")
         tracks = {layer: writer.track(layer) for layer in LAYERS}
         below: dict[tuple[str, str], int] = {}
-        for event in heapq.merge(*map(_in_order, _events(trace)), key=_place):
+        for event in heapq.merge(*map(_in_order, _events(trace)), key=_sort_key):
             key = event.layer, event.task
             if key not in below:
                 below[key] = writer.track(event.task, tracks[event.layer])
@@ -67,7 +67,7 @@ def write_perfetto(trace: Trace, path: Path) -> None:
                 writer.count(track, time_ns, value)
 
 
-def _place(event: _Event) -> tuple[int, int]:
+def _sort_key(event: _Event) -> tuple[int, int]:
     """Sort key: of two events that begin together, the longer one encloses the other."""
     return event.start_ns, -(event.duration_ns or 0)
 
@@ -75,7 +75,7 @@ def _place(event: _Event) -> tuple[int, int]:
 def _in_order(events: Iterator[_Event]) -> Iterator[_Event]:
     """Sorts events that begin at the same time, in a stream sorted by begin."""
     for _, together in groupby(events, key=lambda event: event.start_ns):
-        yield from sorted(together, key=_place)
+        yield from sorted(together, key=_sort_key)
 
 
 def _events(trace: Trace) -> tuple[Iterator[_Event], ...]:

@@ -26,7 +26,7 @@ from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
 from flashbed.tracing.trace import Cost, Facts, LongTrace, Trace, empty
 
-__all__ = ["Here", "Place", "TraceOptions", "trace_case", "trace_command", "trace_of_file"]
+__all__ = ["Place", "ThisMachine", "TraceOptions", "trace_case", "trace_command", "trace_of_file"]
 
 STREAM_BYTES_MAX = 2 << 30
 
@@ -80,7 +80,7 @@ class Place(Protocol):
         ...
 
 
-class Here:
+class ThisMachine:
     """The machine that flashbed runs on."""
 
     name = "host"
@@ -101,11 +101,11 @@ class Here:
 
 
 def trace_command(
-    place: Place, command: Sequence[str], asked: TraceOptions, seconds: float | None
+    place: Place, command: Sequence[str], options: TraceOptions, seconds: float | None
 ) -> Trace:
     """Traces a command, or everything for some seconds. Raises `RunError`, `Unavailable`."""
     limit = ["--seconds", f"{seconds:g}"] if seconds else []
-    arguments = ["trace", *asked.arguments, *limit, *(["--", *command] if command else [])]
+    arguments = ["trace", *options.arguments, *limit, *(["--", *command] if command else [])]
     text, status = place.agent(arguments)
     cut_off = status == CUT_OFF and "\ninfo " in text
     if not text or (status and "\nlost " not in text and not cut_off):
@@ -156,7 +156,7 @@ def _facts(rows: Rows, name: str, target: str) -> Facts:
 def trace_case(
     target: Target,
     program: Program,
-    asked: TraceOptions,
+    options: TraceOptions,
     *,
     probes: bool,
     cost: bool,
@@ -166,13 +166,13 @@ def trace_case(
 
     With `cost` it runs once more without tracers. Raises `RunError`, `Unavailable`.
     """
-    traced = replace(program, tracers=asked.words if probes else "")
+    traced = replace(program, tracers=options.words if probes else "")
     programs = [traced]
     if cost and probes:
         programs.append(replace(program, case_id=f"{program.case_id}, untraced"))
     rows_of_long = LongRows(target=target.name)
-    options = RunOptions(asked.flash, progress, rows_of_long)
-    batches = list(target.run(programs, options))
+    run_options = RunOptions(options.flash, progress, rows_of_long)
+    batches = list(target.run(programs, run_options))
     failures = [failure for batch in batches for failure in batch.failures]
     if failures:
         raise RunError(f"{target.name}: case {failures[0].case_id}: {failures[0].message}")
@@ -192,7 +192,7 @@ def trace_case(
         cost=_cost(measured, programs) if len(programs) > 1 else None,
     )
     log = _of(batch.flash, program)
-    if probes and asked.flash:
+    if probes and options.flash:
         begun = rows_of_long.rows("flash", program.case_id)
         whole_log = log if begun is None else pl.concat([begun.collect(), conform(log, "flash")])
         flash = _with_durations(rows.flash, whole_log)

@@ -12,7 +12,7 @@ from flashbed.tracing.trace import Trace
 __all__ = ["Amplification", "amplification", "by_layer", "by_task", "hot_blocks", "lines"]
 
 HOT_BLOCKS = 5
-_ASKED = ("read", "write")
+_REQUESTED = ("read", "write")
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ def amplification(trace: Trace) -> list[Amplification]:
     by_program = trace.has("requests")
     calls, column = (trace.lazy("requests"), "op") if by_program else (trace.lazy("vfs"), "kind")
     found = []
-    for asked, kind in zip(_ASKED, ("read", "program"), strict=True):
-        came = calls.filter(pl.col(column) == asked, pl.col("result") > 0).select("result")
+    for requested, kind in zip(_REQUESTED, ("read", "program"), strict=True):
+        came = calls.filter(pl.col(column) == requested, pl.col("result") > 0).select("result")
         flash = trace.lazy("flash").filter(pl.col("kind") == kind).select("length_bytes")
         sums = pl.collect_all([came.sum(), flash.sum()], engine="streaming")
-        found.append(Amplification(asked, *(int(total.item() or 0) for total in sums)))
+        found.append(Amplification(requested, *(int(total.item() or 0) for total in sums)))
     return found
 
 
@@ -113,8 +113,8 @@ def lines(trace: Trace) -> Iterator[str]:
         for part in amplification(trace):
             if part.ratio is not None:
                 words = {"read": ("read", "read"), "write": ("programmed", "written")}
-                done, asked = words[part.what]
-                yield f"  flash bytes {done} for each byte {asked}: {part.ratio:.2f}"
+                done, requested = words[part.what]
+                yield f"  flash bytes {done} for each byte {requested}: {part.ratio:.2f}"
     if facts.ecc and any(facts.ecc):
         corrected, failed, bad = facts.ecc
         yield f"  ECC: {corrected} bits corrected, {failed} steps not; {bad} blocks went bad"

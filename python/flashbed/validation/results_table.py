@@ -95,7 +95,7 @@ def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
     Limits apply to the run as a whole.
     """
     rows = []
-    for key, run in sorted(table.partition_by(RUN, as_dict=True).items(), key=_place):
+    for key, run in sorted(table.partition_by(RUN, as_dict=True).items(), key=_sort_key):
         board, kernel, target, suite = key
         compared = run.filter(pl.col("message").is_null()) if "message" in run.columns else run
         told = summary(compared)
@@ -110,7 +110,7 @@ def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _place(item: tuple[tuple[Any, ...], pl.DataFrame]) -> tuple[Any, ...]:
+def _sort_key(item: tuple[tuple[Any, ...], pl.DataFrame]) -> tuple[Any, ...]:
     board, kernel, target, suite = item[0]
     return board, kernel, target != "uml", target, list(SUITES).index(suite)
 
@@ -124,5 +124,5 @@ def worst_cases(table: pl.DataFrame, count: int) -> list[dict[str, Any]]:
         RUN, as_dict=True
     )
     return [
-        row for _, run in sorted(runs.items(), key=_place) for row in run.head(count).to_dicts()
+        row for _, run in sorted(runs.items(), key=_sort_key) for row in run.head(count).to_dicts()
     ]

@@ -212,10 +212,10 @@ class Pool:
         self.counts.bytes_read += file.bytes
 
     def _append(self, file: _File) -> None:
-        room = self.settings.size_high_bytes - file.bytes
-        if room <= 0:
+        left_bytes = self.settings.size_high_bytes - file.bytes
+        if left_bytes <= 0:
             return
-        length = self._below(room) + 1
+        length = self._below(left_bytes) + 1
         self.lines.append(f"open 0 {file.name} rw,append{self._flags}")
         self._write(file.bytes, length, file.content)
         file.bytes += length

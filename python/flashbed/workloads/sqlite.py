@@ -79,9 +79,9 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     Raises `InputError` for a request of a missing record, and for a script or statement that
     SQLite refuses, with SQLite's message.
     """
-    asked = _SqlCase(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
+    sql_case = _SqlCase(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
     try:
-        lines, body = _recorded(asked)
+        lines, body = _recorded(sql_case)
     except InputError as why:
         raise InputError(f"{case.case_id}: {why}") from None
     return prepared([lines], settle_ns), body
@@ -99,25 +99,25 @@ class _SqlCase:
 
 
 @lru_cache(maxsize=1024)
-def _recorded(asked: _SqlCase) -> tuple[tuple[str, ...], str]:
+def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
     """Operations of the preparation, and the body."""
-    database = asked.database
+    database = sql_case.database
     statements: Iterable[Statement]
-    if asked.pattern == "script":
+    if sql_case.pattern == "script":
         script = _script(database)
         lines, left = _prepared_script(script, database)
-        statements = script[1] * asked.requests
-    elif asked.pattern in CONTACTS:
-        lines, left = _prepared_contacts(asked.request_bytes, database)
-        statements = _selections(asked)
+        statements = script[1] * sql_case.requests
+    elif sql_case.pattern in CONTACTS:
+        lines, left = _prepared_contacts(sql_case.request_bytes, database)
+        statements = _selections(sql_case)
     else:
-        filled = FILLED[asked.pattern]
-        if filled and asked.requests > database.records:
-            raise InputError(f"{asked.requests} requests of {database.records} records")
-        lines, left = _prepared_tables(asked.request_bytes, database, filled)
-        statements = _requests(asked)
+        filled = FILLED[sql_case.pattern]
+        if filled and sql_case.requests > database.records:
+            raise InputError(f"{sql_case.requests} requests of {database.records} records")
+        lines, left = _prepared_tables(sql_case.request_bytes, database, filled)
+        statements = _requests(sql_case)
     files = {path: bytearray(data) for path, data in left}
-    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
+    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + sql_case.seed))
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
     return lines, text_of(itertools.chain(("drop_caches", *begin), measured))
 
@@ -207,37 +207,37 @@ def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
     return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
 
 
-def _selections(asked: _SqlCase) -> Iterator[Statement]:
+def _selections(sql_case: _SqlCase) -> Iterator[Statement]:
     """Whole records by id: in order, again from the first after the last, or random."""
-    draw, records = random.Random(asked.seed).random, asked.database.records
-    for index in range(asked.requests):
-        at = index % records if asked.pattern == "contacts" else int(draw() * records)
-        yield _statement(asked.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
+    draw, records = random.Random(sql_case.seed).random, sql_case.database.records
+    for index in range(sql_case.requests):
+        at = index % records if sql_case.pattern == "contacts" else int(draw() * records)
+        yield _statement(sql_case.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
-def _requests(asked: _SqlCase) -> Iterator[Statement]:
+def _requests(sql_case: _SqlCase) -> Iterator[Statement]:
     """BEGIN, the requests, END."""
-    database, records = asked.database, asked.database.records
-    numbers: Iterable[int] = range(1, 1 + asked.requests)
-    texts = _records(1 + asked.seed, asked.request_bytes)
+    database, records = sql_case.database, sql_case.database.records
+    numbers: Iterable[int] = range(1, 1 + sql_case.requests)
+    texts = _records(1 + sql_case.seed, sql_case.request_bytes)
     yield "BEGIN TRANSACTION", ()
-    if asked.pattern == "join":
+    if sql_case.pattern == "join":
         yield (
             "SELECT table2.val FROM table1, table2 "
-            f"WHERE table1.id = table2.id AND table2.id <= {asked.requests}",
+            f"WHERE table1.id = table2.id AND table2.id <= {sql_case.requests}",
             (),
         )
         numbers = ()
-    if asked.pattern == "select-all":
-        yield f"SELECT val FROM table2 WHERE id <= {asked.requests}", ()
+    if sql_case.pattern == "select-all":
+        yield f"SELECT val FROM table2 WHERE id <= {sql_case.requests}", ()
         numbers = ()
-    if asked.pattern == "select-random":
-        draw = random.Random(asked.seed).random
-        numbers = [1 + int(draw() * records) for _ in range(asked.requests)]
+    if sql_case.pattern == "select-random":
+        draw = random.Random(sql_case.seed).random
+        numbers = [1 + int(draw() * records) for _ in range(sql_case.requests)]
     for number in numbers:
-        if asked.pattern == "insert":
+        if sql_case.pattern == "insert":
             yield _insert(database, "table1", number, next(texts))
-        elif asked.pattern == "update":
+        elif sql_case.pattern == "update":
             yield _statement(
                 database, "UPDATE table1 SET val = ? WHERE id = ?", next(texts), number
             )

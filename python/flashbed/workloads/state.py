@@ -51,18 +51,18 @@ def in_state(state: State, fs: str, board: Board, bad_blocks: tuple[int, ...], p
         return prepare
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     try:
-        room = usable_bytes(fs, board, bad_blocks)
-        return _in_state(state, fs, room, block_bytes, prepare)
+        space_bytes = usable_bytes(fs, board, bad_blocks)
+        return _in_state(state, fs, space_bytes, block_bytes, prepare)
     except InputError as why:
         raise InputError(f"state {state}: {why}") from None
 
 
 @lru_cache(maxsize=64)
-def _in_state(state: State, fs: str, room: int, block_bytes: int, prepare: str) -> str:
+def _in_state(state: State, fs: str, space_bytes: int, block_bytes: int, prepare: str) -> str:
     operations = parse(prepare)
     lines: list[str] = []
     if state.valid or state.invalid:
-        lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations, fs))
+        lines += _filled(state, fs, space_bytes, block_bytes, _bytes_of_files(operations, fs))
     lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
     return text_of(lines)
 
@@ -116,23 +116,24 @@ class _Fill:
         return self.obsolete * (segment + 1) // last - self.obsolete * segment // last
 
 
-def _fill(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) -> _Fill:
+def _fill(state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int) -> _Fill:
     node = NODE_BYTES[fs]
     own = -(-own_bytes // PAGE_BYTES) * node
     if state.valid + state.invalid > 1 + 1e-9:
         raise InputError("valid and invalid are more than all the space there is")
-    if own > state.valid * room:
+    if own > state.valid * space_bytes:
         raise InputError(
-            f"valid: the workload's own files are {own / room:.3f} of the usable space already"
+            f"valid: the workload's own files are {own / space_bytes:.3f} of the usable"
+            " space already"
         )
     if (
         state.invalid
         and fs == "jffs2"
-        and (1 - state.valid - state.invalid) * room < 2 * block_bytes
+        and (1 - state.valid - state.invalid) * space_bytes < 2 * block_bytes
     ):
         raise InputError("invalid: JFFS2 collects if fewer than two blocks of its space are free")
-    live = round((state.valid * room - own) / node)
-    obsolete = round(state.invalid * room / node)
+    live = round((state.valid * space_bytes - own) / node)
+    obsolete = round(state.invalid * space_bytes / node)
     pages = live + obsolete
     segment = max(1, min(SEGMENT_BLOCKS * block_bytes // node, pages // 8))
     segments = [segment] * (pages // segment) if pages else []
@@ -146,14 +147,16 @@ def _fill(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) ->
         why = ", where JFFS2 does not collect" if fs == "jffs2" else ""
         raise InputError(
             f"invalid: at most {possible:.2f} of the filler's live data{why}"
-            f" ({live * node / room:.3f} here)"
+            f" ({live * node / space_bytes:.3f} here)"
         )
     return fill
 
 
-def _filled(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) -> Iterator[str]:
+def _filled(
+    state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int
+) -> Iterator[str]:
     """Writes segment by segment: a new file, with rewritten pages of the last one between."""
-    fill = _fill(state, fs, room, block_bytes, own_bytes)
+    fill = _fill(state, fs, space_bytes, block_bytes, own_bytes)
     yield f"mkdir {FOLDER}"
     before: list[int] = []
     for number, pages in enumerate(fill.segments):

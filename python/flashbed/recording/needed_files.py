@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from flashbed.recording.calls import FOLDER, Call
 
-__all__ = ["met"]
+__all__ = ["needed_by"]
 
 _PATHS = ("path", "to_path")
 _OPENS = frozenset({"open", "openat", "openat2"})
@@ -22,7 +22,7 @@ _LINKS_MAX = 40
 """Symbolic links that the kernel follows in a path, at most."""
 
 
-def met(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]:
+def needed_by(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]:
     """Returns whether a replay of these calls needs a path; `there` has all existing ones."""
     kinds = {path: call for call in there if (path := call.path()) is not None}
     named: set[bytes] = set()

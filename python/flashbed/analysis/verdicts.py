@@ -307,8 +307,8 @@ def _curves(
 ) -> dict[Key, list[float | None]]:
     """The metric at each point, in order: one curve, or one along an axis for each place."""
     usual = {axis: value for axis, value in USUAL.items() if axis in rows.columns}
-    asked = [{**usual, "kernel": kernel, **place} for place in measured.places]
-    axes = list(asked[0])
+    wanted = [{**usual, "kernel": kernel, **place} for place in measured.places]
+    axes = list(wanted[0])
     rows = as_usual(rows, axes)
     values: dict[tuple[Any, ...], float | None] = {}
     for *where, value in rows.select(*axes, measured.metric).iter_rows():
@@ -318,7 +318,7 @@ def _curves(
             raise InputError(f"claim {name}: several points are {there}: name a further axis")
     curves: dict[Key, list[float | None]] = {}
     along = measured.along
-    for place in asked:
+    for place in wanted:
         rest = tuple(place[axis] for axis in axes if axis != along) if along else ()
         curves.setdefault((*curve, *rest), []).append(values.get(tuple(place.values())))
     return curves

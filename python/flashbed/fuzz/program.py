@@ -1,8 +1,8 @@
-"""A random program as what it is made of: operations, so that parts of it can be taken out.
+"""A random program as its list of operations, so that parts can be removed.
 
 Invariants:
 1. `prepare` leaves every slot closed and has no `prepared` line; `body` has exactly one `mark`.
-2. What stands after the mark is measured; operation number 0 is the first of those.
+2. Operations after the mark are measured and numbered from 0.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _PREPARED = Operation("prepared")
 
 @dataclass(frozen=True)
 class FoundCut:
-    """A cut that did not recover, in a program that made so many changes."""
+    """A cut that did not recover, in a program with this number of changes."""
 
     cut: Cut
     changes: int
 
     def cuts(self, changes: int) -> tuple[Cut, ...]:
-        """The same in a program of which something was taken out behind it, or before it."""
+        """The same cut in a shorter program: at the same distance from its begin, or its end."""
         places = {self.cut.change, self.cut.change + changes - self.changes}
         return tuple(Cut(p, self.cut.seed) for p in sorted(places) if 1 <= p <= changes)
 
 
 @dataclass(frozen=True)
 class FuzzCase:
-    """One program of the fuzz."""
+    """One program of the fuzzer."""
 
     case_id: str
     fs: str
@@ -48,14 +48,14 @@ class FuzzCase:
     faults: Faults = NONE
     bulk_read: bool = False
     cut: FoundCut | None = None
-    """Of a program that is being made shorter."""
+    """The cut that shortening must keep."""
     recorded: bool = False
     """It comes from a recording: the oracle does not know all of its operations, and its
     preparation is not the generator's."""
 
     @property
     def measured(self) -> tuple[Operation, ...]:
-        """The operations after the mark that are calls."""
+        """The measured operations that are system calls."""
         after = self.body[self.body.index(MARK) + 1 :]
         return tuple(operation for operation in after if operation.name != "task")
 
@@ -71,7 +71,7 @@ class FuzzCase:
         return canonical(whole, header_for(whole))
 
     def program(self, board: Board, kernel: Kernel) -> Program:
-        """What a target is given."""
+        """The program as targets take it."""
         return Program(
             case_id=self.case_id,
             fs=self.fs,
@@ -105,7 +105,7 @@ def _is_new(operation: Operation) -> bool:
 
 
 def _fitting(operation: Operation) -> Operation:
-    """The operation with the pieces it writes put right, after its place or length was changed."""
+    """The operation with pieces that fit its offset and length, after those were changed."""
     if operation.name != "write" or not isinstance(operation.fields[-1], str):
         return operation
     _slot, offset, length, _seed, fill = operation.fields
@@ -117,11 +117,10 @@ def _fitting(operation: Operation) -> Operation:
 
 
 def repaired(operations: Iterable[Operation], *, close: bool) -> tuple[Operation, ...]:
-    """The operations without those that may not stand where they stand.
+    """The operations without those that no longer fit after some were removed.
 
-    Whatever was taken out of them, slots, mappings and tasks are right then: an `open` of an open
-    slot goes, so does any use of a closed one, and a task that does not run. What is open is closed
-    before a `remount`, and at the end if `close`.
+    Dropped are an `open` of an open slot, uses of a closed slot or mapping, and operations of a
+    task that does not run. What is open is closed before a `remount`, and at the end if `close`.
     """
     result: list[Operation] = []
     data: list[Operation] = []
@@ -155,7 +154,7 @@ def _closes(order: Order) -> Iterator[Operation]:
 
 
 def packed(prepare: Iterable[Operation]) -> tuple[Operation, ...]:
-    """A preparation whose writes follow each other without gaps, as the generator makes it."""
+    """A preparation whose writes leave no gaps, as the generator makes it."""
     bytes_of: dict[str, int] = {}
     path_of: dict[int, str] = {}
     result: list[Operation] = []

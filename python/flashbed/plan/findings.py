@@ -2,8 +2,8 @@
 
 This is the model of `[[finding]]` (docs/experiments.md). In other texts, `numbers` are part of the
 text and a test recomputes them. A finding has no numbers of its own. A report omits it if its
-tables lack one of the numbers, or if one violates the finding's condition. report/found.py fills
-them in.
+tables lack one of the numbers, or if one violates the finding's condition.
+report/stated_findings.py fills them in.
 """
 
 from __future__ import annotations

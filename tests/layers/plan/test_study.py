@@ -20,7 +20,7 @@ from flashbed.plan.study import in_order, load_study
 from flashbed.report import write_report
 from flashbed.report.collect import collect, figure_tables
 from flashbed.report.judged import judged_run
-from flashbed.report.numbers import moved
+from flashbed.report.numbers import outdated_numbers
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from tests.support.fake import FakeTarget
@@ -246,7 +246,7 @@ def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> 
         assert told.told[1] == f"it saves {said:.1f} %"
         changed = claim.model_copy(update={"differs": (told,)})
         experiment = run.experiment.model_copy(update={"claim": (changed,)})
-        found = moved({"small/one": replace(run, experiment=experiment)})
+        found = outdated_numbers({"small/one": replace(run, experiment=experiment)})
         assert [one.now for one in found] == expected
 
 

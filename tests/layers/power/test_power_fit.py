@@ -179,7 +179,7 @@ def test_a_window_the_recording_does_not_have_whole_is_refused() -> None:
     cut = slice((first + last) // 2, None)
     part = Synthetic(made.time_s[cut], made.power_w[cut], marker[cut], made.energy_j[1:])
     found = by_marker(part.recorded())
-    assert found.windows[0].problem == "the recording does not have all of it"
+    assert found.windows[0].problem == "the recording does not contain all of it"
     assert found.windows[1].problem is None
 
 

@@ -138,7 +138,7 @@ say("done\\n")
     said = lines([row])
     assert said[0] == "one on uml: 3 of 5 cuts recovered, 1 not mounted, 1 lost"
     assert said[1].startswith("  mounted in ")
-    assert said[3] == "  cut 5: lost: a: is not there, and had been acknowledged"
+    assert said[3] == "  cut 5: lost: a: is missing, and had been acknowledged"
 
 
 def test_a_guest_that_dies_in_a_cut_costs_that_cut(guest: Guests, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def _signature(name: str, call: Any) -> str:
 
 
 def _parameter(one: inspect.Parameter) -> str:
-    stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+    stars = "*" if one.kind == one.VAR_POSITIONAL else "**" if one.kind == one.VAR_KEYWORD else ""
     default = "" if one.default is one.empty else f" = {one.default!r}"
     return f"{stars}{one.name}: {_plain(one.annotation)}{default}"
 

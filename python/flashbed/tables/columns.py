@@ -1,4 +1,4 @@
-"""The columns of every table (docs/formats.md), and frames with exactly these."""
+"""The columns of every table (docs/reference/tables.md), and frames with exactly these."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 //! Links: other names of an object (hard links), symbolic links, and reading a directory.
 //!
-//! Mirrors of yaffs_guts.c yaffs_link_obj, yaffs_del_link, yaffs_link_fixup, the part of
+//! Mirrors from yaffs_guts.c yaffs_link_obj, yaffs_del_link, yaffs_link_fixup, the part of
 //! yaffs_unlink_worker about links, yaffs_get_obj_name, and kernel/yaffs2/names.c (link, symlink,
 //! get_link), inode.c (yfs_setattr) and readdir.c. A hard link is an object of its own with a
 //! header. If an object that has hard links loses its name, it takes over the newest link's.

@@ -1,9 +1,9 @@
 //! Blocks and their chunks: allocated in sequence, deleted, and erased once no chunk is in use.
 //!
-//! Mirrors of yaffs_guts.c "Block Management and Page Allocation" (yaffs_find_alloc_block,
-//! yaffs_alloc_chunk, yaffs_write_new_chunk, yaffs_chunk_del, yaffs_block_became_dirty,
-//! yaffs_retire_block) and of yaffs_yaffs2.c the oldest dirty sequence number. Left out: soft
-//! deletion. YAFFS2 never reaches it, because a file is truncated to nothing before it is deleted.
+//! Mirrors "Block Management and Page Allocation" (yaffs_find_alloc_block, yaffs_alloc_chunk,
+//! yaffs_write_new_chunk, yaffs_chunk_del, yaffs_block_became_dirty, yaffs_retire_block) of
+//! yaffs_guts.c and of yaffs_yaffs2.c the oldest dirty sequence number. Left out: soft deletion.
+//! YAFFS2 never reaches it, because a file is truncated to nothing before it is deleted.
 //!
 //! Invariants:
 //! 1. `free_chunks` counts every chunk of a usable block that is neither in use nor part of a

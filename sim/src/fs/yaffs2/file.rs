@@ -1,10 +1,10 @@
 //! Files: reading, writing and truncating.
 //!
-//! Mirrors of yaffs_guts.c "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr,
-//! yaffs_wr_data_obj, yaffs_resize_file, yaffs_flush_file), yaffs2_handle_hole of yaffs_yaffs2.c,
-//! and kernel/yaffs2/file.c, which reads a page before it is written and keeps 20 chunks free.
-//! Every write goes through the short-op cache, even of whole chunks, as in the core of July 2013
-//! with the Linux glue.
+//! Mirrors "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr,
+//! yaffs_wr_data_obj, yaffs_resize_file, yaffs_flush_file) of yaffs_guts.c, yaffs2_handle_hole of
+//! yaffs_yaffs2.c, and kernel/yaffs2/file.c, which reads a page before it is written and keeps 20
+//! chunks free. Every write goes through the short-op cache, even of whole chunks, as in the core
+//! of July 2013 with the Linux glue.
 //!
 //! Invariant: a file has no chunks beyond its size.
 

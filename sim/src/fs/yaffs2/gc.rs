@@ -1,6 +1,6 @@
 //! Garbage collection: when it runs, which block it takes, and how many chunks it copies.
 //!
-//! Mirrors of yaffs_guts.c yaffs_check_gc, yaffs_find_gc_block and yaffs_gc_block, and of
+//! Mirrors from yaffs_guts.c yaffs_check_gc, yaffs_find_gc_block and yaffs_gc_block, and of
 //! yaffs_yaffs2.c yaffs_block_ok_for_gc and yaffs2_find_refresh_block. Each chunk that the program
 //! writes calls yaffs_check_gc first. The background thread calls it, too.
 //!

@@ -1,6 +1,6 @@
 //! Objects: numbered, in directories, each with a header that is written again at every change.
 //!
-//! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir,
+//! Mirrors from yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir,
 //! yaffs_update_oh, yaffs_create_obj, yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj,
 //! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. aliases.rs has links.
 //!

@@ -45,6 +45,8 @@ class Page {
   private readonly panel: Panel;
   private readonly player: Player;
   private slow = 0;
+  /** Plays what it shows first, for a reader who has chosen nothing yet. */
+  private greets = location.hash.length < 2 && !matchMedia("(prefers-reduced-motion)").matches;
   /** Milliseconds from a change to its answer: for the tests. */
   readonly answered: number[] = [];
   /** How often something was asked for, and how often it was shown: equal when all is still. */
@@ -335,8 +337,11 @@ class Page {
       20,
       5 + Math.log10(answer.columns.flash_kind.length + 1) * 2.4,
     );
-    this.player.seek(this.player.playing ? 0 : 1);
+    this.player.seek(this.player.playing || this.greets ? 0 : 1);
     this.point(-1);
+    if (this.greets) this.player.play();
+    this.greets = false;
+    this.button();
     if (answer.requests_left_out + answer.flash_left_out > 0) {
       this.say("The first four million rows are drawn; the numbers are of all.");
     }

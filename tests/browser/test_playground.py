@@ -147,7 +147,7 @@ OTHERS = [
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("chromium")) as browser:
-        browser.open(PAGE.as_uri())
+        browser.open(f"{PAGE.as_uri()}#program=config&fs=ubifs")
         settled(browser)
         yield browser
         assert browser.wrong == []
@@ -296,6 +296,15 @@ def test_it_plays_to_the_end_and_scrubs_back(browser: Browser) -> None:
     assert browser.run("cell.textContent") != at_end
     browser.run("scrub.value = '10000'; scrub.dispatchEvent(new Event('input'))")
     assert browser.run("cell.textContent") == at_end
+
+
+def test_it_greets_a_reader_who_has_chosen_nothing(tmp_path: Path) -> None:
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(PAGE.as_uri())
+        settled(browser)
+        browser.until("playground.state.playing && playground.state.place > 0")
+        assert "JFFS2" in browser.run("sentence.textContent")
+        assert browser.wrong == []
 
 
 def test_the_chip_ends_as_the_simulators_chip(browser: Browser) -> None:

@@ -46,7 +46,15 @@ class Browser:
             f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank",
         ]  # fmt: skip
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _STARTED, str(to_browser), str(from_browser), CHROMIUM, *options],
+            [
+                sys.executable,
+                "-c",
+                _STARTED,
+                str(to_browser),
+                str(from_browser),
+                CHROMIUM,
+                *options,
+            ],
             pass_fds=(to_browser, from_browser),
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

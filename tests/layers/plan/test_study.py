@@ -222,7 +222,7 @@ def test_an_experiment_the_target_cannot_run_is_not_missed(
 def test_a_report_needs_no_simulated_board_that_stands_for_the_papers(
     studied: Path, tmp_path: Path
 ) -> None:
-    """The page asked for `compared.sim`, which what only real boards can do has not."""
+    """The page read `compared.sim`, which an experiment for real boards only does not have."""
     file = studied / "experiments" / "small" / "one.toml"
     before, rest = file.read_text().split("[compared.sim]")
     file.write_text(before + rest[rest.index("[compared.emulator]") :])

@@ -243,7 +243,7 @@ def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> 
         told = claim.differs[0].model_copy(
             update={"evidence": "it saves {saved} %", "numbers": {"saved": number}}
         )
-        assert told.told[1] == f"it saves {said:.1f} %"
+        assert told.explanation[1] == f"it saves {said:.1f} %"
         changed = claim.model_copy(update={"differs": (told,)})
         experiment = run.experiment.model_copy(update={"claim": (changed,)})
         found = outdated_numbers({"small/one": replace(run, experiment=experiment)})

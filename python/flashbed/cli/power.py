@@ -18,7 +18,7 @@ from flashbed.storage.files import read_text, whole
 
 if TYPE_CHECKING:
     from flashbed.power.energy_fit import RailFit, WindowFit
-    from flashbed.power.measure import Measured, ReadingOptions
+    from flashbed.power.measure import ReadingOptions, RecordingFit
 
 __all__ = ["register"]
 
@@ -241,7 +241,7 @@ def _offset(text: str) -> float | str:
     return seconds
 
 
-def _show(found: Measured, accuracy: float) -> None:
+def _show(found: RecordingFit, accuracy: float) -> None:
     trace = found.trace
     windows = found.fits[0].windows
     rate = f"{1 / trace.step_s:,.6g}"
@@ -291,7 +291,7 @@ def _pair(value: float | None, uncertainty: float | None) -> str:
     return f"{value:.{digits}f} +- {uncertainty:.{digits}f}"
 
 
-def _tell_left_out(found: Measured) -> None:
+def _tell_left_out(found: RecordingFit) -> None:
     """Prints one line per rail for the windows that were left out of its fit."""
     for fit in found.fits:
         left = [(n, each) for n, each in enumerate(fit.windows, start=1) if each.problem]
@@ -303,7 +303,7 @@ def _tell_left_out(found: Measured) -> None:
 
 
 def _write(
-    board: str, condition: dict[str, str], found: Sequence[Measured], accuracy: float
+    board: str, condition: dict[str, str], found: Sequence[RecordingFit], accuracy: float
 ) -> None:
     """Writes the mean powers over all recordings into the profile, whole or not at all."""
     from flashbed.formats.profiles import load_board

@@ -12,7 +12,7 @@ import typer
 
 from flashbed import __version__
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.programs import Measured, measured_on
+from flashbed.cli.programs import TargetResults, measured_on
 from flashbed.cli.run import Jobs
 from flashbed.errors import InputError, RunError
 
@@ -156,7 +156,7 @@ def _compared(
 
 
 def _replayed(
-    simulated: Measured,
+    simulated: TargetResults,
     gc_choices: dict[str, tuple[int, ...]],
     measurable: Sequence[Program],
     board: Board,

@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 
 from flashbed.formats.names import Label, Text
 from flashbed.formats.toml import Strict
-from flashbed.plan.quantities import Sought, placeholders
+from flashbed.plan.quantities import TargetNumber, placeholders
 
 __all__ = ["Finding", "FindingNumber"]
 
 
-class FindingNumber(Sought):
+class FindingNumber(TargetNumber):
     """`[finding.numbers.NAME]`: with a `label` it is a bar of the finding's small figure.
 
     The finding appears only if the value is more than `above` and less than `below`.

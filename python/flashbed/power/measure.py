@@ -15,7 +15,7 @@ from flashbed.power.recording import Rail, Recording, rails_of
 from flashbed.power.windows import Span, marked, of_file, pulses
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
-__all__ = ["Measured", "ReadingOptions", "measure"]
+__all__ = ["ReadingOptions", "RecordingFit", "measure"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ReadingOptions:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RecordingFit:
     """A recording and its results. `by` says what marked the load."""
 
     trace: Recording
@@ -51,7 +51,7 @@ class Measured:
         }
 
 
-def measure(path: Path, options: ReadingOptions) -> Measured:
+def measure(path: Path, options: ReadingOptions) -> RecordingFit:
     """Reads a recording and fits each rail. Raises `InputError` and `RunError`."""
     trace = read_recording(path, options.units, options.rate_hz)
     rails = rails_of(trace, dict(options.rails))
@@ -60,7 +60,7 @@ def measure(path: Path, options: ReadingOptions) -> Measured:
     fits = tuple(
         fit_rail(trace, rail, spans, pulses=of_pulses, accuracy=options.accuracy) for rail in rails
     )
-    return Measured(trace, tuple(rails), by, fits)
+    return RecordingFit(trace, tuple(rails), by, fits)
 
 
 def _spans(

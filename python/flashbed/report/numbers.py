@@ -13,7 +13,7 @@ from flashbed.analysis.points import table_of
 from flashbed.analysis.verdicts import computed
 from flashbed.errors import InputError
 from flashbed.plan.experiment import Experiment
-from flashbed.plan.quantities import Number, Sought
+from flashbed.plan.quantities import Number, TargetNumber
 from flashbed.report.judged import JudgedRun, points_of
 
 __all__ = ["OutdatedNumber", "numbers_of", "outdated_numbers", "value_of"]
@@ -65,7 +65,7 @@ def outdated_numbers(
     return found
 
 
-def value_of(number: Sought, run: JudgedRun) -> float | None:
+def value_of(number: TargetNumber, run: JudgedRun) -> float | None:
     """The number's value in a run; None if it was not measured."""
     table = table_of(number.metric)
     if table not in run.tables:

@@ -120,7 +120,7 @@ def _section(content: Content) -> dict[str, Any]:
                     "name": _name(figure),
                     "title": figure.title,
                     "caption": figure.caption,
-                    "text": figure.told,
+                    "text": figure.filled_text,
                     "key": _key(figure),
                     "specification": figure_drawn(figure, drawn, published),
                 }
@@ -317,7 +317,7 @@ def _reasons(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
     for verdict in verdicts:
         for target, judged in verdict.judged.items():
             if judged.verdict in (DIFFERS, IN_DIRECTION):
-                reason = judged.why.told if judged.why else ("not explained yet", "")
+                reason = judged.why.explanation if judged.why else ("not explained yet", "")
                 name = f"{verdict.fs} on {_NAMES[target]}"
                 where.setdefault(reason, []).append(f"{name}, Linux {judged.kernel}")
     return [

@@ -118,7 +118,7 @@ def test_clipped_windows_are_left_out_and_the_others_are_right() -> None:
 
 
 def test_clipping_is_seen_in_what_a_converter_writes() -> None:
-    """12 bits over 1 W: codes repeat, and the highest is no sign of clipping by itself."""
+    """12 bits over 1 W: codes repeat, so reaching the highest is no sign of clipping."""
     made = synthetic(4)
     codes = np.round(made.power_w * 4096) / 4096
     assert by_marker(made.recorded(power_w=codes)).problem is None

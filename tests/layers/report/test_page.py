@@ -1,4 +1,4 @@
-"""A page says what came out before how it was judged, and its links lead somewhere."""
+"""A page shows results before the claims that judge them, and all its links have a target."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ Agents = Callable[..., ThisMachine]
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Agents:
-    """A place whose agent is a script that says what it is told to."""
+    """A place whose agent is a script with fixed output."""
 
     def make(text: str, status: int = 0) -> ThisMachine:
         program = tmp_path / "agent"

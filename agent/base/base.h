@@ -264,7 +264,7 @@ struct named {
 };
 
 /* numbers.c */
-/* fails with a code of docs/operations.md: -EINVAL */
+/* fails with a code of docs/reference/operations.md: -EINVAL */
 int reader_fail(struct ops_error *error, const char *code, const char *format, const char *what);
 bool number_parse(const char *text, size_t length, uint64_t *value);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing the bytes to write, FILL of docs/operations.md: pieces, and the BASE64 of `data` lines.
- * data.c generates the bytes. Uses no kernel interface. */
+/* Parsing the bytes to write, FILL of docs/reference/operations.md: pieces, and the BASE64 of
+ * `data` lines. data.c generates the bytes. Uses no kernel interface. */
 #define _GNU_SOURCE
 #include <string.h>
 

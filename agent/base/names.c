@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of arbitrary bytes (docs/operations.md): decoded in place, and printed again. Uses no
- * kernel interface. */
+/* Names of arbitrary bytes (docs/reference/operations.md): decoded in place, and printed again.
+ * Uses no kernel interface. */
 #define _GNU_SOURCE
 #include <string.h>
 

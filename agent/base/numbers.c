@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of operations, as in docs/operations.md, and refusing a line. Uses no kernel interface.
+/* Numbers of operations, as in docs/reference/operations.md, and refusing a line. Uses no kernel
+ * interface.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of operations (`flashbed-ops 1` and `2`). docs/operations.md defines the grammar, the
- * error codes and the order in which a line is checked.
+/* The reader of operations (`flashbed-ops 1` and `2`). docs/reference/operations.md defines the
+ * grammar, the error codes and the order in which a line is checked.
  *
  * The text is changed in place: spaces and line feeds become NUL, names and data are decoded. The
  * operations point into it. The table `words` is the grammar, one letter a field. Uses no kernel

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what a board has of what the cases need, as `flashbed-board 1` (docs/boards.md). Changes
- * nothing on it, except that modprobe may load modules of file systems.
+/* Prints what a board has of what the cases need, as `flashbed-board 1`
+ * (docs/reference/boards-over-ssh.md). Changes nothing on it, except that modprobe may load modules
+ * of file systems.
  *
  * Kernel interfaces: uname(2), /proc/filesystems, /proc/meminfo, those of partition.c and folder.c,
  * tracefs by tracefs_open().

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* board/: the machine that a job runs on. Its features, and which partitions may be erased;
- * guarding and restoring a board that its owner uses (docs/boards.md); being process 1 of a guest.
+ * guarding and restoring a board that its owner uses (docs/reference/boards-over-ssh.md); being
+ * process 1 of a guest.
  *
  * Includes: base, tracing, fs, job, host.
  */

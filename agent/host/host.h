@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host/: runs a program in a folder on flash (docs/exec.md): a program of the host on the kernel
- * for programs, one of a folder on the emulated board, or one of a user's board.
+/* host/: runs a program in a folder on flash (docs/models/programs.md): a program of the host on
+ * the kernel for programs, one of a folder on the emulated board, or one of a user's board.
  *
  * Includes: base, tracing, fs, job, record.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder next to a program, in the kernel for programs (docs/recording.md).
+/* The recorder next to a program, in the kernel for programs (docs/models/programs.md).
  *
  * It is a process of its own that sees the same files as the program and keeps root's rights. Its
  * work takes no virtual time and is not counted (/sys/kernel/debug/flashbed_free). The same holds

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of a case as rows of the stream (docs/formats.md): operations, flash operations,
- * counts, wear, faults and SQLite's calls.
+/* The results of a case as rows of the stream (docs/reference/agent-protocol.md): operations, flash
+ * operations, counts, wear, faults and SQLite's calls.
  *
  * Invariant: an unknown number is `-`.
  */

@@ -3,10 +3,10 @@
  * surveys it.
  *
  * The chip's driver records the changes (`record`) and can return to any of them (`rewind`,
- * docs/flashbed_nand.md), so nothing is run again. The mounted file system belongs to the other
- * state of the chip, so it is unmounted first, and errors of that are ignored. A mount that fails
- * is a result. Left out: the rest of the machine, which keeps its memory. Nothing of the unmounted
- * file system is in it, because caches belong to a mount.
+ * docs/reference/flashbed-nand.md), so nothing is run again. The mounted file system belongs to the
+ * other state of the chip, so it is unmounted first, and errors of that are ignored. A mount that
+ * fails is a result. Left out: the rest of the machine, which keeps its memory. Nothing of the
+ * unmounted file system is in it, because caches belong to a mount.
  *
  * Kernel interfaces: those of fs.c and nandlog.c, posix_fadvise(2) so that bytes are read back from
  * the chip.

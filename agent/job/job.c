@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of `flashbed-job 1`; the answer is `flashbed-stream 1` (docs/formats.md has both).
+/* The lines of `flashbed-job 1`; the answer is `flashbed-stream 1`
+ * (docs/reference/agent-protocol.md has both).
  *
  * A line that is not a job's ends the job. A case or group that fails is an `error` row, and the
  * next one runs.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job/: a job's groups and cases, which are prepared, run, measured, and answered as rows of the
- * stream (docs/formats.md).
+ * stream (docs/reference/agent-protocol.md).
  *
  * Includes: base, tracing, fs, sql.
  */

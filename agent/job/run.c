@@ -99,8 +99,8 @@ static bool is_sql(const struct op *op)
 	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
 }
 
-/* Tasks, as in docs/operations.md: calls do not overlap, and `pause` and `wait` make their task
- * wait before its next line. A program of version 1 sleeps in the pause itself. */
+/* Tasks, as in docs/reference/operations.md: calls do not overlap, and `pause` and `wait` make
+ * their task wait before its next line. A program of version 1 sleeps in the pause itself. */
 static int64_t execute_for_task(struct runner *runner, const struct op *op)
 {
 	uint64_t *ready = &runner->ready_ns[runner->task];

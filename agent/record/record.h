@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record/: a program's system calls on files below some folders, by ptrace and seccomp
- * (docs/recording.md), as the stream `flashbed-record 1` (docs/formats.md).
+ * (docs/reference/recording.md), as the stream `flashbed-record 1`
+ * (docs/reference/agent-protocol.md).
  *
  * Includes: base.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records a program: its system calls on files below the working folder, as a stream
- * `flashbed-record 1` (docs/formats.md).
+ * `flashbed-record 1` (docs/reference/agent-protocol.md).
  *
  *   flashbed-agent record [--below DIR]... [--fd N] [--aside] -- COMMAND...
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes the statements of `sql_open`, `sql` and `sql_close` with SQLite, in the agent that is
- * linked with it (docs/sqlite.md).
+ * linked with it (docs/models/sqlite.md).
  *
  * A connection uses SQLite's unix VFS on the mounted file system. What SQLite would take from the
  * machine is the same each time, and the same as in the host's recorder

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracing/: what happens in the kernel, by kprobes and trace points (docs/tracing.md). Sessions of
- * tracefs; flashmon, vfsmon, funcmon and valuemon on them; the tracers' command line.
+/* tracing/: what happens in the kernel, by kprobes and trace points (docs/models/tracers.md).
+ * Sessions of tracefs; flashmon, vfsmon, funcmon and valuemon on them; the tracers' command line.
  *
  * Includes: base.
  */

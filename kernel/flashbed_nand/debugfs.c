@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The files of /sys/kernel/debug/flashbed_nand, except the chip's image (image.c) and its partition
- * (raw.c). docs/flashbed_nand.md describes them.
+ * (raw.c). docs/reference/flashbed-nand.md describes them.
  *
  * Mirrors fs/debugfs/file.c: files are opened through its proxies, so none is in use when the
  * module is unloaded.

@@ -51,7 +51,7 @@ class FormatError(ValueError):
     line: int
     """Its number, from 1."""
     code: str
-    """Its code of docs/formats.md."""
+    """Its code of docs/reference/agent-protocol.md."""
     detail: str
     """What is wrong with it, for a person."""
 

@@ -1,8 +1,8 @@
 """Where files are: the project's, the user's, the cache, what is built.
 
-docs/install.md has the table. There are three kinds of installation: a checkout (an editable
-installation), a wheel whose files are in the package's folder `data`, and `FLASHBED_ROOT`, which
-replaces either. Nothing here reads the files.
+docs/reference/environment.md has the table. There are three kinds of installation: a checkout (an
+editable installation), a wheel whose files are in the package's folder `data`, and `FLASHBED_ROOT`,
+which replaces either. Nothing here reads the files.
 """
 
 from __future__ import annotations

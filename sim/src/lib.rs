@@ -54,7 +54,7 @@
 //!
 //! # `ops`: the text of a program
 //!
-//! [`ops::operations`] reads a flashbed-ops file line by line (docs/operations.md).
+//! [`ops::operations`] reads a flashbed-ops file line by line (docs/reference/operations.md).
 //!
 //! # `profile`: boards and kernels
 //!

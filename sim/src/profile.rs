@@ -138,7 +138,7 @@ pub struct PartitionProfile {
 }
 
 /// `[software]`: processor time, layer by layer. Calibrated once per board on cases of their own
-/// (docs/calibration.md).
+/// (docs/models/costs.md).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SoftwareCosts {

@@ -141,7 +141,7 @@ def lay_out(folder: Path, files: Mapping[str, bytes | str | None]) -> None:
 
 
 def wrong(arguments: Sequence[str], status: int, said: str) -> str | None:
-    """What is not as docs/cli.md has it; None if all is."""
+    """What is not as docs/reference/environment.md has it; None if all is."""
     lines = said.splitlines()
     shown = f"status {status}: {said[:2000]}"
     if any(word in said for word in _NEVER):

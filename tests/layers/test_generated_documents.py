@@ -70,7 +70,7 @@ def test_a_cell_prints_and_shows_as_in_jupyter(tmp_path: Path) -> None:
 
 
 def test_generated_text_is_markdown_that_says_the_same() -> None:
-    assert prose("a\nb *c* <d> `e*f`\n\ng docs/ubi.md") == (
+    assert prose("a\nb *c* <d> `e*f`\n\ng docs/models/ubi.md") == (
         "a b \\*c\\* \\<d> `e*f`\n\ng [ubi.md](../ubi.md)"
     )
     lines = entry("`--on`", "word " * 40).splitlines()

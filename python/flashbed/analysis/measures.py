@@ -3,8 +3,8 @@
 A point is target, board, kernel, fs, pattern, number and size of requests, pause and conditions of
 the case (plan/case.py), how read-ahead was disabled and what it was before. Savings compare the run
 without read-ahead to the run with it, per seed, and are then averaged, so each seed weighs the
-same. A metric uses one energy convention (docs/energy.md) and is null where a case's energy is
-unknown.
+same. A metric uses one energy convention (docs/models/energy.md) and is null where a case's energy
+is unknown.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ def execute(
     sysroot: str | Path | None = None,
     repeat: str | None = None,
 ) -> Execution:
-    """Runs a program in a folder on the flash of a fresh system. docs/exec.md has every option.
+    """Runs a program in a folder on the flash of a fresh system.
+
+    docs/guide/my-program.md has every option.
 
     Args:
         command: The program and its arguments.

@@ -32,7 +32,7 @@ class Board:
 
     @property
     def profile(self) -> Profile:
-        """All tables of the file; docs/boards.md explains them."""
+        """All tables of the file; docs/reference/profiles.md explains them."""
         return self._profile
 
     @property

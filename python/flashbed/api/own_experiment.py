@@ -25,7 +25,9 @@ Settings = Mapping[str, object]
 
 
 class Experiment:
-    """Axes whose product is the cases, with the workload that they run (docs/experiments.md).
+    """Axes whose product is the cases, with the workload that they run.
+
+    docs/reference/experiment-file.md has the keys.
 
     `name` is STUDY/NAME or a unique NAME, shipped or in `./experiments`, or the path of a file: of
     an experiment or of a recording. Raises `errors.InputError`.

@@ -1,4 +1,4 @@
-"""A program for the flash, written in Python: `flashbed-ops 2` (docs/operations.md).
+"""A program for the flash, written in Python: `flashbed-ops 2` (docs/reference/operations.md).
 
 Every method adds one operation and returns the file or the program, so that calls can be chained.
 Written bytes are generated; only their number and compressibility matter.
@@ -68,7 +68,7 @@ class Program:
         return File(self, slot, path, appends=mode.startswith("a"))
 
     def add(self, name: str, *fields: str | int) -> Self:
-        """Adds any operation of docs/operations.md."""
+        """Adds any operation of docs/reference/operations.md."""
         self._lines.append(" ".join((name, *map(str, fields))))
         return self
 

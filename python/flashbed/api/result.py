@@ -25,7 +25,7 @@ __all__ = ["Result", "answer_of"]
 class Result:
     """The results of `fb.run`, or those in a folder: `fb.Result("results/x")`.
 
-    Frames have the columns of docs/formats.md, with a unit in every name; null is unknown.
+    Frames have the columns of docs/reference/tables.md, with a unit in every name; null is unknown.
     """
 
     def __init__(self, directory: str | Path, *, cases: Collection[str] | None = None) -> None:

@@ -43,7 +43,7 @@ DatabaseWord = Annotated[
     typer.Option(
         "--database",
         metavar="WORD",
-        help="The database's settings: page4096-cache500-wal (docs/sqlite.md).",
+        help="The database's settings: page4096-cache500-wal (docs/guide/my-database.md).",
     ),
 ]
 Set = Annotated[
@@ -61,7 +61,7 @@ def register(app: typer.Typer) -> None:
     cost = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="Prices of SQL requests: fitted to runs, and applied (docs/models.md).",
+        help="Prices of SQL requests: fitted to runs, and applied (docs/guide/predict.md).",
     )
     cost.command(
         "fit", epilog="Example: `flashbed cost fit results/models/sqlite --out model.json`"

@@ -114,7 +114,8 @@ def doctor(
 ) -> None:
     """Lists what is installed, what is missing, what needs it, and how to install it.
 
-    With --on, lists what a board has and which of its partitions flashbed can use (docs/boards.md).
+    With --on, lists what a board has and which of its partitions flashbed can use
+    (docs/reference/boards-over-ssh.md).
     """
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")

@@ -125,7 +125,7 @@ def exec_(
     """Runs a program on a real flash file system, in virtual time, and prints what that cost.
 
     The program runs in a folder on the flash of a fresh user-mode Linux. It can read the files of
-    this machine and cannot change them. docs/exec.md is the guide.
+    this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.executing import launched
     from flashbed.exec.account import as_json, text

@@ -27,7 +27,10 @@ def merge(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
 ) -> None:
-    """Joins the shards of a run into the results of one run, byte for byte (docs/parallel.md)."""
+    """Joins the shards of a run into the results of one run, byte for byte.
+
+    docs/guide/many-machines.md shows how.
+    """
     from flashbed.api.merged_shards import merge_shards
     from flashbed.api.result import answer_of_names
     from flashbed.tables.run_directory import read_table

@@ -92,7 +92,7 @@ def register(app: typer.Typer) -> None:
     power = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="Power: measured, and plotted over time (docs/power.md).",
+        help="Power: measured, and plotted over time (docs/reference/power-recording.md).",
     )
     power.command(
         "fit",

@@ -68,8 +68,8 @@ def powercut(
 
     Each case runs once to count its changes. For each chosen change, flashbed puts the chip into
     the state that a power cut leaves, tears the page or block as the seed says, mounts it, and
-    reads every file. docs/powercut.md lists what has to be there. Exit status 1 if any cut did not
-    recover.
+    reads every file. docs/models/power-cuts.md lists what has to be there. Exit status 1 if any cut
+    did not recover.
     """
     from flashbed.powercut.cutting import Choice, PowerCuts
     from flashbed.powercut.outcomes import lines, summary

@@ -58,7 +58,8 @@ def record(
     """Records what a program does to the files below its working folder.
 
     The program runs unchanged, without root. Instead of the bytes written, the recording keeps
-    how small the compressors make them, unless you pass --contents. docs/recording.md is the guide.
+    how small the compressors make them, unless you pass --contents. docs/guide/other-tools.md is
+    the guide.
     """
     from flashbed.api.recorded_command import place_of
     from flashbed.recorder import session

@@ -64,7 +64,10 @@ def import_(
         str, typer.Option("--unit", metavar="us|ns", help="Unit of the times in fio's log.")
     ] = "us",
 ) -> None:
-    """Converts another tool's trace or job file into a recording. docs/imports.md is the guide."""
+    """Converts another tool's trace or job file into a recording.
+
+    docs/guide/other-tools.md is the guide.
+    """
     if kind not in KINDS:
         raise InputError(f"import {kind}: must be one of {', '.join(KINDS)}")
     if folder is not None and kind not in ("strace", "fio-iolog"):

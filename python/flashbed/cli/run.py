@@ -113,7 +113,7 @@ def run(
     """Runs an experiment, keeps its tables, and prints the compared choices, the cheapest first.
 
     The same command continues an interrupted run. Where a board over ssh lacks something, its
-    cases are `not measured` (docs/boards.md).
+    cases are `not measured` (docs/reference/boards-over-ssh.md).
     """
     from flashbed.api.result import answer_of
     from flashbed.running.ways import start_ahead

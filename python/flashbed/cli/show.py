@@ -64,7 +64,7 @@ def table(
         typer.Option("--format", metavar="csv|json|parquet|text", help="Default: text, or csv."),
     ] = None,
 ) -> None:
-    """Prints a table of a run; docs/formats.md explains the columns.
+    """Prints a table of a run; docs/reference/tables.md explains the columns.
 
     A terminal gets rounded numbers in aligned columns; a pipe gets CSV.
     """

@@ -111,8 +111,9 @@ def trace(
 ) -> None:
     """Traces the layers of the stack while something runs, keeps tables, prints a summary.
 
-    Without --flash, --vfs or --func it traces the first two. docs/tracing.md lists what each target
-    can trace. With --on ssh://USER@HOST, WHAT is a command; with --erase or a directory, a case.
+    Without --flash, --vfs or --func it traces the first two. docs/guide/trace.md lists what each
+    target can trace. With --on ssh://USER@HOST, WHAT is a command; with --erase or a directory, a
+    case.
     """
     from flashbed.targets import check_target
     from flashbed.tracing.record import TraceOptions, trace_of_file

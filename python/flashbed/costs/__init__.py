@@ -1,4 +1,4 @@
-"""Prices of SQL requests, fitted to tables (docs/models.md).
+"""Prices of SQL requests, fitted to tables (docs/reference/cost-model.md).
 
 `terms` counts what a number of requests takes (records, pages, bytes read in), `cost_fit` finds the
 price of each, `model` is the file that keeps them, `predict` applies it, `model_text` prints it.

@@ -1,4 +1,4 @@
-"""The file of a cost model: `flashbed-model 1` of docs/models.md.
+"""The file of a cost model: `flashbed-model 1` of docs/reference/cost-model.md.
 
 Every value has its unit, and fitted values have uncertainties. A prediction x has a variance of
 `scatter` squared times its value squared (or times 1, if the value is less than one unit), plus
@@ -47,7 +47,7 @@ class _Strict(BaseModel):
 class Setting(_Strict):
     """What must be equal for costs to be equal: the axes that no term covers.
 
-    `database` is its word (docs/sqlite.md), without what `Ranges` has.
+    `database` is its word (docs/models/sqlite.md), without what `Ranges` has.
     """
 
     target: str

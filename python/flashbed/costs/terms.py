@@ -31,7 +31,7 @@ PATTERNS = ("insert", "select", "select-random", "update", "join")
 
 CACHE_PAGE_KIB = 4
 SPILL_SHARE = 0.9
-"""Part of SQLite's cache in pages from which on it writes dirty pages out (docs/sqlite.md)."""
+"""Share of its cache from which on SQLite writes dirty pages out (docs/models/sqlite.md)."""
 _LEAF_HEADER = 8
 _INTERIOR_HEADER = 12
 _POINTER = 2

@@ -1,7 +1,7 @@
 """Runs a board's own program on a fresh file system, in a partition that the user confirmed.
 
-The agent guards the board as it does for cases (docs/boards.md). The program reads this process's
-standard input; its output is printed after it has ended.
+The agent guards the board as it does for cases (docs/reference/boards-over-ssh.md). The program
+reads this process's standard input; its output is printed after it has ended.
 """
 
 from __future__ import annotations

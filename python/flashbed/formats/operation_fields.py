@@ -1,6 +1,7 @@
 """The fields of operations: the grammar of each, and which fields an operation has.
 
-`FIELDS` has the operations of version 1 (docs/operations.md), `FIELDS_2` those of version 2.
+`FIELDS` has the operations of version 1 (docs/reference/operations.md), `FIELDS_2` those of version
+2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads and writes a program's operations: `flashbed-ops 1` and `2` of docs/operations.md.
+"""Reads and writes operations: `flashbed-ops 1` and `2` of docs/reference/operations.md.
 
 This is one of three readers of the format; the others are the simulator (sim/src/ops/mod.rs) and
 the agent (agent/base/ops.c). All three accept the same files and refuse others with the same line
@@ -39,7 +39,10 @@ _PRINTABLE = re.compile(rb"[\x20-\x7e]*\Z")
 
 
 class OperationError(InputError):
-    """A line that is no operation: its number (from 1), a code of docs/operations.md, and why."""
+    """A line that is no operation: its number (from 1), a code, and why.
+
+    The codes are those of docs/reference/operations.md.
+    """
 
     def __init__(self, line: int, code: str, detail: str) -> None:
         super().__init__(f"{line}: {code}: {detail}")
@@ -76,7 +79,7 @@ def _read_line(
 def parse(text: str | bytes) -> list[Operation]:
     """Reads a whole file of either version.
 
-    Raises `OperationError` at the first line that is not one. Source: docs/operations.md.
+    Raises `OperationError` at the first line that is not one. Source: docs/reference/operations.md.
     """
     return list(each(text))
 

@@ -1,4 +1,4 @@
-"""SQL statements in a line of operations: escaped text and values (docs/operations.md)."""
+"""SQL in a line of operations: escaped text and values (docs/reference/operations.md)."""
 
 from __future__ import annotations
 

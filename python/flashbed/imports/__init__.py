@@ -1,1 +1,1 @@
-"""Turns traces and job files of other programs into recordings (docs/imports.md)."""
+"""Turns traces and job files of other programs into recordings (docs/guide/other-tools.md)."""

@@ -1,4 +1,4 @@
-"""Imports a trace of strace. docs/imports.md says how to run strace.
+"""Imports a trace of strace. docs/guide/other-tools.md says how to run strace.
 
 Calls are paired (`unfinished`, `resumed`), sorted by their beginning, and kept if they concern the
 folder. Left out: accesses to mapped pages, which strace does not see; io_uring.

@@ -39,7 +39,7 @@ Positive = Annotated[int, Field(gt=0, lt=2**40)]
 Count = Annotated[int, Field(ge=0, lt=2**40)]
 Requests = Annotated[int, Field(gt=0, le=10_000_000)]
 RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
-"""The most that one operation can move (docs/operations.md)."""
+"""The most that one operation can move (docs/reference/operations.md)."""
 FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
 READ_AHEAD_KIB_MAX = 1 << 20
 """1 GiB."""

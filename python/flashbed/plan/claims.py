@@ -1,8 +1,8 @@
 """A sentence of a source as an inequality: the model of `[[claim]]`.
 
 A claim is judged with the source's own precision: what its printed digits, the resolution of its
-figure or its own samples leave open (docs/experiments.md). analysis/verdicts.py judges it on a
-target.
+figure or its own samples leave open (docs/reference/experiment-file.md). analysis/verdicts.py
+judges it on a target.
 """
 
 from __future__ import annotations

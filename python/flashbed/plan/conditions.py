@@ -1,9 +1,9 @@
 """An experiment's initial state and the chip's failures: the axes `state` and `faults`.
 
 A value is a table of the experiment or one word, `valid0.6-invalid0.2-worn1000~50`, which also
-appears in names of cases (docs/state.md, docs/experiments.md). Random choices are drawn here, each
-with a seed of its own, so that every target gets the same. workloads/state.py makes the operations
-that bring about a state.
+appears in names of cases (docs/models/aged-partitions.md, docs/reference/experiment-file.md).
+Random choices are drawn here, each with a seed of its own, so that every target gets the same.
+workloads/state.py makes the operations that bring about a state.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ class Worn(Strict):
 
 
 class State(Drawn):
-    """The partition when measuring begins. Shares are of the usable space (docs/state.md)."""
+    """The partition when measuring begins. Shares are of the usable space.
+
+    docs/models/aged-partitions.md explains the states.
+    """
 
     example = "valid0.6-invalid0.2"
 
@@ -159,7 +162,7 @@ class BitFlips(Strict):
 
 
 class Faults(Drawn):
-    """Failures of the chip (docs/experiments.md).
+    """Failures of the chip (docs/reference/experiment-file.md).
 
     `program_fail` and `erase_fail` are a rate, or the numbers of the operations that fail, counted
     from 1 at the mark.

@@ -42,7 +42,7 @@ _WORDS: dict[str, dict[str, Any]] = {
 
 
 class Database(Condition):
-    """`database = { … }` of an experiment (docs/sqlite.md).
+    """`database = { … }` of an experiment (docs/guide/my-database.md).
 
     `records` is the number of rows before a workload reads or updates the table. `connected` says
     whether the connection is open when measuring begins. `executed` says where SQLite runs: on the

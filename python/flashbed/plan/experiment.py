@@ -1,7 +1,7 @@
 """Experiments: a TOML file of axes whose product is the cases, with figures and claims.
 
-Reads and checks experiments/STUDY/NAME.toml (docs/experiments.md) and expands its grids
-(plan/grid.py). plan/narrowing.py implements `--set`, analysis/verdicts.py judges the claims,
+Reads and checks experiments/STUDY/NAME.toml (docs/reference/experiment-file.md) and expands its
+grids (plan/grid.py). plan/narrowing.py implements `--set`, analysis/verdicts.py judges the claims,
 report/figures draws the figures.
 """
 
@@ -80,7 +80,7 @@ class Facts(Strict):
     """`[experiment]`: the question, its source, and what every run records.
 
     `trace` is recorded in addition, `omit` is not kept. `activity` is what the programs do, where
-    the operations alone do not show it (docs/energy.md).
+    the operations alone do not show it (docs/models/energy.md).
     """
 
     id: ExperimentId

@@ -1,9 +1,9 @@
 """What an experiment reads from its points: metrics, axes, figures, and numbers in texts.
 
-This is the model of `[[figure]]` and of the number that a claim or a text states (`ReducedMetric`), and
-the metrics and axes both use (docs/experiments.md). plan/claims.py has `[[claim]]`,
-analysis/points.py makes the points, analysis/verdicts.py judges claims, report/figures draws
-figures.
+This is the model of `[[figure]]` and of the number that a claim or a text states (`ReducedMetric`),
+and the metrics and axes both use (docs/reference/experiment-file.md). plan/claims.py has
+`[[claim]]`, analysis/points.py makes the points, analysis/verdicts.py judges claims, report/figures
+draws figures.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _point_axis(name: str) -> str:
 
 
 PointAxis = Annotated[str, AfterValidator(_point_axis)]
-"""A column of the points that figures and claims choose from (docs/experiments.md)."""
+"""A column of the points of figures and claims (docs/reference/experiment-file.md)."""
 
 _OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric), *get_args(AgedMetric))
 """Metrics with an axis of their own."""
@@ -148,7 +148,7 @@ Reduce = Literal[
     "mean_ratio_of_fs",
     "largest_over_smallest",
 ]
-"""How values at several points are reduced to one number (docs/experiments.md)."""
+"""How values at several points are reduced to one number (docs/reference/experiment-file.md)."""
 
 
 class ReducedMetric(Strict):
@@ -320,7 +320,7 @@ class Figure(Strict):
     """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
 
     `only` selects points. With `colour`, `rows` or `columns` a figure is drawn over any axes
-    (docs/experiments.md). `text` says in words what the figure shows.
+    (docs/reference/experiment-file.md). `text` says in words what the figure shows.
     """
 
     id: Label

@@ -1,4 +1,6 @@
-"""Energy above idle of each window, by rail, with its uncertainty (docs/power.md has the method).
+"""Energy above idle of each window, by rail, with its uncertainty.
+
+docs/reference/power-recording.md has the method.
 
 Idle is measured before and after each window, without outliers, as a line through both (drift). The
 energy of a window is the sum of power above that line times the time of each sample. Its standard

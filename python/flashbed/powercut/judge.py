@@ -1,8 +1,9 @@
 """Compares what a cut left with what it may leave: one verdict per cut.
 
 The functions are pure. Operations, their results, the chip's changes by then and surveys go in;
-rows of `power_cuts` (docs/formats.md) come out. tree.py decides what is allowed; docs/powercut.md
-says why. The verdict is the worst fault found; the reason is its first occurrence, sorted by path.
+rows of `power_cuts` (docs/reference/tables.md) come out. tree.py decides what is allowed;
+docs/models/power-cuts.md says why. The verdict is the worst fault found; the reason is its first
+occurrence, sorted by path.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ in between finds it begun only. The model keeps
 
 fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it;
 for a directory, the names in it. A write through a descriptor with `sync` or `dsync` makes its
-bytes and the name durable. sync and remount make everything durable. docs/powercut.md says why.
+bytes and the name durable. sync and remount make everything durable. docs/models/power-cuts.md says
+why.
 
 Left out: directories as such (they matter as parts of paths only), times, owners, attributes, and
 the files of a database (database_judge.py). Other features of version 2 are refused by name:

@@ -1,8 +1,8 @@
 """Calls of a recorded program: their fields, and the arguments of every call that flashbed knows.
 
 Numbers are those of Linux on x86-64, whatever the machine: flags of `openat`, `fallocate`, `mmap`,
-`errno`. A recorder on another machine translates them. docs/formats.md has the same tables.
-translate.py knows what calls do.
+`errno`. A recorder on another machine translates them. docs/reference/recording.md has the same
+tables. translate.py knows what calls do.
 """
 
 from __future__ import annotations

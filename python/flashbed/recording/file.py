@@ -1,4 +1,4 @@
-"""The file of a recording: Parquet, a row per call (docs/formats.md).
+"""The file of a recording: Parquet, a row per call (docs/reference/recording.md).
 
 It is written in parts as calls arrive: the folder FILE.parts always holds whole files, and `close`
 joins them into one. A killed recorder leaves the folder, which can be read as well. A file may come

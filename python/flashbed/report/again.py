@@ -24,7 +24,7 @@ from flashbed.targets import BOARD
 __all__ = ["run_again", "validate_again"]
 
 PROGRAM = ".venv/bin/flashbed"
-_ON_A_BOARD = "# and on the board: --on ssh://USER@HOST, as docs/boards.md says"
+_ON_A_BOARD = "# and on the board: --on ssh://USER@HOST, as docs/reference/boards-over-ssh.md says"
 
 
 def run_again(directory: Path, cases: pl.DataFrame, *, power_cuts: bool) -> list[str]:

@@ -58,7 +58,7 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
         named = ", ".join(cases["board"].unique(maintain_order=True))
         raise InputError(
             f"{shown(directory)}: the power of no case is known: board {named} has no constants for"
-            " it ([energy], docs/energy.md), or the target measures no times"
+            " it ([energy], docs/models/energy.md), or the target measures no times"
         )
     return points
 

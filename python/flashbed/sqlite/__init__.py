@@ -1,4 +1,4 @@
-"""Runs real SQLite once, over a file system that only records its calls (docs/sqlite.md).
+"""Runs real SQLite once, over a file system that only records its calls (docs/models/sqlite.md).
 
 SQLite's calls do not depend on how long I/O takes, so one run gives the operations for every
 target. `vfs.py` makes the system calls of SQLite's unix VFS on Linux, `work.py` prices a

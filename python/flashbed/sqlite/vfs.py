@@ -12,8 +12,8 @@ build; WAL's shared memory. WAL therefore needs PRAGMA locking_mode = EXCLUSIVE,
 JFFS2, which cannot map a file for writing. Temporary files stay in memory, like /tmp of a device,
 and make no operation.
 
-Invariant: every line is an operation of docs/operations.md; slots are free again once SQLite has
-closed its files.
+Invariant: every line is an operation of docs/reference/operations.md; slots are free again once
+SQLite has closed its files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The directory in which a run keeps its tables (docs/formats.md).
+"""The directory in which a run keeps its tables (docs/reference/tables.md).
 
 A run directory holds whole cases only. Each batch becomes a part: a folder that is renamed into
 place when its files are written. At the end the parts are merged into one Parquet file per table,

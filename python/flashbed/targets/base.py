@@ -1,7 +1,7 @@
 """The interface of targets: what every target takes and returns.
 
-A target sees operations only (docs/operations.md) and does not know which workload they came from.
-It returns tables. Nothing outside `targets/` knows which target it uses.
+A target sees operations only (docs/reference/operations.md) and does not know which workload they
+came from. It returns tables. Nothing outside `targets/` knows which target it uses.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Program:
     part of that state; other faults begin at the mark. A target that lacks something fails the
     case.
 
-    Some fields ask for results (docs/operations.md). `check_contents`: `content_crc32` of
+    Some fields ask for results (docs/reference/operations.md). `check_contents`: `content_crc32` of
     `requests`, on targets that have contents. `record_changes`: `changes` of `requests`. `cuts`: a
     `Survey` of each cut after the case; needs `record_changes`. `record_wear`: the `wear` table.
     `record_flush`: the `flush_` columns of `cases`. Without `record_requests` a target may leave
-    out `requests`. `chip_commands` go to the chip's driver at the mark (docs/powercut.md).
+    out `requests`. `chip_commands` go to the chip's driver at the mark (docs/models/power-cuts.md).
     """
 
     case_id: str
@@ -201,7 +201,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Batch:
-    """Whole cases, as tables with the measured columns of docs/operations.md.
+    """Whole cases, as tables with the measured columns of docs/reference/operations.md.
 
     The caller adds axes, target and provenance. A case's surveys are in the same batch as the case.
     `power_cuts` is what powercut/ makes of them; targets leave it empty.
@@ -219,7 +219,7 @@ class Batch:
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
     gc_choices: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """case_id -> `jiffies % 128` of each of JFFS2's choices from the mark on (docs/validation.md).
+    """case_id -> `jiffies % 128` of each of JFFS2's choices from the mark on.
 
     The simulator always reports them, a kernel if `record_gc_choices` is set.
     """

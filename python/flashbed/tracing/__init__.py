@@ -1,4 +1,4 @@
 """Traces of every layer of the stack: recorded, kept, summarised, exported.
 
-docs/tracing.md says what the tracers show; they are part of the agent (agent/tracing/).
+docs/guide/trace.md says what the tracers show; they are part of the agent (agent/tracing/).
 """

@@ -1,8 +1,8 @@
 """A trace: its tables and facts, and the folder that keeps it.
 
 The folder has `trace.json` (the facts), `requests`, `flash`, `vfs` and `functions` as Parquet with
-the columns of docs/formats.md, and the exports that were requested. A table without rows was not
-traced, or nothing happened.
+the columns of docs/reference/tables.md, and the exports that were requested. A table without rows
+was not traced, or nothing happened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs operations that the experiment itself contains: the workload `operations`.
 
-They are a flashbed-ops file of either version (docs/operations.md). The lines before its `prepared`
-line are the preparation. Without that line the program begins on an empty file system.
+They are a flashbed-ops file of either version (docs/reference/operations.md). The lines before its
+`prepared` line are the preparation. Without that line the program begins on an empty file system.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The same work at every level of the stack: the driver, MTD from user space, a file.
 
 `read` and `write` move `requests` requests of `request_bytes` in order, on a file or on the
-partition itself (the file systems `mtd` and `mtd-driver`, docs/mtd.md). Written files are synced
-within the measured part. Files are read from dropped caches with the file open. A partition that is
-read is written before. `erase`, for the partition only, erases `requests` blocks in order, and
-begins again after the last.
+partition itself (the file systems `mtd` and `mtd-driver`, docs/models/mtd.md). Written files are
+synced within the measured part. Files are read from dropped caches with the file open. A partition
+that is read is written before. `erase`, for the partition only, erases `requests` blocks in order,
+and begins again after the last.
 
 Reads wrap around: beyond `file_bytes` they begin again at the start.
 """

@@ -1,4 +1,4 @@
-"""Replays a recorded program: the workload `program` (docs/programs.md).
+"""Replays a recorded program: the workload `program` (docs/models/programs.md).
 
 The pattern `recorded` keeps the program's work and waiting between calls, `flat-out` omits them.
 Written data compresses about as it did when it was recorded, with the compressor of the case's file

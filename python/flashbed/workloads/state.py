@@ -1,4 +1,4 @@
-"""Operations that bring a file system into a state (docs/state.md).
+"""Operations that bring a file system into a state (docs/models/aged-partitions.md).
 
 A log is filled as its own writers fill it, in segments of two erase blocks. Each segment is a new
 file and some rewritten pages of the one before. Obsolete data is then spread evenly over all

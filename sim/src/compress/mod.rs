@@ -3,8 +3,8 @@
 //!
 //! Mirrors fs/jffs2/compr.c in its priority mode with compr_lzo.c, compr_zlib.c and compr_rtime.c,
 //! and fs/ubifs/compress.c with the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the
-//! byte. The caller says which compressors a kernel has. docs/compression.md says how this was
-//! checked.
+//! byte. The caller says which compressors a kernel has. docs/models/compression.md says how this
+//! was checked.
 //!
 //! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle";
 //! zstd other than that of 5.16 to 6.1.
@@ -31,7 +31,7 @@ use zstd::Zstd;
 pub const PAGE_BYTES_MAX: usize = 4096;
 
 /// From this length on no compressor here makes random bytes smaller. In fewer bytes a run of rtime
-/// may save space (docs/compression.md has the probability).
+/// may save space (docs/models/compression.md has the probability).
 const RANDOM_BYTES_MIN: u64 = 64;
 
 /// UBIFS does not compress less (`UBIFS_MIN_COMPR_LEN`).

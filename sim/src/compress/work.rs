@@ -1,7 +1,7 @@
 //! The work of compressors and its price, which together give their time.
 //!
 //! A compressor's time is the sum of what its loops do, each at a price of the board (`[software]`,
-//! docs/calibration.md). The counts are those of lib/lzo, lib/zlib_deflate, lib/zstd and
+//! docs/models/costs.md). The counts are those of lib/lzo, lib/zlib_deflate, lib/zstd and
 //! fs/jffs2/compr_rtime.c of Linux 6.1, taken where the size computation does the same. The time of
 //! decompression follows from its bytes: those read, and those that matches produce.
 //!

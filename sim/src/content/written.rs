@@ -1,5 +1,5 @@
 //! Bytes of one write that no [`Source`] generates: pieces, and recorded bytes (FILL of
-//! docs/operations.md).
+//! docs/reference/operations.md).
 //!
 //! agent/base/data.c and python/flashbed/formats/content.py make the same bytes.
 

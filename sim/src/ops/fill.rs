@@ -1,4 +1,4 @@
-//! The bytes that an operation writes: FILL of docs/operations.md.
+//! The bytes that an operation writes: FILL of docs/reference/operations.md.
 //!
 //! Invariant: a [`Fill`] was checked against its operation's OFFSET and LENGTH.
 

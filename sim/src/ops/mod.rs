@@ -1,4 +1,5 @@
-//! Operations: the text of docs/operations.md (`flashbed-ops 1` and `2`), read and checked.
+//! Operations: the text of docs/reference/operations.md (`flashbed-ops 1` and `2`), read and
+//! checked.
 //!
 //! This is one of three readers. agent/base/ops.c and python/flashbed/formats/operations.py accept
 //! and refuse the same files with the same line and code, and a test compares them.
@@ -176,8 +177,8 @@ const ADVICE: [(&str, Advice); 6] = [
     ("noreuse", Advice::NoReuse),
 ];
 
-/// One operation. Field names are those of docs/operations.md. Paths are as in the file: bytes of a
-/// name may be encoded ([`name_bytes`]).
+/// One operation. Field names are those of docs/reference/operations.md. Paths are as in the file:
+/// bytes of a name may be encoded ([`name_bytes`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Operation<'a> {
@@ -238,7 +239,7 @@ pub enum Operation<'a> {
 pub struct OperationError {
     /// Line number, from 1.
     pub line: usize,
-    /// The error code of docs/operations.md.
+    /// The error code of docs/reference/operations.md.
     pub code: &'static str,
     /// An explanation for people.
     pub detail: String,

@@ -19,7 +19,7 @@ use crate::sched::TIMER_SLACK;
 use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 
-// The phases of a case, as in docs/formats.md and agent/job/phases.c.
+// The phases of a case, as in docs/reference/agent-protocol.md and agent/job/phases.c.
 
 /// Before a case and at its mark the agent sleeps until the next multiple of this, at least twice
 /// `LEAD_NS`. The kernel's ticks then fall into the same places whatever ran before.

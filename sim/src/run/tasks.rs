@@ -1,5 +1,5 @@
-//! The tasks of a program of version 2, as in docs/operations.md: calls do not overlap, and `pause`
-//! and `wait` make their task wait before its next line.
+//! The tasks of a program of version 2, as in docs/reference/operations.md: calls do not overlap,
+//! and `pause` and `wait` make their task wait before its next line.
 //!
 //! agent/job/run.c does the same on a real kernel. A program of version 1 sleeps in the pause
 //! itself.

@@ -4,7 +4,8 @@
 //! them (eba.c ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb,
 //! ubi_eba_atomic_leb_change). attach.rs scans a partition and creates its one dynamic volume.
 //! wl.rs has the free blocks and the thread, erase.rs and moves.rs the thread's works, io.rs the
-//! calls into MTD. docs/ubi.md says what reaches the flash when, and how failures are handled.
+//! calls into MTD. docs/models/ubi.md says what reaches the flash when, and how failures are
+//! handled.
 //!
 //! Left out: more than one volume.
 //!

@@ -2,7 +2,8 @@
 //!
 //! Mirrors mm/filemap.c (generic_perform_write here; filemap.rs reads), mm/fadvise.c, fs/namei.c
 //! and fs/dcache.c (namei.rs, rename.rs), and the part of fs/fs-writeback.c that a single writer
-//! sees (writeback.rs). mmap.rs has mapped files. Left out: direct I/O. docs/vfs.md has the list.
+//! sees (writeback.rs). mmap.rs has mapped files. Left out: direct I/O. docs/models/vfs.md has the
+//! list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.

@@ -1,4 +1,4 @@
-"""Makes the agent's input from programs: `flashbed-job 1` (docs/formats.md).
+"""Makes the agent's input from programs: `flashbed-job 1` (docs/reference/agent-protocol.md).
 
 Cases with the same file system and preparation share a group: a fresh file system, prepared once.
 Some cases change more than their group allows:

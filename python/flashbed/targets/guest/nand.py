@@ -20,7 +20,7 @@ def source() -> Source:
 
 
 def parameters(board: Board, *, wait: str) -> str:
-    """The module parameters that make its chip the board's (docs/flashbed_nand.md)."""
+    """The module parameters that make its chip the board's (docs/reference/flashbed-nand.md)."""
     chip, ecc, partition = board.chip, board.ecc, board.partition
     values: dict[str, int | str] = {
         **{key: value for key, value in chip.model_dump().items() if key != "source"},

@@ -1,4 +1,4 @@
-"""Turns cases of the stream into tables with the measured columns of docs/formats.md."""
+"""Turns cases of the stream into tables with the measured columns of docs/reference/tables.md."""
 
 from __future__ import annotations
 

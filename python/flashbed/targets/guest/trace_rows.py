@@ -1,4 +1,4 @@
-"""Parses rows of `flashbed-trace 1` (docs/tracing.md), from a stream or from a case."""
+"""Parses rows of `flashbed-trace 1` (docs/models/tracers.md), from a stream or from a case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FUNCTION_ROW = ("start_ns", "duration_ns", "function", "result", "_pid", "task"
 
 @dataclass(frozen=True)
 class Rows:
-    """The tracers' rows. Tables have the columns of docs/formats.md except `case_id`, `target`.
+    """The tracers' rows: columns of docs/reference/tables.md except `case_id` and `target`.
 
     `lost` is None for a stream that was cut off. `status` is None for such a stream, for a case,
     and for a command that still runs.

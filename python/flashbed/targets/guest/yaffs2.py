@@ -1,8 +1,8 @@
 """YAFFS2 for a guest's kernel: our kernel/yaffs2 around the core that Debian's u-boot contains.
 
 apt fetches the core with U-Boot's sources into the cache; the repository holds nothing of it. A few
-lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it is unavailable, programs on other
-file systems still run.
+lines of it are changed (`_CHANGES`, docs/models/yaffs2.md). Where it is unavailable, programs on
+other file systems still run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A user's board over ssh: the agent is copied there, runs the cases, and is removed again.
 
-docs/boards.md says what is used on the board, what is never touched, and what happens when the
-connection drops. Cases run as on every guest (guest/guest.py): the job on standard input, the
-stream on standard output.
+docs/reference/boards-over-ssh.md says what is used on the board, what is never touched, and what
+happens when the connection drops. Cases run as on every guest (guest/guest.py): the job on standard
+input, the stream on standard output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A board's facts (`flashbed-board 1`, docs/boards.md), and which cases it cannot run.
+"""A board's facts, `flashbed-board 1`, and which cases it cannot run.
 
 A case for which the board lacks something is not measured, with the reason. Everything that can be
 known before the first case is decided here.

@@ -2,7 +2,8 @@
 
 With `time-travel=inf-cpu` and a fixed start, running code takes no time, and a wait takes exactly
 its length without costing the host anything. Flash operations and flash time are therefore exact
-and reproducible; software time is unknown, null in the tables. docs/uml.md says what is measured.
+and reproducible; software time is unknown, null in the tables. docs/models/uml.md says what is
+measured.
 """
 
 from __future__ import annotations

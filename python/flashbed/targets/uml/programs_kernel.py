@@ -1,4 +1,4 @@
-"""The recipe of user-mode Linux's kernel for programs of the host (docs/exec.md).
+"""The recipe of user-mode Linux's kernel for programs of the host (docs/guide/my-program.md).
 
 It adds to the kernel that experiments run on. Everything that becomes part of the kernel is in
 kernel/uml/programs: options (`config`), added files (`tree/`), replaced lines (`changes`).

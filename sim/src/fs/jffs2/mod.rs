@@ -8,7 +8,7 @@
 //! buffer if it has one.
 //!
 //! Left out: extended attributes on kernels that have them. The simulator refuses what it does not
-//! model, and docs/jffs2.md lists it.
+//! model, and docs/models/jffs2.md lists it.
 //!
 //! Invariants:
 //! 1. Every byte of a file below its size is in a fragment or in a hole.

@@ -1,7 +1,7 @@
 //! UBIFS: a journal and a wandering tree over the LEBs of a UBI volume.
 //!
-//! Mirrors fs/ubifs of Linux 6.1. The modules carry the names of the kernel's files. docs/ubifs.md
-//! lists what is modelled and what is left out.
+//! Mirrors fs/ubifs of Linux 6.1. The modules carry the names of the kernel's files.
+//! docs/models/ubifs.md lists what is modelled and what is left out.
 //!
 //! Written pages stay dirty in the page cache. Write-back turns each into a data node in the
 //! journal (journal.rs) and updates the index in memory (tnc.rs). A commit writes the changed part

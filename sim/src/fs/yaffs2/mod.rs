@@ -3,7 +3,7 @@
 //! Mirrors the core in U-Boot (fs/yaffs2 of U-Boot 2023.01; each module names its files) and the
 //! glue in kernel/yaffs2, which does what the Linux glue of July 2013 did, with its constants: 10
 //! short-op caches, 5 reserved blocks. With 2 KiB pages a 4 KiB page of the page cache is two
-//! chunks. One command reads a chunk with its tags. docs/yaffs2.md lists what is left out.
+//! chunks. One command reads a chunk with its tags. docs/models/yaffs2.md lists what is left out.
 //!
 //! Invariants:
 //! 1. Chunks of a block are written in order. The last one is the block's summary.

@@ -152,8 +152,8 @@ def _jobs(path: Path) -> list[_Job]:
             continue
         reader = _KEYS.get(key)
         if reader is None:
-            raise refuse(path, line, f"{key[:40]}: unknown key; docs/guide/other-tools.md lists the
-            keys")
+            why = f"{key[:40]}: unknown key; docs/guide/other-tools.md lists the keys"
+            raise refuse(path, line, why)
         try:
             job.values[key] = reader(value)
         except ValueError as why:

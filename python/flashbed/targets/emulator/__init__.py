@@ -43,7 +43,7 @@ class EmulatorTarget:
     name = "emulator"
     software_time = True
     apart = Apart("board", boots=True)
-    """Times depend on what the kernel ran before, so a board stays whole (docs/models/emulator.md)."""
+    """Times depend on what the kernel ran before: a board stays whole (docs/models/emulator.md)."""
     has_kprobes = True
     """Whether the agent's tracers work on its kernel."""
     remembers_changes = True
@@ -66,8 +66,8 @@ class EmulatorTarget:
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
         self.wait = wait
-        """How the chip waits (docs/reference/flashbed-nand.md). Halting costs the host less, but then
-        a wait is charged at the call's end, and probes see commands before the chip does."""
+        """How the chip waits (docs/reference/flashbed-nand.md). Halting costs the host less, but
+        then a wait is charged at the call's end, and probes see commands before the chip does."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetches or builds QEMU's kernel, the chip's driver, YAFFS2. See `Target.prepare`."""

@@ -31,7 +31,7 @@ NEEDED = {"emulator": ["emulator"], "uml": ["uml"], "ssh": ["emulator"], "ssh-da
 """A word behind `needs:` -> markers of the test."""
 USUAL = {"PYTHONUNBUFFERED": "1", "COLUMNS": "120", "NO_COLOR": "1"}
 """What a command finds in its environment."""
-ONCE = re.compile(r"flashbed: (?:building|fetching|downloading) ")
+ONCE = re.compile(r"flashbed: (?:building|downloading|fetching|unpacking) ")
 """Lines of what is built when it is used first, which a page does not show."""
 LONGEST_S = {"emulator": 1_500, "ssh": 1_500, "ssh-data": 1_500, "uml": 600}
 USUAL_S = 300
@@ -232,3 +232,13 @@ def test_what_a_page_needs_is_read_from_it() -> None:
         ("flashbed run figure3", []),
     ):
         assert needs(f"```console\n$ {command}\n```\n") == needed
+
+
+def test_what_is_built_once_need_not_be_shown(tmp_path: Path) -> None:
+    program = tmp_path / "flashbed"
+    program.write_text("#!/bin/sh\necho 'flashbed: building it' >&2; echo 'flashbed: said' >&2\n")
+    program.chmod(0o755)
+    place = Place.made(tmp_path, {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"})
+    assert follow("```console\n$ flashbed\nflashbed: said\n```\n", place) == 1
+    with pytest.raises(AssertionError):
+        follow("```console\n$ flashbed\nsomething else\n```\n", place)

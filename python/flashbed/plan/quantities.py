@@ -1,7 +1,7 @@
 """What an experiment reads from its points: metrics, axes, figures, and numbers in texts.
 
-This is the model of `[[figure]]` and of the number that a claim or a text states (`ReducedMetric`), and
-the metrics and axes both use (docs/experiments.md). plan/claims.py has `[[claim]]`,
+This is the model of `[[figure]]`, of the number that a claim or a text states (`ReducedMetric`)
+and of the metrics and axes both use (docs/experiments.md). plan/claims.py has `[[claim]]`,
 analysis/points.py makes the points, analysis/verdicts.py judges claims, report/figures draws
 figures.
 """

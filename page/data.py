@@ -33,7 +33,7 @@ MARK = "\x01"
 OWN_FOLDER = b"lost+found"
 """A YAFFS2 has it by itself."""
 EXPLICIT = "none"
-"""Any compressor that is asked for: costs are then those of the profile alone."""
+"""Any requested compressor: costs are then those of the profile alone."""
 PROGRAMS = {
     "git": "git: three commits and a collection",
     "logger": "A logger with rotation",

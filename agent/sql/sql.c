@@ -398,8 +398,8 @@ int sql_recover(const char *directory, const char *path, struct channel *out)
 
 void sql_close_all(void)
 {
-	static struct sql_run nobody;
+	static struct sql_run no_run;
 
 	if (sql.db)
-		(void)close_database(&nobody);
+		(void)close_database(&no_run);
 }

@@ -5,7 +5,7 @@
 //! causes of the parts of its nodes, in order ([`Held`]). Left out: the OOB of a page, and the ones
 //! with which a driver pads a partial page, which change no cell.
 //!
-//! Invariant: [`Held`] gives exactly as many bytes as it is asked for; bytes that it does not have
+//! Invariant: [`Held`] gives exactly the requested number of bytes; bytes that it does not have
 //! are padding.
 
 use std::collections::VecDeque;

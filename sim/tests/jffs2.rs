@@ -244,8 +244,8 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     assert_eq!(reads(fs.clone(), &mut support::NoPages), [(2, 2048), (3, 2048), (4, 256)]);
     let now = fs.drop_caches(now, &[]).expect("clean");
     fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
-    let anew = [(2, 256), (2, 2048), (3, 2048), (4, 256)];
-    assert_eq!(reads(fs.clone(), &mut support::NoPages), anew, "its head, and then its data");
+    let again = [(2, 256), (2, 2048), (3, 2048), (4, 256)];
+    assert_eq!(reads(fs.clone(), &mut support::NoPages), again, "its head, and then its data");
     assert_eq!(reads(fs, &mut AllPages), [], "the page cache has it");
 }
 

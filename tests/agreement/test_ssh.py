@@ -190,7 +190,7 @@ def test_a_case_is_traced(unchanged: SshBoard, tmp_path: Path) -> None:
     flash, vfs = (pl.read_parquet(out / f"{name}.parquet") for name in ("flash", "vfs"))
     here = simulated(tmp_path / "sim", *NARROW, *narrow, "--set", "read_ahead_kib=0")
     assert flash.height == here["flash_reads"].sum()
-    # Whoever reads is in the trace: now and then the board's ssh server, from its socket.
+    # Every reading process is in the trace: now and then the board's ssh server, from its socket.
     assert vfs.filter(kind="read", file="file.bin").height == 8
 
 
@@ -260,7 +260,7 @@ def test_an_agent_that_is_killed_is_tidied_up_after(unchanged: SshBoard, tmp_pat
 
 
 def test_only_what_is_its_own_is_tidied_up(unchanged: SshBoard, tmp_path: Path) -> None:
-    """Anybody may write to /tmp: a folder there that is another user's is not believed."""
+    """Every user may write to /tmp: a folder there that is another user's is not believed."""
     says = r"pid 999999\nmtd -1\nfolder /run/kept\nwindow \nkib \n"
     lies = f"printf '{says}' >/tmp/flashbed-bad/state"
     unchanged.run("mkdir -p /run/kept; touch /run/kept/file")

@@ -1,4 +1,4 @@
-"""States and faults on a real kernel: what is asked for is reached, what fails does as documented.
+"""States and faults on a real kernel: a requested state is reached, what fails does as documented.
 
 Where the simulator has the fault too, the same happens there.
 """

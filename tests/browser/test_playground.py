@@ -154,7 +154,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def settled(browser: Browser, seconds: float = 300) -> None:
-    """Waits until everything that was asked for is shown."""
+    """Waits until every answer is shown."""
     browser.until("window.playground && playground.state.settled", seconds)
 
 

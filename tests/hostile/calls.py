@@ -22,7 +22,7 @@ WAITS = 10
 """So often is waited for a call that needs none: it sleeps for good."""
 LINE_CHARACTERS = 600
 _FAILED = ("trace", "run", "powercut", "power", "lifetime", "reproduce", "report", "predict")
-"""Commands that end with status 1 where what was asked for was right, and did not work."""
+"""Commands that end with status 1 although their input is right: they could not do it."""
 _NEVER = ("internal error", "Traceback", "panicked", "came through", "PanicException")
 
 

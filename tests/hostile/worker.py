@@ -3,7 +3,7 @@
 A call names its folder and arguments; the answer is its status, and what was said on standard error
 by whomever (a panic is not said by Python). Calls are made in a child of this process, a few dozen
 in each: nothing need be imported again, and little is left of those before. A child has little
-memory; whoever started this process ends both when a call takes too long.
+memory; the process that started this one ends both when a call takes too long.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A target that measures nothing: numbers follow from the operations by simple rules.
 
-A page is read from the chip the first time it is asked for, read-ahead brings 31 more; a flash read
+A page is read from the chip the first time it is requested, read-ahead brings 31 more; a flash read
 takes 200 us and a request 10 us. The tests of everything above a target run on it.
 """
 

@@ -19,7 +19,7 @@ __all__ = ["own_file", "written_experiment"]
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_CHARACTERS = 48
 _TEXT = """\
-# A recording, given where an experiment is asked for (docs/guide/my-program.md).
+# A recording in the place of an experiment (docs/guide/my-program.md).
 
 [experiment]
 id = {id}

@@ -229,8 +229,8 @@ def _truncate() -> Iterator[tuple[str, Lines]]:
     yield "truncate-in-steps", _old(*_every(1, "fsync 0", steps))
     again = [f"truncate 0 {FILE_BYTES // 4}", *_ordered(4096, 65_536), "fsync 0"]
     yield "truncate-and-write", _old(*again)
-    anew = ["open 0 base wo,trunc", *_ordered(16_384, 262_144), "fsync 0", "close 0"]
-    yield "truncate-by-open", ["mark", *anew, *anew]
+    again = ["open 0 base wo,trunc", *_ordered(16_384, 262_144), "fsync 0", "close 0"]
+    yield "truncate-by-open", ["mark", *again, *again]
 
 
 def _small_files(first: int = 0) -> Lines:

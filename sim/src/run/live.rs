@@ -13,7 +13,7 @@ const SAMPLES: usize = 256;
 const BYTES_MAX: usize = 8 << 20;
 const WHOLE: u64 = 255;
 
-/// The samples of a case, if they are asked for.
+/// The samples of a case, if requested.
 pub(super) struct LiveSamples {
     is_wanted: bool,
     samples: Vec<LiveSample>,

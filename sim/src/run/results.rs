@@ -90,7 +90,7 @@ pub struct Measured {
     pub prepared: FreeSpace,
     /// The wear of every block of the partition, if recorded.
     pub wear: Vec<BlockWear>,
-    /// How the bytes that are still of use lay on the blocks while it ran, if that was asked for
+    /// How the bytes that are still of use lay on the blocks while it ran, if requested
     /// and the model can tell.
     pub live: Vec<LiveSample>,
     /// What a `sync()` then did to the flash, if recorded and modelled.

@@ -59,8 +59,8 @@ pub trait Stack: Clone {
     fn free_bytes(&self) -> Option<u64> {
         None
     }
-    /// See [`FlashFs::live_bytes`]. A partition without a file system has only bytes that are of
-    /// use to somebody.
+    /// See [`FlashFs::live_bytes`]. Without a file system every byte of the partition is of
+    /// use.
     fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
         false
     }

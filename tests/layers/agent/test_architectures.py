@@ -150,7 +150,7 @@ def test_a_directory_is_surveyed_alike(architecture: str, tmp_path: Path) -> Non
     )
     file.write_text(f"{HEADER}{operations}")
     assert said("host", "run", file, "--dir", folder)[0] == 0
-    (folder / "other").write_bytes(b"nobody's")
+    (folder / "other").write_bytes(b"not an agent")
     with (folder / "sparse").open("wb") as sparse:
         sparse.truncate(100_001)
     expected = said("host", "survey", file, "--dir", folder)

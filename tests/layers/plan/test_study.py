@@ -30,7 +30,7 @@ STUDY = """experiments = ["one"]
 
 [study]
 title = "A paper"
-source = "somebody"
+source = "a paper"
 text = "What it is about."
 
 [[item]]

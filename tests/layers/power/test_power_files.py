@@ -1,4 +1,4 @@
-"""What instruments write is read, and what cannot be meant is refused in one line."""
+"""What instruments write is read, and nonsense is refused in one line."""
 
 from __future__ import annotations
 

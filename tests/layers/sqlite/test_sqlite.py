@@ -260,7 +260,7 @@ def test_every_selection_of_a_contact_is_a_transaction_of_its_own(pattern: str) 
     assert before.count("open 0 db/test.db") == 1
     assert "open 0 db/test.db " not in measured
     assert measured.count("compute ") == 50
-    assert measured.count("read 0 24 16\n") >= 49  # has anybody changed the file?
+    assert measured.count("read 0 24 16\n") >= 49  # has another process changed the file?
     assert operations(case("contacts", 41), 0)[1].count("compute ") == 41  # from the first on again
 
 

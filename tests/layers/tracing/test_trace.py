@@ -59,7 +59,7 @@ def test_a_stream_is_tables_in_the_order_of_beginnings() -> None:
     assert (rows.lost, rows.status, rows.ecc) == (0, 4, (3, 1, 0))
     assert rows.info["kernel"] == "6.1.0"
     assert rows.vfs["start_ns"].to_list() == [900, 1100, 1120]
-    # Inode 7 has the name that a read of it gave; of 9 nobody said it.
+    # Inode 7 has the name that a read of it gave; of 9 there is no name.
     assert rows.vfs["file"].to_list() == [None, "data.bin", "data.bin"]
     assert rows.flash["offset_bytes"].to_list() == [0, 512, 0, 0, 2048, 0]
     assert rows.functions["duration_ns"].to_list() == [40, 20, None]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Nothing of the host can be changed by hostfs: included behind the C library's headers, this takes
- * every call from hostfs_user.c that could, whatever is mounted and whoever asks.
+ * every call from hostfs_user.c that could, whatever is mounted and whichever process asks.
  *
  * Files are opened for reading alone, and without changing when they were last read where the host
  * allows that (its owner and root may ask for it).

@@ -7,8 +7,8 @@
  * for nothing but the time, again and again, waits for it: each such call costs more than the one
  * before. A call that blocks counts as long as it blocked.
  *
- * /sys/kernel/debug/flashbed_calls: `NAME CALLS NS BYTES` a kind that there was. Writing begins
- * anew. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
+ * /sys/kernel/debug/flashbed_calls: `NAME CALLS NS BYTES` a kind that there was. Writing starts
+ * over. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
  * shared mappings are not among them (flashbed_files.c).
  * /sys/kernel/debug/flashbed_costs takes `NAME NS PS_PER_BYTE`, a line a write(2): what a call of
  * that kind costs, and a byte that it moved.

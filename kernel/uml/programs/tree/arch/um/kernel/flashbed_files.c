@@ -5,8 +5,8 @@
  * A file is counted under the path that it had when it was first used. A page of a shared mapping
  * counts as written whenever page_mkwrite makes it writable: once between two write-backs, however
  * often it is written to. /sys/kernel/debug/flashbed_files: a line a file, spaces in its path as
- * octal escapes, `PATH READS READ_BYTES WRITES WRITTEN_BYTES MAPPED_BYTES SYNCS NS`. Writing begins
- * anew. Files beyond FILES_MOST are counted in one line, `others`.
+ * octal escapes, `PATH READS READ_BYTES WRITES WRITTEN_BYTES MAPPED_BYTES SYNCS NS`. Writing starts
+ * over. Files beyond FILES_MOST are counted in one line, `others`.
  */
 #include <linux/dcache.h>
 #include <linux/debugfs.h>

@@ -84,7 +84,7 @@ void flashbed_terminal_looks(void)
 	receive(NULL);
 	irq_exit();
 	local_irq_restore(flags);
-	/* A program that takes no virtual time never makes way for the worker. */
+	/* A program that takes no virtual time never lets the worker run. */
 	flush_work(&port.buf.work);
 }
 

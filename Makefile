@@ -1,21 +1,24 @@
-# make report   installs what is missing, builds, runs the studies on the simulator and some of them on real kernel code, ends with the page
-#               of all results, where the first answer stands when the simulator is compiled
-# make report-all  the studies on real kernel code in full, and on the emulated board
-# make test     all lints and all tests but the long ones
-# make agreement  the long tests: every study, suite and calibration in full
-# make bench    speed of the simulator, into build/bench.json
-# make lint     the lints alone
-# make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
-# make fuzz-inputs  hostile files and options until one ends in more than one line; FUZZ_INPUTS=10000 draws as many for each kind
-# make chaos    kills, full disks and the like at random moments of commands; CHAOS='200 7' is how many, and another seed
-# make docs     the documents as a site whose search works offline, build/docs/site/index.html
+# make report       installs what is missing, builds, runs the studies on the simulator and some on real kernel code,
+#                   and writes the page of all results; it has a first answer once the simulator is compiled
+# make report-all   runs all studies on real kernel code and on the emulated board too
+# make test         runs all lints, and all tests except the long ones
+# make agreement    runs the long tests: every study, suite and calibration in full
+# make bench        measures the simulator's speed, into build/bench.json
+# make lint         runs the lints alone
+# make fuzz         runs random programs on simulator and user-mode Linux until they differ;
+#                   FUZZ='--class any --minutes 60' replaces its options
+# make fuzz-inputs  tries hostile files and options until a command ends in more than one line;
+#                   FUZZ_INPUTS=10000 is the number of each kind
+# make chaos        interrupts commands by kills, full disks and the like at random moments;
+#                   CHAOS='200 7' is the number of them, and the seed
+# make docs         builds the documents as a site whose search works offline, build/docs/site/index.html
 # make docs-generated  writes the reference pages and the notebooks' output again, from the program as it is
-# make build    the program, .venv/bin/flashbed, and the agent
-# make wheel    a wheel for this architecture into build/wheels, docs/install.md
-# make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
+# make build        builds the program, .venv/bin/flashbed, and the agent
+# make wheel        builds a wheel for this architecture into build/wheels (docs/install.md)
+# make agents       builds the agent for boards of other architectures; make sql-agents: with SQLite, for all
 #
-# Needs Python 3.11, Rust and a Debian-like system; root (or sudo) only to install packages with apt. Without root, what
-# cannot be installed is said in one line and the rest goes on.
+# Needs Python 3.11, Rust and a Debian-like system, and root (or sudo) only to install packages with apt. Without root,
+# one line names what cannot be installed, and the rest continues.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -42,7 +45,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := report
 include agent/agent.mk
 
-# What of the report is there. A part is made again when something that it follows from is newer, so a second run says where the page is.
+# Finished parts of the report. A part is made again when one of its inputs is newer, so a second run only prints the
+# page's path.
 MADE := results/.made
 STUDIES := readahead methodology sqlite
 PROGRAM_SHOWN := programs/git
@@ -50,18 +54,19 @@ KERNEL_SHOWN := readahead/figure3 methodology/layout sqlite/levels
 REPORT_NEEDS := $(STAMPS)/program $(shell find python boards experiments -name '*.py' -o -name '*.toml' -o -name '*.parquet')
 step = echo "== report, step $(1) of 4: $(2)"
 
-# The simulator first, for its answers need nothing else. The kernel is built beside it, and the agents of boards are not built at all.
+# The simulator comes first, because its answers need nothing else. The kernel is built at the same time; the agents of
+# boards are not built.
 report: tools
 	@[ -f $(STAMPS)/program ] || $(call step,1,Python packages and the simulator (a minute or two the first time))
 	@$(MAKE) $(STAMPS)/program
 	@$(MAKE) -j2 report-sim report-kernel
 	@if [ -f $(MADE)/kernel ]; then $(MAKE) $(MADE)/uml; \
-	  else echo "make: user-mode Linux is missing ($(LOGS)/report-kernel.log): the page has the simulator alone" >&2; fi
+	  else echo "make: user-mode Linux is missing ($(LOGS)/report-kernel.log): the page shows the simulator only" >&2; fi
 	@$(BIN)/flashbed report
 
 report-all: report
-	@echo "== the rest on user-mode Linux, 4,000 cases; then QEMU, a cross compiler, a kernel and 1,200 cases on the emulated board"
-	@echo "== about an hour the first time on two cores; what is interrupted goes on where it was"
+	@echo "== next: 4,000 cases on user-mode Linux; then QEMU, a cross compiler, a kernel and 1,200 cases on the emulated board"
+	@echo "== about an hour the first time on two cores; after an interruption the same command continues"
 	@$(MAKE) qemu
 	@for study in $(STUDIES); do $(BIN)/flashbed reproduce $$study --on uml,emulator || exit 1; done
 	@$(BIN)/flashbed report
@@ -89,13 +94,13 @@ $(addprefix $(MADE)/sim-,$(STUDIES)): $(MADE)/sim-%:
 
 report-kernel: $(MADE)/kernel
 
-# Beside the simulator, so with less of the processor.
+# Runs at the same time as the simulator, so with a lower priority.
 $(MADE)/kernel: $(STAMPS)/program $(wildcard kernel/*/*.[ch] kernel/uml/*) build/agent/flashbed-agent-host
 	@mkdir -p $(MADE) $(LOGS)
 	@{ $(MAKE) uml-tools; $(MAKE) build/agent/flashbed-agent-sql-host || $(call no_sqlite,uml); \
 	  nice -n 10 $(BIN)/flashbed prepare --on uml && touch $@; } >$(LOGS)/report-kernel.log 2>&1 || true
 
-# Of each study the experiment that says most in little time. report-all runs the rest.
+# One quick experiment of each study. report-all runs the others.
 $(MADE)/uml: $(addprefix $(MADE)/sim-,$(STUDIES)) $(MADE)/kernel
 	@$(call step,4,the same on real kernel code: $(PROGRAM_SHOWN) $(KERNEL_SHOWN))
 	@for one in $(PROGRAM_SHOWN) $(KERNEL_SHOWN); do $(BIN)/flashbed run $$one --on uml >/dev/null || exit 1; done
@@ -104,8 +109,8 @@ $(MADE)/uml: $(addprefix $(MADE)/sim-,$(STUDIES)) $(MADE)/kernel
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-# Packages one after another, because apt locks. Then everything that is compiled, three things at a time: the kernels have phases
-# that use one processor (downloading, unpacking, linking), and so has Rust.
+# Packages are installed one after another, because apt locks. Then everything is compiled, three targets at a time: kernels
+# and Rust have phases that use one processor only (downloading, unpacking, linking).
 test: system $(STAMPS)/packages
 	@$(MAKE) build
 	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test docs-packages
@@ -141,7 +146,7 @@ fuzz-inputs: build $(STAMPS)/test-tools
 chaos: build uml $(STAMPS)/test-tools
 	@FLASHBED_CHAOS=$(or $(word 1,$(CHAOS)),100) FLASHBED_CHAOS_SEED=$(or $(word 2,$(CHAOS)),1) $(BIN)/python -m pytest tests/chaos
 
-# zig links against the C library of 2014, so that the wheel runs on any system since. `pip wheel .` makes one for this system alone.
+# zig links against the C library of 2014, so the wheel runs on any later system. `pip wheel .` makes one for this system.
 wheel: build
 	@mkdir -p build/wheels
 	@PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--zig --compatibility manylinux2014" \
@@ -165,13 +170,13 @@ docs-packages: $(STAMPS)/docs-packages
 clean:
 	@rm -rf build target .venv python/flashbed/_sim.*.so
 
-# What has to be there already.
+# Programs that must be installed already.
 tools:
 	@command -v cargo >/dev/null || { echo "make: Rust is missing: install it with rustup (rust-lang.org), version 1.85 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "make: $(PYTHON) is not Python 3.11 or later; make PYTHON=... names another" >&2; exit 1; }
 
-# apt, as root or through sudo; `sudo -n` where nobody could type a password.
+# apt as root or through sudo; `sudo -n` without a terminal, where a password cannot be typed.
 define apt_install
 mkdir -p $(LOGS); \
 if [ "$$(id -u)" = 0 ]; then as=""; elif [ -t 0 ]; then as="sudo"; else as="sudo -n"; fi; \
@@ -183,13 +188,13 @@ if command -v apt-get >/dev/null && { [ -z "$$as" ] || command -v sudo >/dev/nul
 else false; fi
 endef
 
-no_sqlite = echo "make: SQLite could not be fetched or compiled ($(LOGS)/sqlite.log): on $(1) no statement will be executed" >&2
+no_sqlite = echo "make: SQLite could not be fetched or compiled ($(LOGS)/sqlite.log): SQL statements will not run on $(1)" >&2
 
-# What `qemu` and `uml` make one by one if this cannot.
+# `qemu` and `uml` make these one by one if this fails.
 guest-sqlite: $(STAMPS)/packages
 	@$(MAKE) build/agent/flashbed-agent-sql-armv7 build/agent/flashbed-agent-sql-host || true
 
-# Each installs only what is missing, and says in one line what could not be.
+# Each of these installs only what is missing, and names in one line what it could not install.
 qemu-tools:
 	@command -v qemu-system-arm >/dev/null || { $(call apt_install,qemu-system-arm); } || \
 	  echo "make: qemu-system-arm is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
@@ -228,13 +233,13 @@ qemu-user:
 
 strace:
 	@command -v strace >/dev/null || { $(call apt_install,strace); } || \
-	  echo "make: strace is missing and could not be installed (apt needs root): the recorder is not held against it" >&2
+	  echo "make: strace is missing and could not be installed (apt needs root): the recorder is not compared with it" >&2
 
 ssh:
 	@command -v ssh >/dev/null || { $(call apt_install,openssh-client); } || \
 	  echo "make: ssh is missing and could not be installed (apt needs root): the tests that reach a board over ssh are skipped" >&2
 
-# Debian's Python comes without ensurepip; pip can fill an empty environment if there is a pip at all.
+# Debian's Python comes without ensurepip; any installed pip can fill an empty environment.
 .venv/bin/python $(DOCS_VENV)/bin/python: VENV = $(@:/bin/python=)
 .venv/bin/python $(DOCS_VENV)/bin/python:
 	@echo "making $(VENV)"
@@ -271,5 +276,5 @@ agents: $(AGENTS) $(BOARD_AGENTS)
 
 sql-agents: $(SQL_AGENTS)
 
-# They are compiled by a package of Python.
+# ziglang, a Python package, compiles them.
 $(AGENTS) $(BOARD_AGENTS): $(STAMPS)/packages

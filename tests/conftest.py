@@ -96,7 +96,7 @@ def shared_board(
 
 
 def _longest(item: pytest.Item) -> float:
-    """How long a test may take, s, as far as it says so."""
+    """Seconds that a test may take, if it says so."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 0.0
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder and all in it, sent to the host: no guest can write there, so it is a stream that
- * python/flashbed/exec/kept.py unpacks.
+ * python/flashbed/exec/unpacking.py unpacks.
  *
  *   flashbed-files 1
  *   folder MODE PATH | file MODE BYTES PATH | link TARGET PATH | other MODE PATH

@@ -5,8 +5,8 @@
     result = fb.run("figure3", on="sim", set={"fs": ["jffs2", "ubifs"], "kernel": "6.1"})
     result.answer
 
-docs/python.md is the reference of these names. They are imported when they are first used, so that
-`import flashbed` takes no time. To read the code start at `plan.experiment`, then `runner`,
+docs/python.md is the reference of these names. They are imported on first use, so that `import
+flashbed` takes no time. To read the code, start at `plan.experiment`, then `runner`,
 `targets.base`, `tables`, `analysis`; ARCHITECTURE.md has the picture.
 """
 

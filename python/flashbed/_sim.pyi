@@ -37,7 +37,7 @@ _Column: TypeAlias = bytes
 """Little-endian 64-bit integers."""
 
 NULL: Final[int]
-"""Stands for null in a column."""
+"""The value that means null in a column."""
 OP_NAMES: Final[tuple[str, ...]]
 """Names of operations by `op_code`."""
 KIND_NAMES: Final[tuple[str, ...]]
@@ -59,11 +59,11 @@ class NotModelled(ValueError):
     """The simulator refuses what it leaves out. The message is `what` and "is not modelled"."""
 
     what: str
-    """What it leaves out."""
+    """What it does not model."""
 
 @final
 class Faults:
-    """What goes wrong with a chip from the mark on."""
+    """A chip's failures from the mark on."""
 
     def __new__(
         cls,
@@ -89,7 +89,7 @@ class Faults:
 
 @final
 class Chip:
-    """The chip that a preparation begins with. Cases that begin alike can share it."""
+    """The chip that a preparation begins with. Cases with the same begin can share it."""
 
     def __new__(
         cls,
@@ -177,7 +177,7 @@ class CaseColumns(TypedDict):
     bytes_metadata: _Column
     """Bytes programmed for the file system's own records."""
     bytes_padding: _Column
-    """Bytes programmed to fill pages up."""
+    """Bytes programmed as padding."""
     bytes_collection: _Column
     """Bytes programmed by garbage collection."""
     bytes_wear_levelling: _Column
@@ -185,7 +185,7 @@ class CaseColumns(TypedDict):
     cache_hits: _Column
     """Pages found in the page cache."""
     cache_misses: _Column
-    """Pages that had to be read first."""
+    """Pages that were not in the page cache."""
     cache_adds: _Column
     """Pages brought into the page cache, by read-ahead too."""
     erase_count_max: _Column
@@ -207,7 +207,7 @@ class CaseColumns(TypedDict):
     pages: _Column
     """The same when the case was prepared."""
     flush_reads: _Column
-    """Read commands of a `sync()` after the case; null if it was not asked for, as all below."""
+    """Read commands of a `sync()` after the case; null unless requested, as all below."""
     flush_programs: _Column
     """Programs of that `sync()`."""
     flush_erases: _Column
@@ -238,7 +238,7 @@ class RequestColumns(TypedDict):
     offset_bytes: _Column
     """Where it begins; null for operations without an offset."""
     length_bytes: _Column
-    """How many bytes it asks for; null for operations without a length."""
+    """The requested bytes; null for operations without a length."""
     start_ns: _Column
     """When it began, since the mark."""
     changes: _Column
@@ -286,11 +286,11 @@ class WearColumns(TypedDict):
     erases_measured: _Column
     """Its erases since the mark."""
     erases_flush: _Column
-    """Its erases in the `sync()` after the case; null if that was not asked for."""
+    """Its erases in the `sync()` after the case; null unless requested."""
 
 @final
 class Failure:
-    """A case that gave nothing, and why."""
+    """A case without results, and why."""
 
     @property
     def case_index(self) -> int:
@@ -298,7 +298,7 @@ class Failure:
 
     @property
     def kind(self) -> Literal["not modelled", "failed"]:
-        """Whether the simulator refuses the case because of what it leaves out."""
+        """Whether the simulator refuses the case because it does not model it."""
 
     @property
     def message(self) -> str:
@@ -306,11 +306,11 @@ class Failure:
 
     @property
     def what(self) -> str | None:
-        """What the simulator leaves out; None of a case that failed."""
+        """What the simulator does not model; None for a case that failed."""
 
 @final
 class Run:
-    """Bytes of a file in a row that are all one thing: zeroes, written by one write, or unreadable.
+    """A stretch of a file's bytes with one origin: zeroes, written by one write, or unreadable.
 
     Zeroes have neither `errno` nor `seed`.
     """
@@ -401,7 +401,7 @@ class Piece:
 
 @final
 class Results:
-    """What came of a call of `run_cases`. A table without rows may have no columns."""
+    """The results of a call of `run_cases`. A table without rows may have no columns."""
 
     @property
     def cases(self) -> CaseColumns:
@@ -409,15 +409,15 @@ class Results:
 
     @property
     def requests(self) -> RequestColumns:
-        """Operations, if they were asked for, without the rows that the sink was given."""
+        """Operations, if requested, without the rows that the sink has taken."""
 
     @property
     def flash(self) -> FlashColumns:
-        """Flash operations, if they were asked for, without the rows that the sink was given."""
+        """Flash operations, if requested, without the rows that the sink has taken."""
 
     @property
     def wear(self) -> WearColumns:
-        """Erases of each block, if they were asked for."""
+        """Erases of each block, if requested."""
 
     @property
     def file_names(self) -> list[str]:
@@ -441,7 +441,7 @@ class Results:
 
     @property
     def interrupted(self) -> BaseException | None:
-        """What a signal's handler or the sink raised, which ended the call early."""
+        """The exception of a signal's handler or the sink, which ended the call early."""
 
 def check_operations(text: str) -> str:
     """Canonical text of a flashbed-ops file. Raises `FormatError`."""
@@ -469,7 +469,7 @@ def run_cases(
 
 @final
 class PieceSizer:
-    """How small written data becomes, with the pages that were written last kept for context."""
+    """Compressed sizes of written data; recently written pages are kept for context."""
 
     def __new__(cls, threads: int) -> PieceSizer:
         """One that compresses on so many threads."""

@@ -1,8 +1,7 @@
-"""The two ways in which a command can fail, and what the shell is told of each.
+"""The two ways in which a command can fail, and their exit statuses.
 
-Everything a user can do wrong is an `InputError`, everything that went wrong while running a
-`RunError`. Both say what and where in one line; the command line prints that line and nothing else.
-Anything else that is raised is a bug of ours.
+A mistake of the user is an `InputError`; a failure of the run is a `RunError`. Both say what and
+where in one line, and the command line prints only that line. Any other exception is a bug of ours.
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ __all__ = [
 
 
 class FlashbedError(Exception):
-    """An error the user is told of in one line."""
+    """An error that the user sees as one line."""
 
     exit_status = 1
     also: tuple[str, ...] = ()
-    """What else is wrong, of the same file: a line each, told with the first."""
+    """Further errors in the same file, a line each, printed after the first."""
 
 
 class InputError(FlashbedError):
-    """What was asked for cannot be meant: a file, key, value or name is wrong."""
+    """Wrong input: a file, key, value or name."""
 
     exit_status = 2
 
 
 class RunError(FlashbedError):
-    """What was asked for was right, and did not work."""
+    """The input was right, and the run failed."""
 
     exit_status = 1
 
 
 class Interrupted(FlashbedError):
-    """The user has ended it; the message says how to go on."""
+    """The user interrupted it; the message says how to continue."""
 
     exit_status = 130
 
 
 class MissingExtra(InputError):
-    """A package that is not installed: its `module`, and the `extra` that has it."""
+    """A package that is not installed: its `module`, and the `extra` that contains it."""
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(f"{module} is not installed: pip install 'flashbed[{extra}]'")
@@ -56,7 +55,7 @@ class MissingExtra(InputError):
 
 
 class TargetUnavailable(RunError):
-    """Targets that cannot run here: `targets` has for each its name and the reason."""
+    """Targets that cannot run here: `targets` maps each name to the reason."""
 
     def __init__(self, targets: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {why}" for name, why in targets.items()))
@@ -64,7 +63,7 @@ class TargetUnavailable(RunError):
 
 
 class CasesFailed(RunError):
-    """Cases that failed, or could not be measured: `failures` has for each its name and why."""
+    """Cases that failed or could not be measured: `failures` maps each name to the reason."""
 
     def __init__(self, message: str, failures: Mapping[str, str]) -> None:
         super().__init__(message)

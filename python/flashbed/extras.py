@@ -1,4 +1,4 @@
-"""What a part of the program needs that a plain installation leaves out, and how to get it."""
+"""Optional packages: what a plain installation leaves out, and how to install it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ _EXTRAS = {
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """What to say of a module that could not be imported; None if no extra has it."""
+    """The error for a module that could not be imported; None if no extra contains it."""
     module = (error.name or "").split(".")[0]
     return MissingExtra(module, _EXTRAS[module]) if module in _EXTRAS else None

@@ -1,8 +1,8 @@
-"""Where things are: the project's own files, the user's, the cache, what is built.
+"""Where files are: the project's, the user's, the cache, what is built.
 
 docs/install.md has the table. There are three kinds of installation: a checkout (an editable
-installation), a wheel whose files are in the folder `data` of the package, and `FLASHBED_ROOT`,
-which replaces either. Nothing here reads what is in the files.
+installation), a wheel whose files are in the package's folder `data`, and `FLASHBED_ROOT`, which
+replaces either. Nothing here reads the files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parents[1]
 _PACKAGED = _PACKAGE / "data"
-"""In a wheel: boards, experiments, agent and kernel, as wheel_backend.py puts them there."""
+"""In a wheel: boards, experiments, agent and kernel, copied there by wheel_backend.py."""
 
 
 def root() -> Path:
@@ -48,12 +48,12 @@ def root() -> Path:
 
 
 def in_checkout() -> bool:
-    """Whether `make` builds, below `root`. The files of a wheel are built into the cache."""
+    """Whether `make` builds, below `root`. A wheel's files are built into the cache."""
     return root() != _PACKAGED
 
 
 def cache_folder() -> Path:
-    """What was downloaded or built: `FLASHBED_CACHE`, build/cache, or the user's cache."""
+    """The folder of downloads and builds: `FLASHBED_CACHE`, build/cache, or the user's cache."""
     given = os.environ.get("FLASHBED_CACHE")
     if given:
         return Path(given).resolve()
@@ -70,16 +70,16 @@ def work_folder(name: str) -> Path:
 
 
 def agents_folder(digest: str) -> Path:
-    """Where built agents are; `digest` is that of their sources, which `make` does not need."""
+    """The folder of built agents; `digest` is that of their sources, unused in a checkout."""
     if in_checkout():
         return root() / "build" / "agent"
     return cache_folder() / f"agent-{digest}" / "agent"
 
 
 def _places() -> list[Path]:
-    """Where boards/ and experiments/ are looked for: the working folder, then `root`.
+    """The folders with boards/ and experiments/: the working folder, then `root`.
 
-    `FLASHBED_ROOT` is looked in alone.
+    If `FLASHBED_ROOT` is set, only that.
     """
     if os.environ.get("FLASHBED_ROOT"):
         return [root()]
@@ -87,7 +87,7 @@ def _places() -> list[Path]:
 
 
 def _files(pattern: str) -> dict[str, Path]:
-    """Name within the folder, without suffix -> file; the user's own hide those of `root`."""
+    """Name within the folder, without suffix -> file; the user's files hide those of `root`."""
     found: dict[str, Path] = {}
     folder, _, names = pattern.partition(":")
     for place in _places():
@@ -113,7 +113,7 @@ def experiment_files() -> dict[str, Path]:
 
 
 def _file(*parts: str) -> Path:
-    """The first there is; where `root` would have it if there is none."""
+    """The first existing file; if there is none, its path below `root`."""
     places = [place.joinpath(*parts) for place in _places()]
     return next((file for file in places if _is_there(file)), places[-1])
 
@@ -141,7 +141,7 @@ def experiment_file(name: str) -> Path:
 
 
 def shown(path: Path) -> str:
-    """A path as a message names it: relative to the working folder or the checkout if below."""
+    """A path in a message: relative to the working folder or the checkout if inside."""
     for base in (Path.cwd(), root()):
         if path.is_relative_to(base):
             return str(path.relative_to(base))
@@ -154,6 +154,6 @@ def _digest(path: Path, _changed_ns: int, _size_bytes: int) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex; read once as long as the file does not change."""
+    """SHA-256 of a file's bytes, in hex; cached while the file does not change."""
     status = path.stat()
     return _digest(path, status.st_mtime_ns, status.st_size)

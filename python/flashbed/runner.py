@@ -1,8 +1,7 @@
-"""Runs the cases of an experiment on a target and keeps what comes back.
+"""Runs the cases of an experiment on a target and keeps the results.
 
-The one place where an experiment, a target and a run directory meet. Portions of the cases run
-wherever `running/` has them run; what comes of them is moved into the directory, and merged in the
-experiment's order at the end.
+Only here do an experiment, a target and a run directory meet. `running/` runs portions of the
+cases; their results are moved into the directory, and at the end merged in the experiment's order.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from flashbed.formats.names import escaped
 from flashbed.plan.case_units import units
 from flashbed.plan.experiment import Experiment, Planned
 from flashbed.running.portion import Job, Part, energy_code
-from flashbed.running.programs import Asked, Profiles
+from flashbed.running.programs import Profiles, RunFacts
 from flashbed.running.ways import HERE, Way, parts_of
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import code_sha256
@@ -29,14 +28,14 @@ from flashbed.targets.base import Failure, Target
 __all__ = ["Outcome", "commit", "run_target"]
 
 _PARTS = 1_000_000
-"""More than come of a portion."""
+"""More parts than any portion has."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of running an experiment on a target: numbers of cases, and what failed.
+    """The result of running an experiment on a target: numbers of cases, and failures.
 
-    `not_measured` are the cases that the target lacks something for, which is no failure.
+    `not_measured` are the cases for which the target lacks something; they are no failures.
     """
 
     target: str
@@ -48,7 +47,7 @@ class Outcome:
 
 @cache
 def commit() -> str | None:
-    """The checkout's commit, `-dirty` if its tracked files differ; null without git or checkout."""
+    """The checkout's commit, `-dirty` if tracked files differ; null without git or checkout."""
     if not paths.in_checkout():
         return None
     describe = ["git", "-C", str(paths.root()), "describe", "--always", "--abbrev=40", "--dirty"]
@@ -73,19 +72,19 @@ def run_target(
     conditions: str = "",
     way: Way = HERE,
 ) -> Outcome:
-    """Runs what is planned for a target and not there yet; the directory is whole at any time.
+    """Runs the planned cases of a target without a result; the directory is always whole.
 
-    `progress(what, cases_done, cases)` is called as it goes. Raises `Unavailable` and `InputError`;
-    a case that fails is in the outcome. What the experiment itself asks to be traced is traced in
-    any case. `conditions` is what results depend on besides the programs. A case whose power cuts
-    could not all be made is kept, and run again next time.
+    Calls `progress(what, cases_done, cases)`. Raises `Unavailable` and `InputError`; failed cases
+    are in the outcome. What the experiment asks to be traced is always traced. `conditions` is what
+    results depend on besides the programs. A case some of whose power cuts failed is kept, and runs
+    again next time.
     """
     cases = [item.case for item in planned if target.name in item.targets]
     own = way.share.units(units(cases, target.apart.together))
     total = sum(map(len, own))
     profiles = Profiles.of(case for unit in own for case in unit)
     job = Job(
-        asked=Asked.by(experiment),
+        run_facts=RunFacts.by(experiment),
         target=target.name,
         trace_flash=trace_flash or "flash" in experiment.experiment.trace,
         record_wear=record_wear,
@@ -99,7 +98,7 @@ def run_target(
     keys = {case_id: key for (case_id, name), key in finished.items() if name == target.name}
     directory.keep_sources(experiment.path, profiles.files)
     first = directory.last_part() + 1
-    came = _Came()
+    came = _PortionResults()
 
     def report(what: str, done: int) -> None:
         progress(what, done, total)
@@ -119,17 +118,17 @@ def run_target(
 
 
 @dataclass
-class _Came:
-    """What came of portions so far."""
+class _PortionResults:
+    """Results of portions so far."""
 
     failures: list[Failure] = field(default_factory=list)
     measured: int = 0
     kept: int = 0
     parts: Counter[int] = field(default_factory=Counter)
-    """Of each portion."""
+    """Failures of each portion."""
 
     def add(self, directory: RunDirectory, portion: int, part: Part, first: int) -> None:
-        """Adds a part to the directory. In whatever order they come, they are in the portions'."""
+        """Adds a part; parts are numbered by portion, in whatever order they arrive."""
         self.failures += part.failures
         self.measured += part.measured
         self.kept += part.kept

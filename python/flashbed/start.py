@@ -1,6 +1,6 @@
-"""The program `flashbed`, until everything it needs is imported.
+"""Starts the program `flashbed` and imports everything it needs.
 
-That takes half a second, in which Ctrl-C ends it without a word: nothing has begun.
+The imports take half a second. Ctrl-C during them ends it silently: nothing has begun.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ INTERRUPTED = 130
 def main() -> None:
     """Imports the command line, then runs it."""
     usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # else whoever started it wants it ignored
+    if usual is signal.default_int_handler:  # otherwise the parent process wants it ignored
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     from flashbed.cli import main as run
 
-    gc.freeze()  # nothing that was imported is ever garbage
+    gc.freeze()  # imported modules never become garbage
     signal.signal(signal.SIGINT, usual)
     run()

@@ -1,4 +1,4 @@
-"""What the README and docs/exec.md show of `flashbed exec` is what it says."""
+"""`flashbed exec` prints what the README and docs/exec.md show of it."""
 
 from __future__ import annotations
 

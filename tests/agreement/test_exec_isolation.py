@@ -124,7 +124,7 @@ def _shared() -> str:
 
 @pytest.fixture(params=["this user", "nobody"])
 def user(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """The prefix of a command that runs as that user; who is no root is one user only."""
+    """The prefix of a command that runs as that user; without root only one user is possible."""
     if request.param == "this user":
         yield []
         return

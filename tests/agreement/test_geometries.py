@@ -19,7 +19,7 @@ READ = f"{HEADER}drop_caches\nopen 0 a ro\nmark\nread 0 0 8192\n"
 
 
 def outcome(target: UmlTarget | SimTarget, fs: str, chip: int, partition: int) -> int | str:
-    """Flash reads of a small case, or why there are none."""
+    """Flash reads of a small case, or the reason why it cannot run."""
     board = load_board("emulated")
     other = board.model_copy(
         update={

@@ -248,7 +248,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
 
 
 class TestFaultsOnUserModeLinux:
-    """What a program is told, and that what it had stays."""
+    """The results that a program gets, and that acknowledged data stays."""
 
     pytestmark = on_uml
 

@@ -223,7 +223,7 @@ def test_a_board_that_cannot_be_had(
 
 
 def begun(board: SshBoard, out: Path, seeds: Sequence[int] = range(1, 40)) -> subprocess.Popen[str]:
-    """A run that has measured something and goes on."""
+    """A run that has measured something and continues."""
     numbers = ",".join(map(str, seeds))
     words = ("--set", "board=emulated", "--set", "kernel=6.1", "--set", f"seed={numbers}")
     child = subprocess.Popen(
@@ -440,7 +440,7 @@ def test_the_worked_example(
 
 
 def fill_in(mine: Path, known: Path) -> None:
-    """What stands for the data sheet: the known profile's value of each key that is `?`."""
+    """Stands in for a data sheet: the known profile's value of each key that is `?`."""
     table, lines = "", []
     values = tomllib.loads(known.read_text())
     for line in mine.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""The board that the tests of ssh reach: it is a real one, and what is asked of it is there."""
+"""The board that the ssh tests reach is a real one and has everything they need."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_silent_board_is_waited_for_as_long_as_the_client_was_told(
 
 @pytest.fixture(scope="module")
 def odd_board(ssh_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshBoard]:
-    """A board with everything that can be asked for."""
+    """A board with everything that flashbed can use."""
     with ssh_board(
         tmp_path_factory.mktemp("odd") / "board",
         tracefs=False,

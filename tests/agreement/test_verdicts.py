@@ -19,7 +19,7 @@ from flashbed.plan.experiment import Experiment, load_experiment, study_experime
 from flashbed.plan.narrowing import plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.report.judged import JudgedRun, judged_run
-from flashbed.report.numbers import moved, numbers_of
+from flashbed.report.numbers import numbers_of, outdated_numbers
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import load_target
@@ -105,7 +105,7 @@ def test_an_explanation_is_evidence_that_was_run(runs: dict[str, JudgedRun]) -> 
 
 
 def test_the_numbers_in_texts_are_what_is_measured(runs: dict[str, JudgedRun]) -> None:
-    found = moved(runs, without=set(LONG) - runs.keys())
+    found = outdated_numbers(runs, without=set(LONG) - runs.keys())
     assert [f"{one.where}: {one.said}, now {one.now}" for one in found] == []
 
 

@@ -1,4 +1,4 @@
-"""Simulator and real kernels wear the same blocks, and the driver's log says so too."""
+"""Simulator and real kernels wear the same blocks, and the driver's log agrees."""
 
 from __future__ import annotations
 

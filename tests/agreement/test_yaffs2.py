@@ -49,7 +49,7 @@ def figure3(out: Path, *targets: Target) -> pl.DataFrame:
 
 
 def two_reads_a_page(cases: pl.DataFrame, target: str) -> None:
-    """2 KiB chunks: every page that is read is two reads, whatever asked for it."""
+    """2 KiB chunks: every page of the page cache is two flash reads."""
     alone = cases.filter(target=target, read_ahead_kib=0, pattern="sequential")
     for requests in REQUESTS:
         assert alone.filter(requests=requests)["flash_reads"].to_list() == [2 * requests]

@@ -165,7 +165,7 @@ def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: P
     assert "How far the simulator is from real kernels</h1>" in text
     assert '<td class="n off">50.00</td>' in text
     assert "not kept" in text
-    assert "There 3 choices of JFFS2" in text
+    assert "There the simulator replayed 3 recorded choices of JFFS2" in text
     assert look(page, tmp_path)["wrong"] == []
 
 

@@ -23,7 +23,7 @@ class Ended:
 
     @property
     def said_so(self) -> bool:
-        """Whether a failure is told as users are told of one: a line, and no traceback."""
+        """Whether a failure is printed as users get it: a line, and no traceback."""
         lines = [line for line in self.err.splitlines() if line.startswith("flashbed: ")]
         bug = "Traceback" in self.err or "internal error" in self.err or "panicked" in self.err
         return not bug and (self.status == 0 or bool(lines))

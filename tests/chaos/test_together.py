@@ -1,4 +1,4 @@
-"""Several processes at once into one folder: results stay whole, and a refused process says why."""
+"""Several processes write into one folder: results stay whole, and a refused process says why."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def whole(small: Path, tmp_path: Path) -> dict[str, str]:
 
 
 def test_runs_into_one_folder_lose_nothing(whole: dict[str, str], tmp_path: Path) -> None:
-    """Four runs at once lost cases in each of four rounds, and seven processes had exit 0.
+    """Four simultaneous runs lost cases in each of four rounds, and seven processes had exit 0.
 
-    They numbered parts alike and removed each other's; what was over is what the last one merged.
+    They gave parts the same numbers and removed each other's; only the last one's were merged.
     """
     for number in range(2):
         out = f"together-{number}"

@@ -28,7 +28,7 @@ _NEVER = ("internal error", "Traceback", "panicked", "came through", "PanicExcep
 
 @dataclass(frozen=True)
 class Call:
-    """Files to be laid out, and a command line. What is None is a folder, text a link's target."""
+    """Files to create, and a command line. A content of None is a folder, text a link's target."""
 
     arguments: tuple[str, ...]
     files: Mapping[str, bytes | str | None] = field(default_factory=dict)

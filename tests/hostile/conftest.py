@@ -19,7 +19,7 @@ def worker(
 ) -> Iterator[Worker]:
     """A process for calls, whose checkout has the profiles and one experiment.
 
-    FLASHBED_FUZZ_LOG is a file that is told how many calls the tests of each file have made.
+    The number of calls of each test file is written to the file FLASHBED_FUZZ_LOG.
     """
     folder = tmp_path_factory.mktemp("hostile")
     root = folder / "root"

@@ -69,7 +69,7 @@ PREDICT = ("predict", "model.json", "--pattern", "insert", "--requests", "100",
 
 
 def as_json(values: object) -> bytes:
-    """What cannot be said in JSON is said as text."""
+    """What JSON cannot represent becomes text."""
     return json.dumps(values, default=str).encode("utf-8", "surrogatepass")
 
 
@@ -196,7 +196,7 @@ def test_validation(worker: Worker, data: st.DataObject) -> None:
 @few
 @given(data=st.data(), way=st.sampled_from(("cut", "flipped", "flipped", "gone", "name", "other")))
 def test_parts(worker: Worker, result: Kept, data: st.DataObject, way: str) -> None:
-    """A run that goes on from parts, one of which is damaged."""
+    """A run that continues from parts, one of which is damaged."""
     files: dict[str, bytes | str | None] = {
         name: text for name, text in result.items() if not name.endswith(".parquet")
     }

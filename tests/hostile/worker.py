@@ -83,7 +83,7 @@ def call(asked: dict[str, Any]) -> int:
 
 
 def child(streams: Streams) -> None:
-    """Answers some calls. A warning is said in each, though a process says it once."""
+    """Answers some calls. Each reports warnings, although Python shows a warning once."""
     import_module("warnings").simplefilter("always")
     confine(streams.said.fileno())
     for _ in range(CALLS):

@@ -101,7 +101,7 @@ def same(shown: str, said: str) -> bool:
 
 
 def check(shown: list[str], said: list[str]) -> None:
-    """All that is said is shown, but where the lines are left out."""
+    """Checks that the output is what the page shows, except where `...` leaves lines out."""
     at, gap = 0, False
     for line in shown:
         if line == "...":

@@ -90,7 +90,7 @@ def test_an_experiment_that_keeps_no_requests_is_judged_by_its_counts(
     assert answer["worst_block_erases_per_day"] == 799
     assert answer["bytes_written"] is None
     status, _, err = run("lifetime", "one", "--case", CASE)
-    assert (status, "how long it took is not in its tables; say --repeat" in err) == (2, True)
+    assert (status, "its tables do not say how long it took; use --repeat" in err) == (2, True)
 
 
 def test_what_a_round_leaves_in_memory_is_never_free(
@@ -170,7 +170,7 @@ def test_counters_come_from_standard_input_too(
         ("counts.txt --since long", "--since long: a time above 0"),
         ("counts.txt --since 3y", "--endurance N or --board NAME"),
         ("counts.txt --since 3y --board x", "boards/x.toml: no such board"),
-        ("counts.txt --since 3y --board bare", "boards/bare.toml: no [endurance] in it"),
+        ("counts.txt --since 3y --board bare", "boards/bare.toml: has no [endurance]"),
         ("counts.txt --since 3y --before gone.txt --board bare", "gone.txt: no such file"),
         ("counts.txt --since 3y --before more.txt --endurance 9", "readings are swapped"),
         ("gone.parquet --repeat 1/h", "gone.parquet: no such file"),

@@ -116,7 +116,7 @@ def test_comments_of_a_profile_are_kept(small: Path, tmp_path: Path, run: Run) -
         (("t.csv", "--marker", "D7"), "no channel 'D7'; there are cpu, mem, D0"),
         (("t.csv", "--marker", "D0", "--windows", "w"), "--marker and --windows: one of them"),
         (("t.csv", "--windows", "w"), "w: no such file"),
-        (("t.csv", "--rail", "cpu=cpu*1V"), "does not come to watts"),
+        (("t.csv", "--rail", "cpu=cpu*1V"), "does not give watts"),
         (("t.csv", "--unit", "D0"), "CHANNEL=UNIT"),
         (("t.csv", "--rate", "fast"), "a frequency, as in 10kHz"),
         (("t.csv", "--offset", "soon"), "seconds, or edge"),

@@ -1,4 +1,4 @@
-"""A report's "How to run it again", typed in as it stands."""
+"""A report's "How to run it again" works when its commands are typed as printed."""
 
 from __future__ import annotations
 

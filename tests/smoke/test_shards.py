@@ -71,20 +71,22 @@ def test_what_is_no_run_is_one_line(shards: list[str], run: Run) -> None:
         return said
 
     assert line("shard1", "shard3") == (
-        "flashbed: merge: missing of the run: 2/3; run them with --shard"
+        "flashbed: merge: shards 2/3 are missing; run them with --shard"
     )
     assert line(*shards, "shard1") == "flashbed: merge: a folder is named twice"
     shutil.copytree("shard1", "again")
-    assert line(*shards, "again") == ("flashbed: again: shard 1/3, as shard1 is; name each once")
+    assert line(*shards, "again") == (
+        "flashbed: again: shard 1/3, as shard1 is; name each shard once"
+    )
     run(*RUN, "--out", "whole")
     assert line(*shards, "whole") == (
         "flashbed: whole: no finished shard; run it with --shard I/N, to its end"
     )
     for word, value, said in (
-        ("commit", "0" * 40, "flashbed's commit is another than that of shard3 (000000000000, "),
-        ("of", 4, "the number of shards is another than that of shard3 (4, 3)"),
-        ("plan", "f" * 64, "what --set and --trace chose is another than that of shard3"),
-        ("experiment_sha256", "f" * 64, "the experiment's file is another than that of shard3"),
+        ("commit", "0" * 40, "flashbed's commit differs from that of shard3 (000000000000, "),
+        ("of", 4, "the number of shards differs from that of shard3 (4, 3)"),
+        ("plan", "f" * 64, "what --set and --trace chose differs from that of shard3"),
+        ("experiment_sha256", "f" * 64, "the experiment's file differs from that of shard3"),
         ("number", "2", "shard.json: not flashbed-shard 1; run the shard again"),
     ):
         kept = Path("shard2/shard.json").read_text()
@@ -94,7 +96,7 @@ def test_what_is_no_run_is_one_line(shards: list[str], run: Run) -> None:
     Path("there").mkdir()
     Path("there/run.json").write_text("{}")
     status, _, err = run("merge", *shards, "-o", "there")
-    assert (status, err) == (2, "flashbed: there: there is a run already; choose another -o\n")
+    assert (status, err) == (2, "flashbed: there: holds a run already; choose another -o\n")
 
 
 def test_a_case_in_two_shards_is_one_line(shards: list[str], run: Run) -> None:

@@ -27,7 +27,7 @@ SYSTEM = "/usr/bin:/bin"
 
 
 def backend() -> ModuleType:
-    """The build's own module, which is no part of the package."""
+    """The build's own module, which is not part of the package."""
     spec = spec_from_file_location("wheel_backend", PROJECT / "bind" / "wheel_backend.py")
     assert spec is not None
     assert spec.loader is not None

@@ -98,7 +98,7 @@ PROGRAMS = {
 def run(
     program: TriedProgram, fs: str, *, record: Path | None = None
 ) -> tuple[dict[str, Any], str, str]:
-    """Its answer, all that is said on standard output and on standard error."""
+    """Its answer: all output on standard output and on standard error."""
     recorded = [] if record is None else ["--record", str(record)]
     done = subprocess.run(
         [FLASHBED, "exec", "--fs", fs, "--format", "json", *recorded, "--", *program.words],

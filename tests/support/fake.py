@@ -154,10 +154,10 @@ def _flash(cases: pl.DataFrame) -> pl.DataFrame:
 
 
 def make_sim() -> FakeTarget:
-    """The fake that stands for `sim`."""
+    """The fake in place of `sim`."""
     return FakeTarget.made["sim"]
 
 
 def make_emulator() -> FakeTarget:
-    """The fake that stands for `emulator`."""
+    """The fake in place of `emulator`."""
     return FakeTarget.made["emulator"]

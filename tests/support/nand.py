@@ -128,7 +128,7 @@ ECCS = {"software": SOFTWARE, "hardware": HARDWARE, "none": NONE}
 
 
 def load(*changes: Mapping[str, object], **more: object) -> str:
-    """The line that loads the module; a parameter that is None is left out."""
+    """The line that loads the module, without parameters that are None."""
     given: dict[str, object] = dict(BOARD)
     for change in (*changes, more):
         given.update(change)

@@ -81,7 +81,7 @@ def unwritten(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[str]:
-    """Claims that agree on a target and go on agreeing whatever its numbers are."""
+    """Claims that agree on a target whatever its numbers are."""
     left = _agreeing(run.verdicts, target)
     cases = run.cases.filter(target=target)
     requests = run.requests.filter(target=target).collect()

@@ -1,4 +1,4 @@
-"""How small written data becomes, a write at a time: what `PieceSizer` is held against."""
+"""Compressed sizes of written data, a write at a time, to compare `PieceSizer` with."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ INSTANCES = "/sys/kernel/debug/tracing/instances"
 
 @dataclass(frozen=True)
 class Said:
-    """What came of one line of a script: the agent's own lines, and how it ended."""
+    """The result of one line of a script: the agent's own lines, and how it ended."""
 
     line: str
     shown: tuple[str, ...]

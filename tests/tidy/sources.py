@@ -235,7 +235,7 @@ def symbols_of_c(root: str, without: tuple[str, ...] = ()) -> dict[str, set[str]
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
-    """One circle of a graph, empty where there is none."""
+    """A cycle of a graph, empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as found:

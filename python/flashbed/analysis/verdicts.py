@@ -23,7 +23,7 @@ from flashbed.errors import InputError
 from flashbed.lifetimes.quantiles import student_quantile
 from flashbed.plan.claims import Claim, Differs
 from flashbed.plan.experiment import Compared, Experiment
-from flashbed.plan.quantities import Measured, Sought
+from flashbed.plan.quantities import ReducedMetric, TargetNumber
 
 __all__ = [
     "AGREES",
@@ -120,7 +120,7 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """The row as `flashbed reproduce --format json` prints it."""
         reasons = {
-            target: dict(zip(("why", "evidence"), judged.why.told, strict=True))
+            target: dict(zip(("why", "evidence"), judged.why.explanation, strict=True))
             for target, judged in self.judged.items()
             if judged.why
         }
@@ -174,7 +174,7 @@ def judge(
     return verdicts
 
 
-def computed(number: Sought, experiment: Experiment, tables: Tables) -> float | None:
+def computed(number: TargetNumber, experiment: Experiment, tables: Tables) -> float | None:
     """A number of a text, from its experiment's points; null if they were not measured."""
     usual = experiment.compared.get(number.target)
     if usual is None and not (number.board and number.kernel):
@@ -284,7 +284,7 @@ def _holds(claim: Claim, value: float | None) -> str:
 
 
 def _value(
-    measured: Measured,
+    measured: ReducedMetric,
     group: Sequence[str],
     target: str,
     board: str,
@@ -303,12 +303,12 @@ def _value(
 
 
 def _curves(
-    measured: Measured, curve: tuple[str, str], kernel: str, rows: pl.DataFrame
+    measured: ReducedMetric, curve: tuple[str, str], kernel: str, rows: pl.DataFrame
 ) -> dict[Key, list[float | None]]:
     """The metric at each point, in order: one curve, or one along an axis for each place."""
     usual = {axis: value for axis, value in USUAL.items() if axis in rows.columns}
-    asked = [{**usual, "kernel": kernel, **place} for place in measured.places]
-    axes = list(asked[0])
+    wanted = [{**usual, "kernel": kernel, **place} for place in measured.places]
+    axes = list(wanted[0])
     rows = as_usual(rows, axes)
     values: dict[tuple[Any, ...], float | None] = {}
     for *where, value in rows.select(*axes, measured.metric).iter_rows():
@@ -318,13 +318,13 @@ def _curves(
             raise InputError(f"claim {name}: several points are {there}: name a further axis")
     curves: dict[Key, list[float | None]] = {}
     along = measured.along
-    for place in asked:
+    for place in wanted:
         rest = tuple(place[axis] for axis in axes if axis != along) if along else ()
         curves.setdefault((*curve, *rest), []).append(values.get(tuple(place.values())))
     return curves
 
 
-def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
+def _reduce(claim: ReducedMetric, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """Reduces curves, one per file system and pattern, to one number."""
     if "_ratio_of_" in claim.reduce:
         return _OF_RATIOS[claim.reduce.split("_")[0]](_ratios(claim, group, curves))
@@ -373,7 +373,7 @@ def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[flo
 
 
 def _ratios(
-    claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]
+    claim: ReducedMetric, group: Sequence[str], curves: Mapping[Key, list[float]]
 ) -> list[float]:
     """The ratios of the second to the first, of the third to the second and so on, at each point.
 

@@ -1,4 +1,4 @@
-"""What `import flashbed as fb` offers, and what the command line is a layer over.
+"""What `import flashbed as fb` offers; the command line calls it too.
 
 The names are those of flashbed/__init__.py; docs/python.md is the reference.
 """

@@ -1,4 +1,4 @@
-"""`fb.execute`: a program as it is, on a real flash file system."""
+"""`fb.execute`: runs an unchanged program on a real flash file system."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Execution:
     files: pl.DataFrame
     text: str
     json: dict[str, Any]
-    """Everything that `flashbed exec --format json` says."""
+    """Everything that `flashbed exec --format json` prints."""
 
     def __str__(self) -> str:
         return self.text
@@ -72,26 +72,26 @@ def execute(
         command: The program and its arguments.
         on: `uml` for programs of this machine, `emulator` for those of Debian's armhf.
         fs: `ubifs`, `jffs2` or `yaffs2`.
-        board: Whose chip, partition and memory. A `Board` stands for its name.
+        board: The profile of chip, partition and memory: its name, or a `Board`.
         kernel: The kernel's series.
-        put: Files and folders that are copied onto the flash before.
-        env: Variables that the program sees.
-        memory_mib: Memory of the machine instead of the board's.
+        put: Files and folders to copy onto the flash first.
+        env: Environment variables of the program.
+        memory_mib: Memory of the machine, in place of the board's.
         keep: An empty folder for what is left on the flash.
-        until_s: Virtual time after which the program is told to end.
-        patience_s: The longest it may really run.
-        package: Packages of Debian whose programs the emulated board has.
-        sysroot: A folder with its programs instead.
+        until_s: Virtual seconds after which the program gets SIGTERM.
+        patience_s: Real seconds that it may run.
+        package: Debian packages with the emulated board's programs.
+        sysroot: A root file system with its programs, in place of packages.
         repeat: How often the program runs, for its lifetime: `10/h`.
 
     Raises:
-        errors.InputError: what was asked cannot be meant.
+        errors.InputError: an argument is wrong.
         errors.FlashbedError: the program could not be run; `exit_status` says why, as env(1) does.
     """
     if fs not in FILE_SYSTEMS:
-        raise InputError(f"fs {fs}: {' or '.join(FILE_SYSTEMS)}")
+        raise InputError(f"fs {fs}: must be {' or '.join(FILE_SYSTEMS)}")
     if on not in ("uml", "emulator"):
-        raise InputError(f"on {on}: uml or emulator; a board over ssh is for `flashbed exec`")
+        raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
     variables = [f"{name}={value}" for name, value in (env or {}).items()]
     options = ExecOptions(
@@ -108,7 +108,7 @@ def execute(
 
 
 def _silent(_what: str) -> None:
-    """Says nothing."""
+    """Prints nothing."""
 
 
 def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Execution:
@@ -133,7 +133,7 @@ def launched(
     request: Request, target: ChosenTarget, tree: Sysroot | None, gdb: int | None, say: Say,
     *, aside: bool,
 ) -> tuple[Request, Outcome]:  # fmt: skip
-    """Runs a request where it is to be run. Raises `NotRunError` and `Unavailable`."""
+    """Runs a request on its target. Raises `NotRunError` and `Unavailable`."""
     if not isinstance(target, str):
         return launch_on_board(request, target, say, output_aside=aside)
     if tree is not None:

@@ -1,4 +1,4 @@
-"""Cases measured on targets, into a directory: what `run`, `reproduce` and `fb.run` share."""
+"""Measures cases on targets into a directory; `run`, `reproduce` and `fb.run` share it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Progress = Callable[[str, int, int | None], None]
 
 
 class Watch(Protocol):
-    """Who is told what goes on."""
+    """Receives the messages and the progress of a run."""
 
     def say(self, line: str) -> None:
-        """One line, of a target or of cases that failed."""
+        """Takes one line about a target or failed cases."""
         ...
 
     def running(self, title: str) -> AbstractContextManager[Progress]:
-        """Gives `progress(what, done, total)` while a target runs."""
+        """Yields `progress(what, done, total)` while a target runs."""
         ...
 
 
@@ -53,9 +53,9 @@ def measure(
     watch: Watch,
     way: Way,
 ) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
-    """Runs the cases on each target: what came of them, and why a target cannot run here.
+    """Runs the cases on each target; returns outcomes, and why targets cannot run here.
 
-    What ran on user-mode Linux is also run on the simulator that it is compared with. Raises
+    What runs on user-mode Linux also runs on the simulator that it is compared with. Raises
     `InputError` if another process is writing into `out`.
     """
     outcomes: list[Outcome] = []
@@ -87,7 +87,7 @@ def measure(
 
 
 def _begin_share(out: Path, share: Share) -> None:
-    """Raises `InputError` if another share is there; this one is not finished from now on."""
+    """Marks this share unfinished. Raises `InputError` if the folder has another share."""
     path = out / FILE
     if not path.is_file():
         return
@@ -127,9 +127,9 @@ def _say_outcome(title: str, name: ChosenTarget, outcome: Outcome, watch: Watch)
 def _by_target(
     planned: Sequence[Planned], targets: Sequence[ChosenTarget]
 ) -> list[tuple[ChosenTarget, Sequence[Planned]]]:
-    """What each target is to choose from, and last what stands beside user-mode Linux, if any.
+    """The cases that each target chooses from; last, the simulator to compare with user-mode Linux.
 
-    A board is asked for every case, and says itself which it cannot do.
+    A board gets every case and reports itself which it cannot run.
     """
     everything = [Planned(item.case, (BOARD,)) for item in planned]
     asked: list[tuple[ChosenTarget, Sequence[Planned]]] = [
@@ -142,7 +142,7 @@ def _by_target(
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:
-    """One line for each reason, with the first case it struck."""
+    """One line for each reason, with the first case that failed for it."""
     cases: dict[str, list[str]] = {}
     for failure in failures:
         cases.setdefault(" ".join(failure.message.split()), []).append(failure.case_id)

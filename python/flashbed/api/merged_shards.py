@@ -1,4 +1,4 @@
-"""Shards made one: the folder that one run would have left, to the byte."""
+"""Merges shards into the folder that one run would have left, byte for byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["merge_shards"]
 
 
 def merge_shards(folders: Sequence[Path], out: Path) -> int:
-    """Writes the results of all shards into a new folder; gives the number of its cases.
+    """Writes the results of all shards into a new folder; returns the number of cases.
 
     Raises `InputError` unless the folders are all shards of one run, each once.
     """
@@ -30,7 +30,7 @@ def merge_shards(folders: Sequence[Path], out: Path) -> int:
     if len(shards) < len(folders):
         raise InputError("merge: a folder is named twice")
     if (out / "run.json").exists():
-        raise InputError(f"{shown(out)}: there is a run already; choose another -o")
+        raise InputError(f"{shown(out)}: holds a run already; choose another -o")
     in_order = sorted(shards, key=lambda folder: shards[folder].number)
     first = in_order[0]
     experiment = _experiment(first, shards[first])
@@ -51,9 +51,9 @@ def merge_shards(folders: Sequence[Path], out: Path) -> int:
 
 
 def _experiment(folder: Path, shard: Shard) -> Experiment:
-    """The experiment of a shard: its file, or the copy beside the results if that has changed.
+    """The experiment of a shard: its file, or the kept copy if the file has changed.
 
-    A file names others from the folder it is in.
+    The file is preferred, because it names other files relative to its folder.
     """
     source = read_json(folder / "run.json").get("file")
     for path in (Path(str(source)), folder / "experiment.toml"):
@@ -63,7 +63,7 @@ def _experiment(folder: Path, shard: Shard) -> Experiment:
 
 
 def _copy_tables(folder: Path, part: Path) -> None:
-    """The tables of a shard as a part. Raises `InputError` for a damaged one."""
+    """Copies a shard's tables into a part. Raises `InputError` for a damaged one."""
     part.mkdir()
     for table in sorted(folder.glob("*.parquet")):
         if table.name != "not_measured.parquet":
@@ -74,7 +74,7 @@ def _copy_tables(folder: Path, part: Path) -> None:
 def _merge_not_measured(
     folders: Sequence[Path], directory: RunDirectory, order: Sequence[str], targets: Sequence[str]
 ) -> None:
-    """What targets could not measure, in the order of the cases."""
+    """The cases that targets could not measure, in the cases' order."""
     tables = [stored(folder, "not_measured") for folder in folders]
     rows = pl.concat([table for table in tables if table is not None], how="diagonal") if any(
         table is not None for table in tables

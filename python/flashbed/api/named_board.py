@@ -13,7 +13,7 @@ __all__ = ["Board"]
 class Board:
     """A board: its chip, its partition, its memory.
 
-    `name` is that of a profile: `./boards/NAME.toml`, or one that ships (`flashbed list boards`).
+    `name` is a profile's name: `./boards/NAME.toml`, or one that ships (`flashbed list boards`).
     Raises `errors.InputError`.
     """
 
@@ -22,7 +22,7 @@ class Board:
 
     @property
     def name(self) -> str:
-        """The profile's name, which experiments call it by."""
+        """The profile's name, as experiments use it."""
         return self._profile.name
 
     @property
@@ -32,17 +32,17 @@ class Board:
 
     @property
     def profile(self) -> Profile:
-        """Everything the file says; docs/boards.md has its tables."""
+        """All tables of the file; docs/boards.md explains them."""
         return self._profile
 
     @property
     def page_bytes(self) -> int:
-        """Bytes of a page, which the chip reads and programs whole."""
+        """Bytes of a page, the unit in which the chip reads and programs."""
         return self._profile.chip.page_bytes
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a block, which the chip erases whole."""
+        """Bytes of a block, the unit in which the chip erases."""
         return self._profile.chip.page_bytes * self._profile.chip.pages_per_block
 
     @property
@@ -52,7 +52,7 @@ class Board:
 
     @property
     def ram_mib(self) -> int:
-        """Memory of the board, MiB."""
+        """Memory of the board in MiB."""
         return self._profile.board.ram_mib
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""An experiment: from a name, a file, TOML, or from code."""
+"""Experiments: by name, from a file, from TOML text, or from code."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from flashbed.plan.of_recording import own_file
 __all__ = ["Experiment", "Settings"]
 
 Settings = Mapping[str, object]
-"""Axis -> a value, or several in a list; a `Board` stands for its name."""
+"""Axis -> a value or a list of values; a `Board` counts as its name."""
 
 
 class Experiment:
-    """Axes whose product is the cases, and what they are about (docs/experiments.md).
+    """Axes whose product is the cases, with the workload that they run (docs/experiments.md).
 
-    `name` is STUDY/NAME or a NAME that ships or is in `./experiments`, or the path of a file: of an
-    experiment or of a recording. Raises `errors.InputError`.
+    `name` is STUDY/NAME or a unique NAME, shipped or in `./experiments`, or the path of a file: of
+    an experiment or of a recording. Raises `errors.InputError`.
     """
 
     def __init__(self, name: str | Path) -> None:
@@ -36,7 +36,7 @@ class Experiment:
 
     @classmethod
     def from_toml(cls, text: str) -> Experiment:
-        """An experiment from the text of a file."""
+        """Reads an experiment from the text of a file."""
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         return cls(own_file(name, text))
 
@@ -53,11 +53,11 @@ class Experiment:
         usual: Mapping[str, str | int] | None = None,
         **axes: object,
     ) -> Experiment:
-        """An experiment of one grid: a kind of `workload`, its `options`, and lists of axes.
+        """Makes an experiment of one grid: a kind of `workload`, its `options`, and lists of axes.
 
-        `options` are further keys of `[workload]`, `figures` are tables `[[figure]]`, `usual` is
-        the only value of an axis that is run where `set` does not name the axis. The board is
-        `emulated`, the kernel 6.1, the file system UBIFS and the seed 1, unless the axes say else.
+        `options` are further keys of `[workload]`, `figures` are tables `[[figure]]`. `usual` names
+        the one value of an axis that runs if `set` does not name the axis. By default the board is
+        `emulated`, the kernel 6.1, the file system UBIFS and the seed 1.
         """
         common: dict[str, object] = {
             "board": "emulated", "kernel": "6.1", "fs": "ubifs", "read_ahead_kib": "shipped",
@@ -65,7 +65,7 @@ class Experiment:
         }  # fmt: skip
         for axis in axes:
             if axis not in AXES:
-                raise InputError(f"{axis}: no axis; there are {', '.join(AXES)}")
+                raise InputError(f"{axis}: not an axis; there are {', '.join(AXES)}")
         grid = {axis: _listed(value) for axis, value in (common | axes).items()}
         document: dict[str, Any] = {
             "experiment": {"title": title, "question": question, "source": "Python"},
@@ -82,7 +82,7 @@ class Experiment:
 
     @classmethod
     def of_program(cls, program: Program, *, title: str = "A program from Python") -> Experiment:
-        """What `fb.run` makes of a `Program`: its operations on UBIFS of the emulated board."""
+        """Makes the experiment that `fb.run` runs for a `Program`: on UBIFS of `emulated`."""
         return cls.from_code(
             "operations", title=title, options={"operations": program.text}, pattern="as-written",
             fs=["ubifs", "jffs2", "yaffs2"], usual={"fs": "ubifs"},
@@ -95,17 +95,17 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Its title."""
         return self._plan.experiment.title
 
     @property
     def question(self) -> str:
-        """What it asks."""
+        """The question that it answers."""
         return self._plan.experiment.question
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Where it can be run, besides boards."""
+        """The targets it can run on, besides boards over ssh."""
         return self._plan.targets
 
     @property
@@ -115,11 +115,11 @@ class Experiment:
 
     @property
     def plan(self) -> Plan:
-        """Everything the file says."""
+        """All tables of the file."""
         return self._plan
 
     def cases(self, set: Settings | None = None) -> pl.DataFrame:  # noqa: A002
-        """Its cases, those that are usual or that `set` asks for: their names and axes."""
+        """Its cases, the default ones or those of `set`: their names and axes."""
         rows = [
             {"case_id": item.case.case_id}
             | {axis: _plain(getattr(item.case, axis)) for axis in AXES}
@@ -136,7 +136,7 @@ class Experiment:
 
 
 def _sizes(workload: str) -> dict[str, int]:
-    """Keys of `[workload]` that have no default in a file."""
+    """Keys of `[workload]` that a file must give."""
     needs_none = ("program", "operations")
     if workload in needs_none:
         return {}
@@ -150,7 +150,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _plain(value: object) -> Any:
-    """A value as TOML has it: a number, a table, or what it is called."""
+    """A value as TOML writes it: a number, a table, or a name."""
     return value if isinstance(value, bool | int | float | Mapping) else str(value)
 
 

@@ -1,7 +1,7 @@
 """A program for the flash, written in Python: `flashbed-ops 2` (docs/operations.md).
 
-Every method adds one operation and gives the file or the program back, so that calls can be
-chained. Bytes are generated: how many there are and how well they compress is what counts.
+Every method adds one operation and returns the file or the program, so that calls can be chained.
+Written bytes are generated; only their number and compressibility matter.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NS = 1_000_000_000
 
 
 class Program:
-    """Operations in their order. `fb.run` runs them, `text` has them as a file.
+    """Operations in order. `fb.run` runs them, `text` is the file.
 
-    What is done before `prepared` only brings the file system into its state; what follows is
+    Operations before `prepared` bring the file system into its initial state; the others are
     measured.
     """
 
@@ -41,14 +41,14 @@ class Program:
 
     @classmethod
     def from_text(cls, text: str) -> Program:
-        """A program from a flashbed-ops file. Raises `errors.InputError` with line and code."""
+        """Reads a program from a flashbed-ops file. Raises `errors.InputError` with the line."""
         program = cls()
         program._lines = [str(operation) for operation in parse(text)]
         return program
 
     @property
     def text(self) -> str:
-        """The program as a `flashbed-ops 2` file. Raises `errors.InputError` if it is none."""
+        """The program as a `flashbed-ops 2` file. Raises `errors.InputError` for a wrong one."""
         text = text_of(self._lines, HEADER_2)
         parse(text)
         return text
@@ -56,7 +56,7 @@ class Program:
     def open(self, path: str, mode: str = "r", *, flags: str = "") -> File:
         """Opens a file as Python's `open` does; `flags` adds `sync`, `dsync` or `direct`."""
         if mode not in _MODES:
-            raise InputError(f"open {path}: mode {mode!r} is none of {', '.join(_MODES)}")
+            raise InputError(f"open {path}: mode {mode!r} is not one of {', '.join(_MODES)}")
         slot = next((slot for slot in range(_SLOTS) if slot not in self._open), None)
         if slot is None:
             raise InputError(f"open {path}: {_SLOTS} files are open already")
@@ -82,25 +82,25 @@ class Program:
         return self.add("unlink", path)
 
     def rename(self, old: str, new: str) -> Self:
-        """Renames a file, over another if there is one."""
+        """Renames a file, replacing another if there is one."""
         if old in self._sizes:
             self._sizes[new] = self._sizes.pop(old)
         return self.add("rename", old, new)
 
     def sync(self) -> Self:
-        """Writes everything that is dirty."""
+        """Writes everything that is dirty to the flash."""
         return self.add("sync")
 
     def drop_caches(self) -> Self:
-        """Empties the page cache of what is clean."""
+        """Drops clean pages from the page cache."""
         return self.add("drop_caches")
 
     def pause(self, seconds: float) -> Self:
-        """Waits; that is never counted as time of the program."""
+        """Waits; a pause never counts as time of the program."""
         return self.add("pause", round(seconds * _NS))
 
     def prepared(self) -> Self:
-        """What was added so far is the preparation. No file may be open."""
+        """Ends the preparation. No file may be open."""
         return self.add("prepared")
 
     def __len__(self) -> int:
@@ -110,13 +110,13 @@ class Program:
         return f"Program({len(self)} operations)"
 
     def _next_seed(self) -> int:
-        """Other bytes for every write: compressors and deduplication see nothing again."""
+        """A new seed for every write, so that no two writes have the same bytes."""
         self._seed += 1
         return self._seed
 
 
 class File:
-    """An open file of a `Program`, with a position as Python's files have one."""
+    """An open file of a `Program`, with a position like that of Python's files."""
 
     def __init__(self, program: Program, slot: int, path: str, *, appends: bool) -> None:
         self._program = program
@@ -126,7 +126,7 @@ class File:
         self._at = 0
 
     def write(self, size: int, *, at: int | None = None, compressibility: int = 0) -> Self:
-        """Writes bytes of which so many percent of the 64-byte lines are zero."""
+        """Writes bytes; `compressibility` is the percentage of their 64-byte lines that is zero."""
         sizes = self._program._sizes
         end = sizes.get(self._path, 0)
         at = end if self._appends else self._at if at is None else at
@@ -145,12 +145,12 @@ class File:
         return self
 
     def seek(self, at: int) -> Self:
-        """Goes to a position; that is no system call here."""
+        """Sets the position, without a system call."""
         self._at = at
         return self
 
     def truncate(self, size: int) -> Self:
-        """Makes the file shorter or longer."""
+        """Sets the file's size."""
         self._program._sizes[self._path] = size
         self._program.add("truncate", self._slot, size)
         return self
@@ -166,7 +166,7 @@ class File:
         return self
 
     def close(self) -> Program:
-        """Closes it, and gives the program back."""
+        """Closes the file and returns the program."""
         self._program.add("close", self._slot)
         del self._program._open[self._slot]
         return self._program

@@ -1,4 +1,4 @@
-"""Figures of a run, as charts of Altair, which a notebook shows."""
+"""Figures of a run as Altair charts, which a notebook displays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MS = 1e6
 
 
 def _imported(module: str) -> Any:
-    """Altair takes half a second. Raises `MissingExtra` where it is not installed."""
+    """Imports late: Altair takes half a second. Raises `MissingExtra` if it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -31,7 +31,7 @@ def _imported(module: str) -> Any:
 
 
 class Plot:
-    """The figures that the report has, and two for a look. Needs `flashbed[report]`."""
+    """The report's figures, and two quick charts. Needs `flashbed[report]`."""
 
     def __init__(self, directory: Path, answer: pl.DataFrame) -> None:
         self._directory = directory
@@ -39,7 +39,7 @@ class Plot:
 
     @property
     def names(self) -> list[str]:
-        """The figures that the experiment names."""
+        """The ids of the experiment's figures."""
         return [figure.id for figure in read_experiment(self._file).figure]
 
     @property
@@ -58,7 +58,7 @@ class Plot:
         return self._chart(render.figure_drawn(figures[name], drawn, published))
 
     def agreement(self) -> alt.TopLevelMixin:
-        """How far the simulator is from the kernel, of a run on both."""
+        """How far the simulator is from the kernel, for a run on both."""
         figures = _imported("flashbed.report.figures")
         content = collect(self._directory)
         if not content.agreement.height:
@@ -66,7 +66,7 @@ class Plot:
         return self._chart(figures.agreement_figure(*agreement_errors(content.agreement)))
 
     def answer(self, measure: str | None = None) -> alt.Chart:
-        """What was compared, a bar each; `measure` is a column of `Result.answer`."""
+        """The compared choices as bars; `measure` is a column of `Result.answer`."""
         altair = _imported("altair")
         known = self._answer["time_ns"].null_count() == 0
         column = measure or ("time_ns" if known else "flash_time_ns")
@@ -83,7 +83,7 @@ class Plot:
         return chart
 
     def requests(self) -> alt.Chart:
-        """How long each system call of the program took, in its order."""
+        """How long each system call of the program took, in order."""
         altair = _imported("altair")
         table = read_table(self._directory, "requests")
         rows = table.with_columns((pl.col("latency_ns") / _MS).alias("latency_ms"))

@@ -1,4 +1,4 @@
-"""`fb.record`: a program recorded as it runs on this machine, or on a board over ssh."""
+"""`fb.record`: records a program as it runs on this machine or on a board over ssh."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HERE = "host"
 
 @dataclass(frozen=True)
 class Recording:
-    """A program that was recorded: `fb.run(recording.path)` replays it."""
+    """A recorded program; `fb.run(recording.path)` replays it."""
 
     path: Path
     exit_status: int
     calls: dict[str, int]
-    """System call -> how many."""
+    """System call -> number of calls."""
     bytes_written: int
     bytes_read: int
 
@@ -42,20 +42,20 @@ def record(
 
     Args:
         command: The program and its arguments.
-        out: The file to make, `NAME.rec`.
-        below: Other folders whose files are recorded.
-        contents: Keeps written bytes, not only how well they compress.
+        out: The file to write, `NAME.rec`.
+        below: Other folders whose files are recorded too.
+        contents: Keeps the bytes written, not only how well they compress.
         on: `host`, or `ssh://USER@HOST[/DIRECTORY]`.
 
     Raises:
-        errors.InputError: what was asked cannot be meant.
+        errors.InputError: an argument is wrong.
         errors.RunError: nothing could be recorded.
     """
     path = Path(out)
     if not command:
-        raise InputError("record: a command, as in ['ls']")
+        raise InputError("record: needs a command, as in ['ls']")
     if path.exists():
-        raise InputError(f"{shown(path)}: is there already")
+        raise InputError(f"{shown(path)}: exists already")
     try:
         place = place_of(on)
         try:
@@ -68,9 +68,9 @@ def record(
 
 
 def place_of(on: str) -> Place:
-    """Where a program is recorded. Raises `InputError` and `Unavailable`."""
+    """The place where a program is recorded. Raises `InputError` and `Unavailable`."""
     if on == HERE:
         return HerePlace()
     if is_address(on):
         return BoardPlace(parse_address(on))
-    raise InputError(f"--on {on}: host, or ssh://USER@HOST[/DIRECTORY]")
+    raise InputError(f"--on {on}: must be host, or ssh://USER@HOST[/DIRECTORY]")

@@ -1,4 +1,4 @@
-"""What came of a run: its tables as polars frames, its figures, its report."""
+"""The results of a run: its tables as Polars frames, its figures, its report."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Result", "answer_of"]
 
 
 class Result:
-    """The results of `fb.run`, or those that a folder holds: `fb.Result("results/x")`.
+    """The results of `fb.run`, or those in a folder: `fb.Result("results/x")`.
 
-    Frames have the columns of docs/formats.md, a unit in every name; null is not known.
+    Frames have the columns of docs/formats.md, with a unit in every name; null is unknown.
     """
 
     def __init__(self, directory: str | Path, *, cases: Collection[str] | None = None) -> None:
@@ -35,38 +35,38 @@ class Result:
 
     @property
     def directory(self) -> Path:
-        """The folder of the tables. Without `out` it goes when the result does."""
+        """The folder of the tables. Without `out` it is removed with this object."""
         return self._directory
 
     @property
     def experiment(self) -> Experiment:
-        """What was run."""
+        """The experiment that was run."""
         return Experiment(self._directory / "experiment.toml")
 
     @property
     def cases(self) -> pl.DataFrame:
-        """A row a case and target: its axes, its time, its flash operations, its energy."""
+        """A row for each case and target: its axes, time, flash operations and energy."""
         cases = self._table("cases")
         return cases.filter(pl.col("target") != CHIP_ALONE)
 
     @property
     def requests(self) -> pl.DataFrame:
-        """A row a system call: when it began, how long it took, what it did to the flash."""
+        """A row for each system call: when it began, how long it took, its flash operations."""
         return self._table("requests")
 
     @property
     def flash(self) -> pl.DataFrame:
-        """A row a flash operation, of a run with `trace="flash"`."""
+        """A row for each flash operation, for a run with `trace="flash"`."""
         return self._table("flash")
 
     @property
     def wear(self) -> pl.DataFrame:
-        """A row a block: how often it was erased, of a run with `trace="wear"`."""
+        """A row for each block with its erases, for a run with `trace="wear"`."""
         return self._table("wear")
 
     @property
     def not_measured(self) -> pl.DataFrame:
-        """Cases that a target lacked something for: case, target, reason."""
+        """Cases for which a target lacked something: case, target, reason."""
         if not (self._directory / "not_measured.parquet").is_file():
             columns = {name: pl.String() for name in ("case_id", "target", "reason")}
             return pl.DataFrame(schema=columns)
@@ -74,18 +74,18 @@ class Result:
 
     @property
     def answer(self) -> pl.DataFrame:
-        """What was compared, the quickest first: the table that `flashbed run` prints."""
+        """The compared choices, the quickest first: the table that `flashbed run` prints."""
         names = self.cases["case_id"]
         found = answer_of_names(self._directory, names)
         return pl.DataFrame() if found is None else found.rows
 
     @property
     def plot(self) -> Plot:
-        """Figures, as charts of Altair."""
+        """The run's figures as Altair charts."""
         return Plot(self._directory, self.answer)
 
     def report(self, path: str | Path) -> Path:
-        """Writes the page of this run, which works without a network: an HTML file."""
+        """Writes this run's report, one HTML file that needs no network."""
         try:
             return write_report([self._directory], Path(path))
         except ModuleNotFoundError as error:
@@ -104,7 +104,7 @@ class Result:
 
 
 class OwnResult(Result):
-    """A result in a folder that goes with it."""
+    """A result whose folder is removed with it."""
 
     def __init__(self, directory: Path, cases: Collection[str]) -> None:
         super().__init__(directory, cases=cases)
@@ -112,17 +112,17 @@ class OwnResult(Result):
 
 
 def own_folder() -> Path:
-    """A folder for a result that nobody gave one."""
+    """A temporary folder, for a result without `out`."""
     return Path(tempfile.mkdtemp(prefix="flashbed-result."))
 
 
 def answer_of_names(directory: Path, names: Iterable[str]) -> Answer | None:
-    """The answer about cases of these names; None if none of them was measured."""
+    """The answer about cases with these names; None if none of them was measured."""
     if not (directory / "cases.parquet").is_file():
         return None
     wanted = list(names)
     chosen = pl.col("case_id").is_in(wanted) & (pl.col("target") != CHIP_ALONE)
-    # A sweep's table is never in memory with all of its columns.
+    # Only the needed columns are read: a sweep's table may not fit into memory.
     kept = scan_table(directory, "cases").filter(chosen).select(COLUMNS).collect(engine="streaming")
     if not kept.height:
         return None

@@ -1,4 +1,4 @@
-"""`fb.run`: an experiment or a program on targets, and what came of it."""
+"""`fb.run`: runs an experiment or a program on targets."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def run(
     """Runs an experiment or a program on one target or several.
 
     Args:
-        what: An `Experiment`, a `Program`, the name of an experiment, or a file of one.
+        what: An `Experiment`, a `Program`, the name of an experiment, or its file.
         on: `sim`, `uml`, `emulator`, `ssh://USER@HOST`, or a list of them.
-        set: Axis -> a value or a list of values: only these are run.
-        out: A folder that keeps the tables. A run into it again goes on where it was.
+        set: Axis -> a value or a list of values; only cases with these run.
+        out: A folder that keeps the tables. Running into it again continues an interrupted run.
         trace: `flash` keeps every flash operation, `wear` the erases of every block.
-        erase: `mtdN:NAME`, the partition of an `ssh://` board that is erased and used.
-        jobs: How many cases run at once; one for each processor if it is not said. Results are the
-            same.
+        erase: `mtdN:NAME`, the partition of an `ssh://` board to erase and use.
+        jobs: How many cases run at once, by default one per processor. The results are the same
+            for every number.
 
     Raises:
-        errors.InputError: what was asked cannot be meant.
-        errors.TargetUnavailable: nothing could be run on a target; `targets` says why.
+        errors.InputError: an argument is wrong.
+        errors.TargetUnavailable: nothing could run on a target; `targets` says why.
         errors.CasesFailed: cases failed; `failures` has one for each.
     """
     experiment = _experiment(what)
@@ -61,11 +61,11 @@ def run(
     targets = [_allowed(name, erase) for name in ([on] if isinstance(on, str) else on)]
     for target in targets:
         if not any(is_board(target) or target in item.targets for item in planned):
-            raise InputError(f"on {target}: no case of {experiment.id} that was asked runs on it")
+            raise InputError(f"on {target}: none of the chosen cases of {experiment.id} runs on it")
     traces = [trace] if isinstance(trace, str) else list(trace)
     for name in traces:
         if name not in TRACES:
-            raise InputError(f"trace {name}: {' and '.join(TRACES)} can be traced")
+            raise InputError(f"trace {name}: must be {' or '.join(TRACES)}, or both")
     way = Way(parse_jobs(jobs))
     directory = own_folder() if out is None else Path(out)
     try:
@@ -90,7 +90,7 @@ def _experiment(what: Experiment | Program | str | Path) -> Experiment:
 
 
 def _allowed(name: str, erase: str | None) -> ChosenTarget:
-    """A target; a board with the partition that may be erased, whose name stands beside it."""
+    """A target by its name; for a board, with the partition that `erase` names and confirms."""
     check_target(name)
     if not is_address(name):
         return name
@@ -98,8 +98,8 @@ def _allowed(name: str, erase: str | None) -> ChosenTarget:
     if address.directory is not None:
         return AllowedBoard(address)
     if erase is None:
-        raise InputError(f"on {name}: erase='mtdN:NAME' says which partition is erased and used")
+        raise InputError(f"on {name}: needs erase='mtdN:NAME', the partition to erase and use")
     partition = parse_partition(erase, f"erase {erase}")
     if partition.name is None:
-        raise InputError(f"erase {erase}: with the name it has on the board: mtdN:NAME")
+        raise InputError(f"erase {erase}: needs the partition's name on the board: mtdN:NAME")
     return AllowedBoard(address, ConfirmedPartition(partition.number, partition.name))

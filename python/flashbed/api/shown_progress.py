@@ -1,4 +1,4 @@
-"""What is shown while something runs: a bar on a terminal, a line in a notebook, else nothing."""
+"""Shows progress: a bar on a terminal, a line in a notebook, elsewhere nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 __all__ = ["Shown", "terminal_bar"]
 
 Update = Callable[[str, int, int | None], None]
-"""what, how many are done, how many there are if that is known."""
+"""Takes what is done now, how many are done, and how many there are if that is known."""
 
 
 @contextmanager
 def terminal_bar(title: str) -> Iterator[Update]:
-    """A bar on standard error, gone when it is done."""
+    """Shows a bar on standard error, which disappears at the end."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -36,10 +36,10 @@ def terminal_bar(title: str) -> Iterator[Update]:
 
 
 class Shown:
-    """The `Watch` of calls from Python: lines are left out, exceptions say what went wrong."""
+    """The `Watch` of calls from Python: no messages, since exceptions say what went wrong."""
 
     def say(self, line: str) -> None:
-        """Nothing: what a line would say is in the result or in an exception."""
+        """Does nothing: the result or an exception says it."""
 
     @contextmanager
     def running(self, title: str) -> Iterator[Update]:
@@ -55,7 +55,7 @@ class Shown:
 
 
 def _notebook_line(title: str) -> Update | None:
-    """A line of a notebook's cell that changes; None outside of notebooks."""
+    """A line in a notebook's cell that is updated; None outside of notebooks."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if type(shell).__name__ != "ZMQInteractiveShell":

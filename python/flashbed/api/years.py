@@ -1,4 +1,4 @@
-"""`fb.lifetime`: years until a block has reached its endurance."""
+"""`fb.lifetime`: years until a block reaches its endurance."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["lifetime"]
 def lifetime(
     result: Result | str | Path, repeat: str | None = None, *, endurance: int | None = None
 ) -> pl.DataFrame:
-    """How long the flash lasts under each case of a run with `trace="wear"`.
+    """Estimates how long the flash lasts under each case of a run with `trace="wear"`.
 
     Args:
-        result: A `Result`, or the folder of one.
-        repeat: How often the program runs, as in `10/h`. Without it round follows round.
-        endurance: Erases that a block endures. Without it the board's profile says.
+        result: A `Result`, or its folder.
+        repeat: How often the program runs, as in `10/h`. By default it runs without a pause.
+        endurance: Erases that a block lasts. By default the board's profile says.
 
     Returns:
-        A row a case: `years_low` and `years_high` (null: without end), `mean_erases_per_day` and
+        A row for each case: `years_low` and `years_high` (null: no end), `mean_erases_per_day` and
         `worst_erases_per_day` of a block, `amplification`, `endurance_cycles`.
     """
     held = result if isinstance(result, Result) else Result(result)

@@ -1,7 +1,7 @@
-"""The cases of a calibration: programs that do nothing but isolate prices of the table.
+"""The cases of a calibration: programs whose only purpose is to isolate prices of the table.
 
-They are fixed, listed in docs/calibration.md, and disjoint from every experiment's. A board that
-lacks a file system measures the others.
+They are fixed, listed in docs/calibration.md, and shared with no experiment. A board that lacks a
+file system measures the other cases.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEXT_BYTES = 65_536
 RECORD_BYTES = 150
 COMPRESSORS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
 PAUSE_NS = 1_300_000_000
-"""Of the case `paused`."""
+"""Pause of the case `paused`."""
 
 
 def _reads(requests: Sequence[tuple[int, int, int]]) -> str:
@@ -66,12 +66,12 @@ def _bodies() -> Cases:
 
 
 def _ended(cases: Cases) -> Cases:
-    """Each with a whole last line."""
+    """Each case with a line feed at its end."""
     return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
 
 
 def _read_in_order(length: int) -> str:
-    """Half the big file, from dropped caches."""
+    """Reads half of the big file, from dropped caches."""
     requests = [(0, offset, length) for offset in range(0, 524288, length)]
     return f"{HEADER}\ndrop_caches\nopen 0 big ro\nmark\n{_reads(requests)}"
 
@@ -141,7 +141,7 @@ def _writing() -> Cases:
 
 
 def _compressing() -> Cases:
-    """What is written is smaller on the flash, and read from there."""
+    """Compressible writes, which are smaller on the flash, and reads of them."""
     cases: Cases = {}
     for length, percent in ((4096, 30), (4096, 70), (4096, 85), (4096, 97), (1000, 60)):
         cases[f"packed-{percent}-{length}"] = _new(*_ordered(length, 32, percent), "fsync 0")
@@ -157,12 +157,12 @@ def _compressing() -> Cases:
 
 
 def _mounted_with(compressor: str, fs: str) -> Cases:
-    """Written and read with one compressor, on a file system mounted with it.
+    """Writes and reads with one compressor, on a file system mounted with it.
 
-    `none` says what a node costs without any. Random bytes tell what looking in vain costs, lines
-    of zeroes what a long match does, words what short ones and codes do, records what looking does
-    between matches. Words and records are appended one by one, which only UBIFS puts together
-    before it compresses them.
+    `none` gives a node's cost without a compressor. Random bytes give the cost of a search in vain,
+    lines of zeroes that of a long match, words that of short matches and codes, records that of
+    searching between matches. Words and records are appended one by one; only UBIFS joins them
+    before it compresses.
     """
     cases: Cases = {}
     for length in (130, 700, 4096):
@@ -181,7 +181,7 @@ def _mounted_with(compressor: str, fs: str) -> Cases:
 
 
 def _words(length: int) -> list[str]:
-    """Words of 3 to 12 bytes, some of them often, as a text has them."""
+    """Words of 3 to 12 bytes, some of them frequent, as in a text."""
     draw = random.Random(5).random
     sizes = [3 + int(draw() * 10) for _ in range(WORDS)]
     lines, at = [], 0
@@ -194,7 +194,7 @@ def _words(length: int) -> list[str]:
 
 
 def _records(length: int) -> list[str]:
-    """Random bytes, of every record others, behind 10 that begin each of them."""
+    """Records of random bytes, each behind the same 10 bytes."""
     records = -(-length // RECORD_BYTES)
     return [
         line
@@ -204,14 +204,14 @@ def _records(length: int) -> list[str]:
 
 
 def _read_again(writes: Sequence[str], length: int) -> tuple[int, str]:
-    """A new file, read from the flash when everything has come to rest."""
+    """A new file, read from the flash after all activity has ended."""
     rest = ["fsync 0", "close 0", "sync", f"pause {6 * SETTLE_NS}", *["drop_caches"] * 3]
     reads = _reads([(0, at, 16384) for at in range(0, length, 16384)])
     return 0, _lines("open 0 new rw,create", *writes, *rest, "open 0 new ro", "mark", reads)
 
 
 def _rtime() -> Cases:
-    """Nodes of which only the last compressor of JFFS2's makes less."""
+    """Nodes that only rtime, JFFS2's last compressor, makes smaller."""
     cases: Cases = {}
     for length in (4, 12):
         cases[f"short-{length}"] = _new(*_ordered(length, 48, 100), "fsync 0")
@@ -243,7 +243,7 @@ def _names() -> Cases:
 
 
 def _mounts() -> Cases:
-    """With everything in memory, and with nothing: few files, many, a long one."""
+    """Remounts with everything in memory, and with nothing: few files, many, a long one."""
     many = [
         line
         for i in range(64)
@@ -260,7 +260,7 @@ def _mounts() -> Cases:
 
 
 def _cutting() -> Cases:
-    """A file becomes shorter: a little at a time; at once; its pages cached or not. Or longer."""
+    """A file is truncated: in steps, or at once, with cached pages or without; or extended."""
     steps = range(BIG_FILE_BYTES - 9001, BIG_FILE_BYTES - 9 * 9001, -9001)
     cuts = [line for size in steps for line in (f"truncate 0 {size}", "fsync 0")]
     clips = [f"truncate 0 {BIG_FILE_BYTES - 8192 * i}" for i in range(1, 25)]
@@ -278,7 +278,7 @@ def _cutting() -> Cases:
 
 
 def _raw(board: Board) -> dict[str, str]:
-    """Name -> operations of the cases on the partition itself, below any file system."""
+    """Name -> operations of the cases on the bare partition, below any file system."""
     page = board.chip.page_bytes
     block = page * board.chip.pages_per_block
     opened = f"{HEADER}\nopen 0 partition rw"

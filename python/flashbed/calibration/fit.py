@@ -1,12 +1,12 @@
-"""The software prices of a board, fitted to the times that the cases of a calibration took.
+"""Fits a board's software prices to the times of a calibration's cases.
 
-Chip timing is known and not fitted. What is left of a case's time is the CPU's, and the simulator
-says how often each price of the table occurs in it: run with one price set to a unit and all others
-to zero, it counts (the model is linear in its prices). Non-negative least squares over the relative
-errors does the rest.
+Chip timing is known and not fitted; the rest of a case's time is the CPU's. The simulator counts
+how often each price occurs in a case: it runs with that price set to a unit and all others to zero
+(the model is linear in its prices). Non-negative least squares over the relative errors gives the
+prices.
 
-A board that lacks a file system measures the other cases; prices that none of them has stay what
-the profile says. Left out: prices that cannot be told apart by any case (formats/prices.py).
+A board that lacks a file system measures the other cases. Prices that occur in no case keep the
+profile's value. Left out: prices that no case can separate (formats/prices.py).
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ FITTED = tuple(
 )
 """Prices by their keys in `[software]`; no kernel that can be measured has lzo-2.02."""
 TIMER_SLACK_NS = 50_000
-"""How much later than it asked an ordinary thread's timer rings (timer_slack_ns)."""
+"""Delay of an ordinary thread's timers (timer_slack_ns)."""
 UNIT = 10_000
-"""The unit that costs are set to for counting: large enough that rounding to ns does not show, and
-small enough that no case takes a second, in which timers end and time stamps change."""
+"""The unit that a price is set to for counting. It is large enough that rounding to ns does not
+show, and small enough that no case takes a second, in which timers would expire."""
 LOOP_UNIT = 100
-"""The same of what a compressor's loops do thousands of times a page, in whole nanoseconds."""
+"""The unit for what a compressor's loops do thousands of times a page, in whole nanoseconds."""
 
 
 def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:
-    """The costs that are seen between or in single requests, where no fit is needed."""
+    """The costs that single requests, or the gaps between them, show without a fit."""
     return {"fill_byte_ps": _fill_byte_ps(requests), "wake_ns": _wake_ns(requests, syscall_ns)}
 
 
 def _fill_byte_ps(requests: pl.DataFrame) -> int:
-    """What making a byte costs the program that writes it: it is done between two requests.
+    """The program's cost of generating a byte that it writes, from the gaps between requests.
 
-    From the cases with long writes, of which nothing else that is done there is a thousandth.
+    Uses the cases with long writes, whose gaps hold less than a thousandth of anything else.
     """
     case = pl.col("case_id")
     long = case.str.ends_with("kept-8192") | case.str.ends_with("kept-49152")
@@ -67,10 +67,10 @@ def _fill_byte_ps(requests: pl.DataFrame) -> int:
 
 
 def _wake_ns(requests: pl.DataFrame, syscall_ns: int) -> int:
-    """From the interrupt of a timer to the program that slept.
+    """Time from a timer's interrupt to the program that slept.
 
-    Their lower decile: a thread or a tick that comes in between makes many of them longer, and
-    what has already brought the processor out of its idle state makes one in thirty shorter.
+    Takes the lower decile of the gaps. A thread or a tick in between makes many of them longer; a
+    processor that something else had already woken makes one in thirty shorter.
     """
     pauses = requests.filter(pl.col("case_id").str.ends_with("paused"), op="pause")
     undisturbed = pauses.select(pl.col("latency_ns").quantile(0.1, "lower")).item()
@@ -80,7 +80,7 @@ def _wake_ns(requests: pl.DataFrame, syscall_ns: int) -> int:
 def with_software_table(
     text: str, fitted: Fit, seen: dict[str, int], board: Board, source: str
 ) -> str:
-    """A board profile's text with the fitted costs as its `[software]`, which has to be last."""
+    """A profile's text with the fitted costs as `[software]`, which must be its last table."""
     head, found, tail = text.partition("[software]")
     if not found or "\n[" in tail:
         raise InputError(f"{board.path}: [software] is not the last table of the profile")
@@ -93,7 +93,7 @@ def with_software_table(
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
         lines.append(f"{name} = {value:_}  # {known}")
-    # What is no cost but a fact of the board's kernel.
+    # These are facts of the board's kernel and no costs.
     for name in ("sched_clock_ns", "pointer_bytes"):
         if name in board.software.model_fields_set:
             lines.append(f"{name} = {getattr(board.software, name):_}")
@@ -108,7 +108,7 @@ def with_software_table(
 class Fit:
     """Fitted costs (ns or ps), their standard errors, and each case's relative error (percent).
 
-    `kept` are the costs that no case has.
+    `kept` holds the costs that occur in no case.
     """
 
     costs: dict[str, int]
@@ -126,7 +126,7 @@ def _unit(name: str) -> int:
 
 
 def _price(board: Board, name: str) -> int | None:
-    """A cost of the profile by its key; None of a compressor that has no price there."""
+    """A cost of the profile by its key; None for a compressor without a price there."""
     at: Any = board.software
     for key in name.split("."):
         at = getattr(at, key) if at is not None else None
@@ -134,7 +134,7 @@ def _price(board: Board, name: str) -> int | None:
 
 
 def _priced(board: Board, costs: dict[str, int]) -> str:
-    """The board's simulator profile with these costs and no others."""
+    """The board's profile for the simulator with these costs and no others."""
     profile = json.loads(board.sim_json)
     kept = {name: profile["software"].pop(name) for name in ("sched_clock_ns", "pointer_bytes")}
     software: dict[str, Any] = dict.fromkeys(profile["software"], 0) | kept | {"compressors": {}}
@@ -170,7 +170,7 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
 
 
 def _group(name: str) -> str:
-    """What a price is of: a file system, a compressor, or else itself."""
+    """The group of a price: a file system, a compressor, or the price itself."""
     if name.startswith("compressors."):
         return name.rsplit(".", 1)[0].removesuffix(".unpack")
     prefix = name.split("_", 1)[0]
@@ -180,7 +180,7 @@ def _group(name: str) -> str:
 def _counts(cases: Sequence[Program], chip_ns: Floats) -> Floats:
     """How often each price of `FITTED` (columns) occurs in each case (rows).
 
-    Cases in which no price of a group occurs are simulated once for all of the group.
+    Cases in which no price of a group occurs are simulated once for the whole group.
     """
     counts = np.zeros((len(cases), len(FITTED)))
     groups: dict[str, list[str]] = {}
@@ -199,7 +199,7 @@ def _counts(cases: Sequence[Program], chip_ns: Floats) -> Floats:
 
 
 def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
-    """Fits the cost table of the cases' board to their measured times, ns, in the same order."""
+    """Fits the prices of the cases' board to their measured times, ns, in the same order."""
     measured = np.asarray(measured_ns, dtype=float)
     chip = _times_ns(cases, {})
     counts = _counts(cases, chip)

@@ -77,7 +77,7 @@ GROUPS = {
 """The help's groups of commands, in the order in which it prints them."""
 
 
-def _in_groups() -> None:
+def _sort_into_groups() -> None:
     """Moves each visible command into its group of the help, and sorts the groups."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
     for command in app.registered_commands:
@@ -87,15 +87,15 @@ def _in_groups() -> None:
         if not group.hidden:
             group.rich_help_panel = group_of[str(group.name)]
     order = [name for names in GROUPS.values() for name in names]
-    app.registered_commands.sort(key=lambda command: _place(order, command.name))
-    app.registered_groups.sort(key=lambda group: _place(order, group.name))
+    app.registered_commands.sort(key=lambda command: _rank(order, command.name))
+    app.registered_groups.sort(key=lambda group: _rank(order, group.name))
 
 
-def _place(order: list[str], name: str | None) -> int:
+def _rank(order: list[str], name: str | None) -> int:
     return order.index(name) if name in order else len(order)
 
 
-_in_groups()
+_sort_into_groups()
 
 
 def _version(wanted: bool) -> None:

@@ -23,10 +23,10 @@ def say_answer(found: Answer | None, directory: Path) -> None:
         print(found.title)
         print_table(found.rows.select(*found.axes, *found.measured), HEADS)
         if found.left:
-            print(f"{found.left:,} more rows: flashbed table {_word(directory)} cases")
+            print(f"{found.left:,} more rows: flashbed table {_shell_word(directory)} cases")
     print(shown(directory.absolute()))
-    print(f"next: flashbed report {_word(directory)}")
-    print(f"      flashbed table {_word(directory)} cases --format csv")
+    print(f"next: flashbed report {_shell_word(directory)}")
+    print(f"      flashbed table {_shell_word(directory)} cases --format csv")
     if _is_below_results(directory):
         print("      flashbed report    # all results on one page, results/index.html")
 
@@ -45,5 +45,5 @@ def _is_below_results(directory: Path) -> bool:
     return not directory.is_absolute() and directory.parts[:1] == ("results",)
 
 
-def _word(directory: Path) -> str:
+def _shell_word(directory: Path) -> str:
     return shlex.quote(str(directory))

@@ -127,19 +127,19 @@ def predict(
     if endurance is not None and repeat is None:
         raise InputError("--endurance: needs --repeat")
     wanted = _settings(settings or []) | ({} if fs is None else {"fs": fs})
-    asked_of = _database(page_bytes, database)
+    settings_of_database = _database(page_bytes, database)
     known = load(model)
-    of = chosen(known, pattern, wanted | {"database": word_of(asked_of)})
-    asked = SqlLoad(
+    of = chosen(known, pattern, wanted | {"database": word_of(settings_of_database)})
+    sql_load = SqlLoad(
         pattern=pattern,
         requests=requests,
         request_bytes=request_bytes,
-        page_bytes=asked_of.page_bytes,
-        cache_pages=asked_of.cache_pages,
-        records=asked_of.records,
+        page_bytes=settings_of_database.page_bytes,
+        cache_pages=settings_of_database.cache_pages,
+        records=settings_of_database.records,
         read_ahead_kib=of.setting.read_ahead_kib,
     )
-    found = apply(of, asked)
+    found = apply(of, sql_load)
     worn = None if repeat is None else _worn(found, rate_per_day(repeat), endurance)
     if output == "json":
         answer: dict[str, Any] = {"prediction": prediction_json(found)}

@@ -87,7 +87,9 @@ def exec_(
     software: Annotated[
         str | None,
         typer.Option(
-            "--software", metavar="HOW", help="Time of code. flat: syscall_ns a call; calls; none."
+            "--software",
+            metavar="HOW",
+            help="Cost of calls: flat (syscall_ns each), calls (by kind), none.",
         ),
     ] = None,
     package: Annotated[

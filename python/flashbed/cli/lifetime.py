@@ -99,10 +99,10 @@ def lifetime(
         raise InputError(f"{shown(path)}: no such file")
     counters = path.is_file() and path.suffix not in (".parquet", ".toml")
     if what == "-" or (counters and not is_recording(path)):
-        _none(repeat=repeat, case=case, set=settings, on=on, out=out)
+        _refuse_options(repeat=repeat, case=case, set=settings, on=on, out=out)
         subjects = [_counters(what, since, before, known)]
     else:
-        _none(since=since, before=before)
+        _refuse_options(since=since, before=before)
         subjects = _worn(what, case, settings or [], on, out, rounds, known, endurance)
     found = []
     for subject in subjects:
@@ -116,7 +116,7 @@ def lifetime(
         _list([row(*each[:2]) for each in found])
 
 
-def _none(**options: object) -> None:
+def _refuse_options(**options: object) -> None:
     """Raises `InputError` for options that do not apply to what was given."""
     for name, value in options.items():
         if value is not None:
@@ -141,14 +141,14 @@ def _worn(
 
     path = Path(what)
     if path.suffix == ".parquet" and not is_recording(path, named=True):
-        _none(case=case, set=settings or None, on=on, out=out)
+        _refuse_options(case=case, set=settings or None, on=on, out=out)
         if rounds is None:
             raise InputError(f"{shown(path)}: how often does it happen? Use --repeat, as in 1/min")
         return wear_table_of(path, rounds, board)
-    _none(board=board)
+    _refuse_options(board=board)
     if path.is_dir() and not is_recording(path):
-        _none(out=out)
-        named = _kept(path, case, settings)
+        _refuse_options(out=out)
+        named = _chosen_case_ids(path, case, settings)
         return cases_of(
             path, rounds, case_ids=named, target=None if on is None else _table_name(on)
         )
@@ -156,7 +156,9 @@ def _worn(
     return cases_of(directory, rounds, case_ids=ran, target=target)
 
 
-def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[str] | None:
+def _chosen_case_ids(
+    directory: Path, case: str | None, settings: Sequence[str]
+) -> list[str] | None:
     """The cases of a run that `--case` and `--set` choose; None for all."""
     import polars as pl
 
@@ -172,9 +174,9 @@ def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[st
         there = there.filter(pl.col(axis).cast(pl.String).is_in([str(value) for value in values]))
     chosen = [name for name in there["case_id"] if case in (None, name)]
     if not chosen:
-        asked = [f"--set {setting}" for setting in settings]
-        asked += [] if case is None else [f"--case {case}"]
-        raise InputError(f"{' '.join(asked)}: no such case in {shown(directory)}")
+        options = [f"--set {setting}" for setting in settings]
+        options += [] if case is None else [f"--case {case}"]
+        raise InputError(f"{' '.join(options)}: no such case in {shown(directory)}")
     return chosen
 
 

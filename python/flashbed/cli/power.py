@@ -18,7 +18,7 @@ from flashbed.storage.files import read_text, whole
 
 if TYPE_CHECKING:
     from flashbed.power.energy_fit import RailFit, WindowFit
-    from flashbed.power.measure import Measured, ReadingOptions
+    from flashbed.power.measure import ReadingOptions, RecordingFit
 
 __all__ = ["register"]
 
@@ -138,13 +138,13 @@ def fit(
         raise InputError(f"--format {output}: only json")
     condition = {"activity": activity, "fs": fs, "pattern": pattern, "read_ahead": read_ahead}
     _check(condition, board, write=write)
-    asked = _asked(rail, unit, rate, marker, windows, offset, accuracy)
-    found = [measure(path, asked) for path in traces]
+    reading = _reading_options(rail, unit, rate, marker, windows, offset, accuracy)
+    found = [measure(path, reading) for path in traces]
     if output == "json":
         print(json.dumps({"power": [each.as_json() for each in found]}, indent=1))
     else:
         for each in found:
-            _show(each, asked.accuracy)
+            _show(each, reading.accuracy)
     for each in found:
         _tell_left_out(each)
     for each in found:
@@ -153,7 +153,7 @@ def fit(
                 raise RunError(f"{each.trace.name}: {rail_fit.name}: {rail_fit.problem}")
     if write:
         given = {key: value for key, value in condition.items() if value is not None}
-        _write(str(board), given, found, asked.accuracy)
+        _write(str(board), given, found, reading.accuracy)
 
 
 def draw(
@@ -185,12 +185,12 @@ def draw(
     if file.suffix not in (".svg", ".html"):
         raise InputError(f"--out {file}: .svg or .html")
     convention = "component" if component else "paper"
-    asked = None
+    reading = None
     if measured is not None:
-        asked = (measured, _asked(rail, unit, rate, marker, None, "0", 0.0))
+        reading = (measured, _reading_options(rail, unit, rate, marker, None, "0", 0.0))
     elif rail or unit or rate or marker:
         raise InputError("--rail, --unit, --rate, --marker: only with --measured")
-    draw_power(directory, case, convention, asked, file)
+    draw_power(directory, case, convention, reading, file)
     print(shown(file))
 
 
@@ -204,7 +204,7 @@ def _check(condition: dict[str, str | None], board: str | None, *, write: bool) 
             raise InputError(f"--{name.replace('_', '-')} {condition[name]}: {' or '.join(words)}")
 
 
-def _asked(
+def _reading_options(
     rail: Sequence[str] | None, unit: Sequence[str] | None, rate: str | None, marker: str | None,
     windows: Path | None, offset: str, accuracy: float,
 ) -> ReadingOptions:  # fmt: skip
@@ -241,7 +241,7 @@ def _offset(text: str) -> float | str:
     return seconds
 
 
-def _show(found: Measured, accuracy: float) -> None:
+def _show(found: RecordingFit, accuracy: float) -> None:
     trace = found.trace
     windows = found.fits[0].windows
     rate = f"{1 / trace.step_s:,.6g}"
@@ -291,7 +291,7 @@ def _pair(value: float | None, uncertainty: float | None) -> str:
     return f"{value:.{digits}f} +- {uncertainty:.{digits}f}"
 
 
-def _tell_left_out(found: Measured) -> None:
+def _tell_left_out(found: RecordingFit) -> None:
     """Prints one line per rail for the windows that were left out of its fit."""
     for fit in found.fits:
         left = [(n, each) for n, each in enumerate(fit.windows, start=1) if each.problem]
@@ -303,7 +303,7 @@ def _tell_left_out(found: Measured) -> None:
 
 
 def _write(
-    board: str, condition: dict[str, str], found: Sequence[Measured], accuracy: float
+    board: str, condition: dict[str, str], found: Sequence[RecordingFit], accuracy: float
 ) -> None:
     """Writes the mean powers over all recordings into the profile, whole or not at all."""
     from flashbed.formats.profiles import load_board

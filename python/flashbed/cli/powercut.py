@@ -85,7 +85,7 @@ def powercut(
     planned = [item for item in planned if on in item.targets]
     if on == "sim" and chip:
         raise InputError("--chip: the simulator's chip has no driver that takes commands")
-    _check(chosen.id, on, every, samples, output, asked=len(planned), case=case)
+    _check(chosen.id, on, every, samples, output, case_count=len(planned), case=case)
     if every is None and samples is None:
         samples = SAMPLES
     choice = Choice(every, samples, seed, tuple(chip or ()))
@@ -125,7 +125,7 @@ def _check(
     samples: int | None,
     output: str,
     *,
-    asked: int,
+    case_count: int,
     case: str | None,
 ) -> None:
     """Raises `InputError` for impossible combinations of options."""
@@ -137,7 +137,7 @@ def _check(
         raise InputError("--every and --samples: one of them")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
-    if case is not None and not asked:
+    if case is not None and not case_count:
         raise InputError(f"--case {case}: no such case of {name} on {on}")
-    if not asked:
+    if not case_count:
         raise InputError(f"--on {on}: none of the chosen cases of {name} runs on it")

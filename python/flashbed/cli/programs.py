@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from flashbed.targets.base import Failure, Program
 
-__all__ = ["Measured", "cases_and_requests_on", "measured_on"]
+__all__ = ["TargetResults", "cases_and_requests_on", "measured_on"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class TargetResults:
     """The results of a target.
 
     `cases` has a row for each program that succeeded, in their order. `gc_choices` is that of
@@ -50,7 +50,7 @@ def cases_and_requests_on(
 
 def measured_on(
     name: ChosenTarget, title: str, programs: Sequence[Program], jobs: int | None = None
-) -> Measured:
+) -> TargetResults:
     """Runs programs, `jobs` guests at once; the programs that failed are in `failures`.
 
     Raises `RunError` if the target cannot run here or every case failed.
@@ -89,4 +89,4 @@ def measured_on(
     rows = pl.concat(requests, how="diagonal")
     if rows.width:
         rows = order.join(rows, on="case_id", how="inner", maintain_order="left_right")
-    return Measured(table, rows, failures, gc_choices)
+    return TargetResults(table, rows, failures, gc_choices)

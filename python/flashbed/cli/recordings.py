@@ -25,7 +25,9 @@ Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Th
 Compressor = Annotated[
     str,
     typer.Option(
-        "--compressor", metavar="NAME", help="none, lzo, zlib or zstd: whose sizes it writes."
+        "--compressor",
+        metavar="NAME",
+        help="none, lzo, zlib or zstd: the one whose sizes FILL gets.",
     ),
 ]
 

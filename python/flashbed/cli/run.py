@@ -258,7 +258,7 @@ def _traces(text: str | None) -> list[str]:
     return words
 
 
-class _Said:
+class _StderrWatch:
     """Reports everything that a run says on standard error."""
 
     say = staticmethod(say)
@@ -277,7 +277,7 @@ def measure(
     from flashbed.api import measuring
 
     outcomes, unavailable = measuring.measure(
-        experiment, planned, targets, out, traces, _Said(), way
+        experiment, planned, targets, out, traces, _StderrWatch(), way
     )
     return outcomes, list(unavailable)
 

@@ -123,7 +123,7 @@ def trace(
     if points is not None and points not in LEVELS:
         raise InputError(f"--points {points}: {', '.join(LEVELS)}")
     plain = not (flash or vfs or func)
-    asked = TraceOptions(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
+    options = TraceOptions(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
     words = what or []
     if read is not None:
         name = read.stem
@@ -135,7 +135,7 @@ def trace(
             raise InputError("--set, --case, --cost: not for a command; --on names a target")
         _check_command(words)
         name = Path(words[0]).name if words else shown_target(on)
-        traced = _command(words, asked, seconds, on)
+        traced = _command(words, options, seconds, on)
     else:
         check_target(on, HERE)
         target = allowed(on, erase)
@@ -143,7 +143,7 @@ def trace(
             raise InputError(f"--on {on}: takes one experiment or file of operations")
         program = _program(words[0], settings or [], case, target, (fs, board, read_ahead_kib))
         name = program.case_id
-        traced = _case(program, target, asked, cost=cost)
+        traced = _case(program, target, options, cost=cost)
     with held(out or TRACES, wait=True):
         _give(traced, _replaced(out) if out else _free(name), output or [])
 
@@ -187,24 +187,24 @@ def _is_bare_board(on: str, erase: str | None) -> bool:
     return is_address(on) and parse_address(on).directory is None and erase is None
 
 
-def _command(words: list[str], asked: TraceOptions, seconds: float | None, on: str) -> Trace:
+def _command(words: list[str], options: TraceOptions, seconds: float | None, on: str) -> Trace:
     from flashbed.targets.base import Unavailable
-    from flashbed.tracing.record import Here, Place, trace_command
+    from flashbed.tracing.record import Place, ThisMachine, trace_command
 
     if not words and not seconds:
         raise InputError("needs a command to trace, or --seconds")
     try:
-        place: Place = Here()
+        place: Place = ThisMachine()
         if on != HERE:
             from flashbed.targets.ssh.traced_board import BoardPlace
 
             place = BoardPlace(parse_address(on))
-        return trace_command(place, words, asked, seconds)
+        return trace_command(place, words, options, seconds)
     except Unavailable as why:
         raise RunError(f"not traced: {why}") from None
 
 
-def _case(program: Program, on: ChosenTarget, asked: TraceOptions, *, cost: bool) -> Trace:
+def _case(program: Program, on: ChosenTarget, options: TraceOptions, *, cost: bool) -> Trace:
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
     from flashbed.targets.emulator import EmulatorTarget
@@ -212,14 +212,14 @@ def _case(program: Program, on: ChosenTarget, asked: TraceOptions, *, cost: bool
 
     probes = is_board(on) or str(on).startswith("emulator")
     target = EmulatorTarget(wait="busy") if on == "emulator" else load_target(on)
-    if not probes and not asked.flash:
+    if not probes and not options.flash:
         raise RunError(f"{on}: no kprobes there: only --flash can be traced")
-    if not probes and (asked.vfs or asked.functions):
+    if not probes and (options.vfs or options.functions):
         say(f"flashbed: {on}: no kprobes there: the VFS and functions are not traced")
     try:
         with bar(f"tracing on {shown_target(on)}") as progress:
             return trace_case(
-                target, program, asked, probes=probes, cost=cost,
+                target, program, options, probes=probes, cost=cost,
                 progress=lambda text, done: progress(text, done, None),
             )  # fmt: skip
     except Unavailable as why:

@@ -12,7 +12,7 @@ import typer
 
 from flashbed import __version__
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.programs import Measured, measured_on
+from flashbed.cli.programs import TargetResults, measured_on
 from flashbed.cli.run import Jobs
 from flashbed.errors import InputError, RunError
 
@@ -86,12 +86,12 @@ def validate(
         raise InputError("--on sim: the simulator is what is validated")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
-    (asked,) = all_allowed([on], erase)
+    (target_on,) = all_allowed([on], erase)
     compared = _compared(
-        suite, asked, load_board(board), load_kernel(kernel), replay=not own_gc_choices,
+        suite, target_on, load_board(board), load_kernel(kernel), replay=not own_gc_choices,
         jobs=parse_jobs(jobs),
     )  # fmt: skip
-    target = BOARD if is_board(asked) else on
+    target = BOARD if is_board(target_on) else on
     run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
     keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":
@@ -118,12 +118,12 @@ def _compared(
     simulated = measured_on("sim", "validate", programs(suite, alike, kernel))
     known = set(simulated.cases["case_id"])
     # A probe is kept although it is not compared: work it leaves may fall into a short case.
-    asked = [
+    measurable = [
         replace(case, record_gc_choices=replay and case.case_id in simulated.gc_choices)
         for case in cases
         if case.case_id in known
     ]
-    real = measured_on(on, "validate", asked, jobs)
+    real = measured_on(on, "validate", measurable, jobs)
     broken = [("sim", failure) for failure in simulated.failures if failure.not_modelled is None]
     refused = {
         failure.case_id: failure.not_modelled
@@ -139,7 +139,7 @@ def _compared(
     broken += [(where, failure) for failure in real.failures if not failure.not_measured]
     return Compared(
         table=compare(
-            _replayed(simulated, real.gc_choices, asked, alike), real.cases, real.gc_choices
+            _replayed(simulated, real.gc_choices, measurable, alike), real.cases, real.gc_choices
         ),
         kinds=kinds(suite, board),
         limits=LIMITS[suite].get(where, {}),
@@ -149,15 +149,15 @@ def _compared(
 
 
 def _replayed(
-    simulated: Measured,
+    simulated: TargetResults,
     gc_choices: dict[str, tuple[int, ...]],
-    asked: Sequence[Program],
+    measurable: Sequence[Program],
     board: Board,
 ) -> pl.DataFrame:
     """The simulator's cases; where the kernel's JFFS2 chose blocks, run with those choices."""
     replayed = [
         replace(program, board=board, gc_choices=gc_choices[program.case_id])
-        for program in asked
+        for program in measurable
         if gc_choices.get(program.case_id)
     ]
     if not replayed:
@@ -167,15 +167,15 @@ def _replayed(
 
 
 def _show(compared: Compared) -> None:
-    told = compared.as_json()
-    _show_summary("all", told, told["limits"])
-    for fs, part in told["file_systems"].items():
+    summary = compared.as_json()
+    _show_summary("all", summary, summary["limits"])
+    for fs, part in summary["file_systems"].items():
         _show_summary(fs, part, {})
-    if told["replayed"]["cases"]:
-        choices, cases = told["replayed"]["gc_choices"], told["replayed"]["cases"]
+    if summary["replayed"]["cases"]:
+        choices, cases = summary["replayed"]["gc_choices"], summary["replayed"]["cases"]
         print(f"JFFS2's GC choices are the kernel's: {choices} in {cases} cases")
-    if len(told["kinds"]) > 1:
-        _show_kinds(told["kinds"])
+    if len(summary["kinds"]) > 1:
+        _show_kinds(summary["kinds"])
     _show_worst(compared)
     for title, cases in (
         (
@@ -190,20 +190,20 @@ def _show(compared: Compared) -> None:
             print(f"  {case_id:44} {what}")
 
 
-def _show_summary(title: str, told: dict[str, Any], limits: dict[str, Any]) -> None:
+def _show_summary(title: str, summary: dict[str, Any], limits: dict[str, Any]) -> None:
     from flashbed.validation import MEASURES
 
-    print(f"{title}: {told['cases']} cases")
+    print(f"{title}: {summary['cases']} cases")
     for name in MEASURES:
-        errors = told[name]
+        errors = summary[name]
         if errors is None:
             print(f"  {name:15} not known on this target")
             continue
         limit = limits.get(name)
         said = ""
         if limit:
-            asked = f"{limit['mean_limit_pct']:g} and {limit['worst_limit_pct']:g} % at most"
-            said = f" ({asked}: {'kept' if limit['kept'] else 'NOT kept'})"
+            bounds = f"{limit['mean_limit_pct']:g} and {limit['worst_limit_pct']:g} % at most"
+            said = f" ({bounds}: {'kept' if limit['kept'] else 'NOT kept'})"
         print(
             f"  {name:15} exact in {100 * errors['exact_share']:5.1f} %, "
             f"off by {errors['mean_error_pct']:.2f} % in the mean, "

@@ -89,14 +89,14 @@ def _runs(name: str, study: Study, results: Path, target: str) -> dict[str, Judg
     runs = {}
     for experiment in study.experiments:
         directory = results / name / experiment
-        asked = load_experiment(f"{name}/{experiment}")
-        if target not in asked.targets and not directory.exists():
+        experiment_now = load_experiment(f"{name}/{experiment}")
+        if target not in experiment_now.targets and not directory.exists():
             continue
         if not (directory / "cases.parquet").is_file():
             raise InputError(
                 f"{shown(directory)}: no results; first run `flashbed reproduce {name} --on sim`"
             )
-        runs[experiment] = judged_run(directory, asked)
+        runs[experiment] = judged_run(directory, experiment_now)
     return runs
 
 
@@ -123,9 +123,9 @@ def _sentences(
 
 def _check(runs: Mapping[str, JudgedRun], target: str) -> None:
     """Prints the numbers in texts that differ from the results. Raises `RunError` if any do."""
-    from flashbed.report.numbers import moved
+    from flashbed.report.numbers import outdated_numbers
 
-    found = moved(runs, target)
+    found = outdated_numbers(runs, target)
     for one in found:
         now = "not measured" if one.now is None else one.now
         print(f"{one.where}: the text says {one.said}, {target} gives {now}")

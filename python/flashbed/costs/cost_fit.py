@@ -1,11 +1,11 @@
-"""Prices of the terms, fitted to `cases` tables; some cases are kept out of it to see how it does.
+"""Fits prices of the terms to `cases` tables; holds some cases out to test the fit.
 
 Cases of one setting and pattern make a model. A case's error counts in percent, so a small
-transaction weighs as much as a large one. Held out are the middle size of record, whole, and every
-third number of requests, never the smallest or the largest: what is predicted lies between others.
-The model that is kept is the one that has not seen them.
+transaction weighs as much as a large one. Held out are all cases of the middle record size, and
+every third number of requests except the smallest and the largest, so that predictions interpolate.
+The saved model is the one that has not seen them.
 
-Left out: databases that are called by a name, which does not say how they are set up; scripts.
+Left out: databases with a name of their own, which does not tell their settings; scripts.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from flashbed.tables.run_directory import read_table
 __all__ = ["BAND", "Fitted", "fit_cases", "fit_runs", "word_of"]
 
 BAND = 1.96
-"""Standard deviations on either side that a prediction is given with: 95 %."""
+"""Standard deviations on either side of a prediction: 95 %."""
 HELD_OUT_EVERY = 3
 _ALONE = 1e-6
-"""Of a term that the ones before it explain, what is left of its length is less."""
+"""A column with less of its length left is explained by the columns before it."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The model, and what it could not be made of: reason -> how many cases."""
+    """The model, and the cases left out of it: reason -> number of cases."""
 
     model: Model
     left_out: dict[str, int]
 
 
 def fit_runs(directories: Sequence[Path]) -> Fitted:
-    """The model of the cases that runs have kept. Raises `InputError`."""
+    """The model of the cases of runs. Raises `InputError`."""
     tables = [read_table(directory, "cases") for directory in directories]
     return fit_cases(pl.concat(tables))
 
@@ -63,7 +63,7 @@ def fit_cases(cases: pl.DataFrame) -> Fitted:
         except InputError as why:
             left_out[str(why)] = left_out.get(str(why), 0) + 1
             continue
-        groups.setdefault((row.setting, row.asked.pattern), []).append(row)
+        groups.setdefault((row.setting, row.load.pattern), []).append(row)
     if not groups:
         reasons = "; ".join(f"{count} cases: {why}" for why, count in left_out.items())
         raise InputError(f"nothing to fit a model to: {reasons or 'no cases'}")
@@ -80,11 +80,11 @@ def fit_cases(cases: pl.DataFrame) -> Fitted:
 class _Row:
     case: dict[str, Any]
     setting: Setting
-    asked: SqlLoad
+    load: SqlLoad
 
 
 def _row(case: dict[str, Any]) -> _Row:
-    """Raises `InputError` with the reason why a case is left out."""
+    """A case as a row. Raises `InputError` with the reason why it is left out."""
     if case["pattern"] not in PATTERNS:
         raise InputError(f"pattern {case['pattern']} has no terms")
     try:
@@ -95,8 +95,8 @@ def _row(case: dict[str, Any]) -> _Row:
     for axis in CONDITIONS:
         known = axis in Setting.model_fields or case.get(axis) in (None, str(AXES[axis].usual))
         if not known:
-            raise InputError(f"{axis} {case[axis]} is no setting of a model")
-    asked = SqlLoad(
+            raise InputError(f"{axis} {case[axis]} is not a setting of a model")
+    load = SqlLoad(
         pattern=case["pattern"],
         requests=case["requests"],
         request_bytes=case["request_bytes"],
@@ -106,11 +106,11 @@ def _row(case: dict[str, Any]) -> _Row:
         read_ahead_kib=case["read_ahead_kib"],
     )
     setting = Setting(**{name: case[name] for name in settings}, database=word_of(database))
-    return _Row(case, setting, asked)
+    return _Row(case, setting, load)
 
 
 def word_of(database: Database) -> str:
-    """How it is set up, without what a model has terms or ranges for."""
+    """The database's word, without what a model has terms or ranges for."""
     others = {name: getattr(PAPERS, name) for name in ("page_bytes", "cache_pages", "records")}
     return str(database.model_copy(update=others))
 
@@ -132,14 +132,14 @@ def _model(setting: Setting, pattern: str, rows: Sequence[_Row]) -> CostModel:
         name: _only(rows, name, where)
         for name in ("board_sha256", "kernel_sha256", "energy_convention")
     }
-    counts = sorted({row.asked.requests for row in rows})
-    sizes = sorted({row.asked.request_bytes for row in rows})
+    counts = sorted({row.load.requests for row in rows})
+    sizes = sorted({row.load.request_bytes for row in rows})
     held_counts = tuple(counts[1:-1:HELD_OUT_EVERY])
     held_sizes = (sizes[len(sizes) // 2],) if len(sizes) > 2 else ()
     held = np.array(
-        [row.asked.requests in held_counts or row.asked.request_bytes in held_sizes for row in rows]
+        [row.load.requests in held_counts or row.load.request_bytes in held_sizes for row in rows]
     )
-    amounts = [terms(row.asked) for row in rows]
+    amounts = [terms(row.load) for row in rows]
     every = np.array([list(each.values()) for each in amounts])
     columns = _told_apart(every[~held])
     names = tuple(list(amounts[0])[column] for column in columns)
@@ -171,7 +171,7 @@ def _only(rows: Sequence[_Row], name: str, where: str) -> Any:
 
 
 def _told_apart(amounts: np.ndarray) -> list[int]:
-    """The columns that no sum of those before them gives."""
+    """The columns that are no linear combination of columns before them."""
     kept: list[int] = []
     for column in range(amounts.shape[1]):
         length = np.linalg.norm(amounts[:, column])
@@ -190,13 +190,13 @@ def _told_apart(amounts: np.ndarray) -> list[int]:
 
 def _ranges(rows: Sequence[_Row], amounts: Sequence[dict[str, float]]) -> Ranges:
     def bounds(name: str) -> tuple[int, int]:
-        values = [getattr(row.asked, name) for row in rows]
+        values = [getattr(row.load, name) for row in rows]
         return min(values), max(values)
 
     return Ranges(
         requests=bounds("requests"),
         request_bytes=bounds("request_bytes"),
-        page_bytes=tuple(sorted({row.asked.page_bytes for row in rows})),
+        page_bytes=tuple(sorted({row.load.page_bytes for row in rows})),
         cache_pages=bounds("cache_pages"),
         records=bounds("records"),
         terms={name: max(each[name] for each in amounts) for name in amounts[0]},

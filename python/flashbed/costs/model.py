@@ -1,8 +1,8 @@
-"""The file a cost model is kept in: `flashbed-model 1` of docs/models.md.
+"""The file of a cost model: `flashbed-model 1` of docs/models.md.
 
-Everything in it has its unit, and what was fitted says how sure it is: a prediction x has the
-variance `scatter` squared times its value squared (or that of one unit, if it is less), and x'Cx of
-its `covariance`.
+Every value has its unit, and fitted values have uncertainties. A prediction x has a variance of
+`scatter` squared times its value squared (or times 1, if the value is less than one unit), plus
+x'Cx with its `covariance`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["QUANTITIES", "CostModel", "Model", "Prices", "Ranges", "Setting", "S
 
 MODEL_BYTES_MAX = 16 << 20
 REAL_MAX = 1e30
-"""Of a price or a variance: products of some of them are still numbers."""
+"""Limit of a price or a variance: products of several stay finite."""
 QUANTITIES = {
     "time_ns": "ns",
     "flash_reads": "operations",
@@ -32,7 +32,7 @@ QUANTITIES = {
     "energy_nj": "nJ",
     "component_energy_nj": "nJ",
 }
-"""What is predicted, by its column of `cases`, and its unit."""
+"""The predicted columns of `cases`, and their units."""
 
 Count = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 Bounds = tuple[Count, Count]
@@ -45,9 +45,9 @@ class _Strict(BaseModel):
 
 
 class Setting(_Strict):
-    """What has to be the same for costs to be: the axes of a case that no term is made of.
+    """What must be equal for costs to be equal: the axes that no term covers.
 
-    `database` is written as its word (docs/sqlite.md), without what `Ranges` has.
+    `database` is its word (docs/sqlite.md), without what `Ranges` has.
     """
 
     target: str
@@ -62,7 +62,7 @@ class Setting(_Strict):
 
 
 class Ranges(_Strict):
-    """What the tables had; beyond it nothing is predicted. `terms` are the largest of each."""
+    """Ranges of the fitted tables; nothing is predicted outside. `terms` has maxima."""
 
     requests: Bounds
     request_bytes: Bounds
@@ -73,10 +73,10 @@ class Ranges(_Strict):
 
 
 class Prices(_Strict):
-    """What one of each of the model's terms costs, in `unit`, and how well that explains cases.
+    """The price of one of each term, in `unit`, and how well the prices explain the cases.
 
-    Errors are in percent of the case's value (of 1 unit, where it is less). `held_out_within` is
-    the share of the held out cases that are inside the band of their prediction.
+    Errors are in percent of the case's value (of 1 unit, if that is more). `held_out_within` is the
+    share of held-out cases within the band of their prediction.
     """
 
     unit: str
@@ -124,7 +124,7 @@ class CostModel(_Strict):
 
 
 class Source(_Strict):
-    """A run the tables are of."""
+    """A run whose tables were used."""
 
     experiment: str
     experiment_sha256: str | None
@@ -142,7 +142,7 @@ class Model(_Strict):
 
 
 def load(path: Path) -> Model:
-    """Raises `InputError` with one line for a file that is none."""
+    """Reads a model. Raises `InputError` with one line for anything else."""
     text = read_text(path, MODEL_BYTES_MAX)
     try:
         return Model.model_validate_json(text)

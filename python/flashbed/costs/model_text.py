@@ -1,4 +1,4 @@
-"""A model and a prediction as text and as JSON; no arithmetic but units."""
+"""Prints a model and a prediction as text and JSON; no arithmetic except for units."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _prices(prices: Prices) -> list[str]:
 
 
 def _wrapped(items: list[str]) -> list[str]:
-    """Lines of whole items."""
+    """Wraps lines between items."""
     held = ", ".join(item.replace(" ", "\xa0") for item in items)
     indent = " " * 4
     lines = textwrap.wrap(held, WIDTH, initial_indent=indent, subsequent_indent=indent)
@@ -108,13 +108,13 @@ def _wrapped(items: list[str]) -> list[str]:
 
 
 def name_of(found: Prediction) -> str:
-    """What was asked, as the first line of an answer."""
-    asked = found.asked
-    return f"{asked.requests:,} x {asked.pattern} of {asked.request_bytes:,} bytes"
+    """The requests, as the first line of an answer."""
+    load = found.load
+    return f"{load.requests:,} x {load.pattern} of {load.request_bytes:,} bytes"
 
 
 def prediction_text(found: Prediction) -> str:
-    """The answer, a quantity a line, and what it is made of, the largest part first."""
+    """The answer: a quantity per line and its parts, the largest first."""
     lines = [f"{name_of(found)}: {_setting(found.model)}"]
     for name, predicted in found.quantities.items():
         said = "unknown: not in the tables" if predicted is None else _predicted(predicted)
@@ -160,16 +160,16 @@ def _digits(value: float) -> str:
 
 
 def prediction_json(found: Prediction) -> dict[str, Any]:
-    """All of it; unknown is null."""
-    asked = found.asked
+    """All values; unknown is null."""
+    load = found.load
     return {
         **found.model.setting.model_dump(),
-        "pattern": asked.pattern,
-        "requests": asked.requests,
-        "request_bytes": asked.request_bytes,
-        "page_bytes": asked.page_bytes,
-        "cache_pages": asked.cache_pages,
-        "records": asked.records if asked.pattern != "insert" else None,
+        "pattern": load.pattern,
+        "requests": load.requests,
+        "request_bytes": load.request_bytes,
+        "page_bytes": load.page_bytes,
+        "cache_pages": load.cache_pages,
+        "records": load.records if load.pattern != "insert" else None,
         "energy_convention": found.model.energy_convention,
         **{
             name: None

@@ -1,7 +1,7 @@
-"""A model applied: what requests cost, with a band, in parts; and what that does to the flash.
+"""Applies a model: the cost of requests, with a band and parts, and the wear that follows.
 
-Refused is what the tables did not have: a setting, a page size, a number or size outside their
-range, or more of a term than any of their cases had.
+It refuses what the tables did not have: another setting or page size, a number or size outside
+their range, or more of a term than any of their cases had.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLACK = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Predicted:
-    """A quantity, the ends of its band, and what each term has in it."""
+    """A quantity, the ends of its band, and each term's part."""
 
     value: float
     low: float
@@ -39,15 +39,15 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was asked of which model, and the quantities it knows."""
+    """The requests, the model, and the quantities it predicts."""
 
     model: CostModel
-    asked: SqlLoad
+    load: SqlLoad
     quantities: Mapping[str, Predicted | None]
 
 
 def chosen(model: Model, pattern: str, wanted: Mapping[str, str]) -> CostModel:
-    """The one model of a pattern whose setting is as wanted. Raises `InputError`."""
+    """The only model of a pattern with the wanted setting. Raises `InputError`."""
     axes = tuple(Setting.model_fields)
     for name in wanted:
         if name not in axes:
@@ -74,33 +74,33 @@ def _axis(model: CostModel, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def predict(model: CostModel, asked: SqlLoad) -> Prediction:
-    """What the requests cost. Raises `InputError` for what the tables did not have."""
-    amounts = terms(asked)
-    _check(model, asked, amounts)
+def predict(model: CostModel, load: SqlLoad) -> Prediction:
+    """The cost of requests. Raises `InputError` for what the tables did not have."""
+    amounts = terms(load)
+    _check(model, load, amounts)
     row = np.array([amounts[name] for name in model.terms])
     found = {
         name: None if prices is None else _predicted(prices, row)
         for name, prices in model.quantities.items()
     }
-    return Prediction(model, asked, {name: found[name] for name in QUANTITIES})
+    return Prediction(model, load, {name: found[name] for name in QUANTITIES})
 
 
-def _check(model: CostModel, asked: SqlLoad, amounts: Mapping[str, float]) -> None:
+def _check(model: CostModel, load: SqlLoad, amounts: Mapping[str, float]) -> None:
     ranges = model.ranges
     names = ["requests", "request_bytes", "cache_pages"]
-    names += ["records"] if asked.pattern != "insert" else []
+    names += ["records"] if load.pattern != "insert" else []
     for name in names:
         low, high = getattr(ranges, name)
-        value = getattr(asked, name)
+        value = getattr(load, name)
         if not low <= value <= high:
             span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
             raise InputError(f"{name} {value:,}: the model is of {span}, it says nothing beyond")
-    if asked.page_bytes not in ranges.page_bytes:
+    if load.page_bytes not in ranges.page_bytes:
         there = ", ".join(f"{value:,}" for value in ranges.page_bytes)
-        raise InputError(f"page_bytes {asked.page_bytes:,}: the model is of {there}")
-    if asked.pattern != "insert" and asked.requests > asked.records:
-        raise InputError(f"{asked.requests:,} requests of {asked.records:,} records")
+        raise InputError(f"page_bytes {load.page_bytes:,}: the model is of {there}")
+    if load.pattern != "insert" and load.requests > load.records:
+        raise InputError(f"{load.requests:,} requests of {load.records:,} records")
     for name, value in amounts.items():
         largest = ranges.terms[name]
         if value > largest * _SLACK:
@@ -122,7 +122,7 @@ def _predicted(prices: Prices, row: np.ndarray) -> Predicted:
 
 
 def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board) -> Subject:
-    """What repeating it does to a partition, for `lifetime`: no model knows its worst block."""
+    """The wear of a partition if the requests repeat; no model knows its worst block."""
     erases, programs = found.quantities["flash_erases"], found.quantities["flash_programs"]
     time = found.quantities["time_ns"]
     if erases is None or programs is None:
@@ -139,11 +139,11 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
         bytes_by_cause=None,
         bytes_programmed=round(programmed),
         bytes_erased=round(erases.value * block_bytes),
-        # A model knows nothing of what is left in memory, which is all of it where nothing syncs.
+        # A model does not know what stays in memory; without syncs that is everything.
         programs=round(programs.value) if synchronous == "off" else None,
     )
     fs = found.model.setting.fs
-    # A year of rounds, so that it is the model's band that counts and not how few one round erases.
+    # A year of rounds, so that the model's band decides, and not the few erases of one round.
     rounds = rounds_per_day * YEAR_S / DAY_S
     observed = Observed(
         seconds=YEAR_S,

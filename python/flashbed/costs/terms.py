@@ -1,12 +1,12 @@
-"""What requests come to, by arithmetic alone: the quantities that a cost model puts prices on.
+"""Counts what requests take, by arithmetic alone: the quantities that a cost model prices.
 
-How many pages a table has follows from SQLite's file format (sqlite.org/fileformat2.html, section
-1.6): a cell of a table's leaf is two lengths, a header and the text; what does not fit is on
-overflow pages. How much of a file is read in follows from the kernel's windows
-(mm/readahead.c, ondemand_readahead, Linux 6.1), for a file that is read in order.
+The pages of a table follow from SQLite's file format (sqlite.org/fileformat2.html, section 1.6): a
+leaf's cell is two lengths, a header and the text; what does not fit is on overflow pages. How much
+of a file is read in follows from the kernel's windows (mm/readahead.c, ondemand_readahead, Linux
+6.1), for a file read in order.
 
-Left out: indices, texts of different sizes, records that are not in the order of their ids, pages
-that are read again because SQLite's cache had dropped them.
+Left out: indices, texts of different sizes, records out of the order of their ids, pages that are
+read again after SQLite's cache dropped them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TERMS = {
     "spilling": "whether there is such a page: the journal is synced once more",
     "table_kib": "a KiB of the tables that were there, which JFFS2 reads in when it is opened",
 }
-"""Name -> what one of it is. Of those that cannot be told apart the first is kept."""
+"""Name -> what one unit is. Of terms that cannot be separated the first is kept."""
 PATTERNS = ("insert", "select", "select-random", "update", "join")
 
 CACHE_PAGE_KIB = 4
 SPILL_SHARE = 0.9
-"""Of its cache in pages, from which on SQLite writes dirty pages out (docs/sqlite.md)."""
+"""Part of SQLite's cache in pages from which on it writes dirty pages out (docs/sqlite.md)."""
 _LEAF_HEADER = 8
 _INTERIOR_HEADER = 12
 _POINTER = 2
@@ -41,7 +41,7 @@ _ROOTS = 2
 
 @dataclass(frozen=True)
 class SqlLoad:
-    """Requests of a pattern in one transaction, on a database set up like this."""
+    """Requests of a pattern in one transaction, on a database with these settings."""
 
     pattern: str
     requests: int
@@ -52,16 +52,16 @@ class SqlLoad:
     read_ahead_kib: int
 
 
-def terms(asked: SqlLoad) -> dict[str, float]:
-    """How much there is of each of `TERMS`."""
-    count, kib_a_page = asked.requests, asked.page_bytes / 1024
-    tables = {"insert": 0, "join": 2}.get(asked.pattern, 1)
-    whole = pages_of(asked.records, asked.request_bytes, asked.page_bytes)
-    touched = float(pages_of(count, asked.request_bytes, asked.page_bytes))
-    if asked.pattern == "select-random":
+def terms(load: SqlLoad) -> dict[str, float]:
+    """The amount of each of `TERMS`."""
+    count, kib_a_page = load.requests, load.page_bytes / 1024
+    tables = {"insert": 0, "join": 2}.get(load.pattern, 1)
+    whole = pages_of(load.records, load.request_bytes, load.page_bytes)
+    touched = float(pages_of(count, load.request_bytes, load.page_bytes))
+    if load.pattern == "select-random":
         touched = _drawn(count, whole)
     read_kib = 0.0
-    if asked.pattern == "select-random":
+    if load.pattern == "select-random":
         there = whole * kib_a_page
         read_kib = (
             there
@@ -70,15 +70,15 @@ def terms(asked: SqlLoad) -> dict[str, float]:
         )
     elif tables:
         read_kib = tables * read_in_kib(
-            (touched + _ROOTS) * kib_a_page, (whole + _ROOTS) * kib_a_page, asked.read_ahead_kib
+            (touched + _ROOTS) * kib_a_page, (whole + _ROOTS) * kib_a_page, load.read_ahead_kib
         )
     touched *= max(tables, 1)
-    writes = asked.pattern in ("insert", "update")
-    spilled = max(0.0, touched - SPILL_SHARE * asked.cache_pages) if writes else 0.0
+    writes = load.pattern in ("insert", "update")
+    spilled = max(0.0, touched - SPILL_SHARE * load.cache_pages) if writes else 0.0
     return {
         "transaction": 1.0,
         "request": float(count),
-        "record_kib": count * asked.request_bytes / 1024,
+        "record_kib": count * load.request_bytes / 1024,
         "page": touched,
         "page_kib": touched * kib_a_page,
         "read_kib": read_kib,
@@ -89,13 +89,13 @@ def terms(asked: SqlLoad) -> dict[str, float]:
 
 
 def pages_of(records: int, record_bytes: int, page_bytes: int) -> int:
-    """Pages of a table of an id and a text, filled in the order of ids: all levels, overflow."""
+    """Pages of a table of id and text, filled in the order of ids: all levels, and overflow."""
     header = 2 + _varint_bytes(2 * record_bytes + 13)
     payload = header + record_bytes
     local, overflow = _local(payload, page_bytes)
     cell = _POINTER + _varint_bytes(payload) + local + (4 if overflow else 0)
     level, first = 0, 1
-    while first <= records:  # as many of a leaf as their ids' lengths allow
+    while first <= records:  # a leaf holds as many as the lengths of their ids allow
         id_bytes = _varint_bytes(first)
         last = min(records, (1 << 7 * id_bytes) - 1)
         level += -(-(last + 1 - first) // max(1, (page_bytes - _LEAF_HEADER) // (cell + id_bytes)))
@@ -123,15 +123,15 @@ def _varint_bytes(value: int) -> int:
 
 
 def _drawn(draws: int, of: float) -> float:
-    """How many of so many are drawn at least once, in the mean."""
+    """The expected number of distinct items in this many draws."""
     return of * (1 - (1 - 1 / of) ** draws) if of > 1 else of
 
 
 def read_in_kib(until_kib: float, file_kib: float, window_kib: int) -> float:
-    """What is in the page cache when a file was read in order up to there.
+    """KiB in the page cache after a file was read in order up to `until_kib`.
 
-    The first window is a few pages, each next one larger until it is `window_kib`; whoever reads in
-    one has the next one read too.
+    The first window is a few pages; each next one is larger, up to `window_kib`. Reading within a
+    window makes the kernel read the next one.
     """
     until = -(-until_kib // CACHE_PAGE_KIB)
     largest = window_kib // CACHE_PAGE_KIB

@@ -126,8 +126,8 @@ def _time_said(request: Request, outcome: Outcome) -> str:
         said += f", of it chip {_time(outcome.ran.busy_ns)}"
     if request.where != "uml":
         return f"{said}; software's time is in it"
-    asked = sum(call.calls for call in outcome.calls)
-    return f"{said}; {asked:,} system calls; {request.costs.said()}"
+    calls = sum(call.calls for call in outcome.calls)
+    return f"{said}; {calls:,} system calls; {request.costs.description()}"
 
 
 def _say_written(fact: Any, outcome: Outcome) -> None:

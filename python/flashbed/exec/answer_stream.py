@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
+from flashbed.exec.unpacking import unpack
 
 __all__ = ["Answer", "hand_on", "read_answer"]
 

@@ -61,27 +61,27 @@ def launch_emulated(
         image = _image(request, sysroot, kernel, given, say)
         # The initramfs gets memory on top of the board's, so that it leaves the program as much.
         more_mib = (len(image) + sysroot.size_bytes) // _MIB + 1
-        asked = command(
+        qemu_command = command(
             qemu, request.board, bootable(kernel.image), Path("image"),
             more_mib=more_mib, channel=ONE_FILE,
         )  # fmt: skip
         if gdb is not None:
             alike = _image(replace(request, symbols=True), sysroot, kernel, given, say)
             (folder / "image").write_bytes(alike)
-            file = _symbols(asked, request, folder)
+            file = _symbols(qemu_command, request, folder)
             say(
                 f"the board waits for a debugger: gdb-multiarch {paths.shown(file)}"
                 f" -ex 'target remote 127.0.0.1:{gdb}' -ex 'hbreak FUNCTION' -ex continue"
             )
-            asked += ["-gdb", f"tcp:127.0.0.1:{gdb}", "-S"]
+            qemu_command += ["-gdb", f"tcp:127.0.0.1:{gdb}", "-S"]
         (folder / "image").write_bytes(image)
-        _boot(asked, request, folder)
+        _boot(qemu_command, request, folder)
         return _outcome(request, folder, output_aside)
 
 
-def _symbols(asked: list[str], request: Request, folder: Path) -> Path:
+def _symbols(qemu_command: list[str], request: Request, folder: Path) -> Path:
     """Boots the board once to read its functions' addresses; returns the file of symbols."""
-    _boot(asked, request, folder)
+    _boot(qemu_command, request, folder)
     said = folder / "answer"
     found = functions(said.read_text(encoding="ascii", errors="replace"))
     if not found:
@@ -131,10 +131,10 @@ def _image(
     return initramfs.archive(agent(ARCHITECTURE), modules, parameters, more)
 
 
-def _boot(asked: list[str], request: Request, folder: Path) -> None:
+def _boot(qemu_command: list[str], request: Request, folder: Path) -> None:
     with (folder / "said.log").open("wb") as said:
         process = subprocess.Popen(
-            [*dies_with_us(), *asked], cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
+            [*dies_with_us(), *qemu_command], cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     try:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed.errors import InputError
-from flashbed.exec.kept import kept_folder
 from flashbed.exec.request import USUAL_PATH, Put, Request, environment, find, puts_of
 from flashbed.exec.software import FREE, costs_of
 from flashbed.exec.sysroot import Sysroot, packages_folder, read_sysroot
+from flashbed.exec.unpacking import kept_folder
 from flashbed.formats.profiles import Board, load_board
 from flashbed.paths import cache_folder, shown
 from flashbed.targets.ssh.address import is_address

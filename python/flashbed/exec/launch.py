@@ -18,10 +18,10 @@ from pathlib import Path
 from time import monotonic
 
 from flashbed import paths
-from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
 from flashbed.exec.terminal import Terminal
+from flashbed.exec.unpacking import unpack
 from flashbed.paths import cache_folder
 from flashbed.recorder.session import CONTENTS_THERE, LACKS, Recorded, keep_stream
 from flashbed.recording.about import About

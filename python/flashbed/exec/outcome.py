@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from flashbed.errors import FlashbedError
-from flashbed.exec.kept import Kept
+from flashbed.exec.unpacking import UnpackedFiles
 from flashbed.recorder.session import Recorded
 
 __all__ = ["Call", "Counts", "File", "NotRunError", "Outcome", "outcome_of"]
@@ -86,7 +86,7 @@ class Outcome:
     missed: int = 0
     wear: list[int] = field(default_factory=list)
     page_bytes: int = 0
-    kept: Kept | None = None
+    kept: UnpackedFiles | None = None
     recorded: Recorded | None = None
 
     @property

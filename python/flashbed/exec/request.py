@@ -249,10 +249,11 @@ def puts_of(given: Sequence[Path], board: Board) -> list[Put]:
             bytes_ += size
             if len(puts) > PUTS_MAX:
                 raise InputError(f"--put {path}: more than {PUTS_MAX:,} files")
-    room = board.partition_bytes
-    if bytes_ > room:
+    space_bytes = board.partition_bytes
+    if bytes_ > space_bytes:
         raise InputError(
-            f"--put: {bytes_ >> 20:,} MiB of files do not fit a partition of {room >> 20:,} MiB"
+            f"--put: {bytes_ >> 20:,} MiB of files do not fit a partition of"
+            f" {space_bytes >> 20:,} MiB"
         )
     return puts
 

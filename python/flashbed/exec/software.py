@@ -43,7 +43,7 @@ class Costs:
     each_ns: int
     kinds: tuple[Cost, ...] = ()
 
-    def said(self) -> str:
+    def description(self) -> str:
         """A phrase for the program's account."""
         if self.how == "none":
             return "software costs nothing"

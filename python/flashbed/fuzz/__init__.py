@@ -1,7 +1,7 @@
 """Differential testing: random programs on the simulator, a real kernel and an oracle.
 
-A seed makes a program (`generator`); what each of its operations has to answer is known without a
-kernel (`oracle`); it runs on both targets and the answers and the flash operations are compared in
-order (`compare`, `bench`, `campaign`); a difference is made as short as it goes (`shrink`) and told
-(`report`). docs/fuzzing.md is for whoever runs it. Nothing here knows which target it talks to.
+A seed makes a program (`generator`). The oracle knows without a kernel what each operation must
+return (`oracle`). The program runs on both targets; results and flash operations are compared in
+order (`differences`, `bench`, `campaign`). A program that differs is shortened (`shrink`) and
+printed (`report`). docs/fuzzing.md is the guide. Nothing here knows which target it runs.
 """

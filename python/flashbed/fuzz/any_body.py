@@ -1,14 +1,14 @@
 """The measured operations of class `any`: whatever a program can do to a file system.
 
-Each program has only some of the features there are (Groce et al., "Swarm testing", ISSTA 2012):
-what is always present hides what it prevents. At its end files are usually read back whole, from
-the flash, so that what was written shows.
+Each program uses only some of the features (Groce et al., "Swarm testing", ISSTA 2012), because a
+feature that is always present hides what it prevents. At the end files are usually read back whole
+from the flash, to check what was written.
 
-Left out: `direct`, `sql`, `compute`, a file system that is full, and pauses during which a timer
-of the kernel's might or might not end: dirty data is left alone for a moment, or for a minute.
+Left out: `direct`, `sql`, `compute`, a full file system, and pauses near the time of a kernel
+timer: dirty data waits for a moment or for a minute.
 
-Invariant: what the program does next depends on the state the oracle says it is in, so that most
-operations find something to work on.
+Invariant: the next operation depends on the oracle's state, so that most operations find something
+to work on.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ FEATURES = (
 FILE_BYTES_MAX = 300_000
 SLOTS_MAX = 5
 DROPPED = (Operation("drop_caches"),) * 3
-"""Caches that are surely empty. An entry that was used more than once since it was last looked at
-survives one pass of the shrinkers (DCACHE_REFERENCED), and how many passes one `drop_caches` makes
-follows from how much else there was to free."""
+"""Certainly empties the caches. An entry that was used more than once since the last scan survives
+one pass of the shrinkers (DCACHE_REFERENCED), and the number of passes of one `drop_caches` depends
+on how much else there was to free."""
 _FILES = ("a", "b", "c", "d/e", "d/f", "g/h")
 _DIRECTORIES = ("d", "g", "d/i")
 _ODD = ("d", "g", "a", "b", "a/x", "d/e/x", "nothing", "nothing/x", "d/i")
@@ -75,7 +75,7 @@ _DO = {
 
 
 class AnyBody:
-    """A program that is being made, and the state it has come to."""
+    """A program in the making, and the state it has reached."""
 
     def __init__(
         self, draw: Draw, prepare: Sequence[Operation], without: Collection[str] = ()
@@ -93,7 +93,7 @@ class AnyBody:
         self.seed = draw.between(1, 999)
 
     def operations(self) -> list[Operation]:
-        """Tens of operations, and usually the files read back."""
+        """Tens of operations, usually followed by reading the files back."""
         if "mkdir" in self.weights and self.draw.chance(80):
             self._do("mkdir", "d")
         for _ in range(self.draw.between(5, 35)):
@@ -136,14 +136,14 @@ class AnyBody:
                 self._on_slot(choice)
 
     def _path(self) -> str:
-        """Mostly a file that is there."""
+        """A path, mostly of an existing file."""
         there = list(self.fs.sizes())
         if there and self.draw.chance(65):
             return self.draw.pick(there)
         return self.draw.pick((*_FILES, *_DIRECTORIES) if self.draw.chance(40) else _FILES)
 
     def _odd(self) -> None:
-        """What usually fails."""
+        """An operation that usually fails."""
         path = self.draw.pick(_ODD)
         match self.draw.pick(("mkdir", "unlink", "rmdir", "rename", "open", "exclusive")):
             case "rename":
@@ -189,7 +189,7 @@ class AnyBody:
         if not self.flags:
             self._open()
         if not self.flags:
-            return  # the file was not there
+            return  # the file does not exist
         slot = self._slot_for(choice)
         size = self.fs.size_of_slot(slot)
         match choice:
@@ -210,7 +210,7 @@ class AnyBody:
                 self._do(choice, slot)
 
     def _slot_for(self, choice: str) -> int:
-        """Mostly one whose file can be read or written, whichever is wanted."""
+        """A slot, mostly one whose file can be read or written as needed."""
         useless = {"write": "ro", "truncate": "ro", "read": "wo"}.get(choice)
         fitting = [slot for slot, flags in self.flags.items() if flags[:2] != useless]
         return self.draw.pick(fitting if fitting and self.draw.chance(90) else list(self.flags))

@@ -1,7 +1,7 @@
-"""Both targets under one roof: programs go in, verdicts come out.
+"""Runs programs on both targets and compares: programs go in, verdicts come out.
 
-The simulator is fast and goes first; the kernel's cases are judged as they are finished. What the
-simulator refuses by name is no difference, but the kernel is held against the oracle all the same.
+The simulator is fast and runs first; the kernel's cases are judged as they finish. A program that
+the simulator refuses as not modelled is no difference; the kernel is still compared to the oracle.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a program.
+    """The result of a program.
 
-    `message` is what was refused, or what went wrong.
+    `message` says what was refused, or what went wrong.
     """
 
     case: FuzzCase
@@ -56,9 +56,9 @@ class Bench:
     def verdicts(
         self, cases: Sequence[FuzzCase], progress: _Progress
     ) -> Generator[Verdict, None, None]:
-        """A verdict for each program, as the kernel finishes them.
+        """Yields a verdict for each program, as the kernel finishes them.
 
-        `progress(what, cases_done)`. Raises `Unavailable` if one of the targets cannot run here.
+        Calls `progress(what, cases_done)`. Raises `Unavailable` if a target cannot run here.
         """
         programs = [case.program(self.board, self.kernel) for case in cases]
         board, kernel = self.board, self.kernel
@@ -69,19 +69,19 @@ class Bench:
         simulator = [replace(program, board=board, kernel=kernel) for program in programs]
         for outcomes in _runs(self.sim, simulator, lambda what, _done: progress(what, 0)):
             simulated |= outcomes
-        # Closed at once when the caller has had enough, so that nothing goes on running.
+        # Closed when the caller stops early, so that no guest keeps running.
         with closing(_runs(self.real, programs, progress)) as runs:
             for outcomes in runs:
                 for case_id, outcome in outcomes.items():
                     case = by_id.pop(case_id)
                     yield self._verdict(case, simulated.get(case_id), outcome)
         for case in by_id.values():
-            yield Verdict(case, "error", message=f"{self.real.name}: nothing was said of it")
+            yield Verdict(case, "error", message=f"{self.real.name}: reported nothing about it")
 
     def differences(
         self, cases: Sequence[FuzzCase], progress: _Progress
     ) -> list[Difference | None]:
-        """The difference of each program, in order; none for those that did not run."""
+        """The difference of each program, in order; None for those that did not run."""
         named = [replace(case, case_id=f"candidate-{n}") for n, case in enumerate(cases)]
         found = {v.case.case_id: v.difference for v in self.verdicts(named, progress)}
         return [found[case.case_id] for case in named]
@@ -96,10 +96,10 @@ class Bench:
             return Verdict(case, "error", message="an operation before the mark fails")
         what = sim.not_modelled if isinstance(sim, Failure) else None
         if not isinstance(sim, Outcome) and what is None:
-            message = sim.message if sim else "nothing was said of it"
+            message = sim.message if sim else "reported nothing about it"
             return Verdict(case, "error", message=f"{self.sim.name}: {message}")
         outcome = sim if isinstance(sim, Outcome) else None
-        if case.faults != NONE:  # what a failing chip lets an operation answer, the kernel says
+        if case.faults != NONE:  # only the kernel knows what operations return on a failing chip
             expected = [Expected(row.result, row.content_crc32) for row in real.rows]
         difference = first_difference(case, expected, real, outcome)
         counts = counts_of(outcome, real) if outcome else None
@@ -113,7 +113,7 @@ class Bench:
 def _runs(
     target: Target, programs: Sequence[Program], progress: _Progress
 ) -> Generator[dict[str, Outcome | Failure], None, None]:
-    """What each finished program did, or why it failed, batch by batch."""
+    """Yields what finished programs did, or why they failed, batch by batch."""
     batches = target.run(programs, RunOptions(trace_flash=True, progress=progress))
     with _closed(batches):
         page_bytes = programs[0].board.chip.page_bytes if programs else 0
@@ -124,7 +124,7 @@ def _runs(
 
 @contextmanager
 def _closed(batches: Iterator[Batch]) -> Generator[None, None, None]:
-    """Closes what a target yields from, if it can be: it ends the guest that runs behind it."""
+    """Closes a target's generator if it has `close`, which ends its guest."""
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
-"""The measured operations of class `calls`: those of `any`, and what version 2 adds.
+"""The measured operations of class `calls`: those of `any`, and the additions of version 2.
 
-Tasks, locks, copies, parts of a file that are synced, folders that are opened, and bytes that
-compress as recorded ones do. Left out: what the simulator refuses by name, and `data`, whose lines
-cannot be taken out one by one.
+Tasks, locks, copies, syncs of parts of a file, opened folders, and bytes that compress as recorded
+ones do. Left out: what the simulator does not model, and `data`, whose lines cannot be removed one
+by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DO = {
     "task": 8,
 }
 CALLS = tuple(_DO)
-"""What can be left out by name."""
+"""Features that can be left out by name."""
 _TASKS_MAX = 4
 _PAGE = 4096
 _LENGTHS = (1, 100, 4_096, 5_000, 40_000, 65_536, 70_000, 140_000)
@@ -37,7 +37,7 @@ _FOLDERS = (".", ".", "d", "g", "a", "nothing")
 
 
 class CallsBody(AnyBody):
-    """A program of version 2 that is being made."""
+    """A program of version 2 in the making."""
 
     def __init__(
         self, draw: Draw, prepare: Sequence[Operation], without: Collection[str] = ()
@@ -50,7 +50,7 @@ class CallsBody(AnyBody):
         self.started = 1
 
     def operations(self) -> list[Operation]:
-        """As of `any`, after which all tasks have ended."""
+        """Operations as of `any`, followed by the ends of all tasks."""
         lines = super().operations()
         if self.task:
             self._do("task", 0)
@@ -129,7 +129,7 @@ class CallsBody(AnyBody):
         self._do("write", slot, offset, length, self.seed, ",".join(fill))
 
     def _task(self) -> None:
-        """Another task goes on, one begins, or one has ended."""
+        """Switches to another task, starts one, or ends one."""
         others = [task for task in self.running if task != self.task]
         if self.started < _TASKS_MAX and (not others or self.draw.chance(35)):
             self._do("spawn", self.started)

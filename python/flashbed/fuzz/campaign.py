@@ -1,7 +1,6 @@
-"""A run of the fuzz: seeds counted up, in batches, until a difference, the last seed or the time.
+"""A run of the fuzzer: consecutive seeds in batches, until a difference, the last seed or the time.
 
-What is known so far is in the report at every moment, so that an interrupted run has told all it
-found.
+The report is complete at every moment, so that an interrupted run has printed all it found.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from flashbed.fuzz.generator import generate
 from flashbed.fuzz.program import FuzzCase
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 
-__all__ = ["Found", "Plan", "Report", "fuzz"]
+__all__ = ["FoundDifference", "Plan", "Report", "fuzz"]
 
 NEAR = 0.02
 READS_NEAR = 0.01
 Progress = Callable[[str, int, int | None], None]
-"""what, programs done, programs in all if that is known."""
+"""Takes what is done now, programs done, and programs in all if that is known."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which programs to run. `cases` is the number of seeds of each file system; None is no end."""
+    """Which programs to run. `cases` is the number of seeds per file system; None is no limit."""
 
     kind: str
     file_systems: tuple[str, ...]
@@ -44,11 +43,11 @@ class Plan:
 
     @property
     def programs(self) -> int | None:
-        """How many programs there are in all."""
+        """The number of programs in all."""
         return None if self.cases is None else self.cases * len(self.file_systems)
 
     def all(self) -> Iterator[FuzzCase]:
-        """Every program, those of a file system together within some hundred seeds."""
+        """Every program; within some hundred seeds, those of a file system together."""
         seeds = count(self.seed) if self.cases is None else range(self.seed, self.seed + self.cases)
         each = max(1, self.batch // len(self.file_systems))
         numbers = iter(seeds)
@@ -58,7 +57,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundDifference:
     """A difference, and the shortest program that shows it if there is one."""
 
     case: FuzzCase
@@ -75,14 +74,14 @@ class Report:
     programs: int = 0
     exact: int = 0
     compared: int = 0
-    """Programs that both sides ran; of them, how many programmed and erased as often, and how many
-    within `NEAR` of it, and how many read within `READS_NEAR`."""
+    """Programs that both sides ran. Of them: those with equal numbers of programs and erases, those
+    within `NEAR` of that, and those with reads within `READS_NEAR`."""
     changes_equal: int = 0
     changes_near: int = 0
     reads_near: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     errors: list[tuple[str, str]] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundDifference] = field(default_factory=list)
     next_seed: int = 0
     """Every program of a lower seed has been judged."""
 
@@ -101,7 +100,7 @@ class Report:
         elif verdict.kind == "error":
             self.errors.append((verdict.case.case_id, verdict.message))
         elif verdict.difference:
-            self.found.append(Found(verdict.case, verdict.difference))
+            self.found.append(FoundDifference(verdict.case, verdict.difference))
 
     @property
     def clean(self) -> bool:
@@ -129,7 +128,7 @@ class Report:
         }
 
 
-def _found_json(found: Found) -> dict[str, Any]:
+def _found_json(found: FoundDifference) -> dict[str, Any]:
     told: dict[str, Any] = {
         "case_id": found.case.case_id,
         "read_ahead_kib": found.case.read_ahead_kib,
@@ -200,7 +199,7 @@ def _judged(
     plan: Plan,
     stopped: Callable[[], bool],
 ) -> bool:
-    """Takes the verdicts of a batch; False if it was left before its end."""
+    """Counts the verdicts of a batch; False if it was left early."""
     start = report.programs
 
     def show(what: str, done: int) -> None:
@@ -216,12 +215,16 @@ def _judged(
 
 
 def _shortest(
-    found: Found, bench: Bench | CutsBench, budget: Budget, report: Report, progress: Progress
-) -> Found:
+    found: FoundDifference,
+    bench: Bench | CutsBench,
+    budget: Budget,
+    report: Report,
+    progress: Progress,
+) -> FoundDifference:
     """The difference with the shortest program that shows it."""
     name = found.case.case_id
     total = report.plan.programs
-    progress(f"{name} differs: making it shorter", report.programs, total)
+    progress(f"{name} differs: shortening it", report.programs, total)
 
     def show(what: str, _done: int) -> None:
         progress(f"{name}, shorter: {what}", report.programs, total)
@@ -231,4 +234,4 @@ def _shortest(
 
     shrunk = shrink(found.case, found.difference, probe, budget)
     note = "" if shrunk else "run alone it does not differ in this way"
-    return Found(found.case, found.difference, shrunk, note)
+    return FoundDifference(found.case, found.difference, shrunk, note)

@@ -1,13 +1,13 @@
-"""Class `cuts`: programs whose power fails, and what is found judged as `flashbed powercut` judges.
+"""Class `cuts`: programs with power cuts, judged as `flashbed powercut` judges them.
 
-A program has one to three cuts in changes that its name draws. It runs on the simulator and, where
-another target is asked for, there as well; nothing is compared between the two, for what is left of
-a torn change differs. What may be left is powercut/judge.py's to say, on both.
+A program has one to three cuts in changes that are drawn from its name. It runs on the simulator
+and, if requested, on another target too. The two are not compared, because they tear a change
+differently; powercut/judge.py judges each.
 
-Left out of the programs: `append`, whose bytes a survey cannot name; `remount`, for which a real
-kernel has to boot; faults other than the cut. There is a `sync` between a rename and the next open,
-and before and after a truncation: without it both file systems keep less than the judge asks for
-(docs/powercut.md, what was found).
+Left out of the programs: `append`, whose bytes a survey cannot identify; `remount`, for which a
+real kernel must boot; faults other than the cut. There is a `sync` between a rename and the next
+open, and before and after a truncation: without it both file systems keep less than the judge
+requires (docs/powercut.md, what was found).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MORE = {"write": 40, "read": 4, "fsync": 10, "fdatasync": 5, "rename": 8}
 
 
 class CutsBody(AnyBody):
-    """Tens of operations that change something, and syncs among them."""
+    """Tens of operations that change something, with syncs among them."""
 
     def __init__(
         self, draw: Draw, prepare: Sequence[Operation], without: Collection[str] = ()
@@ -52,7 +52,7 @@ class CutsBody(AnyBody):
         self.renamed = self.shortened = False
 
     def operations(self) -> list[Operation]:
-        """What is not read back: a survey reads it."""
+        """The operations without a read-back: a survey reads the files."""
         if "mkdir" in self.weights and self.draw.chance(80):
             self._do("mkdir", "d")
         for _ in range(self.draw.between(5, 50)):
@@ -75,14 +75,14 @@ class CutsBody(AnyBody):
 
 @dataclass(frozen=True)
 class _Drawn(Choice):
-    """One to three cuts that follow from the case's name and how many changes it makes.
+    """One to three cuts, drawn from the case's name and its number of changes.
 
-    Of a program that is being made shorter, the one that was found.
+    While a program is shortened, the cut that was found.
     """
 
     found: Mapping[str, FoundCut] = field(default_factory=dict)
     made: dict[str, dict[int, FoundCut]] = field(default_factory=dict, repr=False)
-    """By case and change."""
+    """The found cut, by case and change."""
 
     def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:
         known = self.found.get(case_id)
@@ -97,7 +97,7 @@ class _Drawn(Choice):
 
 
 class CutsBench:
-    """The targets on which power is cut; takes the place of `Bench`."""
+    """The targets on which power is cut; replaces `Bench`."""
 
     def __init__(self, targets: Sequence[Target], board: Board, kernel: Kernel) -> None:
         self.targets = targets
@@ -108,7 +108,7 @@ class CutsBench:
     def verdicts(
         self, cases: Sequence[FuzzCase], progress: Callable[[str, int], None]
     ) -> Generator[Verdict, None, None]:
-        """A verdict for each program, the worst of what the targets say of it."""
+        """A verdict for each program, the worst of its targets."""
         verdicts: dict[str, Verdict] = {}
         by_id = {case.case_id: case for case in cases}
         found = {case.case_id: case.cut for case in cases if case.cut}
@@ -126,14 +126,14 @@ class CutsBench:
                     said.add(name)
                     verdicts[name] = _worse(verdicts.get(name), verdict)
             for name in by_id.keys() - said:
-                silent = Verdict(by_id[name], "error", message=f"{target.name}: said nothing of it")
+                silent = Verdict(by_id[name], "error", message=f"{target.name}: reported nothing")
                 verdicts[name] = _worse(verdicts.get(name), silent)
         yield from (verdicts[name] for name in by_id)
 
     def differences(
         self, cases: Sequence[FuzzCase], progress: Callable[[str, int], None]
     ) -> list[Difference | None]:
-        """What did not recover of each program, in order; None for what did or did not run."""
+        """The cut of each program that did not recover, in order; None for the others."""
         named = [replace(case, case_id=f"candidate-{n}") for n, case in enumerate(cases)]
         return [verdict.difference for verdict in self.verdicts(named, progress)]
 

@@ -1,10 +1,10 @@
-"""Two runs of one program side by side: where they first differ.
+"""Finds where two runs of one program first differ.
 
-Compared are, for every measured operation, what the kernel answered with what the oracle says and
-with what the simulator answered, and the flash operations of the simulator and the kernel in their
-order: kind, page, offset, length. Times and the names of tasks are not compared, nor how much of
-the spare area is moved together with data: not every real kernel's probes see that. An operation's
-flash operations are those that began after it and before the next one.
+For every measured operation, the kernel's result is compared with the oracle's and with the
+simulator's. The flash operations of simulator and kernel are compared in order: kind, page, offset,
+length. Times and names of tasks are not compared, nor how much of the spare area moves with data,
+which some kernels' probes do not see. An operation's flash operations are those that began after it
+and before the next operation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SHOWN_AFTER = 6
 
 @dataclass(frozen=True)
 class Row:
-    """What a measured operation answered."""
+    """The result of a measured operation."""
 
     op: str
     start_ns: int
@@ -60,8 +60,8 @@ class FlashOp:
 
     @property
     def key(self) -> tuple[str, int, int, int]:
-        """What has to be alike."""
-        if self.kind == "erase":  # a block whole: its first page says all
+        """What must be equal."""
+        if self.kind == "erase":  # a block is erased whole, so its first page identifies it
             return self.kind, self.page, 0, 0
         return self.kind, self.page, self.offset_bytes, self.length_bytes
 
@@ -82,7 +82,7 @@ class Outcome:
     def operation_of(self, index: int) -> int:
         """The measured operation that flash operation `index` belongs to; -1 is before the first.
 
-        One past the last flash operation belongs to the last operation.
+        An index after the last flash operation belongs to the last operation.
         """
         if index >= len(self.flash):
             return len(self.rows) - 1
@@ -92,11 +92,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two runs first differ.
+    """The first difference of two runs.
 
-    `kind` is `result`, `contents` or `flash`; `between` names the two sides, `left` and `right` are
-    what each of them has there. `errno` is 0 if the operation should succeed. `around` are the
-    flash operations of simulator and kernel near it.
+    `kind` is `result`, `contents` or `flash`. `between` names the two sides; `left` and `right` are
+    their values. `errno` is 0 if the operation should succeed. `around` has the flash operations of
+    simulator and kernel near it.
     """
 
     kind: str
@@ -108,17 +108,17 @@ class Difference:
     errno: int = 0
     around: tuple[str, ...] = ()
     cut: FoundCut | None = None
-    """Where power failed, in class `cuts`."""
+    """The cut, in class `cuts`."""
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What a shorter program has to share to show the same difference."""
+        """What a shorter program must share to show the same difference."""
         return (self.kind, *self.between, self.operation.split(" ")[0], str(self.errno))
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What the chip did on both sides, each as (simulator, kernel), in whatever order."""
+    """The chip's operations on both sides, each as (simulator, kernel), in any order."""
 
     reads: tuple[int, int]
     programs: tuple[int, int]
@@ -126,18 +126,18 @@ class Counts:
 
     @property
     def changes_equal(self) -> bool:
-        """Whether programs and erases are as many."""
+        """Whether the numbers of programs and of erases are equal."""
         return self.programs[0] == self.programs[1] and self.erases[0] == self.erases[1]
 
     def reads_within(self, part: float) -> bool:
-        """Whether reads differ by no more than this part of the kernel's."""
+        """Whether reads differ by at most this part of the kernel's."""
         sim, real = self.reads
         return abs(sim - real) <= part * real
 
     def changes_within(self, part: float) -> bool:
-        """Whether programs and erases do.
+        """Whether programs and erases differ by at most this part of the kernel's.
 
-        An erase more or less is no difference where there are few.
+        One erase more or less is ignored where there are few.
         """
         (programs, real_programs), (erases, real_erases) = self.programs, self.erases
         return abs(programs - real_programs) <= part * real_programs and abs(
@@ -146,7 +146,7 @@ class Counts:
 
 
 def counts_of(sim: Outcome, real: Outcome) -> Counts:
-    """How often the chip was read, programmed and erased."""
+    """The numbers of reads, programs and erases of the chip."""
     sides = [Counter(op.kind for op in outcome.flash) for outcome in (sim, real)]
     reads, programs, erases = (
         (sides[0][kind], sides[1][kind]) for kind in ("read", "program", "erase")
@@ -181,7 +181,7 @@ def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:
 
 
 def _data_bytes(offset: int, length: int, page_bytes: int) -> int:
-    """How much of a transfer is data, if it begins with data."""
+    """The data bytes of a transfer that begins with data."""
     return min(length, page_bytes - offset) if offset < page_bytes else length
 
 
@@ -197,9 +197,9 @@ def _parts(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 def first_difference(
     case: FuzzCase, expected: Sequence[Expected], real: Outcome, sim: Outcome | None
 ) -> Difference | None:
-    """The difference that belongs to the earliest operation; None if everything is alike.
+    """The difference at the earliest operation; None if the runs are alike.
 
-    Without `sim` the kernel is held against the oracle alone.
+    Without `sim` the kernel is compared to the oracle only.
     """
     found = [*_answers(case, expected, real, sim)][:1]
     if sim is not None:

@@ -1,6 +1,6 @@
-"""Random choices that are the same on every machine and under every Python.
+"""Random choices that are the same on every machine and in every Python version.
 
-Only `random.Random.random` is drawn from, the one method whose sequence Python promises to keep.
+It uses only `random.Random.random`, the one method whose sequence Python promises to keep.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ _T = TypeVar("_T")
 
 
 class Draw:
-    """A sequence of choices, named by a text."""
+    """A sequence of choices; its name is the seed."""
 
     def __init__(self, name: str) -> None:
         self._random = random.Random(name).random
 
     def between(self, first: int, last: int) -> int:
-        """A whole number, both ends included."""
+        """A whole number from `first` to `last`, both included."""
         return first + int(self._random() * (last - first + 1))
 
     def chance(self, percent: int) -> bool:
-        """True in this many of a hundred cases."""
+        """True with a probability in percent."""
         return self._random() * 100 < percent
 
     def pick(self, choices: Sequence[_T]) -> _T:
-        """One of them."""
+        """One of the choices, all equally likely."""
         return choices[int(self._random() * len(choices))]
 
     def weighted(self, weights: Mapping[_T, int]) -> _T:
-        """One of them, as often as its weight says; not all weights are 0."""
+        """One of the choices, by weight; not all weights are 0."""
         place = self._random() * sum(weights.values())
         for choice, weight in weights.items():
             if place < weight:
                 return choice
             place -= weight
-        raise AssertionError("a place beyond all weights")
+        raise AssertionError("beyond the sum of all weights")

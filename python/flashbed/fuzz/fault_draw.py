@@ -1,7 +1,7 @@
-"""What goes wrong in programs of class `faults`: one or two kinds of fault, and few of each.
+"""Draws the faults of programs of class `faults`: one or two kinds, a few of each.
 
-Programs that fail are far apart: JFFS2 of Linux 6.1 ends in a BUG if a second one fails while it
-recovers its write buffer from the first.
+Failing programs are far apart: JFFS2 of Linux 6.1 ends in a BUG if a second program fails while it
+recovers its write-buffer from the first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PROGRAMS_APART = 40
 _KINDS = {"bad_blocks": 2, "program_fail": 5, "erase_fail": 3, "corrected": 4, "uncorrectable": 2}
 _RATES = (0.002, 0.01, 0.05)
 BLOCKS = 20
-"""Of the smallest board."""
+"""Blocks of the smallest board."""
 
 
 def drawn_faults(draw: Draw) -> Faults:

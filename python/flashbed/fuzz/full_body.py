@@ -1,8 +1,8 @@
-"""The operations of class `full`: files that fill much of a small partition change.
+"""The operations of class `full`: changes to files that fill much of a small partition.
 
-Every file system has to collect garbage then. Half of the programs only overwrite, so that what
-they write always has room. The others append, make files, truncate and remove them as well, and
-want more than there is: they meet ENOSPC.
+Every file system then has to collect garbage. Half of the programs only overwrite, so their writes
+always fit. The others also append, create, truncate and remove, need more space than there is, and
+get ENOSPC.
 
 Invariant: the bytes of all files together are at most `LIVE_BYTES_MAX` until a program grows.
 """
@@ -18,7 +18,7 @@ from flashbed.fuzz.draw import Draw
 __all__ = ["FullBody", "filled"]
 
 LIVE_BYTES_MAX = {"jffs2": 1_900_000, "ubifs": 2_800_000}
-"""What surely fits: of 3 MiB (`emulated-small`), and of 46 LEBs (`emulated-46-lebs`)."""
+"""Bytes that certainly fit: into 3 MiB (`emulated-small`), into 46 LEBs (`emulated-46-lebs`)."""
 FILE_BYTES_MAX = 3_000_000
 FILES_MAX = 12
 WRITES_PER_FILE_MAX = 12
@@ -34,7 +34,7 @@ _GROWS = {**_OVERWRITES, "append": 80, "new": 20, "unlink": 6, "truncate": 6, "r
 
 
 def filled(draw: Draw, fs: str) -> tuple[list[Operation], dict[str, int]]:
-    """Files written in order, and their sizes."""
+    """Operations that write files in order, and the files' sizes."""
     names = _FILES[: draw.between(1, len(_FILES))]
     live_max = LIVE_BYTES_MAX.get(fs, min(LIVE_BYTES_MAX.values()))
     live = draw.between(live_max // 4, live_max)
@@ -54,9 +54,9 @@ def filled(draw: Draw, fs: str) -> tuple[list[Operation], dict[str, int]]:
 
 
 class FullBody:
-    """A program that changes the files it finds, each open in a slot of its own.
+    """A program that changes existing files, each open in a slot of its own.
 
-    `sizes` is what the files have if nothing has failed for want of room, which it does not know.
+    `sizes` assumes that nothing failed with ENOSPC, which the program cannot know.
     """
 
     def __init__(self, draw: Draw, sizes: dict[str, int], without: Collection[str] = ()) -> None:
@@ -70,7 +70,7 @@ class FullBody:
         self.made = 0
 
     def operations(self) -> list[Operation]:
-        """Tens of operations; what they write is some megabytes. Then the files are read back."""
+        """Tens of operations that write some megabytes; then the files are read back."""
         lines = self._opens()
         for _ in range(self.draw.between(20, 75)):
             lines += self._step()
@@ -130,7 +130,7 @@ class FullBody:
         return [write]
 
     def _renamed(self, name: str, choice: str) -> list[Operation]:
-        """A file loses its name, to nothing or to that of another, which goes."""
+        """Unlinks a file, or renames it over another, which is thereby removed."""
         other = self.draw.pick(list(self.slots)) if choice == "rename" else name
         closed = Operation("close", (self.slots.pop(name),))
         size = self.sizes.pop(name)

@@ -1,19 +1,19 @@
-"""Random programs: a class, a file system and a seed make one, on every machine the same.
+"""Random programs: class, file system and seed determine one, the same on every machine.
 
-Class `reads`: some files are written in order, and rest; measured is reading them, in orders that
-read-ahead has rules for and in none, with advice, pauses, dropped caches and files opened again.
-Class `any`: everything else as well, with errors a program would meet (`any_body`).
+Class `reads`: files are written in order and left alone; the measured part reads them, in orders
+that read-ahead has rules for and in others, with advice, pauses, dropped caches and reopened files.
+Class `any`: everything else too, with errors that a program would meet (`any_body`).
 Class `calls`: everything of `any`, and the operations that version 2 adds (`calls_body`).
-Class `full`: files that fill a small partition change, until there is no more room (`full_body`).
-Class `cuts`: changes and syncs of all kinds, during which power fails (`cuts`).
-Class `faults`: as `any`, on a chip that fails now and then (`fault_draw`).
-Three in eight of the programs of classes `reads`, `any` and `faults` mount UBIFS with `bulk_read`.
+Class `full`: changes to files that fill a small partition, up to ENOSPC (`full_body`).
+Class `cuts`: changes and syncs of all kinds, with power cuts (`cuts`).
+Class `faults`: as `any`, on a chip that sometimes fails (`fault_draw`).
+Three in eight programs of classes `reads`, `any` and `faults` mount UBIFS with `bulk_read`.
 
 Invariants:
 1. Operations before the mark succeed, and slots are in order (`flashbed.formats.operations.parse`).
-2. Four seeds in a row, from a multiple of four on, share the preparation of classes `reads` and
-   `cuts`, so that a target can use it again; each of them alone gives the same program.
-3. An operation or feature that is left out by name is in no program.
+2. Four consecutive seeds, from a multiple of four on, share the preparation of classes `reads` and
+   `cuts`, so that a target can reuse it. Each of them gives the same program when run alone.
+3. No program has an operation or feature that is left out by name.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _READS_DO = {
 
 
 def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> FuzzCase:
-    """The program of a class, file system and seed, with nothing that is named in `without`.
+    """The program of a class, file system and seed, without anything named in `without`.
 
-    Raises `InputError` for a class or a name there is not.
+    Raises `InputError` for an unknown class or name.
     """
     if kind not in CLASSES:
         raise InputError(f"--class {kind}: no such class; there are {', '.join(CLASSES)}")
@@ -82,7 +82,7 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         body = [*filling, MARK, *FullBody(draw, sizes, without).operations()]
     elif kind == "cuts":
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
-        # Not nothing: JFFS2 does not mount a chip whose first node is torn.
+        # Not empty: JFFS2 does not mount a chip whose first node is torn.
         prepare, _ = _prepare(shared, _file_sizes(shared, ("a", "b")), without)
         body = [MARK, *CutsBody(draw, prepare, without).operations()]
     else:
@@ -97,14 +97,14 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
 
 
 def _mounted_with_bulk_read(kind: str, fs: str, seed: int) -> bool:
-    """Drawn by itself, so that the operations of a seed do not depend on it."""
+    """Drawn from a name of its own, so that a seed's operations do not depend on it."""
     if fs != "ubifs" or kind not in ("reads", "any", "faults"):
         return False
     return Draw(f"{kind} bulk_read {seed // SEEDS_PER_PREPARATION}").chance(37)
 
 
 def _file_sizes(draw: Draw, names: Sequence[str]) -> dict[str, int]:
-    """One file or more; the last ones are often not there."""
+    """Sizes of one or more files; the last names are often left out."""
     sizes: dict[str, int] = {}
     for name in names[: draw.between(1, len(names))]:
         low, high = draw.weighted(_SIZES)
@@ -118,7 +118,7 @@ def _file_sizes(draw: Draw, names: Sequence[str]) -> dict[str, int]:
 def _prepare(
     draw: Draw, sizes: dict[str, int], without: Collection[str]
 ) -> tuple[tuple[Operation, ...], dict[str, int]]:
-    """Writes the files in order, one after the other or in turn, and lets them rest."""
+    """Writes the files in order, one after the other or in turn, and pauses."""
     writers = [
         _written(draw, slot, path, size, without) for slot, (path, size) in enumerate(sizes.items())
     ]
@@ -141,7 +141,7 @@ def _prepare(
 def _written(
     draw: Draw, slot: int, path: str, size: int, without: Collection[str]
 ) -> Iterator[list[Operation]]:
-    """A file in order, a piece at a time."""
+    """Writes a file in order, a piece at a time."""
     yield [Operation("open", (slot, path, "rw,create"))]
     request, steady = draw.pick(_REQUESTS), draw.chance(60)
     at, seed = 0, draw.between(1, 999)

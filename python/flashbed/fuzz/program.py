@@ -1,8 +1,8 @@
-"""A random program as what it is made of: operations, so that parts of it can be taken out.
+"""A random program as its list of operations, so that parts can be removed.
 
 Invariants:
 1. `prepare` leaves every slot closed and has no `prepared` line; `body` has exactly one `mark`.
-2. What stands after the mark is measured; operation number 0 is the first of those.
+2. Operations after the mark are measured and numbered from 0.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _OF_TASKS = frozenset({"task", "spawn", "wait"})
 
 @dataclass(frozen=True)
 class FoundCut:
-    """A cut that did not recover, in a program that made so many changes."""
+    """A cut that did not recover, in a program with this number of changes."""
 
     cut: Cut
     changes: int
 
     def cuts(self, changes: int) -> tuple[Cut, ...]:
-        """The same in a program of which something was taken out behind it, or before it."""
+        """The same cut in a shorter program: at the same distance from its begin, or its end."""
         places = {self.cut.change, self.cut.change + changes - self.changes}
         return tuple(Cut(p, self.cut.seed) for p in sorted(places) if 1 <= p <= changes)
 
 
 @dataclass(frozen=True)
 class FuzzCase:
-    """One program of the fuzz."""
+    """One program of the fuzzer."""
 
     case_id: str
     fs: str
@@ -54,11 +54,11 @@ class FuzzCase:
     faults: Faults = NONE
     bulk_read: bool = False
     cut: FoundCut | None = None
-    """Of a program that is being made shorter."""
+    """The cut that shortening must keep."""
 
     @property
     def measured(self) -> tuple[Operation, ...]:
-        """The operations after the mark that are calls."""
+        """The measured operations that are system calls."""
         after = self.body[self.body.index(MARK) + 1 :]
         return tuple(operation for operation in after if operation.name != "task")
 
@@ -73,7 +73,7 @@ class FuzzCase:
         return canonical((*self.prepare, _PREPARED, *self.body), header_for(self.body))
 
     def program(self, board: Board, kernel: Kernel) -> Program:
-        """What a target is given."""
+        """The program as targets take it."""
         return Program(
             case_id=self.case_id,
             fs=self.fs,
@@ -95,7 +95,7 @@ def header_for(operations: Iterable[Operation]) -> str:
 
 
 def _is_new(operation: Operation) -> bool:
-    """Whether only version 2 has this form of an operation that both have."""
+    """Whether only version 2 has this form of an operation that both versions have."""
     fields = operation.fields
     match operation.name:
         case "write":
@@ -109,7 +109,7 @@ def _is_new(operation: Operation) -> bool:
 
 
 class _Tasks:
-    """Which tasks run, so that what is no longer right is left out."""
+    """The running tasks; used to drop operations that no longer fit."""
 
     def __init__(self) -> None:
         self.current: object = 0
@@ -117,7 +117,7 @@ class _Tasks:
         self.started: set[object] = {0}
 
     def allows(self, operation: Operation) -> bool:
-        """Whether the operation may stand here; it has taken place then."""
+        """Takes an operation; returns whether it may stand here."""
         task = operation.fields[0]
         match operation.name:
             case "spawn":
@@ -134,7 +134,7 @@ class _Tasks:
 
 
 def _fitting(operation: Operation) -> Operation:
-    """The operation with the pieces it writes put right, after its place or length was changed."""
+    """The operation with pieces that fit its offset and length, after those were changed."""
     if operation.name != "write" or not isinstance(operation.fields[-1], str):
         return operation
     _slot, offset, length, _seed, fill = operation.fields
@@ -146,11 +146,10 @@ def _fitting(operation: Operation) -> Operation:
 
 
 def repaired(operations: Iterable[Operation], *, close: bool) -> tuple[Operation, ...]:
-    """The operations with slots and tasks put right, whatever was taken out of them.
+    """The operations with slots and tasks made consistent after some were removed.
 
-    An `open` of an open slot and any use of a closed one are left out, and so is a task that does
-    not run; before a `remount`, and at
-    the end if `close`, every slot is closed.
+    Dropped are an `open` of an open slot, uses of a closed slot, and operations of a task that does
+    not run. Every slot is closed before a `remount`, and at the end if `close`.
     """
     opened: list[int] = []
     result: list[Operation] = []
@@ -179,7 +178,7 @@ def repaired(operations: Iterable[Operation], *, close: bool) -> tuple[Operation
 
 
 def packed(prepare: Iterable[Operation]) -> tuple[Operation, ...]:
-    """A preparation whose writes follow each other without gaps, as the generator makes it."""
+    """A preparation whose writes leave no gaps, as the generator makes it."""
     bytes_of: dict[str, int] = {}
     path_of: dict[int, str] = {}
     result: list[Operation] = []

@@ -1,10 +1,10 @@
-"""A run of the fuzz in words: what was run, and each difference as one block."""
+"""Prints a run of the fuzzer: what was run, and each difference as a block."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flashbed.fuzz.campaign import NEAR, READS_NEAR, Found, Report
+from flashbed.fuzz.campaign import NEAR, READS_NEAR, FoundDifference, Report
 from flashbed.fuzz.differences import Difference
 from flashbed.fuzz.program import FuzzCase
 from flashbed.plan.conditions import NONE
@@ -21,7 +21,7 @@ _WHAT = {
 
 
 def summary(report: Report) -> str:
-    """How many programs there were, and what came of them."""
+    """The number of programs, and their results."""
     plan = report.plan
     refused = sum(report.refused.values())
     lines = [
@@ -44,8 +44,8 @@ def summary(report: Report) -> str:
     return "\n".join(lines)
 
 
-def block(found: Found, report: Report, on: str) -> str:
-    """One difference: what, where, both sides, the shortest program and how to see it again."""
+def block(found: FoundDifference, report: Report, on: str) -> str:
+    """One difference: what, where, both sides, the shortest program and how to repeat it."""
     shown = found.shrunk
     difference = shown.difference if shown else found.difference
     lines = [*_head(found.case.case_id, difference), *_sides(difference)]
@@ -54,7 +54,9 @@ def block(found: Found, report: Report, on: str) -> str:
     if shown:
         lines += _program(shown.case, found.case, f"{shown.calls} calls, {shown.runs:,} programs")
     else:
-        lines.append(f"  not made shorter{f': {found.note}' if found.note else ''}; as it is:")
+        lines.append(
+            f"  not shortened{f': {found.note}' if found.note else ''}; the whole program:"
+        )
         lines += _text(found.case)
     return "\n".join([*lines, f"  again: {_again(found.case, report, on)}"])
 

@@ -1,18 +1,17 @@
-"""Makes a program that differs as short as it goes, in few calls of a target.
+"""Shortens a program that differs, in few calls of a target.
 
-A kernel costs more to boot than a program to run, so every step tries many candidates in one call
-(delta debugging, Zeller and Hildebrandt, IEEE TSE 28(2), 2002, with all subset sizes of a round at
-once). A call with one edit a candidate says which edits keep the difference; a second one tries
-them together, more and more of them; the smallest program that still differs is the next one.
-First lines go, then writes are joined and numbers get smaller, until nothing helps or the budget
-is spent.
+Booting a kernel takes longer than running a program, so every step tries many candidates in one
+call (delta debugging, Zeller and Hildebrandt, IEEE TSE 28(2), 2002, with all subset sizes of a
+round at once). A first call tries each edit alone and shows which keep the difference. A second
+call combines more and more of those; the smallest program that still differs is kept. Lines are
+removed first, then writes are joined and numbers made smaller, until nothing helps or the budget is
+spent.
 
 Invariants:
-1. A candidate is a valid program, smaller than the one it comes from, and is tried once.
-2. Caches that are dropped several times in a row are dropped so or not at all, and a preparation
-   still writes its files in order and lets them rest: what the generator does not make is not
-   compared.
-3. The result shows a difference of the same signature as the original, in a run of its own.
+1. A candidate is a valid program, smaller than its origin, and is tried once.
+2. Consecutive `drop_caches` are removed together or not at all, and a preparation still writes its
+   files in order and pauses: programs that the generator would not make are not compared.
+3. The result shows a difference with the original's signature, in a run of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from flashbed.fuzz.program import MARK, FuzzCase, packed, repaired
 __all__ = ["Budget", "Probe", "Shrunk", "shrink"]
 
 Probe = Callable[[Sequence[FuzzCase]], list[Difference | None]]
-"""Runs programs and gives each one's difference, or None."""
+"""Runs programs and returns each one's difference, or None."""
 
 _Lines = list[Operation]
 _NUMBERS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -38,12 +37,12 @@ _NUMBERS: dict[str, tuple[tuple[int, int], ...]] = {
 }
 """Operation -> its fields that may become smaller, each with its least value.
 
-A pause stays as long as it was or goes: a shorter one would find the edge of some kernel timer."""
+A pause keeps its length or is removed: a shorter one could end at a kernel timer's expiry."""
 
 
 @dataclass
 class Budget:
-    """How much may be spent: calls of the targets, and programs in one call and in all."""
+    """Limits: calls of the targets, programs in one call, programs in all."""
 
     calls: int = 40
     per_call: int = 200
@@ -52,13 +51,13 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether a limit is reached."""
         return self.calls <= 0 or self.runs <= 0 or self.stopped()
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The smallest program found, its difference, and what finding it took."""
+    """The smallest program found, its difference, and the effort."""
 
     case: FuzzCase
     difference: Difference
@@ -68,9 +67,9 @@ class Shrunk:
 
 @dataclass(frozen=True)
 class _Edit:
-    """Lines that go, or a line's field with another value, or another read-ahead window.
+    """Removes lines, or changes a field of a line or the read-ahead window.
 
-    Of two edits with the same `place` only one can be made.
+    Of two edits with the same `place` only one can be applied.
     """
 
     drop: frozenset[int] = frozenset()
@@ -85,7 +84,7 @@ class _Edit:
 
 
 def _weight(case: FuzzCase) -> tuple[int, int]:
-    """Fewer lines are smaller, then numbers with fewer digits, then smaller ones, fewer flags."""
+    """Order of programs: fewer lines, then fewer digits, then smaller numbers, then fewer flags."""
     lines = (*case.prepare, *case.body)
     numbers = sum(
         _size(operation.fields[index]).bit_length() * 2**32 + _size(operation.fields[index])
@@ -118,13 +117,13 @@ def _applied(case: FuzzCase, edits: Sequence[_Edit]) -> FuzzCase:
 
 
 def _rest_lines(case: FuzzCase) -> int:
-    """How many lines at the end of the preparation let the files rest."""
+    """Lines at the end of the preparation that pause."""
     names = [operation.name for operation in case.prepare[-2:]]
     return 2 if names == ["sync", "pause"] else 0
 
 
 def _with_runs_of_drops(lines: _Lines, dropped: set[int]) -> set[int]:
-    """With one `drop_caches` go those next to it."""
+    """Adds to a removed `drop_caches` its neighbours of the same name."""
     whole = set(dropped)
     for at in dropped:
         for step in (-1, 1):
@@ -136,7 +135,7 @@ def _with_runs_of_drops(lines: _Lines, dropped: set[int]) -> set[int]:
 
 
 def _line_edits(first: int, count: int) -> Iterator[_Edit]:
-    """Runs of lines, from all of them to each by itself."""
+    """Removes runs of lines, from all of them down to single ones."""
     size = count
     while size >= 1:
         for start in range(first, first + count, size):
@@ -145,7 +144,7 @@ def _line_edits(first: int, count: int) -> Iterator[_Edit]:
 
 
 def _merge_edits(case: FuzzCase) -> Iterator[_Edit]:
-    """Writes that follow each other become one, all of a run and parts of it."""
+    """Joins consecutive writes, all of a run and parts of it."""
     lines = (*case.prepare, *case.body)
     start = 0
     while start < len(lines):
@@ -164,14 +163,14 @@ def _merge_edits(case: FuzzCase) -> Iterator[_Edit]:
 
 
 def _follows(line: Operation, after: Operation) -> bool:
-    """Whether both are writes, the second where the first ended."""
+    """Whether both are writes, and the second begins where the first ends."""
     if line.name != "write" or after.name != "write" or line.fields[0] != after.fields[0]:
         return False
     return int(line.fields[1]) + int(line.fields[2]) == int(after.fields[1])
 
 
 def _tail_edit(case: FuzzCase, difference: Difference) -> Iterator[_Edit]:
-    """What comes after the operation at which it differs."""
+    """Removes everything after the operation that differs."""
     lines = len(case.prepare) + len(case.body)
     after = lines - len(case.measured) + max(difference.seq, 0) + 1
     if after < lines:
@@ -179,12 +178,12 @@ def _tail_edit(case: FuzzCase, difference: Difference) -> Iterator[_Edit]:
 
 
 def _size(field: str | int) -> int:
-    """A number; a FILL of pieces is more than any compressibility."""
+    """A number; a FILL of pieces counts as more than any compressibility."""
     return field if isinstance(field, int) else 101
 
 
 def _smaller(value: int, least: int) -> list[int]:
-    """Numbers below: the least, ever closer ones, and round ones."""
+    """Smaller numbers: the least, ever closer ones, and round ones."""
     closer = [value - ((value - least) >> shift) for shift in range(1, 32)]
     rounded = [value - value % unit for unit in (4096, 512)]
     return sorted({number for number in (least, *closer, *rounded) if least <= number < value})
@@ -206,7 +205,7 @@ def _number_edits(case: FuzzCase) -> Iterator[_Edit]:
 
 
 class _Shrinker:
-    """The program so far, and what has been tried."""
+    """The smallest program so far, and the candidates tried."""
 
     def __init__(
         self, case: FuzzCase, difference: Difference, probe: Probe, budget: Budget
@@ -219,7 +218,7 @@ class _Shrinker:
         self.calls = self.runs = 0
 
     def _try(self, candidates: Sequence[tuple[tuple[_Edit, ...], FuzzCase]]) -> list[_Success]:
-        """Which of the candidates differ in the same way; no more than the budget allows."""
+        """The candidates that differ in the same way, within the budget."""
         weight, fresh = _weight(self.case), []
         for edits, candidate in candidates:
             text = f"{candidate.read_ahead_kib} {candidate.text}"
@@ -240,7 +239,7 @@ class _Shrinker:
         return sorted(successes, key=lambda success: _weight(success.case))
 
     def round(self, edits: Iterator[_Edit]) -> bool:
-        """Tries each edit, then those that kept the difference together; True if one did."""
+        """Tries each edit, then combinations of those that kept the difference; True if any did."""
         case = self.case
         alone = self._try([((edit,), _applied(case, [edit])) for edit in edits])
         if not alone:
@@ -251,7 +250,7 @@ class _Shrinker:
         good = list(by_place.values())
         counts = range(2, len(good) + 1)
         together = [(tuple(good[:count]), _applied(case, good[:count])) for count in counts]
-        # One call is enough: of many that are alike but for an edit some are left out.
+        # Fits into one call: of many combinations that differ by one edit, some are skipped.
         step = -(-len(together) // self.budget.per_call) or 1
         best = min(
             (*alone[:1], *self._try(together[::-1][::step])),
@@ -262,7 +261,7 @@ class _Shrinker:
         return True
 
     def run(self) -> None:
-        """Rounds until none helps or the budget is spent."""
+        """Runs rounds until none helps or the budget is spent."""
         self.round(_tail_edit(self.case, self.difference))
         helped = True
         while helped and not self.budget.spent:
@@ -298,7 +297,7 @@ def shrink(
 ) -> Shrunk | None:
     """The smallest program found that differs as `case` does; None if `case` alone does not.
 
-    `difference` is the one that `case` showed in company of others.
+    `difference` is what `case` showed when it ran among others.
     """
     budget = budget or Budget()
     case = replace(case, cut=difference.cut)

@@ -1,1 +1,1 @@
-"""Traces and job files of other programs, made into recordings (docs/imports.md)."""
+"""Turns traces and job files of other programs into recordings (docs/imports.md)."""

@@ -1,7 +1,7 @@
-"""blkparse's text of a block device's requests, as a recording of one file.
+"""Imports blkparse's text of a block device's requests as a recording of one file.
 
-A line is DEVICE CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]. Requests count when
-they are queued (`Q`). Left out: everything above the block layer, which is most of what a program
+A line is DEVICE CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]. A request counts when
+it is queued (`Q`). Left out: everything above the block layer, which is most of what a program
 does: names, files, cached reads, who waited for what.
 """
 
@@ -28,7 +28,8 @@ _SECTOR_BYTES = 512
 _NAME = b"device"
 LACKS = (
     "files and their names: all requests are at offsets of one file, from the lowest sector on",
-    "what the page cache answered, and when programs asked: these are requests of a file system",
+    "what the page cache answered, and when programs made their calls: the requests are a file"
+    " system's",
     "what was written: it counts as incompressible",
 )
 
@@ -43,7 +44,7 @@ class _Request:
 
 
 def _requests(path: Path) -> Iterator[_Request]:
-    """The queued requests of the first device. The summary behind an empty line ends them."""
+    """The queued requests of the first device. An empty line and the summary end them."""
     device = None
     for line, text in lines_of(path):
         if text.startswith((b"CPU", b"Total (")):
@@ -52,12 +53,14 @@ def _requests(path: Path) -> Iterator[_Request]:
             continue
         found = _LINE.match(text)
         if found is None:
-            raise refuse(path, line, "no line of blkparse")
+            raise refuse(path, line, "not a line of blkparse")
         if found[4] != b"Q":
             continue
         device = device or found[1]
         if found[1] != device:
-            raise refuse(path, line, f"a second device, {found[1].decode()}; give blkparse one")
+            raise refuse(
+                path, line, f"a second device, {found[1].decode()}; give blkparse one only"
+            )
         time_ns = int(found[2]) * 10**9 + int(found[3])
         sectors = _SECTORS.match(found[6] or b"")
         if sectors is None and b"F" not in found[5]:

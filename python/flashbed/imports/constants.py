@@ -63,11 +63,11 @@ _VALUES: Mapping[str, int] = {
 _COMMENT = re.compile(r"/\*.*?\*/")
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|0[0-7]{1,22}|[0-9]{1,20})\Z")
 _LATER = re.compile(r"(?:CLONE|SIG|MAP|O|AT|MADV|SPLICE|RWF|RESOLVE|STATX|FALLOC_FL)_?[A-Z0-9_]*\Z")
-"""Names of numbers that change nothing here."""
+"""Constants that change nothing here."""
 
 
 def number_of(text: bytes) -> int:
-    """A number, or names with `|` between them. Raises `ValueError` for what is neither."""
+    """Parses a number, or names with `|` between them. Raises `ValueError`."""
     value = 0
     shown = _COMMENT.sub("", text.decode("ascii", "replace")).strip()
     for word in shown.split("|"):
@@ -78,5 +78,5 @@ def number_of(text: bytes) -> int:
         elif name in _VALUES:
             value |= _VALUES[name]
         elif not _LATER.match(name):
-            raise ValueError(f"{name[:60]!r} is no number that is known")
+            raise ValueError(f"{name[:60]!r} is not a known number")
     return value

@@ -1,8 +1,8 @@
-"""fio's logs of what its jobs did (write_iolog), versions 2 and 3, as a recording.
+"""Imports fio's logs of what its jobs did (write_iolog), versions 2 and 3.
 
-The traps of the format: a log may use a file without `add` or `open`; times of several threads are
-not in order; fio 3 writes microseconds and reads nanoseconds; a second run adds to the log that is
-there. A log is read as a stream, twice. Left out: what was written; who did it.
+The format has traps: a log may use a file without `add` or `open`; times of several threads are out
+of order; fio 3 writes microseconds but reads nanoseconds; a second run appends to an existing log.
+A log is read as a stream, twice. Left out: what was written; which job wrote it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Log:
         """The calls of the log."""
         for line, fields in _each(self.path):
             if self.version == 0 or fields[0] == b"fio":
-                # fio adds to a log that is there already: its times begin anew.
+                # fio appends to an existing log; its times begin at 0 again.
                 self.version = _version(self.path, line, fields)
                 self.begin_ns = self.now_ns
                 continue
@@ -94,7 +94,9 @@ class _Log:
                 yield self._open(name)
             yield self._request(self.opened[name], action, at, length)
         else:
-            raise ValueError(f"action {action.decode('ascii', 'replace')[:40]!r} is none of fio's")
+            raise ValueError(
+                f"action {action.decode('ascii', 'replace')[:40]!r} is not one of fio's"
+            )
 
     def _open(self, name: bytes) -> Call:
         number = next(n for n in range(3, len(self.opened) + 4) if n not in self.opened.values())
@@ -123,7 +125,9 @@ _REQUESTS = {b"read": "pread64", b"write": "pwrite64", b"sync": "fsync", b"datas
 
 def _number(word: bytes, most: int) -> int:
     if not word.isdigit() or len(word) > 19 or int(word) > most:
-        raise ValueError(f"{word.decode('ascii', 'replace')[:40]!r} is no number from 0 to {most}")
+        raise ValueError(
+            f"{word.decode('ascii', 'replace')[:40]!r} is not a number from 0 to {most}"
+        )
     return int(word)
 
 
@@ -137,7 +141,7 @@ def _each(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 def _version(path: Path, line: int, fields: list[bytes]) -> int:
     found = _VERSIONS.get(b" ".join(fields))
     if found is None:
-        raise refuse(path, line, "no log of fio: 'fio version 2 iolog' or 3 is expected")
+        raise refuse(path, line, "not a log of fio: must begin with 'fio version 2 iolog' or 3")
     return found
 
 
@@ -148,7 +152,7 @@ def _relative(name: bytes, folder: bytes) -> bytes:
 
 
 def _folder(path: Path) -> bytes:
-    """The folder that all files are below."""
+    """The innermost folder that contains all files."""
     names: set[bytes] = set()
     version = 0
     for line, fields in _each(path):
@@ -169,7 +173,7 @@ _NAMES_AT_ONCE = 1000
 def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str = "us") -> About:
     """Makes a recording of a log. Raises `ImportedError` with FILE:LINE."""
     if unit not in ("us", "ns"):
-        raise InputError(f"--unit {unit}: us or ns")
+        raise InputError(f"--unit {unit}: must be us or ns")
     below = folder.encode() if folder is not None else _folder(path)
     log = _Log(path, 1000 if unit == "us" else 1, posixpath.normpath(below))
     about = About(source="fio iolog", think="gaps", lacks=LACKS)
@@ -179,8 +183,6 @@ def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str
         for call in log.discovery.existed():
             writer.add(call)
         if log.backwards:
-            more = (
-                f"the order in time of {log.backwards:,} lines, which go back: they follow at once"
-            )
+            more = f"the times of {log.backwards:,} lines, which go back: they follow at once"
             writer.set_about(about := about.model_copy(update={"lacks": (*LACKS, more)}))
     return about

@@ -1,8 +1,8 @@
-"""fio's job files as a recording: a subset, in which a key that is not known is refused by name.
+"""Imports a subset of fio's job files; an unknown key is refused by name.
 
-Jobs with the same start run side by side, request by request; `stonewall` waits for all before it.
-The offsets of random jobs are drawn here, each block once: fio draws others. Left out: engines that
-have several requests under way, jobs that end by time, verification, rates, zones.
+Jobs with the same start run side by side, request by request; `stonewall` waits for all jobs before
+it. Offsets of random jobs are drawn here, each block once, and differ from fio's. Left out: engines
+with several requests in flight, jobs that end by time, verification, rates, zones.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from flashbed.recording.file import RecordingWriter
 __all__ = ["import_fio_job"]
 
 LACKS = (
-    "the offsets that fio would draw: random ones are drawn anew, each block once",
+    "the offsets that fio would draw: random ones are drawn here, each block once",
     "what fio writes: it counts as incompressible",
-    "times: requests follow one another at once, but for thinktime",
+    "times: requests follow one another at once, except for thinktime",
 )
 _BYTES_MAX = 1 << 33
 _REQUESTS_MAX = 10_000_000
@@ -87,14 +87,14 @@ def _size(text: str) -> int:
 
 def _count(text: str) -> int:
     if not text.isdigit() or len(text) > 9:
-        raise ValueError(f"{text[:40]!r} is no whole number")
+        raise ValueError(f"{text[:40]!r} is not a whole number")
     return int(text)
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in words:
-            raise ValueError(f"{text[:40]!r}: {', '.join(words)} are known")
+            raise ValueError(f"{text[:40]!r}: must be one of {', '.join(words)}")
         return text
 
     return read
@@ -106,13 +106,13 @@ def _file(text: str) -> str:
         or ":" in text
         or any(part in ("", ".", "..") for part in text.split("/"))
     ):
-        raise ValueError(f"{text[:80]!r}: one file below the folder")
+        raise ValueError(f"{text[:80]!r}: must be one file below the folder")
     return text
 
 
 def _depth(text: str) -> int:
     if _count(text) != 1:
-        raise ValueError("more than one request under way")
+        raise ValueError("more than one request in flight")
     return 1
 
 
@@ -129,7 +129,7 @@ _SAME = {"readwrite": "rw", "blocksize": "bs", "filesize": "size", "wait_for_pre
 
 
 def _jobs(path: Path) -> list[_Job]:
-    """The jobs of a file, each with what `[global]` had said before it."""
+    """The jobs of a file, each with the settings of `[global]` sections before it."""
     usual: dict[str, int | str] = {}
     jobs: list[_Job] = []
     job: _Job | None = None
@@ -152,7 +152,7 @@ def _jobs(path: Path) -> list[_Job]:
             continue
         reader = _KEYS.get(key)
         if reader is None:
-            raise refuse(path, line, f"{key[:40]}: not known here; docs/imports.md lists the keys")
+            raise refuse(path, line, f"{key[:40]}: unknown key; docs/imports.md lists the keys")
         try:
             job.values[key] = reader(value)
         except ValueError as why:
@@ -208,7 +208,7 @@ def _requests(
 
 
 def _there(jobs: list[_Job]) -> Iterator[Call]:
-    """What fio lays out before it begins: files that are read, or overwritten."""
+    """What fio creates before it begins: files that are read, or overwritten."""
     sizes: dict[bytes, int] = {}
     for job in jobs:
         reads = job.text("rw", "read") not in ("write", "randwrite")
@@ -222,7 +222,7 @@ def _there(jobs: list[_Job]) -> Iterator[Call]:
 
 
 def _path(job: _Job, copy: int) -> bytes:
-    """The file of a job: fio calls files JOB.COPY.0 where the job names none."""
+    """The file of a job: JOB.COPY.0, unless the job names one."""
     return job.text("filename", f"{job.name.replace('/', '_')}.{copy}.0").encode()
 
 
@@ -232,7 +232,7 @@ def import_fio_job(path: Path, out: Path) -> About:
     total = 0
     for job in jobs:
         if not job.number("size") or not job.number("bs", 4096):
-            raise refuse(path, job.line, f"{job.name[:40]}: size and bs have to be above 0")
+            raise refuse(path, job.line, f"{job.name[:40]}: size and bs must be above 0")
         each = job.number("size") // job.number("bs", 4096) * max(1, job.number("loops", 1))
         total += each * max(1, job.number("numjobs", 1))
     if total > _REQUESTS_MAX:
@@ -272,7 +272,7 @@ _Running = tuple[int, Iterator[tuple[str, dict[str, int | bytes], int]], int]
 
 
 def _side_by_side(running: list[_Running]) -> Iterator[Call]:
-    """A request of each in turn; one that thinks is ready later."""
+    """A request of each job in turn; a job with thinktime is ready later."""
     heap = [(ready_ns, turn, task, requests) for turn, (task, requests, ready_ns)
             in enumerate(running)]  # fmt: skip
     heapq.heapify(heap)

@@ -1,4 +1,4 @@
-"""Lines of a file that may have gigabytes, one after the other."""
+"""Reads the lines of a file that may have gigabytes, one by one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     except FileNotFoundError:
         raise ImportedError(f"{shown(path)}: no such file") from None
     except (OSError, ValueError) as why:
-        text = why.strerror if isinstance(why, OSError) else "no path of a file"
+        text = why.strerror if isinstance(why, OSError) else "not the path of a file"
         raise ImportedError(f"{shown(path)}: {text}") from None
     with open(number, "rb") as file:  # noqa: PTH123
         if not stat.S_ISREG(os.fstat(number).st_mode):

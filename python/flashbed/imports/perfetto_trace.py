@@ -1,9 +1,9 @@
-"""Perfetto's traces: refused, and why.
+"""Refuses Perfetto's traces, and says why.
 
-`raw_syscalls/sys_enter` holds the arguments of calls as numbers: paths are addresses in a memory
-that are not kept, and there is no sign of which file a descriptor is. The events of a file system
-(ext4_da_write_begin, f2fs_…) have inode numbers without names, after the page cache has cut and
-merged what the program asked for, and none of flash file systems exists.
+`raw_syscalls/sys_enter` holds arguments as numbers. Paths are addresses in memory that is not in
+the trace, and nothing tells which file a descriptor is. Events of a file system
+(ext4_da_write_begin, f2fs_…) have inode numbers without names, and come after the page cache has
+split and merged the program's requests. Flash file systems have none.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ def import_perfetto(path: Path, _out: Path) -> NoReturn:
     """Raises `ImportedError`."""
     next(lines_of(path), None)
     raise ImportedError(
-        f"{shown(path)}: a trace of Perfetto names no file that a call opens, only addresses; "
-        "record the program with strace or flashbed record"
+        f"{shown(path)}: a Perfetto trace does not name the files that calls open, only addresses;"
+        " record the program with strace or flashbed record"
     )

@@ -1,8 +1,8 @@
-"""Arguments of a call that strace printed, as a recording has them.
+"""Turns arguments that strace printed into those of a recording.
 
-Each call has a row of words, one for each argument in the kernel's order: `at` is the descriptor
-that the next path begins from, `-` is of no interest, the others say which argument of the
-recording it is. A name of 32-bit machines has the row of its 64-bit sibling.
+Each call has a row of words, one for each argument in the kernel's order. `at` is the descriptor
+that the next path is relative to, `-` is ignored, the others name the recording's argument. A call
+of 32-bit machines has the row of its 64-bit counterpart.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _WORDS = {
 ROWS: Mapping[str, tuple[str, ...]] = {
     name: tuple(words.split()) for names, words in _WORDS.items() for name in names.split()
 }
-"""Call -> what its arguments are."""
+"""Call -> its arguments."""
 _DESCRIPTORS = frozenset({"descriptor", "to_descriptor"})
 _SIZE = re.compile(rb"\bstx?_size=(\d{1,19})")
 _MODE = re.compile(rb"\bstx?_mode=(S_IF[A-Z]{2,4})")
@@ -130,10 +130,10 @@ _OF_A_PROCESS = re.compile(rb"/proc/(?:self|\d+)/fd/(\d{1,9})\Z")
 
 @dataclass(slots=True)
 class Parsed:
-    """What a call was given, before its paths are resolved.
+    """The arguments of a call, before its paths are resolved.
 
-    `at` has the descriptor that a path begins from, by the path's name: a number, or None for the
-    working folder. `places` are the paths that -y gives descriptors.
+    `at` has the descriptor that a path is relative to, by the path's name: a number, or None for
+    the working folder. `places` are the paths that -y prints for descriptors.
     """
 
     name: str
@@ -146,13 +146,13 @@ class Parsed:
     size: int | None = None
     target: bytes = b""
     result: int | None = None
-    """Where strace prints it among the arguments."""
+    """Index of the argument in which strace prints it."""
 
 
 def parse_call(name: str, texts: Sequence[bytes]) -> Parsed:
-    """`name` is empty where the call changes nothing here.
+    """Parses a call; `name` is empty if the call changes nothing here.
 
-    Raises `ValueError` for an argument that is not what it should be.
+    Raises `ValueError` for a malformed argument.
     """
     canonical = ALIASES.get(name, name)
     parsed = Parsed(_CANONICAL.get(canonical, canonical))
@@ -209,7 +209,7 @@ def _data(parsed: Parsed, _word: str, text: bytes) -> None:
 
 
 def _vector(parsed: Parsed, _word: str, text: bytes) -> None:
-    """The whole length; the bytes too if all of them were printed."""
+    """The whole length; the bytes too if strace printed all of them."""
     parts = _VECTOR.findall(text)
     parsed.arguments["length"] = sum(int(length) for _, length in parts)
     texts = [text_of(base) for base, _ in parts]
@@ -219,7 +219,7 @@ def _vector(parsed: Parsed, _word: str, text: bytes) -> None:
 
 
 def _place(parsed: Parsed, word: str, text: bytes) -> None:
-    """`[offset]`, `[offset => offset]`, or NULL for the descriptor's own."""
+    """`[offset]`, `[offset => offset]`, or NULL for the descriptor's own position."""
     found = _BRACKETS.search(text)
     if found is not None:
         parsed.arguments["offset" if word == "place" else "to_offset"] = int(found[1])
@@ -254,7 +254,7 @@ def _told(parsed: Parsed, _word: str, text: bytes) -> None:
 
 
 def _nothing(_parsed: Parsed, _word: str, _given: bytes) -> None:
-    """It is of no interest."""
+    """Ignores the argument."""
 
 
 _READERS: Mapping[str, Callable[[Parsed, str, bytes], None]] = {
@@ -264,7 +264,7 @@ _READERS: Mapping[str, Callable[[Parsed, str, bytes], None]] = {
 
 
 def _settle(parsed: Parsed) -> None:
-    """Forms that are another call: a descriptor with an empty path, or by /proc/self/fd."""
+    """Turns a descriptor with an empty path, or /proc/self/fd, into the call on a descriptor."""
     arguments = parsed.arguments
     path = arguments.get("path")
     through = _OF_A_PROCESS.match(path) if isinstance(path, bytes) else None
@@ -283,4 +283,4 @@ def _settle(parsed: Parsed) -> None:
 _OF_DESCRIPTOR = {"newfstatat": "fstat", "statx": "fstat", "fchownat": "fchown",
                   "fchmodat2": "fchmod", "execveat": "execve"}  # fmt: skip
 _COMMANDS = (b"F_DUPFD", b"F_DUPFD_CLOEXEC", b"F_SETFD", b"F_SETFL")
-"""Those that change what a descriptor stands for, or how it writes. Record locks cost nothing."""
+"""fcntl commands that change what a descriptor refers to, or how it writes; locks are free."""

@@ -1,7 +1,7 @@
-"""A line of strace taken apart: task, time, call, arguments as text, result, duration.
+"""Parses a line of strace: task, time, call, arguments as text, result, duration.
 
-Mirrors the output of `strace -f -ttt -T -y` of strace 4.12 to 6.x. Left out: what the arguments
-mean (strace_calls.py).
+It accepts the output of `strace -f -ttt -T -y` of strace 4.12 to 6.x. strace_calls.py interprets
+the arguments.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _OPEN, _CLOSE = b"([{", b")]}"
 
 
 class NotALine(ValueError):
-    """A line that is none of strace's, or not as it has to be run."""
+    """A line that strace did not print, or not with the required options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a call ended: what strace prints behind `=`, and how long it took."""
+    """The end of a call: what strace prints after `=`, and how long it took."""
 
     result: bytes
     duration_ns: int | None
@@ -38,9 +38,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line says. `name` is empty of a task's end, whose `text` is strace's message.
+    """A parsed line. For a task's end `name` is empty and `text` is strace's message.
 
-    Of a call that is unfinished `ended` is None; `resumed` marks the rest of one.
+    `ended` is None for an unfinished call; `resumed` marks the rest of one.
     """
 
     task: int | None
@@ -52,12 +52,12 @@ class Line:
 
 
 def parse_line(line: bytes) -> Line | None:
-    """A line, or None for one that says nothing of a call. Raises `NotALine`."""
+    """A parsed line, or None for one about no call. Raises `NotALine`."""
     if not line or line.startswith((b"strace: ", b"[ Process ")):
         return None
     head = _HEAD.match(line)
     if head is None:
-        raise NotALine("no time as -ttt prints it")
+        raise NotALine("no time in the format of -ttt")
     task = head[1] or head[2]
     number = int(task) if task else None
     time_ns = int(head[3]) * 10**9 + int(head[4].ljust(9, b"0"))
@@ -69,7 +69,7 @@ def parse_line(line: bytes) -> Line | None:
     resumed = _RESUMED.match(rest)
     found = resumed or _CALL.match(rest)
     if found is None:
-        raise NotALine("no call of strace")
+        raise NotALine("not a call of strace")
     name, text = found[1].decode("ascii"), found[2]
     if text.endswith(_UNFINISHED):
         return Line(number, time_ns, name, text[: -len(_UNFINISHED)].rstrip(), None, bool(resumed))
@@ -93,7 +93,7 @@ def _whole(number: int | None, time_ns: int, name: str, text: bytes, resumed: bo
 
 
 def arguments_of(text: bytes) -> list[bytes]:
-    """What stands between the commas, but for those in texts, braces and names of files."""
+    """Splits at commas, except in texts, braces and names of files."""
     parts: list[bytes] = []
     depth = begin = at = 0
     while at < len(text):
@@ -133,7 +133,7 @@ def _string_end(text: bytes, at: int) -> int:
 
 
 def _place_end(text: bytes, at: int) -> int:
-    """Behind `<...>`, which names what a descriptor stands for; -yy nests them."""
+    """The index after `<...>`, a descriptor's name; -yy nests them."""
     depth = 0
     while at < len(text):
         if text[at] == ord("<"):
@@ -151,7 +151,7 @@ _DELETED = b" (deleted)"
 
 
 def strip_place(argument: bytes) -> tuple[bytes, bytes | None]:
-    """A descriptor, and the path that -y gives it; None of what has no path."""
+    """A descriptor, and its path printed by -y; None if it has no path."""
     found = _PLACE.match(argument)
     if found is None:
         return argument, None
@@ -162,7 +162,7 @@ def strip_place(argument: bytes) -> tuple[bytes, bytes | None]:
 
 
 def text_of(argument: bytes) -> tuple[bytes, bool] | None:
-    """The bytes of a text, and whether all of them are there; None for what is no text."""
+    """The bytes of a text, and whether strace printed all of them; None if it is no text."""
     whole = not argument.endswith(b"...")
     quoted = argument.removesuffix(b"...")
     if len(quoted) < 2 or quoted[0] != ord('"') or quoted[-1] != ord('"'):

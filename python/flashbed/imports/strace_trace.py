@@ -1,7 +1,7 @@
-"""A trace of strace as a recording. docs/imports.md says how strace has to be run.
+"""Imports a trace of strace. docs/imports.md says how to run strace.
 
-Calls are paired (`unfinished`, `resumed`), put into the order in which they began, and kept if they
-have to do with the folder. Left out: accesses to mapped pages, which strace does not see; io_uring.
+Calls are paired (`unfinished`, `resumed`), sorted by their beginning, and kept if they concern the
+folder. Left out: accesses to mapped pages, which strace does not see; io_uring.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _ANONYMOUS = 0x20
 LACKS = (
     "accesses to mapped pages: a mapping counts as read whole when it is made, and as written"
     " where msync was called",
-    "the processor's time of the program: gaps between calls are waiting, and hold the time that"
+    "the program's processor time: gaps between calls count as waiting, and include the time that"
     " strace itself takes",
-    "what was there before and was never looked at",
+    "files that existed before and were never looked at",
 )
 
 
@@ -62,15 +62,15 @@ class _Traced:
     number: int
     working: bytes | None
     begun: Line | None = None
-    """A call that is unfinished."""
+    """Its unfinished call."""
     known: bool = False
-    """Whether the call that made it has returned; the first has none."""
+    """Whether the call that made it has returned; the first task has none."""
     ended: bool = False
 
 
 @dataclass(slots=True)
 class _Event:
-    """A call, as parsed, until it is its turn."""
+    """A parsed call, held back until it is the next in order."""
 
     line: int
     parsed: Parsed
@@ -96,12 +96,12 @@ class _Import:
     first_ns: int | None = None
     now_ns: int = 0
     backwards: int = 0
-    """Lines that are earlier than those above: the machine's clock was set."""
+    """Lines earlier than those above them: the machine's clock was set."""
     cut_texts: int = 0
     written: int = 0
 
     def line(self, number: int, line: Line) -> Iterator[Call]:
-        """The calls whose turn it is now."""
+        """Takes a line; yields the calls that are now next in order."""
         if self.first_ns is None:
             self.first_ns = self.now_ns = line.time_ns
         if line.time_ns < self.now_ns:
@@ -125,7 +125,7 @@ class _Import:
         yield from self._end(number, task, line)
 
     def _task(self, pid: int | None) -> _Traced:
-        """Whose line it is: a number that is used again is another task's."""
+        """The task of a line; a number that is used again is another task."""
         found = self.tasks.get(pid)
         return self._new_task(pid) if found is None or found.ended else found
 
@@ -208,7 +208,7 @@ class _Import:
         return parsed
 
     def turn(self, call: Call) -> Iterator[Call]:
-        """A call whose turn it is, as it is recorded, if it has to do with the folder."""
+        """The call that is next in order, as it is recorded, if it concerns the folder."""
         event = self.events.pop(id(call))
         parsed, task = event.parsed, event.task
         if task.working is None:
@@ -236,7 +236,7 @@ class _Import:
         yield from self._mapped(call)
 
     def _resolve(self, call: Call, event: _Event) -> None:
-        """Paths become relative to the folder; a working folder is followed."""
+        """Makes paths relative to the folder; tracks the working folder."""
         parsed, task = event.parsed, event.task
         for name, given in list(parsed.arguments.items()):
             if name not in ("path", "to_path") or not isinstance(given, bytes):
@@ -247,7 +247,8 @@ class _Import:
                 begin = event.places.get(descriptor)
             if not given.startswith(b"/") and begin is None:
                 raise ValueError(
-                    f"{call.name}: a path that begins nowhere: run strace with -y, or say --folder"
+                    f"{call.name}: a relative path without a folder: run strace with -y, or use"
+                    " --folder"
                 )
             whole = posixpath.normpath(posixpath.join(begin or b"/", given))
             if call.name == "chdir" and call.result == 0:
@@ -263,7 +264,7 @@ class _Import:
         return path[len(inside) :] if path.startswith(inside) else b"/"
 
     def _inherited(self, call: Call, event: _Event) -> Iterator[Call]:
-        """A file of the folder that was open before strace began is opened here."""
+        """Opens a file of the folder that was open before strace began."""
         if call.name == "mmap" and call.number("flags") & _ANONYMOUS:
             return
         for name in ("descriptor", "to_descriptor"):
@@ -284,7 +285,7 @@ class _Import:
             yield opened
 
     def _with_data(self, call: Call, parsed: Parsed) -> Call:
-        """What was written, as sizes, if strace printed all of it."""
+        """Adds what was written, as sizes, if strace printed all of it."""
         if call.name not in WRITES or call.result < 0:
             return call
         self.written += 1
@@ -299,7 +300,7 @@ class _Import:
                     call.result, sizes)  # fmt: skip
 
     def _mapped(self, call: Call) -> Iterator[Call]:
-        """The approximation: read whole when mapped, written where msync was called."""
+        """Approximates mapped accesses: reads when mapped, writes where msync is called."""
         name, address, length = "mapped_read", call.result, 0
         if call.name == "mmap" and call.result > 0 and not call.number("flags") & _ANONYMOUS:
             file = self.discovery.state.slot(call)
@@ -312,7 +313,7 @@ class _Import:
             yield Call(call.task, call.start_ns, 0, None, name, arguments)
 
     def about(self) -> About:
-        """What is known at the end."""
+        """The facts at the end."""
         lacks = list(LACKS)
         if self.cut_texts:
             lacks.append(
@@ -341,7 +342,7 @@ def _arguments(name: str, text: bytes) -> Parsed:
 
 
 def _result(text: bytes, parsed: Parsed) -> tuple[int | None, bytes | None]:
-    """The number behind `=`, and the path that -y gives it; None of a call that did not return."""
+    """The number after `=`, and the path that -y prints for it; None if it did not return."""
     if text.startswith(b"?"):
         return (0 if parsed.name in ("exit", "exit_group") else None), None
     word = text
@@ -363,7 +364,7 @@ def _errno(name: bytes) -> int:
     if not isinstance(found, int):
         if name.startswith(b"ERESTART"):
             return errno.EINTR
-        raise ValueError(f"{name.decode('ascii', 'replace')[:40]!r} is no error that is known")
+        raise ValueError(f"{name.decode('ascii', 'replace')[:40]!r} is not a known error")
     return found
 
 
@@ -371,19 +372,19 @@ _WORKING = re.compile(rb"AT_FDCWD<(/[^>]*)>")
 
 
 def _folder_of(path: Path) -> bytes:
-    """The working folder in which the first call with one was made."""
+    """The working folder of the first call that has one."""
     for _, text in lines_of(path):
         found = _WORKING.search(text)
         if found is not None:
             return strip_place(b"AT_FDCWD<" + found[1] + b">")[1] or found[1]
-    raise ImportedError(f"{shown(path)}: no working folder; run strace with -y, or say --folder")
+    raise ImportedError(f"{shown(path)}: no working folder; run strace with -y, or use --folder")
 
 
 def import_strace(path: Path, out: Path, folder: str | None = None) -> About:
     """Makes a recording of a trace. Raises `ImportedError` with FILE:LINE."""
     below = posixpath.normpath(folder).encode() if folder else None
     if below is not None and not below.startswith(b"/"):
-        raise InputError(f"--folder {folder}: not an absolute path, which the trace has")
+        raise InputError(f"--folder {folder}: must be an absolute path, as in the trace")
     below = _folder_of(path) if below is None else below
     first = About(source="strace", think="gaps", mapped="whole")
     with RecordingWriter(out, first) as writer:

@@ -1,5 +1,5 @@
-"""How long flash lasts: from erases that were measured or read off a board to years.
+"""How long flash lasts: from measured erases, or a board's erase counters, to years.
 
-`counters` reads what tools print on a board, `observed` takes erases from tables and from such
-readings, `estimate` does the arithmetic, `words` says it. docs/lifetime.md explains all of it.
+`counters` parses the output of tools on a board, `observed` takes erases from tables and such
+readings, `estimate` does the arithmetic, `estimate_text` prints it. docs/lifetime.md explains all.
 """

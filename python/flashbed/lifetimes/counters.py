@@ -1,12 +1,12 @@
-"""Erase counters of a real board, as people paste them: what tools and kernels print.
+"""Parses a real board's erase counters from the pasted output of tools and kernels.
 
-Two kinds are read. A count of every block: /sys/kernel/debug/ubi/ubi0/detailed_erase_block_info
-(Linux 4.11 on), a counter a line (`ubidumpec`), flashbed_nand's file `blocks`. Or a summary:
-`ubinfo`, the files of /sys/class/ubi/ubi0, what the kernel says when it attaches UBI
-(drivers/mtd/ubi/build.c); lines of anything else between them mean nothing. Left out: images of the
-flash (EC headers). JFFS2 and YAFFS2 keep no counters, so no tool prints any.
+There are two kinds. Some list every block: /sys/kernel/debug/ubi/ubi0/detailed_erase_block_info
+(since Linux 4.11), a counter a line (`ubidumpec`), flashbed_nand's file `blocks`. Others summarise:
+`ubinfo`, the files of /sys/class/ubi/ubi0, the kernel's log of attaching UBI
+(drivers/mtd/ubi/build.c); other lines between them are ignored. Left out: images of the flash (EC
+headers). JFFS2 and YAFFS2 keep no counters, so no tool prints any.
 
-Invariant: whatever the text, the answer is `Counters` or one `InputError` that names the line.
+Invariant: any text gives `Counters`, or one `InputError` that names the line.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from flashbed.errors import InputError
 __all__ = ["COUNTER_MAX", "UBI_WL_THRESHOLD", "Counters", "parse_counters"]
 
 COUNTER_MAX = 0x7FFFFFFF
-"""drivers/mtd/ubi/ubi-media.h UBI_MAX_ERASECOUNTER."""
+"""UBI_MAX_ERASECOUNTER of drivers/mtd/ubi/ubi-media.h."""
 BLOCKS_MAX = 1 << 24
 UBI_WL_THRESHOLD = 4096
-"""drivers/mtd/ubi/Kconfig, the default of MTD_UBI_WL_THRESHOLD."""
+"""Default of MTD_UBI_WL_THRESHOLD in drivers/mtd/ubi/Kconfig."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """One reading. `each` is erases by block where every block was listed, else empty.
+    """One reading. `each` is erases by block if every block was listed, else empty.
 
-    `mean` is the mean over `blocks`, rounded down where `mean_is_floor`; what nobody said is None.
-    `wl_threshold` is set for UBI, the only one of these that has it.
+    `mean` is over `blocks`, rounded down if `mean_is_floor`; what the text does not say is None.
+    `wl_threshold` is set for UBI only.
     """
 
     worst: int
@@ -65,7 +65,7 @@ _PROMPT = re.compile(r"^\S*[#$]\s")
 
 
 def parse_counters(text: str, name: str) -> Counters:
-    """The counters in a text; `name` is what messages call it. Raises `InputError`."""
+    """The counters in a text; `name` is its name in messages. Raises `InputError`."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:
@@ -83,7 +83,7 @@ def _number(text: str, what: str, where: str) -> int:
 
 
 def _summary(lines: list[tuple[int, str]], name: str) -> Counters | None:
-    """What ubinfo, sysfs or the kernel say of one device; None if they say nothing."""
+    """A device's summary by ubinfo, sysfs or the kernel; None if the text has none."""
     found: dict[str, int] = {}
     devices: dict[str, int] = {}
     device = ""
@@ -116,7 +116,7 @@ def _whole(found: Mapping[str, int], name: str) -> Counters:
     if mean is not None and mean > found["worst"]:
         raise InputError(f"{name}: a mean of {mean} above a maximum of {found['worst']}")
     if found.get("blocks") == 0:
-        raise InputError(f"{name}: a device of no blocks")
+        raise InputError(f"{name}: a device without blocks")
     return Counters(
         worst=found["worst"],
         blocks=found.get("blocks"),
@@ -127,7 +127,7 @@ def _whole(found: Mapping[str, int], name: str) -> Counters:
 
 
 def _each(lines: list[tuple[int, str]], name: str) -> Counters:
-    """A line a block, all of one form."""
+    """A line per block, all of one form."""
     ubi = True
     rows: list[tuple[int, int]] = []
     form: Callable[[list[str], int], tuple[int, int] | None] | None = None
@@ -178,7 +178,7 @@ def _block_and_count(fields: list[str], _row: int) -> tuple[int, int] | None:
 
 
 def _block_count_state(fields: list[str], row: int) -> tuple[int, int] | None:
-    """A block that is not good wears no more: -1."""
+    """A row with its state; a bad block wears no more and counts as -1."""
     pair = _block_and_count(fields[:2], row)
     if pair is None or fields[2] not in _STATES:
         return None

@@ -1,16 +1,16 @@
-"""From erases seen over some time to the time until a block reaches its endurance.
+"""From erases over some time to the time until a block reaches its endurance.
 
-Pure arithmetic. What was seen is a count, and a small count says little, so every rate comes with a
-95 % interval: that of a Poisson count (Garwood 1936) where blocks differ as if erased at random.
-Erases mostly follow each other more regularly than that, and how much more is seen in the blocks
-themselves: the variance between them over their mean scales the interval, and the erase that was
-just missed or just caught is left of it when there is none. Of the worst block of many the
-interval is for all of them at once (Bonferroni), because it was picked for having most.
+Pure arithmetic. A small count says little, so every rate has a 95 % interval. For blocks erased at
+random it is that of a Poisson count (Garwood 1936). Most erases are more regular than that. The
+blocks themselves show how much: their variance divided by their mean scales the interval. Without
+any variance an uncertainty of one erase remains, for one just before the begin or after the end.
+The interval of the worst block covers all blocks at once (Bonferroni), because the worst was
+picked.
 
-Two things bound a rate besides its count. What was programmed has to be erased some day, so the
-long-run erases are at least the programmed blocks. And UBI moves data when erase counters drift
-apart (drivers/mtd/ubi/wl.c: WL_FREE_MAX_DIFF, twice its threshold), so its worst block cannot run
-further ahead than that.
+Two things bound a rate besides its count. Programmed pages must be erased some day, so long-run
+erases are at least the programmed blocks. And UBI moves data when erase counters differ too much
+(drivers/mtd/ubi/wl.c: WL_FREE_MAX_DIFF, twice its threshold), so its worst block cannot be further
+ahead of the mean than that.
 
 Left out: blocks that go bad early, retention, read disturb, a workload that changes.
 """
@@ -38,24 +38,24 @@ __all__ = [
 DAY_S = 86_400.0
 YEAR_S = 365.25 * DAY_S
 USUAL_AMPLIFICATION = 5
-"""What is put in where nobody measured: technical note MISC-TN-017 of DAVE Embedded Systems."""
+"""The usual guess without a measurement: technical note MISC-TN-017 of DAVE Embedded Systems."""
 STEADY_SHARE = 0.9
-"""Erased over programmed bytes, from which on a measurement counts as steady."""
+"""Erased divided by programmed bytes from which a measurement counts as steady."""
 _OUTSIDE = 0.05
 _LEAST_DISPERSION = 0.01
 _LEAST_BLOCKS = 10
-"""Fewer say nothing of how blocks differ."""
+"""Blocks needed to estimate how much they differ."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Erases over `seconds` of use, and what the blocks had been through before they end.
+    """Erases over `seconds` of use, and the blocks' erases before.
 
-    `erases` is of all blocks, give or take `erases_slack`; `worst` is of the block that reaches its
-    endurance first if it goes on like that, None where no block is known by itself. `spent_mean`
-    and `spent_worst` are the erases so far, of the mean and of that block; 0 for a new chip.
+    `erases` is over all blocks, within `erases_slack`. `worst` is of the block that will reach its
+    endurance first at this rate, None if no block is known by itself. `spent_mean` and
+    `spent_worst` are the erases so far, of the mean block and of that block; 0 for a new chip.
     `programmed_blocks` is what was programmed, in blocks; `dispersion` that of the erases between
-    the blocks. None is unknown.
+    blocks. None is unknown.
     """
 
     seconds: float
@@ -72,7 +72,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Interval:
-    """Years, and the likeliest value between them. None is unknown; of `high` also: without end."""
+    """Years, and the likeliest value between. None is unknown; for `high` also: no end."""
 
     low: float | None
     value: float | None
@@ -81,9 +81,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What comes of it: `low` to `high` years, and the two intervals that they are made of.
+    """The result: `low` to `high` years, and the two intervals they are made of.
 
-    `steady` is whether erasing kept up with programming; None if nobody knows.
+    `steady` says whether erasing kept up with programming; None if unknown.
     """
 
     low: float | None
@@ -97,7 +97,7 @@ class Estimate:
 
 
 def dispersion(counts: Sequence[int]) -> float:
-    """Variance over mean of the blocks' counts, at most 1: what erases at random would have."""
+    """Variance divided by mean of the blocks' counts, at most 1, which random erases would give."""
     if len(counts) < _LEAST_BLOCKS or not any(counts):
         return 1.0
     mean = sum(counts) / len(counts)
@@ -108,9 +108,9 @@ def dispersion(counts: Sequence[int]) -> float:
 def count_interval(
     count: float, scatter: float = 1.0, outside: float = _OUTSIDE
 ) -> tuple[float, float]:
-    """The means between which a count this far off would be rarer than `outside`.
+    """The means for which a count at least this far off has a probability of `outside`.
 
-    `scatter` is the dispersion: 1 gives the Poisson interval, 0 would be the count give or take 1.
+    `scatter` is the dispersion: 1 gives the Poisson interval, 0 the count give or take 1.
     """
     scaled = count / scatter
     low = gamma_quantile(scaled, outside / 2) * scatter if count > 0 else 0.0
@@ -143,11 +143,11 @@ def estimate(seen: Observed, endurance: int) -> Estimate | None:
 
 
 _Rates = tuple[float, float, float]
-"""Erases of the mean block a second: lowest, likeliest, highest."""
+"""Erases of the mean block per second: lowest, likeliest, highest."""
 
 
 def _perfect(seen: Observed, endurance: int) -> tuple[Interval, _Rates | None, bool | None]:
-    """If every block were erased as often as every other from now on."""
+    """The estimate if all blocks are erased equally often from now on."""
     if seen.erases is None or seen.blocks is None or seen.spent_mean is None:
         return Interval(None, None, None), None, None
     low, _ = count_interval(max(seen.erases - seen.erases_slack, 0.0), seen.dispersion)
@@ -169,7 +169,7 @@ def _perfect(seen: Observed, endurance: int) -> tuple[Interval, _Rates | None, b
 
 
 def _levelling(seen: Observed, endurance: int, perfect: Interval, steady: bool | None) -> Interval:
-    """If the worst block goes on as it did; never better than the mean block."""
+    """The estimate if the worst block keeps its rate; never better than the mean block."""
     if seen.worst is None:
         return Interval(None, None, perfect.high)
     left = max(endurance - seen.spent_worst, 0)
@@ -187,7 +187,7 @@ def _levelling(seen: Observed, endurance: int, perfect: Interval, steady: bool |
 
 
 def _by_ubi(seen: Observed, endurance: int, rates: _Rates | None) -> float | None:
-    """Until the mean block is within UBI's largest difference of the endurance."""
+    """Years until the mean block is within UBI's largest difference of the endurance."""
     if seen.wl_threshold is None or rates is None or seen.spent_mean is None:
         return None
     left = endurance - 2 * seen.wl_threshold - seen.spent_mean
@@ -195,7 +195,7 @@ def _by_ubi(seen: Observed, endurance: int, rates: _Rates | None) -> float | Non
 
 
 def _years(erases: float, per_second: float) -> float | None:
-    """None if there is no end to it."""
+    """Years; None for no end."""
     if per_second <= 0:
         return None
     years = erases / per_second / YEAR_S

@@ -1,6 +1,6 @@
-"""An estimate as text and as JSON: units, and the digits that mean something; nothing more.
+"""Prints an estimate as text and as JSON, with units and significant digits.
 
-Years are given as an interval wherever its ends differ by more than a reader would round away.
+Years are an interval unless its ends differ by less than a reader would round away.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from flashbed.lifetimes.observed import CAUSES, Subject, Workload
 __all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
 
 LONG_YEARS = 1000.0
-"""Beyond it other things end first: data sheets promise ten years of retention."""
+"""Beyond this something else ends first: data sheets promise ten years of retention."""
 EXPIRE_S = 30.0
 """dirty_expire_centisecs of mm/page-writeback.c: how long a dirty page may wait."""
 LARGE_SHARE = 0.1
-"""Of what was programmed."""
+"""Causes of programmed bytes."""
 NOT_FLUSHED = (
     "WARNING: what the round left in the page cache is not known and not in here;"
     " `flashbed lifetime` of the experiment knows it"
 )
 ALIKE = 1.15
-"""Ends of an interval that differ by less are one number."""
+"""Ends of an interval that differ by less are printed as one number."""
 FEW_ERASES = 10
-"""A worst block erased less often than this says nothing of levelling."""
+"""A worst block with fewer erases says nothing about levelling."""
 
 
 def years_text(low: float | None, high: float | None) -> str:
@@ -74,7 +74,7 @@ def _digits(value: float) -> str:
 
 
 def usual_guess_years(subject: Subject, endurance: int) -> float | None:
-    """Capacity times endurance over bytes written times the usual guess; None if unknown."""
+    """Years by capacity times endurance, divided by bytes written times the usual amplification."""
     work, blocks = subject.workload, subject.observed.blocks
     if not work or not work.bytes_written or not subject.board or not blocks:
         return None
@@ -85,7 +85,7 @@ def usual_guess_years(subject: Subject, endurance: int) -> float | None:
 
 
 def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> list[str]:
-    """What the figure stands on, each in a sentence, the doubts last."""
+    """The assumptions of the figure, a sentence each, doubts last."""
     seen, work = subject.observed, subject.workload
     said = [f"endurance: {endurance_source}"]
     if work is None:
@@ -139,7 +139,7 @@ def _doubts(subject: Subject, found: Estimate) -> list[str]:
 
 
 def text(subject: Subject, found: Estimate | None, endurance: int, endurance_source: str) -> str:
-    """The answer with what it is made of, a fact a line."""
+    """The answer and its parts, a fact per line."""
     seen, work = subject.observed, subject.workload
     lines = [subject.name + (f" on {subject.target}" if subject.target else "")]
 
@@ -211,7 +211,7 @@ def _a_day(seen: Observed, work: Workload) -> str:
 
 
 def _unflushed(subject: Subject) -> bool:
-    """Whether a round may have left something in memory that nobody counted."""
+    """Whether a round may have left dirty data in memory that was not counted."""
     work = subject.workload
     if work is None or work.programs is None or work.bytes_written == 0:
         return False
@@ -255,7 +255,7 @@ def _time(seconds: float) -> str:
 
 
 def row(subject: Subject, found: Estimate | None) -> list[str]:
-    """One line of a list of many: name, target, erases a day, amplification, lifetime."""
+    """One line of a list: name, target, erases per day, amplification, lifetime."""
     work = subject.workload
     ratio = work.a_byte_written()["programmed"] if work else None
     doubt = " *" if found and _doubts(subject, found) else ""
@@ -273,7 +273,7 @@ def row(subject: Subject, found: Estimate | None) -> list[str]:
 def as_json(
     subject: Subject, found: Estimate | None, endurance: int, endurance_source: str
 ) -> dict[str, Any]:
-    """All of it; unknown is null. `years` is null where nothing wears."""
+    """All values; unknown is null. `years` is null where nothing wears."""
     seen, work = subject.observed, subject.workload
     return {
         "name": subject.name,

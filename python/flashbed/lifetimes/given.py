@@ -1,4 +1,4 @@
-"""What a lifetime is asked with: durations, how often a workload runs, what a block endures."""
+"""Inputs of a lifetime: durations, rates of a workload, endurance of a block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def duration_s(text: str, option: str) -> float:
     """`3y`, `18 months`, `30d` in seconds. Raises `InputError`."""
     match = re.fullmatch(rf"{_AMOUNT}\s*([a-z]+?)s?", text.strip())
     if not match or match[2] not in _SECONDS or float(match[1]) <= 0:
-        raise InputError(f"{option} {text}: a time above 0 with a unit of {_UNITS}, as in 3y")
+        raise InputError(f"{option} {text}: must be a time above 0 with a unit of {_UNITS}, as 3y")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -43,7 +43,7 @@ def rate_per_day(text: str) -> float:
 
 
 def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
-    """Erases a block endures, and who says so. Raises `InputError`."""
+    """Erases a block endures, and the source of the number. Raises `InputError`."""
     if given is not None:
         return given, f"{given:,} erases (--endurance)"
     board = subject.board
@@ -53,7 +53,7 @@ def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
 
 
 def cycles_of(board: Board) -> tuple[int, str]:
-    """As the board's profile has it. Raises `InputError`."""
+    """Endurance and source in the board's profile. Raises `InputError`."""
     if board.endurance is None:
-        raise InputError(f"{shown(board.path)}: no [endurance] in it; say --endurance")
+        raise InputError(f"{shown(board.path)}: has no [endurance]; use --endurance")
     return board.endurance.cycles, f"{board.endurance.cycles:,} erases ({board.endurance.source})"

@@ -1,8 +1,8 @@
-"""Where erases come from: cases that were run, a wear table on its own, counters of a board.
+"""Takes erases from cases that were run, from a wear table on its own, or from a board's counters.
 
-Each gives `Observed` for the arithmetic, and with it what a reader wants to know of it. A case's
-measured part, with the `sync()` that writes what it left in memory, is taken for a round of the
-workload, which is repeated at a given rate.
+Each gives an `Observed` for the arithmetic, and facts for the reader. A case's measured part, with
+the `sync()` that writes what it left in memory, counts as a round of the workload; rounds repeat at
+a given rate.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ __all__ = [
 
 
 CAUSES = ("data", "metadata", "padding", "collection", "wear_levelling")
-"""Why bytes are programmed: the columns `bytes_*` of `cases`."""
+"""Causes of programmed bytes: the columns `bytes_*` of `cases`."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A round of it: how long, how often, what the program wrote, what that did to the flash.
+    """A round: how long, how often, what the program wrote, what that did to the flash.
 
-    `given_rate` is whether the rate was asked for; else rounds follow each other without a break.
-    `bytes_by_cause` adds up to what was programmed; a real kernel does not say. All counts contain
-    those of the flush after the round, `bytes_flushed` are those that it programmed; None is not
-    known.
+    `given_rate` says whether the user gave a rate; otherwise rounds follow without a pause.
+    `bytes_by_cause` adds up to what was programmed; real kernels do not report it. All counts
+    include the flush after the round; `bytes_flushed` is what it programmed. None is unknown.
     """
 
     seconds: float | None
@@ -62,7 +61,7 @@ class Workload:
     bytes_flushed: int | None = None
 
     def a_byte_written(self) -> dict[str, float | None]:
-        """Bytes programmed, erased and of each cause for each byte written; None is unknown."""
+        """Bytes programmed, erased and of each cause per byte written; None is unknown."""
         counts: dict[str, int | None] = {
             "programmed": self.bytes_programmed, "erased": self.bytes_erased,
             **{name: (self.bytes_by_cause or {}).get(name) for name in CAUSES},
@@ -76,7 +75,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing whose lifetime is asked for. `board` is None where nobody said."""
+    """One subject of an estimate. `board` is None if no board was named."""
 
     name: str
     observed: Observed
@@ -94,7 +93,7 @@ def cases_of(
     case_ids: Collection[str] | None = None,
     target: str | None = None,
 ) -> list[Subject]:
-    """The cases of a run directory that have a wear table, or those of them that are named.
+    """The cases of a run directory that have a wear table, or the named ones among them.
 
     Raises `InputError`.
     """
@@ -105,7 +104,7 @@ def cases_of(
     if target is not None:
         cases = cases.filter(pl.col("target") == target)
     if not cases.height and (case_ids is not None or target is not None):
-        raise InputError(f"{shown(directory)}: no case that was asked for is in it")
+        raise InputError(f"{shown(directory)}: holds none of the chosen cases")
     rounds = _rounds(directory, cases)
     of_case = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     subjects = []
@@ -130,7 +129,7 @@ def _case(
     from_requests: tuple[float, int] | None,
     rounds_per_day: float | None,
 ) -> Subject:
-    """A case with its wear; `from_requests` are seconds and bytes where `cases` has none."""
+    """A case with its wear; `from_requests` has seconds and bytes if `cases` has none."""
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     if case["elapsed_ns"] is not None:
         seconds, written = case["elapsed_ns"] / 1e9, case["bytes_written"]
@@ -141,7 +140,7 @@ def _case(
         for name in CAUSES
         if case[f"bytes_{name}"] is not None
     }
-    # A real kernel's programs are taken to be of whole pages.
+    # A real kernel's programs count as whole pages.
     programs = case["flash_programs"] + (case["flush_programs"] or 0)
     programmed = sum(causes.values()) if causes else programs * board.chip.page_bytes
     workload = Workload(
@@ -162,7 +161,7 @@ def _case(
 
 
 def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
-    """Bytes that the flush programmed; None where it is not known."""
+    """Bytes that the flush programmed; None if unknown."""
     causes: list[int | None] = [case[f"flush_bytes_{name}"] for name in CAUSES]
     known = [count for count in causes if count is not None]
     if len(known) == len(causes):
@@ -172,15 +171,15 @@ def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
 
 
 def _erases(wear: pl.DataFrame) -> pl.Series:
-    """Of each block, in the measured part and in the flush after it."""
+    """Erases of each block, in the measured part and in the flush after it."""
     return wear["erases_measured"] + wear["erases_flush"].fill_null(0)
 
 
 def _rounds(directory: Path, cases: pl.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
     """Seconds from the mark to the end, pauses included, and bytes written, by case and target.
 
-    From `requests`, for cases of a version whose table `cases` had neither. Where code takes no
-    time (user-mode Linux) an operation takes the chip's.
+    Computed from `requests`, for versions whose `cases` had neither. Where code takes no time
+    (user-mode Linux) an operation takes the chip's time.
     """
     path = directory / "requests.parquet"
     if not cases["elapsed_ns"].null_count() or not path.is_file():
@@ -202,14 +201,14 @@ def _per_day(given: float | None, seconds: float | None, name: str) -> float:
     if given is not None:
         return given
     if seconds is None:
-        raise InputError(f"{name}: how long it took is not in its tables; say --repeat, as in 1/h")
+        raise InputError(f"{name}: its tables do not say how long it took; use --repeat, as in 1/h")
     if seconds <= 0:
-        raise InputError(f"{name}: its measured part took no time; say --repeat, as in 1/min")
+        raise InputError(f"{name}: its measured part took no time; use --repeat, as in 1/min")
     return DAY_S / seconds
 
 
 def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> list[Subject]:
-    """The cases of a `wear` table that stands alone. Raises `InputError`."""
+    """The cases of a `wear` table without a run. Raises `InputError`."""
     try:
         wear = read_parquet(path)
     except DamagedError:
@@ -242,9 +241,9 @@ def _of_wear(
     wear: pl.DataFrame, name: str, workload: Workload, board: Board | None,
     *, target: str, fs: str | None, programmed_blocks: float | None,
 ) -> Subject:  # fmt: skip
-    """A new chip under rounds of a workload, one of which was measured. A bad block wears no more.
+    """A new chip under rounds of a workload, one of which was measured. Bad blocks do not wear.
 
-    A board that does not know the state of its blocks is taken to have good ones.
+    A block of unknown state counts as good.
     """
     good = _erases(wear.filter(pl.col("state").fill_null("good") == "good"))
     if not good.len() or good.null_count() or (good < 0).any():
@@ -262,7 +261,7 @@ def _of_wear(
 
 
 def _board_of(directory: Path, case: Mapping[str, Any]) -> Board:
-    """The board of a case, with what the case has other than its profile."""
+    """The board of a case, with the case's changes to its profile."""
     chip = ChipChange.parse(case["chip"] or UNCHANGED)
     partition = PartitionChange.parse(case["partition"] or UNCHANGED)
     changes = {"chip": chip.values, "partition": partition.values}
@@ -270,7 +269,7 @@ def _board_of(directory: Path, case: Mapping[str, Any]) -> Board:
 
 
 def board_of_run(directory: Path, name: str) -> Board:
-    """The profile that is kept with a run, or the project's."""
+    """The profile kept with a run, else the project's."""
     kept = directory / "profiles" / f"board-{name}.toml"
     if not is_name(name) or not kept.is_file():
         return load_board(name)
@@ -282,17 +281,17 @@ def board_of_run(directory: Path, name: str) -> Board:
 def counters_of(
     now: Counters, before: Counters | None, seconds: float, name: str, board: Board | None
 ) -> Subject:
-    """What a board's counters say: those of its whole life, or since an earlier reading.
+    """A board's counters: over its whole life, or since an earlier reading.
 
-    A few blocks fewer than before have gone bad. Raises `InputError` for readings that cannot
-    follow each other.
+    A few missing blocks have gone bad since. Raises `InputError` if one reading cannot follow the
+    other.
     """
     if before is None:
         before = Counters(0, now.blocks, None if now.mean is None else 0.0)
     _check_order(now, before, name)
     if now.each and before.each:
         grown = {block: now.each[block] - before.each[block] for block in now.each}
-        # The one with most to go on: ties are for the block that has been erased most.
+        # The block with most new erases; ties go to the block with most erases in all.
         block = max(grown, key=lambda number: (grown[number], now.each[number]))
         worst, spent_worst, erases, slack = grown[block], now.each[block], sum(grown.values()), 0.0
         erased = sum(count > 0 for count in grown.values())
@@ -302,7 +301,7 @@ def counters_of(
     known = now.blocks is not None and now.mean is not None and before.mean is not None
     erases_, slack = None, 0.0
     if known and now.blocks and now.mean is not None and before.mean is not None:
-        # A mean that was rounded down is half an erase more, give or take half of one, a block.
+        # A mean that was rounded down is on average half an erase too low, give or take half.
         halves = (now.mean_is_floor, before.mean_is_floor)
         erases_ = (now.mean - before.mean + (halves[0] - halves[1]) / 2) * now.blocks
         slack = sum(halves) / 2 * now.blocks

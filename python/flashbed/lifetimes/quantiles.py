@@ -1,4 +1,4 @@
-"""Quantiles of the gamma and of Student's t distribution, by Newton's steps on their integrals.
+"""Quantiles of the gamma and Student's t distribution, by Newton's method on their integrals.
 
 A library for these two would be half as large as everything else that is installed.
 """
@@ -17,12 +17,12 @@ _STEPS = 10_000_000
 _STEPS_OF_NEWTON = 400
 _CLOSE = 1e-14
 _LARGE = 3e5
-"""From here the approximation is right to eight digits."""
+"""From here on the approximation is right to eight digits."""
 
 
 def gamma_quantile(shape: float, probability: float) -> float:
-    """The value that a gamma variable of this shape and scale 1 stays below so often."""
-    # Wilson and Hilferty (1931): its cube root is nearly normal.
+    """The value below which a gamma variable of this shape and scale 1 lies with a probability."""
+    # Wilson and Hilferty (1931): the cube root is nearly normal.
     normal = NormalDist().inv_cdf(probability)
     root = 1 - 1 / (9 * shape) + normal / (3 * math.sqrt(shape))
     guess = shape * max(root, 0.01) ** 3
@@ -37,7 +37,7 @@ def gamma_quantile(shape: float, probability: float) -> float:
 
 
 def student_quantile(freedom: float, probability: float) -> float:
-    """The value that Student's t of so many degrees of freedom stays below so often (over 1/2)."""
+    """The value below which Student's t lies with a probability above 1/2."""
     log = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     scale = math.exp(log) / math.sqrt(freedom * math.pi)
 
@@ -56,7 +56,7 @@ def _inverse(
     probability: float,
     guess: float,
 ) -> float:
-    """Newton's steps; where one would leave the interval of the value, the middle of that."""
+    """Newton's method; a step out of the interval is replaced by its middle."""
     low, high, at = 0.0, math.inf, guess
     for _ in range(_STEPS_OF_NEWTON):
         error = below(at) - probability
@@ -122,5 +122,5 @@ def _beta_below(a: float, b: float, x: float) -> float:
 
 
 def _away(value: float) -> float:
-    """A divisor that is not 0."""
+    """A divisor, moved away from 0."""
     return value if abs(value) > _TINY else _TINY

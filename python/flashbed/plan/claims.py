@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from flashbed.formats.names import Label, Name, Text
 from flashbed.formats.toml import Strict
 from flashbed.plan.grid import LIST, TargetName
-from flashbed.plan.quantities import FileSystems, Measured, Numbers
+from flashbed.plan.quantities import FileSystems, Numbers, ReducedMetric
 from flashbed.plan.quantities import check_numbers as _check_numbers
 from flashbed.plan.quantities import filled as _filled
 
@@ -51,13 +51,13 @@ class Differs(Strict):
         return self
 
     @property
-    def told(self) -> tuple[str, str]:
+    def explanation(self) -> tuple[str, str]:
         """Why, and the evidence, with numbers filled in."""
         shown = f" ({self.test})" if self.test else ""
         return _filled(self.why, self.numbers), _filled(self.evidence, self.numbers) + shown
 
 
-class Claim(Measured):
+class Claim(ReducedMetric):
     """`[[claim]]`: a sentence of the source as an inequality over `reduce(metric)`.
 
     `published` is the source's number, null if it gives none. With `operator = "within"` the value
@@ -101,6 +101,6 @@ class Claim(Measured):
         return self
 
     @property
-    def told(self) -> str | None:
+    def filled_comment(self) -> str | None:
         """The comment with numbers filled in."""
         return _filled(self.comment, self.numbers) if self.comment else None

@@ -40,8 +40,8 @@ from flashbed.plan.quantities import (
     RequestExtreme,
     RequestMetric,
     SavingMetric,
-    Sought,
     StatementMetric,
+    TargetNumber,
 )
 from flashbed.recording.recognised import is_recording
 
@@ -326,7 +326,7 @@ class Experiment(FromFile):
         return tuple(dict.fromkeys(target for grid in self.grid for target in grid.targets))
 
 
-def _patterns_of(numbers: Mapping[str, Sought]) -> list[str]:
+def _patterns_of(numbers: Mapping[str, TargetNumber]) -> list[str]:
     """The patterns that numbers of this experiment choose."""
     own = [number for number in numbers.values() if number.experiment is None]
     return [pattern for number in own for pattern in number.pattern]

@@ -2,8 +2,8 @@
 
 This is the model of `[[finding]]` (docs/experiments.md). In other texts, `numbers` are part of the
 text and a test recomputes them. A finding has no numbers of its own. A report omits it if its
-tables lack one of the numbers, or if one violates the finding's condition. report/found.py fills
-them in.
+tables lack one of the numbers, or if one violates the finding's condition.
+report/stated_findings.py fills them in.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 
 from flashbed.formats.names import Label, Text
 from flashbed.formats.toml import Strict
-from flashbed.plan.quantities import Sought, placeholders
+from flashbed.plan.quantities import TargetNumber, placeholders
 
 __all__ = ["Finding", "FindingNumber"]
 
 
-class FindingNumber(Sought):
+class FindingNumber(TargetNumber):
     """`[finding.numbers.NAME]`: with a `label` it is a bar of the finding's small figure.
 
     The finding appears only if the value is more than `above` and less than `below`.

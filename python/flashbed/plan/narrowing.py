@@ -78,12 +78,12 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
 
     Raises `ExperimentError`.
     """
-    asked = dict(settings or {})
-    named = {name.partition(".")[0] for name in asked}
+    selected = dict(settings or {})
+    named = {name.partition(".")[0] for name in selected}
     for axis, value in experiment.usual.items():
         if axis not in named:
-            asked[axis] = (value,)
-    return expanded(_narrowed(experiment, asked)) if asked else list(experiment.planned)
+            selected[axis] = (value,)
+    return expanded(_narrowed(experiment, selected)) if selected else list(experiment.planned)
 
 
 def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:

@@ -1,7 +1,7 @@
 """What an experiment reads from its points: metrics, axes, figures, and numbers in texts.
 
-This is the model of `[[figure]]` and of the number that a claim or a text states (`Measured`), and
-the metrics and axes both use (docs/experiments.md). plan/claims.py has `[[claim]]`,
+This is the model of `[[figure]]`, of the number that a claim or a text states (`ReducedMetric`)
+and of the metrics and axes both use (docs/experiments.md). plan/claims.py has `[[claim]]`,
 analysis/points.py makes the points, analysis/verdicts.py judges claims, report/figures draws
 figures.
 """
@@ -25,7 +25,6 @@ __all__ = [
     "AgedMetric",
     "Figure",
     "FileReadMetric",
-    "Measured",
     "Metric",
     "Number",
     "Numbers",
@@ -33,11 +32,12 @@ __all__ = [
     "PowerMetric",
     "PublishedPoint",
     "RateMetric",
+    "ReducedMetric",
     "RequestExtreme",
     "RequestMetric",
     "SavingMetric",
-    "Sought",
     "StatementMetric",
+    "TargetNumber",
     "Value",
     "check_numbers",
     "filled",
@@ -151,7 +151,7 @@ Reduce = Literal[
 """How values at several points are reduced to one number (docs/experiments.md)."""
 
 
-class Measured(Strict):
+class ReducedMetric(Strict):
     """One number from the tables: a metric at some points, reduced.
 
     The points are the product of `requests`, `request_bytes` and `at`, or those of `points`, for
@@ -226,7 +226,7 @@ class Measured(Strict):
         return {*self.axes, *(str(axis) for point in self.points for axis in point)}
 
 
-class Sought(Measured):
+class TargetNumber(ReducedMetric):
     """A number of ours: of `experiment` (by default this one), on one machine of `target`.
 
     By default the machine is the board and kernel that represent the paper's. A text shows the
@@ -244,7 +244,7 @@ class Sought(Measured):
         return f"{value:,.{self.digits}f}"
 
 
-class Number(Sought):
+class Number(TargetNumber):
     """`numbers.NAME`: a number of ours in an explaining text, and how it is computed.
 
     The text shows `value` in place of `{NAME}`. `flashbed verdicts` and the tests recompute it.
@@ -344,7 +344,7 @@ class Figure(Strict):
         return {*map(str, self.only), *(axis for axis in named if axis)}
 
     @property
-    def told(self) -> str | None:
+    def filled_text(self) -> str | None:
         """Its text with numbers filled in."""
         return filled(self.text, self.numbers) if self.text else None
 

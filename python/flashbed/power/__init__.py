@@ -1,1 +1,1 @@
-"""Measured power: what instruments write, read; what it says of idle and load; into a profile."""
+"""Measured power: reads recordings of instruments, fits idle and load, updates profiles."""

@@ -1,8 +1,8 @@
-"""Fitted powers into a board's profile: rows of `[energy.paper]` or `[energy.supply]`.
+"""Writes fitted powers into a board's profile: rows of `[energy.paper]` or `[energy.supply]`.
 
-Everything else in the file stays as it is, comments and order included (tomlkit). The row of the
-same condition is replaced, or one is added, with its own source. What comes out is read again as a
-board before it is given back: a profile is complete or refused.
+The rest of the file stays unchanged, comments and order included (tomlkit). A row with the same
+condition is replaced, otherwise one is added, with a source of its own. The result is read again as
+a board before it is returned: a profile is complete or refused.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from flashbed.formats.toml import read_model
 __all__ = ["CONDITION", "TABLES", "with_powers"]
 
 TABLES = {("cpu", "mem"): "paper", ("supply",): "supply"}
-"""Rails -> the table of `[energy]` they are for."""
+"""Rails -> their table of `[energy]`."""
 CONDITION = ("activity", "fs", "pattern", "read_ahead")
-"""What a row is of."""
+"""Keys of a row's condition."""
 MEASURED = "measured on this board; each row says how"
 
 
 def with_powers(
     text: str, path: Path, condition: Mapping[str, str], powers_w: Mapping[str, float], said: str
 ) -> str:
-    """A profile's text with the powers of a condition; `said` tells where they come from.
+    """A profile's text with the powers of a condition; `said` is their source.
 
-    Raises `InputError` for rails that are no convention's, or a profile that would not be one.
+    Raises `InputError` for rails of no convention, or if the result is not a valid profile.
     """
     kind = TABLES.get(tuple(sorted(powers_w)))
     if kind is None:
         raise InputError(
-            f"rails {', '.join(sorted(powers_w))}: a profile takes cpu and mem, or supply; --rail"
-            " cpu=CHANNEL calls them so"
+            f"rails {', '.join(sorted(powers_w))}: a profile takes cpu and mem, or supply; rename"
+            " them by --rail cpu=CHANNEL"
         )
     document = tomlkit.parse(text)
     table = _child(_child(document, "energy", is_super=True), kind)
@@ -61,7 +61,7 @@ def _child(parent: Any, name: str, *, is_super: bool = False) -> Any:
 
 
 def _put(rows: Any, row: Mapping[str, str | int]) -> None:
-    """Replaces the row of the same condition, or adds it."""
+    """Replaces the row with the same condition, or adds one."""
     for there in rows:
         if all(there.get(key) == row.get(key) for key in CONDITION):
             for key in [key for key in there if key not in row]:
@@ -83,5 +83,5 @@ def _put(rows: Any, row: Mapping[str, str | int]) -> None:
 
 
 def _item(value: str | int) -> Any:
-    """With the digits of a number in threes, as the profiles have them."""
+    """A value with its digits in groups of three, as profiles have them."""
     return tomlkit.value(f"{value:_}") if isinstance(value, int) else tomlkit.string(value)

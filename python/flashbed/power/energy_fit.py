@@ -1,15 +1,15 @@
 """Energy above idle of each window, by rail, with its uncertainty (docs/power.md has the method).
 
-Idle is looked for before and behind each window, as a line through both (drift), without
-outliers. The energy of a window is the sum of power above that line times the time of each sample.
-Its standard uncertainty is made of: noise of the samples in the window and of the idle beside it,
-both with their autocorrelation; curvature of the drift, by how much the slopes before and behind
-differ; the edges, known to a sample; missing samples; the instrument's step. The accuracy of the
-instrument itself is added if it is given, and otherwise is in no number here.
+Idle is measured before and after each window, without outliers, as a line through both (drift). The
+energy of a window is the sum of power above that line times the time of each sample. Its standard
+uncertainty combines the noise of the samples in the window and of the idle beside it, each with its
+autocorrelation; the curvature of the drift, from the difference of the slopes before and after; the
+edges, known to a sample; missing samples; the instrument's step. The instrument's accuracy is added
+if it is given; otherwise no number includes it.
 
-Invariants: a number is given or a reason, never both. Nothing is said of a window with a gap of
-more than 0.5 % of it, with clipped samples, without idle beside it, or below three times its own
-uncertainty.
+Invariants: each result is a number or a reason, never both. There is no number for a window with a
+gap of more than 0.5 % of it, with clipped samples, without idle beside it, or with less than three
+times its own uncertainty.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from flashbed.power.windows import Span
 __all__ = ["RailFit", "WindowFit", "fit_rail", "mean_of"]
 
 MARGIN_SAMPLES = 5
-"""Beside a pulse, still its load: edges are slopes, and what of them lies outside belongs to it."""
+"""Time beside a pulse that is still load: edges have slopes."""
 GUARD_SAMPLES = 8
-"""Beside a window, neither idle nor load."""
+"""Time beside a window that is neither idle nor load."""
 IDLE_SAMPLES_MIN = 10
 IDLE_SAMPLES = 200
-"""As many idle samples as a window has, at least these, are taken on either side of it."""
+"""Idle samples on either side: as many as the window has, at least these."""
 OUTLIERS_MAX = 0.25
 GAP_SHARE_MAX = 0.005
 WINDOW_SAMPLES_MIN = 3
@@ -72,7 +72,7 @@ class RailFit:
 
 @dataclass(frozen=True)
 class _Idle:
-    """A stretch without load and without a gap: first and last+1 sample."""
+    """A stretch without load or gap: first and last+1 sample."""
 
     first: int
     last: int
@@ -80,7 +80,7 @@ class _Idle:
 
 @dataclass(frozen=True)
 class _Noise:
-    """Of idle samples: standard deviation, autocorrelation time, the instrument's step."""
+    """Noise of idle samples: standard deviation, autocorrelation time, the instrument's step."""
 
     sigma_w: float
     tau: float
@@ -91,7 +91,7 @@ class _Noise:
 
 @dataclass(frozen=True)
 class _Placed:
-    """A window in the samples: those it takes time of, how much, and which are its core."""
+    """A window in the samples: those it overlaps, by how much, and those in its core."""
 
     first: int
     last: int
@@ -99,17 +99,17 @@ class _Placed:
     inside: NDArray[np.bool_]
     gap_s: float
     sides: tuple[Level, ...]
-    """Idle before and behind it."""
+    """Idle before and after it."""
 
 
 class _Refused(Exception):
-    """Why nothing can be said of a window."""
+    """Why a window has no numbers."""
 
 
 def fit_rail(
     trace: Recording, rail: Rail, spans: Sequence[Span], *, pulses: bool, accuracy: float = 0.0
 ) -> RailFit:
-    """What a rail did in the windows. `pulses`: they were found by the load itself.
+    """A rail's power in the windows. `pulses` says that the load itself defined them.
 
     `accuracy` is the standard uncertainty of the instrument's gain, as a share.
     """
@@ -126,7 +126,7 @@ def fit_rail(
         return _nothing(rail, spans, "idle is clipped at the lower end of the range")
     sizes = np.array([each.last - each.first for each in stretches], dtype=np.float64)
     if 1 - np.average([each.kept for each in levels], weights=sizes) > OUTLIERS_MAX:
-        return _nothing(rail, spans, "idle is none: a quarter of it are outliers")
+        return _nothing(rail, spans, "no idle level: a quarter of the idle samples are outliers")
     noise = _noise(rail, quiet, levels)
     margin_s = MARGIN_SAMPLES * trace.step_s if pulses else 0.0
     placed: list[_Placed | str] = []
@@ -152,7 +152,7 @@ def _nothing(rail: Rail, spans: Sequence[Span], why: str) -> RailFit:
 
 
 def _idle(trace: Recording, spans: Sequence[Span]) -> list[_Idle]:
-    """Stretches outside all windows and their guards, cut at gaps."""
+    """Stretches outside all windows and their guards, split at gaps."""
     guard_s = GUARD_SAMPLES * trace.step_s
     busy = np.zeros(trace.time_s.size + 1, dtype=np.int64)
     for span in spans:
@@ -185,9 +185,9 @@ def _place(
     trace: Recording, rail: Rail, span: Span, stretches: Sequence[_Idle], noise: _Noise,
     margin_s: float,
 ) -> _Placed:  # fmt: skip
-    """Raises `_Refused`."""
+    """Places a window. Raises `_Refused`."""
     if span.open_end:
-        raise _Refused("the recording does not have all of it")
+        raise _Refused("the recording does not contain all of it")
     begin, end = trace.cells
     begin_s, end_s = span.begin_s - margin_s, span.end_s + margin_s
     first = int(np.searchsorted(end, begin_s, side="right"))
@@ -197,7 +197,7 @@ def _place(
     inside = (time_s >= span.begin_s) & (time_s < span.end_s)
     count = int(inside.sum())
     if count < WINDOW_SAMPLES_MIN:
-        raise _Refused(f"{count} samples in it are too few")
+        raise _Refused(f"only {count} samples in it")
     gap_s = max(0.0, (end_s - begin_s) - float(weight_s.sum()))
     if gap_s > GAP_SHARE_MAX * (span.end_s - span.begin_s):
         raise _Refused(f"a gap of {gap_s * 1e3:.3g} ms in it")
@@ -213,7 +213,7 @@ def _place(
 def _beside(
     trace: Recording, rail: Rail, stretches: Sequence[_Idle], first: int, last: int, count: int
 ) -> tuple[Level, ...]:
-    """Idle before and behind a window, as far as there is some."""
+    """Idle before and after a window, if there is any."""
     wanted = max(count, IDLE_SAMPLES)
     at = bisect.bisect_right([each.last for each in stretches], first)
     bounds = []
@@ -228,7 +228,7 @@ def _beside(
 
 
 def _drift(sides: Sequence[tuple[Level, ...]]) -> tuple[float, float]:
-    """How steep idle is and how much it bends: root mean squares over all windows."""
+    """Slope and bend of idle: root mean squares over all windows."""
     slopes = [each.slope_w_s for pair in sides for each in pair]
     bends = [
         (pair[1].slope_w_s - pair[0].slope_w_s) / (pair[1].time_s - pair[0].time_s)
@@ -245,12 +245,12 @@ def _root_mean_square(values: Sequence[float]) -> float:
 def _baseline(
     sides: Sequence[Level], span: Span, noise: _Noise, slope_w_s: float, bend_w_s2: float
 ) -> tuple[float, float, float]:
-    """Idle power at the middle of a window, its slope, the standard uncertainty of the former.
+    """Idle power in the middle of a window, its slope, and the former's standard uncertainty.
 
-    Between both sides idle goes in a line. A curve that bends so much is off that line by an eighth
-    of the bend times the distance squared, in the middle. One pair of slopes may hide a bend: what
-    is usual in the recording is the least that is taken. With one side only the level there
-    is taken, and what it may have drifted until the window is uncertain.
+    Idle is interpolated linearly between both sides. A curve with this bend deviates from the line
+    by an eighth of the bend times the distance squared. One pair of slopes may hide a bend, so the
+    recording's usual bend is the least that is assumed. With one side only, its level is used, and
+    the drift until the window is uncertain.
     """
     middle_s = (span.begin_s + span.end_s) / 2
     errors = [noise.sigma_w * math.sqrt(noise.tau / side.residual_w.size) for side in sides]
@@ -271,7 +271,7 @@ def _energy(
     trace: Recording, rail: Rail, span: Span, placed: _Placed, noise: _Noise,
     baseline: tuple[float, float, float], margin_s: float, accuracy: float,
 ) -> WindowFit:  # fmt: skip
-    """The energy of a window, or why it is not known."""
+    """The energy of a window, or why it is unknown."""
     idle_w, slope_w_s, idle_u_w = baseline
     samples = slice(placed.first, placed.last)
     duration_s = span.end_s - span.begin_s
@@ -281,7 +281,7 @@ def _energy(
     covered_s = float(placed.weight_s.sum())
     energy_j = float((above_w * placed.weight_s).sum()) * whole_s / covered_s
     mean_w = energy_j / duration_s
-    # Fluctuation from sample to sample that idle has not: the load is faster than the instrument.
+    # Fluctuation between samples that idle does not have: the load is faster than the instrument.
     fast_w = float(np.diff(above_w[placed.inside]).std()) / math.sqrt(2)
     sample_w = max(noise.sigma_w * math.sqrt(noise.tau), fast_w)
     edges_w = abs(mean_w) * trace.step_s / math.sqrt(6) / duration_s
@@ -289,7 +289,7 @@ def _energy(
     energy_u_j = math.hypot(
         sample_w * math.sqrt(above_w.size) * trace.step_s,
         idle_u_w * whole_s,
-        0.0 if margin_s else edges_w * duration_s,  # a pulse's edges are in its energy
+        0.0 if margin_s else edges_w * duration_s,  # a pulse's energy includes its edges
         placed.gap_s * float(np.ptp(above_w)) / math.sqrt(12),
         step_w * duration_s,
         accuracy * abs(energy_j),
@@ -314,7 +314,7 @@ def _whole(
     rail: Rail, windows: Sequence[WindowFit], levels: Sequence[Level], noise: _Noise,
     accuracy: float,
 ) -> RailFit:  # fmt: skip
-    """All windows of a rail."""
+    """Combines all windows of a rail."""
     idle_n = np.array([each.residual_w.size for each in levels], dtype=np.float64)
     idle_w = float(np.average([each.mean_w for each in levels], weights=idle_n))
     idle_u_w = math.hypot(
@@ -323,7 +323,7 @@ def _whole(
     mean_w, mean_u_w = mean_of(windows, accuracy)
     problem = None
     if mean_w is None:
-        # What most of them say; of several the first.
+        # The most frequent problem; of equals, the first.
         said = Counter(window.problem for window in windows)
         problem = said.most_common(1)[0][0] if said else "no window"
     above = mean_w is not None and mean_w > 0 and noise.sigma_w > 0
@@ -336,10 +336,10 @@ def _whole(
 def mean_of(
     windows: Sequence[WindowFit], accuracy: float = 0.0
 ) -> tuple[float | None, float | None]:
-    """Time-weighted mean power of the windows that are known, and its standard uncertainty.
+    """Time-weighted mean power of the known windows, and its standard uncertainty.
 
-    That is what the windows' own come to, or their scatter if it is larger: windows that differ
-    more than each is uncertain say that the load did not repeat.
+    The uncertainty combines those of the windows, or is their scatter if that is larger: the load
+    then did not repeat exactly.
     """
     known = [each for each in windows if each.mean_w is not None]
     if not known:
@@ -349,7 +349,7 @@ def mean_of(
     own = np.array([each.mean_u_w for each in known], dtype=np.float64)
     share = durations / durations.sum()
     mean_w = float((share * means).sum())
-    # What the instrument is off by is the same in all windows.
+    # The instrument's gain error is the same in all windows.
     apart = np.sqrt(np.maximum(own**2 - (accuracy * means) ** 2, 0.0))
     error_w = float(np.sqrt(((share * apart) ** 2).sum()))
     if len(known) > 1:

@@ -1,7 +1,7 @@
-"""Joulescope's files, `.jls` (version 2), through its own library pyjls.
+"""Reads Joulescope's files, `.jls` (version 2), with its own library pyjls.
 
-pyjls is no dependency of flashbed; whoever has such a file installs it. Signals of the same rate
-are put on the time axis of the power, or of the current; the GPI are markers. Left out: version 1.
+flashbed does not depend on pyjls; users with such files install it. Signals of the same rate are
+put on the time axis of the power, or of the current; the GPI are markers. Left out: version 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["read_joulescope"]
 
 
 def read_joulescope(name: str, path: Path) -> Recording:
-    """A recording of a Joulescope. Raises `InputError`."""
+    """Reads a recording of a Joulescope. Raises `InputError`."""
     try:
         from pyjls import Reader
     except ImportError:
@@ -27,8 +27,8 @@ def read_joulescope(name: str, path: Path) -> Recording:
         ) from None
     try:
         reader = Reader(str(path))
-    except Exception:  # the library has one of its own for all that is wrong
-        raise InputError(f"{name}: no JLS file of version 2") from None
+    except Exception:  # pyjls raises exceptions of its own for any error
+        raise InputError(f"{name}: not a JLS file of version 2") from None
     try:
         return _read(name, reader)
     finally:
@@ -46,7 +46,7 @@ def _read(name: str, reader: Any) -> Recording:
         raise InputError(f"{name}: no current, voltage or power in it")
     first = next((signal for signal in measured if signal.units == "W"), measured[0])
     used = [signal for signal in signals if signal.sample_rate == first.sample_rate]
-    # All share the sample counter; what they have in common is read.
+    # All signals share the sample counter; only the common range is read.
     begin = max(signal.sample_id_offset for signal in used)
     end = min(signal.sample_id_offset + signal.length for signal in used)
     if end <= begin:

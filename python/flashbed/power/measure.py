@@ -1,4 +1,4 @@
-"""A recording from file to result: its rails, its windows, and what each rail did in them."""
+"""Processes a recording from file to result: rails, windows, and each rail's power in them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from flashbed.power.recording import Rail, Recording, rails_of
 from flashbed.power.windows import Span, marked, of_file, pulses
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
-__all__ = ["Measured", "ReadingOptions", "measure"]
+__all__ = ["ReadingOptions", "RecordingFit", "measure"]
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How recordings are to be read. `offset` is seconds, or `edge`: the first pulse found."""
+    """How to read recordings. `offset` is seconds, or `edge`: the first pulse found."""
 
     rails: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
@@ -32,8 +32,8 @@ class ReadingOptions:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A recording and what was found in it. `by` says what told where the load was."""
+class RecordingFit:
+    """A recording and its results. `by` says what marked the load."""
 
     trace: Recording
     rails: tuple[Rail, ...]
@@ -41,7 +41,7 @@ class Measured:
     fits: tuple[RailFit, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As `flashbed power fit --format json` prints it."""
+        """The results as `flashbed power fit --format json` prints them."""
         return {
             "trace": self.trace.name,
             "samples": int(self.trace.time_s.size),
@@ -51,27 +51,27 @@ class Measured:
         }
 
 
-def measure(path: Path, asked: ReadingOptions) -> Measured:
+def measure(path: Path, options: ReadingOptions) -> RecordingFit:
     """Reads a recording and fits each rail. Raises `InputError` and `RunError`."""
-    trace = read_recording(path, asked.units, asked.rate_hz)
-    rails = rails_of(trace, dict(asked.rails))
-    spans, by = _spans(trace, rails, asked)
+    trace = read_recording(path, options.units, options.rate_hz)
+    rails = rails_of(trace, dict(options.rails))
+    spans, by = _spans(trace, rails, options)
     of_pulses = by == "load pulses"
     fits = tuple(
-        fit_rail(trace, rail, spans, pulses=of_pulses, accuracy=asked.accuracy) for rail in rails
+        fit_rail(trace, rail, spans, pulses=of_pulses, accuracy=options.accuracy) for rail in rails
     )
-    return Measured(trace, tuple(rails), by, fits)
+    return RecordingFit(trace, tuple(rails), by, fits)
 
 
 def _spans(
-    trace: Recording, rails: Sequence[Rail], asked: ReadingOptions
+    trace: Recording, rails: Sequence[Rail], options: ReadingOptions
 ) -> tuple[list[Span], str]:
-    """Windows of a file, of a marker that was named or that names itself, or pulses."""
-    if asked.windows is not None:
-        return of_file(_windows(asked.windows), _offset_s(trace, rails, asked), trace), (
-            shown(asked.windows)
+    """Windows from a file, from a marker that is named or recognised, or from pulses."""
+    if options.windows is not None:
+        return of_file(_windows(options.windows), _offset_s(trace, rails, options), trace), (
+            shown(options.windows)
         )
-    marker = asked.marker or (trace.marker.name if trace.marker else None)
+    marker = options.marker or (trace.marker.name if trace.marker else None)
     if marker:
         return marked(trace, marker), f"marker {marker}"
     return pulses(trace, rails), "load pulses"
@@ -81,10 +81,10 @@ def _windows(path: Path) -> Windows:
     return read_windows(shown(path), read_bytes(path, TEXT_BYTES_MAX))
 
 
-def _offset_s(trace: Recording, rails: Sequence[Rail], asked: ReadingOptions) -> float:
-    if not isinstance(asked.offset, str):
-        return asked.offset
-    if asked.windows is None:
+def _offset_s(trace: Recording, rails: Sequence[Rail], options: ReadingOptions) -> float:
+    if not isinstance(options.offset, str):
+        return options.offset
+    if options.windows is None:
         return 0.0
-    first_s = _windows(asked.windows)[0][0]
+    first_s = _windows(options.windows)[0][0]
     return pulses(trace, rails)[0].begin_s - first_s

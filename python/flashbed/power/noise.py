@@ -1,8 +1,8 @@
-"""What is needed of noise: a level that outliers do not move, and how much a mean of samples knows.
+"""Statistics of noise: a level robust to outliers, and the uncertainty of a mean of samples.
 
-The standard error of a mean of n samples with noise s is s * sqrt(tau / n), tau the integrated
-autocorrelation time in samples (1 for white noise), summed up to the lag that is five times
-itself (Sokal's window). Invariant: nothing here is random or depends on order of files.
+The standard error of a mean of n samples with noise s is s * sqrt(tau / n). tau is the integrated
+autocorrelation time in samples (1 for white noise), summed up to a lag of five times itself
+(Sokal's window). Invariant: nothing here is random or depends on the order of files.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from flashbed.power.recording import Floats
 __all__ = ["LEVELS_MIN", "Level", "autocorrelation_time", "clipped", "level", "quantum"]
 
 LEVELS_MIN = 4
-"""Fewer levels than these are no noise that could be looked at."""
+"""With fewer levels the noise cannot be estimated."""
 _OUTLIER = 5.0
-_MAD = 1.4826  # of a normal distribution's standard deviation
+_MAD = 1.4826  # median absolute deviation -> standard deviation of a normal distribution
 
 
 @dataclass(frozen=True)
 class Level:
-    """A straight line through samples: its value at their mean time, its slope, what is left.
+    """A line through samples: its value at their mean time, its slope, and the residuals.
 
     `kept` is the share of samples that were no outliers.
     """
@@ -37,7 +37,7 @@ class Level:
 
 
 def level(time_s: Floats, power_w: Floats) -> Level:
-    """A line by least squares, outliers beyond five standard deviations (by MAD) left out."""
+    """A line by least squares, without outliers beyond five standard deviations (by MAD)."""
     kept = np.ones(power_w.size, dtype=bool)
     line = np.polynomial.Polynomial([float(np.median(power_w))])
     for _ in range(4):
@@ -58,7 +58,7 @@ def level(time_s: Floats, power_w: Floats) -> Level:
 
 
 def quantum(values: Floats) -> float:
-    """The step values are rounded to: the least distance of two, 0 if hardly any repeat."""
+    """The step that values are rounded to: their least distance, 0 if hardly any repeat."""
     distinct = np.unique(values)
     if distinct.size < 2 or distinct.size > 0.5 * values.size:
         return 0.0
@@ -66,7 +66,7 @@ def quantum(values: Floats) -> float:
 
 
 def autocorrelation_time(series: Sequence[Floats]) -> float:
-    """In samples, at least 1, of residuals in several stretches."""
+    """Autocorrelation time in samples, at least 1, of residuals in several stretches."""
     lags = max((part.size // 4 for part in series), default=0)
     products, counts = np.zeros(lags + 1), np.zeros(lags + 1)
     for part in series:
@@ -89,10 +89,10 @@ def autocorrelation_time(series: Sequence[Floats]) -> float:
 
 
 def clipped(values: Floats, part: Floats, *, noisy: bool, top: bool) -> bool:
-    """Whether samples of `part` pile up at the largest (smallest) of all `values`.
+    """Whether samples of `part` accumulate at the largest (smallest) of all `values`.
 
-    A signal with noise meets its extreme rarely; one that is cut off there often. Without noise
-    (`noisy` says whether there is some elsewhere) a constant load would look the same.
+    A noisy signal reaches its extreme rarely, a clipped one often. Without noise (`noisy` says
+    whether there is any elsewhere) a constant load would look clipped.
     """
     extreme = values.max() if top else values.min()
     at_extreme = int((part == extreme).sum())

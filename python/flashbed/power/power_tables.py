@@ -1,9 +1,9 @@
-"""Text tables of instruments: plain CSV, sigrok's, Otii's and Joulescope's exports, sensor logs.
+"""Text tables of instruments: plain CSV, exports of sigrok, Otii and Joulescope, sensor logs.
 
-One reader: comments, a header with units, rows of numbers. Comments begin with `#`, `;` or `%`; a
-comment right above the rows with as many fields is the header. Fields are separated by commas,
-tabs or semicolons (then `,` is the decimal point). sigrok writes names, units and the rate apart:
-the names and the rate are in its comments (libsigrok src/output/csv.c).
+A table has comments, a header with units, and rows of numbers. Comments begin with `#`, `;` or `%`.
+A comment directly above the rows with as many fields is the header. Fields are separated by commas,
+tabs or semicolons (then `,` is the decimal point). sigrok puts names and rate into its comments
+(libsigrok src/output/csv.c).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALE = re.compile(r"[#;%]\s*(in_[a-z]+\d*)_scale\s*[=:]\s*([0-9.eE+-]+)\s*$")
 
 @dataclass(frozen=True)
 class _Preamble:
-    """What stands above the rows."""
+    """Everything above the rows."""
 
     header: list[str]
     separator: str
@@ -39,7 +39,7 @@ class _Preamble:
 def read_table(
     name: str, data: bytes, units: Mapping[str, str], rate_hz: float | None
 ) -> Recording:
-    """A text table as a recording. `units` names those of columns without. Raises `InputError`."""
+    """A text table as a recording. `units` are for columns without one. Raises `InputError`."""
     text = data.decode("utf-8-sig", "replace")
     preamble = _preamble(name, text)
     columns = _columns(preamble, units)
@@ -56,7 +56,7 @@ def read_table(
         there = ", ".join(field.strip() for field in preamble.header)
         raise InputError(
             f"{name}: no column with a unit of V, A or W, as in `I_cpu (mA)`; there are {there}"
-            " (--unit COLUMN=UNIT says what a column is in)"
+            " (--unit COLUMN=UNIT gives a column its unit)"
         )
     return recording(name, time_s, channels)
 
@@ -89,7 +89,7 @@ def _separator(line: str) -> str:
 
 
 def _numeric(fields: Sequence[str]) -> bool:
-    """Whether a line's fields are numbers, or nothing."""
+    """Whether a line's fields are numbers or empty."""
     words = [field.strip().strip('"').replace(",", ".") for field in fields]
     known = [word for word in words if word]
     return bool(known) and all(re.fullmatch(_FLOAT, word) for word in known)
@@ -120,10 +120,10 @@ def _columns(preamble: _Preamble, units: Mapping[str, str]) -> list[Column]:
 
 
 def _with_sigrok(columns: list[Column], comments: Sequence[str]) -> list[Column]:
-    """Names from sigrok's list of channels, where the header has units only."""
+    """Adds names from sigrok's list of channels, if the header has units only."""
     sampled_hz = _sampled_hz(comments)
     if columns and columns[0].name == "Time" and sampled_hz:
-        # Its unit is the first of 1, m, u, n, ... that a sample is at least one of.
+        # Its unit is the first of 1, m, u, n, ... in which a sample is at least 1.
         thousands = next(power for power in range(6) if 1000**power >= sampled_hz or power == 5)
         columns = [Column("Time", TIME, 1000.0**-thousands), *columns[1:]]
     listed = next((line for line in comments if re.match(r"; Channels \(\d+/\d+\):", line)), None)
@@ -160,7 +160,7 @@ def _values(name: str, text: str, preamble: _Preamble) -> list[Floats]:
             quote_char='"',
         )
     except pl.exceptions.PolarsError:
-        raise InputError(f"{name}: rows that have not the {width} fields of the header") from None
+        raise InputError(f"{name}: rows without the {width} fields of the header") from None
     found = []
     for at in range(width):
         words = frame[str(at)].str.strip_chars()
@@ -174,7 +174,7 @@ def _values(name: str, text: str, preamble: _Preamble) -> list[Floats]:
             row = int(wrong.arg_true()[0])
             raise InputError(
                 f"{name}: line {preamble.first_row + row + 1}: {words[row]!r} in column"
-                f" {preamble.header[at].strip()!r} is no number"
+                f" {preamble.header[at].strip()!r} is not a number"
             )
         found.append(numbers.fill_null(float("nan")).to_numpy().astype(np.float64))
     return found
@@ -188,14 +188,14 @@ def _time_s(
             return values[at] * each.factor
     if sampled_hz is None:
         raise InputError(
-            f"{name}: no column of time with a unit, as in `time (ms)`; --rate HZ says how"
-            " often was sampled"
+            f"{name}: no column of time with a unit, as in `time (ms)`; --rate HZ gives the"
+            " sample rate"
         )
     return np.arange(len(values[0]), dtype=np.float64) / sampled_hz
 
 
 def _two_levels(each: Column, values: Floats) -> list[Channel]:
-    """A channel that can be a marker: of two levels, 0 below."""
+    """A channel that can be a marker: two levels, the lower as 0."""
     levels = np.unique(values[np.isfinite(values)])
     if levels.size == 0 or levels.size > 2:
         return []
@@ -208,9 +208,9 @@ Windows = list[tuple[float, float, str]]
 
 
 def read_windows(name: str, data: bytes) -> Windows:
-    """A file of windows: columns `start`, and `end`, `duration` or `latency`, with units.
+    """Reads windows: columns `start`, and `end`, `duration` or `latency`, with units.
 
-    Also the `requests` table of a run, as `flashbed table DIR requests` prints it. Raises
+    It also reads the `requests` table of a run, as `flashbed table DIR requests` prints it. Raises
     `InputError`.
     """
     try:
@@ -219,7 +219,7 @@ def read_windows(name: str, data: bytes) -> Windows:
         raise InputError(f"{name}: not a CSV file") from None
     if "case_id" in frame.columns and frame["case_id"].n_unique() > 1:
         raise InputError(
-            f"{name}: requests of {frame['case_id'].n_unique()} cases; the recording is of one"
+            f"{name}: requests of {frame['case_id'].n_unique()} cases; a recording is of one"
         )
     columns = {at: column(at, {}) for at in frame.columns}
     timed = {each.name.lower(): at for at, each in columns.items() if each.unit == TIME}
@@ -234,7 +234,7 @@ def read_windows(name: str, data: bytes) -> Windows:
     }
     start_s, end_s = numbers["start"], numbers[ends[0]]
     if start_s.null_count() or end_s.null_count():
-        raise InputError(f"{name}: a row whose begin or end is no number")
+        raise InputError(f"{name}: a row whose begin or end is not a number")
     if ends[0] != "end":
         end_s = start_s + end_s
     named = next((at for at in ("label", "op") if at in frame.columns), None)

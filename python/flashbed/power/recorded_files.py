@@ -1,4 +1,4 @@
-"""A file of an instrument, whichever it is: told by its first bytes, not by its name."""
+"""Reads an instrument's file; its first bytes, not its name, tell its format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ZIP = b"PK\x03\x04"
 def read_recording(
     path: Path, units: Mapping[str, str] | None = None, rate_hz: float | None = None
 ) -> Recording:
-    """Reads a recording. `units` and `rate_hz` say what the file does not. Raises `InputError`."""
+    """Reads a recording. `units` and `rate_hz` add what the file omits. Raises `InputError`."""
     name = shown(path)
     data = read_bytes(path, TEXT_BYTES_MAX)
     if data.startswith(_JLS):

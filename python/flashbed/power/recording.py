@@ -1,10 +1,10 @@
-"""What an instrument recorded: channels in SI units on one time axis; and rails made of them.
+"""A recording: channels in SI units on one time axis, and the rails computed from them.
 
-A rail is a product of channels and given numbers that comes to watts: `I_cpu*V_cpu`,
-`shunt/0.1ohm*1.2V`. Nothing is assumed: a current without a voltage is no power.
+A rail is a product of channels and constants that gives watts: `I_cpu*V_cpu`, `shunt/0.1ohm*1.2V`.
+Nothing is assumed: a current without a voltage is no power.
 
-Invariants of a recording: times are finite and increase strictly; all channels are as long as the
-time axis and finite. Samples of which any channel is missing are left out, which makes a gap.
+Invariants: times are finite and strictly increase; all channels are finite and as long as the time
+axis. A sample with a missing channel is dropped, which makes a gap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 GAP_STEPS = 3.0
-"""A distance of two samples above so many usual steps is a gap."""
+"""Two samples further apart than this many usual steps have a gap between them."""
 LOGIC = "logic"
 """The unit of a channel that is 0 or 1."""
 _MARKERS = re.compile(r"mark|trig|gpi|sync|^d\d+$|logic", re.IGNORECASE)
@@ -51,7 +51,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Recording:
-    """A file of an instrument, read. `name` is how messages call it."""
+    """The contents of an instrument's file. `name` is its name in messages."""
 
     name: str
     time_s: Floats
@@ -59,14 +59,14 @@ class Recording:
 
     @cached_property
     def step_s(self) -> float:
-        """The usual time from a sample to the next."""
+        """The usual time between samples."""
         return float(np.median(np.diff(self.time_s)))
 
     @cached_property
     def cells(self) -> tuple[Floats, Floats]:
-        """Begin and end of the time each sample stands for.
+        """Begin and end of the time that each sample represents.
 
-        From halfway to the sample before to halfway to the next; across a gap, half a usual step.
+        It extends halfway to the neighbouring samples; at a gap, by half a usual step.
         """
         gaps = np.diff(self.time_s) > GAP_STEPS * self.step_s
         middles = (self.time_s[1:] + self.time_s[:-1]) / 2
@@ -86,7 +86,7 @@ class Recording:
 
     @property
     def marker(self) -> Channel | None:
-        """The one channel that says by its name and values that it is a marker."""
+        """The only channel whose name and values are those of a marker."""
         logic = [channel for channel in self.channels if channel.unit == LOGIC]
         named = [channel for channel in logic if _MARKERS.search(channel.name)]
         return named[0] if len(named) == 1 else None
@@ -94,7 +94,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Rail:
-    """Power of a rail, and the channels it was made of."""
+    """Power of a rail, and the channels it is computed from."""
 
     name: str
     power_w: Floats
@@ -105,19 +105,19 @@ SAMPLES_MIN = 20
 
 
 def recording(name: str, time_s: Floats, channels: Sequence[Channel]) -> Recording:
-    """A recording without the samples of which something is missing. Raises `InputError`."""
+    """A recording without incomplete samples. Raises `InputError`."""
     if not channels:
         raise InputError(f"{name}: no channel with a unit of V, A or W")
     whole = np.isfinite(time_s)
     for channel in channels:
         whole &= np.isfinite(channel.values)
     if int(whole.sum()) < SAMPLES_MIN:
-        raise InputError(f"{name}: {int(whole.sum())} samples are too few")
+        raise InputError(f"{name}: only {int(whole.sum())} samples")
     kept_s = time_s[whole]
     back = np.flatnonzero(np.diff(kept_s) <= 0)
     if back.size:
         raise InputError(
-            f"{name}: time stands still or goes back after {kept_s[back[0]]:.9g} s"
+            f"{name}: time does not increase after {kept_s[back[0]]:.9g} s"
             f" (sample {int(np.flatnonzero(whole)[back[0]]) + 1})"
         )
     chosen = tuple(Channel(each.name, each.unit, each.values[whole]) for each in channels)
@@ -131,7 +131,7 @@ _POWERS = {"V": (1, 0), "A": (0, 1), "W": (1, 1), "ohm": (1, -1)}
 
 
 def parse_rails(texts: Sequence[str]) -> dict[str, str]:
-    """`NAME=PRODUCT` texts as name -> product. Raises `InputError`."""
+    """Parses `NAME=PRODUCT` into name -> product. Raises `InputError`."""
     rails: dict[str, str] = {}
     for text in texts:
         name, equals, product = text.partition("=")
@@ -142,7 +142,7 @@ def parse_rails(texts: Sequence[str]) -> dict[str, str]:
 
 
 def rails_of(trace: Recording, products: dict[str, str]) -> list[Rail]:
-    """The rails asked for, or what the channels make by themselves. Raises `InputError`."""
+    """The given rails, or those that the channels give by themselves. Raises `InputError`."""
     if products:
         return [_product(trace, name, product) for name, product in products.items()]
     measured = [channel for channel in trace.channels if channel.unit != LOGIC]
@@ -157,14 +157,14 @@ def rails_of(trace: Recording, products: dict[str, str]) -> list[Rail]:
         voltage = volts.get(stem, only)
         if voltage is None:
             raise InputError(
-                f"{trace.name}: no voltage goes with {current.name!r}; say --rail"
-                f" {stem}={current.name}*1.2V, or which channel it is"
+                f"{trace.name}: no voltage goes with {current.name!r}; use --rail"
+                f" {stem}={current.name}*1.2V, or name its channel"
             )
         parts = (current.values, voltage.values)
         rails.append(Rail(stem, current.values * voltage.values, parts))
     if not rails:
         raise InputError(
-            f"{trace.name}: voltages alone are no power; say the shunt, as in --rail"
+            f"{trace.name}: voltages alone give no power; name the shunt, as in --rail"
             f" cpu={measured[0].name}/0.1ohm*1.2V"
         )
     return rails
@@ -177,7 +177,7 @@ _QUANTITY = re.compile(
 
 
 def _stem(name: str) -> str:
-    """A channel's name without the quantity: what it is of."""
+    """A channel's name without the quantity: the name of its rail."""
     stem = re.sub(r"[^a-z0-9]+", "_", _QUANTITY.sub(" ", name).strip().lower()).strip("_")
     return stem or "supply"
 
@@ -195,24 +195,24 @@ def _product(trace: Recording, name: str, product: str) -> Rail:
             except ValueError:
                 value = 0.0
             if value <= 0:
-                raise InputError(f"--rail {name}={product}: {factor} is no number above 0")
+                raise InputError(f"--rail {name}={product}: {factor} is not a number above 0")
             power = power * value**sign
         else:
             channel = trace.channel(factor)
             if channel.unit == LOGIC or sign < 0:
-                raise InputError(f"--rail {name}={product}: {factor} cannot stand there")
+                raise InputError(f"--rail {name}={product}: {factor} is not allowed there")
             unit = channel.unit
             power = power * channel.values
             parts.append(channel.values)
         volt += sign * _POWERS[unit][0]
         ampere += sign * _POWERS[unit][1]
     if (volt, ampere) != (1, 1) or not parts:
-        raise InputError(f"--rail {name}={product}: does not come to watts")
+        raise InputError(f"--rail {name}={product}: does not give watts")
     return Rail(name, power, tuple(parts))
 
 
 def _factors(product: str) -> list[tuple[int, str]]:
-    """Factors with the sign of their exponent."""
+    """Factors, each with the sign of its exponent."""
     words = re.split(r"([*/])", product)
     signs = [1, *(1 if word == "*" else -1 for word in words[1::2])]
     return [(sign, word.strip()) for sign, word in zip(signs, words[::2], strict=True)]

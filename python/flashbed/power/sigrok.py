@@ -1,9 +1,9 @@
-"""sigrok's session files, `.sr`: a ZIP of metadata and raw samples.
+"""Reads sigrok's session files, `.sr`: a ZIP of metadata and raw samples.
 
-Mirrors what libsigrok 0.5 writes (src/output/srzip.c): `metadata` is an INI file; analog channel N
-is little-endian float32 in `analog-1-N-1`, `-2`, ...; logic channels are bits of `logic-1-1`, ...
-Probes are counted before analog channels. Left out: sessions of several devices. The file does not
-say which unit a channel is in: `--unit A0=V` does.
+The format is that of libsigrok 0.5 (src/output/srzip.c): `metadata` is an INI file; analog channel
+N is little-endian float32 in `analog-1-N-1`, `-2`, ...; logic channels are bits of `logic-1-1`, ...
+Probes are numbered before analog channels. Left out: sessions of several devices. The file does not
+say which unit a channel has: `--unit A0=V` does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BYTES_MAX = 1 << 30
 ENTRIES_MAX = 100_000
 UNIT_BYTES_MAX = 8
 VALUES_MAX = 1 << 28
-"""Of all channels together, eight bytes each."""
+"""Values of all channels together, eight bytes each."""
 
 
 def read_sigrok(
@@ -43,11 +43,11 @@ def read_sigrok(
         zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError, configparser.Error,
         NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError,
     ):  # fmt: skip
-        raise InputError(f"{name}: no sigrok session, or a broken one") from None
+        raise InputError(f"{name}: not a sigrok session, or a broken one") from None
 
 
 def _check_sizes(name: str, session: zipfile.ZipFile) -> None:
-    """What is to be unpacked, before it is; zipfile unpacks no more than an entry says."""
+    """Checks the unpacked size first; zipfile unpacks no more than an entry says."""
     entries = session.infolist()
     size = sum(entry.file_size for entry in entries)
     if size > BYTES_MAX or len(entries) > ENTRIES_MAX:
@@ -65,7 +65,7 @@ def _read(
     device = ini["device 1"]
     sampled_hz = rate_hz or frequency_hz(device.get("samplerate", ""))
     if sampled_hz is None:
-        raise InputError(f"{name}: no samplerate in it; --rate HZ says it")
+        raise InputError(f"{name}: has no samplerate; --rate HZ gives it")
     chunks = _chunks(session)
     unit_bytes = int(device.get("unitsize", "1"))
     if not 1 <= unit_bytes <= UNIT_BYTES_MAX:
@@ -86,7 +86,7 @@ def _read(
             unit = quantity(units.get(label, ""))
             if unit is None:
                 raise InputError(
-                    f"{name}: a .sr file does not say what {label} is in; --unit {label}=V does"
+                    f"{name}: a .sr file does not state the unit of {label}; --unit {label}=V does"
                 )
             channels.append(Channel(label, unit[0], values * unit[1]))
         elif probe and "logic-1" in chunks:
@@ -97,14 +97,14 @@ def _read(
         raise InputError(f"--unit {wrong[0]}: no such channel in {name}")
     if not any(channel.unit != LOGIC for channel in channels):
         raise InputError(f"{name}: no analog channel in it")
-    # Devices may stop in the middle of a packet.
+    # A device may stop in the middle of a packet.
     samples = min(len(channel.values) for channel in channels)
     cut = [Channel(each.name, each.unit, each.values[:samples]) for each in channels]
     return recording(name, np.arange(samples, dtype=np.float64) / sampled_hz, cut)
 
 
 def _chunks(session: zipfile.ZipFile) -> dict[str, bytes]:
-    """Stream -> its bytes, the numbered chunks joined in their order."""
+    """Stream -> its bytes, from its numbered chunks in order."""
     numbered: dict[str, list[tuple[int, str]]] = {}
     for entry in session.namelist():
         match = re.fullmatch(r"(analog-1-\d+|logic-1)(?:-(\d+))?", entry)

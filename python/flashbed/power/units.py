@@ -1,9 +1,8 @@
-"""Names of columns with their units, as instruments write them.
+"""Names and units of columns, in the notations of instruments.
 
-`I_cpu (mA)`, `V[V]`, `power_mw`, sigrok's bare `mV DC` and `nanoseconds`, and the kernel's own
-names of sensor files, whose units are those of its ABI: hwmon
-(Documentation/hwmon/sysfs-interface.rst) and iio (Documentation/ABI/testing/sysfs-bus-iio). A
-column without a unit is none that can be used.
+`I_cpu (mA)`, `V[V]`, `power_mw`, sigrok's bare `mV DC` and `nanoseconds`, and the kernel's names of
+sensor files, whose units its ABI defines: hwmon (Documentation/hwmon/sysfs-interface.rst) and iio
+(Documentation/ABI/testing/sysfs-bus-iio). A column without a unit cannot be used.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Column:
 
 
 def quantity(unit: str) -> tuple[str, float] | None:
-    """A unit as SI unit and factor; None if it is none we know. `mV DC` is one."""
+    """A unit as SI unit and factor; None if unknown. `mV DC` is a unit too."""
     word = unit.strip().split(" ")[0] if unit.strip() else ""
     if word.lower() in _WORDS:
         return _WORDS[word.lower()]
@@ -55,7 +54,7 @@ def quantity(unit: str) -> tuple[str, float] | None:
 
 
 def column(header: str, scales: dict[str, float]) -> Column:
-    """What a header's field says. `scales` are those of iio's raw channels, by `in_power2`."""
+    """Parses a header's field. `scales` are those of iio's raw channels, by `in_power2`."""
     text = header.strip().strip('"').strip()
     for pattern, unit, factor in _SENSORS:
         if pattern.fullmatch(text):
@@ -73,13 +72,13 @@ def column(header: str, scales: dict[str, float]) -> Column:
     if bare:
         return Column(text, *bare)
     name, _, last = text.rpartition("_")
-    # A single letter is a channel's name as often as a unit: `I_A` is the current of A.
+    # A single letter is as often a channel's name: `I_A` may be the current of A.
     known = _lower(last) if name else None
     return Column(name, *known) if known else Column(text, "", 1.0)
 
 
 def _lower(unit: str) -> tuple[str, float] | None:
-    """A unit at the end of a name, where `mw` and `mW` are the same; never a prefix alone."""
+    """A unit at the end of a name, where `mw` means `mW`; never a prefix alone."""
     known = quantity(unit)
     if known:
         return known
@@ -89,7 +88,7 @@ def _lower(unit: str) -> tuple[str, float] | None:
 
 
 def frequency_hz(text: str) -> float | None:
-    """`10 kHz`, `1 MHz`, `250000` in hertz; None if it is none."""
+    """`10 kHz`, `1 MHz`, `250000` in hertz; None for anything else."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)(?:Hz)?\s*", text)
     try:
         hertz = (

@@ -1,4 +1,4 @@
-"""Where a load was: by a marker channel, by the load's own pulses, or by a file of times.
+"""Finds where a load was: from a marker channel, from the load's own pulses, or from a file.
 
 A window is [begin, end) in the recording's seconds.
 """
@@ -20,12 +20,12 @@ __all__ = ["Span", "marked", "of_file", "pulses"]
 
 PULSE_SAMPLES_MIN = 5
 SEPARATION_MIN = 4.0
-"""Pulses are looked for in signals whose load is so many times the noise of idle (12 dB)."""
+"""Pulses are searched only if the load is this many times the noise of idle (12 dB)."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A window; `open_end` if the recording does not have all of it."""
+    """A window; `open_end` if the recording does not contain all of it."""
 
     begin_s: float
     end_s: float
@@ -40,7 +40,7 @@ def _runs(high: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def marked(trace: Recording, name: str) -> list[Span]:
-    """The times at which a marker is high; `!NAME` is one that is low. Raises `InputError`."""
+    """The times at which a marker is high; `!NAME` means low. Raises `InputError`."""
     channel = trace.channel(name.removeprefix("!"))
     values = channel.values
     if channel.unit == LOGIC:
@@ -63,7 +63,7 @@ def marked(trace: Recording, name: str) -> list[Span]:
 
 
 def of_file(windows: Windows, offset_s: float, trace: Recording) -> list[Span]:
-    """Windows of a file, put on the recording's time; neighbours without a break are one."""
+    """Windows of a file in the recording's time; adjacent ones are joined."""
     begin, end = trace.cells
     spans: list[Span] = []
     for start_s, end_s, label in windows:
@@ -81,7 +81,7 @@ def of_file(windows: Windows, offset_s: float, trace: Recording) -> list[Span]:
 def pulses(trace: Recording, rails: Sequence[Rail]) -> list[Span]:
     """Times at which the power of all rails together is nearer to load than to idle.
 
-    Raises `RunError` if idle and load cannot be told apart.
+    Raises `RunError` if idle and load cannot be distinguished.
     """
     power_w = np.sum([rail.power_w for rail in rails], axis=0)
     smooth = _median_of_five(power_w)
@@ -107,8 +107,8 @@ def pulses(trace: Recording, rails: Sequence[Rail]) -> list[Span]:
     if not runs or 2 * half < SEPARATION_MIN * noise_w:
         raise RunError(
             f"{trace.name}: signal to noise is too low to find load pulses"
-            f" ({2 * half * 1e3:.3g} mW in noise of {noise_w * 1e3:.3g} mW); a marker tells where"
-            " they are"
+            f" ({2 * half * 1e3:.3g} mW in noise of {noise_w * 1e3:.3g} mW); a marker channel would"
+            " show them"
         )
     level_w = smooth - baseline - half
     edges = [(_crossing(trace.time_s, level_w, first - 1),
@@ -118,7 +118,7 @@ def pulses(trace: Recording, rails: Sequence[Rail]) -> list[Span]:
 
 
 def _joined(runs: Sequence[tuple[int, int]], apart: int) -> list[tuple[int, int]]:
-    """Runs with less than so many samples between them as one."""
+    """Joins runs with fewer than `apart` samples between them."""
     joined: list[tuple[int, int]] = []
     for first, last in runs:
         if joined and first - joined[-1][1] < apart:
@@ -134,7 +134,7 @@ def _median_of_five(values: Floats) -> Floats:
 
 
 def _crossing(time_s: Floats, level_w: Floats, at: int) -> float:
-    """When the line between a sample and the next meets 0; the recording's end at its ends."""
+    """When the line between a sample and the next crosses 0; at its ends, the recording's end."""
     if at < 0 or at + 1 >= level_w.size:
         return float(time_s[0] if at < 0 else time_s[-1])
     rise = level_w[at + 1] - level_w[at]

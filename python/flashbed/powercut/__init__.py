@@ -1,5 +1,6 @@
-"""Power cuts: what of a file system's content survives them.
+"""Power cuts: which contents of a file system survive them.
 
-`run.py` has the cuts made by a target, `judge.py` holds what was found against `tree.py`, the model
-of what may be left; `summary.py` counts. docs/powercut.md says what is asked of a file system.
+`cutting.py` has a target make the cuts. `judge.py` compares what was found with `tree.py`, the
+model of what may be left. `outcomes.py` counts verdicts. docs/powercut.md says what a file system
+must guarantee.
 """

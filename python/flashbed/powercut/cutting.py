@@ -1,8 +1,8 @@
-"""Cases with power cuts, on any target that can make them: which cuts, and what comes of them.
+"""Runs cases with power cuts on any target that can make them.
 
-`PowerCuts` is a target itself: it has the target behind it run each case once to learn how many
-changes to the chip it makes, chooses cuts among them, has the case run again with these, and judges
-what was found. A cut follows from the case, its number and the seed alone.
+`PowerCuts` is a target around another. That target first runs each case to count its changes to the
+chip. `PowerCuts` then chooses cuts, lets the case run again with them, and judges what was found. A
+cut follows from the case, its number and the seed alone.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
 NO_CHANGE = "makes no change to the chip"
 
 _SEEDS = 1_000_003
-"""Torn changes of two seeds differ, and so do those of two cuts."""
+"""Distance of seeds, so that no two cuts and no two runs tear alike."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which changes power fails in: every `every`th, or `samples` of them drawn by `seed`."""
+    """Which changes to cut: every `every`th, or `samples` of them drawn by `seed`."""
 
     every: int | None
     samples: int | None
@@ -42,7 +42,7 @@ class Choice:
     chip_commands: tuple[str, ...] = ()
 
     def cuts(self, changes: int) -> tuple[Cut, ...]:
-        """The cuts of a case with so many changes."""
+        """The cuts of a case with this number of changes."""
         chosen = list(range(1, changes + 1))
         if self.every is not None:
             chosen = chosen[:: self.every]
@@ -52,7 +52,7 @@ class Choice:
         return tuple(Cut(change, self.seed * _SEEDS + change) for change in chosen)
 
     def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:  # noqa: ARG002
-        """The cuts of one case; here those of any with so many changes."""
+        """The cuts of one case; here they depend on the number of changes only."""
         return self.cuts(changes)
 
 
@@ -63,21 +63,21 @@ class PowerCuts:
     target: Target
     choice: Choice
     name: str
-    """That of the target behind it."""
+    """The inner target's."""
 
     @property
     def apart(self) -> Apart:
-        """That of the target behind it."""
+        """The inner target's."""
         return self.target.apart
 
     @property
     def software_time(self) -> bool:
-        """That of the target behind it."""
+        """The inner target's."""
         return self.target.software_time
 
     @property
     def conditions(self) -> str:
-        """What the result depends on besides program and target: the choice, and who judges."""
+        """What results depend on besides program and target: the choice of cuts, and the judge."""
         digest = hashlib.sha256(repr(self.choice).encode())
         here = Path(__file__).parent
         for file in (here.parent / "formats/content.py", *sorted(here.glob("*.py"))):
@@ -85,7 +85,7 @@ class PowerCuts:
         return digest.hexdigest()
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """That of the target the cuts are made on."""
+        """Prepares the inner target."""
         self.target.prepare(say)
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
@@ -95,7 +95,7 @@ class PowerCuts:
             options.progress(f"counting changes: {what}", 0)
 
         commands = self.choice.chip_commands
-        asked = []
+        requested = []
         for program in programs:
             try:
                 judgeable = _judgeable(program)
@@ -103,16 +103,16 @@ class PowerCuts:
                 failure = Failure(program.case_id, f"cannot be judged: {why}")
                 yield Batch(*(pl.DataFrame(),) * 3, failures=(failure,))
                 continue
-            asked.append(replace(judgeable, record_changes=True, chip_commands=commands))
+            requested.append(replace(judgeable, record_changes=True, chip_commands=commands))
         changes: dict[str, int] = {}
-        for batch in self.target.run(asked, RunOptions(progress=say)):
+        for batch in self.target.run(requested, RunOptions(progress=say)):
             found, failures = _changes(batch)
             changes |= found
             if failures or batch.failures:
                 yield Batch(*(pl.DataFrame(),) * 3, failures=(*batch.failures, *failures))
         cut = [
             replace(program, cuts=self.choice.cuts_of(program.case_id, changes[program.case_id]))
-            for program in asked
+            for program in requested
             if program.case_id in changes
         ]
         by_id = {program.case_id: program for program in cut}
@@ -122,7 +122,7 @@ class PowerCuts:
 
 
 def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:
-    """Case -> changes it makes to the chip; a case that makes none has nothing to be cut."""
+    """Case -> its number of changes to the chip; a failure for a case without any."""
     found: dict[str, int] = {}
     failures = []
     for case_id in batch.cases["case_id"] if batch.cases.width else []:
@@ -165,7 +165,7 @@ def _row(judged: Judged) -> tuple[object, ...]:
 
 
 def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
-    """Everything that was done: what must not fail did not, the measured rest has its rows."""
+    """All operations with results: those before the mark succeeded, the others have rows."""
     body = [step for step in parse(program.body) if step.name not in _WITHOUT_ROWS]
     rows = list(requests.sort("seq").select("result", "changes").iter_rows())
     unmeasured = [*parse(program.prepare), *body[: len(body) - len(rows)]]
@@ -180,12 +180,12 @@ _PIECES = re.compile(r"^(write \S+ \S+ (\d+) \d+) (\S*\+\S*)$", re.MULTILINE)
 
 
 def _judgeable(program: Program) -> Program:
-    """The same with bytes that tell writes apart: pieces become as compressible whole writes.
+    """The program with distinguishable writes: pieces become whole writes that compress as well.
 
-    Raises `InputError` for bytes that were recorded: a survey knows generated bytes only.
+    Raises `InputError` for recorded bytes: a survey identifies generated bytes only.
     """
     if "\ndata " in program.body or "\ndata " in program.prepare:
-        raise InputError("recorded bytes (data) cannot be told apart yet; record sizes alone")
+        raise InputError("recorded bytes (data) cannot be judged yet; record sizes only")
     if "+" not in program.body and "+" not in program.prepare:
         return program
     return replace(
@@ -196,7 +196,7 @@ def _judgeable(program: Program) -> Program:
 
 
 def _as_percentage(found: re.Match[str]) -> str:
-    """A write with COMPRESSIBILITY instead of PIECEs."""
+    """A write with COMPRESSIBILITY in place of PIECEs."""
     stored = sum(
         (piece.common_bytes + piece.own_bytes - piece.text_bytes // 4) * piece.times
         for piece in pieces(found[3])

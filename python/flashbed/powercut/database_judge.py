@@ -1,19 +1,20 @@
 """What a power cut may leave of a database whose statements run on the board.
 
-Statements go in as operations go into the tree (tree.py): `begin` when one was called, `returned`
-when it had returned. They are executed here as well, and what the tables hold whenever no
-transaction is open is a state. After a cut SQLite has to find the database whole and in a state:
-one from the last that is durable to that of the statement in progress. So a transaction is there
+Statements are processed like operations of the tree (tree.py): `begin` when one is called,
+`returned` when it has returned. They are also executed here; the contents of the tables whenever no
+transaction is open are a state. After a cut SQLite must find the database intact and in one of the
+states from the last durable one to that of the current statement. A transaction is thus present
 with all of its rows or with none.
 
-Durable is, by SQLite's documentation of `synchronous` and `journal_mode` and what pager.c syncs:
+What is durable follows SQLite's documentation of `synchronous` and `journal_mode`, and pager.c:
 
 - full or extra, with a journal that is truncated or kept, or WAL: every transaction that returned;
-- extra, with a journal that is deleted: likewise; otherwise the directory is not synced after the
-  unlink, so the last one may be rolled back, and the one before is durable;
-- normal or off with WAL, any without a journal on flash, off: none, though a state it has to be.
+- extra, with a journal that is deleted: the same; with full the directory is not synced after the
+  unlink, so the last transaction may be rolled back, and the one before is durable;
+- normal or off with WAL, off, or any without a journal on flash: none, but the database must be in
+  a state.
 
-Left out: a statement that fails on the board; several databases.
+Left out: statements that fail on the board; several databases.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ NOTHING_OPEN = -14
 
 
 class History:
-    """The states of one database, the oldest first: nothing at all."""
+    """The states of one database, oldest first; the first is empty."""
 
     def __init__(self) -> None:
         self.path: str | None = None
         self.states: list[Tables] = [{}]
         self.durable = 0
-        """Index of the state that has to be there, or a later one."""
+        """Index of the oldest state that may be found."""
         self._files: Files = {}
         self._connection: apsw.Connection | None = None
         self._vfs: RecordingVfs | None = None
         self._lag = 0
-        """Transactions that returned and are not durable; more than there are for all."""
+        """Transactions that returned and are not durable; a huge number if none is durable."""
 
     def owns(self, path: str) -> bool:
-        """Whether a file is the database's."""
+        """Whether a file belongs to the database."""
         return self.path is not None and path in {f"{self.path}{end}" for end in SUFFIXES}
 
     def begin(self, operation: Operation, result: int) -> None:
-        """A statement was called. Raises `InputError` for one that failed on the board."""
+        """Begins a statement. Raises `InputError` for one that failed on the board."""
         if not operation.name.startswith("sql"):
             return
         if result < 0:
@@ -73,12 +74,12 @@ class History:
             self.close()
 
     def returned(self, operation: Operation) -> None:
-        """A statement had returned."""
+        """Ends a statement."""
         if operation.name.startswith("sql"):
             self.durable = max(self.durable, len(self.states) - 1 - self._lag)
 
     def fault(self, found: SurveyedDatabase) -> tuple[bool, str] | None:
-        """What is wrong with it: whether something is lost, and how to say it."""
+        """What is wrong with a database: whether anything is lost, and a message."""
         if found.result == NOTHING_OPEN and self.durable == 0:
             return None
         if found.result or found.words != "ok":
@@ -86,17 +87,17 @@ class History:
         last = len(self.states) - 1
         at = next((n for n in range(last, -1, -1) if self.states[n] == found.tables), None)
         if at is None:
-            return False, f"{found.path}: its tables are as no transaction left them"
+            return False, f"{found.path}: its tables match no state between transactions"
         if at < self.durable:
             lost = self.durable - at
             return (
                 True,
-                f"{found.path}: {lost} transactions that had been acknowledged are not there",
+                f"{found.path}: {lost} acknowledged transactions are missing",
             )
         return None
 
     def close(self) -> None:
-        """What is kept open for it."""
+        """Closes the connection that executes the statements."""
         if self._connection is not None and self._vfs is not None:
             self._connection.close()
             self._vfs.unregister()

@@ -1,9 +1,8 @@
-"""What a cut left, held against what it may leave: one verdict a cut.
+"""Compares what a cut left with what it may leave: one verdict per cut.
 
-Pure: operations, what they returned, how many changes the chip had made by then, and surveys go in,
-rows of `power_cuts` (docs/formats.md) come out. What is allowed is the tree's (tree.py), why is in
-docs/powercut.md. The worst of what is found is the verdict; the first of that kind, in the order of
-paths, is the reason.
+The functions are pure. Operations, their results, the chip's changes by then and surveys go in;
+rows of `power_cuts` (docs/formats.md) come out. tree.py decides what is allowed; docs/powercut.md
+says why. The verdict is the worst fault found; the reason is its first occurrence, sorted by path.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
 
 @dataclass(frozen=True)
 class Done:
-    """An operation of the run that was recorded: its result, and changes when it had returned.
+    """An operation of the counted run: its result, and the chip's changes when it returned.
 
-    `changes` of the preparation are 0: it is over when the counting begins.
+    `changes` of the preparation is 0: counting begins after it.
     """
 
     operation: Operation
@@ -57,7 +56,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Judged:
-    """A cut and what was made of it; numbers of files are None where none could be looked at."""
+    """A cut and its verdict; numbers of files are None if nothing could be read."""
 
     change: int
     acknowledged_files: int
@@ -76,7 +75,7 @@ class _Fault:
 
 
 def judge(done: Sequence[Done], surveys: Sequence[Survey]) -> Iterator[Judged]:
-    """Every survey, in the order of its change. Raises `InputError` for what cannot be judged."""
+    """Judges every survey, sorted by change. Raises `InputError` for what cannot be judged."""
     tree, history, returned, begun = Tree(), History(), 0, 0
     for survey in sorted(surveys, key=lambda survey: survey.change):
         while returned < len(done) and done[returned].changes < survey.change:
@@ -159,7 +158,7 @@ def _faults(
         fault = _fault(path, allowed, found.get(path))
         if None in allowed and (fault or path not in found):
             gone = _vanished(path, allowed[0], names, found) if allowed[0] else None
-            # Nothing had to be there: no loss that something is, but it is not what may be.
+            # Nothing was required there, so a present file is no loss; but it is not allowed.
             fault = gone or (replace(fault, kind=CORRUPT) if fault else None)
         if fault:
             yield path, fault
@@ -171,38 +170,38 @@ def _vanished(
     names: Mapping[str, Sequence[File | None]],
     found: Mapping[str, SurveyedFile],
 ) -> _Fault | None:
-    """A file without the name it was acknowledged by: it has to be somewhere, if it still is."""
+    """A file whose acknowledged name is gone: if it was being renamed, it must have the new one."""
     others = [other for other, files in names.items() if file in files]
     now = [other for other in others if names[other][-1] is file]
     if not now or any(
         other in found and _content_fault(other, file, found[other]) is None for other in others
     ):
         return None
-    return _Fault(LOST, f"{path}: was being renamed to {now[0]}, and is found by neither name")
+    return _Fault(LOST, f"{path}: was being renamed to {now[0]}, and neither name exists")
 
 
 def _fault(path: str, allowed: Sequence[File | None], found: SurveyedFile | None) -> _Fault | None:
     if found is None:
         if None in allowed:
             return None
-        return _Fault(LOST, f"{path}: is not there, and had been acknowledged")
+        return _Fault(LOST, f"{path}: is missing, and had been acknowledged")
     files = list(dict.fromkeys(file for file in allowed if file is not None))
     if not files:
-        return _Fault(CORRUPT, f"{path}: is there, and no operation left it there")
+        return _Fault(CORRUPT, f"{path}: exists, and no operation left it there")
     faults = []
     for file in files:
         fault = _content_fault(path, file, found)
         if fault is None:
             return None
         faults.append(fault)
-    # The file that agrees furthest is what this was to be; of equals, the durable one.
+    # Reports the candidate that agrees furthest; of equals, the durable one.
     return max(faults, key=lambda pair: pair[0])[1]
 
 
 def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fault] | None:
-    """Where what was found begins to be none of what the file may be, and how to say it.
+    """Where the contents first differ from what the file may hold, and a message.
 
-    `LOST` is for a file that has to be there; `_faults` knows whether it has.
+    `LOST` assumes that the file must exist; `_faults` knows whether it must.
     """
     data, unknown = _content(found)
     durable, size = len(file.durable), found.size_bytes
@@ -225,7 +224,7 @@ def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fa
 
 
 def _what(found: SurveyedFile, offset: int) -> str:
-    """What stands at an offset, in words."""
+    """Describes the bytes at an offset."""
     for run in found.runs:
         if run.offset_bytes <= offset < run.offset_bytes + max(run.length_bytes, 1):
             match run.what:
@@ -236,12 +235,12 @@ def _what(found: SurveyedFile, offset: int) -> str:
                 case tuple():
                     return "those of another write"
                 case _:
-                    return "bytes that nobody wrote there"
+                    return "bytes that were never written there"
     return "missing"
 
 
 def _content(found: SurveyedFile) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """The bytes of a file, and which of them are not known."""
+    """The bytes of a file, and which of them are unknown."""
     data = np.zeros(found.size_bytes, np.uint8)
     unknown = np.ones(found.size_bytes, np.bool_)
     for run in found.runs:

@@ -1,4 +1,4 @@
-"""The `power_cuts` table counted by case, for the terminal, the report and a program to read."""
+"""Counts the `power_cuts` table by case, for the terminal, the report and JSON."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BAD_SHOWN = 10
 
 
 def summary(cuts: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a case and target, in the order of the table.
+    """A row for each case and target, in the table's order.
 
-    The number of cuts, of each verdict, and of acknowledged files (over all cuts); the mount time's
-    minimum, median and maximum; the first cuts that did not recover.
+    It has the number of cuts, of each verdict, and of acknowledged files (over all cuts), the
+    minimum, median and maximum of the mount time, and the first cuts that did not recover.
     """
     rows = []
     for (case_id, target), part in cuts.group_by("case_id", "target", maintain_order=True):
@@ -43,7 +43,7 @@ def summary(cuts: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
-    """A summary for the terminal: a line a case, one a verdict but `recovered`, the first cuts."""
+    """A summary for the terminal: a line per case, then the first cuts that did not recover."""
     said = []
     for row in rows:
         said.append(
@@ -68,7 +68,7 @@ def _counted(row: dict[str, Any]) -> str:
 
 def _times(row: dict[str, Any]) -> str:
     if row["mount_time_min_ns"] is None:
-        return "no time: it never did"
+        return "no time: it never mounted"
     return (
         " / ".join(f"{row[f'mount_time_{name}_ns'] / 1e6:.1f}" for name in ("min", "median", "max"))
         + " ms (min / median / max)"

@@ -1,21 +1,21 @@
-"""A model of a tree of files that knows, at every moment, what a power cut may leave of it.
+"""A model of a file tree that knows at every moment what a power cut may leave of it.
 
-Operations go in one after the other, each twice: `begin` when it was called and `returned` when it
-had returned (a cut in between finds it begun only). What they may have left is kept as
+Each operation is processed twice: `begin` when it is called, `returned` when it has returned. A cut
+in between finds it begun only. The model keeps
 
-- for each path, the files it may name: those it named since it was last made durable, in order,
-  None for none;
+- for each path, the files it may name: those since it was last durable, in order, None for none;
 - for each file, the bytes at each offset and the sizes it may have: those of every moment since its
-  content was last made durable.
+  content was last durable.
 
-fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it
-(of a directory: the names in it); a write through a descriptor opened with `sync` or `dsync` the
-bytes it wrote, and the name; sync and remount everything. docs/powercut.md says why. Left out:
-directories as such (they matter as parts of paths only), times, owners,
-attributes, and the files of a database (database.py). What else version 2 of operations has is
-refused by name: links that are symbolic, mapped files, copies, holes.
+fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it;
+for a directory, the names in it. A write through a descriptor with `sync` or `dsync` makes its
+bytes and the name durable. sync and remount make everything durable. docs/powercut.md says why.
 
-Invariant: what is true of the last moment is always allowed.
+Left out: directories as such (they matter as parts of paths only), times, owners, attributes, and
+the files of a database (database_judge.py). Other features of version 2 are refused by name:
+symbolic links, mapped files, copies, holes.
+
+Invariant: the state of the last moment is always allowed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def _zeros(length: int) -> Bytes:
 
 @dataclass(eq=False)
 class File:
-    """A file, by whatever names.
+    """A file, under any of its names.
 
-    `durable` are the bytes when it was last made durable, `written` what was written since, in
-    order, as (offset, bytes). `may_be_zero` says where it may be a hole: where it was shorter and
-    has become longer since.
+    `durable` has the bytes when it was last durable, `written` what was written since, in order, as
+    (offset, bytes). `may_be_zero` marks where it may have a hole: it was shorter there and has
+    grown since.
     """
 
     now: Bytes = field(default_factory=lambda: _zeros(0))
@@ -55,11 +55,11 @@ class File:
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing happened to it since it was made durable."""
+        """Whether the file is unchanged since it was durable."""
         return not self.written and self.smallest == self.largest
 
     def resize(self, size: int) -> None:
-        """It becomes shorter, or longer by a hole."""
+        """Truncates the file, or extends it by a hole."""
         self.smallest = min(self.smallest, size)
         self.largest = max(self.largest, size)
         before = len(self.now)
@@ -73,7 +73,7 @@ class File:
         self.may_be_zero = mask
 
     def write(self, offset: int, data: Bytes) -> None:
-        """Bytes of a write; a gap before them becomes a hole."""
+        """Writes bytes; a gap before them becomes a hole."""
         end = offset + len(data)
         if end > len(self.now):
             self.resize(end)
@@ -83,14 +83,14 @@ class File:
         self.written.append((offset, data))
 
     def make_durable(self) -> None:
-        """Its content is what it is now, whatever happens."""
+        """Makes the current content durable."""
         self.durable = self.now
         self.written = []
         self.may_be_zero = np.zeros(len(self.now), np.bool_)
         self.smallest = self.largest = len(self.now)
 
     def make_range_durable(self, start: int, end: int) -> None:
-        """As `make_durable`, of some bytes that it has."""
+        """Makes some of its bytes durable."""
         if end > len(self.durable):
             self.durable = np.concatenate([self.durable, _zeros(end - len(self.durable))])
         else:
@@ -105,9 +105,9 @@ class File:
         self.smallest = max(self.smallest, end)
 
     def wrong_at(self, found: Bytes, unknown: npt.NDArray[np.bool_]) -> int | None:
-        """The first offset at which content that was found cannot be, None if there is none.
+        """The first offset at which found contents are impossible; None if there is none.
 
-        `unknown` marks bytes that could not be read or are nobody's. Sizes are not looked at.
+        `unknown` marks bytes that could not be read or identified. Sizes are not checked.
         """
         size = len(found)
         if not unknown.any() and size == len(self.now) and np.array_equal(found, self.now):
@@ -139,13 +139,13 @@ class Tree:
     """The files, their names, and what may be left of both."""
 
     names: dict[str, list[File | None]] = field(default_factory=dict)
-    """Path -> what it may name; the last one is what it names now, the first what is durable."""
+    """Path -> what it may name, from the durable file (first) to the current one (last)."""
     _slots: dict[int, _Slot] = field(default_factory=dict)
 
     def begin(self, operation: Operation, result: int) -> None:
-        """What the operation changes; `result` is what it will return. A failed one does nothing.
+        """Applies an operation; `result` is what it will return. A failed one does nothing.
 
-        Raises `InputError` for what the model cannot tell.
+        Raises `InputError` for what the model does not cover.
         """
         if result < 0:
             return
@@ -171,7 +171,7 @@ class Tree:
                 pass
 
     def returned(self, operation: Operation, result: int) -> None:
-        """What the operation, having returned, made durable."""
+        """Applies what an operation has made durable by returning."""
         if result < 0:
             return
         match operation.name:
@@ -213,7 +213,7 @@ class Tree:
         if slot.append and offset != len(slot.file.now):
             raise InputError(
                 f"line {operation.line}: appends bytes of offset {offset} at {len(slot.file.now)}:"
-                " they could not be told apart"
+                " their bytes could not be distinguished"
             )
         slot.file.write(offset, generated(offset, result, numbers[3], numbers[4]))
 
@@ -264,7 +264,7 @@ class Tree:
             self.names[slot.path] = [slot.file]
 
     def _names_are_durable(self, folder: str) -> None:
-        """All names in a folder, given with its slash; "" is the whole tree."""
+        """Makes all names in a folder durable; it ends with a slash, "" is the whole tree."""
         kept: dict[str, list[File | None]] = {}
         for path, files in self.names.items():
             if folder and path.rpartition("/")[0] + "/" != folder:

@@ -1,1 +1,1 @@
-"""Programs recorded as they run: the agent's stream of their calls becomes a recording."""
+"""Records programs as they run: turns the agent's stream of their calls into a recording."""

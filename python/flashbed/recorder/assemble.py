@@ -1,7 +1,7 @@
-"""Rows of the stream as rows of a recording: paths below the folder, written bytes as their sizes.
+"""Turns rows of the stream into rows of a recording: relative paths, compressed sizes of writes.
 
-Works on whole chunks: a program may make a million calls. Rows come in the order in which calls
-ended; they are held back until none that began earlier can come.
+It works on whole chunks, because a program may make a million calls. Rows arrive in the order in
+which calls ended; they are held back until no call that began earlier can arrive.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ _LENGTHS = ("offset", "length", "to_offset")
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders that are followed.
+    """The followed folders.
 
-    The first is the recording's. What another holds has its whole path there, without the slash.
+    The first is the recording's. Files of the others keep their whole path, without the first
+    slash.
     """
 
     paths: tuple[bytes, ...]
 
     def relative(self, path: bytes) -> bytes:
-        """A path as a recording has it. One that is not followed stays absolute."""
+        """A path as a recording has it. One outside the folders stays absolute."""
         for place, folder in enumerate(self.paths):
             inside = folder.rstrip(b"/") + b"/"
             if path == folder or (path + b"/") == inside:
@@ -51,7 +52,7 @@ class Folders:
         return path or b"/"
 
     def above(self) -> list[bytes]:
-        """Folders that lead to the others than the first, the outermost first."""
+        """Folders above those of `--below`, the outermost first."""
         found: dict[bytes, None] = {}
         for folder in self.paths[1:]:
             if self.relative(folder) != folder[1:]:
@@ -63,7 +64,7 @@ class Folders:
 
 @dataclass
 class _Begun:
-    """A write whose bytes have not all come."""
+    """A write whose bytes have not all arrived."""
 
     order: int
     file: int
@@ -75,10 +76,10 @@ class _Begun:
 
 @dataclass
 class Assembler:
-    """Takes chunks, gives frames of rows that are ready."""
+    """Takes chunks and returns frames of complete rows."""
 
     names: Sequence[str]
-    """Of calls, by their number in the stream; "" for number 0."""
+    """Names of calls, by their number in the stream; number 0 is ""."""
     folders: Folders
     contents: bool
     threads: int = 2
@@ -102,14 +103,14 @@ class Assembler:
         self._name = pl.Series("call", list(self.names), pl.String)
 
     def chunk(self, chunk: Chunk) -> pl.DataFrame | None:
-        """Rows that no earlier one can come before any more."""
+        """The rows that no earlier row can precede any more."""
         rows = chunk.rows
         if rows.size and int(rows["call"].max()) >= len(self.names):
-            raise RunError("the recorder's stream has a call that it does not name")
+            raise RunError("the recorder's stream has a call without a name")
         texts = sum(rows[name].astype(np.int64) for name in _TEXTS)
         ends = np.cumsum(texts + rows["bytes"].astype(np.int64))
         if rows.size and int(ends[-1]) != len(chunk.blob):
-            raise RunError("the recorder's stream has rows that are not as long as their texts")
+            raise RunError("the recorder's stream has rows whose texts have another length")
         begins = ends - texts - rows["bytes"].astype(np.int64)
         kept, other = ("data", "sizes") if self.contents else ("sizes", "data")
         written = self._written(rows, chunk.blob, begins + texts)
@@ -121,7 +122,7 @@ class Assembler:
         return self._released(frame, chunk.oldest)
 
     def rest(self) -> pl.DataFrame | None:
-        """What is held back still; calls that had not ended are none of it."""
+        """The rows held back; calls that had not ended are dropped."""
         if self._begun is not None:
             if self._held is not None:
                 self._held = self._held.filter(pl.col("order") != self._begun.order)
@@ -129,7 +130,7 @@ class Assembler:
         return self._released(None, 2**63)
 
     def existed_above(self) -> pl.DataFrame | None:
-        """Rows for the folders that lead to those of `--below`."""
+        """Rows for the folders above those of `--below`."""
         above = self.folders.above()
         if not above:
             return None
@@ -142,7 +143,7 @@ class Assembler:
         return pl.DataFrame(rows, schema=SCHEMA)
 
     def _wanted(self, rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-        """Rows that are calls which a recording can have, with all that such a call needs."""
+        """Which rows are calls that a recording can have, with all their arguments."""
         call = rows["call"]
         whole = (rows["has"] & self._needed[call]) == self._needed[call]
         wanted: npt.NDArray[np.bool_] = np.logical_and(self._known[call], whole)
@@ -171,7 +172,7 @@ class Assembler:
                 continue
             values = rows[name].astype(np.int64)
             if name in _LENGTHS:
-                # The largest sizes that a call can be told are more than a column holds.
+                # Some calls accept sizes that exceed the column's type.
                 values = np.where(
                     (values < 0) & (result >= 0) & ~self._seeks[call], 2**63 - 1, values
                 )
@@ -196,7 +197,7 @@ class Assembler:
     def _written(
         self, rows: npt.NDArray[np.void], blob: bytes, begins: npt.NDArray[np.int64]
     ) -> dict[int, bytes]:
-        """By row: the bytes that it wrote, or their sizes."""
+        """For each row, the bytes that it wrote, or their compressed sizes."""
         done: dict[int, bytes] = {}
         places: list[int] = []
         writes: list[tuple[int, int, int]] = []
@@ -229,10 +230,10 @@ class Assembler:
         return done
 
     def _more(self, order: int, data: bytes) -> None:
-        """Further bytes of a long write, measured as far as their pages are whole."""
+        """Takes further bytes of a long write; measures whole pages."""
         begun = self._begun
         if begun is None or begun.order != order or len(data) > begun.left:
-            raise RunError("the recorder's stream has bytes of no write")
+            raise RunError("the recorder's stream has bytes without a write")
         begun.left -= len(data)
         if self.contents:
             begun.parts.append(data)

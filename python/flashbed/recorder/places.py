@@ -1,7 +1,7 @@
 """Where a program can be recorded: on this machine, or on a board over ssh.
 
-The agent's stream comes by a pipe of its own here. Over ssh it comes by standard output: what the
-program prints goes to standard error there.
+On this machine the agent's stream arrives through a pipe of its own. Over ssh it is standard
+output; the program's output goes to standard error there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STEPS_OPS = "flashbed-ops 1\n" + f"compute {_STEPS}\n" * 9
 
 
 class Recorder:
-    """A recorder that runs: its process, and the descriptor that its stream comes by."""
+    """A running recorder: its process, and the descriptor of its stream."""
 
     def __init__(self, process: subprocess.Popen[bytes], stream: int) -> None:
         self.process = process
@@ -39,13 +39,13 @@ class Recorder:
 
 
 class Place(Protocol):
-    """Where the agent records."""
+    """A machine on which the agent records."""
 
     name: str
     machine: str
 
     def step_ps(self) -> int | None:
-        """How long a step of `compute` takes there, picoseconds."""
+        """Time of a step of `compute` there, in picoseconds."""
         ...
 
     def start(self, arguments: Sequence[str]) -> Recorder:
@@ -53,7 +53,7 @@ class Place(Protocol):
         ...
 
     def leave(self) -> None:
-        """Takes away what was put there."""
+        """Removes what was copied there."""
         ...
 
 
@@ -89,11 +89,11 @@ class HerePlace:
             os.close(end)
 
     def leave(self) -> None:
-        """Nothing was put here."""
+        """Does nothing: nothing was copied."""
 
 
 class BoardPlace:
-    """A board over ssh. The agent goes when the program has ended, or the connection drops."""
+    """A board over ssh. The agent is removed when the program ends or the connection drops."""
 
     name = "board"
 
@@ -114,7 +114,7 @@ class BoardPlace:
         return None
 
     def start(self, arguments: Sequence[str]) -> Recorder:
-        """See `Place.start`. The program begins in the address's directory, if that has one."""
+        """See `Place.start`. The program begins in the address's directory, if it has one."""
         home = self._board.home
         words = shlex.join(["record", *arguments])
         enter = f"cd {shlex.quote(self._folder)} && " if self._folder else ""
@@ -132,6 +132,6 @@ class BoardPlace:
 
 
 def _step_ps(rows: bytes) -> int | None:
-    """The quickest of several rounds: others were interrupted."""
+    """The fastest of several rounds: the others were interrupted."""
     took = [int(row.split()[4]) for row in rows.splitlines() if row.startswith(b"r ")]
     return max(1, min(took) * 1000 // _STEPS) if took and min(took) > 0 else None

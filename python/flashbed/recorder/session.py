@@ -1,8 +1,8 @@
-"""A program recorded from its beginning to its end.
+"""Records a program from its beginning to its end.
 
-What came is in the file's parts every few seconds, so that a kill loses no more than that. A signal
-that a user sends to this process is handed on to the recorder, which hands it on to the program;
-one from the terminal has reached both.
+Rows are written to the file's parts every few seconds, so that a kill loses no more than that. A
+signal that a user sends to this process is passed on to the recorder, which passes it on to the
+program; a signal from the terminal has reached both already.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BYTES_AT_ONCE = 32 << 20
 _PART_EVERY_S = 2.0
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FAILED = 126
-"""The agent's status if it could not record."""
+"""The agent's exit status if it could not record."""
 _CUT_OFF = 255
 _MIB = 1 << 20
 CONTENTS_THERE = "The contents of files that were there before."
@@ -50,7 +50,7 @@ LACKS = (
 
 @dataclass
 class Recorded:
-    """What came of it."""
+    """The result of recording a program."""
 
     path: Path
     about: About
@@ -104,9 +104,9 @@ def record(
 def keep_stream(
     stream: int, about: About, path: Path, there: Mapping[bytes, Path] = MappingProxyType({})
 ) -> Recorded:
-    """Makes a recording of a recorder's stream that is whole, or as far as it goes.
+    """Turns a recorder's stream into a recording, as far as it goes.
 
-    `there` has files of this machine that hold what files of the recorded folder held before.
+    `there` maps files of the recorded folder to files of this machine with their initial contents.
     Raises `InputError`, `RunError`.
     """
     writer = RecordingWriter(path, about)
@@ -126,7 +126,7 @@ def keep_stream(
 
 @contextmanager
 def _handing_on(recorder: Recorder) -> Iterator[None]:
-    """Signals reach the recorder, which drops one that the terminal has sent to it as well."""
+    """Passes signals to the recorder, which drops those that the terminal also sent to it."""
 
     def hand_on(number: int, _frame: object) -> None:
         if recorder.process.poll() is None:
@@ -142,13 +142,13 @@ def _handing_on(recorder: Recorder) -> Iterator[None]:
 
 @dataclass
 class _Sink:
-    """Frames that wait for a part to be worth writing."""
+    """Collects frames until a part is worth writing."""
 
     writer: RecordingWriter
     recorded: Recorded
     contents: bool
     own: bytes
-    """The path of the recording itself, which is in no listing."""
+    """The path of the recording itself, which listings omit."""
     there: Mapping[bytes, Path] = field(default_factory=dict)
     assembler: Assembler | None = None
     _frames: list[pl.DataFrame] = field(default_factory=list)
@@ -157,7 +157,7 @@ class _Sink:
     _since: float = field(default_factory=time.monotonic)
 
     def facts(self, facts: Facts) -> None:
-        """Names, or the end."""
+        """Takes names, or the end."""
         if facts.last:
             self.recorded.end = facts
             return
@@ -171,7 +171,7 @@ class _Sink:
         self.add(self.assembler.existed_above())
 
     def add(self, frame: pl.DataFrame | None) -> None:
-        """Rows that are ready."""
+        """Takes complete rows."""
         if frame is None:
             return
         frame = frame.filter(
@@ -189,7 +189,7 @@ class _Sink:
             self.flush()
 
     def flush(self) -> None:
-        """A part of what waits."""
+        """Writes the collected rows as a part."""
         if self._rows:
             self.writer.add_rows(pl.concat(self._frames))
         self._frames.clear()
@@ -226,7 +226,7 @@ class _Sink:
 
 
 def _with_contents(frame: pl.DataFrame, there: Mapping[bytes, Path]) -> pl.DataFrame:
-    """The same with sizes of what files held before, where they are known."""
+    """Adds compressed sizes of files' initial contents, where those are known."""
     if not there or not (frame["call"] == EXISTED).any():
         return frame
     rows = frame.select("call", "path", "length", "sizes").iter_rows()
@@ -238,7 +238,7 @@ def _with_contents(frame: pl.DataFrame, there: Mapping[bytes, Path]) -> pl.DataF
 
 
 def _sizes_of(path: Path, length: int) -> bytes | None:
-    """How small a file's pieces become; None for one that has changed since."""
+    """Compressed sizes of a file's pieces; None if the file has changed since."""
     sizer, found, done = PieceSizer(1), [], 0
     with path.open("rb") as file:
         while some := file.read(_MIB):
@@ -248,7 +248,7 @@ def _sizes_of(path: Path, length: int) -> bytes | None:
 
 
 def _take(source: ReadAhead, sink: _Sink) -> None:
-    """All of the stream. Raises `RunError` for one that no recorder of ours has written."""
+    """Takes the whole stream. Raises `RunError` if our recorder cannot have written it."""
     try:
         _take_chunks(source, sink)
     except (ValueError, OverflowError, LookupError, pl.exceptions.PolarsError) as why:
@@ -283,6 +283,6 @@ def _final(about: About, recorded: Recorded) -> About:
 
 
 def _unescaped(text: str) -> bytes:
-    """A path of the facts: %XX stands for a byte that would end a line, and for %."""
+    """A path of the facts; %XX stands for % and for bytes that would end a line."""
     parts = text.encode("utf-8", "surrogateescape").split(b"%")
     return parts[0] + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in parts[1:])

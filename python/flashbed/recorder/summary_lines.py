@@ -1,4 +1,4 @@
-"""What was recorded, as lines for the user: calls by kind, files, bytes, gaps, cost."""
+"""Summarises a recording for the user: calls by kind, files, bytes, gaps, cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 4
 
 
 def summary(recorded: Recorded) -> Iterator[str]:
-    """The lines."""
+    """The summary's lines."""
     calls = sum(recorded.calls.values())
     yield (
         f"recorded {calls:,} calls of {recorded.tasks:,} {_many(recorded.tasks, 'task')} on"
@@ -43,14 +43,14 @@ def summary(recorded: Recorded) -> Iterator[str]:
     for name, count in sorted(recorded.about.not_followed.items()):
         yield f"not followed: {name} ({count:,})"
     if not recorded.complete:
-        yield "the recorder was ended before the program: what came until then is kept"
+        yield "the recorder ended before the program; the recording stops there"
     yield from _cost(recorded)
     path = shown(recorded.path)
     yield f"{path}: next, `flashbed run {path}` replays it on flash; `flashbed ops stat {path}`"
 
 
 def in_brief(recorded: Recorded) -> Iterator[str]:
-    """What was recorded in virtual time, where a recorder costs nothing."""
+    """A short summary for virtual time, in which a recorder costs nothing."""
     calls = sum(recorded.calls.values())
     yield (
         f"{calls:,} calls of {recorded.tasks:,} {_many(recorded.tasks, 'task')}"

@@ -1,7 +1,7 @@
-"""The agent's stream `flashbed-record 1` (docs/formats.md), read as it comes.
+"""Reads the agent's stream `flashbed-record 1` (docs/formats.md) as it arrives.
 
-A thread of its own takes the stream in, so that the recorder need not wait for what becomes of it
-here, up to what `READ_AHEAD_BYTES` hold. What was cut off ends without `last`.
+A thread reads ahead, up to `READ_AHEAD_BYTES`, so that the recorder does not wait for this process.
+A stream that was cut off has no `last`.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ _WORDS = (
     ("device", "<u4"),
 )
 ROW = np.dtype(list(_WORDS))
-"""A row as it is in the stream; the four texts are lengths of what follows the rows."""
+"""A row of the stream; its four texts are lengths of bytes that follow the rows."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Lines `KEY VALUE` of the stream's beginning, or of its end."""
+    """Lines `KEY VALUE` of the stream's beginning or end."""
 
     last: bool
     lines: tuple[tuple[str, str], ...]
 
     def one(self, key: str, default: str = "") -> str:
-        """The value of a key that there is once."""
+        """The value of a key that occurs once."""
         return next((value for name, value in self.lines if name == key), default)
 
     def number(self, key: str) -> int:
-        """The same, of digits; 0 where there is none."""
+        """The value as a number; 0 if there is none."""
         value = self.one(key, "0")
         return int(value) if value.isdecimal() else 0
 
     def all(self, key: str) -> list[str]:
-        """The values of a key, in their order."""
+        """The values of a key, in order."""
         return [value for name, value in self.lines if name == key]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows, and behind them their texts and bytes. No row to come has a lower order than oldest."""
+    """Rows with their texts and bytes. No later row has a lower order than `oldest`."""
 
     rows: npt.NDArray[np.void]
     blob: bytes
@@ -73,7 +73,7 @@ class Chunk:
 
 
 class ReadAhead:
-    """A descriptor that is read by a thread; `read` takes so many bytes, fewer at the end."""
+    """A descriptor that a thread reads; `read` returns fewer bytes at its end."""
 
     def __init__(self, descriptor: int) -> None:
         self._blocks: queue.Queue[bytes] = queue.Queue(READ_AHEAD_BYTES // _BLOCK_BYTES)
@@ -93,11 +93,11 @@ class ReadAhead:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the next bytes would have to be waited for."""
+        """Whether the next read would block."""
         return self._at == len(self._block) and self._blocks.empty()
 
     def read(self, count: int) -> bytes:
-        """Waits for them."""
+        """Reads bytes, waiting for them."""
         parts = []
         while count:
             if self._at == len(self._block):
@@ -113,7 +113,7 @@ class ReadAhead:
 
 
 def chunks(source: ReadAhead) -> Iterator[Chunk | Facts]:
-    """What the stream holds, as far as it is whole. Raises `RunError` for another stream."""
+    """The stream's chunks, as far as they are whole. Raises `RunError` for another stream."""
     begin = source.read(len(HEADER))
     if begin != HEADER:
         if HEADER.startswith(begin):

@@ -1,1 +1,1 @@
-"""Recordings of programs: their calls, the file that holds them, what they mean on a case."""
+"""Recordings of programs: their calls, their file, their translation into operations."""

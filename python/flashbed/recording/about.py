@@ -1,4 +1,4 @@
-"""What a recording says of itself: who made it, of what, on what machine, and what is not in it."""
+"""Facts about a recording: what made it, of what, on which machine, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class About(Strict):
 
     Attributes:
         version: of the format.
-        source: the program that made it: `flashbed record`, `strace`, `fio` …
-        command: what was recorded, word by word; empty where the source does not say it.
-        machine: `uname -srm` of the machine, or what stands for it.
-        think: how the time between calls is known. `cpu`: each call has the processor's time that
-            its task used before it. `gaps`: only when calls began and ended. `none`: no times.
-        step_ps: how long one step of `compute` takes on that machine; None if nobody measured it.
+        source: the tool that made it: `flashbed record`, `strace`, `fio` …
+        command: the recorded command, word by word; empty if the source does not say.
+        machine: `uname -srm` of the machine, or a description of it.
+        think: how the time between calls is known. `cpu`: each call has the processor time that its
+            task used before it. `gaps`: only when calls began and ended. `none`: no times.
+        step_ps: time of one step of `compute` on that machine; None if it was not measured.
         mapped: how reads and writes of mapped files were seen. `faults`: at the page fault.
-            `present`: each page that was in the page table when its mapping went counts as read
-            once. `whole`: each mapping counts as touched whole. `none`: not at all.
+            `present`: a page in the page table when its mapping ends counts as read once.
+            `whole`: each mapping counts as touched whole. `none`: not at all.
         complete: whether the recorder ended by itself.
-        not_followed: what the recorder saw and does not know, and how often: calls by name, `lost`
+        not_followed: what the recorder saw but does not know, and how often: calls by name, `lost`
             for those that it was too slow for.
         lacks: what the source cannot contain, a sentence each.
     """
@@ -54,7 +54,7 @@ class About(Strict):
 
 
 def about_of(text: str) -> About:
-    """From the JSON in a file's metadata. Raises `ValueError` with one line."""
+    """Reads the JSON in a file's metadata. Raises `ValueError` with one line."""
     try:
         facts = json.loads(text)
         if isinstance(facts, dict) and facts.get("version") != VERSION:

@@ -1,8 +1,8 @@
-"""A call of a recorded program, and what every call that flashbed knows is recorded with.
+"""Calls of a recorded program: their fields, and the arguments of every call that flashbed knows.
 
 Numbers are those of Linux on x86-64, whatever the machine: flags of `openat`, `fallocate`, `mmap`,
 `errno`. A recorder on another machine translates them. docs/formats.md has the same tables.
-Left out: what a call does; translate.py knows that.
+translate.py knows what calls do.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = [
 PIECE_BYTES = 4096
 COMPRESSORS = ("lzo", "zlib", "zstd")
 FOLDER = b"."
-"""The path of the folder that was recorded."""
+"""The path of the recorded folder itself."""
 EXISTED = "existed"
-"""What was there before the program began: not a call, but a row for each file and folder."""
+"""Not a call: a row for each file and folder that existed before the program began."""
 
 
 class Piece(NamedTuple):
-    """How small a piece of written data becomes: at most its own length.
+    """Compressed sizes of a piece of written data, each at most the piece's length.
 
-    A write is cut into pieces at the boundaries of 4,096 bytes of the file. `alone` is the size of
-    the piece compressed by itself. `context` is by how much it makes the bytes before it in its
-    page larger: the compressed size of both together less that of the bytes before it. At the
-    beginning of a page both are equal.
+    A write is cut into pieces at multiples of 4,096 bytes in the file. `alone` is the size of the
+    piece compressed by itself. `context` is what the piece adds to the bytes before it in its page:
+    the compressed size of both together minus that of the bytes before. At the beginning of a page
+    both are equal.
     """
 
     lzo_alone: int
@@ -58,16 +58,16 @@ class Piece(NamedTuple):
 
 _PACKED = struct.Struct("<6H")
 PACKED_BYTES = _PACKED.size
-"""Of a piece in a recording's file."""
+"""Bytes of a piece in a recording's file."""
 
 
 def pack_pieces(pieces: Iterable[Piece]) -> bytes:
-    """Sizes as a recording's file has them: 16 bits each, the low byte first."""
+    """Sizes in the file's encoding: 16 bits each, the low byte first."""
     return b"".join(starmap(_PACKED.pack, pieces))
 
 
 def unpack_pieces(sizes: bytes) -> tuple[Piece, ...]:
-    """The same read back, of a whole number of pieces."""
+    """Decodes a whole number of pieces."""
     return tuple(starmap(Piece, _PACKED.iter_unpack(sizes)))
 
 
@@ -110,7 +110,7 @@ _TABLE = {
     "dup2 dup3": "descriptor to_descriptor flags?",
     "fcntl": "descriptor command flags?",
     "lseek": "descriptor offset command",
-    # data; without an offset at the descriptor's own position
+    # data; without an offset, at the descriptor's own position
     "read readv": _READ,
     "pread64 preadv preadv2": "descriptor offset? length flags?",
     "write writev": _READ,
@@ -159,14 +159,14 @@ _TABLE = {
     "munmap": "address length",
     "msync": "address length flags",
     "madvise": "address length command",
-    # not calls: a mapped page is read, or has been written, at an address
+    # not calls: a page mapped at an address is read, or has been written
     "mapped_read mapped_write": "address length",
     # tasks; the result of the first and the last row is the number of the other task
     "clone clone3 fork vfork": "flags?",
     "execve execveat": "path?",
     "exit exit_group": "mode?",
     "wait4 waitid": "",
-    # not a call: what was there before. `mode` with its kind (S_IFMT), `length` in bytes
+    # not a call: what existed before. `mode` with its kind (S_IFMT), `length` in bytes
     EXISTED: "path length mode target?",
 }
 
@@ -191,17 +191,17 @@ class Call:
     """One call.
 
     Attributes:
-        task: who made it: a number from 0, in the order in which tasks began.
+        task: the calling task: a number from 0, in the order in which tasks began.
         start_ns: when it began, since the recording's beginning.
         duration_ns: how long it took on the recorded machine.
-        cpu_ns: the processor's time that its task used between its call before and this one; None
-            where the recorder does not know it.
+        cpu_ns: processor time that its task used since its previous call; None if the recorder
+            does not know it.
         name: the kernel's name of the call: a key of `CALLS`.
         arguments: by name, those of `CALLS`. A path is relative to the recorded folder (`.` is the
             folder itself), without `.` and `..`; one outside begins with `/`, and may be just that.
         result: what the call returned; -errno if it failed.
-        written: what it wrote, where it wrote something: of as many bytes as the result says (of
-            `mapped_write`: as `length` says). Of a file that was there: what it held, if known.
+        written: the data that it wrote, as many bytes as the result says (`length`, for
+            `mapped_write`). For a file that existed before: its contents, if known.
     """
 
     task: int
@@ -214,20 +214,20 @@ class Call:
     written: Written | None = None
 
     def number(self, name: str, default: int = 0) -> int:
-        """An argument that is a number."""
+        """A numeric argument."""
         value = self.arguments.get(name, default)
         assert isinstance(value, int)
         return value
 
     def path(self, name: str = "path") -> bytes | None:
-        """An argument that is bytes, or None if it is missing."""
+        """An argument of bytes, or None if it is missing."""
         value = self.arguments.get(name)
         assert value is None or isinstance(value, bytes)
         return value
 
 
 def is_outside(path: bytes) -> bool:
-    """Whether a path is not below the recorded folder."""
+    """Whether a path is outside the recorded folder."""
     return path.startswith(b"/")
 
 

@@ -1,4 +1,4 @@
-"""Calls that open, close, read, write and sync, as operations."""
+"""Translates calls that open, close, read, write and sync into operations."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _open(state: State, call: Call) -> None:
 
 
 def _open_without_slot(state: State, call: Call, shown: str | None) -> None:
-    """It failed, or opened a path alone, or something outside: the lookup is what it cost."""
+    """For an open that failed, gave only a path, or is outside: keeps its lookup."""
     if shown is not None:
         state.lines.append(f"stat {shown}")
     if call.result >= 0:
@@ -149,12 +149,12 @@ def _read(state: State, call: Call) -> None:
         return
     own = "offset" not in call.arguments
     at = description.position if own else call.number("offset")
-    asked = min(call.number("length"), max(_ASKED_BYTES_MAX, call.result + PIECE_BYTES))
+    length = min(call.number("length"), max(_ASKED_BYTES_MAX, call.result + PIECE_BYTES))
     if description.node is not None and description.node.is_folder:
         return
     state.lines += [
-        f"read {description.slot} {at + done} {min(TRANSFER_BYTES_MAX, asked - done)}"
-        for done in range(0, asked, TRANSFER_BYTES_MAX)
+        f"read {description.slot} {at + done} {min(TRANSFER_BYTES_MAX, length - done)}"
+        for done in range(0, length, TRANSFER_BYTES_MAX)
     ]
     if own:
         description.position += call.result
@@ -181,9 +181,9 @@ def written_lines(
     state: State, begin: str, node: Node | None, at: int, length: int, written: Written | None,
     file_at: int | None = None,
 ) -> Iterator[str]:  # fmt: skip
-    """Operations BEGIN OFFSET LENGTH SEED FILL, more than one if a line cannot hold it.
+    """Yields operations BEGIN OFFSET LENGTH SEED FILL, several if one line cannot hold it.
 
-    `file_at` is the offset in the file, where it is another than the operation's.
+    `file_at` is the offset in the file, if it differs from the operation's.
     """
     if at + length > 2**63 - 1:
         raise TranslationError("a write beyond the largest offset")
@@ -209,7 +209,7 @@ def _data_lines(data: bytes) -> Iterator[str]:
 
 
 def _parts(at: int, length: int, shift: int) -> Iterator[tuple[int, int, int]]:
-    """A write in parts whose FILL fits a line: offset, length, and the number of the first piece.
+    """Splits a write so that each FILL fits a line: offset, length, number of the first piece.
 
     A piece takes 14 characters at most, and a comma.
     """
@@ -295,12 +295,12 @@ def _advise(state: State, call: Call) -> None:
 
 
 def _copy(state: State, call: Call) -> None:
-    """copy_file_range, sendfile and splice, between files or with one end elsewhere."""
+    """Translates copy_file_range, sendfile and splice; one end may be outside."""
     source, target, length = state.slot(call), state.slot(call, "to_descriptor"), call.result
     if length <= 0:
         return
-    start = _place(source, call, "offset", length)
-    end = _place(target, call, "to_offset", length)
+    start = _copy_offset(source, call, "offset", length)
+    end = _copy_offset(target, call, "to_offset", length)
     for done in range(0, length, TRANSFER_BYTES_MAX):
         some = min(TRANSFER_BYTES_MAX, length - done)
         if source and target:
@@ -315,8 +315,8 @@ def _copy(state: State, call: Call) -> None:
         target.node.size = max(target.node.size, end + length)
 
 
-def _place(description: Description | None, call: Call, name: str, length: int) -> int:
-    """Where a copy begins at one end; the descriptor's position moves if that was meant."""
+def _copy_offset(description: Description | None, call: Call, name: str, length: int) -> int:
+    """The offset of one end of a copy; moves the descriptor's position if the call does."""
     if name in call.arguments:
         return call.number(name)
     if description is None:
@@ -336,7 +336,7 @@ def _lock(state: State, call: Call) -> None:
 
 
 def _entries(state: State, call: Call) -> None:
-    """The first call for entries gives all of them in one operation; the others give no more."""
+    """Keeps the first getdents of a folder, as one operation that reads all its entries."""
     description = state.slot(call)
     if description is None or call.result < 0:
         return
@@ -375,7 +375,7 @@ def _exit(state: State, call: Call) -> None:
 
 
 def _nothing(_state: State, _call: Call) -> None:
-    """It costs the file system nothing."""
+    """Translates to nothing: the call costs the file system nothing."""
 
 
 HANDLERS: Mapping[str, Handler] = {

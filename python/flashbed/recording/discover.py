@@ -1,8 +1,8 @@
-"""What was there before a program began, where only its calls say so.
+"""Finds what existed before a program began, from its calls alone.
 
-A path that is used and was not made was there; bytes that are read and were not written were there.
-Calls are followed as translate.py follows them, and seen once, in their order. Left out: what the
-program never looked at, and the size of what it cut short before it looked.
+A path that is used but was not made existed; bytes that are read but were not written existed. It
+sees calls once, in order, and follows them as translate.py does. Left out: what the program never
+looked at, and the size of what it truncated before looking.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _FOLLOWS = {*_OPENS, "stat", "statx", "newfstatat", "access", "faccessat", "facc
 
 @dataclass
 class Discovery:
-    """Follows calls; `existed` is what they showed to have been there."""
+    """Follows calls; `existed` is what they showed to exist before."""
 
     state: State = field(default_factory=lambda: State(Filler(None)))
     _found: dict[int, tuple[bytes, Node, int, int]] = field(default_factory=dict)
-    """By node: the path it was first seen by, its kind and size at that time."""
+    """By node: the path it was first seen by, and its kind and size then."""
     _made: dict[int, Node] = field(default_factory=dict)
-    """Nodes that the program made, which it holds on to."""
+    """Nodes that the program made; keeps them alive."""
 
     def see(
         self, call: Call, *, kind: int | None = None, size: int | None = None, target: bytes = b""
     ) -> None:
-        """The next call. What it told: kind (S_IFMT) and size of a file, where a link leads."""
+        """Takes the next call, and its output: a file's kind and size, a link's target."""
         if call.result >= 0:
             self._paths(call, kind, target)
         reads = self._read(call)
@@ -77,7 +77,7 @@ class Discovery:
         self._add(path, kind).target = target
 
     def _maybe(self, path: bytes, flags: int) -> None:
-        """It may have been there: opened with O_CREAT alone."""
+        """Adds a path that may have existed: it was opened with O_CREAT."""
         node = Node()
         self.state.tree.put(path, node)
         if flags & (_TRUNC | 0o200):
@@ -92,7 +92,7 @@ class Discovery:
         return node
 
     def _read(self, call: Call) -> tuple[Node, int] | None:
-        """Up to where a call showed a file to reach."""
+        """The file and offset that a call proved the file to reach."""
         if call.result < 0 or (call.result == 0 and call.name != "lseek"):
             return None
         description = self.state.slot(call) if "descriptor" in call.arguments else None
@@ -119,7 +119,7 @@ class Discovery:
             self._grow(node, size)
 
     def _grow(self, node: Node, size: int, kind: int = 0) -> None:
-        """A file that may have been there reached this far at least."""
+        """Records that a file that may have existed reached at least this far."""
         found = self._found.get(id(node))
         if found is None:
             return
@@ -132,7 +132,7 @@ class Discovery:
             self._found[id(node)] = (path, node, known_kind or stat.S_IFREG, max(known, size))
 
     def is_inside(self, call: Call) -> bool:
-        """Whether a call has anything to do with the folder."""
+        """Whether a call concerns the folder."""
         for name in ("path", "to_path"):
             path = call.path(name)
             if path is not None and not is_outside(path):
@@ -144,11 +144,11 @@ class Discovery:
         )
 
     def descriptor_known(self, call: Call, name: str) -> bool:
-        """Whether a descriptor was seen to be opened."""
+        """Whether a descriptor was seen being opened."""
         return self.state.descriptor(call, name) is not None
 
     def place_of(self, call: Call) -> tuple[int, int]:
-        """Which file a call writes, as a number, and where."""
+        """The file that a call writes, as a number, and the offset."""
         description = self.state.slot(call)
         if description is None or description.node is None:
             return 0, 0
@@ -156,7 +156,7 @@ class Discovery:
         return id(description.node), description.node.size if description.append else at
 
     def existed(self) -> Iterator[Call]:
-        """What was there, as rows of a recording."""
+        """What existed, as rows of a recording."""
         for path, node, kind, size in self._found.values():
             if kind:
                 arguments: dict[str, int | bytes] = {"path": path, "length": size, "mode": kind}

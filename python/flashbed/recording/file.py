@@ -1,8 +1,8 @@
-"""The file of a recording: Parquet, a row a call (docs/formats.md).
+"""The file of a recording: Parquet, a row per call (docs/formats.md).
 
-Written in parts as calls come: the folder FILE.parts, which holds whole files at any time. `close`
-makes the one file of them. A recorder that was killed leaves the folder, and that is read as well.
-What is read may be anybody's: it is checked row by row, and is never in memory as a whole.
+It is written in parts as calls arrive: the folder FILE.parts always holds whole files, and `close`
+joins them into one. A killed recorder leaves the folder, which can be read as well. A file may come
+from anyone: it is checked row by row, and is never whole in memory.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class RecordingError(InputError):
 
 
 class RecordingWriter:
-    """Writes a recording; of what came before the last `flush` nothing is lost to a kill."""
+    """Writes a recording; a kill loses nothing from before the last `flush`."""
 
     def __init__(self, path: Path, about: About) -> None:
-        """Raises `InputError` if a recorder that was killed left its parts there."""
+        """Raises `InputError` if a killed recorder left its parts there."""
         self.path = path
         self._about = about
         self._folder = parts_of(path)
@@ -82,7 +82,7 @@ class RecordingWriter:
             self._folder.mkdir()
         except FileExistsError:
             raise InputError(
-                f"{shown(self._folder)}: is there already; a recorder that was ended left it"
+                f"{shown(self._folder)}: exists already; a recorder that was killed left it"
             ) from None
         except OSError as why:
             raise InputError(f"{shown(path)}: {why.strerror}") from None
@@ -92,7 +92,7 @@ class RecordingWriter:
         self._say(about.model_copy(update={"complete": False}))
 
     def add(self, call: Call) -> None:
-        """The next call, in the order of beginnings. `ValueError` for one that cannot be."""
+        """Adds the next call, in the order of beginnings. Raises `ValueError` for a wrong one."""
         if call.name != EXISTED:
             if call.start_ns < self._last_ns:
                 raise ValueError(f"{call.name}: begins before the call before it")
@@ -116,7 +116,7 @@ class RecordingWriter:
             self.flush()
 
     def add_rows(self, rows: pl.DataFrame) -> None:
-        """Rows that a recorder has made, in the order of beginnings: a part of their own.
+        """Adds a recorder's rows, in the order of beginnings, as a part of their own.
 
         They are checked when they are read, as all rows are.
         """
@@ -127,7 +127,7 @@ class RecordingWriter:
         self.calls += rows.height
 
     def flush(self) -> None:
-        """Writes what was added since the last part as one more."""
+        """Writes what was added since the last part as a new part."""
         if not self._columns["task"]:
             return
         frame = pl.DataFrame(self._columns, schema=SCHEMA)
@@ -139,7 +139,7 @@ class RecordingWriter:
             column.clear()
 
     def close(self, about: About | None = None) -> None:
-        """Makes the one file. `about` is what is known now."""
+        """Joins the parts into one file. `about` has the final facts."""
         self.flush()
         about = about or self._about
         parts = sorted(self._folder.glob("*.parquet"))
@@ -152,7 +152,7 @@ class RecordingWriter:
         self.discard()
 
     def set_about(self, about: About) -> None:
-        """What is known now; `close` writes it."""
+        """Sets the facts, which `close` writes."""
         self._about = about
 
     def discard(self) -> None:
@@ -169,7 +169,7 @@ class RecordingWriter:
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
-        """Closes it; after an error nothing is left."""
+        """Closes it; after an error, removes everything."""
         if kind is None:
             self.close()
         else:
@@ -177,7 +177,7 @@ class RecordingWriter:
 
 
 class _Copies:
-    """Copies of files, open as long as this is there."""
+    """Copies of files, open as long as this object exists."""
 
     def __init__(self) -> None:
         self.files: dict[Path, IO[bytes]] = {}
@@ -192,7 +192,7 @@ def _close_all(files: dict[Path, IO[bytes]]) -> None:
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording that can be read, any number of times."""
+    """A recording, which can be read any number of times."""
 
     path: Path
     about: About
@@ -200,13 +200,13 @@ class Recording:
     copies: _Copies = field(default_factory=lambda: _Copies(), compare=False, repr=False)
 
     def rows(self) -> pl.LazyFrame:
-        """All rows, unchecked; of a recording that is whole."""
+        """All rows of a whole recording, unchecked."""
         (file,) = self.files
         with self._copy_of(file) as safe:
             return pl.scan_parquet(_name(safe), glob=False).select(list(SCHEMA))
 
     def calls(self) -> Iterator[Call]:
-        """The calls, in their order. Raises `RecordingError` at the first that cannot be."""
+        """The calls, in order. Raises `RecordingError` at the first impossible one."""
         last_ns = 0
         for row, call in self._each(pl.col("call").ne_missing(EXISTED)):
             if call.start_ns < last_ns:
@@ -215,7 +215,7 @@ class Recording:
             yield call
 
     def existed(self) -> Iterator[Call]:
-        """What was there before: a row for each file, folder and link."""
+        """What existed before: a row for each file, folder and link."""
         return (call for _, call in self._each(pl.col("call") == EXISTED))
 
     def _each(self, wanted: pl.Expr) -> Iterator[tuple[int, Call]]:
@@ -229,7 +229,7 @@ class Recording:
                 yield row, call
 
     def _frames(self, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
-        """Some rows at a time, with their numbers."""
+        """Rows in pieces, with their numbers."""
         before = 0
         for file in self.files:
             with self._copy_of(file) as safe:
@@ -243,7 +243,7 @@ class Recording:
 
     @contextmanager
     def _copy_of(self, file: Path) -> Iterator[IO[bytes]]:
-        """A copy that can be read; that of a whole recording is kept for the next time."""
+        """A copy to read; that of a whole recording is kept for the next time."""
         kept = self.copies.files.get(file)
         if kept is None:
             try:
@@ -263,7 +263,7 @@ class Recording:
 
 
 def open_recording(path: Path) -> Recording:
-    """Looks at a recording: its facts, its columns, its size. Raises `RecordingError`."""
+    """Opens a recording and checks facts, columns and size. Raises `RecordingError`."""
     folder = path if path.is_dir() else parts_of(path)
     if not path.is_file() and (folder / ABOUT).is_file():
         files = tuple(sorted(folder.glob("*.parquet")))
@@ -278,16 +278,16 @@ def open_recording(path: Path) -> Recording:
         text = said if text is None else text
         about = about_of(text) if text is not None else None
     except DamagedError as why:
-        raise RecordingError(f"{shown(path)}: no recording: {_first_line(why)}") from None
+        raise RecordingError(f"{shown(path)}: not a recording: {_first_line(why)}") from None
     except UNREADABLE as why:
         raise RecordingError(f"{shown(path)}: {_first_line(why)}") from None
     if about is None:
-        raise RecordingError(f"{shown(path)}: no recording: its metadata has no {KEY}")
+        raise RecordingError(f"{shown(path)}: not a recording: its metadata has no {KEY}")
     return Recording(path, about, files, copies if len(files) == 1 else _Copies())
 
 
 def _checked(files: Iterable[Path], copies: _Copies) -> str | None:
-    """Refuses files before they are read; what the first says of itself."""
+    """Refuses files before they are read; returns the facts in the first."""
     first = None
     for number, file in enumerate(files):
         check_extent(file)
@@ -314,7 +314,7 @@ def check(call: Call) -> None:
     """Raises `ValueError`, one line, for a call that no recorder can have seen."""
     known = CALLS.get(call.name)
     if known is None:
-        raise ValueError(f"{call.name[:40]!r} is no call that a recording can have")
+        raise ValueError(f"{call.name[:40]!r} is not a call that a recording can have")
     if call.task < 0 or call.start_ns < 0 or call.duration_ns < 0 or (call.cpu_ns or 0) < 0:
         raise ValueError(f"{call.name}: a task or time below 0")
     given = set(call.arguments)
@@ -327,7 +327,7 @@ def check(call: Call) -> None:
     if given:
         raise ValueError(f"{call.name}: has no {min(given)[:40]}")
     if call.name == EXISTED and not 0 <= call.number("mode") < 1 << 16:
-        raise ValueError(f"{call.name}: mode is no file's")
+        raise ValueError(f"{call.name}: mode is not a file's")
     if call.name in _MOVES_DATA and call.result > _MOVED_BYTES_MAX:
         raise ValueError(f"{call.name}: more than the {_MOVED_BYTES_MAX:,} bytes of any call")
     if call.name in ("mapped_read", "mapped_write") and call.number("length") > _MOVED_BYTES_MAX:
@@ -377,7 +377,7 @@ _NAMES = tuple(ARGUMENTS)
 
 
 def _call(values: Sequence[Any]) -> Call:
-    """A row. Raises `ValueError` where a value is missing or cannot be."""
+    """A row as a call. Raises `ValueError` for a missing or impossible value."""
     task, start_ns, duration_ns, cpu_ns, name, *rest = values
     *arguments, result, data, sizes = rest
     if None in (task, start_ns, duration_ns, name, result):
@@ -386,7 +386,7 @@ def _call(values: Sequence[Any]) -> Call:
     written: Written | None = data
     if sizes is not None:
         if data is not None or len(sizes) % PACKED_BYTES:
-            raise ValueError(f"{name[:40]}: sizes that are none")
+            raise ValueError(f"{name[:40]}: sizes of no pieces")
         written = unpack_pieces(sizes)
     return Call(task, start_ns, duration_ns, cpu_ns, name, given, result, written)
 

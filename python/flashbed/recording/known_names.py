@@ -1,8 +1,8 @@
-"""The names below the recorded folder, and the size of what has them, as calls change them.
+"""Tracks the names below the recorded folder and the files' sizes as calls change them.
 
-A model of what the program saw: enough to know where an append goes, what a name meant when it was
-used, and which file a descriptor had. Symbolic links are followed where they stay inside. Left out:
-permissions; links that lead outside, which lead nowhere.
+The model knows enough to tell where an append goes, what a name referred to when it was used, and
+which file a descriptor had. Symbolic links are followed if they stay inside. Left out: permissions;
+links that lead outside, which lead nowhere here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LINKS_MAX = 40
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A file, a folder or a link. `places` are the folders and names that it has."""
+    """A file, a folder or a link. `places` are its folders and names."""
 
     kind: int = stat.S_IFREG
     size: int = 0
@@ -35,13 +35,13 @@ class Node:
 
 
 class Tree:
-    """Names and what they stand for. A path that is outside, or unknown, stands for None."""
+    """Names and their nodes. A path that is outside, or unknown, gives None."""
 
     def __init__(self) -> None:
         self.root = Node(stat.S_IFDIR)
 
     def find(self, path: bytes, *, follow: bool = True) -> Node | None:
-        """What a path stands for; the last link of it is followed if asked."""
+        """The node of a path; `follow` follows a link at its end."""
         if is_outside(path):
             return None
         return self._walk(path, follow, _LINKS_MAX)
@@ -71,7 +71,7 @@ class Tree:
         return node
 
     def parent(self, path: bytes) -> tuple[Node, bytes] | None:
-        """The folder that a path's last name is in, and that name."""
+        """The folder of a path's last name, and that name."""
         if is_outside(path) or path == FOLDER:
             return None
         folder, _, name = path.rpartition(b"/")
@@ -79,7 +79,7 @@ class Tree:
         return (node, name) if node is not None and node.is_folder else None
 
     def put(self, path: bytes, node: Node) -> None:
-        """Gives a node a name, which another loses. Nothing if its folder is unknown."""
+        """Gives a node a name, replacing another node. Ignored if its folder is unknown."""
         place = self.parent(path)
         if place is None:
             return
@@ -89,7 +89,7 @@ class Tree:
         node.places[id(folder), name] = folder
 
     def remove(self, path: bytes) -> Node | None:
-        """Takes a name away: the node that had it."""
+        """Removes a name and returns its node."""
         place = self.parent(path)
         return self._take(*place) if place else None
 
@@ -108,7 +108,7 @@ class Tree:
         self.put(to_path, node)
 
     def path_of(self, node: Node) -> bytes | None:
-        """A path that a node has now; None if it has none left."""
+        """A current path of a node; None if it has no name left."""
         names: list[bytes] = []
         while node is not self.root:
             if not node.places or len(names) > _LINKS_MAX * _LINKS_MAX:

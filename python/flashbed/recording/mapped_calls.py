@@ -1,4 +1,4 @@
-"""Calls on mapped files, and accesses to their pages, as operations."""
+"""Translates calls on mapped files, and accesses to their pages, into operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _mmap(state: State, call: Call) -> None:
     _forget(state, call, call.result, length)
     if description is None or flags & _ANONYMOUS or length < 1:
         return
-    # A file that is open for writing can be made writable later, which JFFS2 refuses at once.
+    # Mapping a file that is open for writing can become writable later; JFFS2 refuses it at once.
     writable = description.access == "rw"
     how = "private" if flags & _KIND == _PRIVATE else "rw" if writable else "ro"
     number, offset = state.mappings.take(), call.number("offset")
@@ -33,7 +33,7 @@ def _mmap(state: State, call: Call) -> None:
 
 
 def _forget(state: State, call: Call, address: int, length: int) -> None:
-    """What was mapped there is no more; a mapping that is cut stays as it is."""
+    """Forgets mappings in a range; a mapping that is only cut stays whole."""
     task = state.task(call)
     end = address + length
     for mapped in list(task.memory.mapped):
@@ -52,7 +52,7 @@ def _munmap(state: State, call: Call) -> None:
 
 
 def _mremap(state: State, call: Call) -> None:
-    """The file is mapped anew, with another length."""
+    """Maps the file again, with the new length."""
     found, length = _at(state, call), call.number("to_offset")
     if call.result < 0 or found is None:
         return
@@ -69,7 +69,7 @@ def _mremap(state: State, call: Call) -> None:
 
 
 def _at(state: State, call: Call) -> Mapped | None:
-    """The mapping that an address lies in."""
+    """The mapping that contains an address."""
     address = call.number("address")
     for mapped in reversed(state.task(call).memory.mapped):
         if mapped.address <= address < mapped.address + mapped.length:
@@ -105,7 +105,7 @@ def _msync(state: State, call: Call) -> None:
 
 
 def _nothing(_state: State, _call: Call) -> None:
-    """It costs the file system nothing."""
+    """Translates to nothing: the call costs the file system nothing."""
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -1,7 +1,7 @@
-"""Calls on names and metadata, as operations.
+"""Translates calls on names and metadata into operations.
 
-A call that failed on the recorded machine is kept where the replay fails alike. One that lacked a
-right there would succeed here, so that only its lookup is kept.
+A call that failed on the recorded machine is kept if it fails in the same way in a replay. A call
+that lacked permission would succeed here, so only its lookup is kept.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _VALUE_BYTES_MAX = 65_536
 _NAME_BYTES_MAX = 255
 
 
-def _kept(state: State, call: Call, line: str, looked_up: str) -> bool:
-    """Adds the line, or the lookup alone where the call failed for lack of a right."""
+def _add_or_look_up(state: State, call: Call, line: str, looked_up: str) -> bool:
+    """Adds the line, or only the lookup if the call lacked permission."""
     if call.result < 0 and call.result not in _FAILS_ALIKE:
         state.lines.append(f"stat {looked_up}")
         return False
@@ -41,7 +41,7 @@ def _kept(state: State, call: Call, line: str, looked_up: str) -> bool:
 
 def _mkdir(state: State, call: Call) -> None:
     path, raw = state.path(call), call.path()
-    if path is not None and raw is not None and _kept(state, call, f"mkdir {path}", path):
+    if path is not None and raw is not None and _add_or_look_up(state, call, f"mkdir {path}", path):
         state.tree.put(raw, Node(stat.S_IFDIR))
 
 
@@ -50,7 +50,7 @@ def _unlink(state: State, call: Call) -> None:
     folder = call.name == "rmdir" or call.number("flags") & _REMOVE_FOLDER
     if path is None or raw is None:
         return
-    if _kept(state, call, f"{'rmdir' if folder else 'unlink'} {path}", path):
+    if _add_or_look_up(state, call, f"{'rmdir' if folder else 'unlink'} {path}", path):
         state.tree.remove(raw)
 
 
@@ -70,9 +70,9 @@ def _rename(state: State, call: Call) -> None:
     if call.number("flags") & _EXCHANGE:
         state.skip("renameat2 that exchanges two names")
         return
-    if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations have not
+    if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations do not have
         state.lines.append(f"stat {to_path}")
-    elif _kept(state, call, f"rename {path} {to_path}", path):
+    elif _add_or_look_up(state, call, f"rename {path} {to_path}", path):
         state.tree.rename(raw, to_raw)
 
 
@@ -85,7 +85,7 @@ def _link(state: State, call: Call) -> None:
     if old is None:
         state.skip("link of a file outside the folder")
         return
-    if _kept(state, call, f"link {old} {to_path}", to_path):
+    if _add_or_look_up(state, call, f"link {old} {to_path}", to_path):
         node = unnamed.node if unnamed else state.tree.find(raw or b"/", follow=False)
         if node is not None:
             state.tree.put(to_raw, node)
@@ -96,7 +96,7 @@ def _symlink(state: State, call: Call) -> None:
     if path is None or raw is None:
         return
     shown = state.target(target)
-    if shown is not None and _kept(state, call, f"symlink {shown} {path}", path):
+    if shown is not None and _add_or_look_up(state, call, f"symlink {shown} {path}", path):
         state.tree.put(raw, Node(stat.S_IFLNK, len(target), target))
 
 
@@ -110,7 +110,7 @@ def _look(operation: str) -> Handler:
 
 
 def _stat(state: State, call: Call) -> None:
-    """`access`, and `stat` that follows a link, look the link up as well as what it leads to."""
+    """Translates `access`, and `stat` of a link, which look up the link and its target."""
     path = state.path(call)
     if path is not None:
         state.lines.append(f"stat {path}")
@@ -118,7 +118,7 @@ def _stat(state: State, call: Call) -> None:
 
 @dataclass(frozen=True)
 class _OfFile:
-    """A call on a path or a descriptor, which is the operation on a path."""
+    """Translates a call on a path or a descriptor into the operation on a path."""
 
     operation: str
     fields: tuple[str, ...] = ()
@@ -133,11 +133,11 @@ class _OfFile:
             fields = [
                 "0" if int(field) < 0 or int(field) > 2**32 - 2 else field for field in fields
             ]
-        _kept(state, call, " ".join((self.operation, path, *fields)), path)
+        _add_or_look_up(state, call, " ".join((self.operation, path, *fields)), path)
 
 
 def _path_of_either(state: State, call: Call) -> str | None:
-    """The path a call names, or that of the file its descriptor has open."""
+    """The path that a call names, or the path of its descriptor's file."""
     raw = call.path()
     if raw is not None:
         return None if is_outside(raw) else state.shown(raw)
@@ -165,13 +165,13 @@ def _xattr(operation: str) -> Handler:
             _set(state, call, path, name_word(name or b""))
         else:
             named = f" {name_word(name)}" if name is not None else ""
-            _kept(state, call, f"{operation} {path}{named}", path)
+            _add_or_look_up(state, call, f"{operation} {path}{named}", path)
 
     return handle
 
 
 def _set(state: State, call: Call, path: str, name: str) -> None:
-    """The value's bytes are those of a file of its own, from its beginning."""
+    """The value's bytes are generated like those of a file of its own, from its beginning."""
     length = call.number("length")
     if call.result < 0 or not 0 < length <= _VALUE_BYTES_MAX:
         state.lines.append(f"stat {path}")

@@ -1,4 +1,4 @@
-"""Calls that are seen when they end, put into the order in which they began."""
+"""Sorts calls that are seen when they end into the order in which they began."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["InOrder"]
 
 @dataclass
 class InOrder:
-    """Holds a call back as long as one that began before it is under way.
+    """Holds back a call while one that began before it has not ended.
 
-    Two that began at once keep the order in which they were begun here.
+    Two calls that began at the same time keep the order of their `begin`.
     """
 
     _under_way: dict[object, tuple[int, int]] = field(default_factory=dict)
@@ -23,24 +23,24 @@ class InOrder:
     _begun: int = 0
 
     def begin(self, key: object, start_ns: int) -> None:
-        """A call begins; `key` says which, until it ends."""
+        """A call begins; `key` identifies it until it ends."""
         self._begun += 1
         self._under_way[key] = (start_ns, self._begun)
 
     def end(self, key: object, call: Call) -> Iterator[Call]:
-        """It has ended as `call`, which begins when it began: those that may go on now."""
+        """The call has ended as `call`; yields the calls that are no longer held back."""
         start_ns, number = self._under_way.pop(key)
         assert call.start_ns == start_ns
         heapq.heappush(self._ended, (start_ns, number, call))
         return self._ready()
 
     def forget(self, key: object) -> Iterator[Call]:
-        """It never ends, or is none that is wanted."""
+        """The call never ends, or is not wanted."""
         self._under_way.pop(key, None)
         return self._ready()
 
     def rest(self) -> Iterator[Call]:
-        """All that have ended, whatever is still under way."""
+        """All calls that have ended, whatever has not."""
         self._under_way.clear()
         return self._ready()
 

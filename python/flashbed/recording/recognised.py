@@ -1,4 +1,4 @@
-"""Whether a file is a recording, told without reading it: by its first bytes and its metadata."""
+"""Recognises a recording by its first bytes and its metadata, without reading it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["ABOUT", "KEY", "is_recording", "parts_of"]
 KEY = "flashbed-recording"
 """The key of the file's metadata; its value is JSON, the fields of `About`."""
 ABOUT = "recording.json"
-"""The same of a recording that is being made."""
+"""The file of metadata in an unfinished recording."""
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 1 << 16
 
 
 def is_recording(path: Path, *, named: bool = False) -> bool:
-    """Whether a path looks like a recording: a Parquet file, or what a killed recorder left.
+    """Whether a path looks like a recording: a Parquet file, or the parts of a killed recorder.
 
-    `named` wants the metadata of a recording too, for tables are Parquet as well.
+    `named` also requires a recording's metadata, because tables are Parquet too.
     """
     try:
         if path.is_dir():
@@ -38,5 +38,5 @@ def is_recording(path: Path, *, named: bool = False) -> bool:
 
 
 def parts_of(path: Path) -> Path:
-    """The folder of a recording that is being made."""
+    """The folder of an unfinished recording's parts."""
     return path.with_name(f"{path.name}.parts")

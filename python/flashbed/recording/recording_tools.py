@@ -1,6 +1,6 @@
-"""What `flashbed ops` does: operations and recordings shown, checked, counted, cut, merged.
+"""Implements `flashbed ops`: shows, checks, counts, cuts and merges operations and recordings.
 
-A file is told by its first bytes: a recording is Parquet, operations begin with their header.
+A file's first bytes tell its kind: a recording is Parquet, operations begin with their header.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_FILES = 12
 
 
 def lines_of(path: Path, compressor: str = "none") -> Iterator[str]:
-    """The operations of a file; of a recording its preparation, `prepared`, its body."""
+    """The operations of a file; for a recording its preparation, `prepared`, its body."""
     if not is_recording(path):
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         with _named(path):
@@ -40,7 +40,7 @@ def lines_of(path: Path, compressor: str = "none") -> Iterator[str]:
             yield from map(str, each(text))
         return
     if compressor not in ("none", "lzo", "zlib", "zstd"):
-        raise InputError(f"--compressor {compressor}: none, lzo, zlib or zstd")
+        raise InputError(f"--compressor {compressor}: must be none, lzo, zlib or zstd")
     recording = open_recording(path)
     prepare, body, _ = translate(recording, as_compressor(compressor), _SETTLE_NS)
     yield from prepare.splitlines()
@@ -48,7 +48,7 @@ def lines_of(path: Path, compressor: str = "none") -> Iterator[str]:
 
 
 class _named:  # noqa: N801
-    """Errors of operations name their file."""
+    """Adds the file's name to errors of operations."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,7 +62,7 @@ class _named:  # noqa: N801
 
 
 def checked(path: Path) -> str:
-    """How much a file has, if all of it is right."""
+    """The size of a file, if all of it is right."""
     if is_recording(path):
         recording = open_recording(path)
         calls = sum(1 for _ in recording.calls())
@@ -143,10 +143,10 @@ def _of_recording(recording: Recording) -> Iterator[str]:
 
 
 def cut(path: Path, output: Path, first: int | None, until_ns: int | None) -> str:
-    """Writes the beginning of a file; what it says of that."""
+    """Writes the beginning of a file, and returns a summary."""
     if not is_recording(path):
         if until_ns is not None:
-            raise InputError("--until: of a recording; operations have no times")
+            raise InputError("--until: needs a recording; operations have no times")
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         with _named(path):
             kept = list(itertools.islice(each(text), first))
@@ -167,9 +167,9 @@ def cut(path: Path, output: Path, first: int | None, until_ns: int | None) -> st
 
 
 def merged(paths: Sequence[Path], output: Path, *, together: bool) -> str:
-    """Writes several recordings as one, their tasks beside one another."""
+    """Writes several recordings as one, with separate tasks."""
     if len(paths) < 2:
-        raise InputError("ops merge: two recordings at least")
+        raise InputError("ops merge: needs at least two recordings")
     recordings = [open_recording(path) for path in paths]
     about = _about_of_all([recording.about for recording in recordings])
     with RecordingWriter(output, about) as writer:
@@ -203,7 +203,7 @@ def _in_order(streams: Sequence[Iterator[Call]]) -> Iterator[Call]:
 
 
 def _extent(recording: Recording) -> tuple[int, int]:
-    """One more than the largest task, and when the last call had returned."""
+    """One more than the largest task, and when the last call returned."""
     tasks = end_ns = 0
     for call in recording.calls():
         tasks = max(tasks, call.task + 1)
@@ -246,7 +246,7 @@ def _about_of_all(abouts: Sequence[About]) -> About:
 
 
 def anonymised(path: Path, output: Path) -> str:
-    """Writes a recording without names and contents; each name becomes another of its length."""
+    """Writes a recording without names and contents; a name becomes another of its length."""
     recording = open_recording(path)
     about = recording.about
     hidden = about.model_copy(update={"command": (), "machine": ""})
@@ -268,14 +268,14 @@ def anonymised(path: Path, output: Path) -> str:
 
 
 class _Names:
-    """Names and what stands for them: of the same length, so that folders have the same size."""
+    """Names and their replacements, which have the same length, so that folders keep their size."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, bytes] = {}
         self._taken: set[bytes] = set()
 
     def path(self, path: bytes) -> bytes:
-        """A path below the folder with other names; what is outside is only that."""
+        """A path below the folder with its names replaced; a path outside becomes `/`."""
         if is_outside(path):
             return b"/"
         return b"/".join(
@@ -283,12 +283,12 @@ class _Names:
         )
 
     def attribute(self, name: bytes) -> bytes:
-        """An extended attribute's name, which keeps its class."""
+        """The replacement of an extended attribute's name, in the same class."""
         kind, dot, own = name.partition(b".")
         return kind + dot + (self.name(own) if own else b"")
 
     def name(self, name: bytes) -> bytes:
-        """The name that stands for one."""
+        """The replacement of a name."""
         found = self.known.get(name)
         for number in itertools.count(len(self.known)):
             if found is not None:

@@ -1,4 +1,4 @@
-"""Where a translation stands: tasks and their descriptors, slots, mappings, names, lines so far."""
+"""The state of a translation: tasks, descriptors, slots, mappings, names, and the lines so far."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOTS = 1024
 MAPPINGS = 1024
 _PATH_BYTES_MAX, _NAME_BYTES_MAX = 1023, 255
 _WORD_BYTES_MAX = 2000
-"""As it is written, so that two fit into a line."""
+"""Longest path as written, so that two fit into a line."""
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
@@ -37,7 +37,7 @@ class TranslationError(ValueError):
 
 @dataclass(eq=False, slots=True)
 class Description:
-    """An open file: what several descriptors may share. Outside the folder it has no slot."""
+    """An open file, which descriptors may share. Outside the folder it has no slot."""
 
     slot: int | None
     node: Node | None
@@ -49,7 +49,7 @@ class Description:
 
 @dataclass(eq=False, slots=True)
 class Mapped:
-    """A mapping of a file: its number among the operations', None where the file is outside."""
+    """A mapping of a file: its number in the operations, None if the file is outside."""
 
     number: int | None
     address: int
@@ -62,7 +62,7 @@ class Mapped:
 
 @dataclass(eq=False, slots=True)
 class Files:
-    """Descriptors by their number, of all tasks that share them."""
+    """Descriptors by number, shared by some tasks."""
 
     by_number: dict[int, Description] = field(default_factory=dict)
     closed_by_exec: set[int] = field(default_factory=set)
@@ -71,7 +71,7 @@ class Files:
 
 @dataclass(eq=False, slots=True)
 class Memory:
-    """The mappings of an address space, of all tasks that share it."""
+    """The mappings of an address space, shared by some tasks."""
 
     mapped: list[Mapped] = field(default_factory=list)
     users: int = 1
@@ -79,21 +79,21 @@ class Memory:
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A task. Threads share files and memory; `group` are all threads of the process."""
+    """A task. Threads share files and memory; `group` has all threads of the process."""
 
     files: Files = field(default_factory=Files)
     memory: Memory = field(default_factory=Memory)
     group: list[Task] = field(default_factory=list)
     ended: bool = False
     end_ns: int = 0
-    """When its last call had returned."""
+    """When its last call returned."""
     cpu_ns: int = 0
     wait_ns: int = 0
-    """What it did and waited since its last line."""
+    """Processor time and waiting since its last line."""
 
 
 class Numbers:
-    """Hands out the lowest number that is free."""
+    """Allocates the lowest free number."""
 
     def __init__(self, limit: int, what: str) -> None:
         self._free: list[int] = []
@@ -102,7 +102,7 @@ class Numbers:
         self._what = what
 
     def take(self) -> int:
-        """Raises `TranslationError` when all are taken."""
+        """Raises `TranslationError` if none is free."""
         if self._free:
             return heapq.heappop(self._free)
         if self._next == self._limit:
@@ -111,13 +111,13 @@ class Numbers:
         return self._next - 1
 
     def give_back(self, number: int) -> None:
-        """It is free again."""
+        """Frees a number."""
         heapq.heappush(self._free, number)
 
 
 @dataclass
 class State:
-    """All of it. Handlers of calls (data_calls.py and others) change it and add to `lines`."""
+    """The whole state. Handlers of calls (data_calls.py and others) change it, add to `lines`."""
 
     filler: Filler
     tree: Tree = field(default_factory=Tree)
@@ -133,7 +133,7 @@ class State:
         self.left_out[why] += 1
 
     def task(self, call: Call) -> Task:
-        """Whose call it is; a task whose beginning was not recorded has what the first one has."""
+        """The calling task; one whose beginning was not recorded shares the first task's files."""
         task = self.tasks.get(call.task)
         if task is None:
             first = next(iter(self.tasks.values()), None)
@@ -144,7 +144,7 @@ class State:
         return task
 
     def fork(self, task: Task, flags: int) -> Task:
-        """A new task of a task, with what `clone` was told to share."""
+        """A child of a task, which shares what the flags of `clone` say."""
         files, memory = task.files, task.memory
         if flags & _CLONE_FILES:
             files.users += 1
@@ -166,7 +166,7 @@ class State:
         return Files(dict(files.by_number), set(files.closed_by_exec))
 
     def execute(self, task: Task) -> None:
-        """A task begins another program: with descriptors of its own, and an empty memory."""
+        """A task executes another program: its descriptors are its own, its memory is empty."""
         if task.files.users > 1:
             task.files.users -= 1
             task.files = self._copy_of(task.files)
@@ -182,16 +182,16 @@ class State:
                 self.unmap(task, mapped)
 
     def descriptor(self, call: Call, name: str = "descriptor") -> Description | None:
-        """What a descriptor stands for, if it is open."""
+        """What a descriptor refers to, if it is open."""
         return self.task(call).files.by_number.get(call.number(name, -1))
 
     def slot(self, call: Call, name: str = "descriptor") -> Description | None:
-        """The same, if it has a slot."""
+        """What a descriptor refers to, if it has a slot."""
         found = self.descriptor(call, name)
         return found if found is not None and found.slot is not None else None
 
     def install(self, task: Task, number: int, description: Description, by_exec: bool) -> None:
-        """A descriptor now stands for this; what it stood for before is closed."""
+        """Lets a descriptor refer to this; closes what it referred to before."""
         description.uses += 1
         self.uninstall(task, number)
         task.files.by_number[number] = description
@@ -199,7 +199,7 @@ class State:
             task.files.closed_by_exec.add(number)
 
     def uninstall(self, task: Task, number: int) -> None:
-        """A descriptor is closed."""
+        """Closes a descriptor."""
         description = task.files.by_number.pop(number, None)
         task.files.closed_by_exec.discard(number)
         if description is not None:
@@ -212,7 +212,7 @@ class State:
             self.slots.give_back(description.slot)
 
     def unmap(self, task: Task, mapped: Mapped) -> None:
-        """One address space does not have a mapping any more."""
+        """Removes a mapping from one address space."""
         task.memory.mapped.remove(mapped)
         mapped.uses -= 1
         if not mapped.uses and mapped.number is not None:
@@ -220,7 +220,7 @@ class State:
             self.mappings.give_back(mapped.number)
 
     def end(self, task: Task) -> None:
-        """A task ends: what no other task shares with it is closed."""
+        """Ends a task and closes what no other task shares."""
         if task.ended:
             return
         task.ended = True
@@ -236,7 +236,7 @@ class State:
         return None if path is None or is_outside(path) else self.shown(path)
 
     def shown(self, path: bytes) -> str | None:
-        """A path as operations write it; None, and counted, if it is too long for them."""
+        """A path as operations write it; None, and counted, if it is too long."""
         too_long = len(path) > _PATH_BYTES_MAX or len(word(path)) > _WORD_BYTES_MAX
         if too_long or any(len(name) > _NAME_BYTES_MAX for name in path.split(b"/")):
             self.skip("calls on a path that is too long")
@@ -244,19 +244,19 @@ class State:
         return word(path)
 
     def target(self, target: bytes) -> str | None:
-        """Where a link leads, as operations write it; None, and counted, if it is too long."""
+        """A link's target as operations write it; None, and counted, if it is too long."""
         if not 0 < len(target) <= _PATH_BYTES_MAX or len(word(target)) > _WORD_BYTES_MAX:
             self.skip("symlink with a target that is empty or too long")
             return None
         return word(target)
 
     def path_of(self, node: Node | None) -> str | None:
-        """The same of a file that is open, by a name that it has now."""
+        """A current path of an open file, as operations write it."""
         path = self.tree.path_of(node) if node is not None else None
         return self.shown(path) if path is not None else None
 
     def seed(self) -> int:
-        """Another for each write."""
+        """A new seed for each write."""
         self.writes += 1
         return self.writes
 
@@ -265,7 +265,7 @@ _CLONE_VM, _CLONE_FILES, _CLONE_THREAD = 0x100, 0x400, 0x10000
 
 
 def word(path: bytes) -> str:
-    """A path as version 2 writes it, or the target of a link."""
+    """A path, or a link's target, as version 2 writes it."""
     return "/".join(name_word(name) for name in path.split(b"/"))
 
 

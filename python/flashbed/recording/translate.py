@@ -1,9 +1,9 @@
-"""A recording as operations: what was there before, made again, and what the program did to it.
+"""Translates a recording into operations: makes what existed before, then does what it recorded.
 
-Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, sizes of
-compressed data FILL. Calls stand in the order in which they began. A `flock` that locks stands
-where it ended: calls of operations do not overlap, so one that waited would wait for ever.
-Handlers for each call are in data_calls.py, name_calls.py and mapped_calls.py.
+Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, compressed
+sizes FILL. Calls are in the order in which they began, except a `flock` that locks: it stands where
+it ended, because calls of operations do not overlap and one that waited would wait for ever.
+Handlers for the calls are in data_calls.py, name_calls.py and mapped_calls.py.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from flashbed.recording.calls import FOLDER, Call
 from flashbed.recording.file import Recording, RecordingError
 from flashbed.recording.fill import Compressor, Filler
 from flashbed.recording.known_names import Node
+from flashbed.recording.needed_files import needed_by
 from flashbed.recording.replay_state import State, Task, TranslationError
-from flashbed.recording.there import met
 
 __all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
 
 PAUSE_LEAST_NS = 1_000_000
-"""Gaps shorter than this are the recorder's, the scheduler's and the machine's own."""
+"""Shorter gaps come from the recorder, the scheduler and the machine."""
 COMPUTE_LEAST_NS = 10_000
-"""Work is handed over in pieces of this much at least."""
+"""Pieces of work passed on are at least this large."""
 _PAUSE_NS_MAX = 10**15
 _STEPS_MAX = 10**12
 _TASKS = 1024
@@ -41,15 +41,15 @@ _LOCK_UN = 8
 
 @dataclass
 class Translation:
-    """The lines of a program, made as they are asked for.
+    """The lines of a program, generated lazily.
 
     Attributes:
-        recording: what is translated.
+        recording: the recording.
         compressor: the one whose sizes FILL follows; None where data is stored as it is.
-        then: the one that is tried on what the first does not make smaller.
+        then: the one that is tried on what the first does not shrink.
         think: whether the time between calls is kept.
-        own: a folder that the file system has by itself.
-        left_out: what has no operation, and how often; whole when the lines are at an end.
+        own: a folder that the file system makes itself.
+        left_out: calls without an operation, and how often; complete after the last line.
     """
 
     recording: Recording
@@ -70,32 +70,32 @@ class Translation:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """What has no operation, and how often."""
+        """Calls without an operation, and how often."""
         return dict(sorted(self.state.left_out.items()))
 
     def prepare(self) -> Iterator[str]:
-        """Lines that make what was there before, up to and without `sync`."""
+        """Lines that make what existed before, up to but without `sync`."""
         everything = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
-        needed = met(self.recording.calls(), everything)
+        needed = needed_by(self.recording.calls(), everything)
         there = [call for call in everything if needed(call.path() or b"")]
         filler, total_bytes = self._filler_of_writes(), 0
         itself = next((call for call in everything if call.path() == FOLDER), None)
         if itself is not None:
-            # Only `flashbed exec` says so: it gives the folder its mode.
+            # Only `flashbed exec` records this: it sets the folder's mode.
             yield f"chmod . {stat.S_IMODE(itself.number('mode'))}"
         for number, call in enumerate(there, start=1):
             total_bytes += call.number("length")
             if total_bytes > _THERE_BYTES_MAX:
                 raise RecordingError(
                     f"{shown(self.recording.path)}: more than {_THERE_BYTES_MAX >> 30} GiB of files"
-                    " were there before"
+                    " existed before"
                 )
             if call.path() != self.own:
                 yield from _prepared_lines(self.state, call, filler, number)
             _put(self.state, call)
 
     def _filler_of_writes(self) -> Filler:
-        """One that has seen what the program wrote: what was there is taken to be like it."""
+        """A filler that has seen the program's writes; files from before count as similar."""
         filler = Filler(self.compressor, self.then)
         for call in self.recording.calls():
             if isinstance(call.written, tuple) and call.name in _MOVES:
@@ -114,7 +114,7 @@ class Translation:
             raise RecordingError(f"{shown(self.recording.path)}: call {row}: {why}") from None
 
     def _waited_until(self, now_ns: int | None) -> Iterator[str]:
-        """The locks that were taken before this, where they were taken."""
+        """The locks that were acquired before this time, where they were acquired."""
         while self._waiting and (now_ns is None or self._waiting[0][0] <= now_ns):
             _, _, call = heapq.heappop(self._waiting)
             yield from self._lines_of(call)
@@ -149,7 +149,7 @@ class Translation:
             self._ended.append(self._numbers[call.task])
 
     def _turn(self, task: int) -> Iterator[str]:
-        """The lines that follow are this task's, which is begun with its first."""
+        """Switches to this task, starting it first if it is new."""
         number = self._numbers.get(task)
         if number is None:
             number = len(self._numbers)
@@ -166,7 +166,7 @@ class Translation:
             self._current = number
 
     def _think(self, task: Task) -> Iterator[str]:
-        """What the task did and waited before its line."""
+        """Work and waiting of the task before its line."""
         about = self.recording.about
         if not self.think or about.think == "none":
             return
@@ -186,7 +186,7 @@ _MOVES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
 
 
 def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iterator[str]:
-    """Operations that make one file, folder or link that was there before."""
+    """Operations that make one file, folder or link that existed before."""
     path, name = call.path(), state.path(call)
     if path is None or path == FOLDER or name is None:
         return
@@ -225,7 +225,7 @@ def translate(
     then: Compressor | None = None,
     own: bytes | None = None,
 ) -> tuple[str, str, Translation]:
-    """Preparation and body as flashbed-ops files, and what came of the translation.
+    """Preparation and body as flashbed-ops files, and a report of the translation.
 
     Raises `RecordingError`.
     """

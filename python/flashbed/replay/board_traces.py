@@ -1,8 +1,8 @@
-"""The omap3evm traces as programs: what a run began with, and did when; what Flashmon counted.
+"""Turns the omap3evm traces into programs, and counts what Flashmon counted.
 
-A series of INSERT runs is one program, from CREATE TABLE on a fresh file system on: each run
-appends to the database of the runs before, on the clock of Flashmon's logs, with the page cache
-dropped in between and the inodes kept. What happened is then told apart by run, by time. A SELECT
+A series of INSERT runs is one program, from CREATE TABLE on a fresh file system on. Each run
+appends to the database of the runs before it, at the times of Flashmon's logs; between runs the
+page cache is dropped and the inodes are kept. The result is split into runs again by time. A SELECT
 run reads what one INSERT run left.
 """
 
@@ -49,21 +49,21 @@ JOURNAL_SLOT = 4
 JOURNAL_HEADER_BYTES = 512
 READ_AHEAD_KIB = 128
 SUPERS_ROUND_NS = 6 * SECOND_NS
-"""sync_supers comes round in this time; a program begins at a multiple of the machine's clock."""
+"""Period of sync_supers; a program begins at a multiple of the machine's clock."""
 CREATED_NS = SECOND_NS
-"""CREATE TABLE is so long before the first run's log begins: what its unlink left in the buffer
-is flushed in the first seconds of that log."""
+"""Time between CREATE TABLE and the first run's log. The first seconds of that log contain the
+flush of what CREATE TABLE's unlink left in the write-buffer."""
 BETWEEN_RUNS_NS = 4 * SECOND_NS
-"""From one run's last operation to the first of the next, where both logs are there."""
+"""Time from one run's last operation to the next run's first, where both logs exist."""
 CLEANED_NS = 60 * SECOND_NS
-"""After so long the flusher has cleaned the inode, and it can be evicted."""
+"""Time after which the flusher has cleaned the inode, so that it can be evicted."""
 ALMOST_ZEROES = 95
 """Compressibility of the journal's header."""
 
 
 @dataclass(frozen=True)
 class FlashmonLog:
-    """When a run's program first and last used the flash, what was done, when sync_supers came."""
+    """When a run's program first and last used the flash, its operations, sync_supers' times."""
 
     start_ns: int
     end_ns: int
@@ -76,13 +76,13 @@ class FlashmonLog:
 
 
 CHIP_NS = {"read": 183_000, "program": 427_000}
-"""From one operation to the next of many in a row."""
+"""Time between consecutive operations in a burst."""
 PROGRAMS = ("insert", "select")
-"""Tasks that are the program; the others are the kernel's threads."""
+"""Tasks of the program; the others are kernel threads."""
 
 
 def read_flashmon(path: Path) -> FlashmonLog:
-    """What a Flashmon log says of a run. Raises `InputError`."""
+    """Reads a Flashmon log of a run. Raises `InputError`."""
     log = read_log(path)
     own_ns = log.filter(pl.col("task").is_in(PROGRAMS))["start_ns"]
     supers_ns = log.filter(task="sync_supers")["start_ns"]
@@ -92,14 +92,14 @@ def read_flashmon(path: Path) -> FlashmonLog:
 
 @dataclass(frozen=True)
 class Series:
-    """A program, and where in it its runs begin (operations before each)."""
+    """A program, and where its runs begin (operations before each)."""
 
     program: Program
     starts: tuple[int, ...]
 
 
 class _Recorder:
-    """Operations on a clock."""
+    """Operations at given times."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -107,7 +107,7 @@ class _Recorder:
         self.seed = 0
 
     def at(self, time_ns: float) -> None:
-        """Waits until then."""
+        """Waits until a time."""
         if round(time_ns) > self.now_ns:
             self.do("pause", round(time_ns) - self.now_ns)
             self.now_ns = round(time_ns)
@@ -123,7 +123,7 @@ class _Recorder:
 def insert_series(
     record_bytes: int, logs: Mapping[int, FlashmonLog], calls: Sequence[Call]
 ) -> Series:
-    """The runs of a series up to the last that a log is given of, at the pace of a strace."""
+    """The runs of a series up to the last with a log, at the pace of a strace."""
     runs = max(logs)
     inserts = transactions(record_bytes, RUN_INSERTS * runs)
     pace = pace_of(calls)
@@ -151,7 +151,7 @@ def insert_series(
 
 
 def _spans(logs: Mapping[int, FlashmonLog]) -> list[tuple[int, int]]:
-    """When runs began and ended: one that no log is given of is between its neighbours."""
+    """Begin and end of runs; a run without a log is placed between its neighbours."""
     spans: dict[int, tuple[int, int]] = {
         run: (log.start_ns, log.end_ns) for run, log in logs.items()
     }
@@ -163,7 +163,7 @@ def _spans(logs: Mapping[int, FlashmonLog]) -> list[tuple[int, int]]:
 
 
 def _busy_ns(log: FlashmonLog) -> int:
-    """What of a run is no pause: the chip's time in its program."""
+    """The part of a run that is no pause: the chip's time in its program."""
     own = [(kind, count) for (kind, task), count in log.counts.items() if task in PROGRAMS]
     return sum(count * CHIP_NS[kind] for kind, count in own)
 
@@ -177,7 +177,7 @@ def _program(
 
 
 def _create(recorder: _Recorder) -> None:
-    """CREATE TABLE: two pages, with a journal of a header only."""
+    """CREATE TABLE: two pages, with a journal of only a header."""
     recorder.do("open", DATABASE_SLOT, DATABASE, "rw,create")
     recorder.do("open", JOURNAL_SLOT, JOURNAL, "rw,create")
     recorder.write(JOURNAL_SLOT, 0, JOURNAL_HEADER_BYTES, ALMOST_ZEROES)
@@ -197,7 +197,7 @@ def _end(recorder: _Recorder) -> None:
 
 
 def _open(recorder: _Recorder, first: Transaction, leaf: int) -> None:
-    """What SQLite reads before its first INSERT: the way to the last leaf."""
+    """SQLite's reads before its first INSERT: the path to the last leaf."""
     recorder.do("open", DATABASE_SLOT, DATABASE, "rw,create")
     for number in dict.fromkeys([0, 1, *(page.number for page in first.journaled), leaf]):
         recorder.do("read", DATABASE_SLOT, Page(number, 0).offset_bytes, 1024)
@@ -206,7 +206,7 @@ def _open(recorder: _Recorder, first: Transaction, leaf: int) -> None:
 def _insert(
     recorder: _Recorder, insert: Transaction, pace: Pace, start_ns: float, period_ns: float
 ) -> None:
-    """One transaction. What it has more of than those of the strace follows without a pause."""
+    """One transaction. Writes beyond those of the strace follow without a pause."""
 
     def wait(part: float) -> None:
         recorder.at(start_ns + part * period_ns)
@@ -238,9 +238,9 @@ def _insert(
 def select_program(
     record_bytes: int, calls: Sequence[Call], inserts: Sequence[Call], *, evicted: bool
 ) -> Program:
-    """A SELECT run after an INSERT run at the pace of its strace.
+    """A SELECT run after an INSERT run, at the pace of its strace.
 
-    It begins with the page cache dropped, and, if `evicted`, the inode with it.
+    It begins with the page cache dropped and, if `evicted`, the inode too.
     """
     pace = pace_of(inserts)
     period_ns = (inserts[-1].start_ns - inserts[0].start_ns) / RUN_INSERTS
@@ -260,7 +260,7 @@ def select_program(
 def counts_by_run(batch: Batch, series: Series) -> list[Counter[tuple[str, str]]]:
     """Flash operations of each run, by kind and task, as Flashmon counts them.
 
-    It sees pages being programmed, not the cleanmarker put into the spare area of an erased block.
+    Flashmon sees programmed pages, but not the cleanmarker in an erased block's spare area.
     """
     starts_ns = [batch.requests["start_ns"][start] for start in series.starts]
     page_bytes = series.program.board.chip.page_bytes

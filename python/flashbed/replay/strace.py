@@ -1,9 +1,9 @@
-"""System calls of an SQLite program as strace logged them on a board.
+"""System calls of an SQLite program, from a strace made on a board.
 
 Reads the CSV of the omap3evm traces (time in s; call; arguments; file; elapsed). That strace was
 filtered: it has no fsync and no unlink (docs/board-traces.md says where they belong). A program
-that only reads is run as it was logged; one that writes is made anew (inserts.py), and only its
-pace is taken from here.
+that only reads is replayed as logged. One that writes is regenerated (inserts.py) and takes only
+its pace from here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADER_COMPLETED = (0, 12)
 
 @dataclass(frozen=True)
 class Call:
-    """One recorded system call; offset and length are those of `read` and `write`, else 0."""
+    """One recorded system call; offset and length are 0 except for `read` and `write`."""
 
     start_ns: int
     name: str
@@ -41,7 +41,7 @@ class Call:
 
 
 def read_strace(path: Path) -> list[Call]:
-    """The recorded calls, in order. `InputError` names the line that is not one."""
+    """The recorded calls, in order. `InputError` names the line of anything else."""
     calls = []
     lines = read_text(path).splitlines(keepends=True)
     rows = csv.reader(lines, delimiter=";")
@@ -65,7 +65,8 @@ def _call(row: Sequence[str]) -> Call:
 def reads_of(calls: Sequence[Call]) -> list[Operation]:
     """A program that only reads the database, with the pauses between its calls.
 
-    Where it opens the database again after it has closed it, the page cache was dropped in between:
+    Where it reopens the database the page cache was dropped in between: its first read went to the
+    flash again. Reads of no bytes are left out.
     its first read went to the flash again. Reads of no bytes are left out.
     """
     operations = []
@@ -94,13 +95,13 @@ def forget_pages() -> list[Operation]:
 
 @dataclass(frozen=True)
 class Pace:
-    """When a transaction's calls are made, as parts of the time to the next: a strace's medians."""
+    """When a transaction makes its calls, as parts of the time to the next: medians of a strace."""
 
     journal: tuple[float, ...]
-    """Writes up to the journal's first sync: its header; for each page number, page, checksum."""
+    """Writes up to the journal's first sync: header; for each page its number, page, checksum."""
     synced: float
     completed: float
-    """The header is completed, and the journal synced again."""
+    """The header is completed and the journal synced again."""
     database: tuple[float, ...]
     """Writes to the database."""
     closed: float
@@ -108,7 +109,7 @@ class Pace:
 
 
 def pace_of(calls: Sequence[Call]) -> Pace:
-    """The pace of the INSERTs of a strace."""
+    """The pace of a strace's INSERTs."""
     starts = [
         index for index, call in enumerate(calls) if (call.name, call.file) == ("open", JOURNAL)
     ]
@@ -145,6 +146,6 @@ def _is(name: str, file: str) -> Callable[[Call], bool]:
 
 
 def _columns(rows: Sequence[Sequence[float]]) -> Iterable[list[float]]:
-    """The first of each row, the second of each that has one, and so on."""
+    """The first element of each row, then the second of rows that have one, and so on."""
     for column in range(max(map(len, rows))):
         yield [row[column] for row in rows if len(row) > column]

@@ -137,7 +137,9 @@ def collect(directory: Path) -> Content:
     table = agreement(read_table(directory, "cases"))
     energy = energy_summary(cases)
     power_cuts = _power_cuts(directory)
-    asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
+    needs_energies = bool(energy) or any(
+        "energy" in metric or "power" in metric for metric in metrics
+    )
     return Content(
         experiment=experiment,
         judged=run,
@@ -147,7 +149,7 @@ def collect(directory: Path) -> Content:
         single=single,
         power=_power(directory, experiment, cases),
         energy=energy,
-        energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
+        energy_gaps=energy_gaps(cases, _energies(directory, cases)) if needs_energies else [],
         verdicts=run.verdicts,
         agreement=table,
         agreement_summary=agreement_summary(table),

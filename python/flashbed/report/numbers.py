@@ -13,14 +13,14 @@ from flashbed.analysis.points import table_of
 from flashbed.analysis.verdicts import computed
 from flashbed.errors import InputError
 from flashbed.plan.experiment import Experiment
-from flashbed.plan.quantities import Number, Sought
+from flashbed.plan.quantities import Number, TargetNumber
 from flashbed.report.judged import JudgedRun, points_of
 
-__all__ = ["Moved", "moved", "numbers_of", "value_of"]
+__all__ = ["OutdatedNumber", "numbers_of", "outdated_numbers", "value_of"]
 
 
 @dataclass(frozen=True)
-class Moved:
+class OutdatedNumber:
     """A number whose text is outdated; `now` is null if it was not measured."""
 
     where: str
@@ -42,9 +42,9 @@ def numbers_of(experiment: Experiment) -> Iterator[tuple[str, Number]]:
                 yield f"claim {claim.id}: differs.{place}.numbers.{name}", number
 
 
-def moved(
+def outdated_numbers(
     runs: Mapping[str, JudgedRun], target: str = "sim", without: Collection[str] = ()
-) -> list[Moved]:
+) -> list[OutdatedNumber]:
     """The numbers of these runs whose value on a target differs from the text.
 
     Runs are keyed by STUDY/NAME. Numbers of the experiments of `without` are skipped. Raises
@@ -61,11 +61,11 @@ def moved(
             value = value_of(number, source)
             now = None if value is None else f"{value:.{number.digits}f}"
             if now != number.shown:
-                found.append(Moved(f"{name}: {key}", number.shown, now))
+                found.append(OutdatedNumber(f"{name}: {key}", number.shown, now))
     return found
 
 
-def value_of(number: Sought, run: JudgedRun) -> float | None:
+def value_of(number: TargetNumber, run: JudgedRun) -> float | None:
     """The number's value in a run; None if it was not measured."""
     table = table_of(number.metric)
     if table not in run.tables:

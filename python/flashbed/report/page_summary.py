@@ -21,7 +21,7 @@ from flashbed.formats.names import Text
 from flashbed.formats.toml import Strict
 from flashbed.plan.study import Study
 from flashbed.report.collect import Content
-from flashbed.report.found import Found
+from flashbed.report.stated_findings import StatedFinding
 from flashbed.storage.files import read_text
 
 __all__ = ["COUNTED", "BarSummary", "FindingSummary", "Summary", "read_summary", "summary_of"]
@@ -68,7 +68,7 @@ class Summary(Strict):
 
 
 def summary_of(
-    title: str, contents: Sequence[Content], study: Study | None, findings: Sequence[Found]
+    title: str, contents: Sequence[Content], study: Study | None, findings: Sequence[StatedFinding]
 ) -> Summary:
     """The summary of a report."""
     cases: dict[str, int] = {}

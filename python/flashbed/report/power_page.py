@@ -12,7 +12,7 @@ from flashbed.errors import InputError
 from flashbed.lifetimes.observed import board_of_run
 from flashbed.paths import shown
 from flashbed.plan.experiment import read_experiment
-from flashbed.power.measure import Measured, ReadingOptions, measure
+from flashbed.power.measure import ReadingOptions, RecordingFit, measure
 from flashbed.report.page import in_script, write_whole
 from flashbed.tables.run_directory import read_table
 
@@ -63,7 +63,7 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
     return points
 
 
-def _measured(found: Measured, points: pl.DataFrame) -> pl.DataFrame:
+def _measured(found: RecordingFit, points: pl.DataFrame) -> pl.DataFrame:
     """Each rail above its idle power, its first window aligned with the begin of the cases."""
     laid = []
     for rail, fit in zip(found.rails, found.fits, strict=True):

@@ -44,9 +44,9 @@ from flashbed.report.figures import (
     saving_figure,
     wear_figure,
 )
-from flashbed.report.found import found
 from flashbed.report.page import in_script, page
 from flashbed.report.page_summary import summary_of
+from flashbed.report.stated_findings import stated_findings
 from flashbed.report.studied import study_rows
 from flashbed.report.svg import Drawing
 
@@ -83,7 +83,7 @@ def render(
     for section in sections:
         for figure in section["figures"]:
             figure["drawn"] = drawing.figure(figure["id"], figure["title"], figure["specification"])
-    findings = found({content.experiment.id: content.judged for content in contents})
+    findings = stated_findings({content.experiment.id: content.judged for content in contents})
     title = _title(contents, study)
     return page(
         "page.html.j2",
@@ -120,7 +120,7 @@ def _section(content: Content) -> dict[str, Any]:
                     "name": _name(figure),
                     "title": figure.title,
                     "caption": figure.caption,
-                    "text": figure.told,
+                    "text": figure.filled_text,
                     "key": _key(figure),
                     "specification": figure_drawn(figure, drawn, published),
                 }
@@ -301,7 +301,7 @@ def _claims(experiment: Experiment, verdicts: Sequence[Verdict]) -> list[dict[st
                 "claim": claim,
                 "anchor": claim_anchor(experiment, claim.id),
                 "paper": _paper(claim),
-                "asked": _asked(claim),
+                "bound": _bound_text(claim),
                 "rows": [],
             },
         )
@@ -317,7 +317,7 @@ def _reasons(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
     for verdict in verdicts:
         for target, judged in verdict.judged.items():
             if judged.verdict in (DIFFERS, IN_DIRECTION):
-                reason = judged.why.told if judged.why else ("not explained yet", "")
+                reason = judged.why.explanation if judged.why else ("not explained yet", "")
                 name = f"{verdict.fs} on {_NAMES[target]}"
                 where.setdefault(reason, []).append(f"{name}, Linux {judged.kernel}")
     return [
@@ -334,7 +334,7 @@ def _paper(claim: Claim) -> str:
     return f"{relation} {_number(claim.published)} {claim.unit}"
 
 
-def _asked(claim: Claim) -> str:
+def _bound_text(claim: Claim) -> str:
     """The inequality that a verdict checks."""
     if claim.operator == "within":
         return f"{_number(claim.low)} to {_number(claim.high)} {claim.unit}"

@@ -1,10 +1,10 @@
-"""Portions run by the workers of a Dask cluster; what comes of them is sent back as Parquet files.
+"""Runs portions on the workers of a Dask cluster; results come back as Parquet files.
 
 Invariants:
-1. What comes of a portion is given once, whole, whatever workers and scheduler do meanwhile: a
-   portion is asked for until its result is here, and asked for anew if the scheduler forgot it.
-2. A few portions a worker are at the scheduler at once, so neither it nor this process holds more.
-3. A worker has the code of this process, or it is told apart by one line.
+1. The results of a portion are yielded once and whole, whatever workers and scheduler do meanwhile.
+   A portion stays submitted until its result is here; if the scheduler lost it, it is resubmitted.
+2. The scheduler has only a few portions per worker at a time, so memory is bounded there and here.
+3. A worker runs the same code as this process, or refuses with one line.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ __all__ = ["check_address", "parts_of_cluster"]
 _ADDRESS = re.compile(r"(tcp|tls)://[A-Za-z0-9.\-\[\]:]{1,255}:[0-9]{1,5}")
 CONNECT_S = 10.0
 WAIT_S = 600.0
-"""How long a scheduler that went away is waited for."""
+"""Seconds to wait for a scheduler that went away."""
 RESULT_S = 60.0
 LOOK_S = 0.02
 COUNT_S = 1.0
-"""How often the workers are counted."""
+"""Seconds between two counts of the workers."""
 PORTIONS_EACH = 2
-"""At the scheduler, for each thread of a worker: it is never without."""
+"""Portions at the scheduler for each worker thread, so that none is ever idle."""
 _GONE = (CommClosedError, OSError, TimeoutError, CancelledError, FutureCancelledError)
 Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
 class _SentPart:
-    """A `Part`, its files in memory."""
+    """A `Part` with its files in memory."""
 
     files: dict[str, bytes]
     measured: int
@@ -58,7 +58,7 @@ class _SentPart:
 
 
 def check_address(address: str) -> None:
-    """Raises `InputError` for what is no address of a scheduler."""
+    """Raises `InputError` for anything but a scheduler's address."""
     if not _ADDRESS.fullmatch(address):
         raise InputError(f"--scheduler {address}: not tcp://HOST:PORT")
 
@@ -66,7 +66,7 @@ def check_address(address: str) -> None:
 def parts_of_cluster(
     address: str, job: Job, portions: Iterator[Portion], below: Path, progress: Progress
 ) -> Iterator[tuple[int, Part]]:
-    """The parts of portions in any order, each with the number of its portion.
+    """Yields the parts of portions in any order, each with the number of its portion.
 
     Parts are folders below `below`. `progress(what, cases_done)` counts all cases. Raises what a
     portion raises, and `RunError` if no scheduler answers.
@@ -82,7 +82,7 @@ def parts_of_cluster(
 
 
 def _kept(part: _SentPart, below: Path) -> Part:
-    """A part, its files in a new folder."""
+    """Writes a part's files to a new folder."""
     folder = None
     if part.files:
         folder = Path(tempfile.mkdtemp(prefix=".part.", dir=below))
@@ -93,9 +93,9 @@ def _kept(part: _SentPart, below: Path) -> Part:
 
 
 def _run(job: Job, portion: Portion) -> list[_SentPart]:
-    """Runs a portion: on the worker."""
+    """Runs a portion, on the worker."""
     if (code_sha256(job.target), energy_code()) != (job.code, job.energy_code):
-        raise RunError(f"a worker has other code (flashbed {__version__}); install the same there")
+        raise RunError(f"a worker runs other code (flashbed {__version__}); install the same there")
     sent = []
     with tempfile.TemporaryDirectory(prefix="flashbed-portion.") as folder:
         target = load_target(job.target)
@@ -109,22 +109,22 @@ def _run(job: Job, portion: Portion) -> list[_SentPart]:
 
 @dataclass
 class _Cluster:
-    """The scheduler, and what it has been asked for."""
+    """The scheduler, and the portions submitted to it."""
 
     address: str
     job: Job
     progress: Progress
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     client: Client | None = None
-    asked: dict[int, tuple[Portion, Future[Any]]] = field(default_factory=dict)
+    submitted: dict[int, tuple[Portion, Future[Any]]] = field(default_factory=dict)
     times: int = 0
-    """How often something was asked for: every key is new."""
+    """Counts submissions, so that every key is new."""
     done: int = 0
-    room: int = PORTIONS_EACH
+    capacity: int = PORTIONS_EACH
     counted_s: float = 0.0
 
     def connect(self, patience_s: float) -> None:
-        """Finds the scheduler. Raises `RunError` if none answers for so long."""
+        """Connects to the scheduler. Raises `RunError` if none answers in time."""
         until_s = monotonic() + patience_s
         while True:
             try:
@@ -135,70 +135,70 @@ class _Cluster:
             except (TimeoutError, *_GONE, ValueError):
                 if monotonic() >= until_s:
                     raise RunError(
-                        f"--scheduler {self.address}: no scheduler answers; `dask scheduler` starts"
-                        " one, and the same command goes on"
+                        f"--scheduler {self.address}: no scheduler answers; start one by `dask"
+                        " scheduler`, then repeat this command: it continues"
                     ) from None
                 self.progress(f"waiting for {self.address}", self.done)
                 sleep(COUNT_S)
 
     def close(self) -> None:
-        """Lets go of everything that was asked for."""
+        """Cancels everything submitted."""
         client, self.client = self.client, None
         if client is not None:
             with suppress(*_GONE):
-                client.cancel([future for _, future in self.asked.values()], force=True)
+                client.cancel([future for _, future in self.submitted.values()], force=True)
             with suppress(*_GONE):
                 client.close(timeout=CONNECT_S)
-        self.asked.clear()
+        self.submitted.clear()
 
     def results(self, portions: Iterator[Portion]) -> Iterator[tuple[Portion, list[_SentPart]]]:
-        """What comes of all portions, as it comes."""
+        """Yields the results of all portions as they arrive."""
         more = True
-        while more or self.asked:
+        while more or self.submitted:
             if self.client is None or self.client.status != "running":
                 self._connect_again()
-            while more and len(self.asked) < self._room():
+            while more and len(self.submitted) < self._capacity():
                 portion = next(portions, None)
                 if portion is None:
                     more = False
                 else:
                     self._ask(portion)
-            finished = [number for number in self.asked if self._has_ended(number)]
+            finished = [number for number in self.submitted if self._has_ended(number)]
             for number in finished:
-                portion = self.asked[number][0]
+                portion = self.submitted[number][0]
                 sent = self._result(number)
                 if sent is not None:
                     self.done += len(portion.cases)
-                    self.progress(f"{self.room // PORTIONS_EACH} workers", self.done)
+                    self.progress(f"{self.capacity // PORTIONS_EACH} workers", self.done)
                     yield portion, sent
             if not finished:
                 sleep(LOOK_S)
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         """How many portions may be at the scheduler."""
         if self.client is not None and monotonic() - self.counted_s >= COUNT_S:
             self.counted_s = monotonic()
             with suppress(*_GONE):
                 threads = sum(self.client.nthreads().values())
-                self.room = PORTIONS_EACH * max(1, threads)
+                self.capacity = PORTIONS_EACH * max(1, threads)
                 if not threads:
                     self.progress(f"waiting for a worker of {self.address}", self.done)
-        return self.room
+        return self.capacity
 
     def _ask(self, portion: Portion) -> None:
         assert self.client is not None, "connected"
         self.times += 1
         key = f"flashbed-{self.run}-{self.times}"
         future = self.client.submit(_run, self.job, portion, key=key, pure=False)
-        self.asked[portion.number] = (portion, future)
+        self.submitted[portion.number] = (portion, future)
 
     def _has_ended(self, number: int) -> bool:
-        """Whether something is to be done about a portion."""
-        return bool(self.asked[number][1].status != "pending")
+        """Whether a portion has finished, failed or been lost."""
+        return bool(self.submitted[number][1].status != "pending")
 
     def _result(self, number: int) -> list[_SentPart] | None:
-        """What came of a portion; None if it was lost, and is asked for again."""
-        portion, future = self.asked[number]
+        """A portion's results; None if it was lost and resubmitted."""
+        portion, future = self.submitted[number]
         try:
             sent: list[_SentPart] = future.result(timeout=RESULT_S)
         except _GONE:
@@ -208,20 +208,20 @@ class _Cluster:
             return None
         except KilledWorker as why:
             raise RunError(
-                f"--scheduler {self.address}: workers ended one after the other while they ran"
-                f" {portion.cases[0].case_id} and what comes with it: {why.task}"
+                f"--scheduler {self.address}: several workers ended while running"
+                f" {portion.cases[0].case_id} and its portion: {why.task}"
             ) from None
         except (FlashbedError, Unavailable):
             raise
         except Exception as why:
             raise RunError(f"on a worker: {type(why).__name__}: {why}") from None
-        del self.asked[number]
+        del self.submitted[number]
         future.release()
         return sent
 
     def _connect_again(self) -> None:
-        """After the scheduler went away: a new one knows nothing of what was asked for."""
-        waiting = [portion for portion, _ in self.asked.values()]
+        """Reconnects after the scheduler went away; a new one knows none of the portions."""
+        waiting = [portion for portion, _ in self.submitted.values()]
         client, self.client = self.client, None
         if client is not None:
             with suppress(*_GONE):

@@ -1,7 +1,7 @@
-"""How much memory is left: nothing is started that would need more.
+"""How much memory is left, so that nothing starts that would need more.
 
-A guest takes the memory of its board page by page. So what those that run may still take counts as
-taken from the beginning.
+A guest takes its board's memory page by page. What running guests may still take therefore counts
+as taken from the start.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from pathlib import Path
 from flashbed.formats.profiles import Board
 from flashbed.targets.base import Apart
 
-__all__ = ["Room", "available_bytes", "claim_bytes"]
+__all__ = ["MemoryBudget", "available_bytes", "claim_bytes"]
 
 RESERVE_BYTES = 256 << 20
 WORKER_BYTES = 256 << 20
-"""Of one process with its tables: 180 MiB for 500 cases of the simulator."""
+"""Memory of one process with its tables: 180 MiB for 500 cases of the simulator."""
 GUEST_BYTES = 64 << 20
-"""What a guest takes beside the memory of its board."""
+"""What a guest takes besides its board's memory."""
 _AVAILABLE = re.compile(r"^MemAvailable: +(\d+) kB$", re.MULTILINE)
 _MEMORY = Path("/proc/meminfo")
 _LIMIT, _USED = (Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
 
 
 def available_bytes() -> int | None:
-    """What the host, or this container's limit, leaves; None where neither says."""
+    """Bytes that the host or this container's limit leaves; None if neither tells."""
     found = []
     with suppress(OSError):
         line = _AVAILABLE.search(_MEMORY.read_text(encoding="ascii"))
         found += [int(line[1]) << 10] if line else []
-    with suppress(OSError, ValueError):  # no limit is the word `max`
+    with suppress(OSError, ValueError):  # an unlimited container has the word `max`
         found.append(int(_LIMIT.read_text()) - int(_USED.read_text()))
     return min(found) if found else None
 
 
 def claim_bytes(apart: Apart, boards: Iterable[Board]) -> int:
-    """What a portion may take."""
+    """The most that a portion may take."""
     if not apart.boots:
         return WORKER_BYTES
     return WORKER_BYTES + GUEST_BYTES + max(board.board.ram_mib << 20 for board in boards)
 
 
 @dataclass
-class Room:
-    """What was left at first, and what those that run have claimed."""
+class MemoryBudget:
+    """The memory left at the start, and what running tasks have claimed."""
 
     first_bytes: int | None = field(default_factory=lambda: available_bytes())
     claimed_bytes: int = 0
 
     def has(self, claim_bytes: int) -> bool:
-        """Whether one more may start. The first always may: without it nothing would run."""
+        """Whether one more task may start. The first always may, or nothing would run."""
         now_bytes = available_bytes()
         if not self.claimed_bytes or self.first_bytes is None or now_bytes is None:
             return True

@@ -1,4 +1,4 @@
-"""Programs of no experiment, run by several guests at once: what `validate` compares."""
+"""Runs programs that belong to no experiment on several guests at once, for `validate`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class _Task:
-    """Programs of one preparation."""
+    """Programs that share a preparation."""
 
     number: int
     target: str
@@ -39,7 +39,7 @@ class _Task:
 def batches_of(
     target: Target, programs: Sequence[Program], way: Way, progress: Progress
 ) -> Iterator[Batch]:
-    """What comes of programs, in the order of the tasks that they are. Raises as `Target.run`."""
+    """Yields the results of programs in the order of their tasks. Raises as `Target.run`."""
     apart = target.apart
     many = way.at_once > 1 and target.name in TARGETS
     if not (many and apart.boots and apart.together == "preparation"):
@@ -60,7 +60,7 @@ def batches_of(
 
 
 def _units(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    """Programs that share a preparation, in the order in which these begin."""
+    """Programs that share a preparation, in the order in which they first occur."""
     units: dict[Hashable, list[Program]] = {}
     for program in programs:
         stack = (program.board.sha256, program.kernel.name, program.mounted, program.prepare)

@@ -1,7 +1,7 @@
-"""A portion of an experiment's cases: run on a target, and kept as parts of a run directory.
+"""Runs a portion of an experiment's cases on a target and keeps it as parts of a run directory.
 
-What has to be run is decided here: what is not there yet, made by the same profiles, operations and
-code. A batch of the target becomes a part as soon as it is there.
+It decides which cases have to run: those without a result made from the same profiles, operations
+and code. Each batch of the target becomes a part at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flashbed.formats.energy import Energy
 from flashbed.formats.names import SHIPPED
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
 from flashbed.plan.conditions import NONE
-from flashbed.running.programs import Asked, Profiles, programs_with
+from flashbed.running.programs import Profiles, RunFacts, programs_with
 from flashbed.tables.columns import conform
 from flashbed.tables.run_directory import write_part
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
@@ -34,13 +34,13 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What all portions of a run on a target have in common. Wherever they run, results are alike.
+    """What all portions of a run on a target share. Results do not depend on where they run.
 
-    `conditions` is what results depend on besides the programs, `code` what makes the target's
-    numbers, `energy_code` what makes energies of them. `threads` are the simulator's.
+    `conditions` is what results depend on besides the programs; `code` makes the target's numbers,
+    `energy_code` the energies. `threads` are the simulator's.
     """
 
-    asked: Asked
+    run_facts: RunFacts
     target: str
     trace_flash: bool
     record_wear: bool
@@ -53,7 +53,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Portion:
-    """Cases, their profiles, and the keys of those that are there already."""
+    """Cases, their profiles, and the keys of results that exist already."""
 
     number: int
     cases: tuple[Case, ...]
@@ -71,27 +71,27 @@ class Task:
 
     @property
     def number(self) -> int:
-        """That of the portion."""
+        """The portion's number."""
         return self.portion.number
 
     @property
     def cases(self) -> int:
-        """How many it has."""
+        """The number of its cases."""
         return len(self.portion.cases)
 
     def run(
         self, target_of: Callable[[str], Target], processor: int, progress: Progress
     ) -> Iterator[Part]:
-        """See `run_portion`; `target_of` gives the target of a name."""
+        """Calls `run_portion`; `target_of` finds a target by its name."""
         target = target_of(self.job.target)
         yield from run_portion(self.job, self.portion, target, self.below, progress, processor)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What came of a portion so far, in a folder that is the caller's to move; None if no cases.
+    """Results of a portion so far, in a folder that the caller moves; None without any cases.
 
-    `kept` are the cases that were there already.
+    `kept` counts the cases that existed already.
     """
 
     folder: Path | None = None
@@ -101,7 +101,7 @@ class Part:
 
 
 def energy_code() -> tuple[str, ...]:
-    """What energies are worked out by."""
+    """The modules that compute energies."""
     return tuple(paths.sha256_of(file) for file in modules_of(energy_of.__module__))
 
 
@@ -113,15 +113,15 @@ def run_portion(
     progress: Progress,
     processor: int | None = None,
 ) -> Iterator[Part]:
-    """Runs what is not there yet. Parts are folders below `below`.
+    """Runs the cases without a result. Parts are folders below `below`.
 
-    `progress(what, cases_done)` counts the cases of the portion. Of the host's processors a guest
-    is kept on the one of this number. A case whose power cuts could not all be made is kept, and
-    has no key. Raises what the target does.
+    `progress(what, cases_done)` counts the portion's cases. A guest is pinned to the host's
+    processor with the given number. A case some of whose power cuts failed is kept without a key.
+    Raises what the target raises.
     """
     total = len(portion.cases)
     programs = programs_with(
-        job.asked,
+        job.run_facts,
         portion.cases,
         portion.profiles,
         record_wear=job.record_wear,
@@ -153,12 +153,12 @@ def run_portion(
             yield adding.part(batch)
     finally:
         long_rows.close()
-        # The operations of a long case need as much memory as merging does.
+        # The operations of a long case take as much memory as merging does.
         missing.clear()
 
 
 def _keys(programs: Sequence[Program], job: Job) -> dict[str, str]:
-    """case_id -> what its result depends on, hashed."""
+    """case_id -> hash of everything its result depends on."""
     prepared: dict[str, str] = {}
     keys = {}
     for program in programs:
@@ -184,7 +184,7 @@ def _keys(programs: Sequence[Program], job: Job) -> dict[str, str]:
 
 
 def _sha256(between: str, parts: Sequence[str]) -> str:
-    """Of the parts joined. A body may be so long that it should not be there twice."""
+    """Hash of the joined parts, without a second copy of a long body."""
     if sum(map(len, parts)) < _HASHED_AT_ONCE:
         return hashlib.sha256(between.join(parts).encode()).hexdigest()
     found = hashlib.sha256()
@@ -205,7 +205,7 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
         values = [getattr(case, axis) for case in cases]
         words: dict[int, str] = {}
         if axis in AXES and AXES[axis].is_table:
-            # Cases of one grid share these objects, and many axes are the same in all of them.
+            # Cases of a grid share these objects, so each is formatted once.
             words = {id(value): str(value) for value in {id(one): one for one in values}.values()}
         columns[axis] = [
             value if isinstance(value, int) else words.get(id(value)) or str(value)
@@ -215,7 +215,7 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
     columns["board_sha256"] = [program.board.sha256 for program in programs]
     columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
     return pl.DataFrame(columns, strict=False).with_columns(
-        pl.lit(job.asked.sha256).alias("experiment_sha256"),
+        pl.lit(job.run_facts.sha256).alias("experiment_sha256"),
         pl.lit(__version__).alias("flashbed_version"),
         pl.lit(job.commit, pl.String).alias("commit"),
     )
@@ -223,7 +223,7 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
 
 @dataclass
 class _Adding:
-    """Batches of a target on their way into parts."""
+    """Turns a target's batches into parts."""
 
     job: Job
     axes: pl.DataFrame
@@ -232,10 +232,10 @@ class _Adding:
     long_rows: LongRows
     below: Path
     half_done: dict[str, str] = field(default_factory=dict)
-    """Cases of which a power cut failed, with no key."""
+    """Cases with a failed power cut; they get no key."""
 
     def part(self, batch: Batch) -> Part:
-        """Writes what a batch has."""
+        """Writes a batch."""
         self.half_done |= {failure.case_id: "" for failure in batch.failures}
         if not batch.cases.height:
             return Part(failures=batch.failures)
@@ -244,16 +244,16 @@ class _Adding:
             pl.lit(self.job.target).alias("target"),
             pl.col("case_id").replace_strict(self.keys | self.half_done).alias("key"),
         )
-        omit = self.job.asked.facts.omit
+        omit = self.job.run_facts.facts.omit
         tables = self._described(batch, omit)
         taken = _taken(self.long_rows, done["case_id"], omit)
         folder = write_part(self.below, tables, done, taken)
         return Part(folder, batch.cases.height, failures=batch.failures)
 
     def _described(self, batch: Batch, omit: Sequence[str]) -> dict[str, pl.DataFrame]:
-        """A batch's tables with axes, target, energy and provenance, but for those to `omit`.
+        """A batch's tables with axes, target, energy and provenance, except those to `omit`.
 
-        Of long cases they have the last rows, and `long_rows` those before.
+        For long cases they hold the last rows; `long_rows` has the others.
         """
         named = pl.lit(self.job.target).alias("target")
         cases = batch.cases.join(
@@ -268,7 +268,7 @@ class _Adding:
             "requests": _with_long(requests, "requests", self.long_rows, cases["case_id"]),
             "flash": _with_long(batch.flash, "flash", self.long_rows, cases["case_id"]),
         }
-        activity = self.job.asked.facts.activity
+        activity = self.job.run_facts.facts.activity
         energies = energy_of(cases, every["requests"], self.energies, activity, every["flash"])
         cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
         tables = {"cases": cases.with_columns(named)}
@@ -287,7 +287,7 @@ class _Adding:
 def _with_long(
     rows: pl.DataFrame, table: str, long_rows: LongRows, case_ids: Iterable[str]
 ) -> pl.DataFrame | pl.LazyFrame:
-    """The rows of a batch with what came of its long cases before."""
+    """A batch's rows together with the earlier rows of its long cases."""
     before = [long_rows.rows(table, case_id) for case_id in case_ids]
     long = [pieces for pieces in before if pieces is not None]
     return pl.concat([*long, conform(rows, table).lazy()]) if long else rows
@@ -296,7 +296,7 @@ def _with_long(
 def _taken(
     long_rows: LongRows, case_ids: Iterable[str], omit: Sequence[str]
 ) -> dict[str, list[Path]]:
-    """The files of the long cases among these, by table, but for tables to `omit`."""
+    """Files of the long cases among these, by table, except tables to `omit`."""
     files: dict[str, list[Path]] = {"requests": [], "flash": []}
     for case_id in case_ids:
         for table, there in files.items():

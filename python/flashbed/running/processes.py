@@ -1,9 +1,9 @@
-"""Tasks run by processes of this machine, as many at once as there are jobs.
+"""Runs tasks in processes of this machine, as many at once as there are jobs.
 
 Invariants:
-1. Everything that comes of every task is given once, in any order.
-2. A process is not given a task that may not fit into memory, unless no other runs.
-3. When this process ends, however it does, the others and their guests do.
+1. Every result of every task is yielded once, in any order.
+2. A process gets a task only if it fits into memory, or if no other task runs.
+3. When this process ends in any way, the others and their guests end too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 from flashbed.errors import RunError
-from flashbed.running.memory import Room
+from flashbed.running.memory import MemoryBudget
 from flashbed.running.worker import ENDED, PART, RAISED, SAID, Task
 from flashbed.targets.guest.children import dies_with_us
 
@@ -28,19 +28,19 @@ __all__ = ["run_in_processes", "start_ahead"]
 
 Progress = Callable[[str, int], None]
 LOOK_S = 0.5
-"""How long a task waits until memory is looked at again."""
+"""Seconds a task waits until memory is checked again."""
 LAST_WORDS_S = 10.0
-"""How long an interrupted process may take to send what it has finished."""
+"""Seconds an interrupted process has to send its finished results."""
 _ENDS_S = 5.0
 
 
 def run_in_processes(
     tasks: Iterator[tuple[Task, int]], jobs: int, progress: Progress
 ) -> Iterator[tuple[Task, Any]]:
-    """What comes of tasks, each of which comes with what it claims of memory, bytes.
+    """Yields results of tasks; each task comes with the bytes of memory that it claims.
 
     `progress(what, cases_done)` counts all cases. Raises what a task raises, and `RunError` if a
-    process ended. At Ctrl-C what is finished comes first.
+    process ended. At Ctrl-C, finished results are yielded first.
     """
     pool = _Pool(tasks, jobs, progress)
     try:
@@ -54,7 +54,7 @@ def run_in_processes(
 
 @dataclass
 class _Worker:
-    """A process, what it does, and how much of that is done."""
+    """A process, its task, and how many of the task's cases are done."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
@@ -64,11 +64,11 @@ class _Worker:
 
 
 _ahead: dict[int, _Worker] = {}
-"""Processes that have been started before it is known what they are to do."""
+"""Processes started before their tasks are known."""
 
 
 def start_ahead(jobs: int) -> None:
-    """Starts processes that the next tasks find ready. They end with this process."""
+    """Starts processes for the next tasks. They end with this process."""
     for number in range(jobs):
         if number not in _ahead:
             _ahead[number] = _started(number)
@@ -79,14 +79,14 @@ def _started(number: int) -> _Worker:
     with theirs:
         process = subprocess.Popen(
             [
-                # Without -P a folder with a `polars` in it would do to be run.
+                # Without -P Python would import a `polars` from the working folder.
                 *dies_with_us(), sys.executable, "-P", "-m", "flashbed.running.worker",
                 str(theirs.fileno()), str(number),
             ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is passed on once, by this process
+            start_new_session=True,  # this process passes Ctrl-C on, once
             env={**os.environ, "POLARS_MAX_THREADS": "1"},
         )  # fmt: skip
     return _Worker(process, ours)
@@ -99,13 +99,13 @@ class _Pool:
     progress: Progress
     workers: list[_Worker] = field(default_factory=list)
     waiting: tuple[Task, int] | None = None
-    """The next task."""
-    room: Room = field(default_factory=Room)
+    """The next task to start."""
+    memory: MemoryBudget = field(default_factory=MemoryBudget)
     done: int = 0
     """Cases of tasks that have ended."""
 
     def answers(self) -> Iterator[tuple[Task, Any]]:
-        """Of all tasks."""
+        """Yields the answers of all tasks."""
         self.waiting = next(self.tasks, None)
         self._give()
         while any(worker.task for worker in self.workers):
@@ -114,13 +114,13 @@ class _Pool:
             self._give()
 
     def _heard(self, seconds: float) -> list[_Worker]:
-        """Those that have sent something."""
+        """The processes that have sent something."""
         busy = {worker.connection: worker for worker in self.workers if worker.task}
         return [busy[ready] for ready in wait(list(busy), seconds) if isinstance(ready, Connection)]
 
     def _give(self) -> None:
-        """Gives tasks to those that have none, as long as there is memory."""
-        while self.waiting is not None and self.room.has(self.waiting[1]):
+        """Starts tasks in idle processes as long as there is memory."""
+        while self.waiting is not None and self.memory.has(self.waiting[1]):
             worker = next((worker for worker in self.workers if worker.task is None), None)
             if worker is None and len(self.workers) == self.jobs:
                 return
@@ -128,14 +128,14 @@ class _Pool:
                 worker = _ahead.pop(len(self.workers), None) or _started(len(self.workers))
                 self.workers.append(worker)
             worker.task, worker.claimed_bytes = self.waiting
-            self.room.claimed_bytes += worker.claimed_bytes
-            with suppress(BrokenPipeError):  # it is heard to have ended
+            self.memory.claimed_bytes += worker.claimed_bytes
+            with suppress(BrokenPipeError):  # its end is noticed when it is read from
                 worker.connection.send(worker.task)
             self.waiting = next(self.tasks, None)
 
     def _handled(self, worker: _Worker) -> Iterator[tuple[Task, Any]]:
-        """One answer."""
-        assert worker.task is not None, "only those that do something are listened to"
+        """Handles one answer."""
+        assert worker.task is not None, "only processes with a task are read from"
         try:
             kind, answer = worker.connection.recv()
         except (EOFError, ConnectionResetError):
@@ -148,7 +148,7 @@ class _Pool:
             self._say(what)
         else:
             self.done += worker.task.cases
-            self.room.claimed_bytes -= worker.claimed_bytes
+            self.memory.claimed_bytes -= worker.claimed_bytes
             worker.task, worker.done = None, 0
             if kind == RAISED:
                 raise answer
@@ -174,7 +174,7 @@ class _Pool:
                     yield from self._handled(worker)
 
     def close(self) -> None:
-        """Ends the processes: those that do nothing by themselves, the others are killed."""
+        """Ends the processes: idle ones end by themselves, the others are killed."""
         for worker in self.workers:
             worker.connection.close()
             if worker.task is not None:

@@ -1,4 +1,4 @@
-"""Cases as the programs that a target sees, with the profiles of their boards and kernels."""
+"""Turns cases into the programs that a target sees, with their boards' and kernels' profiles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from flashbed.targets.base import Program
 from flashbed.workloads import operations
 from flashbed.workloads.state import in_state
 
-__all__ = ["Asked", "Profiles", "programs_of", "programs_with"]
+__all__ = ["Profiles", "RunFacts", "programs_of", "programs_with"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What of an experiment its cases do not say."""
+class RunFacts:
+    """What an experiment records of its cases, which the cases themselves do not say."""
 
     id: str
     sha256: str
@@ -27,28 +27,28 @@ class Asked:
     workload: WorkloadTable
 
     @classmethod
-    def by(cls, experiment: Experiment) -> Asked:
-        """Of an experiment."""
+    def by(cls, experiment: Experiment) -> RunFacts:
+        """The settings of an experiment."""
         own = experiment.experiment
         return cls(experiment.id, experiment.sha256, own, experiment.workload)
 
 
 @dataclass(frozen=True)
 class Profiles:
-    """The boards and kernels of some cases; a board with another chip is another board."""
+    """The boards and kernels of some cases; a board with a changed chip is another board."""
 
     boards: dict[tuple[str, str, str], Board] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cases: Iterable[Case]) -> Profiles:
-        """Those of the cases. Raises `InputError` for a profile that cannot be."""
+        """The profiles of cases. Raises `InputError` for an impossible one."""
         found = cls()
         for case in _different(cases):
             board = _stack(case)
             if board not in found.boards:
                 found.boards[board] = case.profile()
-                # Asked for while the file is there: a worker may be another machine.
+                # Computed here, where the file exists; a worker may be another machine.
                 assert found.boards[board].sha256
             if case.kernel not in found.kernels:
                 found.kernels[case.kernel] = load_kernel(case.kernel)
@@ -56,7 +56,7 @@ class Profiles:
         return found
 
     def only(self, cases: Iterable[Case]) -> Profiles:
-        """Those that these cases need."""
+        """The profiles that these cases need."""
         found = Profiles()
         for case in _different(cases):
             found.boards[_stack(case)] = self.boards[_stack(case)]
@@ -64,23 +64,23 @@ class Profiles:
         return found
 
     def board(self, case: Case) -> Board:
-        """That of a case."""
+        """The board of a case."""
         return self.boards[_stack(case)]
 
     @property
     def energies(self) -> dict[str, Energy | None]:
-        """By a board's name. A board with another chip has none, and the same name."""
+        """Energy constants by board's name. A board with a changed chip shares its name."""
         return {board.name: board.energy for board in self.boards.values() if board.energy}
 
     @property
     def files(self) -> dict[str, Path]:
-        """Name to keep it under -> file, of every profile."""
+        """Name in the run directory -> file, of every profile."""
         files = {f"board-{board.name}": board.path for board in self.boards.values()}
         return files | {f"kernel-{name}": kernel.path for name, kernel in self.kernels.items()}
 
 
 def _different(cases: Iterable[Case]) -> Iterable[Case]:
-    """One of each board, chip, partition and kernel. Cases of one grid share these objects."""
+    """A case of each board, chip, partition and kernel. Cases of a grid share these objects."""
     return {
         (case.board, id(case.chip), id(case.partition), case.kernel): case for case in cases
     }.values()
@@ -93,23 +93,25 @@ def _stack(case: Case) -> tuple[str, str, str]:
 def programs_of(
     experiment: Experiment, cases: Sequence[Case], *, record_wear: bool = False
 ) -> list[Program]:
-    """`programs_with` of cases of an experiment. Raises `InputError` for a profile too."""
-    return programs_with(Asked.by(experiment), cases, Profiles.of(cases), record_wear=record_wear)
+    """`programs_with` for cases of an experiment. Raises `InputError` for a bad profile too."""
+    return programs_with(
+        RunFacts.by(experiment), cases, Profiles.of(cases), record_wear=record_wear
+    )
 
 
 def programs_with(
-    asked: Asked,
+    run_facts: RunFacts,
     cases: Sequence[Case],
     profiles: Profiles,
     *,
     record_wear: bool = False,
     made: Callable[[int], None] = lambda _: None,
 ) -> list[Program]:
-    """The cases as a target sees them. Raises `InputError` for a case that cannot be.
+    """The cases as a target sees them. Raises `InputError` for an impossible case.
 
-    `made` is told how many there are so far: SQLite runs for each of its cases.
+    `made` is called with the number made so far: SQLite runs to make some cases.
     """
-    record_wear = record_wear or "wear" in asked.facts.trace
+    record_wear = record_wear or "wear" in run_facts.facts.trace
     boards: dict[tuple[str, int, int], Board] = {}
     programs = []
     for case in cases:
@@ -118,7 +120,7 @@ def programs_with(
         if board is None:
             board = boards[key] = profiles.board(case)
         blocks = board.partition.blocks
-        table = asked.workload
+        table = run_facts.workload
         prepare, body = operations(table.kind, case, table.settle_ns, table.given)
         bad = case.faults.bad(blocks)
         programs.append(
@@ -132,7 +134,7 @@ def programs_with(
                 body=body,
                 record_wear=record_wear,
                 record_flush=True,
-                record_requests="requests" not in asked.facts.omit,
+                record_requests="requests" not in run_facts.facts.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 filled=case.state.fills,

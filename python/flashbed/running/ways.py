@@ -1,4 +1,4 @@
-"""Who runs portions: this process, several of this machine, or a cluster."""
+"""Chooses what runs portions: this process, several of this machine, or a cluster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["HERE", "Way", "parse_jobs", "parts_of", "start_ahead"]
 
 JOBS_MAX = 1024
 HERE_CASES = 2000
-"""Of a portion in this process: what memory is to hold at once."""
+"""Cases of a portion in this process, which memory holds at once."""
 PROCESS_CASES = {False: 4000, True: 16}
-"""Fewer cases, of the simulator or of guests, are run before processes have started."""
+"""Fewer cases than these, of the simulator or of guests, finish before processes have started."""
 _PORTION_CASES = {False: (64, 2000), True: (1, 64)}
-"""At least and at most, of a portion for another process: of the simulator, of guests."""
+"""Cases of a portion for another process, at least and at most: of the simulator, of guests."""
 _PORTIONS_EACH = 8
-"""So that the last ones end at about the same time."""
+"""Portions per process, so that the processes end at about the same time."""
 
 _PORTIONS_OF_A_CLUSTER = 64
 
@@ -36,20 +36,20 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Way:
-    """How cases are run: `jobs` at once (None: one for each processor), and which share of them.
+    """How cases run: `jobs` at once (None: one per processor), and which share of them.
 
-    Results are the same whatever the jobs. Without `processes` only the simulator's threads are.
+    Results do not depend on the jobs. Without `processes` only the simulator's threads are used.
     """
 
     jobs: int | None = None
     share: Share = WHOLE
     processes: bool = True
     scheduler: str | None = None
-    """The address of a Dask scheduler, whose workers run all of them."""
+    """The address of a Dask scheduler whose workers run all cases."""
 
     @property
     def at_once(self) -> int:
-        """The jobs."""
+        """The number of jobs."""
         return self.jobs or processors()
 
 
@@ -58,14 +58,14 @@ HERE = Way(processes=False)
 
 
 def parse_jobs(jobs: int | None) -> int | None:
-    """What `--jobs` says. Raises `InputError`."""
+    """Checks `--jobs`. Raises `InputError`."""
     if jobs is not None and not 1 <= jobs <= JOBS_MAX:
-        raise InputError(f"--jobs {jobs}: from 1 to {JOBS_MAX}")
+        raise InputError(f"--jobs {jobs}: must be from 1 to {JOBS_MAX}")
     return jobs
 
 
 def start_ahead(way: Way, cases: int) -> None:
-    """Starts the processes that so many cases of the simulator need, before they are planned."""
+    """Starts the processes that this many cases of the simulator need, before they are planned."""
     if way.processes and way.at_once > 1 and cases >= PROCESS_CASES[False]:
         processes.start_ahead(way.at_once)
 
@@ -79,10 +79,10 @@ def parts_of(
     given: tuple[Profiles, Mapping[str, str]],
     progress: Progress,
 ) -> Iterator[tuple[int, Part]]:
-    """The parts of all units in any order, each with the number of its portion.
+    """Yields the parts of all units in any order, each with the number of its portion.
 
-    `given` are the profiles of the cases, and the keys of those that are there already.
-    Parts are folders below `below`, which are the caller's to move. Raises what the target does.
+    `given` has the cases' profiles and the keys of existing results. Parts are folders below
+    `below`, which the caller moves. Raises what the target raises.
     """
     profiles, finished = given
     cases = sum(map(len, units))
@@ -97,7 +97,7 @@ def parts_of(
         from flashbed.running.cluster import parts_of_cluster
 
         if target.name not in TARGETS:
-            raise InputError(f"--scheduler {way.scheduler}: a board is measured from here alone")
+            raise InputError(f"--scheduler {way.scheduler}: cannot reach a board; run without it")
         size = _size(target, cases, _PORTIONS_OF_A_CLUSTER)
         made = map(portion, enumerate(portions(units, size)))
         yield from parts_of_cluster(way.scheduler, job, made, below, progress)
@@ -126,7 +126,7 @@ def parts_of(
 
 
 def _size(target: Target, cases: int, wanted: int) -> int:
-    """Cases of a portion, if so many portions are wanted."""
+    """Cases per portion, for the wanted number of portions."""
     least, most = _PORTION_CASES[target.apart.boots]
     return min(most, max(least, cases // wanted))
 

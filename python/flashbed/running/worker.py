@@ -1,7 +1,7 @@
-"""A process that runs tasks for another one, which started it (processes.py).
+"""A process that runs tasks for the process that started it (processes.py).
 
-It is told through a connection whose number is its argument, and answers there. At SIGINT it sends
-what the target has finished, and ends. It ends when the other one has ended.
+It receives tasks and sends answers through a connection whose number is its argument. At SIGINT it
+sends the target's finished results and ends. It also ends when the other process has ended.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from flashbed.targets.base import Target, Unavailable
 __all__ = ["ENDED", "PART", "RAISED", "SAID", "Task", "main"]
 
 SAID, PART, ENDED, RAISED = "said", "part", "ended", "raised"
-"""What an answer is: progress, something that came of a task, its end, an exception."""
+"""Kinds of answers: progress, a result of a task, the end of a task, an exception."""
 SAY_EVERY_S = 0.2
 
 
-class _Said:
-    """Progress, which goes out now and then."""
+class _ProgressSender:
+    """Sends progress, at most now and then."""
 
     def __init__(self, parent: Connection) -> None:
         self._parent = parent
@@ -41,16 +41,16 @@ class _Said:
 
 
 class Task(Protocol):
-    """What a process is given to do, as pickle takes it."""
+    """A unit of work for a process, which can be pickled."""
 
     @property
     def number(self) -> int:
-        """Its own among all."""
+        """Its number among all tasks."""
         ...
 
     @property
     def cases(self) -> int:
-        """How many it has."""
+        """The number of its cases."""
         ...
 
     def run(
@@ -59,18 +59,18 @@ class Task(Protocol):
         processor: int,
         progress: Callable[[str, int], None],
     ) -> Iterator[Any]:
-        """Gives what comes of it, as pickle takes it."""
+        """Yields its results, which can be pickled."""
         ...
 
 
 def main(number: int, processor: int) -> None:
     """Runs tasks until there are no more."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Programs and rows are in no circles; looking for some takes a fifth of the time.
+    # Programs and rows form no cycles; looking for them takes a fifth of the time.
     gc.set_threshold(100_000, 50, 1000)
     target_of = cache(load_target)
     with Connection(number) as parent:
-        said = _Said(parent)
+        said = _ProgressSender(parent)
         try:
             while True:
                 task: Task = parent.recv()
@@ -84,7 +84,7 @@ def main(number: int, processor: int) -> None:
 
 
 def _sendable(why: BaseException) -> Any:
-    """What the other process raises."""
+    """The exception as the other process should raise it."""
     if isinstance(why, (KeyboardInterrupt, Unavailable, OSError)) or hasattr(why, "exit_status"):
         return why
     return RunError(f"internal error in a process of --jobs: {type(why).__name__}: {why}")

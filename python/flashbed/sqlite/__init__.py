@@ -1,7 +1,7 @@
-"""Real SQLite, run once over a file system that only writes down what it is asked (docs/sqlite.md).
+"""Runs real SQLite once, over a file system that only records its calls (docs/sqlite.md).
 
-SQLite's input and output do not depend on how long an I/O takes, so one run gives the operation
-list for every target. `settings.py` are the pragmas an experiment can vary, `vfs.py` is what
-SQLite's unix VFS would have asked of Linux, `work.py` what a statement costs the processor, and
-`recording.py` puts them together. `board.py` has SQLite run on the board instead.
+SQLite's calls do not depend on how long I/O takes, so one run gives the operations for every
+target. `vfs.py` makes the system calls of SQLite's unix VFS on Linux, `work.py` prices a
+statement's processor time, `recorder.py` combines them. plan/database.py has the settings that an
+experiment can vary. `on_board.py` lets SQLite run on the board instead.
 """

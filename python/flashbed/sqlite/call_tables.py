@@ -1,7 +1,7 @@
-"""What a database holds: whether it is whole, and each table by its rows and a sum over them.
+"""The contents of a database: whether it is intact, and each table's rows and checksum.
 
-The same is worked out on the board (agent/sql/sql.c), so that what was found there and what is
-known here can be compared without sending it.
+The board computes the same (agent/sql/sql.c), so that the contents there and here can be compared
+without sending them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import apsw
 __all__ = ["Tables", "checked", "tables_of"]
 
 Tables = Mapping[str, tuple[int, int]]
-"""Name -> rows, and the sum over their values."""
+"""Name -> number of rows, and checksum of their values."""
 NAMES = (
     "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 )
@@ -29,7 +29,7 @@ def tables_of(connection: apsw.Connection) -> Tables:
 
 
 def checked(connection: apsw.Connection) -> str:
-    """What PRAGMA integrity_check finds first; "ok" if that is nothing. Raises `apsw.Error`."""
+    """The first finding of PRAGMA integrity_check; "ok" if there is none. Raises `apsw.Error`."""
     ((words,),) = connection.execute("PRAGMA integrity_check(1)")
     return str(words).partition("\n")[0]
 
@@ -46,7 +46,7 @@ def _summed(connection: apsw.Connection, name: str) -> tuple[int, int]:
 
 
 def _text(connection: apsw.Connection, value: object) -> bytes:
-    """As sqlite3_column_text has it."""
+    """A value as sqlite3_column_text returns it."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, float):

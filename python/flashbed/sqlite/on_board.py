@@ -1,6 +1,6 @@
-"""Statements as operations, for SQLite on the board to execute: `sql_open`, `sql`, `sql_close`.
+"""Statements as operations for SQLite on the board: `sql_open`, `sql`, `sql_close`.
 
-Mirrors what `Recording` does on the host: the same connection, settings, statements and seed.
+It mirrors `Recording` on the host: the same connection, settings, statements and seed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _line(path: str, text: str, values: Bindings) -> str:
     line = f"sql {path} {escaped(text)}{''.join(bound)}"
     if len(line) > LINE_BYTES_MAX:
         raise InputError(
-            f"a statement of {len(line)} bytes with its path and values: on the board, at most"
+            f"a statement of {len(line)} bytes with its path and values: the board accepts at most"
             f" {LINE_BYTES_MAX}: {text[:40]}..."
         )
     return line

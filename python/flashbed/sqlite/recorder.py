@@ -1,7 +1,7 @@
-"""Statements run on real SQLite, and what they asked of the file system as operations.
+"""Runs statements on real SQLite and records its calls to the file system as operations.
 
-A recording is a connection over `RecordingVfs`. Every statement ends with one `compute`, which is
-how its operations are told from the next one's (`analysis/statements.py` counts on it).
+A recording is a connection over `RecordingVfs`. Every statement ends with one `compute`, which
+separates its operations from the next statement's (`analysis/statements.py` relies on it).
 
 Left out: threads, several connections at once, statements that are not stepped to their end.
 """
@@ -29,7 +29,7 @@ VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
 _VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
 """A text with a quote in it counts as two."""
 _SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
-"""What EXPLAIN would do, or cannot explain; its program is short."""
+"""Statements that EXPLAIN would execute or cannot explain; their programs are short."""
 SHORT = 4
 Written = dict[int, tuple[int, bytes]]
 Bindings = Sequence[int | float | str | bytes | None]
@@ -42,9 +42,9 @@ class StatementError(InputError):
 class Recording:
     """A connection to the database in `files`, whose system calls are `lines`.
 
-    Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too. What is
-    not `measured` has no operation that fails and no `compute`. `written` is filled with the bytes
-    of each write by its SEED.
+    Opening it sets the pragmas. Leaving the `with` block closes it, which is recorded too. What is
+    not `measured` has no `compute` and no failing operation. `written` collects the bytes of each
+    write by its SEED.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class Recording:
         self._prepared = database.prepared
         self._vm_steps = 0
         self._instructions: dict[str, int] = {}
-        """Of the programs of statements, without their values."""
+        """Lengths of the statements' programs, by text without values."""
         self._opening_steps = OPENING_STEPS
-        # One statement is kept prepared for each text where they are; none otherwise.
+        # Keeps one prepared statement for each text if the setting says so, otherwise none.
         self._connection = apsw.Connection(
             f"/{DATABASE_PATH}",
             vfs=self._vfs.vfs_name,
@@ -80,7 +80,7 @@ class Recording:
             raise StatementError(f"{DATABASE_PATH}: {why}") from None
 
     def measure(self) -> None:
-        """From here on it is measured."""
+        """Measures from here on."""
         if not self._vfs.measured:
             self._opening_steps = 0
             self._vfs.tally = Tally()
@@ -92,10 +92,10 @@ class Recording:
         return self._vfs.lines
 
     def execute(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        """Runs one statement to its end; its rows.
+        """Runs one statement to its end and returns its rows.
 
-        Raises `StatementError` with what SQLite says. What was asked of the file system until
-        then, a rollback included, is recorded.
+        Raises `StatementError` with SQLite's message. The calls until then, a rollback included,
+        are recorded.
         """
         prepared = self._to_prepare(statement, bindings)
         self._vm_steps = 0
@@ -119,7 +119,7 @@ class Recording:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection; of a WAL this copies it into the database first."""
+        """Closes the connection, which first checkpoints a WAL into the database."""
         self._connection.close()
         self._vfs.unregister()
 
@@ -130,9 +130,9 @@ class Recording:
         return opening + work.steps
 
     def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:
-        """What preparing it will be; None if it was prepared before.
+        """The work of preparing a statement; None if it is prepared already.
 
-        Explaining asks the file system for nothing that preparing it would not.
+        EXPLAIN makes no call to the file system that preparing would not make.
         """
         if not self._vfs.measured or (self._prepared and statement in self._seen):
             return None
@@ -143,7 +143,7 @@ class Recording:
             try:
                 explained = self._run(f"EXPLAIN {statement}", bindings) if known else ()
             except apsw.Error:
-                explained = ()  # running it will say why
+                explained = ()  # running it will raise the error
             self._instructions[kind] = len(explained) or SHORT
         is_select = statement.lstrip()[:6].upper() == "SELECT"
         return Prepared(self._instructions[kind], len(statement), is_select)
@@ -156,9 +156,9 @@ class Recording:
 
 
 def draw_by(connection: apsw.Connection, seed: int) -> None:
-    """random() and randomblob(), which SQLite draws from the host's entropy.
+    """Replaces random() and randomblob(), which SQLite seeds with the host's entropy.
 
-    Drawn as on the board (agent/sql/sql.c).
+    The numbers are those of the board (agent/sql/sql.c).
     """
     drawn = itertools.count()
 

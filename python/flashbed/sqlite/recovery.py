@@ -1,10 +1,9 @@
-"""A database after a power cut, from what the simulated file system gives back: SQLite recovers it.
+"""Recovers a database with SQLite from the files that the simulator has after a power cut.
 
-The simulator says of which write each byte of a file is (`Survey`), and a recording what SQLite had
-written there (`Recording`, `written`); together they are the files that SQLite would find. It opens
-them here, rolls back what a hot journal says, and looks at its own work. A byte that cannot be read
-is 0xff: a file system that lost it had not acknowledged it, and SQLite's own checksums are to say
-so.
+The simulator knows which write each byte of a file comes from (`Survey`), and a recording has the
+bytes that SQLite wrote (`Recording`, `written`); together they give the files. SQLite opens them
+here, rolls back a hot journal and checks the database. An unreadable byte becomes 0xff: it was
+never acknowledged, and SQLite's own checksums must detect it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ UNREADABLE = 0xFF
 
 
 def restored(found: Sequence[SurveyedFile], written: Mapping[int, tuple[int, bytes]]) -> Files:
-    """The files that were found, with what SQLite had written into them."""
+    """The files that were found, with the bytes that SQLite wrote into them."""
     files: Files = {}
     for file in found:
         data = bytearray(file.size_bytes)
@@ -36,7 +35,7 @@ def restored(found: Sequence[SurveyedFile], written: Mapping[int, tuple[int, byt
 
 
 def recovered(files: Files) -> SurveyedDatabase:
-    """The database among the files, opened, recovered and looked at; the files are changed."""
+    """The database among the files, opened, recovered and checked; this changes the files."""
     vfs = RecordingVfs(files, "fsync", 0, measured=False)
     connection = None
     try:

@@ -1,15 +1,16 @@
-"""Files in memory that write down which system calls SQLite's unix VFS would have made.
+"""In-memory files that record the system calls which SQLite's unix VFS would make.
 
-Mirrors os_unix.c of SQLite 3.x on Linux: `open` with O_CREAT, a journal's directory synced the
-first time the journal is after it was opened (UNIXFILE_DIRSYNC; whether it is a new one is not
-asked) and after it was unlinked, `ftruncate`, `pread` and `pwrite`. Every sync, of a directory too,
-is what the library was built to use: fsync, or fdatasync (HAVE_FDATASYNC). A path that is only
-asked for (access) is an `open` of it to read, which looks for the same entry and inode, and a
-`close`; both fail if it is not there.
+They follow os_unix.c of SQLite 3.x on Linux: `open` with O_CREAT; the journal's directory synced at
+the first sync of the journal after it was opened (UNIXFILE_DIRSYNC, new or not) and after it was
+unlinked; `ftruncate`, `pread` and `pwrite`. Every sync, of a directory too, is the call that the
+library was built to use: fsync, or fdatasync (HAVE_FDATASYNC). A test for a path (access) becomes
+an `open` for reading, which looks up the same entry and inode, and a `close`; both fail if the path
+does not exist.
 
-Left out: locks and stat, which reach no flash; memory-mapped I/O, off as SQLite ships; WAL's shared
-memory, so WAL needs PRAGMA locking_mode = EXCLUSIVE, as it does on JFFS2, which cannot map a file
-to write. Temporary files are in memory (/tmp of a device is), and make no operation.
+Left out: locks and stat, which reach no flash; memory-mapped I/O, which is off in SQLite's default
+build; WAL's shared memory. WAL therefore needs PRAGMA locking_mode = EXCLUSIVE, as it does on
+JFFS2, which cannot map a file for writing. Temporary files stay in memory, like /tmp of a device,
+and make no operation.
 
 Invariant: every line is an operation of docs/operations.md; slots are free again once SQLite has
 closed its files.
@@ -30,7 +31,7 @@ FOLDER = "db"
 """The directory of the database, which SQLite syncs as well."""
 SLOTS = 64
 PAGE_BYTES_MIN = 512
-"""Shorter reads are of a header."""
+"""Reads shorter than this are of a header."""
 SECTOR_BYTES = 4096
 """SQLITE_DEFAULT_SECTOR_SIZE; for a device whose writes are safe at power loss SQLite uses 512."""
 DIRECTORY_SYNCED = (
@@ -47,19 +48,19 @@ _names = itertools.count()
 
 @dataclass(slots=True)
 class Tally:
-    """What the pager asked for since a statement began, besides what its operations are."""
+    """The pager's work since a statement began, besides its operations."""
 
     pages_read: int = 0
     writes: int = 0
     asides: int = 0
-    """Calls that are no operation, but take time: locks, and fstat for a file's size."""
+    """Calls that are no operation but take time: locks, and fstat for a file's size."""
 
 
 class RecordingVfs(apsw.VFS):
-    """A VFS of its own name whose files are `files`; what happens is appended to `lines`.
+    """A VFS with files `files`, under a name of its own; operations are appended to `lines`.
 
-    `sync` is "fsync" or "fdatasync". `seed` begins the numbers that make each write's bytes differ.
-    With `measured` names that are not there are looked for too; no operation of a preparation may
+    `sync` is "fsync" or "fdatasync". `seed` is the first of the seeds that make each write's bytes
+    differ. Only with `measured` are missing names looked up too: no operation of a preparation may
     fail.
     """
 
@@ -68,10 +69,10 @@ class RecordingVfs(apsw.VFS):
         self.lines: list[str] = []
         self.measured = measured
         self.written: dict[int, tuple[int, bytes]] | None = None
-        """SEED of a write -> its offset and the bytes, if they are kept."""
+        """SEED of a write -> its offset and bytes, if they are kept."""
         self.tally = Tally()
         self.sync_word = sync
-        """What a sync is on this build of SQLite."""
+        """The name of a sync in this build of SQLite."""
         self._seed = seed
         self._free_slots = set(range(SLOTS))
         self.vfs_name = f"flashbed-recording-{next(_names)}"
@@ -81,26 +82,26 @@ class RecordingVfs(apsw.VFS):
         self, name: str | apsw.URIFilename | None, flags: list[int]
     ) -> apsw.VFSFile:
         """UnixOpen."""
-        asked = flags[0]
-        if name is None or not asked & ON_FLASH:
-            # apsw takes whatever has the methods
+        open_flag = flags[0]
+        if name is None or not open_flag & ON_FLASH:
+            # apsw accepts any object with these methods
             return _File(bytearray())  # type: ignore[return-value]
         path = _below(name.filename() if isinstance(name, apsw.URIFilename) else name)
-        create = bool(asked & apsw.SQLITE_OPEN_CREATE)
+        create = bool(open_flag & apsw.SQLITE_OPEN_CREATE)
         is_new = path not in self.files
         if is_new and not create:
             raise apsw.CantOpenError(f"{path}: no such file")
         slot = self.take_slot()
-        words = ["ro" if asked & apsw.SQLITE_OPEN_READONLY else "rw"]
+        words = ["ro" if open_flag & apsw.SQLITE_OPEN_READONLY else "rw"]
         words += ["create"] if create else []
-        words += ["excl"] if asked & apsw.SQLITE_OPEN_EXCLUSIVE else []
+        words += ["excl"] if open_flag & apsw.SQLITE_OPEN_EXCLUSIVE else []
         self.lines.append(f"open {slot} {path} {','.join(words)}")
         data = self.files.setdefault(path, bytearray())
-        unsynced = create and bool(asked & DIRECTORY_SYNCED)
+        unsynced = create and bool(open_flag & DIRECTORY_SYNCED)
         return _RecordedFile(data, self, slot, unsynced)  # type: ignore[return-value]
 
     def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
-        """unixAccess: a file that is there, and holds something if that is asked."""
+        """unixAccess: whether the file exists, and is not empty if the flags ask for that."""
         path = _below(pathname)
         there = path in self.files
         if there or self.measured:
@@ -119,7 +120,7 @@ class RecordingVfs(apsw.VFS):
             self.sync_directory()
 
     def xFullPathname(self, name: str) -> str:  # noqa: N802
-        """Paths are those below the mount point."""
+        """Paths are relative to the mount point."""
         return f"/{_below(name)}"
 
     def xCurrentTimeInt64(self) -> int:  # noqa: N802
@@ -137,17 +138,17 @@ class RecordingVfs(apsw.VFS):
         self.give_slot(slot)
 
     def take_slot(self) -> int:
-        """The lowest slot that is free."""
+        """The lowest free slot."""
         slot = min(self._free_slots)
         self._free_slots.remove(slot)
         return slot
 
     def give_slot(self, slot: int) -> None:
-        """It is free again."""
+        """Frees a slot."""
         self._free_slots.add(slot)
 
     def bytes_words(self, data: bytes, offset: int) -> str:
-        """SEED and COMPRESSIBILITY of a write: new bytes each time, that compress as well."""
+        """SEED and COMPRESSIBILITY of a write: new bytes each time, which compress as well."""
         self._seed += 1
         if self.written is not None:
             self.written[self._seed] = offset, bytes(data)
@@ -203,8 +204,8 @@ class _File:
         return SECTOR_BYTES
 
     def xDeviceCharacteristics(self) -> int:  # noqa: N802
-        # Not SUBPAGE_READ, as unixDeviceCharacteristics has it today: it would read long records
-        # past its page cache, which 3.7 did not (SQLITE_DIRECT_OVERFLOW_READ).
+        # SUBPAGE_READ, which unixDeviceCharacteristics now has, is left out: SQLite would read long
+        # records past its page cache, which 3.7 did not (SQLITE_DIRECT_OVERFLOW_READ).
         return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
 
 

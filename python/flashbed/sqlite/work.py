@@ -1,9 +1,9 @@
-"""What a statement costs the processor, as steps of `compute`, priced by the board.
+"""A statement's processor time, as steps of `compute`, which the board prices.
 
-Fitted to SQLite 3.54.1 itself on the emulated board (ARMv7, zig's clang -O2, an instruction 4 ns, a
-step 6.53 ns): 904 statements of 35 kinds on tables, texts and an index that no experiment has,
-within a transaction and each in its own, prepared before or not. What a statement took there, less
-the chip's time and less what the same statement's recorded calls took, is what is to be computed:
+Fitted to SQLite 3.54.1 on the emulated board (ARMv7, zig's clang -O2, an instruction 4 ns, a step
+6.53 ns): 904 statements of 35 kinds on tables, texts and an index that no experiment has, within a
+transaction and each in its own, prepared before or not. The fitted time is a statement's time minus
+the chip's time and minus the time of the same statement's recorded calls:
 
     a statement                          1.8 us     an instruction of the virtual machine   0.84 us
     an instruction of its program        2.2 us     a page read                             5.5 us
@@ -11,11 +11,11 @@ the chip's time and less what the same statement's recorded calls took, is what 
     planning a SELECT                    25 us      a lock taken or left, a file's size     13 us
     opening a connection                 890 us
 
-The three behind the first are only for one that was not prepared before. The sums of each kind of
-case are within 8 % of what was measured, half of the statements within 13 %, nine of ten within
-35 %. Left out: what makes one instruction dearer than another (grouping is a third, IN with a list
-of values has half a millisecond more for the table it makes); memory that a process touches for the
-first time; caches; a program's own work with a row.
+The three under the first apply only to a statement that was not prepared before. The sums of each
+kind of case are within 8 % of what was measured, half of the statements within 13 %, nine of ten
+within 35 %. Left out: differences between instructions (grouping is a third off, IN with a list of
+values takes half a millisecond more for its table); memory touched for the first time; caches; a
+program's own work with a row.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["OPENING_STEPS", "Prepared", "Work"]
 
 STATEMENT_STEPS = 280
 VM_STEP_STEPS = 130
-"""One instruction of SQLite's virtual machine that was run (SQLITE_STMTSTATUS_VM_STEP)."""
+"""One executed instruction of SQLite's virtual machine (SQLITE_STMTSTATUS_VM_STEP)."""
 PLANNED_STEPS = 3_880
 PREPARED_INSTRUCTION_STEPS = 340
 """sqlite3_prepare_v2: parser, planner and code, by the length of the program (EXPLAIN)..."""
 PREPARED_BYTE_STEPS = 17
 """...and each byte of the statement's text."""
 PAGE_READ_STEPS = 840
-"""The pager's work for a page beside the system call that reads it."""
+"""The pager's work for a page, besides the system call that reads it."""
 WRITE_STEPS = 440
-"""That for a write, of a page or to a journal."""
+"""The pager's work for a write, of a page or to a journal."""
 ASIDE_STEPS = 2_020
 """A system call that is no operation: fcntl for a lock, fstat."""
 OPENING_STEPS = 136_000
@@ -43,7 +43,7 @@ OPENING_STEPS = 136_000
 
 
 class Prepared(NamedTuple):
-    """What sqlite3_prepare_v2 had to do."""
+    """The work of sqlite3_prepare_v2."""
 
     instructions: int
     text_bytes: int
@@ -51,14 +51,14 @@ class Prepared(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Of `compute`."""
+        """Steps of `compute`."""
         planned = PLANNED_STEPS if self.is_select else 0
         texts = PREPARED_BYTE_STEPS * self.text_bytes
         return planned + texts + PREPARED_INSTRUCTION_STEPS * self.instructions
 
 
 class Work(NamedTuple):
-    """What there was to do for one statement; `prepared` is None if that had been done before."""
+    """The work for one statement; `prepared` is None if it was prepared before."""
 
     vm_steps: int
     pages_read: int
@@ -68,7 +68,7 @@ class Work(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Of `compute`."""
+        """Steps of `compute`."""
         return (
             STATEMENT_STEPS
             + VM_STEP_STEPS * self.vm_steps

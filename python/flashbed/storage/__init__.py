@@ -1,1 +1,1 @@
-"""Files that are whole or not there, locks between processes, tables that may be damaged."""
+"""Files that are whole or absent, locks between processes, tables that may be damaged."""

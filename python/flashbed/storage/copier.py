@@ -1,7 +1,7 @@
-"""A process that reads Parquet files of others, and writes what it has read as files of its own.
+"""A process that reads foreign Parquet files and writes their contents as files of its own.
 
-Polars' reader can abort: a size that damage has made 2^61 bytes ends the process, and Python cannot
-catch that. Here it ends a process that has nothing else to do. `copies.py` starts and asks it.
+Polars' reader can abort: a damaged size of 2^61 bytes ends the process, which Python cannot catch.
+Here it ends a process that does nothing else. `copies.py` starts it and sends it files.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["MEMORY_BYTES", "PLAIN", "ROW_GROUP_ROWS", "main", "sink"]
 
 ROW_GROUP_ROWS = 1 << 16
 MEMORY_BYTES = 8 << 30
-"""As much as a table may have: 4 GiB of numbers, and 4 GiB of text."""
+"""Limits of a table: 4 GiB of numbers, and 4 GiB of text."""
 PLAIN = frozenset(
     (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32,
      pl.Float64, pl.Boolean, pl.String, pl.Binary, pl.Null)
 )  # fmt: skip
-"""Kinds of columns that are copied. No table of ours has another."""
+"""Types of columns that are copied. No table of ours has another."""
 _NOT_OF_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM)
 _POLLRDHUP = 0x2000
 _REASON_CHARACTERS = 1000
 
 
 def sink(rows: pl.LazyFrame, file: str | os.PathLike[str]) -> None:
-    """Writes Parquet. The same rows give the same bytes, whatever pieces they come in."""
+    """Writes Parquet. Equal rows give equal bytes, whatever their pieces."""
     rows.sink_parquet(
         os.fspath(file), compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS
     )
@@ -52,7 +52,7 @@ def _copied(source: int, new: int) -> Mapping[str, str]:
         if odd:
             return {"damaged": f"{odd[0]}: a column of another kind"}
         sink(rows, f"/proc/self/fd/{new}")
-    except BaseException as why:  # a panic of Polars is no Exception
+    except BaseException as why:  # a panic of Polars is no `Exception`
         found = re.search(r"\(os error (\d+)\)", str(why))
         if found and int(found[1]) in _NOT_OF_THE_FILE:
             return {"system": os.strerror(int(found[1]))}
@@ -60,14 +60,14 @@ def _copied(source: int, new: int) -> Mapping[str, str]:
         if refused:
             return {"system": refused}
         if not isinstance(why, Exception):
-            # Its words are of code: "internal error: entered unreachable code".
+            # Its text is about code: "internal error: entered unreachable code".
             return {"damaged": "Polars gave up in the middle of it"}
         return {"damaged": str(why)[:_REASON_CHARACTERS]}
     return {}
 
 
 def _end_with(asker: socket.socket) -> None:
-    """Ends this process when the one that asks has ended, also amid a copy."""
+    """Ends this process when the other one has ended, also during a copy."""
     waiting = select.poll()
     waiting.register(asker, _POLLRDHUP)
     waiting.poll()
@@ -75,7 +75,7 @@ def _end_with(asker: socket.socket) -> None:
 
 
 def main() -> None:
-    """Copies from the first to the second of two files that come with each byte."""
+    """Receives two files with each byte, and copies the first to the second."""
     asker = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_end_with, args=(asker,), daemon=True).start()
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

@@ -1,7 +1,7 @@
-"""Copies of Parquet files that others may have made: the only thing that is read of them here.
+"""Copies foreign Parquet files; only the copies are read in this process.
 
-Another process reads the file and writes the copy (`copier.py`). Whatever Polars does at damage, it
-does there: this process learns of it in one line, and starts another copier for the next file.
+Another process reads the file and writes the copy (`copier.py`). If damage makes Polars abort, only
+that process ends. This one reports a line, and starts another copier for the next file.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ANSWER_BYTES_MAX = 1 << 20
 
 
 class DamagedError(ValueError):
-    """A table cannot be read. The message is the one of Polars."""
+    """A table cannot be read. The message is Polars'."""
 
 
 def copy(path: Path) -> IO[bytes]:
-    """A copy without a name, gone when it is closed. Raises what `copied` raises."""
+    """A copy without a name, removed when it is closed. Raises what `copied` raises."""
     new = tempfile.TemporaryFile(prefix="flashbed-")  # noqa: SIM115
     try:
         copied(path, new)
@@ -56,7 +56,7 @@ def copied(path: Path, new: IO[bytes]) -> None:
     except OSError as why:
         raise DamagedError(str(why)) from None
     try:
-        answer = _copier.asked(path, source, new.fileno())
+        answer = _copier.request(path, source, new.fileno())
     finally:
         os.close(source)
     if "system" in answer:
@@ -66,7 +66,7 @@ def copied(path: Path, new: IO[bytes]) -> None:
 
 
 class _Copier:
-    """The process that copies, started when it is first needed."""
+    """The copying process, started on first use."""
 
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
@@ -74,15 +74,15 @@ class _Copier:
         self._owner = 0
         atexit.register(self.close)
 
-    def asked(self, path: Path, source: int, new: int) -> Mapping[str, str]:
-        """Its answer for two open files."""
+    def request(self, path: Path, source: int, new: int) -> Mapping[str, str]:
+        """The process's answer for two open files."""
         with self._one_at_a_time:
             try:
                 if self._owner != os.getpid() or self._ended():
                     self.close()
                     self._start()
                 answer = self._answer(source, new)
-            except BaseException:  # Ctrl-C: an answer may still come
+            except BaseException:  # Ctrl-C: the answer may still arrive
                 self.close()
                 raise
             if answer is None:
@@ -98,7 +98,7 @@ class _Copier:
         self._owner = os.getpid()
         with theirs:
             self._process = subprocess.Popen(
-                # Without -P a folder with a `polars` in it would do to be run.
+                # Without -P Python would import a `polars` from the working folder.
                 [sys.executable, "-P", "-m", "flashbed.storage.copier", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said,
                 pass_fds=(theirs.fileno(),), start_new_session=True,
@@ -117,7 +117,7 @@ class _Copier:
         return None if line is None else json.loads(line)
 
     def _line(self) -> bytes | None:
-        """What it says next; None if it has ended."""
+        """The process's next line; None if it has ended."""
         line = b""
         while not line.endswith(b"\n") and len(line) <= _ANSWER_BYTES_MAX:
             try:
@@ -134,17 +134,17 @@ class _Copier:
         return self._said.read(_ANSWER_BYTES_MAX).decode("utf-8", "replace")
 
     def _death(self, path: Path) -> Mapping[str, str]:
-        """What it died of, and with it the copy."""
+        """The answer for a copier that died."""
         assert self._process is not None
         status = self._process.wait()
-        asked = re.search(r"memory allocation of (\d+) bytes failed", self._last_words())
+        request = re.search(r"memory allocation of (\d+) bytes failed", self._last_words())
         self.close()
-        if (asked and int(asked[1]) < MEMORY_BYTES) or status == -signal.SIGKILL:
+        if (request and int(request[1]) < MEMORY_BYTES) or status == -signal.SIGKILL:
             raise InputError(f"{shown(path)}: it takes more memory to read than there is")
         return {"damaged": f"its reader ended ({status})"}
 
     def close(self) -> None:
-        """Ends the process, if it is this one's."""
+        """Ends the process, if this process started it."""
         if self._process is None:
             return
         self._channel.close()
@@ -154,7 +154,7 @@ class _Copier:
                 self._process.kill()
             self._process.wait()
         else:
-            self._process.returncode = 0  # a fork's: not ours to wait for
+            self._process.returncode = 0  # of a forked process: not ours to wait for
         self._process = None
 
 

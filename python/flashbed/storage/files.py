@@ -1,7 +1,7 @@
-"""Files of others, read within limits; files of ours, written whole or not at all.
+"""Reads foreign files within limits; writes own files whole or not at all.
 
-What is read may be anybody's: a regular file and no pipe or device, not larger than its kind can
-be. A file is written under a random new name first and then renamed.
+A file may come from anyone: it must be a regular file, no pipe or device, and within the size of
+its kind. A file is written under a random new name first and then renamed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = [
 
 TEXT_BYTES_MAX = 64 << 20
 OPERATIONS_BYTES_MAX = 1 << 30
-"""Some forty million operations."""
+"""About forty million operations."""
 _PIECE_BYTES = 1 << 20
 _MORE_BYTES = 1 << 16
 _THRIFT = "transport error"
-"""All that Parquet's writer says if the system refuses it the footer."""
+"""The only message of Parquet's writer if the system refuses it the footer."""
 _KIB = 1024
 
 
@@ -49,9 +49,9 @@ def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> 
 
 
 def read_characters(path: Path, limit: int, *, begin: str = "", skip: int = 0) -> str:
-    """`read_bytes` as a character a byte. Text that grows in place is in memory only once.
+    """`read_bytes` with a character per byte. The text grows in place and is in memory only once.
 
-    Behind `begin`, and without the first `skip` bytes.
+    It begins with `begin`, and leaves out the first `skip` bytes of the file.
     """
     text = begin
     for piece in _pieces(path, limit, InputError):
@@ -63,7 +63,7 @@ def read_characters(path: Path, limit: int, *, begin: str = "", skip: int = 0) -
 def _pieces(path: Path, limit: int, error: type[InputError]) -> Iterator[bytes]:
     read = 0
     try:
-        # A pipe that nobody writes to would be waited for.
+        # O_NONBLOCK: opening a pipe without a writer would block.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(number, "rb") as file:  # noqa: PTH123
             status = os.fstat(number)
@@ -78,7 +78,7 @@ def _pieces(path: Path, limit: int, error: type[InputError]) -> Iterator[bytes]:
     except OSError as why:
         raise error(f"{shown(path)}: {why.strerror}") from None
     except ValueError:
-        raise error(f"{shown(path)}: no path of a file") from None
+        raise error(f"{shown(path)}: not the path of a file") from None
     if read > limit:
         raise error(f"{shown(path)}: {read // _KIB:,} KiB, {limit // _KIB:,} KiB at most")
 
@@ -97,23 +97,23 @@ def read_text(path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] =
 def read_json(
     path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError
 ) -> dict[str, Any]:
-    """A file that is one JSON object."""
+    """Reads a file that is one JSON object."""
     text = read_text(path, limit, error)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise error(f"{shown(path)}: no JSON object")
+        raise error(f"{shown(path)}: not a JSON object")
     return value
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A new file beside `path` to be written, which then takes its place.
+    """A new file beside `path` to write to, which then replaces it.
 
-    Raises `RunError` that names the file and its folder if it cannot be written, `InputError` if
-    the path is a folder's whatever is there.
+    Raises `RunError` with file and folder if it cannot be written, `InputError` if the path can
+    only be a folder's.
     """
     if path.name in ("", ".."):
         raise InputError(f"{shown(path)}: a folder, not a file to be written")
@@ -136,7 +136,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def refusal(new: Path) -> str | None:
-    """What the system says to more bytes of a file that could not be written; None if nothing."""
+    """The system's refusal to extend a file that could not be written; None if it accepts."""
     try:
         with new.open("ab", buffering=0) as file:
             file.write(bytes(_MORE_BYTES))
@@ -146,7 +146,7 @@ def refusal(new: Path) -> str | None:
 
 
 def _of_the_system(why: Exception) -> str | None:
-    """What the system said; Parquet's writer wraps it in words of its own."""
+    """The system's error message, which Parquet's writer wraps in words of its own."""
     found = re.search(r"\(os error (\d+)\)", str(why))
     if found:
         return os.strerror(int(found[1]))
@@ -154,20 +154,20 @@ def _of_the_system(why: Exception) -> str | None:
 
 
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-"""Process numbers are those of one machine, and folders may be shared."""
+"""Folders may be shared, and process numbers are those of one machine."""
 
 
 _NEW = re.compile(r"\.(.+)\.([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{12}\.new")
 
 
 def begun(name: str) -> str | None:
-    """Which file `whole` writes under this name, if it is one of its names."""
+    """The file that `whole` writes under this name, if it is one of its names."""
     found = _NEW.fullmatch(name)
     return found[1] if found else None
 
 
 def _remove_abandoned(path: Path) -> None:
-    """What processes of this machine left when they were killed."""
+    """Removes what killed processes of this machine left."""
     for entry in os.scandir(path.parent):
         found = _NEW.fullmatch(entry.name)
         if found and found.group(1, 2) == (path.name, _HOST) and not _lives(int(found[3])):

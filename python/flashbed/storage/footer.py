@@ -1,7 +1,7 @@
-"""The footer of a Parquet file: how much there is to read, before any of it is read.
+"""Reads the footer of a Parquet file: how much there is to read, before reading it.
 
-A few hundred bytes can stand for billions of equal rows. The footer is a struct of Thrift's compact
-protocol; Polars decodes as many rows as its row groups say, whatever their sum is said to be.
+A few hundred bytes can encode billions of equal rows. The footer is a struct of Thrift's compact
+protocol. Polars decodes as many rows as the row groups say, whatever the file's total is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SCHEMA, _ROW_GROUPS, _GROUP_ROWS, _KEY_VALUES = 2, 4, 3, 5
 
 @dataclass(frozen=True)
 class Extent:
-    """How many rows and columns a file has."""
+    """The numbers of a file's rows and columns."""
 
     rows: int
     columns: int
@@ -39,7 +39,7 @@ def extent(path: Path) -> Extent:
     rows = columns = 0
     for field, kind in reader.fields():
         if field == _SCHEMA and kind == _LIST:
-            columns = reader.skip_list()[1] - 1  # the first is the root of them
+            columns = reader.skip_list()[1] - 1  # the first is the schema's root
         elif field == _ROW_GROUPS and kind == _LIST:
             element, count = reader.list_head()
             if element != _STRUCT:
@@ -51,7 +51,7 @@ def extent(path: Path) -> Extent:
 
 
 def key_value(path: Path, key: str) -> str | None:
-    """What a file's metadata has under a key. Raises as `extent` does."""
+    """The value of a key in a file's metadata. Raises as `extent` does."""
     reader = _Reader(_footer(path))
     found = None
     for field, kind in reader.fields():
@@ -101,7 +101,7 @@ def _footer(path: Path) -> bytes:
 
 
 class _Reader:
-    """Values of Thrift's compact protocol, one after the other. Raises `ValueError`."""
+    """Reads values of Thrift's compact protocol in order. Raises `ValueError`."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -127,7 +127,7 @@ class _Reader:
         self._at += count
 
     def binary(self) -> bytes:
-        """A text."""
+        """Reads a text."""
         length = self._varint()
         if length > len(self._data) - self._at:
             raise ValueError("cut short")
@@ -135,12 +135,12 @@ class _Reader:
         return self._data[self._at - length : self._at]
 
     def signed(self) -> int:
-        """A number of any width."""
+        """Reads a number of any width."""
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct, whose value the caller takes."""
+        """Yields number and type of each field of a struct; the caller reads the value."""
         self._deeper()
         field = 0
         while head := self._byte():
@@ -149,13 +149,13 @@ class _Reader:
         self._depth -= 1
 
     def list_head(self) -> tuple[int, int]:
-        """Kind and number of a list's values."""
+        """Reads type and number of a list's values."""
         head = self._byte()
         count = head >> 4
         return head & 0x0F, self._varint() if count == 0x0F else count
 
     def skip_list(self) -> tuple[int, int]:
-        """The same, with its values passed over."""
+        """Reads a list's head and skips its values."""
         self._deeper()
         kind, count = self.list_head()
         for _ in range(count):
@@ -169,7 +169,7 @@ class _Reader:
             raise ValueError("nested too deep")
 
     def skip(self, kind: int) -> None:
-        """Passes over a field's value; that of a truth value is its kind."""
+        """Skips a field's value; a truth value is encoded in its type."""
         if kind not in _BOOLS:
             self._skip_value(kind)
 

@@ -1,4 +1,4 @@
-"""Tables of files that may be damaged, or made to do damage: read, or refused."""
+"""Reads tables that may be damaged or malicious, or refuses them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = [
 ]
 
 UNREADABLE = (pl.exceptions.PolarsError, OSError, ValueError)
-"""What is raised for a file that is damaged, or has other columns."""
+"""Exceptions for a file that is damaged or has other columns."""
 CELLS_MAX = 1 << 29
-"""Of a table: 4 GiB of numbers."""
+"""Limit of a table: 4 GiB of numbers."""
 TEXT_BYTES_MAX = 4 << 30
-"""Of all its texts, each as often as it is there: a text that is repeated is in the file once."""
+"""Limit of a table's texts, repetitions counted: the file holds a repeated text once."""
 _ROWS_AT_ONCE = 1 << 16
 _CELLS_HELD = 1 << 20
 _scanned: list[IO[bytes]] = []
-"""Copies that frames may still be collected from."""
+"""Copies that lazy frames may still read."""
 
 
 def check_extent(path: Path) -> int:
-    """Refuses a Parquet file before any of it is read. Gives the number of its cells.
+    """Refuses a Parquet file before any of it is read. Returns its number of cells.
 
-    Raises `DamagedError`, and `InputError` for one that is too large.
+    Raises `DamagedError`, and `InputError` for a file that is too large.
     """
     try:
         there = extent(path)
@@ -60,7 +60,7 @@ def check_text(path: Path, text_bytes: int) -> None:
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
-    """A Parquet file. Raises `DamagedError`, and `InputError` for one that is too large."""
+    """Reads a Parquet file. Raises `DamagedError`, and `InputError` for one that is too large."""
     check_extent(path)
     with copy(path) as file:
         frame = pl.read_parquet(_name(file), glob=False)
@@ -70,12 +70,12 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 
 def scan_parquet(path: Path) -> pl.LazyFrame:
-    """The same, however long it is."""
+    """Scans a Parquet file, however long it is."""
     return open_parquet(path).lazy()
 
 
 def open_parquet(path: Path) -> pl.DataFrame | pl.LazyFrame:
-    """A table, or what reads a long one, whose copy is there until this process ends."""
+    """A short table, or a lazy frame of a long one, whose copy exists until this process ends."""
     if check_extent(path) <= _CELLS_HELD:
         return read_parquet(path)
     file = copy(path)
@@ -88,7 +88,7 @@ def _name(file: IO[bytes]) -> str:
 
 
 def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Rows of a file, some at a time; at least one piece, which may have none."""
+    """Yields rows of a file in pieces; at least one piece, which may be empty."""
     count = rows.select(pl.len()).collect(engine="streaming").item()
     for at in range(0, max(count, 1), _ROWS_AT_ONCE):
         yield rows.slice(at, _ROWS_AT_ONCE).collect(engine="streaming")

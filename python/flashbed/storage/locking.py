@@ -1,8 +1,8 @@
-"""Folders and files that one process at a time may write: locks, and folders of a process's own.
+"""Locks for folders and files that one process at a time may write, and folders of a process.
 
-The lock is the kernel's (flock): it is released when its holder ends, however it ends. What the
-lock file says only names the holder, so no file has to be judged stale. The holder removes the file
-before it lets go; whoever waited for it sees that the file is another one and takes that.
+The lock is the kernel's (flock) and is released when its holder ends in any way. The lock file's
+text only names the holder, so no file has to be judged stale. The holder removes the file before it
+releases the lock; a process that waited for it notices that, and locks the new file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flashbed.paths import shown
 __all__ = ["LOCK", "Held", "Scratch", "clear", "held", "locked", "scratch", "tidy"]
 
 LOCK = ".lock"
-"""The lock file of a folder, in it."""
+"""The lock file in a folder."""
 _SAID_BYTES = 300
 _HOLDER = re.compile(r"pid \d{1,19} on [A-Za-z0-9_.-]{1,255}\n")
 
@@ -34,19 +34,19 @@ class Held(Exception):
 
 
 def _said(lock: int) -> str:
-    """Who holds a lock. Another user may have written the file: nothing but a name is shown."""
+    """The holder of a lock. Another user may have written it, so only a valid name is shown."""
     text = os.pread(lock, _SAID_BYTES, 0).decode("utf-8", "replace")
     return text.rstrip("\n") if _HOLDER.fullmatch(text) else "another process"
 
 
 def _tried(path: Path, wait: bool) -> int | None:
-    """The lock's descriptor; None if its holder removed the file meanwhile. Raises `Held`."""
+    """The lock's descriptor; None if its holder has just removed the file. Raises `Held`."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), path.lstat()):
-                with suppress(OSError):  # a full disk: the lock holds, it has no name
+                with suppress(OSError):  # on a full disk the lock works without a name
                     os.ftruncate(lock, 0)
                     os.pwrite(lock, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
                 return lock
@@ -76,7 +76,7 @@ def _released(path: Path, lock: int) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds a lock file, and waits for it: for work of minutes at most."""
+    """Waits for a lock file and holds it: for work of minutes at most."""
     lock = _taken(path, wait=True)
     try:
         yield
@@ -86,15 +86,15 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def held(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Holds a folder of results, made if need be, and removed again if nothing was put into it.
+    """Locks a folder of results; creates it if needed, and removes it if it stays empty.
 
-    Raises `InputError` if another process holds it, unless it is to `wait`: for a write or two.
+    Raises `InputError` if another process holds it, unless `wait` is set, for short writes.
     """
     lock = None
     try:
         while lock is None:
             folder.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # its holder found it empty, and removed it
+            with suppress(FileNotFoundError):  # its holder found it empty and removed it
                 lock = _taken(folder / LOCK, wait=wait)
     except Held as holder:
         raise InputError(
@@ -113,7 +113,7 @@ def held(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Scratch:
-    """A folder of this process's own, and of nobody's once the process has ended."""
+    """A folder of this process, which others may remove once the process has ended."""
 
     path: Path
     lock: int
@@ -125,7 +125,7 @@ class Scratch:
         self.close()
 
     def close(self, *, keep: bool = False) -> None:
-        """Ends it; what is kept is for a person to read, and nothing clears it."""
+        """Ends it; a kept folder is for a person to read, and nothing clears it."""
         if not keep:
             _emptied(self.path)
         _released(self.path / LOCK, self.lock)
@@ -135,18 +135,18 @@ class Scratch:
 
 
 def scratch(below: Path, prefix: str) -> Scratch:
-    """A new folder below another. First clears those of processes that were killed."""
+    """A new folder below another. First removes those of killed processes."""
     clear(below, prefix)
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=below))
-        with suppress(Held, FileNotFoundError):  # cleared between the two
+        with suppress(Held, FileNotFoundError):  # cleared between making and locking it
             return Scratch(path, _taken(path / LOCK, wait=False))
 
 
 def clear(below: Path, prefix: str) -> None:
-    """Removes the folders of processes that were killed, as `scratch` does before it makes one.
+    """Removes the folders of killed processes, as `scratch` does before it makes one.
 
-    A folder with a lock that nobody holds is a dead process's; one without is kept.
+    A folder whose lock is free belongs to a dead process; a folder without a lock is kept.
     """
     for folder in below.glob(f"{prefix}*"):
         with suppress(OSError, Held):
@@ -159,7 +159,7 @@ def clear(below: Path, prefix: str) -> None:
 
 
 def tidy(cache: Path) -> None:
-    """Removes what processes left that were killed between their last steps in a cache."""
+    """Removes what processes left in a cache when they were killed between their last steps."""
     for prefix in ("build-", "fetch-", "module-"):
         clear(cache, prefix)
     for path in cache.glob("*.lock"):
@@ -168,7 +168,7 @@ def tidy(cache: Path) -> None:
 
 
 def _emptied(folder: Path) -> None:
-    """Removes all but the lock, which goes last: killed in between, the rest is cleared later."""
+    """Removes all but the lock, which goes last, so that an interrupted removal can continue."""
     for path in folder.iterdir():
         if path.name == LOCK:
             continue

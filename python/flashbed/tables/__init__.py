@@ -1,1 +1,1 @@
-"""Tables: the columns of each, and the directory that a run keeps them in."""
+"""Tables: the columns of each, and the directory in which a run keeps them."""

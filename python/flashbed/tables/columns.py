@@ -1,4 +1,4 @@
-"""The columns of every table (docs/reference/tables.md), and frames that have exactly these."""
+"""The columns of every table (docs/reference/tables.md), and frames with exactly these."""
 
 from __future__ import annotations
 
@@ -156,9 +156,9 @@ Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
 
 def conform(frame: Rows, table: str) -> Rows:
-    """A frame with exactly the columns of a table; what is not known is null.
+    """A frame with exactly the columns of a table; missing ones are null.
 
-    Raises `ValueError` if the frame has a column the table does not have.
+    Raises `ValueError` if the frame has a column that the table does not have.
     """
     schema = SCHEMAS[table]
     columns = frame.collect_schema().names()

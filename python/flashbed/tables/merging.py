@@ -1,11 +1,11 @@
-"""Tables of a run directory and its parts, read whole or in pieces, and merged.
+"""Reads tables of a run directory and its parts, whole or in pieces, and merges them.
 
-A folder keeps a table as one file, or, of cases too long to hold, as numbered pieces with the last
-rows in a file behind them. Tables are merged within bounded memory: rows that are not in their
-order are dealt out to windows of at most `ROWS_AT_ONCE` rows, files of which one at a time is
-sorted. A window that is a single longer case is in its order as it is.
+A folder keeps a table as one file. For cases too long for memory it keeps numbered pieces, and the
+last rows in a file after them. Merging uses bounded memory: rows out of order are distributed to
+windows of at most `ROWS_AT_ONCE` rows, and one window's file is sorted at a time. A window that is
+a single longer case is in order already.
 
-Row groups have a fixed number of rows, so a table's bytes do not depend on the pieces it came in.
+Row groups have a fixed number of rows, so a table's bytes do not depend on its pieces.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ ROWS_AT_ONCE = 1 << 17
 FINISHED: dict[str, pl.DataType] = {
     "case_id": pl.String(), "target": pl.String(), "key": pl.String(),
 }  # fmt: skip
-"""Columns of `finished`, the list of the cases that a folder has."""
+"""Columns of `finished`, the list of a folder's cases."""
 _CASE = ("case_id", "target")
 _WHOLE = pl.Int64()
 _TARGET_ORDER = ("sim", "sim-chip", "uml", "emulator", "board")
 
 
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path) -> None:
-    """Writes a file whole or not at all; the same rows give the same bytes."""
+    """Writes a file whole or not at all; equal rows give equal bytes."""
     with whole(path) as new:
         sink(rows.lazy(), new)
 
 
 def made_ours(file: Path) -> None:
-    """Puts a copy in the place of a file that another process has left.
+    """Replaces a file that another process has left by a copy.
 
-    A table of ours is its own copy, to the byte. Raises `InputError` for a damaged file.
+    Copying our own table gives the same bytes. Raises `InputError` for a damaged file.
     """
     try:
         check_extent(file)
@@ -71,10 +71,10 @@ def made_ours(file: Path) -> None:
 
 
 def stored(folder: Path, name: str, *, ours: bool = False) -> pl.DataFrame | None:
-    """A short table of a run directory or of one of its parts, if it is there.
+    """A short table of a run directory or of a part, if it exists.
 
-    Columns that an earlier version did not have are null. What this process has written (`ours`) is
-    read without a copy.
+    Columns that an earlier version did not have are null. A file of this process (`ours`) is read
+    without copying it.
     """
     for file in _files(folder, name):
         try:
@@ -91,7 +91,7 @@ def stored(folder: Path, name: str, *, ours: bool = False) -> pl.DataFrame | Non
 
 
 def as_now(frame: Rows, table: str) -> Rows:
-    """What an earlier version did not say because there was one way: windows were set."""
+    """Adds what earlier versions did not record because it had one value: windows were set."""
     if table != "cases":
         return frame
     usual = {axis: AXES[axis].cell(AXES[axis].usual) for axis in CONDITIONS}
@@ -114,14 +114,14 @@ def _files(folder: Path, name: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Source:
-    """A file of a table, and the number of the folder that it is in."""
+    """A file of a table, and the number of its folder."""
 
     file: Path
     table: str
     folder: int
 
     def rows(self) -> pl.LazyFrame:
-        """All of it, with `_folder`. Raises `InputError` for a file whose columns are damaged."""
+        """All rows, with `_folder`. Raises `InputError` for damaged columns."""
         try:
             frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
         except UNREADABLE:
@@ -129,9 +129,9 @@ class _Source:
         return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
 
     def cases(self) -> pl.DataFrame:
-        """_CASE, `_folder`, and of each case's rows `_first`, `_last`, and `_rows`, their number.
+        """_CASE, `_folder`, and each case's `_first` and `_last` row and number of `_rows`.
 
-        In the order of their first row. Raises `InputError` for a damaged file.
+        Sorted by the first row. Raises `InputError` for a damaged file.
         """
         numbered = self.rows().select(*_CASE, "_folder").with_row_index("_row")
         row = pl.col("_row").cast(_WHOLE)
@@ -143,13 +143,13 @@ class _Source:
         return self._read(cases).sort("_first")
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """Its rows, some at a time. Raises `InputError` for a damaged file."""
+        """The rows in pieces. Raises `InputError` for a damaged file."""
         rows = int(self._read(pl.scan_parquet(self.file).select(pl.len())).item())
         for at in range(0, rows, ROWS_AT_ONCE):
             yield self._read(self.rows().slice(at, ROWS_AT_ONCE))
 
     def check(self) -> None:
-        """Reads all of it. Raises `InputError` for a damaged file."""
+        """Reads every row. Raises `InputError` for a damaged file."""
         for _ in self.pieces():
             pass
 
@@ -161,10 +161,10 @@ class _Source:
 
 
 def places_of(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
-    """case_id, target, the number of the last folder that has the case, and its place.
+    """case_id, target, the number of the last folder with the case, and the case's place.
 
-    Places follow the experiment's order, then the target's; cases out of that order come last. The
-    folders are this process's own (`made_ours`).
+    Places follow the experiment's order, then the target's; other cases come last. The folders
+    must be this process's own (`made_ours`).
     """
     text = pl.String()
     columns = {"case_id": text, "target": text, "_folder": _WHOLE}
@@ -188,10 +188,10 @@ def places_of(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
 def merge_table(
     folders: Sequence[Path], name: str, places: pl.DataFrame, into: Path, scratch: Path
 ) -> None:
-    """Writes the rows that are the last word on their case, each case at its place.
+    """Writes each case's rows from the last folder that has it, in the cases' order.
 
-    A table that no folder has is not written. `scratch` is a folder for the time of the call. The
-    folders are this process's own (`made_ours`). Raises `InputError` for a damaged file.
+    A table that no folder has is not written. `scratch` is a temporary folder for the call. The
+    folders must be this process's own (`made_ours`). Raises `InputError` for a damaged file.
     """
     if name not in SCHEMAS:
         tables = [stored(folder, name, ours=True) for folder in folders]
@@ -234,13 +234,13 @@ def merge_table(
 
 
 def _in_order(last: pl.DataFrame) -> bool:
-    """Whether the rows of each case are together, and the cases at their places."""
+    """Whether each case's rows are adjacent and the cases are in order."""
     together = last["_last"] - last["_first"] + 1 == last["_rows"]
     return bool(together.all()) and last["_place"].is_sorted()
 
 
 def _last_word(rows: Rows, places: pl.DataFrame) -> Rows:
-    """The rows of the last folder that has their case, with `_place`."""
+    """The rows from each case's last folder, with `_place`."""
     on = [*_CASE, "_folder"]
     if isinstance(rows, pl.DataFrame):
         return rows.join(places, on=on, maintain_order="left")
@@ -248,7 +248,7 @@ def _last_word(rows: Rows, places: pl.DataFrame) -> Rows:
 
 
 def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """The rows that are the last word on their case, at their place, in their own order."""
+    """The rows from each case's last folder, sorted by place, otherwise in their own order."""
     placed = _last_word(frame, places)
     if not placed["_place"].is_sorted():
         placed = placed.sort("_place", maintain_order=True)
@@ -256,7 +256,7 @@ def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _windows(last: pl.DataFrame) -> pl.DataFrame:
-    """`_place` -> `_window`: places in a row that have no more than ROWS_AT_ONCE rows, or one."""
+    """`_place` -> `_window`: adjacent places with at most ROWS_AT_ONCE rows, or a single one."""
     window, filled = 0, 0
     dealt = []
     sizes = last.group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
@@ -271,7 +271,7 @@ def _windows(last: pl.DataFrame) -> pl.DataFrame:
 def _dealt(
     sources: Sequence[_Source], places: pl.DataFrame, windows: pl.DataFrame, scratch: Path
 ) -> list[Path]:
-    """Files with all rows in their order, each of some rows at most."""
+    """Files that hold all rows in order, each at most a window."""
     pieces: dict[int, list[Path]] = {window: [] for window in windows["_window"].unique().sort()}
     number = 0
     for source in sources:

@@ -1,7 +1,7 @@
-"""Whether the rows of a table are what a run can have written: tables may be a stranger's.
+"""Checks that a run can have written a table's rows: tables may come from strangers.
 
-Columns that say which case a row is of are known, counts and times are not negative, and a sum of
-many of them still fits. Unknown is null, as everywhere.
+Columns that identify a row's case must be known. Counts and times must not be negative, and small
+enough that a sum of many still fits. Unknown is null, as everywhere.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import polars as pl
 __all__ = ["NUMBER_MAX", "implausible"]
 
 NUMBER_MAX = 1 << 53
-"""A hundred days in nanoseconds, 8 PiB."""
+"""A hundred days in nanoseconds; 8 PiB in bytes."""
 _SIGNED = {"result"}
-"""Columns with errors of the kernel in them, below 0."""
+"""Columns that hold negative errno values."""
 _ANY = {"seed"}
 _KNOWN: Mapping[str, tuple[str, ...]] = {
     "cases": ("board", "kernel", "fs", "pattern", "requests"),
@@ -30,14 +30,14 @@ _KEY = ("case_id", "target")
 
 
 def implausible(rows: pl.DataFrame | pl.LazyFrame, table: str) -> str | None:
-    """The first column in which there is what cannot be, and what; None if there is none."""
+    """The first column with an impossible value, and which; None if there is none."""
     schema = rows.lazy().collect_schema()
     odd = [
         *(pl.col(name).is_null().any().alias(f"{name}: null")
           for name in (*_KEY, *_KNOWN.get(table, ())) if name in schema),
-        *(_beyond(name).alias(f"{name}: beyond what can be")
+        *(_beyond(name).alias(f"{name}: out of range")
           for name, kind in schema.items() if kind == pl.Int64 and name not in _ANY),
-        *((~pl.col(name).is_finite()).any().alias(f"{name}: no number")
+        *((~pl.col(name).is_finite()).any().alias(f"{name}: not a number")
           for name, kind in schema.items() if kind == pl.Float64),
     ]  # fmt: skip
     if table == "cases":

@@ -1,9 +1,9 @@
-"""Tables: their columns (docs/formats.md), and the directory a run keeps them in.
+"""The directory in which a run keeps its tables (docs/formats.md).
 
-A run directory holds whole cases only. Each batch becomes a part, a folder that is renamed into
-place when its files are written; at the end parts are merged into one Parquet file a table, in the
-order of the experiment. A case that is there already, made by the same profiles, operations and
-code, is not run again, so a run that was cut short goes on where it was.
+A run directory holds whole cases only. Each batch becomes a part: a folder that is renamed into
+place when its files are written. At the end the parts are merged into one Parquet file per table,
+in the experiment's order. A case that exists already, made from the same profiles, operations and
+code, is not run again, so an interrupted run continues where it stopped.
 
 Nothing here depends on the wall clock: two complete runs give the same bytes.
 """
@@ -68,23 +68,23 @@ _WRITTEN = {
     "parts",
     *(f"{name}.parquet" for name in (*TABLES, "finished")),
 }
-"""Files of a run directory. One that is being written has a dot before and a word after that."""
+"""Files of a run directory. While one is written, its name has a dot before and a word after."""
 _QUOTING = ("requests", "vfs", "functions")
-"""Tables with names of files, or SQLite's words, which may be any."""
+"""Tables whose texts may be any: they hold file names, or SQLite's messages."""
 _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
-"""The target that user-mode Linux is compared with: the simulator, its software taking no time."""
+"""The target that user-mode Linux is compared with: the simulator with software of no cost."""
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file is the lock of a run directory, or one that a killed process was writing."""
+    """Whether a file is a run directory's lock, or was being written by a killed process."""
     if path.name == LOCK or begun(path.name) in _WRITTEN:
         return True
     return path.name.startswith(".") and path.stem[1:] in _WRITTEN
 
 
 def _write_part(frame: pl.DataFrame, path: Path) -> None:
-    """Parquet, as what is merged: a damaged Arrow file makes its reader end the process."""
+    """Writes Parquet, as merging does: Polars ends the process on a damaged Arrow file."""
     with whole(path) as new:
         frame.write_parquet(new, compression="uncompressed", statistics=False)
 
@@ -97,7 +97,7 @@ def _write_text(text: str, path: Path) -> None:
 def read_table(directory: Path, table: str) -> pl.DataFrame:
     """A table of a run directory; columns that an earlier version did not have are null.
 
-    Raises `InputError` if the directory is none, the table is none or was not recorded.
+    Raises `InputError` if there is no such directory or table, or if it was not recorded.
     """
     path = _recorded(directory, table)
     try:
@@ -107,9 +107,9 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
 
 
 def scan_table(directory: Path, table: str) -> pl.LazyFrame:
-    """The same table, however long it is: what is collected of it comes from the file.
+    """The table as a lazy frame, however long it is; collecting reads from the file.
 
-    The texts of all of it are looked through first. Raises `InputError` as `read_table` does.
+    All its texts are checked first. Raises `InputError` as `read_table` does.
     """
     path = _recorded(directory, table)
     try:
@@ -136,9 +136,9 @@ def _cannot_be_read(path: Path) -> InputError:
 
 
 def _scanned(path: Path, table: str) -> pl.LazyFrame:
-    """Raises one of UNREADABLE for a table that is damaged or another's, so far as that is seen.
+    """Raises one of UNREADABLE for a table that is damaged or foreign, if that can be seen.
 
-    Raises `InputError` for one that is too large, or that no run can have written.
+    Raises `InputError` for a table that is too large, or that no run can have written.
     """
     rows = conform(scan_parquet(path), table)
     _check(rows, path, quoting=table in _QUOTING)
@@ -149,13 +149,13 @@ def _scanned(path: Path, table: str) -> pl.LazyFrame:
 
 
 def _check(rows: pl.LazyFrame, path: Path, *, quoting: bool) -> None:
-    """Reads every row. Raises `ValueError` for texts that a terminal cannot be shown."""
+    """Reads every row. Raises `ValueError` for text that must not reach a terminal."""
     texts = [name for name, kind in rows.collect_schema().items() if kind == pl.String]
     others = (~cs.string()).null_count()
     lengths = [pl.col(name).str.len_bytes().sum().alias(f"{name} bytes") for name in texts]
     odd = pl.col(texts).str.contains(r"[\p{Cc}\p{Cf}]").any()
-    asked = [others, *lengths] if quoting or not texts else [others, *lengths, odd]
-    found = rows.select(asked).collect(engine="streaming").to_dicts()[0]
+    wanted = [others, *lengths] if quoting or not texts else [others, *lengths, odd]
+    found = rows.select(wanted).collect(engine="streaming").to_dicts()[0]
     check_text(path, sum(found[f"{name} bytes"] for name in texts))
     wrong = [name for name in texts if found.get(name) is True]
     if wrong:
@@ -163,7 +163,7 @@ def _check(rows: pl.LazyFrame, path: Path, *, quoting: bool) -> None:
 
 
 def runs_in(directory: Path) -> list[Path]:
-    """The run that is kept in a directory, or those in its folders, as `reproduce` leaves them.
+    """The run in a directory, or the runs in its folders, as `reproduce` leaves them.
 
     Raises `InputError` if there is none.
     """
@@ -181,7 +181,7 @@ def write_part(
     finished: pl.DataFrame,
     pieces: Mapping[str, Sequence[Path]] = MappingProxyType({}),
 ) -> Path:
-    """Whole cases as a new folder below another; the arguments are those of `RunDirectory.add`."""
+    """Writes whole cases as a new folder below another; arguments as for `RunDirectory.add`."""
     part = Path(tempfile.mkdtemp(prefix=".part.", dir=below))
     for name, files in pieces.items():
         for at, file in enumerate(files):
@@ -201,11 +201,11 @@ class RunDirectory:
     path: Path
     experiment_id: str
     _left: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Tables that another process has left here, and that are read only when they are copied."""
+    """Tables left here by another process; they are copied before they are read."""
 
     @classmethod
     def create(cls, path: Path, experiment_id: str) -> RunDirectory:
-        """Opens a run directory, making it if need be; the caller has it to itself (`held`).
+        """Opens a run directory, creating it if needed; the caller has locked it (`held`).
 
         Raises `InputError` if it holds something else.
         """
@@ -235,7 +235,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Opens a run directory that is there. Raises `InputError`."""
+        """Opens an existing run directory. Raises `InputError`."""
         try:
             marker = read_json(path / "run.json")
         except InputError as why:
@@ -245,7 +245,7 @@ class RunDirectory:
         return cls(path, marker["experiment"])
 
     def keep_sources(self, experiment: Path, profiles: Mapping[str, Path]) -> None:
-        """Keeps the experiment and its profiles beside the results they explain."""
+        """Keeps the experiment and its profiles beside the results."""
         (self.path / "profiles").mkdir(exist_ok=True)
         facts = {"format": _FORMAT, "experiment": self.experiment_id, "file": str(experiment)}
         _write_text(json.dumps(facts, indent=1) + "\n", self.path / "run.json")
@@ -254,7 +254,7 @@ class RunDirectory:
             _write_text(read_text(path), self.path / "profiles" / f"{name}.toml")
 
     def finished(self) -> dict[tuple[str, str], str]:
-        """(case_id, target) -> key of what is there, merged or in parts."""
+        """(case_id, target) -> key of every result, merged or in parts."""
         found: dict[tuple[str, str], str] = {}
         for folder in (self.path, *self._parts()):
             rows = stored(folder, "finished")
@@ -270,15 +270,15 @@ class RunDirectory:
     ) -> None:
         """Adds whole cases: their tables by name, and case_id, target, key of each.
 
-        Of cases too long to hold `pieces` has the rows before those of `tables`: files in `parts`,
-        which are moved.
+        For cases too long for memory, `pieces` has the rows before those of `tables`: files in
+        `parts`, which are moved.
         """
         self.take(write_part(self.parts(), tables, finished, pieces), self.last_part() + 1)
 
     def take(self, part: Path, number: int) -> None:
-        """Adds what `write_part` has written in `parts`, as the part of a number of its own.
+        """Adds what `write_part` wrote in `parts`, as the part with this unused number.
 
-        A part is the last word on its cases against those of smaller numbers.
+        For a case in several parts, the part with the highest number counts.
         """
         part.rename(self.parts() / f"{number:06}")
 
@@ -287,13 +287,13 @@ class RunDirectory:
         return max((int(part.name) for part in self._parts()), default=0)
 
     def parts(self) -> Path:
-        """The folder of the parts, where rows of cases that run may wait too."""
+        """The folder of the parts; rows of running cases may also wait there."""
         folder = self.path / "parts"
         folder.mkdir(exist_ok=True)
         return folder
 
     def keep_not_measured(self, target: str, rows: pl.DataFrame) -> None:
-        """Keeps case_id and reason of what a target could not measure, in place of what it had."""
+        """Replaces the target's list of cases that it could not measure, with reasons."""
         path = self.path / "not_measured.parquet"
         kept = stored(self.path, "not_measured")
         others = empty_table("not_measured") if kept is None else kept
@@ -305,9 +305,9 @@ class RunDirectory:
             path.unlink(missing_ok=True)
 
     def merge(self, order: Sequence[str]) -> None:
-        """Merges the parts into one file a table, cases in the order given, others after them.
+        """Merges the parts into one file per table, cases in the given order, others after them.
 
-        Interrupted anywhere, it can be done again: parts go only when every table is written.
+        It can be repeated after an interruption: parts are removed once every table is written.
         """
         parts = self._parts()
         if parts:
@@ -320,13 +320,13 @@ class RunDirectory:
             for name in (*_STORED, "finished", "cases"):
                 merge_table(folders, name, places, self.path / f"{name}.parquet", scratch)
         if (self.path / "parts").is_dir():
-            # Renamed first: of a part that is half gone, what is left would hide the merged rows.
+            # Renamed first: the rest of a half-removed part would hide merged rows.
             gone = self.path / f".parts.{os.getpid()}"
             (self.path / "parts").rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Removes what processes that were killed were about to write."""
+        """Removes what killed processes were writing."""
         for folder in (self.path, self.path / "profiles", self.path / "parts"):
             for path in folder.glob(".*.*"):
                 if folder == self.path and not _is_ours(path):
@@ -343,5 +343,5 @@ class RunDirectory:
         parts = [part for part in folder.iterdir() if not part.name.startswith(".")]
         for part in sorted(parts):
             if not (part.name.isascii() and part.name.isdigit()):
-                raise InputError(f"{shown(part)}: no part of a run; remove it")
+                raise InputError(f"{shown(part)}: not part of a run; remove it")
         return sorted(parts, key=lambda part: int(part.name))

@@ -1,6 +1,6 @@
-"""Rows and columns of a table as a user asks for them: `requests>=64`, `time_ns`, `-flash_reads`.
+"""Selects rows and columns of a table by a user's text: `requests>=64`, `time_ns`, `-flash_reads`.
 
-Works on lazy frames: nothing is read that is not asked for.
+Works on lazy frames, so that only the selected columns are read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def select(
 ) -> pl.LazyFrame:
     """The rows that fulfil all of `where`, sorted by `sort` (a `-` before a column: largest first).
 
-    Of these the `columns`, all if none is named. `where` has conditions COLUMN OPERATOR VALUE;
-    `fs=jffs2,ubifs` is either of them. Raises `InputError` for what the table does not have.
+    Only `columns` are kept, all if none is named. A condition is COLUMN OPERATOR VALUE;
+    `fs=jffs2,ubifs` means either value. Raises `InputError` for what the table does not have.
     """
     schema = rows.collect_schema()
     for condition in where:

@@ -1,6 +1,6 @@
-"""What a shard's folder says of itself, and whether several are one run.
+"""The description of a shard in its folder, and the check that several make one run.
 
-`shard.json` is written when a shard is finished, and taken away when it is run again.
+`shard.json` is written when a shard is finished, and removed when the shard is run again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Shard:
-    """The share `number` of `of` of a run, and what was run.
+    """Share `number` of `of` of a run, and what was run.
 
     `plan` is a digest of all cases of the run and of what is recorded of them.
     """
@@ -43,7 +43,7 @@ class Shard:
 
     @classmethod
     def read(cls, folder: Path) -> Shard:
-        """That of a folder. Raises `InputError` if none is finished there."""
+        """Reads a folder's shard. Raises `InputError` if no shard is finished there."""
         path = folder / FILE
         if not path.is_file():
             raise InputError(
@@ -61,7 +61,7 @@ class Shard:
         return cls(**own)
 
     def write(self, folder: Path) -> None:
-        """Says it of a folder."""
+        """Writes the description into a folder."""
         with whole(folder / FILE) as new:
             new.write_text(json.dumps({"format": _FORMAT, **asdict(self)}, indent=1) + "\n")
 
@@ -75,9 +75,9 @@ def check_one_run(folders: Mapping[Path, Shard]) -> None:
             one, other = getattr(first, name), getattr(shard, name)
             if one != other:
                 raise InputError(
-                    f"{shown(folder)}: {_WORDS[name]} is another than that of"
+                    f"{shown(folder)}: {_WORDS[name]} differs from that of"
                     f" {shown(first_folder)} ({_short(other)}, {_short(one)});"
-                    " shards of one run can be merged"
+                    " only shards of one run can be merged"
                 )
     by_number: dict[int, Path] = {}
     for folder, shard in folders.items():
@@ -85,13 +85,13 @@ def check_one_run(folders: Mapping[Path, Shard]) -> None:
         if before != folder:
             raise InputError(
                 f"{shown(folder)}: shard {shard.number}/{shard.of}, as {shown(before)} is;"
-                " name each once"
+                " name each shard once"
             )
     absent = [number for number in range(1, first.of + 1) if number not in by_number]
     if absent:
         some = ", ".join(f"{number}/{first.of}" for number in absent[:SHOWN])
         more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
-        raise InputError(f"merge: missing of the run: {some}{more}; run them with --shard")
+        raise InputError(f"merge: shards {some}{more} are missing; run them with --shard")
     _check_apart(list(folders))
 
 
@@ -112,7 +112,7 @@ def _short(value: object) -> str:
 
 
 def _check_apart(folders: Sequence[Path]) -> None:
-    """Raises `InputError` for a case that is in two of them."""
+    """Raises `InputError` for a case that two folders have."""
     frames = [
         frame.select("case_id", "target", pl.lit(number).alias("folder"))
         for number, folder in enumerate(folders)

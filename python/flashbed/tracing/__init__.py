@@ -1,4 +1,4 @@
-"""Traces of every layer of the stack: recorded, kept, summed up, written for other tools.
+"""Traces of every layer of the stack: recorded, kept, summarised, exported.
 
-docs/tracing.md says what the tracers show; the agent has them (agent/tracing/).
+docs/tracing.md says what the tracers show; they are part of the agent (agent/tracing/).
 """

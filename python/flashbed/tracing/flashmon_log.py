@@ -1,7 +1,7 @@
-"""The log of Flashmon, the kernel module: `seconds;R|W|E;index;task`, a line an operation.
+"""The log format of Flashmon, a kernel module: `seconds;R|W|E;index;task`, a line per operation.
 
-The index is a page of a read or a program (W), a block of an erase, from the start of the chip.
-Column, length and what a task is beside its name are not in it.
+The index is the page of a read or program (W), or the block of an erase, from the chip's start.
+Columns, lengths, and everything about a task but its name are missing.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def written_log(flash: pl.DataFrame) -> str:
 
 
 def read_log(path: Path, pages_per_block: int | None = None) -> pl.DataFrame:
-    """A log as a `flash` table; without `pages_per_block` pages have no block and erases no page.
+    """Reads a log as a `flash` table. Without `pages_per_block`, page or block is null.
 
-    Empty lines and those that begin with # are passed over. Raises `InputError`.
+    Empty lines and lines that begin with # are skipped. Raises `InputError`.
     """
     rows: list[tuple[int, int, str, int, str]] = []
     for number, line in enumerate(read_text(path, LOG_BYTES_MAX).splitlines(), start=1):
@@ -68,6 +68,6 @@ def read_log(path: Path, pages_per_block: int | None = None) -> pl.DataFrame:
 
 
 def _ns(seconds: str) -> int:
-    """Decimal seconds, to the last digit."""
+    """Parses decimal seconds without rounding."""
     whole, _, part = seconds.partition(".")
     return int(whole) * _SECOND_NS + int(part[:9].ljust(9, "0") or "0")

@@ -1,10 +1,10 @@
-"""A trace for ui.perfetto.dev and trace_processor, in Perfetto's own format.
+"""Writes a trace in Perfetto's format, for ui.perfetto.dev and trace_processor.
 
-One track each for system calls, VFS, page cache, file system and flash; below a layer's a track
-for each task, so that what tasks do at the same time does not cross. What has no duration is an
-instant. Two counters: pages in the page cache and free blocks, both from 0 at the trace's
-beginning, which does not know how many there were. Times begin at 0, the mark or the start of the
-command; earlier events (what the agent did up to the mark) are moved with them.
+There is a track for each layer: system calls, VFS, page cache, file system and flash. Below it,
+each task has a track of its own, so that simultaneous events do not overlap. An event without a
+duration is an instant. Two counters, pages in the page cache and free blocks, begin at 0, because a
+trace does not know the initial numbers. Time 0 is the mark or the start of the command; earlier
+events of the agent are moved with it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CACHE_KINDS = {"cache-add": 1, "cache-delete": -1}
 
 @dataclass(frozen=True)
 class _Event:
-    """Something on a layer's track; without a duration it is an instant."""
+    """An event on a layer's track; without a duration it is an instant."""
 
     layer: str
     task: str
@@ -47,7 +47,7 @@ class _Event:
 
 
 def write_perfetto(trace: Trace, path: Path) -> None:
-    """Writes the file. Tables may be longer than memory: rows are read some at a time."""
+    """Writes the file. Tables may exceed memory, so rows are read in pieces."""
     counters = {CACHED: cached_pages(trace), FREE: free_blocks(trace)}
     begin = pl.col("start_ns").min()
     first = pl.collect_all([trace.lazy(name).select(begin) for name in TABLES], engine="streaming")
@@ -56,7 +56,7 @@ def write_perfetto(trace: Trace, path: Path) -> None:
         writer.process(f"{trace.facts.name} on {trace.facts.target}")
         tracks = {layer: writer.track(layer) for layer in LAYERS}
         below: dict[tuple[str, str], int] = {}
-        for event in heapq.merge(*map(_in_order, _events(trace)), key=_place):
+        for event in heapq.merge(*map(_in_order, _events(trace)), key=_sort_key):
             key = event.layer, event.task
             if key not in below:
                 below[key] = writer.track(event.task, tracks[event.layer])
@@ -67,19 +67,19 @@ def write_perfetto(trace: Trace, path: Path) -> None:
                 writer.count(track, time_ns, value)
 
 
-def _place(event: _Event) -> tuple[int, int]:
-    """Of two that begin at once the longer one is around the other."""
+def _sort_key(event: _Event) -> tuple[int, int]:
+    """Sort key: of two events that begin together, the longer one encloses the other."""
     return event.start_ns, -(event.duration_ns or 0)
 
 
 def _in_order(events: Iterator[_Event]) -> Iterator[_Event]:
-    """Those that begin at once put in order, of events in the order in which they begin."""
+    """Sorts events that begin at the same time, in a stream sorted by begin."""
     for _, together in groupby(events, key=lambda event: event.start_ns):
-        yield from sorted(together, key=_place)
+        yield from sorted(together, key=_sort_key)
 
 
 def _events(trace: Trace) -> tuple[Iterator[_Event], ...]:
-    """Those of each table."""
+    """The events of each table."""
     return _requests(trace), _vfs(trace), _functions(trace), _flash(trace)
 
 
@@ -126,7 +126,7 @@ def _flash(trace: Trace) -> Iterator[_Event]:
 
 
 def _one_after_another(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A chip does one thing at a time: a slice ends no later than a task's next one begins."""
+    """Ends a task's slice where its next one begins: a chip does one thing at a time."""
     waiting: deque[dict[str, Any]] = deque()
     last: dict[str | None, dict[str, Any]] = {}
     for row in rows:
@@ -145,7 +145,7 @@ def _one_after_another(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any
 
 
 def cached_pages(trace: Trace) -> Iterator[tuple[int, int]]:
-    """(time, pages more than at the beginning) whenever one comes or goes."""
+    """(time, pages added since the beginning) at every change."""
     pages = 0
     for piece in pieces(trace.lazy("vfs").select("start_ns", "kind")):
         for start_ns, kind in piece.filter(pl.col("kind").is_in(list(_CACHE_KINDS))).iter_rows():
@@ -154,10 +154,10 @@ def cached_pages(trace: Trace) -> Iterator[tuple[int, int]]:
 
 
 def free_blocks(trace: Trace) -> Iterator[tuple[int, int]]:
-    """(time, blocks more than at the beginning) whenever a block is erased or begun.
+    """(time, free blocks gained since the beginning) at every erase or first program of a block.
 
-    A block is begun by the program of its first page; spare areas alone, clean markers, do not
-    count. One that is erased twice without a program between is free once.
+    Programs of only the spare area, such as clean markers, do not count. A block erased twice
+    without a program in between counts once.
     """
     each, page_bytes = trace.facts.pages_per_block, trace.facts.page_bytes
     if not each or not page_bytes:
@@ -178,7 +178,7 @@ def free_blocks(trace: Trace) -> Iterator[tuple[int, int]]:
 
 
 class _Writer:
-    """Packets of one sequence."""
+    """Writes packets of one sequence."""
 
     def __init__(self, file: IO[bytes], zero_ns: int) -> None:
         self._builder = StreamingTraceProtoBuilder(file)
@@ -202,7 +202,7 @@ class _Writer:
         self._write(packet)
 
     def track(self, name: str, parent: int = _PROCESS) -> int:
-        """A track's number."""
+        """Defines a track and returns its number."""
         self._tracks += 1
         packet = self._packet()
         packet.track_descriptor.uuid = self._tracks
@@ -213,7 +213,7 @@ class _Writer:
         return self._tracks
 
     def counter(self, name: str) -> int:
-        """A counter's number."""
+        """Defines a counter and returns its number."""
         self._tracks += 1
         packet = self._packet()
         packet.track_descriptor.uuid = self._tracks

@@ -1,8 +1,8 @@
-"""Records a trace: of a case on a target, or of a command wherever an agent can be run.
+"""Records a trace: of a case on a target, or of a command wherever an agent can run.
 
-A `Place` is where a command is run under the agent's tracers: this machine here, a board over ssh
-elsewhere. On the emulated board the chip waits busily while traced, so that a probe sees a command
-when the chip does. Where the chip is our own its log says how long each operation took.
+A `Place` runs a command under the agent's tracers: this machine, or a board over ssh. While it is
+traced, the emulated board's chip waits busily, so that a probe sees a command when the chip does.
+If the chip is our own, its log has the duration of each operation.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
 from flashbed.tracing.trace import Cost, Facts, LongTrace, Trace, empty
 
-__all__ = ["Here", "Place", "TraceOptions", "trace_case", "trace_command", "trace_of_file"]
+__all__ = ["Place", "ThisMachine", "TraceOptions", "trace_case", "trace_command", "trace_of_file"]
 
 STREAM_BYTES_MAX = 2 << 30
 
 CUT_OFF = 255
-"""The exit status of a place whose connection dropped, as ssh has it. What came is kept."""
+"""Exit status of a place whose connection dropped (ssh's). What arrived is kept."""
 _SAME = ("kind", "block", "page")
 
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """What is to be traced, and how."""
+    """What to trace, and how."""
 
     flash: bool = False
     vfs: bool = False
@@ -57,7 +57,7 @@ class TraceOptions:
 
     @property
     def arguments(self) -> list[str]:
-        """Of `flashbed-agent trace`."""
+        """Arguments of `flashbed-agent trace`."""
         arguments = ["--flash"] if self.flash else []
         arguments += ["--vfs"] if self.vfs else []
         arguments += [part for name in self.functions for part in ("--func", name)]
@@ -67,21 +67,21 @@ class TraceOptions:
 
 
 class Place(Protocol):
-    """Where the agent can be run."""
+    """A machine on which the agent can run."""
 
     name: str
 
     def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
-        """Runs it: its standard output, whole or as far as it came, and its exit status.
+        """Runs the agent; returns its standard output, as far as it came, and its exit status.
 
-        Its standard error, where the traced command's output goes, is shown as it comes. Raises
-        `Unavailable` if it cannot be run at all.
+        Its standard error, which carries the traced command's output, is shown as it arrives.
+        Raises `Unavailable` if the agent cannot run at all.
         """
         ...
 
 
-class Here:
-    """The machine this runs on."""
+class ThisMachine:
+    """The machine that flashbed runs on."""
 
     name = "host"
 
@@ -95,17 +95,17 @@ class Here:
             try:
                 output = child.communicate()[0]
             except KeyboardInterrupt:
-                # The terminal has told the agent as well, which ends its trace properly.
+                # The terminal has interrupted the agent too, which finishes its trace.
                 output = child.communicate()[0]
         return output.decode("utf-8", "replace"), child.returncode
 
 
 def trace_command(
-    place: Place, command: Sequence[str], asked: TraceOptions, seconds: float | None
+    place: Place, command: Sequence[str], options: TraceOptions, seconds: float | None
 ) -> Trace:
-    """Traces a command, or whatever happens for some seconds. Raises `RunError`, `Unavailable`."""
+    """Traces a command, or everything for some seconds. Raises `RunError`, `Unavailable`."""
     limit = ["--seconds", f"{seconds:g}"] if seconds else []
-    arguments = ["trace", *asked.arguments, *limit, *(["--", *command] if command else [])]
+    arguments = ["trace", *options.arguments, *limit, *(["--", *command] if command else [])]
     text, status = place.agent(arguments)
     cut_off = status == CUT_OFF and "\ninfo " in text
     if not text or (status and "\nlost " not in text and not cut_off):
@@ -114,7 +114,7 @@ def trace_command(
 
 
 def trace_of_file(path: Path) -> Trace:
-    """What the agent wrote on a board, or Flashmon's own log. Raises `InputError`, `RunError`."""
+    """Reads a board's stream, or Flashmon's own log. Raises `InputError`, `RunError`."""
     text = read_bytes(path, STREAM_BYTES_MAX).decode("utf-8", "replace")
     if text.startswith(HEADER):
         try:
@@ -129,7 +129,7 @@ def trace_of_file(path: Path) -> Trace:
 
 
 def _trace(rows: Rows, name: str, target: str) -> Trace:
-    """A stream's rows."""
+    """A trace of a stream's rows."""
     found = {"flash": rows.flash, "vfs": rows.vfs, "functions": rows.functions}
     named = (pl.lit(name).alias("case_id"), pl.lit(target).alias("target"))
     tables = {table: conform(frame.with_columns(named), table) for table, frame in found.items()}
@@ -156,23 +156,23 @@ def _facts(rows: Rows, name: str, target: str) -> Facts:
 def trace_case(
     target: Target,
     program: Program,
-    asked: TraceOptions,
+    options: TraceOptions,
     *,
     probes: bool,
     cost: bool,
     progress: Callable[[str, int], None],
 ) -> Trace:
-    """Traces a case, by probes where there are some, else by what the chip and the program know.
+    """Traces a case, by probes where they work, else by what the chip and the program report.
 
-    With `cost` it is run once more without tracers. Raises `RunError`, `Unavailable`.
+    With `cost` it runs once more without tracers. Raises `RunError`, `Unavailable`.
     """
-    traced = replace(program, tracers=asked.words if probes else "")
+    traced = replace(program, tracers=options.words if probes else "")
     programs = [traced]
     if cost and probes:
         programs.append(replace(program, case_id=f"{program.case_id}, untraced"))
     rows_of_long = LongRows(target=target.name)
-    options = RunOptions(asked.flash, progress, rows_of_long)
-    batches = list(target.run(programs, options))
+    run_options = RunOptions(options.flash, progress, rows_of_long)
+    batches = list(target.run(programs, run_options))
     failures = [failure for batch in batches for failure in batch.failures]
     if failures:
         raise RunError(f"{target.name}: case {failures[0].case_id}: {failures[0].message}")
@@ -192,7 +192,7 @@ def trace_case(
         cost=_cost(measured, programs) if len(programs) > 1 else None,
     )
     log = _of(batch.flash, program)
-    if probes and asked.flash:
+    if probes and options.flash:
         begun = rows_of_long.rows("flash", program.case_id)
         whole_log = log if begun is None else pl.concat([begun.collect(), conform(log, "flash")])
         flash = _with_durations(rows.flash, whole_log)
@@ -203,7 +203,7 @@ def trace_case(
     ends = requests.select(
         (pl.col("start_ns") + pl.coalesce("latency_ns", "flash_time_ns", pl.lit(0))).max()
     ).item()
-    # What the agent itself does behind the last operation is none of the program's.
+    # Drops what the agent does after the program's last operation.
     own = pl.col("start_ns") <= (ends or 0)
     tables = {
         "requests": requests,
@@ -230,7 +230,7 @@ def _of(frame: pl.DataFrame, program: Program) -> pl.DataFrame:
 
 
 def _with_durations(seen: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """What the probes saw, with the chip's own durations if it saw the same."""
+    """The probes' rows, with the chip's durations if both saw the same operations."""
     seen = seen.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("seq"))
     if log.height != seen.height or not log.select(_SAME).equals(seen.select(_SAME)):
         return seen

@@ -1,4 +1,4 @@
-"""What a trace comes to, in a few tables: operations by layer, tasks, hot blocks, bytes."""
+"""Summarises a trace in a few tables: operations by layer, tasks, hot blocks, bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flashbed.tracing.trace import Trace
 __all__ = ["Amplification", "amplification", "by_layer", "by_task", "hot_blocks", "lines"]
 
 HOT_BLOCKS = 5
-_ASKED = ("read", "write")
+_REQUESTED = ("read", "write")
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Amplification:
 
     @property
     def ratio(self) -> float | None:
-        """Flash bytes for each byte; None if none was asked for."""
+        """Flash bytes per byte of the program; None if that is 0."""
         return self.flash_bytes / self.asked_bytes if self.asked_bytes else None
 
 
 def by_layer(trace: Trace) -> pl.DataFrame:
-    """layer, operation, count, time_ns (null where nobody knows), in the order of the layers."""
+    """layer, operation, count, time_ns (null if unknown), in the order of the layers."""
     parts = (
         ("system calls", trace.lazy("requests"), "op", pl.coalesce("latency_ns", "flash_time_ns")),
         ("VFS", trace.lazy("vfs"), "kind", pl.col("duration_ns")),
@@ -50,7 +50,7 @@ def by_layer(trace: Trace) -> pl.DataFrame:
 
 
 def by_task(trace: Trace) -> pl.DataFrame:
-    """task, reads, programs, erases, those with most operations first."""
+    """task, reads, programs, erases; most operations first."""
     kinds = ("read", "program", "erase")
     counts = ((pl.col("kind") == kind).sum().cast(pl.Int64).alias(f"{kind}s") for kind in kinds)
     return (
@@ -80,15 +80,15 @@ def hot_blocks(trace: Trace, count: int = HOT_BLOCKS) -> pl.DataFrame:
 
 
 def amplification(trace: Trace) -> list[Amplification]:
-    """Of reading and writing: by the program's calls if they are known, else by the VFS's."""
+    """Of reads and writes: by the program's calls if they are known, else by the VFS's."""
     by_program = trace.has("requests")
     calls, column = (trace.lazy("requests"), "op") if by_program else (trace.lazy("vfs"), "kind")
     found = []
-    for asked, kind in zip(_ASKED, ("read", "program"), strict=True):
-        came = calls.filter(pl.col(column) == asked, pl.col("result") > 0).select("result")
+    for requested, kind in zip(_REQUESTED, ("read", "program"), strict=True):
+        came = calls.filter(pl.col(column) == requested, pl.col("result") > 0).select("result")
         flash = trace.lazy("flash").filter(pl.col("kind") == kind).select("length_bytes")
         sums = pl.collect_all([came.sum(), flash.sum()], engine="streaming")
-        found.append(Amplification(asked, *(int(total.item() or 0) for total in sums)))
+        found.append(Amplification(requested, *(int(total.item() or 0) for total in sums)))
     return found
 
 
@@ -113,8 +113,8 @@ def lines(trace: Trace) -> Iterator[str]:
         for part in amplification(trace):
             if part.ratio is not None:
                 words = {"read": ("read", "read"), "write": ("programmed", "written")}
-                done, asked = words[part.what]
-                yield f"  flash bytes {done} for each byte {asked}: {part.ratio:.2f}"
+                done, requested = words[part.what]
+                yield f"  flash bytes {done} for each byte {requested}: {part.ratio:.2f}"
     if facts.ecc and any(facts.ecc):
         corrected, failed, bad = facts.ecc
         yield f"  ECC: {corrected} bits corrected, {failed} steps not; {bad} blocks went bad"

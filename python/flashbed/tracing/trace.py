@@ -1,8 +1,8 @@
-"""A trace: its tables and facts, and the folder it is kept in.
+"""A trace: its tables and facts, and the folder that keeps it.
 
-The folder has `trace.json` (the facts), `requests`, `flash`, `vfs` and `functions` as Parquet, with
-the columns of docs/formats.md, and what was asked to be written beside them. A table without rows
-was not traced, or there was nothing.
+The folder has `trace.json` (the facts), `requests`, `flash`, `vfs` and `functions` as Parquet with
+the columns of docs/formats.md, and the exports that were requested. A table without rows was not
+traced, or nothing happened.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ FORMAT = "flashbed-trace-folder 1"
 TABLES = ("requests", "flash", "vfs", "functions")
 _FACTS = "trace.json"
 _UNFINISHED = {LOCK, _FACTS, *(f"{name}.parquet" for name in TABLES)}
-"""What a process that was killed while it kept a trace may leave."""
+"""Files that a process killed while keeping a trace may leave."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The same operations with and without tracers: the sums of their latencies."""
+    """The same operations with and without tracers: sums of their latencies."""
 
     traced_ns: int
     untraced_ns: int
 
     @property
     def pct(self) -> float:
-        """How much longer they took when traced."""
+        """Percent by which tracing slowed them down."""
         return 100 * (self.traced_ns - self.untraced_ns) / self.untraced_ns
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a trace beside its events."""
+    """Facts about a trace besides its events."""
 
     name: str
     """The case, or the command."""
@@ -69,9 +69,9 @@ class Facts:
     page_bytes: int | None = None
     pages_per_block: int | None = None
     lost: int | None = 0
-    """Events; None if the trace was cut off."""
+    """Lost events; None if the trace was cut off."""
     status: int | None = None
-    """The command's."""
+    """Exit status of the command."""
     ecc: tuple[int, int, int] | None = None
     info: dict[str, str] = field(default_factory=dict)
     cost: Cost | None = None
@@ -83,7 +83,7 @@ _SIZE_MAX = 1 << 16
 
 @dataclass(frozen=True)
 class Trace:
-    """What every layer did, each table in the order in which things began, times from one zero."""
+    """What every layer did: tables sorted by begin, with one zero of time."""
 
     facts: Facts
     requests: pl.DataFrame
@@ -93,7 +93,7 @@ class Trace:
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
-        """By name."""
+        """The tables by name."""
         return {name: getattr(self, name) for name in TABLES}
 
     def has(self, name: str) -> bool:
@@ -101,17 +101,17 @@ class Trace:
         return self.tables[name].height > 0
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """A table, however long it is."""
+        """A table as a lazy frame, however long it is."""
         return self.tables[name].lazy()
 
 
 @dataclass(frozen=True)
 class LongTrace(Trace):
-    """A trace of which some tables are too long to hold: those are in files, not in its fields."""
+    """A trace with tables too long for memory; those are in files, not in its fields."""
 
     long: Mapping[str, pl.LazyFrame] = field(default_factory=dict)
     keeps: object = None
-    """What has to live as long as the files."""
+    """Objects that own the files."""
 
     def has(self, name: str) -> bool:
         """See `Trace.has`."""
@@ -123,7 +123,7 @@ class LongTrace(Trace):
 
 
 def is_trace(directory: Path) -> bool:
-    """Whether a trace is kept there."""
+    """Whether the folder holds a trace."""
     return (directory / _FACTS).is_file()
 
 
@@ -135,7 +135,7 @@ def keep(trace: Trace, directory: Path) -> None:
         if not is_trace(directory) and not _UNFINISHED.issuperset(there):
             raise InputError(f"{shown(directory)}: not empty, and not a trace")
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / _FACTS).unlink(missing_ok=True)  # no trace until all of it is there
+        (directory / _FACTS).unlink(missing_ok=True)  # no valid trace until all is written
         for name, frame in trace.tables.items():
             long = trace.long if isinstance(trace, LongTrace) else {}
             write_parquet(long.get(name, frame.pipe(conform, name)), directory / f"{name}.parquet")
@@ -166,7 +166,7 @@ def load(directory: Path) -> Trace:
 
 
 def facts_of(directory: Path) -> Facts:
-    """What is known of the trace in a folder, without its tables. Raises `InputError`."""
+    """The facts of the trace in a folder, without its tables. Raises `InputError`."""
     try:
         given = read_json(directory / _FACTS)
         if given.pop("format") != FORMAT or set(given) - {one.name for one in fields(Facts)}:

@@ -1,9 +1,9 @@
-"""Figures of a trace: operations over time, layer by layer, by task. Vega-Lite.
+"""Figures of a trace in Vega-Lite: operations over time, layer by layer, by task.
 
-"Layer by layer" is what the methodology's slides draw of VFS, flash file system and driver, on one
-axis of time: how long each call of the VFS took and what is in the page cache; how long each call
-of the file system's functions took, beside what one page takes at the driver, and how many pages it
-read and programmed; where in the chip the driver was.
+"Layer by layer" follows the methodology's slides: VFS, flash file system and driver on one axis of
+time. It shows how long each VFS call took and what the page cache holds; how long each call of the
+file system's functions took, beside the time of one page at the driver, and how many pages it read
+and programmed; and where on the chip the driver worked.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from flashbed.tracing.trace import TABLES, Trace
 __all__ = ["figures", "pages_of_calls"]
 
 TIMES = 240
-"""Parts of the time that are drawn apart."""
+"""Parts into which the time is divided."""
 CALLS_MAX = 4000
-"""Calls that are drawn one by one; of more, the longest."""
+"""Calls drawn singly; if there are more, the longest."""
 _WIDTH = 620
 _KINDS = ("read", "program", "erase")
 _COLOURS = ("#3b7dd8", "#d8823b", "#7a3bd8")
@@ -30,12 +30,12 @@ _LAYERS = ("system calls", "VFS", "file system", "flash")
 _LAYER_COLOURS = ("#555555", "#2a9d6f", "#d8823b", "#3b7dd8")
 _FLASH_CALLS = ("read", "program")
 _OPERATIONS = {"requests": "op", "vfs": "kind", "functions": "function", "flash": "kind"}
-"""A table for each layer, and its column that says what was done."""
+"""Each layer's table, and its column that names the operation."""
 _LAYERS_CAPTION = (
     "The VFS's calls and pages in the cache, the file system's functions with the flash pages that "
-    "each read and programmed itself, the driver. Each call is where it began, of more than "
-    f"{CALLS_MAX:,} of a layer the longest; durations are on a logarithmic scale, dashed lines one "
-    "page of the chip (the median). Cached pages count from the beginning of the trace."
+    "each read and programmed itself, the driver. A call is drawn where it began; if a layer has "
+    f"more than {CALLS_MAX:,}, only the longest. Durations have a logarithmic scale; a dashed line "
+    "is one page of the chip (the median). Cached pages count from the trace's beginning."
 )
 _PANEL_WIDTH = 530
 _LEGEND = alt.Legend(title=None, orient="right", labelLimit=170)
@@ -43,14 +43,14 @@ _TENS = [10.0**power for power in range(-5, 7)]
 
 
 def figures(trace: Trace) -> list[tuple[str, str, dict[str, Any]]]:
-    """Title, caption and specification of each that there is something for."""
+    """Title, caption and specification of each figure that has data."""
     calls = _calls(trace)
     drawn: list[tuple[str, str, dict[str, Any]]] = []
     if any(map(trace.has, TABLES)):
         drawn.append(
             (
                 "Over time",
-                "Operations of each layer; the darker, the more at that time.",
+                "Operations of each layer; darker means more at that time.",
                 _time(trace, calls),
             )
         )
@@ -58,12 +58,14 @@ def figures(trace: Trace) -> list[tuple[str, str, dict[str, Any]]]:
         if panels is not None:
             drawn.append(("Layer by layer", _LAYERS_CAPTION, panels))
     if trace.has("flash"):
-        drawn.append(("By task", "Who had the flash do something.", _tasks(trace.lazy("flash"))))
+        drawn.append(
+            ("By task", "Which task caused flash operations.", _tasks(trace.lazy("flash")))
+        )
     return drawn
 
 
 def _calls(trace: Trace) -> pl.LazyFrame:
-    """layer, operation, time_ms, duration_ms of everything."""
+    """layer, operation, time_ms, duration_ms of all events."""
     took = pl.coalesce("latency_ns", "flash_time_ns")
     return pl.concat(
         trace.lazy(name).select(
@@ -77,9 +79,9 @@ def _calls(trace: Trace) -> pl.LazyFrame:
 
 
 def _binned(frame: pl.LazyFrame, *by: str) -> pl.DataFrame:
-    """Rows counted by parts of the time and whatever else: begin_ms, end_ms, count.
+    """Counts rows by part of the time and the given columns: begin_ms, end_ms, count.
 
-    In the order in which each is first met.
+    In the order of first occurrence.
     """
     ends = frame.select(first=pl.col("time_ms").min(), last=pl.col("time_ms").max())
     ((first, last),) = ends.collect(engine="streaming").rows()
@@ -134,7 +136,7 @@ def _kind_colour(legend: alt.Legend | None = _LEGEND) -> alt.Color:
 
 
 def _layers(trace: Trace, calls: pl.LazyFrame) -> dict[str, Any] | None:
-    """The panels that there is something for, on one axis of time; None without any."""
+    """The panels that have data, on one axis of time; None without any."""
     ends = pl.col("time_ms") + pl.col("duration_ms").fill_null(0)
     both = calls.select(first=pl.col("time_ms").min(), last=ends.max())
     (bounds,) = both.collect(engine="streaming").rows()
@@ -165,7 +167,7 @@ def _time_axis(column: str, scale: alt.Scale) -> alt.X:
 def _durations(
     calls: pl.LazyFrame, layer: str, x_scale: alt.Scale, marks: pl.DataFrame | None = None
 ) -> Any:
-    """How long each call took; `marks` are lines across."""
+    """How long each call took; `marks` are horizontal lines."""
     timed = calls.filter(pl.col("duration_ms") > 0)
     ordered = timed.sort("duration_ms", descending=True, maintain_order=True)
     longest = ordered.head(CALLS_MAX).collect(engine="streaming")
@@ -187,7 +189,7 @@ def _durations(
         return points.properties(width=_PANEL_WIDTH, height=130)
     rules = alt.Chart(marks).mark_rule(strokeDash=[4, 3], color="#888888").encode(y=y)
     drawn = points + rules
-    for number, at in enumerate((_PANEL_WIDTH - 96, 4)):  # lines that are close have words apart
+    for number, at in enumerate((_PANEL_WIDTH - 96, 4)):  # labels of close lines do not overlap
         words = alt.Chart(marks[number : number + 1]).mark_text(
             align="left", baseline="bottom", dy=-2, fontSize=10
         )
@@ -196,7 +198,7 @@ def _durations(
 
 
 def _page_times(trace: Trace) -> pl.DataFrame:
-    """what, duration_ms: one page at the driver, where its chip says how long that takes."""
+    """what, duration_ms: one page at the driver, if the chip reports durations."""
     flash = trace.lazy("flash").with_row_index("_row")
     timed = flash.filter(pl.col("kind").is_in(_FLASH_CALLS), pl.col("duration_ns") > 0)
     times = timed.group_by("kind").agg(
@@ -221,7 +223,7 @@ def _cached(trace: Trace, x_scale: alt.Scale) -> Any:
 
 
 def pages_of_calls(trace: Trace) -> pl.DataFrame:
-    """function, time_ms, kind, pages: reads and programs of a call's own task while it ran."""
+    """function, time_ms, kind, pages: reads and programs by a call's own task while it ran."""
     columns = ("function", "task", "start_ns", "duration_ns")
     timed = trace.lazy("functions").select(columns).drop_nulls("duration_ns").collect()
     counted = []
@@ -261,7 +263,7 @@ def _pages_of_calls(trace: Trace, x_scale: alt.Scale) -> Any:
 
 
 def _address(flash: pl.LazyFrame, x_scale: alt.Scale) -> Any:
-    """Pages, or blocks where there are too many operations to draw."""
+    """Pages, or blocks if there are too many operations to draw."""
     counted = flash.select(
         rows=pl.len(), pages=pl.col("page").count(), blocks=pl.col("block").count()
     )

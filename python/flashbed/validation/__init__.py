@@ -1,11 +1,11 @@
-"""Validation suites: cases that hold the simulator against a real kernel, layer by layer.
+"""Validation suites: cases that compare the simulator with a real kernel, layer by layer.
 
-A suite is a fixed list of small programs, disjoint from the calibration cases and from every
-experiment (a test says so). It runs on the simulator and on a real kernel; counts of flash
-operations and times are compared case by case (compare.py). Chip timing and software costs are
-those of the board's profile, and nothing is fitted on the way.
+A suite is a fixed list of small programs. A test ensures that no calibration and no experiment uses
+them. They run on the simulator and on a real kernel; counts of flash operations and times are
+compared case by case (comparison.py). Chip timing and software costs come from the board's profile;
+nothing is fitted on the way.
 
-The suites: reads.py, writes.py, compressors.py. Left out so far: a second chip.
+The suites are reads.py, writes.py and compressors.py. Left out so far: a second chip.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _cases(suite: str, board: Board) -> Iterator[tuple[str, str, SuiteCase]]:
 
 
 def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
-    """The cases of a suite on a board, those of one file system together."""
+    """The cases of a suite on a board, grouped by file system."""
     return [
         Program(
             case_id=case_id,
@@ -64,5 +64,5 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
 
 
 def kinds(suite: str, board: Board) -> dict[str, str]:
-    """case_id -> the kind of case it is, in the order of the suite."""
+    """case_id -> kind of case, in the suite's order."""
     return {case_id: case.kind for case_id, _, case in _cases(suite, board)}

@@ -1,4 +1,4 @@
-"""Simulator and kernel, case by case, and what that comes to."""
+"""Compares simulator and kernel case by case, and summarises the errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
         "uml": dict.fromkeys((*COUNTS, "flash_time"), (0.0, 0.0)),
     },
 }
-"""Suite -> target -> measure -> what its error may be in the mean and at worst, percent."""
+"""Suite -> target -> measure -> limits of its mean and worst error, percent."""
 
 
 def compare(
@@ -45,12 +45,11 @@ def compare(
     real: pl.DataFrame,
     gc_choices: Mapping[str, Sequence[int]] | None = None,
 ) -> pl.DataFrame:
-    """case_id, and for each measure the simulator's and the kernel's value and the error, percent.
+    """case_id, and for each measure the simulator's value, the kernel's and the error, percent.
 
     Both tables need case_id, the flash counts, flash_time_ns and time_ns. The error is that of
-    analysis.agreement: null where the kernel's value is not known. `gc_choices` counts those of
-    JFFS2 that the kernel was seen to make and the simulator was given, null where they were not
-    recorded.
+    analysis.agreement, null where the kernel's value is unknown. `gc_choices` counts JFFS2's
+    choices that the simulator replayed from the kernel, null where they were not recorded.
     """
     columns = ["case_id", *MEASURES.values()]
     named = {column: name for name, column in MEASURES.items()}
@@ -73,9 +72,9 @@ def _counts(gc_choices: Mapping[str, Sequence[int]]) -> pl.DataFrame:
 
 
 def summary(table: pl.DataFrame) -> dict[str, Any]:
-    """How exact each measure is; one that the real target does not know is null.
+    """Mean and worst error of each measure; null if the real target does not know it.
 
-    On user-mode Linux that is the time.
+    User-mode Linux does not know the time.
     """
     result: dict[str, Any] = {"cases": table.height}
     for name in MEASURES:
@@ -93,7 +92,7 @@ def summary(table: pl.DataFrame) -> dict[str, Any]:
 def limits_kept(
     told: Mapping[str, Any], limits: Mapping[str, tuple[float, float]]
 ) -> dict[str, dict[str, Any]]:
-    """Measure -> its limits and whether `told`, a summary, keeps them; unknown ones left out."""
+    """Measure -> its limits and whether the summary `told` keeps them, without unknown ones."""
     return {
         name: {
             "mean_limit_pct": mean,
@@ -107,15 +106,15 @@ def limits_kept(
 
 @dataclass(frozen=True)
 class Compared:
-    """A suite on simulator and kernel.
+    """The results of a suite on simulator and kernel.
 
-    `table` is what `compare` gives, of the cases that both ran; `refused` and `failed` say by name
-    why the others are not in it.
+    `table` is that of `compare`, for the cases that both ran; `refused` and `failed` say by case
+    why the others are missing.
     """
 
     table: pl.DataFrame
     kinds: Mapping[str, str]
-    """case_id -> kind, of every case of the suite."""
+    """case_id -> kind, for every case of the suite."""
     limits: Mapping[str, tuple[float, float]]
     refused: Mapping[str, str]
     failed: Mapping[str, str]

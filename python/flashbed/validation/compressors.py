@@ -1,9 +1,9 @@
-"""The compressors suite: what each compressor costs that JFFS2 and UBIFS can be mounted with.
+"""The compressors suite: the cost of each compressor that JFFS2 and UBIFS can be mounted with.
 
-The same programs under every value of the mount option `compr=`, and under the kernel's own choice:
-bytes of chance, which none makes smaller, bytes as compressible as text (half of the lines are
-zero), and nearly empty ones; in pages, in pieces, over a file that is there, read back. No case is
-one of calibration. Left out: YAFFS2, which does not compress.
+The same programs run under every value of the mount option `compr=`, and under the kernel's
+default. They write random bytes, which no compressor shrinks, bytes as compressible as text (half
+of the lines are zero), and nearly empty ones: in pages, in pieces, over an existing file, and read
+back. Calibration uses none of the cases. Left out: YAFFS2, which does not compress.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Lines = list[str]
 
 
 def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001
-    """The suite on a file system; nothing of one that does not compress."""
+    """The suite on a file system; empty for one that does not compress."""
     options = COMPR_OPTIONS.get(fs, ())
     prepare = prepared([written_file("base", FILE_BYTES, 16_384, CONTENT_SEED)], SETTLE_NS)
     for compressor in (USUAL_COMPRESSOR, *options) if options else ():

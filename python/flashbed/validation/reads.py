@@ -1,10 +1,10 @@
-"""The reads suite: shapes of reading that no experiment has.
+"""The reads suite: read patterns that no experiment has.
 
-Requests of 512 B to 128 KiB under windows of 0 to 512 KiB, in order, at random, backward, in
-strides, interleaved on two files and on one; unaligned, past the end, again; the advices of
-posix_fadvise; pauses; caches dropped between; opening after the inode was evicted. All on one
-prepared state, each from dropped caches. On UBIFS some of them again in bulk, and a file that was
-not written in order.
+Requests of 512 B to 128 KiB under windows of 0 to 512 KiB: in order, at random, backward, in
+strides, interleaved on two files and on one; unaligned, past the end, repeated; the advices of
+posix_fadvise; pauses; caches dropped in between; opening after the inode was evicted. All start
+from one prepared state with dropped caches. On UBIFS some run again with bulk-read, and on a file
+that was not written in order.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ WRITE_BYTES = 16384
 CONTENT_SEED = 3
 
 Body = tuple[int, Sequence[str]]
-"""read_ahead_kib, and the operations after drop_caches and before the end."""
+"""read_ahead_kib, and the operations between drop_caches and the end."""
 
 
 def _prepare() -> str:
-    """The files, each left alone after it was written.
+    """Writes the files, with a pause after each.
 
-    So timers (JFFS2's write-buffer, 5 s) run out in a rest, not in a write of a slow board.
+    Timers (JFFS2's write-buffer, 5 s) then expire in a pause and not in a slow board's write.
     """
     rest = f"pause {SETTLE_NS}"
     files = (
@@ -56,7 +56,7 @@ def _in_order() -> Iterator[tuple[str, Body]]:
 
 
 def _at_random() -> Iterator[tuple[str, Body]]:
-    """Anywhere in the file, at any byte and on pages."""
+    """Random positions in the file, at any byte and at pages."""
     for length in (512, 2048, 4096, 16384, 131072):
         for window in (0, 128):
             draw = random.Random(length + window).random
@@ -113,7 +113,7 @@ def _advised() -> Iterator[tuple[str, Body]]:
 
 
 def _caches() -> Iterator[tuple[str, Body]]:
-    """Pauses, caches dropped in between, and opening as part of what is measured."""
+    """Pauses, caches dropped in between, and a measured open."""
     ordered = [_read(4096 * page, 4096) for page in range(12)]
     paused = [line for read in ordered for line in (read, "pause 50000000")]
     yield "paused-ra128", (128, _opened(*paused))
@@ -130,11 +130,11 @@ _AGAIN_IN_BULK = (
     "backward-ra128", "stride-2-ra128", "end-of-file-ra128", "from-the-middle-ra128",
     "advice-random-ra128", "advice-willneed-ra0", "advice-dontneed-ra128", "dropped-ra128",
 )  # fmt: skip
-"""Cases that say something of bulk-read."""
+"""Cases that exercise bulk-read."""
 
 
 def _patched() -> str:
-    """A file with pages written again, others that compress, holes and a cut in it."""
+    """A file with rewritten pages, compressible pages, holes and a truncation."""
     rest = f"pause {SETTLE_NS}"
     pieces = ((40960, 4096), (86016, 8192), (150000, 12288), (300000, 20480))
     return prepared(
@@ -160,7 +160,7 @@ def _patched() -> str:
 
 
 def _in_bulk() -> Iterator[tuple[str, str, Body]]:
-    """Name, preparation and body of what is read with `bulk_read`."""
+    """Name, preparation and body of cases mounted with `bulk_read`."""
     prepare, patched = _prepare(), _patched()
     for part in (_in_order, _at_random, _patterns, _advised, _caches):
         for name, body in part():

@@ -1,7 +1,6 @@
-"""What `validate` keeps, so that a report can show it: a table of all boards, suites and targets.
+"""The table of `validate`'s results over all boards, suites and targets, for reports.
 
-A row is a case, as `compare` gives it. A suite that is run again takes the place of what is there
-of it; the others stay.
+A row is a case, as `compare` returns it. Running a suite again replaces its rows; the others stay.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ __all__ = ["KEPT", "has_results", "keep", "read_results", "summaries", "worst_ca
 
 KEPT = "validation.parquet"
 RUN = ("board", "kernel", "target", "suite")
-"""What a run of `validate` is known by."""
+"""The columns that identify a run of `validate`."""
 
 
 def keep(
     directory: Path, run: dict[str, str], compared: Compared, provenance: dict[str, Any]
 ) -> None:
-    """Puts a run into the table of a directory, whole or not at all."""
+    """Puts a run into a directory's table, whole or not at all."""
     table = compared.table.with_columns(
         *(pl.lit(run[name]).alias(name) for name in RUN),
         pl.col("case_id").replace_strict(compared.kinds, return_dtype=pl.String).alias("kind"),
@@ -64,14 +63,14 @@ def read_results(directory: Path) -> pl.DataFrame:
     try:
         table = read_parquet(path)
         if not _is_results(table):
-            raise DamagedError("not what `validate` keeps")
+            raise DamagedError("not a table of `validate`")
     except DamagedError:
         raise InputError(f"{shown(path)}: cannot be read; run `flashbed validate` again") from None
     return table
 
 
 def _is_results(table: pl.DataFrame) -> bool:
-    """Whether `keep` can have written a table: it may be a stranger's."""
+    """Whether `keep` can have written a table, which may come from a stranger."""
     numbers = [f"{name}{end}" for name in MEASURES for end in ("", "_real", "_error_pct")]
     if not {"case_id", *RUN, *numbers} <= set(table.columns):
         return False
@@ -91,12 +90,12 @@ def _is_results(table: pl.DataFrame) -> bool:
 
 
 def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row for each run, then its file systems: cases, the errors of `summary`, and `limits`.
+    """A row for each run, then one for each of its file systems: cases, errors, and `limits`.
 
-    Limits are those of the run as a whole.
+    Limits apply to the run as a whole.
     """
     rows = []
-    for key, run in sorted(table.partition_by(RUN, as_dict=True).items(), key=_place):
+    for key, run in sorted(table.partition_by(RUN, as_dict=True).items(), key=_sort_key):
         board, kernel, target, suite = key
         compared = run.filter(pl.col("message").is_null()) if "message" in run.columns else run
         told = summary(compared)
@@ -111,13 +110,13 @@ def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _place(item: tuple[tuple[Any, ...], pl.DataFrame]) -> tuple[Any, ...]:
+def _sort_key(item: tuple[tuple[Any, ...], pl.DataFrame]) -> tuple[Any, ...]:
     board, kernel, target, suite = item[0]
     return board, kernel, target != "uml", target, list(SUITES).index(suite)
 
 
 def worst_cases(table: pl.DataFrame, count: int) -> list[dict[str, Any]]:
-    """Of each run the cases of which some error is largest, exact ones left out."""
+    """The cases of each run with the largest errors, without exact ones."""
     errors = [f"{name}_error_pct" for name in MEASURES]
     largest = pl.max_horizontal(pl.col(error).abs() for error in errors)
     known = table.with_columns(largest.alias("largest")).filter(pl.col("largest") > 0)
@@ -125,5 +124,5 @@ def worst_cases(table: pl.DataFrame, count: int) -> list[dict[str, Any]]:
         RUN, as_dict=True
     )
     return [
-        row for _, run in sorted(runs.items(), key=_place) for row in run.head(count).to_dicts()
+        row for _, run in sorted(runs.items(), key=_sort_key) for row in run.head(count).to_dicts()
     ]

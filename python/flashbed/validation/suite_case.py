@@ -1,4 +1,4 @@
-"""A case of a suite: what is prepared, what is measured, and which kind of case it counts as."""
+"""A case of a suite: its preparation, what is measured, and its kind."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from flashbed.formats.profiles import USUAL_COMPRESSOR
 __all__ = ["FILE_SYSTEMS", "SuiteCase"]
 
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
-"""Those that every suite is run on."""
+"""The file systems that every suite runs on."""
 
 
 @dataclass(frozen=True)
 class SuiteCase:
     """One case on one file system.
 
-    `prepare` is a whole flashbed-ops file, `lines` the operations after it. Kinds are what a
-    suite's result is given for.
+    `prepare` is a whole flashbed-ops file, `lines` are the operations after it. Results are
+    summarised by kind.
     """
 
     name: str

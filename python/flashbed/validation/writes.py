@@ -1,13 +1,14 @@
 """The writes suite: every way in which programs change a file system, up to a nearly full one.
 
-Each case starts from a preparation of its own kind: a file of 1 MiB, or that and files that fill
-the partition to 30, 60 or 90 % of what it holds. Written in order, at random, appended, in small
-and large requests; synced after every n, by fdatasync, by O_SYNC; cut, grown, removed, renamed;
-with pauses in which write-back, timers and collectors run; mounted again; of bytes that compress.
+Each case starts from a preparation of its kind: a file of 1 MiB, alone or with files that fill the
+partition to 30, 60 or 90 % of its capacity. Cases write in order, at random and by appending, in
+small and large requests; sync after every n writes, by fdatasync or by O_SYNC; truncate, extend,
+remove and rename; pause while write-back, timers and collectors run; remount; write compressible
+bytes.
 
-What is measured stays below some seconds or pauses for much longer than a timer takes, so that no
-timer ends within it on one target and not on another. Left out: read-ahead (the reads suite has
-it), a partition filled to its last byte.
+A measured part takes less than some seconds, or pauses for much longer than any timer, so that no
+timer expires within it on one target only. Left out: read-ahead (see the reads suite), and a
+partition filled to its last byte.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SMALL_FILE_BYTES = 5000
 CONTENT_SEED = 11
 SETTLE_NS = 10_000_000_000
 END = "pause 10000000000"
-"""The last operation of every case: what threads (UBI's above all) still do for it counts too."""
+"""The last operation of every case: what threads, above all UBI's, do in it counts too."""
 FILLS_PCT = (30, 60, 90)
 
 CAPACITY_PCT = {
@@ -41,7 +42,7 @@ CAPACITY_PCT = {
     ("ubifs", 2048): 80,
     ("ubifs", 4096): 74,
 }
-"""What of a partition of 50 MiB files can take, by file system and page size.
+"""Percent of a 50 MiB partition that files can take, by file system and page size.
 
 Measured on user-mode Linux: 1 MiB files in requests of 64 KiB until one failed.
 """
@@ -75,15 +76,15 @@ def cases(fs: str, board: Board) -> Iterator[SuiteCase]:
 
 
 def filled(fs: str, board: Board, percent: int) -> tuple[str, list[str]]:
-    """A preparation that fills the partition so far, and the files it does it with.
+    """A preparation that fills the partition to `percent`, and its files.
 
-    Each is left alone after it was written, so that timers run out in a rest.
+    Each file is followed by a pause, so that timers expire in it.
     """
     capacity = CAPACITY_PCT.get((fs, board.chip.page_bytes))
     if capacity is None:
         raise InputError(
-            f"{board.path}: nobody has measured what {fs} holds on pages of "
-            f"{board.chip.page_bytes} bytes (CAPACITY_PCT of the writes suite)"
+            f"{board.path}: the capacity of {fs} with pages of {board.chip.page_bytes} bytes"
+            f" has not been measured (CAPACITY_PCT of the writes suite)"
         )
     pages = board.partition.blocks * board.chip.pages_per_block
     wanted = pages * board.chip.page_bytes * capacity * percent // 10_000
@@ -118,11 +119,11 @@ def _old(*lines: str, flags: str = "rw") -> Lines:
 
 
 def _read_back(path: str, length: int) -> Lines:
-    """Closes slot 0 and reads a file from the flash, its inode as well.
+    """Closes slot 0 and reads a file from the flash, together with its inode.
 
-    A dirty inode is not evicted, and whether one is depends on whether a second ended while it was
-    written: sync and a pause first. An entry that was used more than once survives one pass of the
-    kernel's shrinkers: three.
+    The sync and the pause come first because a dirty inode is not evicted, and whether it is dirty
+    depends on whether a second ended during the write. Caches are dropped three times because an
+    entry that was used more than once survives one pass of the kernel's shrinkers.
     """
     reads = [f"read 0 {offset} 8192" for offset in range(0, length, 8192)]
     return [
@@ -150,19 +151,19 @@ def _ordered(length: int, total: int, compressibility: int = 0) -> Lines:
 def _scattered(
     length: int, count: int, *, step: int, compressibility: int = 0, file_bytes: int = FILE_BYTES
 ) -> Lines:
-    """At multiples of `step` in a file, drawn with replacement."""
+    """Writes at random multiples of `step` in a file."""
     draw = random.Random(length * 1000 + count).random
     places = [int(draw() * ((file_bytes - length) // step)) * step for _ in range(count)]
     return [_write(place, length, compressibility) for place in places]
 
 
 def _appended(length: int, count: int, compressibility: int = 0) -> Lines:
-    """Through a descriptor that appends; the offset says which bytes."""
+    """Writes through an appending descriptor; the offset selects the bytes."""
     return [_write(FILE_BYTES + length * part, length, compressibility) for part in range(count)]
 
 
 def _sequential() -> Iterator[tuple[str, Lines]]:
-    """A new file in requests of one size, and read back."""
+    """A new file in requests of one size, also read back."""
     for length, total in ((100, 20_000), (600, 60_000), (2048, 196_608), (12_288, 294_912)):
         yield f"sequential-{length}", _new(*_ordered(length, total), "fsync 0")
     yield "sequential-131072", _new(*_ordered(131_072, 655_360), "fsync 0")
@@ -174,7 +175,7 @@ def _sequential() -> Iterator[tuple[str, Lines]]:
 
 
 def _random() -> Iterator[tuple[str, Lines]]:
-    """Over a file that is there."""
+    """Random writes to an existing file."""
     for length, count, step in ((100, 64, 1), (1000, 64, 1), (4096, 64, 4096), (20_000, 24, 1)):
         writes = _scattered(length, count, step=step)
         yield f"random-{length}", _old(*writes, "fsync 0")
@@ -196,7 +197,7 @@ def _append() -> Iterator[tuple[str, Lines]]:
 
 
 def _synced() -> Iterator[tuple[str, Lines]]:
-    """Made durable after every n writes, in every way there is."""
+    """Writes made durable after every n, in every available way."""
     for count in (1, 3, 10):
         lines = _every(count, "fsync 0", _appended(800, 30))
         yield f"append-800-fsync-{count}", _old(*lines, flags="wo,append")
@@ -272,7 +273,7 @@ def _names() -> Iterator[tuple[str, Lines]]:
 
 
 def _idle() -> Iterator[tuple[str, Lines]]:
-    """Nobody syncs: timers and write-back do, in pauses much longer than they take."""
+    """No sync: timers and write-back do the work, in pauses much longer than they take."""
     yield "idle-60s-after-new", _new(*_ordered(4096, 131_072), "pause 60000000000")
     rest = ["pause 60000000000"]
     parts = [[*_scattered(4096, 16, step=4096 + part), *rest] for part in range(3)]
@@ -309,7 +310,7 @@ def _compressible() -> Iterator[tuple[str, Lines]]:
 
 
 def _nearly_full(files: Sequence[str]) -> Iterator[tuple[str, Lines]]:
-    """Overwriting and removing until collection runs, by the writer and in a pause."""
+    """Overwrites and removes until garbage collection runs, in the writer and in a pause."""
     rest = "pause 12000000000"
     over = [
         [
@@ -330,7 +331,7 @@ def _nearly_full(files: Sequence[str]) -> Iterator[tuple[str, Lines]]:
 
 
 def _over_all(files: Sequence[str]) -> Lines:
-    """A third of every file again, so that no block is left that is all valid."""
+    """Rewrites a third of every file, so that no block keeps only valid data."""
     parts = [
         [
             f"open 0 {name} rw",
@@ -345,6 +346,6 @@ def _over_all(files: Sequence[str]) -> Lines:
 
 
 def _whole(path: str, flags: str) -> Lines:
-    """A file of the fill's size, all of it written."""
+    """Writes a whole file of the fill's size."""
     writes = [_write(offset, 65_536) for offset in range(0, FILL_FILE_BYTES, 65_536)]
     return [f"open 0 {path} {flags}", *writes, "fsync 0", "close 0"]

@@ -1,6 +1,6 @@
-"""What a program does to the file system, as operations. One module a workload.
+"""Turns cases into operations: what programs do to the file system. One module per workload.
 
-A workload turns a case into two flashbed-ops files: the preparation, which cases share, and the
+A workload makes two flashbed-ops files of a case: the preparation, which cases share, and the
 measured rest. Workloads know nothing of targets.
 """
 
@@ -44,9 +44,9 @@ assert _MAKERS.keys() == WORKLOADS.keys()
 
 
 def operations(kind: str, case: Case, settle_ns: int, given: str | None = None) -> tuple[str, str]:
-    """A case and the pause before measuring, ns, as (prepare, body), flashbed-ops files.
+    """(prepare, body) of a case, flashbed-ops files; `settle_ns` is the pause before measuring.
 
-    `given` is what the workload needs besides: Postmark's script, the path of a recording,
+    `given` is further input of the workload: Postmark's script, the path of a recording, or
     operations. Raises `InputError`.
     """
     workload = WORKLOADS[kind]

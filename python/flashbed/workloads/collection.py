@@ -1,22 +1,22 @@
-"""A file overwritten at random until the file system has to collect what that leaves behind.
+"""Overwrites a file at random until the file system has to collect garbage.
 
-The pattern says how the valid data lies and which share of the partition's bytes it is (`mixed-60`
-is 60 %):
+The pattern names the layout of the valid data and its share of the partition's bytes (`mixed-60` is
+60 %):
 
-- `fill`: files of 1 MiB that stay as they are, and one file of `file_bytes` that is overwritten.
+- `fill`: files of 1 MiB that stay unchanged, and one file of `file_bytes` that is overwritten.
 - `apart`: half of the valid data is one file that is overwritten (hot), the other half one that is
-  not (cold). The cold file was written first, so that few blocks hold bytes of both.
+  not (cold). The cold file is written first, so that few blocks hold bytes of both.
 - `mixed`: the same two files, written in turns of `TURN_BYTES`, so that every block holds both.
 - `all`: one file, overwritten everywhere.
 
 The last three are aged before the mark: the hot file is overwritten with as many bytes as the
-partition has, so that free space was used up before and each block has its share of obsolete
-bytes. Their writes are synced one by one, as UBIFS reaches the flash only then. `fill` is neither
-aged nor synced.
+partition has. Free space has then been used up, and each block has its share of obsolete bytes.
+These writes are synced one by one, because UBIFS otherwise would not write them to the flash.
+`fill` is neither aged nor synced.
 
-Measured are `requests` writes of `request_bytes` at multiples of that, drawn with replacement.
-`fill-75-idle` lets one second pass after every `IDLE_EVERY_BYTES` written, in which only the file
-system works. Left out: hot data in more than two degrees; data that compresses.
+The measured part is `requests` writes of `request_bytes` at multiples of that, drawn with
+replacement. `fill-75-idle` pauses a second after every `IDLE_EVERY_BYTES` written, in which only
+the file system works. Left out: more than two temperatures of data; data that compresses.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ CONTENT_SEED = 1
 IDLE_EVERY_BYTES = 256 * 1024
 IDLE_NS = 1_000_000_000
 REST_NS = 10_000_000_000
-"""After each file of the preparation: timers run out in it."""
+"""Pause after each file of the preparation, in which timers expire."""
 _PATTERN = re.compile(r"(fill|apart|mixed|all)-([1-9][0-9]?)(-idle)?")
 _HOT = {"apart": 2, "mixed": 2, "all": 1}
-"""Layout -> the hot file's part of the valid data is 1 in this."""
+"""Layout -> inverse of the hot file's share of the valid data."""
 
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
@@ -86,7 +86,7 @@ def _overwrites(
 
 
 def _with_pauses(lines: Iterator[str], every: int) -> Iterator[str]:
-    """A pause after each so many lines."""
+    """Adds a pause after every `every` lines."""
     for number, line in enumerate(lines, start=1):
         yield line
         if number % every == 0:
@@ -94,7 +94,7 @@ def _with_pauses(lines: Iterator[str], every: int) -> Iterator[str]:
 
 
 def _hot_bytes(board: Board, layout: str, percent: int) -> int:
-    """A multiple of a turn, so that all files have the size that the share says."""
+    """A multiple of a turn, so that the files' sizes match the share exactly."""
     wanted = board.partition_bytes * percent // 100 // _HOT[layout]
     return wanted // TURN_BYTES * TURN_BYTES
 
@@ -127,7 +127,7 @@ def _aged(board: Board, layout: str, percent: int, settle_ns: int) -> str:
 
 
 def _in_turns(hot_bytes: int) -> list[str]:
-    """Both files, each turn synced: write-back would sort what is left to it."""
+    """Writes both files in turns, each synced: write-back would sort what is left to it."""
     turns = [
         line
         for offset in range(0, hot_bytes, TURN_BYTES)

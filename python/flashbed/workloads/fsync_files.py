@@ -1,13 +1,13 @@
-"""Small files that are made durable one after the other: what power cuts are tried on.
+"""Small files that are made durable one after the other, for power cuts.
 
 `requests` steps, drawn by the seed, on a dozen files of at most `file_bytes` bytes in two folders,
-by writes of at most `request_bytes`: a file is written anew, continued, overwritten in part (each
-then synced, most with fsync, some with fdatasync, some by a descriptor opened with `sync`),
-replaced (written beside it, synced, renamed over it), cut short and synced, removed, or written to
-without being synced. Now and then comes `sync`, or a rest that is long enough for write-back. No
-two writes write the same bytes, a quarter of them can be compressed.
+with writes of at most `request_bytes`. A step rewrites a file, appends to it or overwrites part of
+it, each followed by a sync (mostly fsync, some fdatasync, some a descriptor opened with `sync`); or
+it replaces a file (written beside it, synced, renamed over it), truncates and syncs it, removes it,
+or writes to it without a sync. Sometimes there is a `sync`, or a pause long enough for write-back.
+No two writes write the same bytes; a quarter of them compresses.
 
-Left out: files of more than some pages, many names in one folder, a file system that is full.
+Left out: files of more than a few pages, many names in one folder, a full file system.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["operations"]
 FOLDERS = ("", "d/")
 NAMES = tuple(f"{folder}f{number}" for folder in FOLDERS for number in range(6))
 PREPARED = NAMES[::3]
-"""Those that are there, and durable, when the case begins."""
+"""Files that exist, and are durable, when the case begins."""
 REST_NS = 40_000_000_000
-"""More than the 30 s after which write-back takes dirty pages (vm.dirty_expire_centisecs)."""
+"""More than the 30 s after which write-back writes dirty pages (vm.dirty_expire_centisecs)."""
 
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
@@ -53,7 +53,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
 
 @dataclass
 class _Steps:
-    """The operations so far, and the sizes of the files that are there."""
+    """The operations so far, and the sizes of the existing files."""
 
     case: Case
     sizes: dict[str, int]
@@ -75,7 +75,7 @@ class _Steps:
         )
 
     def step(self) -> None:
-        """One step, of a kind and on a file that are drawn."""
+        """Adds one step of a random kind on a random file."""
         at = self._below(sum(weight for weight, _ in self._kinds))
         name = NAMES[self._below(len(NAMES))]
         for weight, kind in self._kinds:
@@ -98,7 +98,7 @@ class _Steps:
         )
 
     def _write_file(self, name: str) -> list[str]:
-        """Writes in order up to a size that is drawn, which is the file's from now on."""
+        """Writes in order up to a random size, which becomes the file's."""
         size = at = 0
         wanted = self._length(self.case.file_bytes)
         wanted = max(wanted, self._below(self.case.file_bytes))
@@ -132,7 +132,7 @@ class _Steps:
         self._changed(name, self._write(offset, self._length(size - offset)))
 
     def _changed(self, name: str, write: str) -> None:
-        """One write, and one of the ways to make it durable."""
+        """Adds one write, made durable in one of the ways."""
         way = self._below(8)
         flags = "wo,create,sync" if way == 0 else "wo,create"
         sync = [] if way == 0 else ["fdatasync 0" if way == 1 else "fsync 0"]

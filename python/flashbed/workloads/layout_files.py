@@ -1,4 +1,4 @@
-"""Preparations that more than one kind of case begins with: files written in order, then rest."""
+"""Preparations that several kinds of cases share: files written in order, then a pause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["prepared", "written_file"]
 
 
 def written_file(path: str, length_bytes: int, request_bytes: int, seed: int) -> list[str]:
-    """Operations that write a file in order, of bytes that cannot be compressed, and sync it."""
+    """Operations that write a file in order, with incompressible bytes, and sync it."""
     writes = [
         f"write 0 {offset} {min(request_bytes, length_bytes - offset)} {seed} 0"
         for offset in range(0, length_bytes, request_bytes)

@@ -1,10 +1,10 @@
-"""Reads of one file, in order or at random: the micro-benchmark of the read-ahead paper (3.1.1).
+"""Reads one file, in order or at random: the micro-benchmark of the read-ahead paper (3.1.1).
 
-The file is written in order by 4 KiB writes of bytes that cannot be compressed, made durable, and
-left alone until background work has settled. Then caches are dropped, the file is opened, advice is
-given if the case has one, and `requests` reads of `request_bytes` are measured; opening is not.
-Between two reads the program sleeps for the case's pause, which is no time of the case. Random
-offsets are multiples of the request size, drawn with replacement.
+The file is written in order by 4 KiB writes of incompressible bytes and made durable. A pause lets
+background work end. Then caches are dropped, the file is opened, and advice is given if the case
+has one. `requests` reads of `request_bytes` are measured; opening is not. Between two reads the
+program sleeps for the case's pause, which does not count as time of the case. Random offsets are
+multiples of the request size, drawn with replacement.
 
 Left out: requests at other offsets than multiples of their size.
 """
@@ -26,7 +26,7 @@ __all__ = ["operations"]
 FILE = "file.bin"
 WRITE_BYTES = 4096
 CONTENT_SEED = 1
-"""The file's bytes do not depend on the case's seed, so that all seeds share one preparation."""
+"""The file's bytes do not depend on the case's seed, so all seeds share one preparation."""
 
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:

@@ -1,8 +1,9 @@
-"""Writes to one file, in order or at random: what one write costs, and what the flash does for it.
+"""Writes to one file, in order or at random: the cost of a write, and the flash's work for it.
 
-`sequential` writes a new file in order; `random` overwrites one of `file_bytes` that was written in
-order and left alone, at multiples of the request size, drawn with replacement. Making and opening
-the file are not measured, nor is a sync: whatever the file system keeps back is not in the figures.
+`sequential` writes a new file in order. `random` overwrites a file of `file_bytes`, which was
+written in order before a pause, at multiples of the request size, drawn with replacement. Creating
+and opening the file and syncing are not measured, so data that the file system holds back does not
+count.
 
 Left out: data that compresses.
 """

@@ -1,12 +1,12 @@
-"""A file that is overwritten and synced, again and again: what wears flash.
+"""Overwrites and syncs a file again and again, which wears flash.
 
 The file is written in order, made durable and left alone. Then `requests` writes of
-`request_bytes`, each followed by fsync, go to places in order, from the beginning again at the end
-of the file (a ring: a log, a recording), or to random ones, drawn with replacement (a data base).
-As many writes come before the mark as after it, so that what is measured finds the flash as such
-writes leave it; no two writes write the same bytes.
+`request_bytes`, each followed by fsync, go through the file in order and begin again at its end (a
+ring: a log, a recording), or to random places, drawn with replacement (a database). As many writes
+come before the mark as after it, so that the measured part begins on a flash that such writes have
+used. No two writes write the same bytes.
 
-Left out: files that grow, are removed or renamed; data that can be compressed.
+Left out: files that grow, are removed or renamed; data that compresses.
 """
 
 from __future__ import annotations

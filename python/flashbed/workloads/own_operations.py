@@ -1,7 +1,7 @@
-"""Operations that are written in the experiment itself: the workload `operations`.
+"""Runs operations that the experiment itself contains: the workload `operations`.
 
-They are a flashbed-ops file of either version (docs/operations.md). What stands before its
-`prepared` line is the preparation. Without that line the program begins on an empty file system.
+They are a flashbed-ops file of either version (docs/operations.md). The lines before its `prepared`
+line are the preparation. Without that line the program begins on an empty file system.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
 """Postmark 1.51: a pool of small files that are created, read, appended to and deleted.
 
-The published algorithm (Katcher, TR-3022), written anew from its description and held against the
-program's own counts (tests/layers/workloads/test_postmark.py). A pool of `number` files of random
-sizes is created; each of `transactions` transactions then reads a file whole or appends to it, and
-creates one or deletes one; what is left is deleted. Which, and how much, its generator says: the
-Mersenne Twister with the seeding of 1999, so that a seed means the files it means to Postmark.
+This implements the published algorithm (Katcher, TR-3022) from its description; a test compares it
+with the program's own counts (tests/layers/workloads/test_postmark.py). A pool of `number` files of
+random sizes is created. Each of `transactions` transactions then reads a file whole or appends to
+it, and creates or deletes one. The remaining files are deleted. Postmark's generator makes all
+choices: the Mersenne Twister with the seeding of 1999, so that a seed gives Postmark's files.
 
-The pattern says what is measured: `creation`, `transactions`, `deletion` or `all`. What comes
-before is done, not measured, so that flash operations are counted for each phase by itself, as
-FFSMark does. The pool is part of the preparation of `transactions` and `deletion`, with a rest
-after it.
+The pattern names the measured phase: `creation`, `transactions`, `deletion` or `all`. Earlier
+phases run unmeasured, so that flash operations are counted for each phase, as FFSMark does. The
+preparation of `transactions` and `deletion` includes the pool and a pause.
 
-Left out: calls that move no byte (Postmark ends each file with one if its size is a multiple of the
-block); its text, in whose place are bytes that cannot be compressed; standard output.
+Left out: calls that move no byte (Postmark ends a file with one if its size is a multiple of the
+block); its text, which is replaced by incompressible bytes; standard output.
 
 Invariants:
-1. The draws are Postmark's, in its order, those for its text source included.
-2. With buffering, requests are of 4,096 bytes, what the C library reads and writes at a time.
+1. The random numbers are Postmark's, in its order, including those for its text source.
+2. With buffering, requests are of 4,096 bytes, the C library's unit of reads and writes.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from flashbed.workloads.layout_files import prepared
 __all__ = ["Counts", "Pool", "operations", "settings_of"]
 
 STDIO_BYTES = 4096
-"""What a C library's stream holds: st_blksize of a file on these file systems."""
+"""Size of the C library's buffer: st_blksize of files on these file systems."""
 _STATE_WORDS = 624
 _MASK = 2**32 - 1
 _DRAWN_AT_ONCE = 1 << 20
-"""Numbers that are not looked at, 4 MiB of them."""
+"""Numbers that are skipped: those for 4 MiB of text."""
 
 
 def settings_of(script: str, case: Case) -> Settings:
-    """The script's settings with those that are the case's axes."""
+    """The script's settings, together with those that are axes of the case."""
     return replace(
         read_script(script),
         transactions=case.requests,
@@ -78,7 +77,7 @@ def operations(case: Case, settle_ns: int, script: str = "") -> tuple[str, str]:
 
 
 def _check_sizes(settings: Settings, case: Case) -> None:
-    """Raises `InputError` for files that cannot be, before any is made up."""
+    """Raises `InputError` for impossible files before any is made."""
     partition_bytes = case.profile().partition_bytes
     low, high, number = settings.size_low_bytes, settings.size_high_bytes, settings.number
     why = None
@@ -97,7 +96,7 @@ def _check_sizes(settings: Settings, case: Case) -> None:
 
 @dataclass
 class Counts:
-    """What Postmark reports at its end."""
+    """The counts that Postmark reports at its end."""
 
     created: int = 0
     deleted: int = 0
@@ -116,7 +115,7 @@ class _File:
 
 @dataclass
 class Pool:
-    """The files that are there, in a table of twice as many places as the pool begins with."""
+    """The existing files, in a table with twice as many places as the pool begins with."""
 
     settings: Settings
     advice: str = NO_ADVICE
@@ -125,7 +124,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         self._generator = _generator(self.settings.seed)
-        drawn = 2 * self.settings.size_high_bytes  # each byte of the text that files are cut from
+        drawn = 2 * self.settings.size_high_bytes  # for each byte of the text that files come from
         while drawn:
             at_once = min(drawn, _DRAWN_AT_ONCE)
             self._generator.getrandbits(32 * at_once)
@@ -139,7 +138,7 @@ class Pool:
         return self._generator.getrandbits(32) % limit if limit > 0 else 0
 
     def create(self) -> None:
-        """A file in the next free place, of a size that is drawn."""
+        """Creates a file of random size in the next free place."""
         settings = self.settings
         place = self._free_place()
         if place is None:
@@ -154,7 +153,7 @@ class Pool:
         self._write(0, size, number)
 
     def transact(self) -> bool:
-        """One transaction; whether there was a file to do it on."""
+        """Makes one transaction; returns whether there was a file for it."""
         settings, counts = self.settings, self.counts
         if counts.created == counts.deleted:
             return False
@@ -171,13 +170,13 @@ class Pool:
         return True
 
     def delete_all(self) -> None:
-        """What is left, in the order of the table."""
+        """Deletes the remaining files, in the table's order."""
         for place, file in enumerate(self._places):
             if file is not None:
                 self._delete(place)
 
     def _free_place(self) -> int | None:
-        """The one after the last that was taken, or the first that is free."""
+        """The next free place after the last one taken, else the first free one."""
         if self._at < len(self._places) and self._places[self._at] is None:
             self._at += 1
             return self._at - 1
@@ -213,10 +212,10 @@ class Pool:
         self.counts.bytes_read += file.bytes
 
     def _append(self, file: _File) -> None:
-        room = self.settings.size_high_bytes - file.bytes
-        if room <= 0:
+        left_bytes = self.settings.size_high_bytes - file.bytes
+        if left_bytes <= 0:
             return
-        length = self._below(room) + 1
+        length = self._below(left_bytes) + 1
         self.lines.append(f"open 0 {file.name} rw,append{self._flags}")
         self._write(file.bytes, length, file.content)
         file.bytes += length
@@ -258,10 +257,10 @@ def _phases(settings: Settings, advice: str) -> dict[str, list[str]]:
 
 
 def _generator(seed: int) -> random.Random:
-    """MT19937 with the seeding of its authors' release of October 1999, to be drawn 32 bits each.
+    """MT19937 with its authors' seeding of October 1999, for 32 bits at a time.
 
     Each word of the state is the upper halves of two steps of x -> 69069 x + 1. Python's generator
-    is the same but for what a seed means.
+    differs only in its seeding.
     """
     step = seed & _MASK
     words = []

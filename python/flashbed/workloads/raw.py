@@ -1,12 +1,12 @@
 """The same work at every level of the stack: the driver, MTD from user space, a file.
 
-`read` and `write` move `requests` requests of `request_bytes` in order, on a file of a file system
-or on the partition itself (the file systems `mtd` and `mtd-driver`, docs/mtd.md). A file that is
-written is synced within what is measured, and read from dropped caches with the file open. What the
-partition is read of was written before. `erase`, of the partition alone, erases `requests` blocks
-in order, from the first on again after the last.
+`read` and `write` move `requests` requests of `request_bytes` in order, on a file or on the
+partition itself (the file systems `mtd` and `mtd-driver`, docs/mtd.md). Written files are synced
+within the measured part. Files are read from dropped caches with the file open. A partition that is
+read is written before. `erase`, for the partition only, erases `requests` blocks in order, and
+begins again after the last.
 
-Reads go round: what is longer than `file_bytes` begins again at the start.
+Reads wrap around: beyond `file_bytes` they begin again at the start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
     size = case.request_bytes
     if case.file_bytes % size:
-        raise InputError(f"{case.case_id}: file_bytes is no multiple of the requests")
+        raise InputError(f"{case.case_id}: file_bytes is not a multiple of the requests")
     raw = case.fs in RAW
     path = PARTITION if raw else FILE
     offsets = (size * number % case.file_bytes for number in range(case.requests))

@@ -1,9 +1,9 @@
-"""One file read in order, by how it lies on the flash or in memory.
+"""Reads one file in order, by its layout on the flash or in memory.
 
-`unfragmented`: written in order by requests of 4 KiB. `fragmented`: then all of it again in pieces
-of 512 bytes, in an order that is drawn once and does not depend on the case's seed. Both are synced
-and left alone, and read from dropped caches with the file open. `cached` is `unfragmented` read
-once before measuring, so that every page is in memory.
+`unfragmented` is written in order by requests of 4 KiB. `fragmented` is then rewritten in pieces of
+512 bytes, in a random order that does not depend on the case's seed. Both are synced and left
+alone, and read from dropped caches with the file open. `cached` is `unfragmented` read once before
+measuring, so that every page is in memory.
 
 Left out: requests at random (micro-read).
 """

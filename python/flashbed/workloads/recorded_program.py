@@ -1,8 +1,8 @@
-"""A recorded program, replayed: the workload `program` (docs/programs.md).
+"""Replays a recorded program: the workload `program` (docs/programs.md).
 
-The pattern `recorded` keeps what the program did and waited between its calls, `flat-out` leaves it
-out. Written data compresses about as it did when it was recorded, for the compressor that the
-case's file system uses: JFFS2 and UBIFS, each with the kernel's own choice or the case's.
+The pattern `recorded` keeps the program's work and waiting between calls, `flat-out` omits them.
+Written data compresses about as it did when it was recorded, with the compressor of the case's file
+system: on JFFS2 and UBIFS the kernel's default or the case's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
 
 
 def compressor_of(case: Case) -> Compressor | None:
-    """What a case's file system compresses with; None where it stores data as it is."""
+    """The compressor of a case's file system; None where it stores data as it is."""
     kernel = load_kernel(case.kernel)
     if case.fs not in COMPR_OPTIONS:
         return None
@@ -44,7 +44,7 @@ def compressor_of(case: Case) -> Compressor | None:
 
 
 def second_of(case: Case) -> Compressor | None:
-    """What JFFS2 compresses with what the first compressor does not make smaller."""
+    """JFFS2's compressor for what the first one does not shrink."""
     jffs2 = load_kernel(case.kernel).jffs2
     if case.fs != "jffs2" or case.compressor != USUAL_COMPRESSOR or jffs2 is None:
         return None
@@ -52,7 +52,7 @@ def second_of(case: Case) -> Compressor | None:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """A file that was written again has another."""
+    """Identifies a file's contents: it changes when the file is rewritten."""
     try:
         status = path.stat()
     except OSError:

@@ -1,18 +1,17 @@
-"""SQL requests on a database: Algorithm 1 of the SQLite paper, or a script of one's own.
+"""SQL requests on a database: Algorithm 1 of the SQLite paper, or the user's own script.
 
 `requests` statements between BEGIN and END, each a request of its own, on records of
-`request_bytes` letters: `insert` into an empty table, `select` and `update` by id in order
-(`select-random` by ids drawn by the seed), `join` of two tables, which is one statement for all,
-and `select-all`, one statement for what such a join gives, from its second table alone.
-What they read was inserted before, `database.records` of them. `contacts` and `contacts-random` are
-the read-ahead paper's: selections by id, in order or at random, each a transaction of its own, from
-a table as Android's of contacts: 12 integers and 5 texts of `request_bytes` letters. `script` runs
-a file of SQL; what stands before its line `-- measured` is prepared, the rest is run `requests`
-times.
+`request_bytes` letters: `insert` into an empty table; `select` and `update` by id in order
+(`select-random` by random ids); `join` of two tables, one statement for all; and `select-all`, one
+statement with the join's result from its second table alone. What they read was inserted before,
+`database.records` of them. `contacts` and `contacts-random` are the read-ahead paper's: selections
+by id, in order or at random, each a transaction of its own, from a table like Android's contacts:
+12 integers and 5 texts of `request_bytes` letters. `script` runs a file of SQL: the part before its
+line `-- measured` is the preparation, the rest runs `requests` times.
 
-Caches are dropped before the mark and the connection is opened behind it, so the first statement
-pays for opening the database and reading its schema; if the database is `connected`, it is opened
-between the two.
+Caches are dropped before the mark and the connection is opened after it, so the first statement
+pays for opening the database and reading its schema. A `connected` database is opened between the
+two.
 
 Left out: what a program does with a row; statements of several connections.
 """
@@ -47,8 +46,8 @@ __all__ = ["operations"]
 LETTERS = (string.ascii_letters + string.digits + "+-").encode()
 LETTER_OF = bytes(LETTERS[byte % len(LETTERS)] for byte in range(256))
 TABLES = ("table1", "table2")
-"""Both are there whatever is asked: the paper's 46th query is one that reads ahead, and the 46th
-record begins a page of the page cache if the other table has its root before it."""
+"""Every database has both tables. The paper's 46th query reads ahead, because the 46th record
+begins a page of the page cache if the other table's root comes before it."""
 FILLED = {
     "insert": (),
     "select": TABLES[:1],
@@ -60,14 +59,14 @@ FILLED = {
 """Pattern -> the tables that hold records before."""
 CONTACTS = ("contacts", "contacts-random")
 CONTACT_INTEGERS = 11
-"""Besides the id."""
+"""Columns besides the id."""
 CONTACT_TEXTS = 5
 SCRIPT_SUFFIX = ".sql"
 SCRIPT_BYTES_MAX = 1 << 20
 DATABASE_BYTES_MAX = 256 << 20
 MEASURED = "-- measured"
 COPY_BYTES = 65536
-"""A database of one's own is written in pieces of this."""
+"""The user's database is written in pieces of this size."""
 
 Statement = tuple[str, tuple[int | str, ...]]
 Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
@@ -77,12 +76,12 @@ Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files.
 
-    Raises `InputError` for a request of a record that is not there, and
-    a script or statement that SQLite refuses, with SQLite's own words.
+    Raises `InputError` for a request of a missing record, and for a script or statement that
+    SQLite refuses, with SQLite's message.
     """
-    asked = _SqlCase(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
+    sql_case = _SqlCase(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
     try:
-        lines, body = _recorded(asked)
+        lines, body = _recorded(sql_case)
     except InputError as why:
         raise InputError(f"{case.case_id}: {why}") from None
     return prepared([lines], settle_ns), body
@@ -90,7 +89,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _SqlCase:
-    """What of a case SQLite sees: neither file system nor board."""
+    """The part of a case that SQLite depends on: neither file system nor board."""
 
     pattern: str
     requests: int
@@ -100,25 +99,25 @@ class _SqlCase:
 
 
 @lru_cache(maxsize=1024)
-def _recorded(asked: _SqlCase) -> tuple[tuple[str, ...], str]:
+def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
     """Operations of the preparation, and the body."""
-    database = asked.database
+    database = sql_case.database
     statements: Iterable[Statement]
-    if asked.pattern == "script":
+    if sql_case.pattern == "script":
         script = _script(database)
         lines, left = _prepared_script(script, database)
-        statements = script[1] * asked.requests
-    elif asked.pattern in CONTACTS:
-        lines, left = _prepared_contacts(asked.request_bytes, database)
-        statements = _selections(asked)
+        statements = script[1] * sql_case.requests
+    elif sql_case.pattern in CONTACTS:
+        lines, left = _prepared_contacts(sql_case.request_bytes, database)
+        statements = _selections(sql_case)
     else:
-        filled = FILLED[asked.pattern]
-        if filled and asked.requests > database.records:
-            raise InputError(f"{asked.requests} requests of {database.records} records")
-        lines, left = _prepared_tables(asked.request_bytes, database, filled)
-        statements = _requests(asked)
+        filled = FILLED[sql_case.pattern]
+        if filled and sql_case.requests > database.records:
+            raise InputError(f"{sql_case.requests} requests of {database.records} records")
+        lines, left = _prepared_tables(sql_case.request_bytes, database, filled)
+        statements = _requests(sql_case)
     files = {path: bytearray(data) for path, data in left}
-    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
+    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + sql_case.seed))
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
     return lines, text_of(itertools.chain(("drop_caches", *begin), measured))
 
@@ -126,9 +125,9 @@ def _recorded(asked: _SqlCase) -> tuple[tuple[str, ...], str]:
 def _run(
     files: Files, database: Database, statements: Iterable[Statement], seed: int | None = None
 ) -> tuple[list[str], list[str]]:
-    """Operations of a connection of their own: opening it, and the statements.
+    """Operations of a connection of its own: opening it, and the statements.
 
-    Those that are measured have a seed. Where SQLite runs on the board, the statements themselves.
+    Measured ones have a seed. Where SQLite runs on the board, the operations are the statements.
     """
     if database.executed == "board":
         return executed(DATABASE_PATH, database, statements, seed or 1)
@@ -144,14 +143,14 @@ def _run(
 
 
 def _records(seed: int, length_bytes: int) -> Iterator[str]:
-    """Texts of letters that no two records share."""
+    """Texts of letters, all different."""
     draw = random.Random(seed).randbytes  # the same in every version of Python
     while True:
         yield draw(length_bytes).translate(LETTER_OF).decode()
 
 
 def _statement(database: Database, statement: str, *values: int | str) -> Statement:
-    """With its values bound, or written into it: letters that need no quoting, and numbers."""
+    """A statement with its values bound, or written into it: numbers, and unquoted letters."""
     if database.prepared:
         return statement, values
     texts = (f"'{value}'" if isinstance(value, str) else str(value) for value in values)
@@ -164,7 +163,7 @@ def _insert(database: Database, table: str, number: int, text: str) -> Statement
 
 @lru_cache(maxsize=64)
 def _prepared_tables(record_bytes: int, database: Database, filled: tuple[str, ...]) -> Prepared:
-    """The schema, and the records that are there."""
+    """The schema, and the existing records."""
     statements: list[Statement] = [
         (f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, val TEXT)", ()) for table in TABLES
     ]
@@ -188,7 +187,7 @@ def _frozen(files: Files) -> tuple[tuple[str, bytes], ...]:
 
 @lru_cache(maxsize=8)
 def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
-    """Inserted in one transaction, by id."""
+    """The contacts, inserted in one transaction, by id."""
     draw, texts = random.Random(1).getrandbits, _records(1, text_bytes)
     columns = [f"number{n} INTEGER" for n in range(CONTACT_INTEGERS)]
     columns += [f"text{n} TEXT" for n in range(CONTACT_TEXTS)]
@@ -208,37 +207,37 @@ def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
     return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
 
 
-def _selections(asked: _SqlCase) -> Iterator[Statement]:
-    """Whole records by id; from the first on again behind the last, or drawn by the seed."""
-    draw, records = random.Random(asked.seed).random, asked.database.records
-    for index in range(asked.requests):
-        at = index % records if asked.pattern == "contacts" else int(draw() * records)
-        yield _statement(asked.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
+def _selections(sql_case: _SqlCase) -> Iterator[Statement]:
+    """Whole records by id: in order, again from the first after the last, or random."""
+    draw, records = random.Random(sql_case.seed).random, sql_case.database.records
+    for index in range(sql_case.requests):
+        at = index % records if sql_case.pattern == "contacts" else int(draw() * records)
+        yield _statement(sql_case.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
-def _requests(asked: _SqlCase) -> Iterator[Statement]:
+def _requests(sql_case: _SqlCase) -> Iterator[Statement]:
     """BEGIN, the requests, END."""
-    database, records = asked.database, asked.database.records
-    numbers: Iterable[int] = range(1, 1 + asked.requests)
-    texts = _records(1 + asked.seed, asked.request_bytes)
+    database, records = sql_case.database, sql_case.database.records
+    numbers: Iterable[int] = range(1, 1 + sql_case.requests)
+    texts = _records(1 + sql_case.seed, sql_case.request_bytes)
     yield "BEGIN TRANSACTION", ()
-    if asked.pattern == "join":
+    if sql_case.pattern == "join":
         yield (
             "SELECT table2.val FROM table1, table2 "
-            f"WHERE table1.id = table2.id AND table2.id <= {asked.requests}",
+            f"WHERE table1.id = table2.id AND table2.id <= {sql_case.requests}",
             (),
         )
         numbers = ()
-    if asked.pattern == "select-all":
-        yield f"SELECT val FROM table2 WHERE id <= {asked.requests}", ()
+    if sql_case.pattern == "select-all":
+        yield f"SELECT val FROM table2 WHERE id <= {sql_case.requests}", ()
         numbers = ()
-    if asked.pattern == "select-random":
-        draw = random.Random(asked.seed).random
-        numbers = [1 + int(draw() * records) for _ in range(asked.requests)]
+    if sql_case.pattern == "select-random":
+        draw = random.Random(sql_case.seed).random
+        numbers = [1 + int(draw() * records) for _ in range(sql_case.requests)]
     for number in numbers:
-        if asked.pattern == "insert":
+        if sql_case.pattern == "insert":
             yield _insert(database, "table1", number, next(texts))
-        elif asked.pattern == "update":
+        elif sql_case.pattern == "update":
             yield _statement(
                 database, "UPDATE table1 SET val = ? WHERE id = ?", next(texts), number
             )
@@ -253,18 +252,18 @@ Script = tuple[tuple[Statement, ...], tuple[Statement, ...]]
 
 def _script(database: Database) -> Script:
     if database.script is None:
-        raise InputError("database.script: missing, which pattern script runs")
+        raise InputError("database.script: missing; the pattern script needs it")
     path = Path(database.script)
-    # SQLite's words quote what it cannot read: that is shown of a script, and of no other file.
+    # SQLite quotes what it cannot parse; such a message is shown for scripts only.
     if {path.suffix, Path(os.path.realpath(path)).suffix} != {SCRIPT_SUFFIX}:
-        raise InputError(f"database.script: {shown(path)}: not called NAME{SCRIPT_SUFFIX}")
+        raise InputError(f"database.script: {shown(path)}: must be named NAME{SCRIPT_SUFFIX}")
     text = read_text(path, SCRIPT_BYTES_MAX)
     before, mark, after = text.partition(f"\n{MEASURED}\n")
     return (_statements(before), _statements(after)) if mark else ((), _statements(text))
 
 
 def _statements(text: str) -> tuple[Statement, ...]:
-    """Cut where SQLite says that one is complete: a trigger's semicolons are not its end."""
+    """Splits where SQLite calls a statement complete: not at semicolons in triggers."""
     found: list[Statement] = []
     pending = ""
     for piece in text.split(";"):
@@ -291,7 +290,7 @@ def _prepared_script(script: Script, database: Database) -> Prepared:
 
 
 def _copied(data: bytes) -> list[str]:
-    """The database as it is copied onto the partition, seeds above those of any statement."""
+    """Writes that copy the database onto the partition, with seeds above those of statements."""
     pieces = [data[at : at + COPY_BYTES] for at in range(0, len(data), COPY_BYTES)]
     writes = [
         f"write 0 {COPY_BYTES * number} {len(piece)} {2**40 + number} {compressibility(piece)}"

@@ -1,13 +1,12 @@
 """Operations that bring a file system into a state (docs/state.md).
 
-A log is filled as its own writers fill it, segment by segment of two erase blocks: each segment is
-a new file and some pages of the one before written again, so that what is obsolete is spread over
-all blocks alike and none of them is worth collecting. Then come the workload's own files, a share
-of whose bytes is written out of order in small pieces. Everything follows from state, file system
-and geometry; nothing looks at what the file system answers.
+A log is filled as its own writers fill it, in segments of two erase blocks. Each segment is a new
+file and some rewritten pages of the one before. Obsolete data is then spread evenly over all
+blocks, and no block is worth collecting. The workload's own files follow; a share of their bytes is
+written out of order in small pieces. Everything follows from state, file system and geometry;
+nothing depends on the file system's answers.
 
-Left out: files that are deleted (what is overwritten leaves the same obsolete nodes behind), and
-fragments of the filler.
+Left out: deleted files (overwriting leaves the same obsolete nodes), and fragments of the filler.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ FOLDER = "filler"
 SEGMENT_BLOCKS = 2
 REQUEST_BYTES = 65_536
 PIECE_BYTES = 1024
-"""On a file system that writes what a program writes when it writes it."""
+"""Bytes of a piece on a file system without write-back: it writes at the write() call."""
 STRETCH_PAGES = 16
-"""Pages that are shuffled among one another."""
+"""Pages that are shuffled among each other."""
 PAGES_A_SYNC = 4
-"""Of a stretch, where pages lie in the page cache until they are synced, and are then sorted."""
+"""Bytes of a stretch whose pages stay in the page cache until they are synced, sorted."""
 DIRTY_BLOCK_MAX = 0.45
-"""JFFS2 collects blocks that are half obsolete once there are some (jffs2_thread_should_wake)."""
+"""JFFS2 collects half-obsolete blocks once there are enough (jffs2_thread_should_wake)."""
 SECTOR_BYTES = 512
 UNCOMPRESSED = ("yaffs2",)
 _SETTLE_NS = 10_000_000_000
@@ -52,26 +51,26 @@ def in_state(state: State, fs: str, board: Board, bad_blocks: tuple[int, ...], p
         return prepare
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     try:
-        room = usable_bytes(fs, board, bad_blocks)
-        return _in_state(state, fs, room, block_bytes, prepare)
+        space_bytes = usable_bytes(fs, board, bad_blocks)
+        return _in_state(state, fs, space_bytes, block_bytes, prepare)
     except InputError as why:
         raise InputError(f"state {state}: {why}") from None
 
 
 @lru_cache(maxsize=64)
-def _in_state(state: State, fs: str, room: int, block_bytes: int, prepare: str) -> str:
+def _in_state(state: State, fs: str, space_bytes: int, block_bytes: int, prepare: str) -> str:
     operations = parse(prepare)
     lines: list[str] = []
     if state.valid or state.invalid:
-        lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations, fs))
+        lines += _filled(state, fs, space_bytes, block_bytes, _bytes_of_files(operations, fs))
     lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
     return text_of(lines)
 
 
 def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:
-    """How much the files that a preparation leaves behind take, once they are compressed.
+    """Compressed bytes of the files that a preparation leaves behind.
 
-    Of a file every sector's compressibility is known, which is what a compressor saves of it.
+    The compressibility of every sector of a file is tracked: that is what a compressor saves.
     """
     slots: dict[object, str] = {}
     files: dict[str, dict[int, int]] = {}  # path -> sector -> compressibility
@@ -102,38 +101,39 @@ def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:
 
 @dataclass(frozen=True)
 class _Fill:
-    """How the filler is written, in pages: `live` stay, as many as `obsolete` are written twice."""
+    """How the filler is written, in pages: `live` stay, `obsolete` more are overwritten."""
 
     live: int
     obsolete: int
     segments: tuple[int, ...]
-    """Pages written in each."""
+    """Pages written in each segment."""
 
     def again(self, segment: int) -> int:
-        """Pages of a segment that the next one writes again."""
+        """Pages of a segment that the next one rewrites."""
         last = len(self.segments) - 1
         if segment == last:
             return 0
         return self.obsolete * (segment + 1) // last - self.obsolete * segment // last
 
 
-def _fill(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) -> _Fill:
+def _fill(state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int) -> _Fill:
     node = NODE_BYTES[fs]
     own = -(-own_bytes // PAGE_BYTES) * node
     if state.valid + state.invalid > 1 + 1e-9:
         raise InputError("valid and invalid are more than all the space there is")
-    if own > state.valid * room:
+    if own > state.valid * space_bytes:
         raise InputError(
-            f"valid: the workload's own files are {own / room:.3f} of the usable space already"
+            f"valid: the workload's own files are {own / space_bytes:.3f} of the usable"
+            " space already"
         )
     if (
         state.invalid
         and fs == "jffs2"
-        and (1 - state.valid - state.invalid) * room < 2 * block_bytes
+        and (1 - state.valid - state.invalid) * space_bytes < 2 * block_bytes
     ):
-        raise InputError("invalid: JFFS2 collects when fewer than two blocks of its room are free")
-    live = round((state.valid * room - own) / node)
-    obsolete = round(state.invalid * room / node)
+        raise InputError("invalid: JFFS2 collects if fewer than two blocks of its space are free")
+    live = round((state.valid * space_bytes - own) / node)
+    obsolete = round(state.invalid * space_bytes / node)
     pages = live + obsolete
     segment = max(1, min(SEGMENT_BLOCKS * block_bytes // node, pages // 8))
     segments = [segment] * (pages // segment) if pages else []
@@ -144,17 +144,19 @@ def _fill(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) ->
     limit = DIRTY_BLOCK_MAX if fs == "jffs2" else 0.5
     if obsolete and (len(segments) < 2 or most > limit * segment):
         possible = limit / (1 - limit)
-        why = ", where JFFS2 leaves it alone" if fs == "jffs2" else ""
+        why = ", where JFFS2 does not collect" if fs == "jffs2" else ""
         raise InputError(
-            f"invalid: at most {possible:.2f} of what the filler has in live data{why}"
-            f" ({live * node / room:.3f} here)"
+            f"invalid: at most {possible:.2f} of the filler's live data{why}"
+            f" ({live * node / space_bytes:.3f} here)"
         )
     return fill
 
 
-def _filled(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) -> Iterator[str]:
-    """Segment by segment: a new file, and between its pages those of the last one again."""
-    fill = _fill(state, fs, room, block_bytes, own_bytes)
+def _filled(
+    state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int
+) -> Iterator[str]:
+    """Writes segment by segment: a new file, with rewritten pages of the last one between."""
+    fill = _fill(state, fs, space_bytes, block_bytes, own_bytes)
     yield f"mkdir {FOLDER}"
     before: list[int] = []
     for number, pages in enumerate(fill.segments):
@@ -173,7 +175,7 @@ def _filled(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) 
 
 
 def _interleaved(new: int, again: Sequence[int], number: int) -> Iterator[str]:
-    """`new` pages of file `number` in order, and pages of the file before spread among them."""
+    """`new` pages of file `number` in order, with pages of the file before spread among them."""
     bounds = [at * new // len(again) for at in range(len(again))] if again else []
     for (start, end), page in zip(pairwise([*bounds, new]), again, strict=True):
         yield _write(1, page * PAGE_BYTES, PAGE_BYTES, _SEED + number - 1)
@@ -198,13 +200,13 @@ def _file(number: int) -> str:
 
 
 def _keeps_pages(fs: str) -> bool:
-    """Whether written pages stay in the page cache, where they are sorted, until write-back."""
+    """Whether written pages stay in the page cache, and are sorted there, until write-back."""
     return fs == "ubifs"
 
 
 @dataclass(frozen=True)
 class _Written:
-    """Writes in a row that make one stretch of bytes: `parts` are offset and content of each."""
+    """Consecutive writes to one stretch of bytes: `parts` are offset and content of each."""
 
     slot: int
     parts: tuple[tuple[int, tuple[int, int]], ...]
@@ -231,7 +233,7 @@ class _Written:
 
 
 def _fragmented(state: State, fs: str, operations: Sequence[Operation]) -> list[str]:
-    """The same files, a share of their stretches in pieces out of order."""
+    """The same files, with a share of their stretches in pieces out of order."""
     lines: list[str] = []
     draw = random.Random(state.seed).random
     stretches = 0
@@ -265,7 +267,7 @@ def _shuffle(places: list[int], draw: Callable[[], float]) -> list[int]:
 def _shuffled_pages(
     item: _Written, start: int, end: int, draw: Callable[[], float]
 ) -> Iterator[str]:
-    """Whole pages, synced some at a time: what lies in the page cache is written back in order."""
+    """Shuffles whole pages, synced in groups: the page cache writes back in order."""
     places = _shuffle(list(range(start, end, PAGE_BYTES)), draw)
     for number, place in enumerate(places, start=1):
         yield from item.cut(place, min(place + PAGE_BYTES, end))
@@ -276,7 +278,7 @@ def _shuffled_pages(
 def _again_in_pieces(
     item: _Written, start: int, end: int, draw: Callable[[], float]
 ) -> Iterator[str]:
-    """Every piece again but the last of its page, with which JFFS2 would write the whole page."""
+    """Rewrites every piece but the last of its page: that would make JFFS2 write the whole page."""
     pieces = range(start, end - PIECE_BYTES, PIECE_BYTES)
     places = [place for place in pieces if (place + PIECE_BYTES) % PAGE_BYTES]
     for place in _shuffle(places, draw):
@@ -284,7 +286,7 @@ def _again_in_pieces(
 
 
 def _joined(operations: Sequence[Operation]) -> Iterator[Operation | _Written]:
-    """The operations, those writes as one that go on where the one before ended."""
+    """The operations, with consecutive writes of one stretch joined."""
     slot, end = -1, 0
     parts: list[tuple[int, tuple[int, int]]] = []
     for operation in operations:

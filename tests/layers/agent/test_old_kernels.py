@@ -104,9 +104,9 @@ def tracefs(folder: Path, files: dict[str, str], entries: int = 0) -> Path:
 
 
 def test_a_kernel_without_instances_is_traced_and_put_back(tmp_path: Path) -> None:
-    """Every kernel without instances was refused that lacks options/overwrite as well (2.6.39).
+    """A kernel without instances was refused if it also lacks options/overwrite (2.6.39).
 
-    A buffer that nobody had used came back at 7 KiB, where the kernel itself makes it 1,408.
+    A buffer that was never used was restored to 7 KiB, while the kernel makes it 1,408.
     """
     root = tracefs(tmp_path, {"tracing_on": "0\n"})
     before = {path.name: path.read_text() for path in root.rglob("*") if path.is_file()}

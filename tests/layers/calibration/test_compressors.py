@@ -1,4 +1,4 @@
-"""What compressors cost, and what is said where nobody knows."""
+"""What compressors cost, and what is reported where a price is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a file is said at once, in the words of its writer."""
+"""All errors of a file are reported together, in the words of its writer."""
 
 from __future__ import annotations
 

@@ -394,7 +394,7 @@ def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:
     assert report.programs == 40
     assert len(report.found) > 3
     assert [found.shrunk is not None for found in report.found].count(True) == 1
-    assert "not made shorter; as it is" in block(report.found[1], report, "uml")
+    assert "not shortened; as it is" in block(report.found[1], report, "uml")
 
 
 def test_what_the_simulator_refuses_is_counted_and_still_held_against_the_oracle() -> None:

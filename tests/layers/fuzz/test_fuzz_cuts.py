@@ -58,7 +58,7 @@ def test_a_file_that_is_gone_is_found() -> None:
 
 
 def test_a_cut_that_was_found_is_made_again_in_shorter_programs() -> None:
-    """Drawn anew by the candidate's name, it did not even show in the whole program."""
+    """A cut drawn from the candidate's name did not even show in the whole program."""
     plan = Plan("cuts", ("jffs2",), seed=9307, cases=1, budget=Budget(calls=4))
     (found,) = ran(plan, SimTarget()).found
     assert found.shrunk is not None

@@ -69,11 +69,11 @@ def test_the_traps_of_logs_are_met(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("fio version 1 iolog\n", ":1: no log of fio"),
+        ("fio version 1 iolog\n", ":1: not a log of fio"),
         ("fio version 3 iolog\n1 a write 0\n", ":2: neither FILE ACTION nor"),
-        ("fio version 3 iolog\nx a open\n", ":2: 'x' is no number"),
+        ("fio version 3 iolog\nx a open\n", ":2: 'x' is not a number"),
         ("fio version 3 iolog\n1 a wait 5 0\n", ":2: wait is an action of version 2"),
-        ("fio version 2 iolog\na jump 0 1\n", ":2: action 'jump' is none of fio's"),
+        ("fio version 2 iolog\na jump 0 1\n", ":2: action 'jump' is not one of fio's"),
         ("fio version 2 iolog\na read 0 0\n", ":2: a length that no request has"),
         ("fio version 2 iolog\na read 0 99999999999999999999\n", ":2: '99999999999999999999'"),
     ],
@@ -109,12 +109,12 @@ def test_jobs_without_stonewall_run_request_by_request(tmp_path: Path) -> None:
     ("text", "where"),
     [
         ("size=4k\n", ":1: size: before the first"),
-        ("[a]\nsize=4k\niodepth=32\n", ":3: iodepth: more than one request under way"),
-        ("[a]\nsize=4k\nverify=md5\n", ":3: verify: not known here"),
+        ("[a]\nsize=4k\niodepth=32\n", ":3: iodepth: more than one request in flight"),
+        ("[a]\nsize=4k\nverify=md5\n", ":3: verify: unknown key"),
         ("[a]\nioengine=io_uring\n", ":2: ioengine: 'io_uring'"),
         ("[a]\nsize=9999t\n", ":2: size: '9999t': 8 GiB at most"),
         ("[a]\nfilename=../x\n", ":2: filename: "),
-        ("[a]\nrw=read\n", ":1: a: size and bs have to be above 0"),
+        ("[a]\nrw=read\n", ":1: a: size and bs must be above 0"),
         ("# nothing\n", ": no job"),
         ("[a]\nsize=8g\nbs=1\n", ": 8,589,934,592 requests"),
     ],
@@ -138,7 +138,7 @@ def test_requests_of_a_device_are_those_of_one_file(tmp_path: Path) -> None:
 def test_what_is_no_line_of_blkparse_is_named(tmp_path: Path) -> None:
     trace = tmp_path / "x.txt"
     trace.write_text("8,0 0 1 0.000000001 1 Q R 1 + 2 [a]\nhello\n")
-    with pytest.raises(ImportedError, match=r"x\.txt:2: no line of blkparse"):
+    with pytest.raises(ImportedError, match=r"x\.txt:2: not a line of blkparse"):
         import_blktrace(trace, tmp_path / "x.rec")
     trace.write_text("8,0 0 1 0.000000001 1 Q R 1 + 2 [a]\n8,1 0 1 0.000000001 1 Q R 1 + 2 [a]\n")
     with pytest.raises(ImportedError, match=r"x\.txt:2: a second device, 8,1"):
@@ -147,5 +147,5 @@ def test_what_is_no_line_of_blkparse_is_named(tmp_path: Path) -> None:
 
 def test_a_trace_of_perfetto_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"\n\x05abc")
-    with pytest.raises(ImportedError, match="names no file that a call opens"):
+    with pytest.raises(ImportedError, match="does not name the files that calls open"):
         import_perfetto(tmp_path / "t", tmp_path / "x.rec")

@@ -278,7 +278,7 @@ def test_every_block_may_be_listed() -> None:
         (UBINFO.replace("431", "many"), "f:14: worst is 'many', not a number"),
         (UBINFO.replace("431", "99999999999"), "f:14: worst is '99999999999'"),
         (KERNEL.replace("431/213", "4/213"), "a mean of 213 above a maximum of 4"),
-        (KERNEL.replace("2012", "0"), "a device of no blocks"),
+        (KERNEL.replace("2012", "0"), "a device without blocks"),
         (UBINFO + UBINFO.replace("ubi0", "ubi1"), "one device at a time"),
     ],
 )

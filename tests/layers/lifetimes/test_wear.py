@@ -1,4 +1,4 @@
-"""The wear table: how often each block was erased, in agreement with all else that says so."""
+"""The wear table has the erases of each block, and agrees with every other count of them."""
 
 from __future__ import annotations
 

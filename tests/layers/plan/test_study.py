@@ -20,7 +20,7 @@ from flashbed.plan.study import in_order, load_study
 from flashbed.report import write_report
 from flashbed.report.collect import collect, figure_tables
 from flashbed.report.judged import judged_run
-from flashbed.report.numbers import moved
+from flashbed.report.numbers import outdated_numbers
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from tests.support.fake import FakeTarget
@@ -222,7 +222,7 @@ def test_an_experiment_the_target_cannot_run_is_not_missed(
 def test_a_report_needs_no_simulated_board_that_stands_for_the_papers(
     studied: Path, tmp_path: Path
 ) -> None:
-    """The page asked for `compared.sim`, which what only real boards can do has not."""
+    """The page read `compared.sim`, which an experiment for real boards only does not have."""
     file = studied / "experiments" / "small" / "one.toml"
     before, rest = file.read_text().split("[compared.sim]")
     file.write_text(before + rest[rest.index("[compared.emulator]") :])
@@ -243,10 +243,10 @@ def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> 
         told = claim.differs[0].model_copy(
             update={"evidence": "it saves {saved} %", "numbers": {"saved": number}}
         )
-        assert told.told[1] == f"it saves {said:.1f} %"
+        assert told.explanation[1] == f"it saves {said:.1f} %"
         changed = claim.model_copy(update={"differs": (told,)})
         experiment = run.experiment.model_copy(update={"claim": (changed,)})
-        found = moved({"small/one": replace(run, experiment=experiment)})
+        found = outdated_numbers({"small/one": replace(run, experiment=experiment)})
         assert [one.now for one in found] == expected
 
 

@@ -133,13 +133,16 @@ def test_a_header_behind_a_comment_sign() -> None:
     ("text", "words"),
     [
         ("", "no table in it"),
-        ("t (s),P (W)\n", "0 samples are too few"),
+        ("t (s),P (W)\n", "only 0 samples"),
         ("t,P (W)\n" + rows(1), "no column of time with a unit"),
         ("t (s),P\n" + rows(1.5), "no column with a unit of V, A or W"),
-        ("t (s),P (W)\n" + rows(1) + "\n30,abc", "line 32: 'abc' in column 'P (W)' is no number"),
-        ("t (s),P (W)\n" + rows(1) + "\n30,1,2", "rows that have not the 2 fields"),
-        ("t (s),P (W)\n" + rows(1) + "\n29,1", "time stands still or goes back after 29 s"),
-        ("t (s),P (W)\n" + rows(1) + "\n3,1", "time stands still or goes back after 29 s"),
+        (
+            "t (s),P (W)\n" + rows(1) + "\n30,abc",
+            "line 32: 'abc' in column 'P (W)' is not a number",
+        ),
+        ("t (s),P (W)\n" + rows(1) + "\n30,1,2", "rows without the 2 fields"),
+        ("t (s),P (W)\n" + rows(1) + "\n29,1", "time does not increase after 29 s"),
+        ("t (s),P (W)\n" + rows(1) + "\n3,1", "time does not increase after 29 s"),
     ],
 )
 def test_tables_that_cannot_be_meant(text: str, words: str) -> None:
@@ -180,12 +183,12 @@ def test_rails_are_products_that_come_to_watts() -> None:
 @pytest.mark.parametrize(
     ("product", "words"),
     [
-        ("cpu=shunt", "does not come to watts"),
-        ("cpu=shunt*I*2V", "does not come to watts"),
-        ("cpu=1.2V*0.5A", "does not come to watts"),
+        ("cpu=shunt", "does not give watts"),
+        ("cpu=shunt*I*2V", "does not give watts"),
+        ("cpu=1.2V*0.5A", "does not give watts"),
         ("cpu=J*1V", "no channel 'J'; there are shunt, I"),
-        ("cpu=shunt/0ohm*1V", "no number above 0"),
-        ("cpu=1V/I", "I cannot stand there"),
+        ("cpu=shunt/0ohm*1V", "not a number above 0"),
+        ("cpu=1V/I", "I is not allowed there"),
         ("cpu", "NAME=PRODUCT"),
         ("CPU=I*1V", "NAME=PRODUCT"),
         ("cpu=I**1V", "no channel ''"),
@@ -200,7 +203,7 @@ def test_rails_that_cannot_be_meant(product: str, words: str) -> None:
 def test_a_current_without_a_voltage_is_no_power() -> None:
     with pytest.raises(InputError, match=r"--rail cpu=I_cpu\*1.2V"):
         rails_of(table("t (s),I_cpu (A)\n" + rows(1)), {})
-    with pytest.raises(InputError, match="voltages alone are no power"):
+    with pytest.raises(InputError, match="voltages alone give no power"):
         rails_of(table("t (s),V_cpu (V)\n" + rows(1)), {})
 
 
@@ -235,7 +238,7 @@ def test_a_sigrok_session_gives_the_energy_of_its_trace(tmp_path: Path) -> None:
     (fit,) = measure(path, asked).fits
     for window, known in zip(fit.windows, made.energy_j, strict=True):
         assert window.energy_j == pytest.approx(known, rel=0.01)
-    with pytest.raises(InputError, match="does not say what A0 is in; --unit A0=V does"):
+    with pytest.raises(InputError, match="does not state the unit of A0; --unit A0=V does"):
         read_recording(path)
     with pytest.raises(InputError, match="--unit B: no such channel"):
         read_recording(path, {"A0": "V", "B": "V"})
@@ -252,10 +255,10 @@ def test_a_sigrok_session_gives_the_energy_of_its_trace(tmp_path: Path) -> None:
 def test_broken_sessions_are_refused(tmp_path: Path, broken: dict[str, bytes]) -> None:
     path = tmp_path / "trace.sr"
     path.write_bytes(session(synthetic(22), **broken))
-    with pytest.raises(InputError, match="no sigrok session, or a broken one"):
+    with pytest.raises(InputError, match="not a sigrok session, or a broken one"):
         read_recording(path, {"A0": "V"})
     path.write_bytes(session(synthetic(22))[:-50])
-    with pytest.raises(InputError, match="no sigrok session, or a broken one"):
+    with pytest.raises(InputError, match="not a sigrok session, or a broken one"):
         read_recording(path, {"A0": "V"})
 
 
@@ -288,7 +291,7 @@ def test_a_joulescope_file_gives_the_energy_of_its_trace(tmp_path: Path) -> None
     for window, known in zip(found.fits[0].windows, made.energy_j, strict=True):
         assert window.energy_j == pytest.approx(known, rel=0.01)
     path.write_bytes(b"jlsfmt\r\nnothing else")
-    with pytest.raises(InputError, match="no JLS file of version 2"):
+    with pytest.raises(InputError, match="not a JLS file of version 2"):
         measure(path, ReadingOptions())
 
 
@@ -323,7 +326,7 @@ def test_windows_are_times_with_units_or_the_requests_of_a_run() -> None:
         (b"start_s,label\n1,a\n", "no columns start and end"),
         (b"start,end\n1,2\n", "no columns start and end"),
         (b"start_s,end_s\n2,1\n", "ends before it begins"),
-        (b"start_s,end_s\nx,1\n", "is no number"),
+        (b"start_s,end_s\nx,1\n", "is not a number"),
         (b"start_s,end_s\n", "no window in it"),
         (b"start_s,end_s\nnan,1\n", "ends before it begins"),
         (b"case_id,start_ns,end_ns\na,1,2\nb,1,2\n", "requests of 2 cases"),
@@ -419,8 +422,8 @@ def test_a_written_table_is_read_back(seed: int, scale: tuple[str, float]) -> No
         (1, 1, 1_200 << 20, "1,200 MiB in 2 parts; at most 1,024 MiB"),
         (1, 1, 300 << 20, "314,572,800 values, 268,435,456 at most"),
         (0, 1, 100, "unitsize is 0, not 1 to 8"),
-        (1, 0, 100, "no sigrok session, or a broken one"),
-        (1, 9, 100, "no sigrok session, or a broken one"),
+        (1, 0, 100, "not a sigrok session, or a broken one"),
+        (1, 9, 100, "not a sigrok session, or a broken one"),
     ],
 )
 def test_a_session_that_is_a_bomb_or_nonsense(

@@ -118,7 +118,7 @@ def test_clipped_windows_are_left_out_and_the_others_are_right() -> None:
 
 
 def test_clipping_is_seen_in_what_a_converter_writes() -> None:
-    """12 bits over 1 W: codes repeat, and the highest is no sign of clipping by itself."""
+    """12 bits over 1 W: codes repeat, so reaching the highest is no sign of clipping."""
     made = synthetic(4)
     codes = np.round(made.power_w * 4096) / 4096
     assert by_marker(made.recorded(power_w=codes)).problem is None
@@ -179,7 +179,7 @@ def test_a_window_the_recording_does_not_have_whole_is_refused() -> None:
     cut = slice((first + last) // 2, None)
     part = Synthetic(made.time_s[cut], made.power_w[cut], marker[cut], made.energy_j[1:])
     found = by_marker(part.recorded())
-    assert found.windows[0].problem == "the recording does not have all of it"
+    assert found.windows[0].problem == "the recording does not contain all of it"
     assert found.windows[1].problem is None
 
 

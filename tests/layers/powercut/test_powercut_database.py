@@ -59,14 +59,14 @@ def test_a_transaction_is_there_whole_or_not_at_all() -> None:
     for during in (25, 35, 45):
         assert verdict(during, INSERTED) == (RECOVERED, None)
     assert verdict(45, COMMITTED) == (RECOVERED, None)
-    what = "d/a.db: its tables are as no transaction left them"
+    what = "d/a.db: its tables match no state between transactions"
     assert verdict(45, HALF) == (CORRUPT, what)
     assert verdict(35, COMMITTED) == (CORRUPT, what)  # END had not been called
 
 
 def test_a_transaction_that_was_acknowledged_is_there() -> None:
     assert verdict(55, COMMITTED) == (RECOVERED, None)
-    lost = "d/a.db: 1 transactions that had been acknowledged are not there"
+    lost = "d/a.db: 1 acknowledged transactions are missing"
     assert verdict(55, INSERTED) == (LOST, lost)
     assert verdict(25, CREATED) == (LOST, lost)
 

@@ -86,7 +86,7 @@ def test_before_fsync_returned_nothing_is_promised(change: int) -> None:
 def test_what_was_acknowledged_and_is_gone_is_lost() -> None:
     (one,) = judge(done(SYNCED + LATER), [found({}, 5)])
     assert (one.verdict, one.acknowledged_files, one.kept_files, one.lost_files) == (LOST, 1, 0, 1)
-    assert one.reason == "a: is not there, and had been acknowledged"
+    assert one.reason == "a: is missing, and had been acknowledged"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,10 @@ def test_what_was_acknowledged_and_is_gone_is_lost() -> None:
     [
         ([(99, (1, 0))], "a: offset 99: ends there, 100 bytes had been acknowledged"),
         ([(60, (1, 0)), (40, "zero")], "a: offset 60: acknowledged bytes are zero"),
-        ([(60, (1, 0)), (40, "other")], "a: offset 60: acknowledged bytes are bytes that nobody"),
+        (
+            [(60, (1, 0)), (40, "other")],
+            "a: offset 60: acknowledged bytes are bytes that were never",
+        ),
         ([(8, (1, 0)), (92, (2, 0))], "a: offset 8: acknowledged bytes are those of another write"),
         ([(100, -5)], "a: offset 0: acknowledged bytes are unreadable: EIO"),
         ([(0, -5)], "a: offset 0: acknowledged bytes are unreadable: EIO"),
@@ -185,7 +188,7 @@ def test_a_rename_replaces_at_once(change: int, files: Files, says: str) -> None
 
 
 def test_a_file_under_neither_of_its_names_is_said_to_be() -> None:
-    reason = "a.new: was being renamed to a, and is found by neither name"
+    reason = "a.new: was being renamed to a, and neither name exists"
     assert verdict(REPLACED, 4, {"a": OLD}) == (LOST, reason)
 
 
@@ -200,7 +203,7 @@ def test_a_rename_that_sync_acknowledged_is_done() -> None:
     text = REPLACED + "sync = 5\npause 5 = 6\n"
     assert verdict(text, 6, {"a": NEW})[0] == RECOVERED
     back = verdict(text, 6, {"a": NEW, "a.new": NEW})
-    assert back == (CORRUPT, "a.new: is there, and no operation left it there")
+    assert back == (CORRUPT, "a.new: exists, and no operation left it there")
     assert verdict(text, 6, {"a": OLD})[0] == LOST
 
 
@@ -276,7 +279,7 @@ def test_failed_operations_do_nothing_and_promise_nothing() -> None:
 
 
 def test_files_of_nobody_are_corruption() -> None:
-    reason = "c: is there, and no operation left it there"
+    reason = "c: exists, and no operation left it there"
     assert verdict(SYNCED + LATER, 5, A | {"c": []}) == (CORRUPT, reason)
 
 

@@ -137,7 +137,7 @@ say("done\\n")
     assert [bad["change"] for bad in row["first_bad"]] == [3, 5]
     said = lines([row])
     assert said[0].startswith("one on uml: 3 of 5 cuts recovered, 1 not mounted, 1 lost;")
-    assert said[2] == "  cut 5: lost: a: is not there, and had been acknowledged"
+    assert said[2] == "  cut 5: lost: a: is missing, and had been acknowledged"
 
 
 def test_a_guest_that_dies_in_a_cut_costs_that_cut(guest: Guests, tmp_path: Path) -> None:

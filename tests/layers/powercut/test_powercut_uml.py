@@ -116,7 +116,7 @@ def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str
     ("program", "verdict", "reason"),
     [
         (SHORTENED, CORRUPT, "a: offset 513: bytes never acknowledged are those of another write"),
-        (RENAMED, LOST, "a: was being renamed to b, and is found by neither name"),
+        (RENAMED, LOST, "a: was being renamed to b, and neither name exists"),
     ],
 )
 def test_jffs2_loses_by_an_ecc_code_that_is_not_there(

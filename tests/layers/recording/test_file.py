@@ -68,7 +68,7 @@ def test_a_recorder_that_was_killed_leaves_all_up_to_its_last_flush(tmp_path: Pa
     assert list(recording.calls()) == CALLS[:2]
     assert not recording.about.complete
     assert list(open_recording(tmp_path / "a.rec.parts").calls()) == CALLS[:2]
-    with pytest.raises(InputError, match=r"a\.rec\.parts: is there already"):
+    with pytest.raises(InputError, match=r"a\.rec\.parts: exists already"):
         RecordingWriter(path, ABOUT)
 
 
@@ -80,14 +80,14 @@ def test_after_an_error_nothing_is_left(tmp_path: Path) -> None:
 
 ROW = {"task": 0, "start_ns": 5, "duration_ns": 0, "result": 0}
 DAMAGE: dict[str, dict[str, object]] = {
-    "'reboot' is no call": {"call": "reboot"},
+    "'reboot' is not a call": {"call": "reboot"},
     "close: descriptor is missing": {"call": "close"},
     "sync: has no path": {"call": "sync", "path": b"a"},
     "a value is missing": {"call": None},
     "path is not relative": {"call": "rmdir", "path": b"a/../b"},
     "path is empty": {"call": "rmdir", "path": b""},
     "below 0": {"call": "sync", "start_ns": -1},
-    "sizes that are none": {"call": "write", "descriptor": 1, "length": 1, "sizes": b"123"},
+    "sizes of no pieces": {"call": "write", "descriptor": 1, "length": 1, "sizes": b"123"},
     "3 bytes of data for 2": {
         "call": "write", "descriptor": 1, "length": 2, "result": 2, "data": b"123",
     },
@@ -111,7 +111,7 @@ def test_a_row_that_cannot_be_is_refused_by_its_number(tmp_path: Path, why: str)
 @pytest.mark.parametrize("mode", [-1, 1 << 16])
 def test_a_mode_that_no_file_has_is_refused(tmp_path: Path, mode: int) -> None:
     row = {**ROW, "call": "existed", "path": b".", "length": 0, "mode": mode}
-    with pytest.raises(RecordingError, match="row 1: existed: mode is no file's"):
+    with pytest.raises(RecordingError, match="row 1: existed: mode is not a file's"):
         list(open_recording(_rows(tmp_path / "a.rec", [row])).existed())
 
 

@@ -21,7 +21,7 @@ RW, WO = 2, 1
 
 
 class Program:
-    """Calls one after the other, a microsecond each; a gap before a call is asked for."""
+    """Calls one after the other, a microsecond each, with optional gaps before them."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []

@@ -1,4 +1,4 @@
-"""A page says what came out before how it was judged, and its links lead somewhere."""
+"""A page shows results before the claims that judge them, and all its links have a target."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from flashbed.plan.study import load_study
 from flashbed.report import write_all_results, write_report
 from flashbed.report.collect import collect
 from flashbed.report.figures.narrow import narrowed
-from flashbed.report.found import found
 from flashbed.report.index import FINDINGS_MAX
 from flashbed.report.judged import judged_run
 from flashbed.report.page_summary import read_summary
+from flashbed.report.stated_findings import stated_findings
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.validation.comparison import MEASURES, Compared
@@ -73,13 +73,13 @@ def ran(folder: Path, *targets: str) -> Path:
 
 
 def said(directory: Path) -> list[str]:
-    return [one.text for one in found({"small/one": judged_run(directory)})]
+    return [one.text for one in stated_findings({"small/one": judged_run(directory)})]
 
 
 def test_a_findings_numbers_are_those_of_the_tables(write: Write, tmp_path: Path) -> None:
     write(FINDING)
     run = ran(tmp_path / "run", "sim", "emulator")
-    (one,) = found({"small/one": judged_run(run)})
+    (one,) = stated_findings({"small/one": judged_run(run)})
     saved = collect(run).tables["savings"].filter(
         target="sim", board="emulated", fs="jffs2", pattern="sequential", requests=8,
         disabled_by="kernel",

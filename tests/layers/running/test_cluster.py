@@ -154,7 +154,7 @@ def test_a_worker_with_other_code_is_one_line(
     cluster.start()
     cluster.add_workers(1)
     monkeypatch.setattr("flashbed.runner.code_sha256", lambda _target: "f" * 64)
-    with pytest.raises(RunError, match=r"^a worker has other code \(flashbed 0\.1\.0\)"):
+    with pytest.raises(RunError, match=r"^a worker runs other code \(flashbed 0\.1\.0\)"):
         run_way("other", Way(scheduler=cluster.address))
 
 
@@ -162,7 +162,7 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
     run_way: RunWay, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flashbed.running.cluster.CONNECT_S", 0.5)
-    with pytest.raises(RunError, match="no scheduler answers; `dask scheduler` starts one"):
+    with pytest.raises(RunError, match="no scheduler answers; start one by `dask scheduler`"):
         run_way("none", Way(scheduler=cluster.address))
 
 

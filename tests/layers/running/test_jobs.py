@@ -11,7 +11,7 @@ import pytest
 
 from flashbed.errors import InputError, RunError
 from flashbed.runner import Outcome
-from flashbed.running.memory import RESERVE_BYTES, Room
+from flashbed.running.memory import RESERVE_BYTES, MemoryBudget
 from flashbed.running.ways import Way, parse_jobs
 from flashbed.tables.run_directory import read_table
 from tests.layers.running.conftest import RunWay, same_bytes
@@ -112,7 +112,7 @@ def test_no_process_starts_without_memory_for_it(
 def test_room_counts_what_guests_may_still_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest that has just started has taken nothing yet."""
     monkeypatch.setattr("flashbed.running.memory.available_bytes", lambda: 1 << 30)
-    room = Room()
+    room = MemoryBudget()
     guest_bytes = 500 << 20
     assert room.has(guest_bytes)
     room.claimed_bytes += guest_bytes

@@ -354,7 +354,7 @@ def test_no_other_file_is_quoted_as_a_script(tmp_path: Path) -> None:
     secret.write_text("root:$6$secret:19000:0:99999:7:::")
     (tmp_path / "my.sql").symlink_to(secret)
     for path in (secret, tmp_path / "my.sql"):
-        with pytest.raises(InputError, match=r"not called NAME\.sql") as why:
+        with pytest.raises(InputError, match=r"must be named NAME\.sql") as why:
             operations(case("script", 1, name="mine", script=str(path)), 0)
         assert "secret" not in str(why.value)
 

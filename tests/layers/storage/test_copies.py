@@ -144,7 +144,7 @@ def test_a_table_of_ours_is_its_own_copy(tmp_path: Path) -> None:
 
 
 def test_a_part_at_which_polars_aborts_is_named(tmp_path: Path) -> None:
-    """The run that goes on reads it when it merges the parts."""
+    """The run that continues reads it when it merges the parts."""
     folder = tmp_path / "o"
     begun = RunDirectory.create(folder, "t/x")
     cases = pl.DataFrame({"case_id": ["c"], "target": ["sim"]})

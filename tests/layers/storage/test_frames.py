@@ -125,8 +125,8 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         ("case_id", None, "case_id: null"),
         ("target", None, "target: null"),
         ("block", None, "block: null"),
-        ("erases", -1, "erases: beyond what can be"),
-        ("erases", 2**62, "erases: beyond what can be"),
+        ("erases", -1, "erases: out of range"),
+        ("erases", 2**62, "erases: out of range"),
     ],
 )
 def test_rows_that_no_run_writes_are_refused(

@@ -1,4 +1,4 @@
-"""Locks: one holder, whoever dies; scratch folders: cleared when their process is gone."""
+"""Locks have one holder, even if processes die; scratch folders of dead processes are cleared."""
 
 from __future__ import annotations
 

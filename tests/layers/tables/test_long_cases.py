@@ -84,7 +84,7 @@ def test_operations_are_the_same_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.extension
 def test_a_long_file_of_operations_is_in_memory_once(tmp_path: Path) -> None:
-    """Its text, what follows `prepared`, and that behind a header were there at once."""
+    """The text, its part after `prepared`, and the copy with a header were in memory together."""
     before = "flashbed-ops 1\nopen 0 a rw,create\nclose 0\nprepared\n"
     rest = "open 0 a ro\n" + "read 0 0 10\n" * 500_000
     file = tmp_path / "long.ops"

@@ -1,4 +1,4 @@
-"""The emulated board's host side, with a program in QEMU's place: what it says and does not say."""
+"""The emulated board's host side, with a program in place of QEMU that sends scripted output."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
 
 
 def test_the_window_that_was_read_back_is_the_cases(board: Boards) -> None:
-    """A case was measured with whatever window its files had, and named after the one asked for."""
+    """A case was measured with whatever window its files had, under the requested window's name."""
     windows = ("a 0", "a 128", "a 128", "a -", "error case:c4 0 not-measured nothing looks at it")
     said = f"""
 for name, window in zip(cases, {windows!r}):
@@ -276,7 +276,7 @@ def test_cases_that_write_end_their_group() -> None:
 
 
 def test_the_clock_is_set_only_where_power_is_to_fail() -> None:
-    """Counting a case's changes and cutting it have to begin alike (agent/job/phases.c)."""
+    """Counting changes and cutting must begin in the same state (agent/job/phases.c)."""
     one = program("a")
     for asked in (replace(one, record_changes=True), replace(one, cuts=(Cut(1, 1),))):
         text = text_of(groups_of(items_of([asked], {"a": 0})), trace_flash=False, our_chip=True)

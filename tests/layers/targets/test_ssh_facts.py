@@ -292,7 +292,7 @@ def test_counts_that_nobody_saw_are_unknown() -> None:
 
 
 def test_a_job_by_pipes(tmp_path: Path) -> None:
-    """The process gets the job on standard input; what it says is told apart from the stream."""
+    """The process gets the job on standard input; its messages are separate from the stream."""
     machine = Machine(
         "the board", "ssh", ["sh", "-c", "echo said >&2; cat; exit 3"], 60, "none",
         by_pipes=True, why_ended=lambda status, said: f"{status}: {said.strip()}",

@@ -1,4 +1,4 @@
-"""User-mode Linux when something is wrong: one clear line, and the other cases go on."""
+"""User-mode Linux when something is wrong: one clear line, and the other cases continue."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from flashbed.errors import InputError, RunError
 from flashbed.targets.guest.trace_rows import HEADER, read_rows, read_stream
 from flashbed.tracing import perfetto
 from flashbed.tracing.flashmon_log import read_log, written_log
-from flashbed.tracing.record import Here, TraceOptions, trace_command
+from flashbed.tracing.record import ThisMachine, TraceOptions, trace_command
 from flashbed.tracing.summary import amplification, by_layer, by_task, hot_blocks, lines
 from flashbed.tracing.trace import Cost, Facts, Trace, empty, keep, load
 from flashbed.tracing.trace_figures import figures, pages_of_calls
@@ -236,19 +236,19 @@ open({seen!r}, "w").write(" ".join(sys.argv[1:]))
 sys.stdout.write({text!r})
 sys.exit({status})
 """
-Agents = Callable[..., Here]
+Agents = Callable[..., ThisMachine]
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Agents:
-    """A place whose agent is a script that says what it is told to."""
+    """A place whose agent is a script with fixed output."""
 
-    def make(text: str, status: int = 0) -> Here:
+    def make(text: str, status: int = 0) -> ThisMachine:
         program = tmp_path / "agent"
         seen = str(tmp_path / "seen")
         program.write_text(AGENT.format(python=sys.executable, text=text, status=status, seen=seen))
         program.chmod(0o755)
-        return Here(program)
+        return ThisMachine(program)
 
     return make
 
@@ -290,7 +290,7 @@ def test_the_command_keeps_what_was_lost_and_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     place = agent(STREAM.replace("lost 0", "lost 17"), 1)
-    monkeypatch.setattr("flashbed.tracing.record.Here", lambda: place)
+    monkeypatch.setattr("flashbed.tracing.record.ThisMachine", lambda: place)
     out = tmp_path / "out"
     arguments = ["trace", "--flash", "--out", str(out)]
     arguments += [part for name in ("csv", "perfetto", "flashmon") for part in ("--format", name)]

@@ -1,4 +1,4 @@
-"""A validation suite is its own, and errors are what they are said to be."""
+"""A validation suite shares no case with others, and its errors are computed as documented."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_case_runs_on_the_simulator_or_is_refused_by_name(suite: list[Prog
 
 
 def table(**columns: list[int | None]) -> pl.DataFrame:
-    """Two cases with zeros where nothing is said."""
+    """Two cases with zeros unless a value is given."""
     names = validation.MEASURES.values()
     filled = {name: columns.get(name, [0, 0]) for name in names}
     return pl.DataFrame({"case_id": ["a", "b"], **filled})

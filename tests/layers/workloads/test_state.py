@@ -169,9 +169,9 @@ def test_a_file_that_compresses_leaves_the_filler_its_share(fs: str) -> None:
     [
         ("jffs2", State(valid=0.7, invalid=0.4), "valid and invalid are more than all the space"),
         ("jffs2", State(valid=0.01), "the workload's own files are 0.021 of the usable space"),
-        ("jffs2", State(valid=0.5, invalid=0.45), "at most 0.82 of what the filler has"),
-        ("ubifs", State(valid=0.3, invalid=0.4), "at most 1.00 of what the filler has"),
-        ("jffs2", State(valid=0.9, invalid=0.1), "JFFS2 collects when fewer than two blocks"),
+        ("jffs2", State(valid=0.5, invalid=0.45), "at most 0.82 of the filler's live data"),
+        ("ubifs", State(valid=0.3, invalid=0.4), "at most 1.00 of the filler's live data"),
+        ("jffs2", State(valid=0.9, invalid=0.1), "JFFS2 collects if fewer than two blocks"),
     ],
 )
 def test_what_is_impossible_is_refused_in_a_line(fs: str, state: State, says: str) -> None:

@@ -83,16 +83,16 @@ class SshBoard:
         )
 
     def pull_the_plug(self) -> None:
-        """Ends the board at once. Unlike a power cut this closes its connections."""
+        """Kills the board. Unlike a power cut this closes its connections."""
         self.process.kill()
         self.process.wait()
 
     def freeze(self) -> None:
-        """Stops the board: nobody answers, and connections stay open, as after a power cut."""
+        """Stops the board: it does not answer, and connections stay open, as after a power cut."""
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on where it was."""
+        """Continues where it was stopped."""
         self.process.send_signal(signal.SIGCONT)
 
 

@@ -74,7 +74,7 @@ def axes_figure(
     x, colour = axes["x"], axes["colour"]
     data = named_targets(pl.concat([points, published], how="diagonal"))
     order = {axis: points[axis].unique(maintain_order=True).to_list() for axis in axes.values()}
-    place = _place(x, order[x])
+    place = _axis_scale(x, order[x])
     shades = SHADES if colour in _DOUBLING else COLOURS
     legend = alt.Legend(
         symbolType="circle" if x in UNORDERED else "stroke",
@@ -181,7 +181,7 @@ def _header(axis: str) -> Any:
     return alt.Header(labelExpr=f"'{title}: ' + (datum.label)") if title else alt.Header()
 
 
-def _place(axis: str, order: Sequence[Any]) -> Any:
+def _axis_scale(axis: str, order: Sequence[Any]) -> Any:
     """The scale of an axis: logarithmic for doubling numbers, evenly spaced for words."""
     title = _AXIS_TITLES.get(axis, axis)
     if axis not in _COUNTED:

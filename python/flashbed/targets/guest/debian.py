@@ -84,8 +84,8 @@ class Apt:
     def download_all(self, packages: Sequence[str], folder: Path) -> list[Path]:
         """Downloads packages with dependencies, sorted by name. Raises `Unavailable`."""
         (folder / "partial").mkdir(parents=True, exist_ok=True)
-        asked = ("-y", "--download-only", "--no-install-recommends", "install", *packages)
-        said = self._run("apt-get", "-o", f"Dir::Cache::archives={folder}", *asked)
+        arguments = ("-y", "--download-only", "--no-install-recommends", "install", *packages)
+        said = self._run("apt-get", "-o", f"Dir::Cache::archives={folder}", *arguments)
         files = sorted(folder.glob("*.deb"))
         names = {file.name.partition("_")[0] for file in files}
         missing = [name for name in packages if name.partition("=")[0] not in names]

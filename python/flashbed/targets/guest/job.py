@@ -208,8 +208,8 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
             parts += (f"setup {command}\n" for command in setup_commands(first.program))
         wear = " wear" if any(item.program.record_wear for item in group.items) else ""
         cut = " cut" if any(_is_cut(item.program) for item in group.items) else ""
-        asked = f"{first.program.mounted}{wear}{cut}"
-        parts += (f"group {group.name} {asked}\n", _section(first.prepare))
+        mount_words = f"{first.program.mounted}{wear}{cut}"
+        parts += (f"group {group.name} {mount_words}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))

@@ -240,9 +240,9 @@ def _change(source: Path, before: str, after: str) -> None:
 def _make(tree: Path, recipe: Recipe, log: Path) -> None:
     """Configures and compiles, with all output in the log."""
     jobs = f"-j{os.cpu_count() or 1}"
-    asked = tree / "flashbed.config"
-    asked.write_text("\n".join(recipe.options), encoding="utf-8")
-    merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(asked)]
+    wanted_options = tree / "flashbed.config"
+    wanted_options.write_text("\n".join(recipe.options), encoding="utf-8")
+    merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(wanted_options)]
     compiled = [*_MAKE, jobs, "linux", "modules"]
     steps = ([*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"], compiled)
     build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)

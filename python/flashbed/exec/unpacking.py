@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from flashbed.errors import InputError, RunError
 
-__all__ = ["Kept", "kept_folder", "unpack"]
+__all__ = ["UnpackedFiles", "kept_folder", "unpack"]
 
 _LINE_BYTES_MAX = 16_384
 _CHUNK_BYTES = 1 << 20
@@ -25,7 +25,7 @@ _ESCAPE = re.compile(rb"%([0-9a-f]{2})")
 
 
 @dataclass
-class Kept:
+class UnpackedFiles:
     """The number and bytes of unpacked files; path and reason of each that was left out."""
 
     files: int = 0
@@ -45,7 +45,7 @@ def kept_folder(folder: Path) -> None:
         raise InputError(f"--keep {folder}: {why.strerror}") from None
 
 
-def unpack(stream: BinaryIO, folder: Path) -> Kept:
+def unpack(stream: BinaryIO, folder: Path) -> UnpackedFiles:
     """Unpacks into an empty folder. Raises `RunError` for a stream that ends too soon."""
     try:
         return _unpack(stream, folder)
@@ -53,8 +53,8 @@ def unpack(stream: BinaryIO, folder: Path) -> Kept:
         raise RunError(f"--keep {folder}: {why.strerror}") from None
 
 
-def _unpack(stream: BinaryIO, folder: Path) -> Kept:
-    kept = Kept()
+def _unpack(stream: BinaryIO, folder: Path) -> UnpackedFiles:
+    kept = UnpackedFiles()
     links: list[tuple[str, str]] = []
     modes: list[tuple[Path, int]] = []
     root = folder.resolve()

@@ -1,8 +1,8 @@
-"""What a program met of the files that were there before it began.
+"""Which of the files that existed before a program began a replay needs.
 
-A recording lists its whole folder, which may be a home. A replay makes only what the calls can
-tell from its absence: what they name, the folders above it, the entries of folders that are opened
-(`getdents64` reads them), all that is below a folder that is renamed, and where links lead.
+A recording lists its whole folder, which may be a home. A replay makes only what calls can detect:
+the paths they name, the folders above, the entries of opened folders (`getdents64` reads them),
+everything below a renamed folder, and the targets of links.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterable
 
 from flashbed.recording.calls import FOLDER, Call
 
-__all__ = ["met"]
+__all__ = ["needed_by"]
 
 _PATHS = ("path", "to_path")
 _OPENS = frozenset({"open", "openat", "openat2"})
 _RENAMES = frozenset({"rename", "renameat", "renameat2"})
 _LINKS_MAX = 40
-"""As many symbolic links as the kernel follows in a path."""
+"""Symbolic links that the kernel follows in a path, at most."""
 
 
-def met(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]:
-    """Whether a replay of these calls needs what was at a path; `there` are all rows of it."""
+def needed_by(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]:
+    """Returns whether a replay of these calls needs a path; `there` has all existing ones."""
     kinds = {path: call for call in there if (path := call.path()) is not None}
     named: set[bytes] = set()
     listed: set[bytes] = set()
@@ -48,7 +48,7 @@ def met(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]
 
 
 def _above(path: bytes) -> list[bytes]:
-    """The folders that a path is in, the innermost first."""
+    """The folders above a path, the innermost first."""
     parts = path.split(b"/")
     return [b"/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
 
@@ -58,7 +58,7 @@ def _is_folder(call: Call | None) -> bool:
 
 
 def _followed(path: bytes, kinds: dict[bytes, Call], named: set[bytes]) -> bytes:
-    """Where a path leads; it, what is above it and the links on the way are named."""
+    """Where a path leads; adds it, its folders and the links on the way to `named`."""
     for _ in range(_LINKS_MAX):
         named.update((path, *_above(path)))
         for part in reversed([path, *_above(path)]):

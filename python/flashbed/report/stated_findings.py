@@ -19,7 +19,7 @@ from flashbed.report.anchors import anchor_of, claim_anchor, figure_anchor
 from flashbed.report.judged import JudgedRun
 from flashbed.report.numbers import value_of
 
-__all__ = ["Bar", "Found", "found"]
+__all__ = ["Bar", "StatedFinding", "stated_findings"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Found:
+class StatedFinding:
     """A finding with its numbers filled in; `anchor` is the place in the report that shows more."""
 
     id: str
@@ -45,7 +45,7 @@ class Found:
     bars: tuple[Bar, ...]
 
 
-def found(runs: Mapping[str, JudgedRun]) -> list[Found]:
+def stated_findings(runs: Mapping[str, JudgedRun]) -> list[StatedFinding]:
     """The findings of these runs, which are keyed by STUDY/NAME, in their order."""
     said = []
     for name, run in runs.items():
@@ -70,7 +70,7 @@ def _values(finding: Finding, name: str, runs: Mapping[str, JudgedRun]) -> dict[
 
 def _found(
     finding: Finding, name: str, runs: Mapping[str, JudgedRun], values: Mapping[str, float]
-) -> Found:
+) -> StatedFinding:
     numbers = finding.numbers
     words = {key: numbers[key].text(value) for key, value in values.items()}
     bars = tuple(
@@ -83,7 +83,7 @@ def _found(
         for key, number in numbers.items()
         if number.label is not None
     )
-    return Found(
+    return StatedFinding(
         f"{name} {finding.id}",
         with_words(finding.text, words),
         finding.unit,

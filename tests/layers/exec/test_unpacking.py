@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError, RunError
-from flashbed.exec.kept import kept_folder, unpack
+from flashbed.exec.unpacking import kept_folder, unpack
 
 HEAD = b"flashbed-files 1\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 
 from flashbed.recording.calls import Call
-from flashbed.recording.there import met
+from flashbed.recording.needed_files import needed_by
 
 THERE = {
     b"a": stat.S_IFREG, b"d": stat.S_IFDIR, b"d/one": stat.S_IFREG, b"d/deep": stat.S_IFDIR,
@@ -22,7 +22,7 @@ def needed(*calls: tuple[str, dict[str, int | bytes]]) -> set[bytes]:
         for path, kind in THERE.items()
     ]  # fmt: skip
     made = [Call(0, 0, 0, None, name, arguments) for name, arguments in calls]
-    wanted = met(made, there)
+    wanted = needed_by(made, there)
     return {path for path in THERE if wanted(path)}
 
 

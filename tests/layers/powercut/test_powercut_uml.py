@@ -133,7 +133,7 @@ def test_jffs2_loses_by_an_ecc_code_that_is_not_there(
 
 
 def test_jffs2_does_not_mount_when_all_it_has_is_a_torn_page(tmp_path: Path) -> None:
-    """jffs2_scan_medium does not erase where it finds no node at all: it may belong to another system."""
+    """jffs2_scan_medium does not erase where it finds no node: another system may own it."""
     refused = {(NOT_MOUNTED, "mounting: EIO (Input/output error)")}
     assert torn(tmp_path, "omap3evm", NOTHING_THERE) == refused
 

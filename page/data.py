@@ -78,7 +78,9 @@ def _board(name: str) -> dict[str, Any]:
 def _kernel(kernel: Kernel) -> dict[str, Any]:
     assert kernel.jffs2, kernel.name
     assert kernel.ubifs, kernel.name
-    able = {"jffs2": kernel.jffs2.compr_option, "ubifs": kernel.ubifs.compr_option}
+    able: dict[str, list[str]] = {
+        "jffs2": [*kernel.jffs2.compr_option], "ubifs": [*kernel.ubifs.compr_option],
+    }  # fmt: skip
     return {
         "title": kernel.kernel.title,
         "sim": json.loads(kernel.sim_json),
@@ -101,8 +103,8 @@ def _compressors() -> dict[str, tuple[str | None, str | None, bytes | None]]:
         kernel = load_kernel(name)
         assert kernel.jffs2, name
         assert kernel.ubifs, name
-        first, *rest = kernel.jffs2.compressors or [None]
-        ways[f"jffs2 {USUAL_COMPRESSOR} {name}"] = (first, rest[0] if rest else None, None)
+        first, then, *_ = [*kernel.jffs2.compressors, None, None]
+        ways[f"jffs2 {USUAL_COMPRESSOR} {name}"] = (first, then, None)
         ways[f"ubifs {USUAL_COMPRESSOR} {name}"] = (kernel.ubifs.compressor, None, None)
     return ways
 

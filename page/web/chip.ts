@@ -182,10 +182,14 @@ export class ChipView {
     }
   }
 
+  /** What the last look saw, and all that was programmed after it. */
   private liveShare(block: number): number | null {
-    const { live_at, live } = this.answer.columns;
+    const { live_at, live, programmed } = this.answer.columns;
     if (live_at.length === 0) return null;
-    return (live[Math.max(0, this.look) * this.blocks + block] ?? 0) / 255;
+    const at = Math.max(0, this.look) * this.blocks + block;
+    const now = (this.pages[block] as number) / this.pagesPerBlock;
+    const since = Math.max(0, now - (programmed[at] ?? 0) / 255);
+    return Math.min(now, (live[at] ?? 0) / 255 + since);
   }
 
   private draw(): void {
@@ -217,7 +221,7 @@ export class ChipView {
     const programmed = (this.pages[block] as number) / this.pagesPerBlock;
     if (programmed > 0) {
       const live = this.liveShare(block);
-      const used = Math.min(programmed, live ?? programmed);
+      const used = live ?? programmed;
       const whole = Math.max(1, Math.round(cell * programmed));
       const kept = used > 0 ? Math.max(1, Math.round(cell * used)) : 0;
       context.fillStyle = colours.stale as string;
@@ -292,7 +296,7 @@ export class ChipView {
     for (let block = 0; block < this.blocks; block += 1) {
       const pages = this.pages[block] as number;
       programmed += pages;
-      live += Math.min(pages / this.pagesPerBlock, this.liveShare(block) ?? 0);
+      live += this.liveShare(block) ?? 0;
     }
     const known = this.answer.columns.live_at.length > 0;
     return {

@@ -233,9 +233,8 @@ function bar(share: number, words: string, colour: string): HTMLElement {
 /** The kept configuration, and how what is shown differs from it. */
 export function pinned(place: HTMLElement, shown: Shown, kept: Shown | null): void {
   if (!kept) {
-    const example = isMicro(shown.config.program)
-      ? "turn read-ahead off"
-      : "choose another file system";
+    const reads = shown.config.program === "micro-read";
+    const example = reads ? "turn read-ahead off" : "choose another file system";
     place.replaceChildren(
       made(
         "p",

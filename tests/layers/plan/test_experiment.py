@@ -186,7 +186,7 @@ def test_what_a_workload_does_not_know_is_refused(small: Path) -> None:
         ("set transactions 9", "grid: requests: the script has 9, no grid has"),
         ("set size 100 9999", "grid: file_bytes: the script has 9999, no grid has"),
         ("set fill creation valid 0.5", "grid: state.valid: the script has 0.5, no grid has"),
-        ("set nothing", "script: line 1: 'set nothing' cannot be meant"),
+        ("set nothing", "script: line 1: 'set nothing' is not possible"),
     ],
 )
 def test_a_script_that_says_otherwise_than_the_axes_is_refused(

@@ -148,7 +148,7 @@ def test_power_over_time_is_drawn_and_energy_told_by_convention(tmp_path: Path) 
     text = page.read_text()
     energy = text[text.index(">Energy</h3>") : text.index(">What was run</h3>")]
     assert energy.count("<caption>") == 2
-    assert "By component: what worked" in energy
+    assert "By component: each component's work" in energy
 
 
 def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: Path) -> None:

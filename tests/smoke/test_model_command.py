@@ -97,7 +97,7 @@ def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> No
         ),
         (f"predict model.json {INSERT} --fs ubifs --format csv", "--format csv: only json"),
         (f"predict model.json {INSERT} --fs ubifs --repeat x", "--repeat x: N/UNIT"),
-        (f"predict model.json {INSERT} --fs ubifs --endurance 9", "nothing without --repeat"),
+        (f"predict model.json {INSERT} --fs ubifs --endurance 9", "--endurance: needs --repeat"),
         (
             "predict model.json --pattern insert --requests 9 --request-bytes 220 --fs ubifs",
             "requests 9: the model is of 100 to 5,000, it says nothing beyond",

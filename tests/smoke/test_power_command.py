@@ -133,7 +133,7 @@ def test_comments_of_a_profile_are_kept(small: Path, tmp_path: Path, run: Run) -
         (
             ("t.csv", "--write", "--board", "omap3evm", "--activity", "read", "--rail",
              "supply=cpu"),
-            "paper and supply: one of them",
+            "paper and supply: give one of them",
         ),
     ],
 )  # fmt: skip

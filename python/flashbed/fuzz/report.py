@@ -54,9 +54,7 @@ def block(found: FoundDifference, report: Report, on: str) -> str:
     if shown:
         lines += _program(shown.case, found.case, f"{shown.calls} calls, {shown.runs:,} programs")
     else:
-        lines.append(
-            f"  not shortened{f': {found.note}' if found.note else ''}; the whole program:"
-        )
+        lines.append(f"  not shortened{f': {found.note}' if found.note else ''}; as it is:")
         lines += _text(found.case)
     return "\n".join([*lines, f"  again: {_again(found.case, report, on)}"])
 

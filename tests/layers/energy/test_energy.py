@@ -361,7 +361,7 @@ def test_a_supply_measured_as_a_whole_is_a_convention_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"paper": {"source": "s", "power": [POWER, POWER]}}, "two rows are of read"),
+        ({"paper": {"source": "s", "power": [POWER, POWER]}}, "two rows are for read"),
         ({"paper": {"source": "s", "power": []}}, "paper.power"),
         ({"paper": {"source": "s", "power": [{**POWER, "gpu_uw": 1}]}}, "gpu_uw: unknown key"),
         ({"paper": {"power": [POWER]}}, "paper.source: missing"),

@@ -28,7 +28,7 @@ def _said(what: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"words": []}, "a command"),
+        ({"words": []}, "no command to run"),
         ({"on": "sim"}, "--on sim"),
         ({"gdb": 1234}, "--gdb"),
         ({"gdb": 70_000, "on": "emulator"}, "--gdb"),

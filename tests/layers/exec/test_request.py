@@ -83,7 +83,7 @@ def test_files_are_put_in_the_order_of_their_names(tmp_path: Path) -> None:
     assert [(put.kind, put.path) for put in puts] == [
         ("folder", "d"), ("link", "d/a"), ("file", "d/b"),
     ]  # fmt: skip
-    with pytest.raises(InputError, match="another d"):
+    with pytest.raises(InputError, match="d is already taken by another --put"):
         puts_of([folder, folder], board)
     with pytest.raises(InputError, match="No such file"):
         puts_of([tmp_path / "none"], board)

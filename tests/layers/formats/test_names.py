@@ -96,9 +96,9 @@ def test_texts_are_one_line_and_profiles_have_names(
 
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_no_profile_or_study_is_read_elsewhere(name: str) -> None:
-    with pytest.raises(InputError, match="no name of a board"):
+    with pytest.raises(InputError, match="not a board's name"):
         load_board(name)
-    with pytest.raises(InputError, match="no name of a kernel"):
+    with pytest.raises(InputError, match="not a kernel's name"):
         load_kernel(name)
     assert load_study(name) is None
 

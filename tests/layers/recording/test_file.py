@@ -142,10 +142,10 @@ def test_a_file_that_is_none_or_was_cut_short_is_refused(tmp_path: Path) -> None
     path = tmp_path / "a.rec"
     for data in (b"", b"PAR1", whole[:-1], whole[: len(whole) // 2], b"flashbed-ops 2\n"):
         path.write_bytes(data)
-        with pytest.raises(RecordingError, match="no recording"):
+        with pytest.raises(RecordingError, match="not a recording"):
             open_recording(path)
     pl.DataFrame({"a": [1]}).write_parquet(path)
-    with pytest.raises(RecordingError, match="no recording: column"):
+    with pytest.raises(RecordingError, match="not a recording: column"):
         open_recording(path)
     with pytest.raises(RecordingError, match="no such file"):
         open_recording(tmp_path / "none")

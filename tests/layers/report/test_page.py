@@ -256,5 +256,5 @@ def test_a_strangers_page_is_not_believed(tmp_path: Path) -> None:
     kept = {"format": "flashbed-summary 1", "title": "x", "findings": [{"text": "<script>"}]}
     page.write_text(f'<script type="application/json" id="summary">{json.dumps(kept)}</script>')
     assert read_summary(page) is None
-    with pytest.raises(InputError, match="no results there"):
+    with pytest.raises(InputError, match="holds no results"):
         write_all_results(tmp_path / "results", tmp_path / "index.html")

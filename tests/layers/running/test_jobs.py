@@ -124,5 +124,5 @@ def test_room_counts_what_guests_may_still_take(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("jobs", [0, -1, 1025])
 def test_jobs_are_a_number(jobs: int) -> None:
-    with pytest.raises(InputError, match=f"^--jobs {jobs}: from 1 to 1024$"):
+    with pytest.raises(InputError, match=f"^--jobs {jobs}: must be from 1 to 1024$"):
         parse_jobs(jobs)

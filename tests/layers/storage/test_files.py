@@ -39,7 +39,7 @@ def test_only_files_are_read_and_within_their_size(tmp_path: Path) -> None:
         ("", "Is a directory"),
         ("loop", "Too many levels of symbolic links"),
         ("none", "no such file"),
-        ("a\0b", "no path of a file"),
+        ("a\0b", "not the path of a file"),
         ("large", "4 KiB, 1 KiB at most"),
         ("latin", "byte 2 is not UTF-8"),
         ("nul", "byte 3 is NUL"),

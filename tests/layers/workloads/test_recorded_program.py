@@ -97,9 +97,9 @@ def test_flat_out_leaves_the_waiting_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (('recording = "my.rec"', ""), "recording: goes with program"),
+        (('recording = "my.rec"', ""), "recording: goes with the workload program"),
         (('kind = "program"', 'kind = "raw"\nrequest_bytes = 1\nfile_bytes = 1\nsettle_ns = 1'),
-         "recording: goes with program"),
+         "recording: goes with the workload program"),
         (("requests = [1]", "requests = [2]"), "program is run once: 1"),
         (('recording = "my.rec"', 'recording = "my.rec"\nfile_bytes = 5'), "file_bytes: goes with"),
         (('"flat-out"', '"random"'), "program has no pattern 'random'"),

@@ -1,8 +1,8 @@
 //! Names: the dentry cache, and the calls that look up or create a name.
 //!
 //! Mirrors fs/namei.c (link_path_walk, lookup_open, filename_create) and fs/dcache.c of Linux 6.1.
-//! A name is looked up in the file system once, whether the name exists or not. The answer stays as a
-//! dentry, a negative one for a missing name, until caches are dropped. walk.rs has the walk,
+//! A name is looked up in the file system once, whether the name exists or not. The answer stays as
+//! a dentry, a negative one for a missing name, until caches are dropped. walk.rs has the walk,
 //! links.rs the other calls about names, rename.rs those that remove them. Left out: permissions,
 //! memory pressure.
 //!

@@ -71,7 +71,7 @@ def test_a_cell_prints_and_shows_as_in_jupyter(tmp_path: Path) -> None:
 
 def test_generated_text_is_markdown_that_says_the_same() -> None:
     assert prose("a\nb *c* <d> `e*f`\n\ng docs/models/ubi.md") == (
-        "a b \\*c\\* \\<d> `e*f`\n\ng [ubi.md](../ubi.md)"
+        "a b \\*c\\* \\<d> `e*f`\n\ng [models/ubi.md](../models/ubi.md)"
     )
     lines = entry("`--on`", "word " * 40).splitlines()
     assert lines[0].startswith("- `--on`: word")

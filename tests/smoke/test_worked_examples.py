@@ -1,4 +1,7 @@
-"""The worked examples of the documents: run, and what they say is what the documents show."""
+"""Worked examples over more than one page, and what they leave: long, for `make agreement`.
+
+tests/smoke/test_guides.py follows every guide.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,7 @@ def board_with_data(
         yield board
 
 
+@pytest.mark.long
 @pytest.mark.emulator
 @pytest.mark.timeout(900)
 def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoard) -> None:
@@ -64,6 +68,7 @@ def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoa
     assert (tmp_path / "insert" / "trace.perfetto-trace").stat().st_size > 0
 
 
+@pytest.mark.long
 @pytest.mark.extension
 @pytest.mark.emulator
 @pytest.mark.timeout(1200)

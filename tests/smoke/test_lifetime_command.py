@@ -167,7 +167,7 @@ def test_counters_come_from_standard_input_too(
         ("boards.txt --endurance 10", "--since TIME: the age of the device"),
         ("boards.txt --since 3y", "boards.txt:1: 'a file' is no row of erase counters"),
         ("boards.txt --since 3y --case x", "--case: does not apply here"),
-        ("counts.txt --since long", "--since long: a time above 0"),
+        ("counts.txt --since long", "--since long: must be a time above 0"),
         ("counts.txt --since 3y", "--endurance N or --board NAME"),
         ("counts.txt --since 3y --board x", "boards/x.toml: no such board"),
         ("counts.txt --since 3y --board bare", "boards/bare.toml: has no [endurance]"),

@@ -214,7 +214,7 @@ def test_power_over_time_is_drawn_with_a_recording_under_it(drawn: str, run: Run
         (("r", "--out", "x.png"), ".svg or .html"),
         (("r", "--component"), "flash was not recorded"),
         (("r", "--rail", "cpu=cpu"), "only with --measured"),
-        (("r", "--measured", "t.csv", "--rail", "x=cpu"), "its rails are x; but a case has cpu"),
+        (("r", "--measured", "t.csv", "--rail", "x=cpu"), "its rails are x, but a case has cpu"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,12 @@ from flashbed.formats.profiles import (
 )
 from flashbed.plan.experiment import SETTLE_NS
 from flashbed.recording.file import open_recording
-from flashbed.recording.fill import as_compressor
+from flashbed.recording.fill import Compressor, as_compressor
 from flashbed.recording.translate import translate
+from flashbed.workloads.recorded_program import OF_YAFFS2, usual_compressors
 
 MARK = "\x01"
 """Stands where variants of a line differ."""
-OWN_FOLDER = b"lost+found"
-"""A YAFFS2 has it by itself."""
 EXPLICIT = "none"
 """Any requested compressor: costs are then those of the profile alone."""
 PROGRAMS = {
@@ -91,48 +91,46 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _compressors() -> dict[str, tuple[str | None, str | None, bytes | None]]:
+_Texts = tuple[str, str]
+"""Preparation and body."""
+_Way = tuple[Compressor | None, Compressor | None, bytes | None]
+"""First and second compressor, and the folder that the file system has by itself."""
+
+
+def _ways() -> dict[str, _Way]:
     """Every way in which a program is translated, by the key that the page makes of a choice."""
-    ways: dict[str, tuple[str | None, str | None, bytes | None]] = {
-        "yaffs2": (None, None, OWN_FOLDER)
-    }
+    ways: dict[str, _Way] = {"yaffs2": (None, None, OF_YAFFS2)}
     for fs, options in COMPR_OPTIONS.items():
         for option in options:
-            ways[f"{fs} {option}"] = (option, None, None)
+            ways[f"{fs} {option}"] = (as_compressor(option), None, None)
     for name in kernel_names():
-        kernel = load_kernel(name)
-        assert kernel.jffs2, name
-        assert kernel.ubifs, name
-        first, then, *_ = [*kernel.jffs2.compressors, None, None]
-        ways[f"jffs2 {USUAL_COMPRESSOR} {name}"] = (first, then, None)
-        ways[f"ubifs {USUAL_COMPRESSOR} {name}"] = (kernel.ubifs.compressor, None, None)
+        for fs in COMPR_OPTIONS:
+            usual = usual_compressors(fs, load_kernel(name))
+            ways[f"{fs} {USUAL_COMPRESSOR} {name}"] = (*usual, None)
     return ways
 
 
 def _program(path: Path, name: str, title: str) -> dict[str, Any]:
     recording = open_recording(path)
-    texts: dict[tuple[Any, ...], tuple[str, str]] = {}
-    keys: dict[str, int] = {}
-    order: list[tuple[Any, ...]] = []
-    for key, (first, then, own) in _compressors().items():
-        way = (as_compressor(first), as_compressor(then), own)
-        if way not in texts:
-            prepare, body, _ = translate(recording, way[0], SETTLE_NS, then=way[1], own=own)
-            texts[way] = (prepare, body)
-            order.append(way)
-        keys[key] = order.index(way)
-    distinct: list[tuple[str, str]] = []
-    renumbered = {}
-    for number, way in enumerate(order):
-        if texts[way] not in distinct:
-            distinct.append(texts[way])
-        renumbered[number] = distinct.index(texts[way])
-    _, flat_out, _ = translate(recording, None, SETTLE_NS, think=False, own=OWN_FOLDER)
-    assert flat_out == _without_thinking(texts[None, None, OWN_FOLDER][1]), "made by the page"
+
+    @cache
+    def translated(first: Compressor | None, then: Compressor | None, own: bytes | None) -> _Texts:
+        prepare, body, _ = translate(recording, first, SETTLE_NS, then=then, own=own)
+        return prepare, body
+
+    distinct: list[_Texts] = []
+    variants: dict[str, int] = {}
+    for key, way in _ways().items():
+        texts = translated(*way)
+        if texts not in distinct:
+            distinct.append(texts)
+        variants[key] = distinct.index(texts)
+    _, flat_out, _ = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)
+    assert flat_out == _without_thinking(translated(None, None, OF_YAFFS2)[1]), "made by the page"
     return {
         "name": name,
         "title": title,
-        "variants": {key: renumbered[number] for key, number in keys.items()},
+        "variants": variants,
         "prepare": _common([prepare for prepare, _ in distinct]),
         "body": _common([body for _, body in distinct]),
     }

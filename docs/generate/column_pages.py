@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from docs.generate.markdown import NOTE, table
+from docs.generate.markdown import NOTE, table, unit_of
 from flashbed.tables.column_meanings import COLUMN_MEANINGS, ROWS
 from flashbed.tables.columns import SCHEMAS
 
@@ -16,7 +16,6 @@ __all__ = ["page"]
 _TEXT = Path(__file__).with_name("tables_page.txt")
 _PLACE = "<!-- tables -->"
 _TYPES = {pl.String(): "text", pl.Int64(): "integer", pl.Float64(): "real", pl.Boolean(): "boolean"}
-_UNITS = {"_ns": "ns", "_bytes": "bytes", "_nj": "nJ", "_kib": "KiB"}
 
 
 def page() -> str:
@@ -42,4 +41,4 @@ def _tables() -> Iterator[str]:
 def _unit(column: str) -> str:
     if column.startswith(("bytes", "flush_bytes")):
         return "bytes"
-    return next((unit for end, unit in _UNITS.items() if column.endswith(end)), "")
+    return unit_of(column)

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-__all__ = ["CELL_CHARACTERS", "NOTE", "entry", "linked", "prose", "table"]
+__all__ = ["CELL_CHARACTERS", "NOTE", "entry", "linked", "prose", "table", "unit_of"]
 
 COLUMNS = 120
 CELL_CHARACTERS = 160
@@ -15,6 +15,17 @@ NOTE = (
 )
 _CODE = re.compile(r"(`[^`]*`)")
 _PATH = re.compile(r"(?<![\w/`])(?<!\]\()docs/([\w/-]+\.md)(?:#[\w-]+)?")
+
+
+_UNITS = {"_ns": "ns", "_ps": "ps", "_ms": "ms", "_bytes": "bytes", "_bits": "bits", "_kib": "KiB",
+         "_mib": "MiB", "_uw": "µW", "_nj": "nJ", "_pj": "pJ", "per_second": "Hz",
+         "cycles": "erases", "ra_pages": "pages"}  # fmt: skip
+"""The end of a key -> its unit."""
+
+
+def unit_of(name: str) -> str:
+    """The unit of a key or a column, which its name ends in; nothing if it has none."""
+    return next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
 
 
 def _escaped(text: str) -> str:

@@ -12,17 +12,13 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from docs.generate.markdown import NOTE, prose, table
+from docs.generate.markdown import NOTE, entry, prose, unit_of
 from flashbed.formats.energy import MeanPower
 from flashbed.formats.prices import Software, prices
 from flashbed.formats.profiles import Board, Kernel
 
-__all__ = ["UNITS", "described", "models", "page"]
+__all__ = ["described", "models", "page"]
 
-UNITS = {"_ns": "ns", "_ps": "ps", "_ms": "ms", "_bytes": "bytes", "_bits": "bits", "_kib": "KiB",
-         "_mib": "MiB", "_uw": "µW", "_nj": "nJ", "_pj": "pJ", "per_second": "Hz",
-         "cycles": "erases", "ra_pages": "pages"}  # fmt: skip
-"""The end of a key -> its unit."""
 _HEAD = f"""# Profiles
 
 {NOTE}
@@ -93,26 +89,23 @@ def _one_table(name: str, needed: bool, model: type[BaseModel]) -> Iterator[str]
     yield prose(f"{about}{'' if needed else ' The table may be missing.'}")
     if model is Software:
         yield prose(_PRICES)
-        yield table(("key", "unit", "what it prices", "found"), _priced())
+        yield "\n".join(_priced())
     keys = [key for key, field in model.model_fields.items() if not field.json_schema_extra]
-    rows = [_row(model, key) for key in keys if model is not Software or key != "compressors"]
+    rows = [_key(model, key) for key in keys if model is not Software or key != "compressors"]
     if rows:
-        yield table(("key", "unit", "type and bounds", "what it is", "where to find it"), rows)
+        yield "\n".join(rows)
     for key in keys:
         rows_of = _model_of(model.model_fields[key].annotation)
         if rows_of is not None and issubclass(rows_of, MeanPower):
             yield prose(f"A row of `{key}`:")
-            yield table(
-                ("key", "unit", "type and bounds", "what it is", "where to find it"),
-                [_row(rows_of, one) for one in rows_of.model_fields],
-            )
+            yield "\n".join(_key(rows_of, one) for one in rows_of.model_fields)
 
 
-def _priced() -> Iterator[tuple[str, str, str, str]]:
+def _priced() -> Iterator[str]:
     for price in prices():
         found = f"{price.how}: {price.why}" if price.why else price.how
         meaning = price.meaning.removesuffix(".").replace(", in picoseconds", "")
-        yield f"`{price.key}`", _unit(price.key), meaning, found
+        yield entry(f"`{price.key}` ({unit_of(price.key)})", f"{meaning}. Found: {found}.")
 
 
 def _about(model: type[BaseModel]) -> str:
@@ -124,13 +117,9 @@ def _about(model: type[BaseModel]) -> str:
     return text
 
 
-def _row(model: type[BaseModel], key: str) -> tuple[str, str, str, str, str]:
-    what, _, where = described(model)[key].partition(" From: ")
-    return f"`{key}`", _unit(key), _type(model, key), what, where.removesuffix(".")
-
-
-def _unit(key: str) -> str:
-    return next((unit for end, unit in UNITS.items() if key.endswith(end)), "")
+def _key(model: type[BaseModel], key: str) -> str:
+    facts = "; ".join(filter(None, (unit_of(key), _type(model, key))))
+    return entry(f"`{key}` ({facts})", described(model)[key])
 
 
 def _type(model: type[BaseModel], key: str) -> str:

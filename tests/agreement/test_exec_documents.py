@@ -6,9 +6,7 @@ tests/smoke/test_guides.py follows the guides.
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,7 @@ import pytest
 from flashbed.paths import cache_folder
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
-from tests.agreement.test_exec import FLASHBED
-from tests.smoke.examples import check
+from tests.smoke.following import Place, follow
 
 pytestmark = [pytest.mark.uml, pytest.mark.timeout(300)]
 
@@ -33,12 +30,4 @@ def parts() -> None:
 
 def test_the_readme_opens_with_what_is_said(parts: None, project: Path, tmp_path: Path) -> None:
     block = re.findall(r"```console\n(.*?)```", (project / "README.md").read_text(), re.DOTALL)[0]
-    command, *shown = block.splitlines()
-    words = shlex.split(command.removeprefix("$ ").replace("/tmp/", f"{tmp_path}/"))
-    done = subprocess.run(
-        [FLASHBED, *words[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, cwd=tmp_path, check=False, timeout=250,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    said = [line for line in done.stdout.splitlines() if not line.startswith("flashbed: ")]
-    check(shown, [line.replace(f"{tmp_path}/", "/tmp/") for line in said])
+    assert follow(f"```console\n{block}```\n", Place.made(tmp_path)) == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import polars as pl
@@ -24,9 +22,8 @@ from flashbed.tracing.trace import keep
 from flashbed.validation import results_table as kept
 from tests.layers.plan.test_study import CLAIM, FIGURE, STUDY
 from tests.layers.tracing.test_trace import traced
+from tests.support.chromium import CHROMIUM, dumped
 from tests.support.fake import FakeTarget
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [
     pytest.mark.browser,
@@ -69,17 +66,9 @@ def look(page: Path, folder: Path, width: int = 1400) -> dict[str, list[str]]:
     """What the trap says of a page in a window of so many pixels."""
     trapped = folder / "trapped.html"
     trapped.write_text(page.read_text().replace("<head>", f"<head>{TRAP}", 1))
-    options = (
-        "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --virtual-time-budget=20000 --dump-dom"
-    )
-    done = subprocess.run(
-        [str(CHROMIUM), *options.split(), f"--user-data-dir={folder / 'profile'}",
-         f"--window-size={width},900", trapped.as_uri()],
-        capture_output=True, text=True, check=True, timeout=120,
-    )  # fmt: skip
-    found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found, done.stdout[-2000:]
+    shown = dumped(trapped.as_uri(), folder / "profile", width)
+    found = re.search(r'<pre id="said">(.*?)</pre>', shown, re.DOTALL)
+    assert found, shown[-2000:]
     said: dict[str, list[str]] = json.loads(html.unescape(found.group(1)))
     return said
 

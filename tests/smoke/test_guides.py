@@ -1,38 +1,24 @@
 """Every page of docs/guide is followed, and shows what its commands print.
 
-A page is one test. Its commands run one after another in one fresh folder; `/tmp/` is another
-fresh folder, and `flashbed` the one that is tested. What is shown is held against the standard
-output, or against all that a terminal would show. A command that fails is shown to fail: its line
-`flashbed: …` is on the page. Blocks of `sh` are only shown. tests/smoke/examples.py has the rules.
+A page is one test. tests/smoke/following.py says how it is followed, examples.py has the rules.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import selectors
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.smoke.examples import File, Step, check, needs, parts
+from tests.smoke.examples import needs
+from tests.smoke.following import Place, follow, printed
 from tests.support import PROJECT
 from tests.support.board import SshBoard, ssh_board
 
 GUIDES = sorted((PROJECT / "docs" / "guide").glob("*.md"))
-SHELL_WORDS = {"cat", "cd", "cp", "flashbed", "grep", "head", "ls", "mkdir", "python", "sqlite3",
-               "tail", "wc"}  # fmt: skip
-"""How a command of a guide may begin: what a reader has, and what changes nothing elsewhere."""
 NEEDED = {"emulator": ["emulator"], "uml": ["uml"], "ssh": ["emulator"], "ssh-data": ["emulator"]}
 """A word behind `needs:` -> markers of the test."""
-USUAL = {"PYTHONUNBUFFERED": "1", "COLUMNS": "120", "NO_COLOR": "1"}
-"""What a command finds in its environment."""
-ONCE = re.compile(r"flashbed: (?:building|downloading|fetching|unpacking) ")
-"""Lines of what is built when it is used first, which a page does not show."""
 LONGEST_S = {"emulator": 1_500, "ssh": 1_500, "ssh-data": 1_500, "uml": 600}
 USUAL_S = 300
 
@@ -44,107 +30,6 @@ def _parameter(page: Path) -> Any:
     longest = max([USUAL_S, *(LONGEST_S[word] for word in needed)])
     marks = [getattr(pytest.mark, name) for name in sorted(markers)]
     return pytest.param(page, marks=[*marks, pytest.mark.timeout(longest)], id=page.stem)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a page is followed."""
-
-    here: Path
-    tmp: Path
-    env: dict[str, str]
-
-    @classmethod
-    def made(cls, folder: Path, more: dict[str, str] | None = None) -> Place:
-        """Two fresh folders, and `flashbed` and `python` of the tests on the path."""
-        here, tmp, programs = folder / "here", folder / "tmp", Path(sys.executable).parent
-        for made in (here, tmp):
-            made.mkdir()
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        return cls(here, tmp, {**os.environ, "PATH": path, **USUAL, **(more or {})})
-
-    def write(self, file: File) -> None:
-        """Writes a file that the page shows."""
-        path = self.here / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text, encoding="utf-8")
-
-    def run(self, step: Step) -> None:
-        """Runs a command and holds what it prints against the page."""
-        assert step.command.split()[0] in SHELL_WORDS, f"no command of a guide: {step.command}"
-        command = re.sub(r"(?<![\w.])/tmp\b", str(self.tmp), step.command)
-        status, lines = printed(command, self.here, self.env)
-        shown = [line.rstrip() for line in step.shown]
-        if status:
-            failed = any(line.startswith("flashbed: ") for line in shown)
-            assert failed, (step.command, status, lines)
-        everything = [self._as_shown(line) for _, line in lines if not ONCE.match(line)]
-        output = [self._as_shown(line) for stream, line in lines if stream == "stdout"]
-        if agrees(shown, output):
-            return
-        try:
-            check(shown, everything)
-        except AssertionError as why:
-            said = "\n".join(everything)
-            raise AssertionError(f"$ {step.command}\n{why}\n{said}") from None
-
-    def _as_shown(self, line: str) -> str:
-        """A line without the names of this test's folders."""
-        own = line.replace(str(self.tmp), "/tmp")
-        return own.replace(f"{self.here}/", "").rstrip()
-
-
-def agrees(shown: list[str], said: list[str]) -> bool:
-    """Whether all that is said is shown."""
-    try:
-        check(shown, said)
-    except AssertionError:
-        return False
-    return True
-
-
-def printed(command: str, here: Path, env: dict[str, str]) -> tuple[int, list[tuple[str, str]]]:
-    """Exit status of a command, and its lines of both streams in the order in which they came."""
-    came: list[tuple[str, bytes]] = []
-    with subprocess.Popen(
-        ["bash", "-c", command], cwd=here, env=env, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as running, selectors.DefaultSelector() as waiting:  # fmt: skip
-        assert running.stdout
-        assert running.stderr
-        waiting.register(running.stdout, selectors.EVENT_READ, "stdout")
-        waiting.register(running.stderr, selectors.EVENT_READ, "stderr")
-        while waiting.get_map():
-            ready = sorted((key.data, key.fd, key.fileobj) for key, _ in waiting.select())
-            for name, descriptor, stream in reversed(ready):
-                if some := os.read(descriptor, 1 << 16):
-                    came.append((name, some))
-                else:
-                    waiting.unregister(stream)
-    return running.returncode, _lines_of(came)
-
-
-def _lines_of(came: list[tuple[str, bytes]]) -> list[tuple[str, str]]:
-    """Pieces of streams as lines; a line that came in two pieces stands where it began."""
-    lines: list[tuple[str, str]] = []
-    for name, some in came:
-        text = some.decode(errors="replace")
-        if lines and lines[-1][0] == name and not lines[-1][1].endswith("\n"):
-            text = lines.pop()[1] + text
-        lines += [(name, line) for line in text.splitlines(keepends=True)]
-    return [(name, line.rstrip("\n")) for name, line in lines]
-
-
-def follow(text: str, place: Place) -> int:
-    """Follows a page; gives how many commands it has."""
-    commands = 0
-    for part in parts(text):
-        if isinstance(part, File):
-            place.write(part)
-        else:
-            place.run(part)
-            commands += 1
-    return commands
 
 
 @pytest.fixture(scope="module")

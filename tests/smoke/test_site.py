@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from urllib.parse import quote
@@ -16,9 +15,9 @@ from urllib.parse import quote
 import pytest
 
 from tests.support import PROJECT
+from tests.support.chromium import CHROMIUM, dumped
 
 SPHINX = PROJECT / "build" / "docs" / "venv" / "bin" / "sphinx-build"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SEARCHES = {
     "fsync": {"reference/operations", "guide/my-database", "guide/power-cuts", "guide/my-program"},
     "bad block": {"models/aged-partitions", "models/mtd", "models/ubi", "reference/flashbed-nand"},
@@ -54,15 +53,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder / "html", said.read_text().replace(f"{PROJECT}/", "").splitlines()
 
 
-def seen(page: str, width: int = 1400) -> str:
-    """A page as Chromium has it when its scripts have run."""
-    assert CHROMIUM
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += ["--virtual-time-budget=20000", f"--window-size={width},900"]
-    done = subprocess.run([*command, page], capture_output=True, text=True, check=True, timeout=250)
-    return done.stdout
-
-
 def test_nothing_is_warned_of(built: tuple[Path, list[str]]) -> None:
     assert [line for line in built[1] if line] == []
 
@@ -84,8 +74,10 @@ def test_the_first_page_leads_to_the_site(built: tuple[Path, list[str]]) -> None
 @pytest.mark.browser
 @in_a_browser
 @pytest.mark.parametrize("words", SEARCHES)
-def test_a_search_from_disk_finds_the_page(built: tuple[Path, list[str]], words: str) -> None:
-    shown = seen(f"file://{built[0]}/search.html?q={quote(words)}")
+def test_a_search_from_disk_finds_the_page(
+    built: tuple[Path, list[str]], tmp_path: Path, words: str
+) -> None:
+    shown = dumped(f"file://{built[0]}/search.html?q={quote(words)}", tmp_path / "profile")
     results = shown.split('id="search-results"')[1]
     found = re.findall(r'<a href="docs/([\w/.-]+)\.html[^"]*"', html.unescape(results))
     assert found, words
@@ -102,6 +94,6 @@ def test_a_page_fits_its_window(built: tuple[Path, list[str]], tmp_path: Path, w
         page = built[0] / f"{name}.html"
         copy = page.with_name(f"wide-{width}.html")
         copy.write_text(page.read_text().replace("</body>", WIDE))
-        shown = seen(f"file://{copy}", width)
+        shown = dumped(f"file://{copy}", tmp_path / "profile", width)
         copy.unlink()
         assert "<title>wide 0</title>" in shown, (name, re.findall("<title>.*?</title>", shown))

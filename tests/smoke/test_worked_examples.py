@@ -6,35 +6,15 @@ tests/smoke/test_guides.py follows every guide.
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.smoke.examples import Step, check, steps
+from tests.smoke.examples import check, steps
+from tests.smoke.following import Place, printed
 from tests.support.board import SshBoard, ssh_board
-
-FLASHBED = str(Path(sys.executable).parent / "flashbed")
-
-
-def follow(found: list[Step], work: Path, env: dict[str, str] | None = None) -> None:
-    """Runs them one after another, `/tmp` being `work`."""
-    here = work / "here"
-    here.mkdir()
-    for step in found:
-        words = shlex.split(step.command.replace("/tmp/", f"{work}/"))
-        assert words[0] == "flashbed", words
-        done = subprocess.run(
-            [FLASHBED, *words[1:]], cwd=here, env=env, capture_output=True, text=True, check=False,
-            timeout=800,
-        )  # fmt: skip
-        assert done.returncode == 0, (step.command, done.stderr)
-        check(step.shown, done.stdout.replace(f"{work}/", "/tmp/").splitlines())
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +42,11 @@ def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoa
         "flashbed trace", "flashbed trace", "flashbed table /tmp/insert functions",
         "flashbed report /tmp/insert",
     ]  # fmt: skip
-    ssh = {**os.environ, "FLASHBED_SSH": f"ssh -F {board_with_data.config}"}
-    follow(found, tmp_path, ssh)
-    assert "Layer by layer" in (tmp_path / "insert.html").read_text()
-    assert (tmp_path / "insert" / "trace.perfetto-trace").stat().st_size > 0
+    place = Place.made(tmp_path, {"FLASHBED_SSH": f"ssh -F {board_with_data.config}"})
+    for step in found:
+        place.run(step)
+    assert "Layer by layer" in (place.tmp / "insert.html").read_text()
+    assert (place.tmp / "insert" / "trace.perfetto-trace").stat().st_size > 0
 
 
 @pytest.mark.long
@@ -82,19 +63,16 @@ def test_calibrate_and_predict(project: Path, tmp_path: Path) -> None:
     names = [step.command.split()[1] for step in found]
     assert names == ["calibrate", "run", "cost", "cost", "run"]
     profile = (project / "boards" / "emulated.toml").read_bytes()
-    follow(found, tmp_path)
+    place = Place.made(tmp_path)
+    for step in found:
+        place.run(step)
     assert (project / "boards" / "emulated.toml").read_bytes() == profile
     # What the board itself does is within the band of what was predicted.
-    predict = shlex.split(found[3].command)[1:]
-    done = subprocess.run(
-        [FLASHBED, *predict, "--format", "json"],
-        cwd=tmp_path / "here",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    predicted = json.loads(done.stdout)["prediction"]
-    (real,) = pl.read_parquet(tmp_path / "here" / "real" / "cases.parquet").to_dicts()
+    status, lines = printed(f"{found[3].command} --format json", place.here, place.env)
+    assert status == 0
+    told = "\n".join(line for stream, line in lines if stream == "stdout")
+    predicted = json.loads(told)["prediction"]
+    (real,) = pl.read_parquet(place.here / "real" / "cases.parquet").to_dicts()
     assert real["target"] == "emulator"
     for cost in ("time_ns", "flash_reads", "flash_programs", "flash_erases"):
         band = predicted[cost]

@@ -1,4 +1,7 @@
-"""Headless Chromium that a test drives: DevTools' protocol over a pipe, and no package for it."""
+"""Headless Chromium: a page when its scripts have run, or one that a test drives.
+
+A `Browser` speaks DevTools' protocol over a pipe, without a package for it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["CHROMIUM", "Browser", "PageError"]
+__all__ = ["CHROMIUM", "Browser", "PageError", "dumped"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _READ_BYTES = 1 << 20
@@ -27,6 +30,21 @@ os.dup2(ends[0], 3), os.dup2(ends[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 """Chromium reads commands from descriptor 3 and writes answers to 4."""
+
+
+def dumped(url: str, profile: Path, width: int = 1400) -> str:
+    """A page as it is when its scripts have run, in a window of so many pixels, 500 at least."""
+    assert CHROMIUM is not None, "chromium is missing"
+    options = (
+        "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+        "--disable-component-update --disable-sync --virtual-time-budget=20000 --dump-dom"
+    )
+    done = subprocess.run(
+        [CHROMIUM, *options.split(), f"--user-data-dir={profile}", f"--window-size={width},900",
+         url],
+        capture_output=True, text=True, check=True, timeout=250,
+    )  # fmt: skip
+    return done.stdout
 
 
 class PageError(AssertionError):

@@ -18,10 +18,8 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import Operation, parse
 from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.program import MARK, FuzzCase, repaired
-from flashbed.plan.experiment import load_experiment
-from flashbed.plan.narrowing import plan
 from flashbed.recording.recognised import is_recording
-from flashbed.workloads.recorded_program import operations
+from flashbed.workloads.recorded_program import as_recorded
 
 __all__ = ["Recorded"]
 
@@ -70,11 +68,7 @@ def _translated(
     path: Path, kernel: str, fs: str
 ) -> tuple[tuple[Operation, ...], tuple[Operation, ...]]:
     """Preparation without `prepared`, and body; a mark begins it where it has none."""
-    experiment = load_experiment(str(path))
-    asked = {"fs": (fs,), "kernel": (kernel,), "pattern": ("recorded",)}
-    (planned,) = plan(experiment, asked)
-    settle_ns = experiment.workload.settle_ns
-    prepare, body = operations(planned.case, settle_ns, str(path.resolve()))
+    ((_, prepare, body),) = as_recorded(path, kernel, (fs,))
     prepared = tuple(each for each in parse(prepare) if each.name != "prepared")
     measured = tuple(parse(body))
     return prepared, measured if MARK in measured else (MARK, *measured)

@@ -20,7 +20,7 @@ from flashbed.recording.recognised import is_recording
 from flashbed.targets.base import Program
 from flashbed.validation import compressors, reads, recorded, writes
 from flashbed.validation.comparison import LIMITS, MEASURES, Compared, compare, summary
-from flashbed.validation.suite_case import FILE_SYSTEMS, SuiteCase
+from flashbed.validation.suite_case import FILE_SYSTEMS, SuiteCase, case_id
 
 __all__ = [
     "FILE_SYSTEMS",
@@ -46,7 +46,7 @@ def _cases(suite: str, board: Board) -> Iterator[tuple[str, str, SuiteCase]]:
     """case_id, file system and case."""
     for fs in FILE_SYSTEMS:
         for case in SUITES[suite](fs, board):
-            yield f"validate-{fs}-{case.name}", fs, case
+            yield case_id(fs, case.name), fs, case
 
 
 def is_suite(suite: str) -> bool:
@@ -60,7 +60,7 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
         return recorded.programs(Path(suite), board, kernel)
     return [
         Program(
-            case_id=case_id,
+            case_id=name,
             fs=fs,
             board=board,
             kernel=kernel,
@@ -70,12 +70,12 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
             prepare=case.prepare,
             body="\n".join([HEADER, *case.lines, ""]),
         )
-        for case_id, fs, case in _cases(suite, board)
+        for name, fs, case in _cases(suite, board)
     ]
 
 
 def kinds(suite: str, board: Board) -> dict[str, str]:
     """case_id -> kind of case, in the suite's order."""
     if suite not in SUITES:
-        return {f"validate-{fs}-{Path(suite).stem}": "recorded" for fs in FILE_SYSTEMS}
-    return {case_id: case.kind for case_id, _, case in _cases(suite, board)}
+        return {case_id(fs, Path(suite).stem): "recorded" for fs in FILE_SYSTEMS}
+    return {name: case.kind for name, _, case in _cases(suite, board)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flashbed.formats.profiles import USUAL_COMPRESSOR
 
-__all__ = ["FILE_SYSTEMS", "SuiteCase"]
+__all__ = ["FILE_SYSTEMS", "SuiteCase", "case_id"]
 
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 """The file systems that every suite runs on."""
@@ -28,3 +28,8 @@ class SuiteCase:
     read_ahead_kib: int = 0
     bulk_read: bool = False
     compressor: str = USUAL_COMPRESSOR
+
+
+def case_id(fs: str, name: str) -> str:
+    """The name of a suite's case on a file system."""
+    return f"validate-{fs}-{name}"

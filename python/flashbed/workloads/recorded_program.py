@@ -7,48 +7,80 @@ system: on JFFS2 and UBIFS the kernel's default or the case's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_kernel
+from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, Kernel, load_kernel
 from flashbed.plan.case import Case
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.recording.file import open_recording
 from flashbed.recording.fill import Compressor, as_compressor
 from flashbed.recording.translate import translate
 
-__all__ = ["compressor_of", "operations", "second_of"]
+__all__ = [
+    "OF_YAFFS2",
+    "as_recorded",
+    "compressor_of",
+    "operations",
+    "second_of",
+    "usual_compressors",
+]
 
 RECORDED = "recorded"
-_OF_YAFFS2 = b"lost+found"
+OF_YAFFS2 = b"lost+found"
+"""A folder that every YAFFS2 has."""
+
+
+def as_recorded(
+    recording: Path, kernel: str, file_systems: Sequence[str]
+) -> Iterator[tuple[Case, str, str]]:
+    """The recording's own case on each file system: case, prepare, body.
+
+    Raises `RecordingError`.
+    """
+    experiment = load_experiment(str(recording))
+    settings = {"fs": tuple(file_systems), "kernel": (kernel,), "pattern": (RECORDED,)}
+    workload = experiment.workload
+    assert workload.recording is not None
+    for planned in plan(experiment, settings):
+        yield planned.case, *operations(planned.case, workload.settle_ns, workload.recording)
 
 
 def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `RecordingError`."""
     path = Path(recording)
     compressors = compressor_of(case), second_of(case)
-    own = _OF_YAFFS2 if case.fs == "yaffs2" else None
+    own = OF_YAFFS2 if case.fs == "yaffs2" else None
     return _translated(path, _stamp(path), compressors, case.pattern == RECORDED, settle_ns, own)
 
 
 def compressor_of(case: Case) -> Compressor | None:
     """The compressor of a case's file system; None where it stores data as it is."""
-    kernel = load_kernel(case.kernel)
     if case.fs not in COMPR_OPTIONS:
         return None
     if case.compressor != USUAL_COMPRESSOR:
         return as_compressor(case.compressor)
-    if case.fs == "ubifs":
-        return as_compressor(kernel.ubifs.compressor if kernel.ubifs else None)
-    of_jffs2 = kernel.jffs2.compressors if kernel.jffs2 else []
-    return as_compressor(of_jffs2[0] if of_jffs2 else None)
+    return usual_compressors(case.fs, load_kernel(case.kernel))[0]
 
 
 def second_of(case: Case) -> Compressor | None:
     """JFFS2's compressor for what the first one does not shrink."""
-    jffs2 = load_kernel(case.kernel).jffs2
-    if case.fs != "jffs2" or case.compressor != USUAL_COMPRESSOR or jffs2 is None:
+    if case.compressor != USUAL_COMPRESSOR:
         return None
-    return as_compressor(jffs2.compressors[1] if len(jffs2.compressors) > 1 else None)
+    return usual_compressors(case.fs, load_kernel(case.kernel))[1]
+
+
+def usual_compressors(fs: str, kernel: Kernel) -> tuple[Compressor | None, Compressor | None]:
+    """A kernel's default compressor, and JFFS2's for what that one does not shrink."""
+    names: list[str | None] = []
+    if fs == "jffs2" and kernel.jffs2:
+        names = [*kernel.jffs2.compressors]
+    elif fs == "ubifs" and kernel.ubifs:
+        names = [kernel.ubifs.compressor]
+    first, second, *_ = [*names, None, None]
+    return as_compressor(first), as_compressor(second)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -37,7 +37,7 @@ impl LiveSamples {
             stride: 1,
             next: 0,
             block_bytes: board.chip.page_bytes * board.chip.pages_per_block,
-            bytes: vec![0; blocks],
+            bytes: vec![0; if setting.recorded.live { blocks } else { 0 }],
         }
     }
 

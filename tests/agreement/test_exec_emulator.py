@@ -70,7 +70,7 @@ def _answer(out: str) -> dict[str, Any]:
     return answers[0]
 
 
-@pytest.mark.parametrize("fs", ["ubifs", "jffs2"])
+@pytest.mark.parametrize("fs", ["ubifs", pytest.param("jffs2", marks=pytest.mark.long)])
 def test_the_flash_does_what_it_does_on_user_mode_linux(
     sysroot: Path, tmp_path: Path, fs: str
 ) -> None:

@@ -82,7 +82,7 @@ def test_daemons_that_left_their_group_are_ended(unchanged: SshBoard) -> None:
     assert "4242" not in unchanged.run(PROCESSES).stdout
 
 
-@pytest.mark.parametrize("how", ["killed", "interrupted"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("interrupted", marks=pytest.mark.long)])
 def test_what_ends_flashbed_ends_the_program(unchanged: SshBoard, how: str) -> None:
     process = subprocess.Popen(
         [FLASHBED, "exec", *USED, "--", "sh", "-c", "(setsid sleep 4343 &); sleep 4343"],

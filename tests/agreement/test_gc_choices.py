@@ -26,6 +26,7 @@ def run(target: str, program: Program) -> Batch:
 
 @pytest.mark.emulator
 @pytest.mark.extension
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_with_the_kernels_throws_collection_does_as_the_kernels() -> None:
     """A case whose erases follow the choices: another one collects another list's block."""

@@ -102,6 +102,7 @@ def test_a_partition_is_measured_as_the_simulator_says(unchanged: SshBoard, tmp_
     assert "0 cases measured, 12 were there" in flashbed(unchanged, *words).stderr
 
 
+@pytest.mark.long
 def test_what_the_board_lacks_is_not_measured(unchanged: SshBoard, tmp_path: Path) -> None:
     out = tmp_path / "board"
     few = ("--set", "requests=8", "--set", "seed=1", "--set", "pattern=random")
@@ -180,6 +181,7 @@ def test_a_command_is_traced(unchanged: SshBoard, tmp_path: Path) -> None:
     assert facts["lost"] == 0
 
 
+@pytest.mark.long
 def test_a_case_is_traced(unchanged: SshBoard, tmp_path: Path) -> None:
     out = tmp_path / "trace"
     narrow = ("--set", "fs=jffs2", "--set", "requests=8", "--set", "pattern=random")
@@ -249,6 +251,7 @@ def test_a_client_that_is_killed_leaves_nothing_on_the_board(
     child.communicate()
 
 
+@pytest.mark.long
 def test_an_agent_that_is_killed_is_tidied_up_after(unchanged: SshBoard, tmp_path: Path) -> None:
     before = state_of(unchanged)
     child = begun(unchanged, tmp_path / "out", range(1, 4))
@@ -271,6 +274,7 @@ def test_only_what_is_its_own_is_tidied_up(unchanged: SshBoard, tmp_path: Path) 
     unchanged.run("rm /run/kept/file /tmp/flashbed-bad/state; rmdir /run/kept /tmp/flashbed-bad")
 
 
+@pytest.mark.long
 def test_an_abandoned_home_is_tidied_up(unchanged: SshBoard, tmp_path: Path) -> None:
     """What an agent has left that was killed with its guard: the next one takes it back."""
     child = begun(unchanged, tmp_path / "out", range(1, 4))
@@ -293,6 +297,7 @@ def test_interrupted_it_keeps_what_is_whole(unchanged: SshBoard, tmp_path: Path)
     assert cases(out).height > 0
 
 
+@pytest.mark.long
 def test_a_connection_that_drops(ssh_parts: None, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ssh_board(tmp_path / "board") as board:
@@ -365,6 +370,7 @@ def test_a_directory_is_measured_and_left_as_it_was(plain_board: SshBoard, tmp_p
     assert plain_board.run("cat /data/note").stdout == "kept\n"
 
 
+@pytest.mark.long
 def test_a_file_system_that_becomes_full_costs_the_case(
     plain_board: SshBoard, tmp_path: Path
 ) -> None:
@@ -396,6 +402,7 @@ def test_an_agent_that_fits_nowhere(plain_board: SshBoard, tmp_path: Path) -> No
     assert "No space left on device" in done.stderr
 
 
+@pytest.mark.long
 def test_the_worked_example(
     plain_board: SshBoard, unchanged: SshBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

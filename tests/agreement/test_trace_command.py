@@ -216,12 +216,11 @@ def test_the_summary_counts_what_the_tables_hold(sqlite: Trace) -> None:
 @pytest.mark.parametrize(
     ("fs", "asked"),
     [
-        ("jffs2", TraceOptions(flash=True)),
-        ("ubifs", TraceOptions(flash=True)),
-        ("yaffs2", TraceOptions(flash=True)),
-        ("jffs2", TraceOptions(vfs=True)),
+        pytest.param("jffs2", TraceOptions(flash=True), id="jffs2-flash"),
+        pytest.param("ubifs", TraceOptions(flash=True), id="ubifs-flash", marks=pytest.mark.long),
+        pytest.param("yaffs2", TraceOptions(flash=True), id="yaffs2-flash", marks=pytest.mark.long),
+        pytest.param("jffs2", TraceOptions(vfs=True), id="jffs2-vfs", marks=pytest.mark.long),
     ],
-    ids=["jffs2-flash", "ubifs-flash", "yaffs2-flash", "jffs2-vfs"],
 )
 def test_tracing_costs_less_than_flashmon_did(tmp_path: Path, fs: str, asked: TraceOptions) -> None:
     program = Program("r", fs, load_board("emulated"), load_kernel("6.1"), 0, PREPARE, READING)

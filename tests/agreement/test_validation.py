@@ -10,7 +10,12 @@ from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
 from flashbed.validation import compare, kinds, programs, summary
 
-pytestmark = [pytest.mark.emulator, pytest.mark.extension, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.extension,
+    pytest.mark.sampled,
+    pytest.mark.timeout(600),
+]
 
 COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 
@@ -28,7 +33,10 @@ def measured(target: str, suite: list[Program], *, trace_flash: bool = False) ->
     scope="module", params=["emulated", pytest.param("emulated-4k", marks=pytest.mark.long)]
 )
 def suite(request: pytest.FixtureRequest) -> list[Program]:
-    return programs("reads", load_board(request.param), load_kernel("6.1"))
+    """The suite of reads; every third of it without `--long`."""
+    every = programs("reads", load_board(request.param), load_kernel("6.1"))
+    assert len(every) == 234
+    return every if request.config.getoption("--long") else every[::3]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +48,7 @@ def test_counts_are_exact_in_nearly_all_cases_and_times_close(
     suite: list[Program], emulated: pl.DataFrame
 ) -> None:
     told = summary(compare(measured("sim", suite)[0], emulated))
-    assert told["cases"] == 234
+    assert told["cases"] == len(suite)
     for name in COUNTS:
         assert told[name]["exact_share"] >= 0.9
         assert told[name]["worst_error_pct"] <= 2
@@ -59,6 +67,7 @@ def test_user_mode_linux_and_the_emulated_board_do_the_same_to_the_chip(
     )
 
 
+@pytest.mark.long
 def test_our_driver_and_nandsim_are_asked_the_same() -> None:
     """Ours by its log, nandsim by kprobes: kind, place and bytes of every operation, in order."""
     wanted = ("ordered-4096-ra128", "scattered-4096-ra0", "again-ra0", "opening-c-ra0")

@@ -58,6 +58,7 @@ def test_wear_of_user_mode_linux_is_what_its_drivers_log_says(tmp_path: Path) ->
 
 
 @pytest.mark.emulator
+@pytest.mark.long
 def test_the_emulated_board_knows_its_wear_and_nandsim_what_was_seen(tmp_path: Path) -> None:
     program = ring("a", "ubifs", 300)
     board = measured(EmulatorTarget(work_dir=tmp_path / "ours"), program)

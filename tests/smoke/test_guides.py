@@ -17,8 +17,10 @@ from tests.support import PROJECT
 from tests.support.board import SshBoard, ssh_board
 
 GUIDES = sorted((PROJECT / "docs" / "guide").glob("*.md"))
-NEEDED = {"emulator": ["emulator"], "uml": ["uml"], "ssh": ["emulator"], "ssh-data": ["emulator"]}
-"""A word behind `needs:` -> markers of the test."""
+NEEDED = {
+    "emulator": ["emulator", "long"], "uml": ["uml"], "ssh": ["emulator"], "ssh-data": ["emulator"],
+}  # fmt: skip
+"""A word behind `needs:` -> markers of the test. Measuring on the emulated board takes minutes."""
 LONGEST_S = {"emulator": 1_500, "ssh": 1_500, "ssh-data": 1_500, "uml": 600}
 USUAL_S = 300
 

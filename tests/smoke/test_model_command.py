@@ -125,6 +125,7 @@ def test_bad_input_is_one_line_and_exit_2(model: Path, run: Run, arguments: str,
 
 @pytest.mark.extension
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_the_examples_of_the_document_are_true(
     project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

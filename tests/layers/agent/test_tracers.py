@@ -7,7 +7,7 @@ import pytest
 from flashbed.formats.profiles import load_board
 from tests.support.tracing import INSTANCES, KPROBES, Said, obeyed
 
-pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulator, pytest.mark.long, pytest.mark.timeout(300)]
 
 CHIP = "/init check /dev/mtd0ro"
 """Reads the whole partition, from the first page to the last; it is no file of operations."""

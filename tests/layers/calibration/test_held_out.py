@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from flashbed import calibration, validation
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
@@ -26,6 +28,7 @@ def representative(experiment: Experiment, cases: Sequence[Case]) -> list[Case]:
     return [case for case in chosen if not few or case.requests == requests]
 
 
+@pytest.mark.long
 def test_calibration_validation_and_experiments_have_nothing_in_common() -> None:
     board, kernel = load_board("emulated"), load_kernel("6.1")
     prepared = {

@@ -35,7 +35,7 @@ def test_every_shipped_experiment_is_complete() -> None:
         experiment = load_experiment(name)
         assert experiment.id == name
         chosen = [item.case for item in plan(experiment)]
-        for program in programs_of(experiment, chosen[::50]):
+        for program in programs_of(experiment, chosen[:: len(chosen) // 2 + 1]):
             assert parse(program.prepare)[-1].name == "prepared"
             marked = any(operation.name == "mark" for operation in parse(program.body))
             # Of a recording all is measured.

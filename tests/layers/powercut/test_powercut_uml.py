@@ -116,9 +116,12 @@ def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str
     ("program", "verdict", "reason"),
     [
         (SHORTENED, CORRUPT, "a: offset 513: bytes never acknowledged are those of another write"),
-        (RENAMED, LOST, "a: was being renamed to b, and neither name exists"),
+        pytest.param(
+            RENAMED, LOST, "a: was being renamed to b, and neither name exists",
+            marks=pytest.mark.long,
+        ),
     ],
-)
+)  # fmt: skip
 def test_jffs2_loses_by_an_ecc_code_that_is_not_there(
     tmp_path: Path, program: tuple[str, str], verdict: str, reason: str
 ) -> None:

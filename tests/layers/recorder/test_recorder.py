@@ -27,6 +27,8 @@ from tests.support.sizer import Sizer
 
 FLASHBED = str(Path(sys.executable).parent / "flashbed")
 WAIT_S = 60.0
+MUSL = ("-static", "-target", "x86_64-linux-musl", "-mcpu=baseline")
+"""The C library of the agent, which zig has compiled."""
 
 THREADS = r"""
 #include <fcntl.h>
@@ -171,7 +173,7 @@ def test_threads_and_children_share_descriptors_as_the_kernel_has_it(tmp_path: P
     assert replayed(out, tmp_path / "again") == tree(tmp_path / "work")
 
 
-@pytest.mark.parametrize("flags", [(), ("-static", "-target", "x86_64-linux-musl")])
+@pytest.mark.parametrize("flags", [(), MUSL])
 def test_pages_that_changed_are_written_at_a_sync_or_when_the_mapping_goes(
     flags: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -194,7 +196,7 @@ def test_pages_that_changed_are_written_at_a_sync_or_when_the_mapping_goes(
 
 
 def test_descriptors_live_over_an_exec_unless_they_are_told_not_to(tmp_path: Path) -> None:
-    program = compiled(FOLLOWED, tmp_path, "-static", "-target", "x86_64-linux-musl")
+    program = compiled(FOLLOWED, tmp_path, *MUSL)
     (tmp_path / "work").mkdir()
     out = tmp_path / "x.parquet"
     assert recorded([str(program)], tmp_path / "work", out, contents=True).status == 0

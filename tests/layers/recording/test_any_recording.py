@@ -67,7 +67,7 @@ def calls(draw: st.DrawFn) -> Call:
                 written)  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(calls(), max_size=40), st.sampled_from([None, "lzo", "zlib", "zstd"]))
 def test_every_translation_is_a_valid_closed_file(drawn: list[Call], compressor: object) -> None:
     kept = []

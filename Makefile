@@ -29,6 +29,8 @@ LOGS := build/logs
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 export CARGO_TERM_PROGRESS_WHEN := never
+# Compiled once and never again: what a second compilation would need is not written.
+export CARGO_INCREMENTAL := 0
 
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 C := $(shell find agent kernel tests -name '*.[ch]')

@@ -1,6 +1,7 @@
 """Python, the simulator and the agent make the same bytes of the same write.
 
-The simulator and Python read tests/corpus/content (sim/tests/content.rs), the agent writes files.
+The simulator (sim/tests/stack/content.rs) and Python read tests/corpus/content, the agent writes
+files.
 """
 
 from __future__ import annotations

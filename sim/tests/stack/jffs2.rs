@@ -1,7 +1,6 @@
 //! JFFS2's layout on flash is the kernel's, and so are its read operations.
 
-mod support;
-
+use crate::support;
 use sim::content::Contents;
 use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::jffs2::{Jffs2, Options};

@@ -8,7 +8,7 @@ use sim::compress::work::Work;
 use sim::compress::{Compressors, Jffs2Compressor, UbifsCompressor};
 use sim::content::{Contents, Source};
 
-const COMPRESSED: &str = include_str!("../../tests/corpus/content/compressed.csv");
+const COMPRESSED: &str = include_str!("../../../tests/corpus/content/compressed.csv");
 
 /// Parses `START-END:SEED:COMPRESSIBILITY`, one write after another.
 fn contents_of(writes: &str) -> Contents {

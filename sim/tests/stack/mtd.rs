@@ -1,7 +1,6 @@
 //! The NAND driver issues the commands nand_base.c issues.
 
-mod support;
-
+use crate::support;
 use sim::causes::{Cause, Causes};
 use sim::flash::{Chip, Flash, Kind, Traced};
 use sim::mtd::Mtd;

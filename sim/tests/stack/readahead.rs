@@ -3,8 +3,7 @@
 //! The figures follow from mm/readahead.c alone: pages added to the cache with a window of 128 KiB,
 //! for 4 KiB reads of a 5 MiB file.
 
-mod support;
-
+use crate::support;
 use sim::run::FsKind;
 
 const REQUESTS: [u64; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];

@@ -1,7 +1,6 @@
 //! The chip keeps the rules of NAND and the arithmetic of its datasheet.
 
-mod support;
-
+use crate::support;
 use sim::flash::{Chip, Flash, Moves, Span};
 use sim::sched::Task;
 use sim::units::{BlockNo, Ns, PageNo};

@@ -1,7 +1,6 @@
 //! A failing chip, and how the driver handles it.
 
-mod support;
-
+use crate::support;
 use sim::flash::{Chip, Failed, Fault, Faults, Faulty, Flash, Moves, Span};
 use sim::mtd::Mtd;
 use sim::profile::BoardProfile;

@@ -1,8 +1,7 @@
 //! The reader of profiles takes any JSON without a panic: it accepts it, or refuses it with a
 //! message.
 
-mod support;
-
+use crate::support;
 use proptest::prelude::*;
 use sim::profile::BoardProfile;
 use sim::run::{KernelProfile, Mount};

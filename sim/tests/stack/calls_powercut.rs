@@ -1,7 +1,6 @@
 //! After a power cut, names that were created and removed exist or not, with no state in between.
 
-mod support;
-
+use crate::support;
 use sim::run::survey::Survey;
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
 

@@ -1,7 +1,6 @@
 //! Whole runs: any modelled program runs to its end, with the same result every time.
 
-mod support;
-
+use crate::support;
 use proptest::prelude::*;
 use sim::flash::{FlashOp, Kind};
 use sim::profile::EccKind;

@@ -1,8 +1,7 @@
 //! Any program of valid operations, on any file system, gives results or is refused. Nothing
 //! overflows or panics.
 
-mod support;
-
+use crate::support;
 use proptest::prelude::*;
 use sim::mtd::Access;
 use sim::run::{run_cases, CaseInput, FsKind, Mount, Setting};

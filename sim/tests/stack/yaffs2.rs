@@ -1,7 +1,6 @@
 //! YAFFS2 writes and reads chunks as its Linux port does.
 
-mod support;
-
+use crate::support;
 use sim::flash::{Chip, Flash, Kind, Traced};
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, ROOT};

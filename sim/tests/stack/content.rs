@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use sim::content::{Contents, Source, Written};
 use std::sync::Arc;
 
-const GENERATED: &str = include_str!("../../tests/corpus/content/generated.csv");
-const PIECES: &str = include_str!("../../tests/corpus/content/pieces.csv");
+const GENERATED: &str = include_str!("../../../tests/corpus/content/generated.csv");
+const PIECES: &str = include_str!("../../../tests/corpus/content/pieces.csv");
 /// Random changes lie near this offset: content is stored in regions of 256 KiB.
 const REGION: u64 = 1 << 18;
 const BYTES: Place = Place { base: REGION - 300, space: 700 };

@@ -1,7 +1,6 @@
 //! Names, sizes and mounts on JFFS2, seen in its flash operations.
 
-mod support;
-
+use crate::support;
 use sim::flash::{FlashOp, Kind};
 use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};
 

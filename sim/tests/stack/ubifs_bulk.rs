@@ -1,8 +1,7 @@
 //! Bulk-read, seen in its flash operations: nodes of 4,144 bytes, 31 to a LEB of 129,024 bytes,
 //! pages of 2 KiB.
 
-mod support;
-
+use crate::support;
 use sim::flash::Faults;
 use sim::run::{run_cases_on, CaseInput, ChipState, Measured, Mount, Setting};
 

@@ -1,8 +1,7 @@
 //! UBIFS when names are removed and space runs short, seen in its flash operations and by the
 //! program.
 
-mod support;
-
+use crate::support;
 use sim::errno::ENOSPC;
 use sim::fs::ubifs::Ubifs;
 use sim::mtd::Mtd;

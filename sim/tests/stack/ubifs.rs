@@ -1,8 +1,7 @@
 //! UBIFS on the emulated board, seen in its flash operations: they are those that follow from the
 //! kernel's code.
 
-mod support;
-
+use crate::support;
 use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::ubifs::Ubifs;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, Scheduled, PAGE_BYTES, ROOT};

@@ -1,7 +1,6 @@
 //! What the kernel keeps in memory and when it writes it back, seen in the flash operations.
 
-mod support;
-
+use crate::support;
 use sim::flash::FlashOp;
 use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
 use sim::units::Ns;

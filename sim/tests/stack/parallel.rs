@@ -1,7 +1,6 @@
 //! Cases on several threads: rows do not depend on the number of threads, and a case ends whole.
 
-mod support;
-
+use crate::support;
 use sim::profile::BoardProfile;
 use sim::run::parallel::{Case, Ended, Failure, Job, Message, Piece};
 use sim::run::{CaseInput, ChipState, FsKind, KernelProfile, Measured, Request, RunError};

@@ -1,8 +1,7 @@
 //! Every programmed byte has one cause: the causes that file systems report add up to the right
 //! sums.
 
-mod support;
-
+use crate::support;
 use sim::causes::{Cause, Causes, Held};
 use sim::flash::{FlashOp, Kind};
 use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};

@@ -1,8 +1,7 @@
 //! A caller stops the run within an operation: the chip runs no further operation, and no page is
 //! added.
 
-mod support;
-
+use crate::support;
 use sim::content::Source;
 use sim::errno::FsError;
 use sim::flash::{Block, Chip, Counts, Done, Flash, Moves, Span, WrongBits};

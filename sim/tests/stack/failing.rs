@@ -3,8 +3,7 @@
 //! tests/agreement/test_state_and_faults.py compares this with the kernel's, operation by
 //! operation.
 
-mod support;
-
+use crate::support;
 use sim::causes::Cause;
 use sim::errno::{EIO, EROFS};
 use sim::flash::Faults;

@@ -1,7 +1,6 @@
 //! No file grows beyond its file system's limit (s_maxbytes), wherever a program writes.
 
-mod support;
-
+use crate::support;
 use sim::errno::EFBIG;
 use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
 

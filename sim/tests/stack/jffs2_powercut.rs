@@ -1,10 +1,8 @@
 //! After a power cut everything synced exists, and nothing that was never written.
 
-mod support;
-
+use crate::support::powercut::{step, survives};
 use proptest::prelude::*;
 use sim::run::FsKind;
-use support::powercut::{step, survives};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]

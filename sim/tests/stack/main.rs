@@ -1,0 +1,31 @@
+//! What the simulator does, layer by layer: one program, because each further one links the whole
+//! simulator again. Only the memory test (`sim/tests/memory.rs`) is a program of its own: it
+//! replaces the allocator.
+
+mod any_program;
+mod calls_powercut;
+mod causes;
+mod chip;
+mod compress;
+mod content;
+mod failing;
+mod faults;
+mod file_sizes;
+mod jffs2;
+mod jffs2_names;
+mod jffs2_powercut;
+mod mtd;
+mod ops;
+mod parallel;
+mod profiles;
+mod readahead;
+mod runs;
+mod stopping;
+#[path = "../support/mod.rs"]
+mod support;
+mod ubifs;
+mod ubifs_bulk;
+mod ubifs_powercut;
+mod ubifs_space;
+mod vfs;
+mod yaffs2;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flashbed.analysis.aged import aged
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.energy_tables import energy_gaps, energy_summary
-from flashbed.analysis.file_reads import file_reads
+from flashbed.analysis.file_reads import file_reads, throughput_of_cases
 from flashbed.analysis.measures import curves, measures, savings, waits_of_cases
 from flashbed.analysis.power_curves import measured_points, power_points
 from flashbed.analysis.rates import extremes, per_request, rate_points, rates, requests_of_cases
@@ -35,6 +35,7 @@ __all__ = [
     "savings",
     "statement_agreement",
     "statement_points",
+    "throughput_of_cases",
     "waits_of_cases",
     "wear_map",
     "wear_summary",

@@ -14,21 +14,29 @@ import polars as pl
 from flashbed.analysis.rates import RATE_POINT
 from flashbed.formats.names import FORCED
 
-__all__ = ["FILE_READ_POINT", "READ_PCT", "file_reads"]
+__all__ = ["FILE_READ_POINT", "READ_PCT", "file_reads", "throughput_of_cases"]
 
 READ_PCT = (25, 50, 100)
 FILE_READ_POINT = [*RATE_POINT, "read_pct"]
 _CASE = ["case_id", "target"]
 
 
-def file_reads(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def file_reads(
+    cases: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    throughput: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """A row for each point: the metrics of `FileReadMetric`, and `seeds`.
 
+    `throughput` has what `throughput_of_cases` found in the requests, if that is known already.
     `read_throughput_mb_s` uses 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is throughput
     with read-ahead divided by that without, in the row with read-ahead; null if there is no such
     pair or no time.
     """
-    per_case = cases.join(_throughput(requests), on=_CASE, maintain_order="left")
+    per_case = cases.join(
+        throughput_of_cases(requests) if throughput is None else throughput,
+        on=_CASE, maintain_order="left",
+    )  # fmt: skip
     points = per_case.group_by(FILE_READ_POINT, maintain_order=True).agg(
         pl.col("read_throughput_mb_s").mean(), pl.len().cast(pl.Int64).alias("seeds")
     )
@@ -48,7 +56,7 @@ def file_reads(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl
     ).drop("off")
 
 
-def _throughput(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def throughput_of_cases(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each share of each case that reads files: read_throughput_mb_s."""
     reading = (pl.col("op") == "open").cum_sum().over(_CASE)
     some = requests.lazy().select(*_CASE, "seq", "op", "result", "latency_ns")

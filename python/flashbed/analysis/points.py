@@ -49,13 +49,18 @@ def as_usual(points: pl.DataFrame, named: Collection[str]) -> pl.DataFrame:
     system and pattern without such a case takes its first value instead.
     """
     for axis in CONDITIONS:
-        if axis in named or axis not in points.columns:
+        if axis in named or axis not in points.columns or not _varies(points[axis]):
             continue
         value, usual = pl.col(axis), AXES[axis].cell(AXES[axis].usual)
         there = (value == usual).any().over(_OF_MACHINE)
         first = value.first().over(_OF_MACHINE)
         points = points.filter(value == pl.when(there).then(pl.lit(usual)).otherwise(first))
     return points
+
+
+def _varies(column: pl.Series) -> bool:
+    """Whether a filter can drop rows. Most axes of a table have one value, and a filter is dear."""
+    return column.n_unique() > 1 or column.null_count() > 0
 
 
 def chosen(

@@ -22,6 +22,7 @@ from flashbed.analysis import (
     rates,
     requests_of_cases,
     statement_points,
+    throughput_of_cases,
     waits_of_cases,
     with_board,
 )
@@ -97,10 +98,11 @@ def _without_seeds(
 
 @dataclass(frozen=True)
 class _Folded:
-    """Per-case sums over requests, which rates and savings need: computed once for all seeds."""
+    """What rates, savings and file reads need of requests: computed once for all seeds."""
 
     requests: pl.DataFrame | None = None
     waits: pl.DataFrame | None = None
+    throughput: pl.DataFrame | None = None
 
     @classmethod
     def of(
@@ -114,6 +116,7 @@ class _Folded:
         return cls(
             requests_of_cases(requests) if "rates" in wanted else None,
             waits_of_cases(cases, requests, measured.stall_ns) if measured else None,
+            throughput_of_cases(requests) if "file-reads" in wanted else None,
         )
 
 
@@ -136,7 +139,7 @@ def points_of(
     if "requests" in wanted:
         tables["requests"] = extremes(cases, requests, flash)
     if "file-reads" in wanted:
-        tables["file-reads"] = file_reads(cases, requests)
+        tables["file-reads"] = file_reads(cases, requests, folded.throughput)
     if "statements" in wanted:
         tables["statements"] = statement_points(cases, requests)
     if "aged" in wanted:

@@ -39,6 +39,12 @@ pub const UBIFS_BYTES_MIN: u32 = 128;
 /// UBIFS keeps a result only if it saves at least this much (`UBIFS_MIN_COMPRESS_DIFF`).
 const UBIFS_SAVED_BYTES_MIN: usize = 64;
 
+/// Whether bytes `start..end` of a file are random, and so many of them go into a node that no
+/// compressor of JFFS2 saves anything. Their number and `room` then decide the result.
+pub fn is_random_for_jffs2(contents: &Contents, start: u64, end: u64, room: usize) -> bool {
+    (room as u64).min(end - start) >= RANDOM_BYTES_MIN && contents.is_random(start, end)
+}
+
 /// A compressor of JFFS2, by CONFIG_JFFS2_*; the first has the highest priority.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
@@ -204,7 +210,7 @@ impl Compressors {
     ) -> Jffs2Data {
         let bytes = (end - start) as usize;
         let room = room.min(bytes);
-        if room as u64 >= RANDOM_BYTES_MIN && contents.is_random(start, end) {
+        if is_random_for_jffs2(contents, start, end, room) {
             return Jffs2Data::of_random(available, bytes, room);
         }
         self.load(contents, start, end);

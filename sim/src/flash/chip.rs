@@ -114,6 +114,7 @@ impl Flash for Chip {
         self.spend(now, self.profile.column_change_ns + moved)
     }
 
+    #[inline]
     fn program(&mut self, now: Ns, _task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         assert!(self.in_page(moves.first) && self.in_page(cells), "program past the OOB");
         let page_bytes = self.profile.page_bytes;

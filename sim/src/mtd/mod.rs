@@ -290,19 +290,23 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read: reads `length` bytes at `offset` of the partition, page by page.
     #[inline]
     pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Done {
-        self.time += self.costs.mtd_call_ns;
-        self.read_on(now + self.costs.mtd_call_ns, offset, length)
+        self.read_pages(now, now + self.costs.mtd_call_ns, offset, length)
     }
 
     /// Reads the remaining pages of a call whose first pages were read before.
+    #[inline]
     pub fn read_on(&mut self, now: Ns, offset: u64, length: u32) -> Done {
+        self.read_pages(now, now, offset, length)
+    }
+
+    /// nand_do_read_ops from `now` on, of a call that began at `began`.
+    fn read_pages(&mut self, began: Ns, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
         self.since_resched = Ns::ZERO;
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
-        let began = now;
         let mut now = now;
         let failed = self.begin_read();
         while left > 0 {
@@ -540,6 +544,7 @@ impl<F: Flash> Mtd<F> {
     /// One iteration of nand_do_write_ops: pads the page with ones around `written` and transfers
     /// it whole (nand_write_page_swecc). Padding uses the page buffer's memory (nand_get_data_buf),
     /// so the buffer loses its page.
+    #[inline]
     fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Done {
         if written.length < self.chip.page_bytes {
             self.page_buffer = None;

@@ -126,14 +126,25 @@ impl<S: FlashFs> Vfs<S> {
         let range = (offset, offset + bytes as u64);
         copied.move_from(&self.inodes[index].contents, range, to_offset);
         self.copied = Some(copied);
-        let source = Source { seed: 0, compressibility: 100 }; // replaced by `copied`
+        let source = Source::of_write(0); // replaced by `copied`
         let written = self.write_pages_of(now, to, (to_offset, bytes as u64), source);
         self.copied = None;
         written
     }
 
     /// Applies a write to a file's content.
+    #[inline]
     pub(super) fn put_bytes(&mut self, index: usize, bytes: Bytes) {
+        let Bytes { at, to, source, offset } = bytes;
+        if source.is_written() {
+            return self.put_recorded(index, bytes);
+        }
+        self.inodes[index].contents.write_from(at, to, source, offset);
+    }
+
+    /// The same for bytes that no source generates: recorded or copied ones.
+    #[cold]
+    fn put_recorded(&mut self, index: usize, bytes: Bytes) {
         let Bytes { at, to, source, offset } = bytes;
         let contents = &mut self.inodes[index].contents;
         if let Some(copied) = &self.copied {

@@ -19,7 +19,7 @@ const DATA_CRC_BYTES: u32 = 4;
 impl<F: Flash> Jffs2<F> {
     /// jffs2_flash_read: always reads the flash, then overlays the write buffer's bytes. Returns
     /// whether the bytes are as they were written.
-    #[inline]
+    #[inline(always)] // twice for each node that is read
     fn read_flash(
         &mut self,
         now: Ns,

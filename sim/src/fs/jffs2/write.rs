@@ -41,11 +41,8 @@ impl<F: Flash> Jffs2<F> {
             (Some(_), _) => [Cause::Metadata; 2],
         };
         let caused = [(causes[0], parts[0]), (causes[1], parts[1])];
-        let is_link = self.file(node.ino).target.is_some();
-        let is_tried_by_caller =
-            writer.is_some() && !is_link && matches!(node.role, Role::Data { .. });
         let written = match self.write_parts(now, &caused, writer) {
-            Err(FsError::Io(at)) if !is_tried_by_caller => {
+            Err(FsError::Io(at)) if !self.is_tried_by_caller(node, writer) => {
                 let now = self.reserve_again(at, node.total_bytes(), summary, writer)?;
                 self.write_parts(now, &caused, writer)
             }
@@ -62,6 +59,14 @@ impl<F: Flash> Jffs2<F> {
                 Err(error)
             }
         }
+    }
+
+    /// Whether the caller writes a node whose program failed again: [`Self::write_range`] does, for
+    /// the program's data.
+    #[cold]
+    fn is_tried_by_caller(&self, node: Node, writer: Option<Ino>) -> bool {
+        let is_link = self.file(node.ino).target.is_some();
+        writer.is_some() && !is_link && matches!(node.role, Role::Data { .. })
     }
 
     fn write_parts(&mut self, now: Ns, parts: &[(Cause, u32)], writer: Option<Ino>) -> Result<Ns> {

@@ -15,7 +15,7 @@ mod request;
 use columns::Rows;
 use request::Request;
 use sim::flash::FlashOp;
-use sim::run::{run_cases_watched, CaseInput, Recorded, RunError, Setting, Watch};
+use sim::run::{run_cases_watched, CaseInput, LayerTimes, Recorded, RunError, Setting, Watch};
 use sim::stop::Stop;
 use std::cell::{Cell, RefCell};
 
@@ -54,6 +54,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
             wear: true,
             flush: true,
             live: request.with_rows,
+            layers: request.with_rows,
         },
     };
     let input = CaseInput {
@@ -72,7 +73,9 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
     let result = results.into_iter().next().expect("one case, one result");
     let mut measured = result.map_err(Refused::Run)?;
     let mut rows = watcher.rows.into_inner();
+    rows.add_layers(&measured.layers);
     rows.add(&measured.requests, &measured.flash);
+    measured.layers = Vec::new();
     measured.requests = Vec::new();
     measured.flash = Vec::new();
     Ok(answer::measured(&request.board, &measured, rows))
@@ -109,5 +112,9 @@ impl Watch for Watcher<'_> {
         _files: &[String],
     ) {
         self.rows.borrow_mut().add(&requests, &flash);
+    }
+
+    fn take_layers(&self, _: usize, layers: Vec<LayerTimes>) {
+        self.rows.borrow_mut().add_layers(&layers);
     }
 }

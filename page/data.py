@@ -101,9 +101,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
 
 def _program(path: Path, name: str, title: str) -> dict[str, Any]:
     program = program_variants(path, name, title)
-    _, flat_out, _ = translate(
-        open_recording(path), None, SETTLE_NS, think=False, own=OF_YAFFS2
-    )
+    _, flat_out, _ = translate(open_recording(path), None, SETTLE_NS, think=False, own=OF_YAFFS2)
     body = translate(open_recording(path), None, SETTLE_NS, own=OF_YAFFS2)[1]
     assert flat_out == _without_thinking(body), "made by the page"
     return program

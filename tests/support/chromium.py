@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -45,6 +47,12 @@ def dumped(url: str, profile: Path, width: int = 1400) -> str:
         capture_output=True, text=True, check=True, timeout=250,
     )  # fmt: skip
     return done.stdout
+
+
+def _own_bytes(process: Path) -> int:
+    status = dict(line.split(":") for line in (process / "status").read_text().splitlines())
+    kib = {name: int(status[name].split()[0]) for name in ("VmHWM", "RssFile", "RssShmem")}
+    return (kib["VmHWM"] - kib["RssFile"] - kib["RssShmem"]) * 1024
 
 
 class PageError(AssertionError):
@@ -179,6 +187,29 @@ class Browser:
                 return value
             time.sleep(_POLL_S)
         raise PageError(f"never true: {script}; {self.wrong}")
+
+    def choose(self, field: str, file: Path) -> None:
+        """Chooses a file in a field of the page, as a reader does."""
+        document = self._call("DOM.getDocument")["root"]["nodeId"]
+        node = self._call("DOM.querySelector", nodeId=document, selector=field)["nodeId"]
+        self._call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
+
+    @contextmanager
+    def highest_memory(self) -> Iterator[Callable[[], int]]:
+        """Yields what says, afterwards, how many bytes of its own the page's process had at most.
+
+        That is its resident memory without the pages of files, such as Chromium's program.
+        """
+        renderers = [Path("/proc") / str(pid) for pid in self._renderers()]
+        for process in renderers:
+            (process / "clear_refs").write_text("5")  # the highest is the present again
+        yield lambda: max(_own_bytes(process) for process in renderers)
+
+    def _renderers(self) -> list[int]:
+        session, self._session = self._session, None
+        found = self._call("SystemInfo.getProcessInfo")["processInfo"]
+        self._session = session
+        return [each["id"] for each in found if each["type"] == "renderer"]
 
     def key(self, name: str) -> None:
         """Presses a key."""

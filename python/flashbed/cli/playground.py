@@ -42,7 +42,7 @@ def playground(
     is the playground itself with the program in it. docs/guide/playground.md is the guide.
     """
     from flashbed.storage.files import whole
-    from flashbed.workloads.playground_program import page_with, packed_program
+    from flashbed.workloads.playground_program import packed_program, page_with
 
     out = output or recording.with_suffix(SUFFIX)
     if out.exists() and (not out.is_file() or out.samefile(recording)):

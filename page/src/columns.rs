@@ -22,23 +22,13 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// What kind of array they are, how many numbers, and how many bytes.
-    pub fn shape(&self) -> (&'static str, usize, usize) {
+    /// What kind of array they are, where they stand in memory, and how many they are.
+    pub fn place(&self) -> (&'static str, usize, usize) {
         match self {
-            Numbers::F64(all) => ("f64", all.len(), all.len() * 8),
-            Numbers::U32(all) => ("u32", all.len(), all.len() * 4),
-            Numbers::I32(all) => ("i32", all.len(), all.len() * 4),
-            Numbers::U8(all) => ("u8", all.len(), all.len()),
-        }
-    }
-
-    /// Adds them as little-endian bytes.
-    pub fn append_to(&self, bytes: &mut Vec<u8>) {
-        match self {
-            Numbers::F64(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
-            Numbers::U32(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
-            Numbers::I32(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
-            Numbers::U8(all) => bytes.extend_from_slice(all),
+            Numbers::F64(all) => ("f64", all.as_ptr() as usize, all.len()),
+            Numbers::U32(all) => ("u32", all.as_ptr() as usize, all.len()),
+            Numbers::I32(all) => ("i32", all.as_ptr() as usize, all.len()),
+            Numbers::U8(all) => ("u8", all.as_ptr() as usize, all.len()),
         }
     }
 }

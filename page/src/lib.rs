@@ -1,10 +1,11 @@
-//! The simulator in a browser tab: one case comes in as bytes, its answer goes out as bytes.
+//! The simulator in a browser tab: one case comes in as bytes, its answer goes out as JSON and
+//! columns.
 //!
 //! `request.rs` reads a case, `answer.rs` writes what came of it, `columns.rs` keeps the rows of
 //! operations compactly, and `boundary.rs` is the only file that JavaScript sees. Nothing is
 //! modelled here: the numbers are those of `sim::run`.
 //!
-//! Invariant: the same bytes in give the same bytes out, whatever ran before.
+//! Invariant: the same bytes in give the same numbers out, whatever ran before.
 
 mod answer;
 #[cfg(target_arch = "wasm32")]
@@ -12,6 +13,7 @@ mod boundary;
 mod columns;
 mod request;
 
+pub use answer::Answer;
 use columns::Rows;
 use request::Request;
 use sim::flash::FlashOp;
@@ -25,7 +27,7 @@ const REPORTED_EVERY: u64 = 2048;
 const ROWS_AT_ONCE: usize = 1 << 14;
 
 /// Runs the case in `bytes` and returns the answer; `progress` hears of operations that have begun.
-pub fn run(bytes: &[u8], progress: &dyn Fn(u64)) -> Vec<u8> {
+pub fn run(bytes: &[u8], progress: &dyn Fn(u64)) -> Answer {
     match answered(bytes, progress) {
         Ok(answer) => answer,
         Err(refused) => answer::refused(&refused),
@@ -41,7 +43,7 @@ enum Refused {
     Run(RunError),
 }
 
-fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
+fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
     let request = Request::read(bytes).map_err(Refused::Request)?;
     let setting = Setting {
         board: &request.board,

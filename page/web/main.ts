@@ -355,7 +355,7 @@ class Page {
     this.greets = false;
     this.button();
     if (answer.requests_left_out + answer.flash_left_out > 0) {
-      this.say("The first four million rows are drawn; the numbers are of all.");
+      this.say("The first two million rows are drawn; the numbers are of all.");
     }
   }
 

@@ -211,7 +211,7 @@ interface Part {
 function shares(place: HTMLElement, legend: HTMLElement, title: string, of: Part[]): void {
   const all = of.reduce((sum, part) => sum + part.value, 0);
   const parts: HTMLElement[] = [];
-  const keys: HTMLElement[] = [];
+  const keys = [made("span", "title", title)];
   const said: string[] = [];
   for (const { name, colour, value, words: given } of of) {
     if (value === 0) continue;

@@ -33,7 +33,8 @@ export interface World {
 const HAMMING_CODE_BYTES = 3;
 const HAMMING_PLACE_BYTES: Record<number, number> = { 8: 3, 16: 6, 64: 24, 128: 48 };
 const MARK = "\u0001";
-const ROWS_MAX = 4_000_000;
+/** Of calls, and of flash operations: a million calls on JFFS2 would fill 500 MB with twice as many. */
+const ROWS_MAX = 2_000_000;
 const UNKEPT = /^(pause|compute) /;
 const texts = new Map<string, string>();
 

@@ -49,10 +49,11 @@ def dumped(url: str, profile: Path, width: int = 1400) -> str:
     return done.stdout
 
 
-def _own_bytes(process: Path) -> int:
-    status = dict(line.split(":") for line in (process / "status").read_text().splitlines())
-    kib = {name: int(status[name].split()[0]) for name in ("VmHWM", "RssFile", "RssShmem")}
-    return (kib["VmHWM"] - kib["RssFile"] - kib["RssShmem"]) * 1024
+def _resident(process: Path, *names: str) -> int:
+    """Bytes of a process, by the names of its status."""
+    lines = (process / "status").read_text(encoding="ascii").splitlines()
+    status = dict(line.split(":", 1) for line in lines)
+    return sum(int(status[name].split()[0]) for name in names) * 1024
 
 
 class PageError(AssertionError):
@@ -198,12 +199,16 @@ class Browser:
     def highest_memory(self) -> Iterator[Callable[[], int]]:
         """Yields what says, afterwards, how many bytes of its own the page's process had at most.
 
-        That is its resident memory without the pages of files, such as Chromium's program.
+        That is its resident memory, less what it shared before, such as Chromium's program.
         """
         renderers = [Path("/proc") / str(pid) for pid in self._renderers()]
         for process in renderers:
             (process / "clear_refs").write_text("5")  # the highest is the present again
-        yield lambda: max(_own_bytes(process) for process in renderers)
+        shared = [_resident(process, "RssFile", "RssShmem") for process in renderers]
+        yield lambda: max(
+            _resident(process, "VmHWM") - before
+            for process, before in zip(renderers, shared, strict=True)
+        )
 
     def _renderers(self) -> list[int]:
         session, self._session = self._session, None

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -199,16 +200,29 @@ class Browser:
     def highest_memory(self) -> Iterator[Callable[[], int]]:
         """Yields what says, afterwards, how many bytes of its own the page's process had at most.
 
-        That is its resident memory, less what it shared before, such as Chromium's program.
+        That is its resident memory, less what it shared before, such as Chromium's program. The
+        kernel's own maximum is read again and again, because Chromium sets it back now and then.
         """
-        renderers = [Path("/proc") / str(pid) for pid in self._renderers()]
-        for process in renderers:
-            (process / "clear_refs").write_text("5")  # the highest is the present again
-        shared = [_resident(process, "RssFile", "RssShmem") for process in renderers]
-        yield lambda: max(
-            _resident(process, "VmHWM") - before
-            for process, before in zip(renderers, shared, strict=True)
-        )
+        shared = {
+            process: _resident(process, "RssFile", "RssShmem")
+            for process in (Path("/proc") / str(pid) for pid in self._renderers())
+        }
+        for process in shared:
+            (process / "clear_refs").write_text("5")  # the maximum is the present again
+        highest, is_over = [0], Event()
+
+        def watch() -> None:
+            while not is_over.wait(_POLL_S):
+                now = (_resident(process, "VmHWM") - before for process, before in shared.items())
+                highest[0] = max(highest[0], *now)
+
+        watching = Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield lambda: highest[0]
+        finally:
+            is_over.set()
+            watching.join()
 
     def _renderers(self) -> list[int]:
         session, self._session = self._session, None

@@ -2,7 +2,10 @@
 
 import { SETTLE_NS } from "./micro";
 
-/** Texts that differ in some fields of their lines (python/flashbed/workloads/playground_program.py). */
+/**
+ * Texts that differ in some fields of their lines, as
+ * python/flashbed/workloads/playground_program.py has them.
+ */
 export interface Variants {
   /** Every text by itself, where their lines cannot be laid beside each other. */
   whole?: string[];

@@ -130,7 +130,7 @@ function tilesOf(shown: Shown): Tile[] {
   ];
 }
 
-/** The energy that is known, by the first of two conventions and the chip; none without constants. */
+/** The energy that is known: by mean power, else by component, else of the chip alone. */
 function energyTiles(energies: Energies): Tile[] {
   const tile = (label: string, note: string, of: (energies: Energies) => bigint | null): Tile[] => {
     const known = of(energies);

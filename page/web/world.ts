@@ -33,7 +33,7 @@ export interface World {
 const HAMMING_CODE_BYTES = 3;
 const HAMMING_PLACE_BYTES: Record<number, number> = { 8: 3, 16: 6, 64: 24, 128: 48 };
 const MARK = "\u0001";
-/** Of calls, and of flash operations: a million calls on JFFS2 would fill 500 MB with twice as many. */
+/** Of calls and of flash operations: with twice as many a million calls would fill 500 MB. */
 const ROWS_MAX = 2_000_000;
 const UNKEPT = /^(pause|compute) /;
 const texts = new Map<string, string>();

@@ -113,6 +113,6 @@ impl Recorded {
     #[new]
     #[pyo3(signature = (*, requests=false, flash=false, wear=false, flush=false))]
     fn new(requests: bool, flash: bool, wear: bool, flush: bool) -> Recorded {
-        Recorded(sim::run::Recorded { requests, flash, wear, flush, live: false })
+        Recorded(sim::run::Recorded { requests, flash, wear, flush, live: false, layers: false })
     }
 }

@@ -1,7 +1,8 @@
-//! The answer as bytes: the length of its JSON, the JSON, then columns of numbers.
+//! The answer: JSON, and columns of numbers.
 //!
-//! Each column begins at a multiple of eight bytes, as typed arrays ask for. The JSON names them
-//! with their kind, where they begin in the answer, and how many numbers they have.
+//! The JSON names the columns with their kind, where they stand in memory, and how many numbers
+//! they have. JavaScript takes them from there: a million calls have 100 MB of them, and a module's
+//! memory never shrinks.
 
 use crate::columns::{Numbers, Rows};
 use crate::Refused;
@@ -11,11 +12,17 @@ use sim::profile::BoardProfile;
 use sim::run::Measured;
 use sim::sched::TASK_NAMES;
 
-const ALIGNED_TO: usize = 8;
-const LENGTH_BYTES: usize = 8;
+/// What a case gave, for as long as JavaScript reads it.
+#[derive(Default)]
+pub struct Answer {
+    /// Facts, and the places of the columns.
+    pub json: Vec<u8>,
+    /// What the JSON points to.
+    _columns: Vec<(&'static str, Numbers)>,
+}
 
 /// Why a case gave nothing.
-pub fn refused(why: &Refused) -> Vec<u8> {
+pub fn refused(why: &Refused) -> Answer {
     let (message, not_modelled) = match why {
         Refused::Request(message) => (message.clone(), None),
         Refused::Run(error) => (error.to_string(), error.not_modelled()),
@@ -24,7 +31,7 @@ pub fn refused(why: &Refused) -> Vec<u8> {
 }
 
 /// What a case gave.
-pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Vec<u8> {
+pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Answer {
     let mut json = json!({
         "counts": counts(board, measured),
         "unpriced": measured.unpriced.map(|packing| packing.name()),
@@ -97,27 +104,12 @@ fn causes(causes: &Causes) -> Value {
     })
 }
 
-/// Lays the columns out behind the JSON. Each is freed when it has been written, because a million
-/// calls have 100 MB of them.
-fn with_columns(mut json: Value, columns: Vec<(&'static str, Numbers)>) -> Vec<u8> {
+fn with_columns(mut json: Value, columns: Vec<(&'static str, Numbers)>) -> Answer {
     let mut index = Map::new();
-    let mut end = 0_usize;
     for (name, numbers) in &columns {
-        let at = end.next_multiple_of(ALIGNED_TO);
-        let (kind, count, bytes) = numbers.shape();
-        index.insert((*name).to_owned(), json!([kind, at, count]));
-        end = at + bytes;
+        let (kind, address, count) = numbers.place();
+        index.insert((*name).to_owned(), json!([kind, address, count]));
     }
     json["columns"] = Value::Object(index);
-    let text = json.to_string();
-    let begin = (LENGTH_BYTES + text.len()).next_multiple_of(ALIGNED_TO);
-    let mut answer = Vec::with_capacity(begin + end);
-    answer.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    answer.extend_from_slice(text.as_bytes());
-    answer.resize(begin, 0);
-    for (_, numbers) in columns {
-        answer.resize(answer.len().next_multiple_of(ALIGNED_TO), 0);
-        numbers.append_to(&mut answer);
-    }
-    answer
+    Answer { json: json.to_string().into_bytes(), _columns: columns }
 }

@@ -1,10 +1,12 @@
 //! What JavaScript calls, and what it is called for: bytes pass through linear memory.
 //!
-//! The page writes a request at `reserve(n)`, calls `run(n)` and reads `answer_bytes()` bytes at
-//! `answer()`. One thread alone calls, so that a static holds the buffers.
+//! The page writes a request at `reserve(n)`, calls `run(n)` and reads `answer_bytes()` bytes of
+//! JSON at `answer()`, and from memory the columns whose places it names. One thread alone calls, so
+//! that a static holds the buffers.
 
 #![allow(unsafe_code, reason = "exported functions, and a static that one thread alone uses")]
 
+use crate::Answer;
 use std::cell::UnsafeCell;
 use std::panic;
 
@@ -18,7 +20,7 @@ extern "C" {
 
 struct Buffers {
     request: Vec<u8>,
-    answer: Vec<u8>,
+    answer: Option<Answer>,
 }
 
 struct OneThread(UnsafeCell<Buffers>);
@@ -27,7 +29,7 @@ struct OneThread(UnsafeCell<Buffers>);
 unsafe impl Sync for OneThread {}
 
 static BUFFERS: OneThread =
-    OneThread(UnsafeCell::new(Buffers { request: Vec::new(), answer: Vec::new() }));
+    OneThread(UnsafeCell::new(Buffers { request: Vec::new(), answer: None }));
 
 /// The buffers, for as long as one exported function runs.
 #[allow(clippy::mut_from_ref, reason = "exported functions do not call each other")]
@@ -40,7 +42,7 @@ fn buffers() -> &'static mut Buffers {
 #[no_mangle]
 pub extern "C" fn reserve(bytes: usize) -> *mut u8 {
     let buffers = buffers();
-    buffers.answer = Vec::new();
+    buffers.answer = None;
     buffers.request = vec![0; bytes];
     buffers.request.as_mut_ptr()
 }
@@ -56,17 +58,23 @@ pub extern "C" fn run() {
     let buffers = buffers();
     let request = core::mem::take(&mut buffers.request);
     // SAFETY: JavaScript's function takes a number and gives nothing.
-    buffers.answer = crate::run(&request, &|operations| unsafe { progress(operations as f64) });
+    let answer = crate::run(&request, &|operations| unsafe { progress(operations as f64) });
+    buffers.answer = Some(answer);
 }
 
-/// Where the answer stands.
+/// The JSON of the answer; empty before a run.
+fn json() -> &'static [u8] {
+    buffers().answer.as_ref().map_or(&[], |answer| &answer.json)
+}
+
+/// Where the answer's JSON stands.
 #[no_mangle]
 pub extern "C" fn answer() -> *const u8 {
-    buffers().answer.as_ptr()
+    json().as_ptr()
 }
 
-/// Bytes of the answer.
+/// Bytes of the answer's JSON.
 #[no_mangle]
 pub extern "C" fn answer_bytes() -> usize {
-    buffers().answer.len()
+    json().len()
 }

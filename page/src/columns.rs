@@ -1,15 +1,17 @@
 //! The rows of a case as columns of plain numbers, as JavaScript's typed arrays have them.
 //!
-//! A time is a 64-bit float: whole nanoseconds are exact up to 104 days. Rows past the limit are
-//! counted and not kept.
+//! Moments are 64-bit floats: whole nanoseconds are exact up to 104 days. Other numbers are 32-bit
+//! integers, or floats as soon as one of their column is too large for that. Rows past the limit
+//! are counted and not kept.
 
 use sim::flash::{FlashOp, Kind};
-use sim::run::Request;
+use sim::run::{LayerTimes, Request};
+use sim::units::Ns;
 
 /// Stands for no file.
 const NO_FILE: i32 = -1;
 /// Stands for no offset or length.
-const NONE: f64 = -1.0;
+const NONE: i64 = -1;
 
 /// A column's numbers.
 pub enum Numbers {
@@ -20,28 +22,56 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// What kind of array they are, how many numbers, and how many bytes.
-    pub fn shape(&self) -> (&'static str, usize, usize) {
+    /// What kind of array they are, where they stand in memory, and how many they are.
+    pub fn place(&self) -> (&'static str, usize, usize) {
         match self {
-            Numbers::F64(all) => ("f64", all.len(), all.len() * 8),
-            Numbers::U32(all) => ("u32", all.len(), all.len() * 4),
-            Numbers::I32(all) => ("i32", all.len(), all.len() * 4),
-            Numbers::U8(all) => ("u8", all.len(), all.len()),
-        }
-    }
-
-    /// Adds them as little-endian bytes.
-    pub fn append_to(&self, bytes: &mut Vec<u8>) {
-        match self {
-            Numbers::F64(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
-            Numbers::U32(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
-            Numbers::I32(all) => all.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes())),
-            Numbers::U8(all) => bytes.extend_from_slice(all),
+            Numbers::F64(all) => ("f64", all.as_ptr() as usize, all.len()),
+            Numbers::U32(all) => ("u32", all.as_ptr() as usize, all.len()),
+            Numbers::I32(all) => ("i32", all.as_ptr() as usize, all.len()),
+            Numbers::U8(all) => ("u8", all.as_ptr() as usize, all.len()),
         }
     }
 }
 
+/// Numbers that nearly always fit 32 bits.
+enum Narrow {
+    I32(Vec<i32>),
+    F64(Vec<f64>),
+}
+
+impl Narrow {
+    fn push(&mut self, number: i64) {
+        if let Narrow::I32(all) = self {
+            match i32::try_from(number) {
+                Ok(number) => return all.push(number),
+                Err(_) => *self = Narrow::F64(all.iter().map(|&each| f64::from(each)).collect()),
+            }
+        }
+        if let Narrow::F64(all) = self {
+            all.push(number as f64);
+        }
+    }
+
+    fn push_time(&mut self, time: Ns) {
+        self.push(time.0 as i64);
+    }
+
+    fn into_numbers(self) -> Numbers {
+        match self {
+            Narrow::I32(all) => Numbers::I32(all),
+            Narrow::F64(all) => Numbers::F64(all),
+        }
+    }
+}
+
+impl Default for Narrow {
+    fn default() -> Narrow {
+        Narrow::I32(Vec::new())
+    }
+}
+
 /// The rows of one case.
+#[derive(Default)]
 pub struct Rows {
     rows_max: usize,
     /// Rows that were not kept.
@@ -49,11 +79,13 @@ pub struct Rows {
     /// See `requests_left_out`.
     pub flash_left_out: usize,
     request_start: Vec<f64>,
-    request_latency: Vec<f64>,
-    request_flash: Vec<f64>,
-    request_driver: Vec<f64>,
-    request_offset: Vec<f64>,
-    request_length: Vec<f64>,
+    request_latency: Narrow,
+    request_flash: Narrow,
+    request_driver: Narrow,
+    request_fs: Narrow,
+    request_ubi: Narrow,
+    request_offset: Narrow,
+    request_length: Narrow,
     request_file: Vec<i32>,
     request_op: Vec<u8>,
     flash_start: Vec<f64>,
@@ -66,24 +98,7 @@ pub struct Rows {
 impl Rows {
     /// No rows yet.
     pub fn new(rows_max: usize) -> Rows {
-        Rows {
-            rows_max,
-            requests_left_out: 0,
-            flash_left_out: 0,
-            request_start: Vec::new(),
-            request_latency: Vec::new(),
-            request_flash: Vec::new(),
-            request_driver: Vec::new(),
-            request_offset: Vec::new(),
-            request_length: Vec::new(),
-            request_file: Vec::new(),
-            request_op: Vec::new(),
-            flash_start: Vec::new(),
-            flash_page: Vec::new(),
-            flash_column: Vec::new(),
-            flash_kind: Vec::new(),
-            flash_task: Vec::new(),
-        }
+        Rows { rows_max, ..Rows::default() }
     }
 
     /// The next rows of both tables.
@@ -104,29 +119,40 @@ impl Rows {
         }
     }
 
+    /// The layers' times of the next rows, before the rows themselves.
+    pub fn add_layers(&mut self, layers: &[LayerTimes]) {
+        let kept = layers.len().min(self.rows_max - self.request_op.len());
+        for times in &layers[..kept] {
+            self.request_fs.push_time(times.fs);
+            self.request_ubi.push_time(times.ubi);
+            self.request_driver.push_time(times.driver);
+        }
+    }
+
     fn add_request(&mut self, request: &Request) {
-        let number = |given: Option<u64>| given.map_or(NONE, |number| number as f64);
+        let number = |given: Option<u64>| given.map_or(NONE, |number| number as i64);
         self.request_start.push(request.start.0 as f64);
-        self.request_latency.push(request.latency.0 as f64);
-        self.request_flash.push(request.flash_time.0 as f64);
-        self.request_driver.push(request.driver_time.0 as f64);
+        self.request_latency.push_time(request.latency);
+        self.request_flash.push_time(request.flash_time);
         self.request_offset.push(number(request.offset_bytes));
         self.request_length.push(number(request.length_bytes));
         self.request_file.push(request.file.map_or(NO_FILE, |file| file as i32));
         self.request_op.push(request.op as u8);
     }
 
-    /// The columns by name, those of wide numbers first.
+    /// The columns by name.
     pub fn into_columns(self) -> Vec<(&'static str, Numbers)> {
         use Numbers::{F64, I32, U32, U8};
         vec![
             ("request_start", F64(self.request_start)),
-            ("request_latency", F64(self.request_latency)),
-            ("request_flash", F64(self.request_flash)),
-            ("request_driver", F64(self.request_driver)),
-            ("request_offset", F64(self.request_offset)),
-            ("request_length", F64(self.request_length)),
             ("flash_start", F64(self.flash_start)),
+            ("request_latency", self.request_latency.into_numbers()),
+            ("request_flash", self.request_flash.into_numbers()),
+            ("request_driver", self.request_driver.into_numbers()),
+            ("request_fs", self.request_fs.into_numbers()),
+            ("request_ubi", self.request_ubi.into_numbers()),
+            ("request_offset", self.request_offset.into_numbers()),
+            ("request_length", self.request_length.into_numbers()),
             ("flash_page", U32(self.flash_page)),
             ("flash_column", U32(self.flash_column)),
             ("request_file", I32(self.request_file)),

@@ -1,10 +1,11 @@
-//! The simulator in a browser tab: one case comes in as bytes, its answer goes out as bytes.
+//! The simulator in a browser tab: one case comes in as bytes, its answer goes out as JSON and
+//! columns.
 //!
 //! `request.rs` reads a case, `answer.rs` writes what came of it, `columns.rs` keeps the rows of
 //! operations compactly, and `boundary.rs` is the only file that JavaScript sees. Nothing is
 //! modelled here: the numbers are those of `sim::run`.
 //!
-//! Invariant: the same bytes in give the same bytes out, whatever ran before.
+//! Invariant: the same bytes in give the same numbers out, whatever ran before.
 
 mod answer;
 #[cfg(target_arch = "wasm32")]
@@ -12,10 +13,11 @@ mod boundary;
 mod columns;
 mod request;
 
+pub use answer::Answer;
 use columns::Rows;
 use request::Request;
 use sim::flash::FlashOp;
-use sim::run::{run_cases_watched, CaseInput, Recorded, RunError, Setting, Watch};
+use sim::run::{run_cases_watched, CaseInput, LayerTimes, Recorded, RunError, Setting, Watch};
 use sim::stop::Stop;
 use std::cell::{Cell, RefCell};
 
@@ -25,7 +27,7 @@ const REPORTED_EVERY: u64 = 2048;
 const ROWS_AT_ONCE: usize = 1 << 14;
 
 /// Runs the case in `bytes` and returns the answer; `progress` hears of operations that have begun.
-pub fn run(bytes: &[u8], progress: &dyn Fn(u64)) -> Vec<u8> {
+pub fn run(bytes: &[u8], progress: &dyn Fn(u64)) -> Answer {
     match answered(bytes, progress) {
         Ok(answer) => answer,
         Err(refused) => answer::refused(&refused),
@@ -41,7 +43,7 @@ enum Refused {
     Run(RunError),
 }
 
-fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
+fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
     let request = Request::read(bytes).map_err(Refused::Request)?;
     let setting = Setting {
         board: &request.board,
@@ -54,6 +56,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
             wear: true,
             flush: true,
             live: request.with_rows,
+            layers: request.with_rows,
         },
     };
     let input = CaseInput {
@@ -72,7 +75,9 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Vec<u8>, Refused> {
     let result = results.into_iter().next().expect("one case, one result");
     let mut measured = result.map_err(Refused::Run)?;
     let mut rows = watcher.rows.into_inner();
+    rows.add_layers(&measured.layers);
     rows.add(&measured.requests, &measured.flash);
+    measured.layers = Vec::new();
     measured.requests = Vec::new();
     measured.flash = Vec::new();
     Ok(answer::measured(&request.board, &measured, rows))
@@ -109,5 +114,9 @@ impl Watch for Watcher<'_> {
         _files: &[String],
     ) {
         self.rows.borrow_mut().add(&requests, &flash);
+    }
+
+    fn take_layers(&self, _: usize, layers: Vec<LayerTimes>) {
+        self.rows.borrow_mut().add_layers(&layers);
     }
 }

@@ -1,17 +1,19 @@
 /** The page: what is chosen is simulated, and what came of it is shown. */
 
 import { ChipView } from "./chip";
+import { energiesOf } from "./energy";
 import { Panel } from "./panel";
 import { Player, Scale } from "./play";
 import { PRESETS } from "./presets";
+import { type Dropped, readDropped } from "./program";
 import { Lane, load, type Outcome } from "./runner";
 import { showStack } from "./stack";
 import { decode, encode, FILE_SYSTEMS, USUAL, viewOf } from "./state";
-import { causes, pinned, type Shown, sentence, tiles, trio } from "./summary";
+import { causes, components, pinned, type Shown, sentence, tiles, trio } from "./summary";
 import { Timeline } from "./timeline";
 import type { Answer, Config, FileSystem } from "./types";
 import { count, time } from "./words";
-import { boardOf, type Dropped, readDropped, requestOf, type World } from "./world";
+import { boardOf, forgetTexts, requestOf, type World } from "./world";
 
 const BYTES_MAX = 256 << 20;
 /** A run that takes longer says so, and can be cancelled. */
@@ -23,9 +25,12 @@ const $ = <T extends HTMLElement>(id: string): T => {
   return found as T;
 };
 
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+}
+
 async function unpacked(id: string): Promise<ArrayBuffer> {
-  const text = $(id).textContent ?? "";
-  const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+  const bytes = bytesOf(($(id).textContent ?? "").trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }
@@ -62,7 +67,7 @@ class Page {
       world,
       this.config,
       (change) => this.change(change),
-      this.own(),
+      this.field(),
     );
     this.player = new Player((place, jumped) => this.moved(place, jumped));
     this.wire();
@@ -81,7 +86,7 @@ class Page {
   }
 
   /** The field for a program of the reader's. */
-  private own(): HTMLElement {
+  private field(): HTMLElement {
     const label = document.createElement("label");
     label.className = "own";
     const input = document.createElement("input");
@@ -209,11 +214,17 @@ class Page {
   async take(file: File): Promise<void> {
     try {
       if (file.size > BYTES_MAX) throw new Error(`${file.name} is larger than 256 MiB`);
-      this.dropped = readDropped(file.name, new Uint8Array(await file.arrayBuffer()));
-      this.change({ program: "own" });
+      this.own(await readDropped(file.name, new Uint8Array(await file.arrayBuffer())));
     } catch (error) {
       this.say(error instanceof Error ? error.message : String(error));
     }
+  }
+
+  /** Takes a program of the reader's, and shows it unless an address says what to show. */
+  own(program: Dropped, shown = true): void {
+    this.dropped = program;
+    forgetTexts();
+    this.change(shown ? { program: "own" } : {});
   }
 
   private say(text: string): void {
@@ -230,7 +241,7 @@ class Page {
     }
     if (fs !== "ubifs") this.config.bulkRead = false;
     this.say("");
-    this.panel.show(this.config, this.dropped?.name ?? null);
+    this.panel.show(this.config, this.dropped);
     this.showPresets();
     const words = encode(this.config);
     if (this.config.program !== "own" && !document.body.dataset.view) {
@@ -328,7 +339,8 @@ class Page {
   private show(config: Config, answer: Answer): void {
     const board = boardOf(this.world, config);
     const endurance = this.world.boards[config.board]?.endurance ?? null;
-    this.shown = { config, answer, board, endurance };
+    const energies = energiesOf(this.world, config, answer);
+    this.shown = { config, answer, board, endurance, energies };
     this.summarise();
     this.scale = new Scale(answer, $<HTMLInputElement>("squeeze").checked);
     this.chip = new ChipView($<HTMLCanvasElement>("chip"), answer, board);
@@ -343,7 +355,7 @@ class Page {
     this.greets = false;
     this.button();
     if (answer.requests_left_out + answer.flash_left_out > 0) {
-      this.say("The first four million rows are drawn; the numbers are of all.");
+      this.say("The first two million rows are drawn; the numbers are of all.");
     }
   }
 
@@ -352,6 +364,7 @@ class Page {
     sentence($("sentence"), this.title(this.shown.config), this.shown);
     tiles($("tiles"), this.shown, this.kept);
     causes($("causes"), $("cause-legend"), this.shown.answer);
+    components($("components"), $("component-legend"), this.shown.energies);
     pinned($("pinned"), this.shown, this.kept);
     $("pin").textContent = this.kept ? "Keep this one instead" : "Keep this one";
   }
@@ -541,7 +554,10 @@ async function begin(): Promise<void> {
   const [wasm, data] = await Promise.all([unpacked("wasm"), unpacked("data")]);
   await load(wasm, $("worker").textContent ?? "");
   const world = JSON.parse(new TextDecoder().decode(data)) as World;
-  Object.assign(window, { playground: new Page(world) });
+  const page = new Page(world);
+  Object.assign(window, { playground: page });
+  const own = $("own").textContent?.trim();
+  if (own) page.own(await readDropped("this page", bytesOf(own)), location.hash.length < 2);
 }
 
 begin().catch((error: unknown) => {

@@ -1,6 +1,7 @@
 /** The panel of everything that can be chosen. */
 
 import { Choice, OWN, Select, Slider, type Stop, Toggle } from "./controls";
+import type { Dropped } from "./program";
 import { FILE_SYSTEMS, isMicro } from "./state";
 import type { ChipKey, Config } from "./types";
 import { bytes, count, FS_NAMES, time } from "./words";
@@ -228,18 +229,19 @@ export class Panel {
     return { chip: this.columns(chip), blocks };
   }
 
-  show(config: Config, dropped: string | null): void {
+  show(config: Config, dropped: Dropped | null): void {
     this.config = config;
     const { world } = this;
     const programs = [
       ...world.programs.map((one) => ({ value: one.name, label: one.title, group: "Recorded" })),
       { value: "micro-read", label: "Reads of one file", group: "The papers' micro-benchmark" },
       { value: "micro-write", label: "Writes to one file", group: "The papers' micro-benchmark" },
-      ...(dropped ? [{ value: "own", label: dropped, group: "Yours" }] : []),
+      ...(dropped ? [{ value: "own", label: dropped.name, group: "Yours" }] : []),
     ];
     this.program.show(programs, config.program);
     const micro = isMicro(config.program);
-    this.think.root.hidden = micro || config.program === "own";
+    const isWritten = config.program === "own" && dropped?.program == null;
+    this.think.root.hidden = micro || isWritten;
     this.think.show(config.think);
     for (const one of [this.requests, this.sizes, this.files, this.order]) one.root.hidden = !micro;
     this.requests.show(REQUESTS, config.requests, count);

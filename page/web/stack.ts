@@ -57,24 +57,32 @@ function did(of: Flashed): string {
   return words.length ? words.join(", ") + by : "nothing";
 }
 
+/** Times of a call, each with everything below it, but UBI's own. */
+interface Times {
+  latency: number;
+  fs: number;
+  ubi: number;
+  driver: number;
+  flash: number;
+}
+
 /** Layers from the call to the cells; their times add up to the call's. */
-function layers(
-  config: Config,
-  board: BoardTables,
-  latency: number,
-  driver: number,
-  flash: number,
-  of: Flashed,
-): Layer[] {
+function layers(config: Config, board: BoardTables, times: Times, of: Flashed): Layer[] {
+  const { latency, fs, ubi, driver, flash } = times;
   const array = Math.min(flash, arrayTime(of, board));
-  const fs = FS_NAMES[config.fs] ?? config.fs;
-  const below = config.fs === "ubifs" ? "UBIFS over UBI" : fs;
+  const name = FS_NAMES[config.fs] ?? config.fs;
   const hardware = board.ecc.kind !== "software-subpage";
-  return [
+  const found: Layer[] = [
     {
-      name: `System call, page cache, ${below}`,
-      what: "finds pages, copies, compresses, makes nodes, waits for threads",
-      ns: latency - driver,
+      name: "System call and page cache",
+      what: "enters the kernel, finds pages, copies",
+      ns: latency - fs,
+      colour: "var(--live)",
+    },
+    {
+      name,
+      what: "compresses, makes and finds nodes, waits for threads",
+      ns: fs - ubi - driver,
       colour: "var(--accent)",
     },
     {
@@ -91,6 +99,14 @@ function layers(
     },
     { name: "Cells", what: did(of), ns: array, colour: "var(--program)" },
   ];
+  if (config.fs === "ubifs") {
+    const free = board.software.ubi_write_ns === 0;
+    const what = free
+      ? "maps logical blocks: no time that could be told from UBIFS's on this board"
+      : "maps logical blocks, writes headers";
+    found.splice(2, 0, { name: "UBI", what, ns: ubi, colour: "var(--read)" });
+  }
+  return found;
 }
 
 function row(layer: Layer, whole: number): HTMLElement {
@@ -131,34 +147,7 @@ export function showStack(
 ): void {
   const { columns } = answer;
   if (request < 0) {
-    let driver = 0;
-    let own = 0;
-    let calls = 0;
-    const pause = answer.op_names.indexOf("pause");
-    const compute = answer.op_names.indexOf("compute");
-    for (let at = 0; at < columns.request_op.length; at += 1) {
-      if (columns.request_op[at] === pause) continue;
-      if (isCall(answer.op_names[columns.request_op[at] as number])) calls += 1;
-      driver += columns.request_driver[at] as number;
-      if (columns.request_op[at] === compute) {
-        own += (columns.request_latency[at] as number) - (columns.request_driver[at] as number);
-      }
-    }
-    const { time_ns, flash_time_ns, flash_reads, flash_programs, flash_erases } = answer.counts;
-    const of = {
-      reads: flash_reads,
-      programs: flash_programs,
-      erases: flash_erases,
-      background: 0,
-    };
-    title.textContent = `All ${count(calls)} calls: ${time(time_ns)}`;
-    const all = layers(config, board, time_ns, Math.max(driver, flash_time_ns), flash_time_ns, of);
-    const first = all[0] as Layer;
-    if (own > 0) {
-      first.ns -= own;
-      all.unshift({ ...OWN, ns: own });
-    }
-    place.replaceChildren(...all.map((layer) => row(layer, time_ns)));
+    showAll(place, title, config, board, answer);
     return;
   }
   const at = (column: ArrayLike<number>) => column[request] as number;
@@ -172,14 +161,57 @@ export function showStack(
   const words = [file, offset >= 0 ? `at ${count(offset)}` : "", length >= 0 ? bytes(length) : ""];
   const said = words.filter((word) => word).join(", ");
   title.textContent = `${op}(${said}): ${time(latency)}, call ${count(request + 1)} at ${time(start)}`;
-  const all = layers(
-    config,
-    board,
+  const times: Times = {
     latency,
-    at(columns.request_driver),
-    at(columns.request_flash),
-    of,
-  );
+    fs: at(columns.request_fs),
+    ubi: at(columns.request_ubi),
+    driver: at(columns.request_driver),
+    flash: at(columns.request_flash),
+  };
+  const all = layers(config, board, times, of);
   if (op === "compute") all[0] = { ...OWN, ns: (all[0] as Layer).ns };
   place.replaceChildren(...all.map((layer) => row(layer, latency)));
+}
+
+/** The program as a whole. */
+function showAll(
+  place: HTMLElement,
+  title: HTMLElement,
+  config: Config,
+  board: BoardTables,
+  answer: Answer,
+): void {
+  const { columns, counts } = answer;
+  const times: Times = { latency: counts.time_ns, fs: 0, ubi: 0, driver: 0, flash: 0 };
+  let own = 0;
+  let calls = 0;
+  const pause = answer.op_names.indexOf("pause");
+  const compute = answer.op_names.indexOf("compute");
+  for (let at = 0; at < columns.request_op.length; at += 1) {
+    const op = columns.request_op[at] as number;
+    if (op === pause) continue;
+    if (isCall(answer.op_names[op])) calls += 1;
+    const fs = columns.request_fs[at] as number;
+    times.fs += fs;
+    times.ubi += columns.request_ubi[at] as number;
+    times.driver += columns.request_driver[at] as number;
+    if (op === compute) own += (columns.request_latency[at] as number) - fs;
+  }
+  // Rows that were left out have no layers; the flash's time is of all.
+  times.flash = counts.flash_time_ns;
+  times.driver = Math.max(times.driver, times.flash);
+  times.fs = Math.max(times.fs, times.driver + times.ubi);
+  const of: Flashed = {
+    reads: counts.flash_reads,
+    programs: counts.flash_programs,
+    erases: counts.flash_erases,
+    background: 0,
+  };
+  title.textContent = `All ${count(calls)} calls: ${time(counts.time_ns)}`;
+  const all = layers(config, board, times, of);
+  if (own > 0) {
+    (all[0] as Layer).ns -= own;
+    all.unshift({ ...OWN, ns: own });
+  }
+  place.replaceChildren(...all.map((layer) => row(layer, counts.time_ns)));
 }

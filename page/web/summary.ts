@@ -1,5 +1,6 @@
 /** The answer in a sentence, tiles, causes, and beside other configurations. */
 
+import { arrayOf, COMPONENTS, componentsOf, type Energies } from "./energy";
 import { lifetime, total } from "./lifetime";
 import { isMicro } from "./state";
 import type { Answer, BoardTables, Causes, Config, FileSystem } from "./types";
@@ -8,6 +9,7 @@ import {
   bytes,
   count,
   difference,
+  energy,
   FS_NAMES,
   nameOf,
   ratio,
@@ -20,6 +22,7 @@ export interface Shown {
   answer: Answer;
   board: BoardTables;
   endurance: number | null;
+  energies: Energies;
 }
 
 export const CAUSES: [keyof Causes, string, string][] = [
@@ -123,7 +126,40 @@ function tilesOf(shown: Shown): Tile[] {
       note: lastsNote(lasts, endurance),
       number: (of) => lifetime(of.answer, of.board, of.endurance)?.levelled ?? null,
     },
+    ...energyTiles(shown.energies),
   ];
+}
+
+/** The energy that is known: by mean power, else by component, else of the chip alone. */
+function energyTiles(energies: Energies): Tile[] {
+  const tile = (label: string, note: string, of: (energies: Energies) => bigint | null): Tile[] => {
+    const known = of(energies);
+    if (known === null) return [];
+    const number = (other: Shown) => {
+      const value = of(other.energies);
+      return value === null ? null : Number(value);
+    };
+    return [{ key: "energy", label, value: energy(known), note, number }];
+  };
+  const { energy_cpu_nj: cpu, energy_mem_nj: mem } = energies;
+  const rails = cpu !== null && mem !== null;
+  const parts = rails ? `processor ${energy(cpu)}, RAM and flash ${energy(mem)}` : "whole supply";
+  const measured = tile("Energy above idle", parts, (of) => of.energy_nj);
+  if (measured.length) return measured;
+  const all = tile("Energy above idle", "by component", componentsOf);
+  if (all.length) return all;
+  return tile("The chip's energy", "its array alone; the rest is not known", arrayOf);
+}
+
+/** Energy by component, where each of them is known. */
+export function components(place: HTMLElement, legend: HTMLElement, energies: Energies): void {
+  const all = componentsOf(energies);
+  place.parentElement?.toggleAttribute("hidden", all === null || all === 0n);
+  const parts = COMPONENTS.map(([key, name, colour]): Part => {
+    const value = energies[key] ?? 0n;
+    return { name, colour, value: Number(value), words: energy(value) };
+  });
+  shares(place, legend, "Energy by component", parts);
 }
 
 function lastsNote(lasts: ReturnType<typeof lifetime>, endurance: number | null): string {
@@ -156,14 +192,31 @@ export function tiles(place: HTMLElement, shown: Shown, kept: Shown | null): voi
 
 /** What was programmed, by cause. */
 export function causes(place: HTMLElement, legend: HTMLElement, answer: Answer): void {
-  const all = total(answer.counts.causes);
-  const parts: HTMLElement[] = [];
-  const keys: HTMLElement[] = [];
-  const said: string[] = [];
-  for (const [cause, name, colour] of CAUSES) {
+  place.parentElement?.toggleAttribute("hidden", total(answer.counts.causes) === 0);
+  const parts = CAUSES.map(([cause, name, colour]): Part => {
     const value = answer.counts.causes[cause];
+    return { name, colour, value, words: bytes(value) };
+  });
+  shares(place, legend, "Bytes programmed", parts);
+}
+
+interface Part {
+  name: string;
+  colour: string;
+  value: number;
+  words: string;
+}
+
+/** Parts of a whole side by side, and a legend with their shares. */
+function shares(place: HTMLElement, legend: HTMLElement, title: string, of: Part[]): void {
+  const all = of.reduce((sum, part) => sum + part.value, 0);
+  const parts: HTMLElement[] = [];
+  const keys = [made("span", "title", title)];
+  const said: string[] = [];
+  for (const { name, colour, value, words: given } of of) {
     if (value === 0) continue;
-    const words = `${name} ${bytes(value)}, ${((value / all) * 100).toFixed(value / all < 0.1 ? 1 : 0)} %`;
+    const percent = ((value / all) * 100).toFixed(value / all < 0.1 ? 1 : 0);
+    const words = `${name} ${given}, ${percent} %`;
     said.push(words);
     const part = made("i", "");
     part.style.width = `${(value / all) * 100}%`;
@@ -176,8 +229,7 @@ export function causes(place: HTMLElement, legend: HTMLElement, answer: Answer):
     key.append(swatch, words);
     keys.push(key);
   }
-  place.parentElement?.toggleAttribute("hidden", all === 0);
-  place.setAttribute("aria-label", `Bytes programmed: ${said.join("; ")}`);
+  place.setAttribute("aria-label", `${title}: ${said.join("; ")}`);
   place.replaceChildren(...parts);
   legend.replaceChildren(...keys);
 }

@@ -68,7 +68,8 @@ export class Timeline {
     const { context, width } = sized(this.canvas, this.height);
     this.context = context;
     this.width = width;
-    this.plot = width - LEFT - (width > NARROW ? HISTOGRAM + 12 : 6);
+    // A window that is being resized may be narrower than the axis for a moment.
+    this.plot = Math.max(1, width - LEFT - (width > NARROW ? HISTOGRAM + 12 : 6));
     const picture = document.createElement("canvas");
     picture.width = this.canvas.width;
     picture.height = this.canvas.height;

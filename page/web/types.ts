@@ -113,14 +113,22 @@ export interface Flush {
   causes: Causes;
 }
 
+/** Whole numbers of a column: floats where one of them does not fit 32 bits. */
+export type Numbers = Int32Array | Float64Array;
+
 /** The rows of a case, a typed array a column. */
 export interface Columns {
   request_start: Float64Array;
-  request_latency: Float64Array;
-  request_flash: Float64Array;
-  request_driver: Float64Array;
-  request_offset: Float64Array;
-  request_length: Float64Array;
+  request_latency: Numbers;
+  request_flash: Numbers;
+  /** In calls into the driver, the chip's time included. */
+  request_driver: Numbers;
+  /** In calls into the file system, all below it included. */
+  request_fs: Numbers;
+  /** UBI's own time. */
+  request_ubi: Numbers;
+  request_offset: Numbers;
+  request_length: Numbers;
   request_file: Int32Array;
   request_op: Uint8Array;
   flash_start: Float64Array;

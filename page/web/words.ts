@@ -38,6 +38,15 @@ export function bytes(value: number): string {
   return value < 1 << 30 ? `${digits(value / (1 << 20))} MiB` : `${digits(value / (1 << 30))} GiB`;
 }
 
+/** Nanojoules in the unit that suits them. */
+export function energy(nj: bigint): string {
+  const value = Number(nj);
+  if (value === 0) return "0";
+  if (value < 1e3) return `${value} nJ`;
+  if (value < 1e6) return `${digits(value / 1e3)} µJ`;
+  return value < 1e9 ? `${digits(value / 1e6)} mJ` : `${digits(value / 1e9)} J`;
+}
+
 /** Years in the unit that suits them. */
 export function years(value: number): string {
   if (value >= 1000) return "over 1,000 years";

@@ -10,6 +10,8 @@ interface Exports {
   answer_bytes(): number;
 }
 
+type Detachable = ArrayBuffer & { transfer?(bytes: number): ArrayBuffer };
+
 const ARRAYS = { f64: Float64Array, u32: Uint32Array, i32: Int32Array, u8: Uint8Array };
 /** A module's memory never shrinks: one that has grown beyond this is given up with its worker. */
 const LARGE_BYTES = 96 << 20;
@@ -45,22 +47,24 @@ function decoded(at: number, bytes: number): string {
 
 /** The answer of page/src/answer.rs; its columns are copied out of the simulator's memory. */
 function receive(exports: Exports): { json: Record<string, unknown>; columns: Columns } {
-  const at = exports.answer();
-  const bytes = exports.answer_bytes();
-  const length = Number(new DataView(exports.memory.buffer, at, 8).getBigUint64(0, true));
-  const json = JSON.parse(decoded(at + 8, length)) as Record<string, unknown>;
-  const data = at + Math.ceil((8 + length) / 8) * 8;
+  const { buffer } = exports.memory;
+  const json = JSON.parse(decoded(exports.answer(), exports.answer_bytes()));
   const index = json.columns as Record<string, [keyof typeof ARRAYS, number, number]>;
   const columns: Record<string, ArrayLike<number>> = {};
-  for (const [name, [kind, offset, count]] of Object.entries(index)) {
+  for (const [name, [kind, address, count]] of Object.entries(index)) {
     const array = ARRAYS[kind];
-    const size = array.BYTES_PER_ELEMENT;
-    if (data + offset + count * size > at + bytes) throw new Error("an answer that is cut short");
     columns[name] = new array(
-      exports.memory.buffer.slice(data + offset, data + offset + count * size),
+      buffer.slice(address, address + count * array.BYTES_PER_ELEMENT) as ArrayBuffer,
     );
   }
   return { json, columns: columns as unknown as Columns };
+}
+
+/** Copies a request into the simulator's memory, and frees it where the browser can. */
+function handOver(exports: Exports, request: Detachable): void {
+  const at = exports.reserve(request.byteLength);
+  new Uint8Array(exports.memory.buffer, at, request.byteLength).set(new Uint8Array(request));
+  request.transfer?.(0);
 }
 
 async function run(id: number, request: ArrayBuffer): Promise<void> {
@@ -68,8 +72,7 @@ async function run(id: number, request: ArrayBuffer): Promise<void> {
   try {
     if (!compiled) throw new Error("the simulator has not been loaded");
     wasm ??= await instantiate(compiled);
-    const at = wasm.reserve(request.byteLength);
-    new Uint8Array(wasm.memory.buffer, at, request.byteLength).set(new Uint8Array(request));
+    handOver(wasm, request);
     wasm.run();
     const { json, columns } = receive(wasm);
     const isLarge = wasm.memory.buffer.byteLength > LARGE_BYTES;

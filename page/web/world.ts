@@ -1,28 +1,21 @@
 /** Boards, kernels and recorded programs, and a configuration as the simulator takes it. */
 
-import { micro, SETTLE_NS } from "./micro";
+import type { EnergyTables } from "./energy";
+import { micro } from "./micro";
+import type { Dropped, Program, Variants } from "./program";
 import { isMicro } from "./state";
 import type { BoardTables, Config, KernelTables, SimRequest } from "./types";
-
-interface Common {
-  /** Every text by itself, where their lines cannot be laid beside each other. */
-  whole?: string[];
-  lines?: string;
-  values?: string[];
-}
-
-interface Program {
-  name: string;
-  title: string;
-  variants: Record<string, number>;
-  prepare: Common;
-  body: Common;
-}
 
 export interface World {
   boards: Record<
     string,
-    { title: string; usual: BoardTables; priced: BoardTables; endurance: number | null }
+    {
+      title: string;
+      usual: BoardTables;
+      priced: BoardTables;
+      endurance: number | null;
+      energy: EnergyTables | null;
+    }
   >;
   kernels: Record<
     string,
@@ -36,22 +29,16 @@ export interface World {
   programs: Program[];
 }
 
-/** A program that was dropped onto the page. */
-export interface Dropped {
-  name: string;
-  prepare: string;
-  body: string;
-}
-
 /** As python/flashbed/formats/profiles.py has it. */
 const HAMMING_CODE_BYTES = 3;
 const HAMMING_PLACE_BYTES: Record<number, number> = { 8: 3, 16: 6, 64: 24, 128: 48 };
 const MARK = "\u0001";
-const ROWS_MAX = 4_000_000;
+/** Of calls and of flash operations: with twice as many a million calls would fill 500 MB. */
+const ROWS_MAX = 2_000_000;
 const UNKEPT = /^(pause|compute) /;
 const texts = new Map<string, string>();
 
-function variant(common: Common, number: number): string {
+function variant(common: Variants, number: number): string {
   if (common.whole) return common.whole[number] ?? "";
   const parts = (common.lines ?? "").split(MARK);
   const joined = common.values?.[number] ?? "";
@@ -79,16 +66,19 @@ export function operations(
   if (isMicro(config.program)) return micro(config);
   if (config.program === "own") {
     if (!dropped) throw new Error("drop a program onto the page, or choose one");
-    return dropped;
+    if (dropped.texts) return dropped.texts;
   }
-  const program = world.programs.find((one) => one.name === config.program);
+  const program =
+    config.program === "own"
+      ? dropped?.program
+      : world.programs.find((one) => one.name === config.program);
   if (!program) throw new Error(`there is no program ${config.program}`);
   const key = variantKey(config);
   const number = program.variants[key];
   if (number === undefined) {
     throw new Error(`${config.fs} cannot be mounted with compr=${config.compressor}`);
   }
-  const name = `${program.name} ${number}`;
+  const name = `${config.program} ${number}`;
   const prepare = remembered(`p ${name}`, () => variant(program.prepare, number));
   const body = remembered(`b ${name}`, () => variant(program.body, number));
   if (config.think) return { prepare, body };
@@ -99,6 +89,11 @@ export function operations(
       .join("\n"),
   );
   return { prepare, body: flat };
+}
+
+/** Forgets the texts of a program that was dropped, before another takes its place. */
+export function forgetTexts(): void {
+  texts.clear();
 }
 
 function variantKey(config: Config): string {
@@ -182,34 +177,4 @@ export function requestOf(world: World, config: Config, dropped: Dropped | null)
     prepare,
     body,
   };
-}
-
-/**
- * A dropped file as a program: flashbed-ops text, whose preparation ends with the line `prepared`.
- * Throws one line for anything else.
- */
-export function readDropped(name: string, bytes: Uint8Array): Dropped {
-  const begin = new TextDecoder("latin1").decode(bytes.subarray(0, 14));
-  if (begin.startsWith("PAR1")) {
-    throw new Error(
-      `${name} is a recording: turn it into operations, ` +
-        `flashbed ops show ${name} --compressor lzo > program.ops, and drop program.ops`,
-    );
-  }
-  if (!begin.startsWith("flashbed-ops ")) {
-    throw new Error(`${name} is no program: its first line is not flashbed-ops 1 or 2`);
-  }
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    throw new Error(`${name} is no program: it has bytes that are not text`);
-  }
-  // As python/flashbed/workloads/own_operations.py parts it.
-  const header = text.slice(0, text.indexOf("\n"));
-  const rest = `sync\npause ${SETTLE_NS}\nprepared\n`;
-  const at = text.indexOf("\nprepared\n");
-  if (at < 0) return { name, prepare: `${header}\n${rest}`, body: text };
-  const body = `${header}\n${text.slice(at + "\nprepared\n".length)}`;
-  return { name, prepare: `${text.slice(0, at + 1)}${rest}`, body };
 }

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import polars as pl
 import pytest
 
+from flashbed.energy.fold import energy_of
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.lifetimes.estimate import Observed, dispersion, estimate
 from flashbed.plan.case import Case
@@ -78,13 +80,13 @@ class Chosen:
     def is_micro(self) -> bool:
         return self.program.startswith("micro-")
 
-    def native(self) -> Program:
-        """The same, made by the package as a run makes it."""
+    def native_case(self) -> Case:
+        """The same as the case of a run."""
         changed = PartitionChange(blocks=self.blocks) if self.blocks else PartitionChange()
         blocks = self.blocks or load_board(self.board).partition.blocks
         bad = tuple(int((index + 0.5) * blocks / self.bad) for index in range(self.bad))
         pattern = self.order if self.is_micro else "recorded" if self.think else "flat-out"
-        case = Case(
+        return Case(
             experiment="playground", board=self.board, kernel=self.kernel, fs=self.fs,
             pattern=pattern, requests=self.requests if self.is_micro else 1,
             read_ahead_kib="shipped" if self.window is None else self.window, seed=1, pause_ns=0,
@@ -94,6 +96,10 @@ class Chosen:
             file_bytes=self.file_kib * 1024 if self.is_micro else 0,
             request_bytes=self.size if self.is_micro else 1,
         )  # fmt: skip
+
+    def native(self) -> Program:
+        """The same, made by the package as a run makes it."""
+        case = self.native_case()
         given = None if self.is_micro else str(PROGRAMS / f"{self.program}.parquet")
         kind = self.program if self.is_micro else "program"
         prepare, body = operations(kind, case, SETTLE_NS, given)
@@ -141,6 +147,10 @@ OTHERS = [
     Chosen("jffs2", "micro-write", requests=2048, size=2048),
     Chosen("yaffs2", "micro-write", requests=4096, worn=100),
     Chosen("ubifs", "micro-write", requests=512, order="sequential"),
+    Chosen("jffs2", "micro-read", board="omap3evm", kernel="2.6.37", window=0, requests=64),
+    Chosen("jffs2", "logger", board="omap3evm", kernel="2.6.37"),
+    Chosen("jffs2", "config", board="omap3evm", think=False,
+           chip=changed(read_array_ns=60_000)),
 ]  # fmt: skip
 
 
@@ -171,6 +181,8 @@ ANSWER = """JSON.stringify({
     name => Array.from(playground.state.shown.answer.columns['flash_' + name])),
   erases: Array.from(playground.state.shown.answer.columns.wear_erases),
   tasks: playground.state.shown.answer.task_names,
+  energies: Object.fromEntries(Object.entries(playground.state.shown.energies).map(
+    ([name, nj]) => [name, nj === null ? null : String(nj)])),
   tiles: Object.fromEntries([...document.querySelectorAll('.tile')].map(
     tile => [tile.dataset.key, tile.dataset.value])),
 })"""
@@ -224,7 +236,29 @@ def test_every_number_is_the_native_simulators(browser: Browser, given: Chosen) 
     for name, values in shown.items():
         assert values == (batch.flash[name].to_list() if batch.flash.width else []), name
     assert answer["erases"] == batch.wear["erases"].to_list()
+    held_energies(answer, batch, given)
     shown_tiles(answer, case, batch, given)
+
+
+def held_energies(answer: dict[str, Any], batch: Batch, given: Chosen) -> None:
+    """Energies to the nanojoule, unknown where the package does not know them."""
+    case = given.native_case()
+    axes = {"board": case.board, "fs": case.fs, "pattern": case.pattern, "chip": str(case.chip)}
+    axes |= {"read_ahead_kib": case.forced_kib or load_kernel(case.kernel).shipped_kib(case.fs)}
+    if case.forced_kib == 0:
+        axes["read_ahead_kib"] = 0
+    cases = batch.cases.with_columns(pl.lit(value).alias(name) for name, value in axes.items())
+    boards = {case.board: load_board(case.board).energy}
+    flash = batch.flash if batch.flash.width else None
+    (energies,) = energy_of(cases, batch.requests, boards, None, flash).to_dicts()
+    for name, shown in answer["energies"].items():
+        assert shown == (None if energies[name] is None else str(energies[name])), name
+    tile = answer["tiles"].get("energy")
+    known = energies["energy_nj"]
+    if known is not None:
+        assert tile == str(known)
+    elif boards[case.board] is None or case.chip.values:
+        assert tile is None
 
 
 REFUSED = [
@@ -342,18 +376,29 @@ def test_the_keyboard_reaches_a_call_and_a_block(browser: Browser) -> None:
 
 
 def test_layers_of_a_call_add_up_to_it(browser: Browser) -> None:
-    chosen(browser, Chosen("jffs2", "git"))
     sums = """(() => {
-      const { columns } = playground.state.shown.answer;
+      const { columns, op_names } = playground.state.shown.answer;
+      const asleep = op_names.indexOf('pause');
       return Array.from(columns.request_latency).every((latency, at) =>
         columns.request_flash[at] <= columns.request_driver[at] &&
-        columns.request_driver[at] <= latency);
+        columns.request_driver[at] + columns.request_ubi[at] <= columns.request_fs[at] &&
+        (columns.request_fs[at] <= latency || columns.request_op[at] === asleep));
     })()"""
-    assert browser.run(sums)
-    assert browser.run("document.querySelectorAll('.layer').length") == 5  # its own work as well
-    browser.run("timeline.focus()")
-    browser.key("ArrowRight")
-    assert browser.run("document.querySelectorAll('.layer').length") == 4
+    names = "[...document.querySelectorAll('.layer b')].map(name => name.textContent)"
+    for given, own in (
+        (Chosen("jffs2", "git"), ["JFFS2"]),
+        (Chosen("yaffs2", "postmark"), ["YAFFS2"]),
+        (Chosen("ubifs", "sqlite-wal", board="emulated-4k"), ["UBIFS", "UBI"]),
+    ):
+        chosen(browser, given)
+        assert browser.run(sums), given
+        fallen = ["System call and page cache", *own, "NAND driver", "Bus", "Cells"]
+        assert browser.run(names)[-len(fallen) :] == fallen
+        browser.run("timeline.focus()")
+        browser.key("ArrowRight")
+        assert browser.run(names) == fallen
+    ubi = "playground.state.shown.answer.columns.request_ubi.some(ns => ns > 0)"
+    assert browser.run(ubi)
 
 
 DROP = """((name, bytes) => {

@@ -12,7 +12,10 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -45,6 +48,13 @@ def dumped(url: str, profile: Path, width: int = 1400) -> str:
         capture_output=True, text=True, check=True, timeout=250,
     )  # fmt: skip
     return done.stdout
+
+
+def _resident(process: Path, *names: str) -> int:
+    """Bytes of a process, by the names of its status."""
+    lines = (process / "status").read_text(encoding="ascii").splitlines()
+    status = dict(line.split(":", 1) for line in lines)
+    return sum(int(status[name].split()[0]) for name in names) * 1024
 
 
 class PageError(AssertionError):
@@ -179,6 +189,46 @@ class Browser:
                 return value
             time.sleep(_POLL_S)
         raise PageError(f"never true: {script}; {self.wrong}")
+
+    def choose(self, field: str, file: Path) -> None:
+        """Chooses a file in a field of the page, as a reader does."""
+        document = self._call("DOM.getDocument")["root"]["nodeId"]
+        node = self._call("DOM.querySelector", nodeId=document, selector=field)["nodeId"]
+        self._call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
+
+    @contextmanager
+    def highest_memory(self) -> Iterator[Callable[[], int]]:
+        """Yields what says, afterwards, how many bytes of its own the page's process had at most.
+
+        That is its resident memory, less what it shared before, such as Chromium's program. The
+        kernel's own maximum is read again and again, because Chromium sets it back now and then.
+        """
+        shared = {
+            process: _resident(process, "RssFile", "RssShmem")
+            for process in (Path("/proc") / str(pid) for pid in self._renderers())
+        }
+        for process in shared:
+            (process / "clear_refs").write_text("5")  # the maximum is the present again
+        highest, is_over = [0], Event()
+
+        def watch() -> None:
+            while not is_over.wait(_POLL_S):
+                now = (_resident(process, "VmHWM") - before for process, before in shared.items())
+                highest[0] = max(highest[0], *now)
+
+        watching = Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield lambda: highest[0]
+        finally:
+            is_over.set()
+            watching.join()
+
+    def _renderers(self) -> list[int]:
+        session, self._session = self._session, None
+        found = self._call("SystemInfo.getProcessInfo")["processInfo"]
+        self._session = session
+        return [each["id"] for each in found if each["type"] == "renderer"]
 
     def key(self, name: str) -> None:
         """Presses a key."""

@@ -23,6 +23,7 @@ from flashbed.cli import (
     lifetime,
     listing,
     merge,
+    playground,
     power,
     powercut,
     prepare,
@@ -55,6 +56,7 @@ execution.register(app)
 recorded.register(app)
 trace.register(app)
 recordings.register(app)
+playground.register(app)
 powercut.register(app)
 lifetime.register(app)
 cost.register(app)
@@ -70,7 +72,7 @@ prepare.register(app)
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
     "Ask a question": ("lifetime", "powercut", "cost"),
-    "Look": ("list", "table", "report", "verdicts", "power"),
+    "Look": ("list", "table", "report", "verdicts", "power", "playground"),
     "Your parts": ("ops",),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
 }

@@ -6,12 +6,14 @@
 
 pub mod jffs2;
 pub mod tasks;
+pub mod timed;
 pub mod ubifs;
 pub mod yaffs2;
 
 use crate::errno::EOPNOTSUPP;
 pub use crate::errno::{FsError, Result};
 pub use tasks::Scheduled;
+pub use timed::Timed;
 
 use crate::content::Contents;
 use crate::flash::{Flash, Torn};
@@ -460,6 +462,14 @@ pub trait FlashFs: Scheduled + Clone {
     /// file system keeps no account of count as a whole. Says whether the model knows.
     fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
         false
+    }
+    /// How long calls have taken so far, where a decorator adds them up ([`Timed`]).
+    fn time_in_calls(&self) -> Ns {
+        Ns::ZERO
+    }
+    /// UBI's own processor time so far; without UBI there is none.
+    fn time_in_ubi(&self) -> Ns {
+        Ns::ZERO
     }
 }
 

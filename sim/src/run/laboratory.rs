@@ -46,6 +46,9 @@ use crate::flash::{Chip, Faulty, Flash, FlashOp, PowerCut, Torn, Traced};
 /// # }
 /// ```
 pub trait Laboratory: Flash {
+    /// Whether a run on it can record layers. Clocks around a file system are compiled for such
+    /// chips only.
+    const TIMES_LAYERS: bool = false;
     /// Whether its power can be cut.
     fn can_lose_power(&self) -> bool {
         false
@@ -86,7 +89,19 @@ impl Laboratory for Faulty<PowerCut<Chip>> {
     }
 }
 
-impl<F: Laboratory> Laboratory for Traced<F> {
+impl Laboratory for Traced<Chip> {
+    const TIMES_LAYERS: bool = true;
+
+    fn start_recording(&mut self) {
+        Traced::start_recording(self);
+    }
+
+    fn take_record(&mut self) -> Vec<FlashOp> {
+        Traced::take_record(self)
+    }
+}
+
+impl Laboratory for Traced<Faulty<PowerCut<Chip>>> {
     fn can_lose_power(&self) -> bool {
         self.inner().can_lose_power()
     }

@@ -219,9 +219,9 @@ impl<S: Stack> Machine<S> {
         watch: &dyn Watch,
     ) -> Result<Measured, RunError> {
         let after = self.reach_mark(case, watch)?;
-        let mark = self.mark(setting);
+        let (mark, recorded) = (self.mark(setting), setting.recorded);
         self.flash_mut().begin_faults();
-        if setting.recorded.flash {
+        if recorded.flash {
             self.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
@@ -239,26 +239,28 @@ impl<S: Stack> Machine<S> {
             }
             self.wait().and_then(|()| self.fill(operation)).map_err(failed)?;
             let (began, busy) = (self.now, self.flash().counts().busy);
-            let in_driver = self.stack.mtd().time();
+            let before = recorded.layers.then(|| self.stack.layer_times());
             let result = self.step(operation).map_err(failed)?;
             let file = self.file_of(operation);
             let so_far = self.flash().counts();
             let (latency, flash_time) = (self.now - began, so_far.busy - busy);
-            let driver_time = self.stack.mtd().time() - in_driver;
-            let times = (began - mark.at, latency, flash_time, driver_time);
+            let times = (began - mark.at, latency, flash_time);
             let changes = so_far.changes() - mark.counts.changes();
             let request = request(operation, file, times, changes, result);
             measured.count(&request);
             live.look(&self.stack, self.now - mark.at, changes);
-            if setting.recorded.requests {
+            if let Some(before) = before {
+                measured.layers.push(self.stack.layer_times().since(before));
+            }
+            if recorded.requests {
                 measured.requests.push(request);
             }
-            let traced =
-                if setting.recorded.flash { operations_between(&taken, &so_far) } else { 0 };
+            let traced = if recorded.flash { operations_between(&taken, &so_far) } else { 0 };
             let rows = measured.requests.len().max(traced);
             if rows >= watch.rows_at_once() {
                 taken = so_far;
                 let flash = self.take_flash(mark.at, setting);
+                watch.take_layers(case.index, core::mem::take(&mut measured.layers));
                 let requests = core::mem::take(&mut measured.requests);
                 watch.take(case.index, requests, flash, &self.files);
             }
@@ -268,17 +270,14 @@ impl<S: Stack> Machine<S> {
         self.since(&mark, setting, &mut measured);
         measured.live = live.end(&self.stack, self.now - mark.at);
         measured.wear = self.wear_since(&mark, setting, &mut measured);
-        if setting.recorded.flush {
+        if recorded.flush {
             measured.flush = self.flush();
             if watch.stop().is_thrown() {
                 return Err(RunError::Stopped); // rather than a model that refuses to flush
             }
         }
         if measured.flush.is_some() {
-            let now = self.block_erases(setting);
-            for (worn, (_, erases)) in measured.wear.iter_mut().zip(now) {
-                worn.erases_flush = Some(erases - worn.erases);
-            }
+            self.add_wear_of_flush(setting, &mut measured);
         }
         Ok(measured)
     }
@@ -342,6 +341,14 @@ impl<S: Stack> Machine<S> {
             erases_flush: None,
         })
         .collect()
+    }
+
+    /// Adds the erases since the measured part ended to the wear, if that is recorded.
+    fn add_wear_of_flush(&self, setting: &Setting<'_>, measured: &mut Measured) {
+        let now = self.block_erases(setting);
+        for (worn, (_, erases)) in measured.wear.iter_mut().zip(now) {
+            worn.erases_flush = Some(erases - worn.erases);
+        }
     }
 
     /// The flash operations since the last call, if they are recorded. Recording continues.
@@ -511,22 +518,11 @@ fn index_of(files: &mut Vec<String>, path: &str) -> u32 {
 fn request(
     operation: &Operation<'_>,
     file: Option<u32>,
-    (start, latency, flash_time, driver_time): (Ns, Ns, Ns, Ns),
+    (start, latency, flash_time): (Ns, Ns, Ns),
     changes: u64,
     result: i64,
 ) -> Request {
     let (offset_bytes, length_bytes) = (operation.offset(), operation.length());
     let op = operation.code();
-    Request {
-        op,
-        file,
-        offset_bytes,
-        length_bytes,
-        start,
-        latency,
-        flash_time,
-        driver_time,
-        changes,
-        result,
-    }
+    Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, changes, result }
 }

@@ -17,7 +17,7 @@ mod tasks;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
-pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
+pub use results::{BlockWear, Flush, FreeSpace, LayerTimes, LiveSample, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;
@@ -25,7 +25,7 @@ use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced};
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
-use crate::fs::{Choices, FlashFs};
+use crate::fs::{Choices, FlashFs, Timed};
 use crate::mtd::{Mtd, MtdChar};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
@@ -79,6 +79,9 @@ pub trait Watch {
     fn rows_at_once(&self) -> usize;
     /// Takes the next rows of a case, by its index. `files` are the paths named so far.
     fn take(&self, case: usize, requests: Vec<Request>, flash: Vec<FlashOp>, files: &[String]);
+    /// Takes the layers' times of the same operations, before their rows. A caller that did not
+    /// record them is given none.
+    fn take_layers(&self, _case: usize, _layers: Vec<LayerTimes>) {}
 }
 
 /// No caller: cases run to their end and keep their rows.
@@ -183,6 +186,9 @@ pub struct Recorded {
     pub flush: bool,
     /// Which bytes of each block are still of use, at moments of the case.
     pub live: bool,
+    /// Where the measured operations spent their time, layer by layer. It needs `flash`, and a chip
+    /// without faults and power cuts; elsewhere the file system's time stays 0.
+    pub layers: bool,
 }
 
 /// One case on a setting.
@@ -338,6 +344,20 @@ fn run_on<F: Laboratory>(
 }
 
 fn run_fs<S: FlashFs + Choices>(
+    setting: &Setting<'_>,
+    cases: Watched<'_>,
+    formatted: Result<(S, Ns), FsError>,
+) -> Vec<Result<Measured, RunError>>
+where
+    S::Flash: Laboratory,
+{
+    if S::Flash::TIMES_LAYERS && setting.recorded.layers {
+        return run_vfs(setting, cases, formatted.map(|(fs, now)| (Timed::new(fs), now)));
+    }
+    run_vfs(setting, cases, formatted)
+}
+
+fn run_vfs<S: FlashFs + Choices>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
     formatted: Result<(S, Ns), FsError>,

@@ -26,12 +26,32 @@ pub struct Request {
     pub latency: Ns,
     /// How long the chip was busy in it.
     pub flash_time: Ns,
-    /// How long of that calls into the driver took, the chip's time included.
-    pub driver_time: Ns,
     /// Programs and erases from the mark to its end.
     pub changes: u64,
     /// The system call's return value.
     pub result: i64,
+}
+
+/// How long a stack has spent in its layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LayerTimes {
+    /// In calls into the file system, its threads and everything below it included.
+    pub fs: Ns,
+    /// UBI's own processor time in them.
+    pub ubi: Ns,
+    /// In calls into the driver, the chip's time included.
+    pub driver: Ns,
+}
+
+impl LayerTimes {
+    /// What passed since an earlier moment.
+    pub(super) fn since(self, before: LayerTimes) -> LayerTimes {
+        LayerTimes {
+            fs: self.fs - before.fs,
+            ubi: self.ubi - before.ubi,
+            driver: self.driver - before.driver,
+        }
+    }
 }
 
 /// The result of a case.
@@ -49,6 +69,8 @@ pub struct Measured {
     pub bytes_written: u64,
     /// The measured operations in order, if recorded.
     pub requests: Vec<Request>,
+    /// Where each measured operation spent its time, if recorded.
+    pub layers: Vec<LayerTimes>,
     /// Paths that the requests name.
     pub files: Vec<String>,
     /// Flash operations, if recorded; their time counts from the mark.

@@ -2,6 +2,7 @@
 
 use super::laboratory::Laboratory;
 use super::metadata;
+use super::results::LayerTimes;
 use super::survey::{survey, Survey};
 use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
@@ -63,6 +64,10 @@ pub trait Stack: Clone {
     /// use.
     fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
         false
+    }
+    /// How long it has spent in its layers so far. Without a file system there is only the driver.
+    fn layer_times(&self) -> LayerTimes {
+        LayerTimes { driver: self.mtd().time(), ..LayerTimes::default() }
     }
     /// The read-ahead window of files that are opened from now on.
     fn set_read_ahead_kib(&mut self, _kib: u32) {}
@@ -170,6 +175,11 @@ where
 
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {
         self.fs().live_bytes(blocks)
+    }
+
+    fn layer_times(&self) -> LayerTimes {
+        let (fs, ubi) = (self.fs().time_in_calls(), self.fs().time_in_ubi());
+        LayerTimes { fs, ubi, driver: self.mtd().time() }
     }
 
     fn set_read_ahead_kib(&mut self, kib: u32) {

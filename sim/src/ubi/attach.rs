@@ -111,6 +111,7 @@ impl<F: Flash> Ubi<F> {
             is_read_only: false,
             has_refused: false,
             reserve: 0,
+            own_time: Ns::ZERO,
             mtd,
         };
         let mut now = now;

@@ -134,8 +134,9 @@ impl<F: Flash> Ubi<F> {
         causes: &Causes,
     ) -> Result<Ns> {
         self.blocks[block as usize].written_bytes = offset + length;
-        let now = now + self.mtd.costs().ubi_write_ns;
-        self.io_write(now, block, self.leb_start + offset, length, causes)
+        let own = self.mtd.costs().ubi_write_ns;
+        self.own_time += own;
+        self.io_write(now + own, block, self.leb_start + offset, length, causes)
     }
 
     /// ubi_io_write_ec_hdr.

@@ -117,6 +117,8 @@ pub struct Ubi<F> {
     has_refused: bool,
     /// Reserved blocks that replace bad ones (`beb_rsvd_pebs`).
     reserve: u32,
+    /// See [`Ubi::own_time`].
+    own_time: Ns,
 }
 
 /// Offset in a LEB, length and causes of a write.
@@ -147,6 +149,11 @@ impl<F: Flash> Ubi<F> {
     #[inline]
     pub fn costs(&self) -> &SoftwareCosts {
         self.mtd.costs()
+    }
+
+    /// UBI's own processor time so far, as far as it has a price: that of its writes.
+    pub fn own_time(&self) -> Ns {
+        self.own_time
     }
 
     /// See [`Mtd::charge`].

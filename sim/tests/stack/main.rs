@@ -14,6 +14,7 @@ mod file_sizes;
 mod jffs2;
 mod jffs2_names;
 mod jffs2_powercut;
+mod layers;
 mod mtd;
 mod ops;
 mod parallel;

@@ -149,8 +149,14 @@ pub fn page_reads(pages: &[u64]) -> String {
 }
 
 /// Records requests, and nothing of the flash.
-pub const REQUESTS: Recorded =
-    Recorded { requests: true, flash: false, wear: false, flush: false, live: false };
+pub const REQUESTS: Recorded = Recorded {
+    requests: true,
+    flash: false,
+    wear: false,
+    flush: false,
+    live: false,
+    layers: false,
+};
 /// Also records flash operations.
 pub const TRACED: Recorded = Recorded { flash: true, ..REQUESTS };
 

@@ -500,6 +500,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         });
         true
     }
+
+    fn time_in_ubi(&self) -> Ns {
+        self.ubi.own_time()
+    }
 }
 
 impl<F: Flash> Scheduled for Ubifs<F> {

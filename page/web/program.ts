@@ -1,0 +1,109 @@
+/** Programs: those of the page, and what a reader drops onto it. */
+
+import { SETTLE_NS } from "./micro";
+
+/**
+ * Texts that differ in some fields of their lines, as
+ * python/flashbed/workloads/playground_program.py has them.
+ */
+export interface Variants {
+  /** Every text by itself, where their lines cannot be laid beside each other. */
+  whole?: string[];
+  lines?: string;
+  values?: string[];
+}
+
+/** A recorded program, with operations for every file system and compressor. */
+export interface Program {
+  name: string;
+  title: string;
+  variants: Record<string, number>;
+  prepare: Variants;
+  body: Variants;
+}
+
+/** A program that was dropped onto the page: operations as they are, or a recorded program. */
+export interface Dropped {
+  name: string;
+  texts: { prepare: string; body: string } | null;
+  program: Program | null;
+}
+
+const FORMAT = 1;
+const BYTES_MAX = 256 << 20;
+const GZIP = [0x1f, 0x8b];
+
+/** A dropped file as a program. Throws one line for what is none. */
+export async function readDropped(name: string, bytes: Uint8Array): Promise<Dropped> {
+  if (bytes[0] === GZIP[0] && bytes[1] === GZIP[1]) return readProgram(name, bytes);
+  return { name, texts: readOperations(name, bytes), program: null };
+}
+
+/** What `flashbed playground` makes of a recording. */
+async function readProgram(name: string, packed: Uint8Array): Promise<Dropped> {
+  const none = new Error(`${name} is no program: flashbed playground did not make it`);
+  let program: Program & { "flashbed-program"?: unknown };
+  try {
+    program = JSON.parse(await unpacked(name, packed));
+  } catch (error) {
+    throw error instanceof RangeError ? error : none;
+  }
+  if (program?.["flashbed-program"] !== FORMAT || !isProgram(program)) throw none;
+  return { name: program.title, texts: null, program };
+}
+
+async function unpacked(name: string, packed: Uint8Array): Promise<string> {
+  const stream = new Blob([packed as BlobPart]).stream();
+  const reader = stream.pipeThrough(new DecompressionStream("gzip")).getReader();
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  for (let bytes = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > BYTES_MAX) throw new RangeError(`${name} is larger than 256 MiB unpacked`);
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+function isProgram(given: Program): boolean {
+  const isText = (one: unknown) => typeof one === "string";
+  const areTexts = (many: unknown) => Array.isArray(many) && many.every(isText);
+  const areVariants = (of: Variants | undefined) =>
+    of && (areTexts(of.whole) || (isText(of.lines) && areTexts(of.values)));
+  return Boolean(
+    isText(given.title) &&
+      given.title.length < 200 &&
+      given.variants &&
+      Object.values(given.variants).every((number) => Number.isInteger(number)) &&
+      areVariants(given.prepare) &&
+      areVariants(given.body),
+  );
+}
+
+/** flashbed-ops text, whose preparation ends with the line `prepared`. */
+function readOperations(name: string, bytes: Uint8Array): { prepare: string; body: string } {
+  const begin = new TextDecoder("latin1").decode(bytes.subarray(0, 14));
+  if (begin.startsWith("PAR1")) {
+    const made = name.replace(/\.[^.]*$/, "");
+    throw new Error(
+      `${name} is a recording: run flashbed playground ${name}, and drop ${made}.play`,
+    );
+  }
+  if (!begin.startsWith("flashbed-ops ")) {
+    throw new Error(`${name} is no program: its first line is not flashbed-ops 1 or 2`);
+  }
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error(`${name} is no program: it has bytes that are not text`);
+  }
+  // As python/flashbed/workloads/own_operations.py parts it.
+  const header = text.slice(0, text.indexOf("\n"));
+  const rest = `sync\npause ${SETTLE_NS}\nprepared\n`;
+  const at = text.indexOf("\nprepared\n");
+  if (at < 0) return { prepare: `${header}\n${rest}`, body: text };
+  const body = `${header}\n${text.slice(at + "\nprepared\n".length)}`;
+  return { prepare: `${text.slice(0, at + 1)}${rest}`, body };
+}

@@ -1,0 +1,123 @@
+"""A recorded program as the playground has it: its operations for every file system at once.
+
+The fill of written data follows the sizes of one compressor, so a recording becomes operations once
+for each compressor that a file system may have. The variants differ in a few fields of their lines:
+the lines are kept once, with a mark where a field differs, and the fields of each variant beside
+them. page/web/world.ts puts a variant together again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flashbed.errors import InputError
+from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, kernel_names, load_kernel
+from flashbed.paths import shown
+from flashbed.plan.experiment import SETTLE_NS
+from flashbed.recording.file import open_recording
+from flashbed.recording.fill import Compressor, as_compressor
+from flashbed.recording.translate import translate
+from flashbed.storage.files import read_text
+from flashbed.workloads.recorded_program import OF_YAFFS2, usual_compressors
+
+__all__ = ["packed_program", "page_with", "program_variants"]
+
+MARK = "\x01"
+"""Stands where variants of a line differ."""
+FORMAT = 1
+"""Of a file that is dropped onto the playground."""
+_PLACE = '<script type="text/plain" id="own">{}</script>'
+"""Where the page has a program of the reader's (page/web/index.html)."""
+
+_Texts = tuple[str, str]
+"""Preparation and body."""
+_Way = tuple[Compressor | None, Compressor | None, bytes | None]
+"""First and second compressor, and the folder that the file system has by itself."""
+
+
+def packed_program(path: Path) -> bytes:
+    """A recording as a file for the playground. Raises `RecordingError`."""
+    name = path.stem
+    program = {"flashbed-program": FORMAT, **program_variants(path, name, name)}
+    text = json.dumps(program, separators=(",", ":"))
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def page_with(page: Path, packed: bytes) -> bytes:
+    """The playground with this program in it. Raises `InputError` without a playground."""
+    if not page.is_file():
+        raise InputError(f"{shown(page)}: no such file; make playground makes it")
+    text = read_text(page)
+    before, place, after = text.partition(_PLACE.format(""))
+    if not place:
+        raise InputError(f"{shown(page)}: not the playground; make playground makes it")
+    return (before + _PLACE.format(b64encode(packed).decode()) + after).encode()
+
+
+def program_variants(path: Path, name: str, title: str) -> dict[str, Any]:
+    """Every variant of a recorded program, as JSON has it. Raises `RecordingError`."""
+    recording = open_recording(path)
+
+    @cache
+    def translated(first: Compressor | None, then: Compressor | None, own: bytes | None) -> _Texts:
+        prepare, body, _ = translate(recording, first, SETTLE_NS, then=then, own=own)
+        return prepare, body
+
+    distinct: list[_Texts] = []
+    variants: dict[str, int] = {}
+    for key, way in _ways().items():
+        texts = translated(*way)
+        if texts not in distinct:
+            distinct.append(texts)
+        variants[key] = distinct.index(texts)
+    return {
+        "name": name,
+        "title": title,
+        "variants": variants,
+        "prepare": _common([prepare for prepare, _ in distinct]),
+        "body": _common([body for _, body in distinct]),
+    }
+
+
+def _ways() -> dict[str, _Way]:
+    """Every way in which a program is translated, by the key that the page makes of a choice."""
+    ways: dict[str, _Way] = {"yaffs2": (None, None, OF_YAFFS2)}
+    for fs, options in COMPR_OPTIONS.items():
+        for option in options:
+            ways[f"{fs} {option}"] = (as_compressor(option), None, None)
+    for name in kernel_names():
+        for fs in COMPR_OPTIONS:
+            usual = usual_compressors(fs, load_kernel(name))
+            ways[f"{fs} {USUAL_COMPRESSOR} {name}"] = (*usual, None)
+    return ways
+
+
+def _common(texts: list[str]) -> dict[str, Any]:
+    """Lines with marks, and for each text what stands at the marks; whole texts if they differ."""
+    lines = [text.splitlines() for text in texts]
+    if len({len(each) for each in lines}) != 1:
+        return {"whole": texts}
+    shared: list[str] = []
+    values: list[list[str]] = [[] for _ in texts]
+    for row in zip(*lines, strict=True):
+        words = [line.split(" ") for line in row]
+        if len({len(each) for each in words}) != 1:
+            shared.append(MARK)
+            for value, line in zip(values, row, strict=True):
+                value.append(line)
+            continue
+        common = []
+        for column in zip(*words, strict=True):
+            if len(set(column)) == 1:
+                common.append(column[0])
+                continue
+            common.append(MARK)
+            for value, word in zip(values, column, strict=True):
+                value.append(word)
+        shared.append(" ".join(common))
+    return {"lines": "\n".join(shared) + "\n", "values": ["\t".join(each) for each in values]}

@@ -1,0 +1,142 @@
+"""A reader's own recording on the playground: what `flashbed playground` makes of it, and how much.
+
+The recording is one that ships, so that the page has the same program to hold it against.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from flashbed.cli import app
+from flashbed.workloads.playground_program import packed_program, page_with
+from tests.browser.test_playground import (
+    ANSWER,
+    PAGE,
+    PROGRAMS,
+    Chosen,
+    chosen,
+    notice,
+    pytestmark,
+    settled,
+)
+from tests.support.chromium import Browser
+
+__all__ = ["pytestmark"]
+
+RECORDING = PROGRAMS / "config.parquet"
+CALLS = 1_000_000
+MEMORY_MAX_BYTES = 500_000_000
+
+
+@pytest.fixture(scope="module")
+def packed() -> bytes:
+    return packed_program(RECORDING)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(f"{PAGE.as_uri()}#program=git&fs=ubifs")
+        settled(browser)
+        yield browser
+        assert browser.wrong == []
+
+
+def counts_of(browser: Browser, fs: str, compressor: str = "default") -> dict[str, Any]:
+    """What is counted of the reader's program."""
+    choice = json.dumps({"program": "own", "fs": fs, "compressor": compressor})
+    browser.run(f"playground.change({choice})")
+    settled(browser)
+    assert notice(browser) == ""
+    counts: dict[str, Any] = json.loads(browser.run(ANSWER))["counts"]
+    return counts
+
+
+def test_a_dropped_recording_runs_as_the_program_that_ships(
+    browser: Browser, packed: bytes, tmp_path: Path
+) -> None:
+    """On every file system with the sizes of its compressor."""
+    file = tmp_path / "mine.play"
+    file.write_bytes(packed)
+    browser.choose("#file", file)
+    browser.until("playground.state.config.program == 'own'")
+    settled(browser)
+    assert "config on UBIFS" in browser.run("sentence.textContent")
+    asked = (("ubifs", "default"), ("ubifs", "none"), ("jffs2", "default"), ("yaffs2", "default"))
+    own = [counts_of(browser, *each) for each in asked]
+    shipped = [
+        chosen(browser, Chosen(fs, "config", compressor=name))["counts"] for fs, name in asked
+    ]
+    assert own == shipped
+    assert own[0] != own[1]
+
+
+def test_a_bare_recording_is_refused_with_the_command_that_helps(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The command that the notice names is one that there is, and its file is what it names."""
+    before = browser.run("sentence.textContent")
+    file = tmp_path / "my.rec"
+    file.write_bytes(RECORDING.read_bytes())
+    browser.choose("#file", file)
+    said = browser.until("!notice.hidden && notice.textContent")
+    command = re.search(r"run flashbed (playground) (\S+), and drop (\S+)$", said)
+    assert command is not None, said
+    made = CliRunner().invoke(app, [command.group(1), str(tmp_path / command.group(2))])
+    assert made.exit_code == 0, made.output
+    assert browser.run("sentence.textContent") == before
+    browser.choose("#file", tmp_path / command.group(3))
+    browser.until("playground.state.config.program == 'own'")
+    settled(browser)
+    assert notice(browser) == ""
+
+
+@pytest.mark.parametrize("rest", [b"", b"nothing", b"\x08\0\0\0\0\0\0\x03\x03\0"])
+def test_a_file_that_only_looks_like_a_program_is_refused(
+    browser: Browser, tmp_path: Path, rest: bytes
+) -> None:
+    file = tmp_path / "odd.play"
+    file.write_bytes(b"\x1f\x8b" + rest)
+    browser.choose("#file", file)
+    said = browser.until("!notice.hidden && notice.textContent")
+    assert said == "odd.play is no program: flashbed playground did not make it"
+
+
+def test_a_page_with_a_program_in_it_opens_on_it(packed: bytes, tmp_path: Path) -> None:
+    page = tmp_path / "mine.html"
+    page.write_bytes(page_with(PAGE, packed))
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(page.as_uri())
+        browser.until("window.playground && playground.state.config.program == 'own'")
+        settled(browser)
+        assert "config on" in browser.run("sentence.textContent")
+        browser.open(f"{page.as_uri()}#program=git&fs=ubifs")
+        settled(browser)
+        assert browser.run("sentence.textContent").startswith("git")
+        assert browser.wrong == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
+def test_a_million_calls_take_less_memory_than_the_limit(tmp_path: Path, fs: str) -> None:
+    """Of the tab's process: all that is its own, at its highest."""
+    file = tmp_path / "long.ops"
+    writes = (f"write 0 {at * 4096 % (8 << 20)} 4096 1 0\n" for at in range(CALLS))
+    file.write_text("flashbed-ops 1\nopen 0 f rw,create\nmark\n" + "".join(writes))
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(f"{PAGE.as_uri()}#program=config&fs={fs}")
+        settled(browser)
+        with browser.highest_memory() as highest:
+            browser.choose("#file", file)
+            browser.until("playground.state.config.program == 'own'")
+            settled(browser)
+        assert browser.run("playground.state.shown.answer.columns.request_op.length") == CALLS
+        assert browser.wrong == []
+    assert 0 < highest() < MEMORY_MAX_BYTES

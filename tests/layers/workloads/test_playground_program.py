@@ -1,0 +1,100 @@
+"""A recording as a file for the playground: one program, with operations for every file system."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from flashbed import paths
+from flashbed.cli import app
+from flashbed.errors import InputError
+from flashbed.plan.experiment import SETTLE_NS, load_experiment
+from flashbed.plan.narrowing import plan
+from flashbed.workloads import operations
+from flashbed.workloads.playground_program import packed_program, page_with
+from tests.layers.workloads.test_recorded_program import recorded
+
+PAGE = '<p></p><script type="text/plain" id="own"></script><p></p>'
+
+
+def unpacked(packed: bytes) -> dict[str, Any]:
+    program: dict[str, Any] = json.loads(gzip.decompress(packed))
+    return program
+
+
+def text_of(variants: dict[str, Any], number: int) -> str:
+    """A variant, put together as page/web/world.ts does it."""
+    if "whole" in variants:
+        return str(variants["whole"][number])
+    values = iter(variants["values"][number].split("\t"))
+    return re.sub("\x01", lambda _: next(values), variants["lines"])
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
+@pytest.mark.parametrize("compressor", ["default", "none"])
+def test_a_variant_is_what_a_run_executes(tmp_path: Path, fs: str, compressor: str) -> None:
+    path = recorded(tmp_path)
+    if fs == "yaffs2" and compressor != "default":
+        return
+    program = unpacked(packed_program(path))
+    settings = {"fs": (fs,), "kernel": ("6.1",), "pattern": ("recorded",)}
+    settings |= {"compressor": (compressor,)}
+    (planned,) = plan(load_experiment(str(path)), settings)
+    key = {"yaffs2": "yaffs2"}.get(fs, f"{fs} {compressor}")
+    number = program["variants"][key + (" 6.1" if key.endswith("default") else "")]
+    made = text_of(program["prepare"], number), text_of(program["body"], number)
+    assert made == operations("program", planned.case, SETTLE_NS, str(path))
+    assert program["title"] == "my"
+
+
+def test_the_same_recording_is_the_same_file(tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    assert packed_program(path) == packed_program(path)
+
+
+def test_the_command_writes_it_beside_the_recording(tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    done = CliRunner().invoke(app, ["playground", str(path)])
+    assert done.exit_code == 0, done.output
+    assert unpacked((tmp_path / "my.play").read_bytes())["flashbed-program"] == 1
+    assert str(tmp_path / "my.play") in done.output
+
+
+def test_a_page_with_the_program_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, built = recorded(tmp_path), tmp_path / "root/build/playground/index.html"
+    monkeypatch.setattr("flashbed.cli.playground.built_page", lambda: built)
+    out = tmp_path / "my.html"
+    done = CliRunner().invoke(app, ["playground", str(path), "-o", str(out)])
+    assert isinstance(done.exception, InputError)
+    assert "make playground" in str(done.exception)
+    assert not out.exists()
+    built.parent.mkdir(parents=True)
+    built.write_text(PAGE, encoding="utf-8")
+    done = CliRunner().invoke(app, ["playground", str(path), "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    inside = re.search('id="own">([^<]+)<', out.read_text(encoding="utf-8"))
+    assert inside is not None
+    assert base64.b64decode(inside.group(1)) == packed_program(path)
+
+
+def test_what_is_no_recording_and_no_page_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "my.ops"
+    program.write_text("flashbed-ops 1\nsync\n")
+    done = CliRunner().invoke(app, ["playground", str(program)])
+    assert isinstance(done.exception, InputError)
+    assert not (tmp_path / "my.play").exists()
+    with pytest.raises(InputError, match="not the playground"):
+        page_with(program, b"")
+
+
+def test_the_page_has_the_place(tmp_path: Path) -> None:
+    """The one that a program is put into."""
+    page = paths.root() / "page/web/index.html"
+    assert b"AAAA" in page_with(page, b"\0\0\0")

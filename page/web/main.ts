@@ -1,6 +1,7 @@
 /** The page: what is chosen is simulated, and what came of it is shown. */
 
 import { ChipView } from "./chip";
+import { embedOf, LiveFigure } from "./figure";
 import { Panel } from "./panel";
 import { Player, Scale } from "./play";
 import { PRESETS } from "./presets";
@@ -458,6 +459,7 @@ class Page {
   get state() {
     return {
       config: this.config,
+      address: encode(this.config),
       shown: this.shown,
       settled: this.settled === this.asked && !this.aside.busy && !this.lane.busy,
       answered: this.answered,
@@ -513,6 +515,14 @@ function chosenTheme(): string {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
+/** In a page of the documents: a figure that is simulated there (figure.ts). */
+function showFigure(world: World, name: string): void {
+  const card = document.createElement("section");
+  card.className = "card";
+  document.querySelector("main")?.replaceChildren(card);
+  Object.assign(window, { playground: new LiveFigure(card, world, name) });
+}
+
 /** In another page's frame one part is shown, with a link to all of it. */
 function showView(): void {
   const view = viewOf(location.hash.slice(1));
@@ -538,10 +548,13 @@ async function begin(): Promise<void> {
     "write-back, JFFS2, YAFFS2 or UBIFS over UBI, the driver and the chip. The numbers are those " +
     "of `flashbed run`, to the last digit.";
   showView();
+  if (embedOf(location.hash.slice(1))) document.body.dataset.view = "figure";
   const [wasm, data] = await Promise.all([unpacked("wasm"), unpacked("data")]);
   await load(wasm, $("worker").textContent ?? "");
   const world = JSON.parse(new TextDecoder().decode(data)) as World;
-  Object.assign(window, { playground: new Page(world) });
+  const embed = embedOf(location.hash.slice(1));
+  if (embed) showFigure(world, embed);
+  else Object.assign(window, { playground: new Page(world) });
 }
 
 begin().catch((error: unknown) => {

@@ -25,6 +25,7 @@ __all__ = [
     "kernel_file",
     "kernel_files",
     "new_board_file",
+    "playground",
     "root",
     "sha256_of",
     "shown",
@@ -75,6 +76,11 @@ def agents_folder(digest: str) -> Path:
     if in_checkout():
         return root() / "build" / "agent"
     return cache_folder() / f"agent-{digest}" / "agent"
+
+
+def playground() -> Path:
+    """The page that `make playground` makes (page/)."""
+    return root() / "build" / "playground" / "index.html"
 
 
 def _places() -> list[Path]:

@@ -26,11 +26,13 @@ def write_report(
     """
     # Imported late: altair and jinja2 take most of a second.
     from flashbed.report.page import write_whole
+    from flashbed.report.playground import page_for
     from flashbed.report.render import render
 
     contents = [collect(directory) for directory in directories]
-    text = render(contents, collect_validation(validated) if validated else None, study)
-    return write_whole(text, out)
+    playground = page_for(out) if any(content.live for content in contents) else None
+    kept = collect_validation(validated) if validated else None
+    return write_whole(render(contents, kept, study, playground), out)
 
 
 def write_all_results(results: Path, out: Path) -> Path:

@@ -481,6 +481,7 @@ function legends(): void {
       ["erase", "erased often"],
       ["read", "is read", true],
       ["program", "is programmed", true],
+      ["erase", "is erased", true],
     ],
     "time-legend": [
       ["read", "read"],

@@ -32,13 +32,13 @@ from flashbed.plan.experiment import SETTLE_NS, Experiment, WorkloadTable
 from flashbed.plan.mounts import PLAIN
 from flashbed.storage.files import read_json, whole
 
-__all__ = ["ADDRESS", "BESIDE", "LiveCase", "address", "live_cases", "page_for"]
+__all__ = ["ADDRESS", "BESIDE", "USUAL", "LiveCase", "address", "live_cases", "page_for"]
 
 ADDRESS = "FLASHBED_PLAYGROUND"
 """Where links lead: an address without `#`. Empty: reports have no links."""
 BESIDE = "playground.html"
 _ADDRESS = re.compile(r"(https?|file)://[^\s#]{1,2000}")
-_USUAL: Mapping[str, object] = {
+USUAL: Mapping[str, object] = {
     "think": True, "bulkRead": False, "kernel": "6.1", "readAhead": -1, "compressor": "default",
     "board": "emulated", "blocks": 0, "badBlocks": 0, "worn": 0, "requests": 256,
     "requestBytes": 4096, "fileKib": 4096, "order": "random",
@@ -130,7 +130,7 @@ def address(case: Case, workload: WorkloadTable) -> str | None:
     chip = dict(case.chip.values)
     if not {*chip} <= {*_CHIP_KEYS} or case.fs not in ("jffs2", "yaffs2", "ubifs"):
         return None
-    named = ["program", *(name for name in _USUAL if words.get(name, _USUAL[name]) != _USUAL[name])]
+    named = ["program", *(name for name in USUAL if words.get(name, USUAL[name]) != USUAL[name])]
     named.insert(2 if "think" in named else 1, "fs")
     written = {name: words[name] for name in named}
     written |= {name: chip[name] for name in _CHIP_KEYS if name in chip}

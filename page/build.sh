@@ -42,6 +42,7 @@ unpack_debian() {
     touch "$unpacked/.whole"
 }
 
+# 2: there is no compiler. 1: it failed.
 compile() {
     if has_rustup_target; then
         cargo build --quiet --profile wasm --target "$target" -p flashbed-page >>"$log" 2>&1
@@ -52,8 +53,8 @@ compile() {
             cargo build --quiet --profile wasm --target "$target" -p flashbed-page \
             -Zbuild-std=std,panic_abort >>"$log" 2>&1
     else
-        return 1
-    fi
+        return 2
+    fi || return 1
 }
 
 mkdir -p "$out/npm" build/logs
@@ -61,7 +62,10 @@ mkdir -p "$out/npm" build/logs
 command -v npm >/dev/null || leave_out "npm is missing"
 command -v cargo >/dev/null || leave_out "Rust is missing"
 echo "compiling the simulator to WebAssembly (two minutes the first time)"
-compile || leave_out "no compiler for WebAssembly could be fetched"
+compile || case $? in
+2) leave_out "no compiler for WebAssembly could be fetched" ;;
+*) leave_out "the simulator could not be compiled to WebAssembly" ;;
+esac
 page/npm.sh || leave_out "esbuild could not be installed with npm"
 PYTHONPATH=python "$python" page/data.py "$out/data.json" experiments/programs
 cd "$out/npm"

@@ -108,8 +108,9 @@ class Page {
     $("play").addEventListener("click", () => this.playOrPause());
     const scrub = $<HTMLInputElement>("scrub");
     scrub.addEventListener("input", () => {
+      const to = Number(scrub.value) / 10_000; // pausing puts the scrubber where it plays
       this.player.pause();
-      this.player.seek(Number(scrub.value) / 10_000);
+      this.player.seek(to);
     });
     const speed = $<HTMLSelectElement>("speed");
     speed.addEventListener("change", () => {

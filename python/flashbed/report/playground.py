@@ -82,8 +82,14 @@ def _live(rows: Sequence[dict[str, Any]], workload: WorkloadTable) -> Iterator[L
             case = _case(row)
             link = address(case, workload)
             if link is not None and _is_shipped(case, row):
-                measured = (row["time_ns"], row["flash_programs"]) if row["target"] == "sim" else ()
-                yield LiveCase(case.case_id, case.fs, *(measured or (None, None)), link)
+                simulated = row["target"] == "sim"
+                yield LiveCase(
+                    case_id=case.case_id,
+                    fs=case.fs,
+                    time_ns=row["time_ns"] if simulated else None,
+                    flash_programs=row["flash_programs"] if simulated else None,
+                    address=link,
+                )
 
 
 def _case(row: Mapping[str, Any]) -> Case:

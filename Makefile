@@ -13,7 +13,7 @@
 #                   CHAOS='200 7' is the number of them, and the seed
 # make docs         builds the documents as a site whose search works offline, build/docs/site/index.html;
 #                   the playground is part of it
-# make docs-generated  writes the reference pages and the notebooks' output again, from the program as it is
+# make docs-generated  writes the reference pages, the live figures' pictures and the notebooks' output again
 # make build        builds the program, .venv/bin/flashbed, and the agent
 # make wheel        builds a wheel for this architecture into build/wheels (docs/guide/install.md)
 # make playground   puts the whole stack into one page for a browser, build/playground/index.html

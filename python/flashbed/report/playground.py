@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,6 +37,7 @@ __all__ = ["ADDRESS", "BESIDE", "USUAL", "LiveCase", "address", "live_cases", "p
 ADDRESS = "FLASHBED_PLAYGROUND"
 """Where links lead: an address without `#`. Empty: reports have no links."""
 BESIDE = "playground.html"
+LOOKED_AT_MAX = 2_000
 _ADDRESS = re.compile(r"(https?|file)://[^\s#]{1,2000}")
 USUAL: Mapping[str, object] = {
     "think": True, "bulkRead": False, "kernel": "6.1", "readAhead": -1, "compressor": "default",
@@ -48,6 +49,7 @@ _CHIP_KEYS = (
     "page_bytes", "oob_bytes", "pages_per_block", "read_array_ns", "program_array_ns",
     "erase_array_ns", "bus_read_ns", "bus_program_ns", "column_change_ns",
 )  # fmt: skip
+_KINDS = ("program", "micro-read", "micro-write")
 _NUMBER_MAX = 1_000_000_000
 _MOUNTS = {PLAIN: False, "ubifs:bulk_read": True}
 _THINKS = {"recorded": True, "flat-out": False}
@@ -66,17 +68,20 @@ class LiveCase:
 
 
 def live_cases(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> list[LiveCase]:
-    """The cases of a run that have an address, in their order, each once."""
+    """The cases of a run that have an address, simulated ones first, each once.
+
+    Of a long run only the first LOOKED_AT_MAX are looked at.
+    """
     workload = _with_source(directory, experiment.workload)
-    simulated = (pl.col("target") == "sim").cast(pl.Int8)
-    rows = cases.sort(simulated, descending=True, maintain_order=True)
-    rows = rows.unique("case_id", keep="first", maintain_order=True)
-    found = {row["case_id"]: row for row in rows.iter_rows(named=True)}
-    ordered = [found[name] for name in dict.fromkeys(cases["case_id"])]
-    return list(_live(ordered, workload)) if workload else []
+    if workload is None or workload.kind not in _KINDS:
+        return []
+    simulated = pl.col("target") == "sim"
+    rows = pl.concat([cases.filter(simulated), cases.filter(~simulated)])
+    rows = rows.unique("case_id", keep="first", maintain_order=True).head(LOOKED_AT_MAX)
+    return list(_live(rows.iter_rows(named=True), workload))
 
 
-def _live(rows: Sequence[dict[str, Any]], workload: WorkloadTable) -> Iterator[LiveCase]:
+def _live(rows: Iterable[dict[str, Any]], workload: WorkloadTable) -> Iterator[LiveCase]:
     for row in rows:
         with suppress(InputError):  # a condition with a name, a profile that is gone
             case = _case(row)
@@ -156,7 +161,7 @@ def _program(case: Case, workload: WorkloadTable) -> dict[str, object] | None:
         if recording.resolve() != ours.resolve():
             return None
         return {"program": recording.stem, "think": _THINKS[case.pattern]}
-    if workload.kind not in ("micro-read", "micro-write"):
+    if workload.kind not in _KINDS:
         return None
     # Random places are drawn by the seed, which the page keeps at 1.
     is_plain = case.pattern == "sequential" or (case.pattern == "random" and case.seed == 1)

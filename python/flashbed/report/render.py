@@ -68,7 +68,7 @@ COUNTED = {
     "time": "time",
 }
 """Measure of validation -> its name in the table."""
-LIVE_MAX = 200
+LIVE_MAX = 60
 """Links to the playground in a section, at most."""
 MAPS_MAX = 12
 """Maps of wear on a page, at most."""

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ class Point:
     value: int
 
 
+@cache
 def points(name: str) -> list[list[Point]]:
     """A figure's bars by series, as it shows them first."""
     figure = FIGURES[name]

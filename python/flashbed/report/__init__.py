@@ -9,6 +9,7 @@ from typing import Any
 from flashbed.analysis.agreement import ERRORS
 from flashbed.plan.study import Study
 from flashbed.report.collect import collect, collect_validation
+from flashbed.report.playground import page_for
 
 __all__ = ["summary_json", "write_all_results", "write_report"]
 
@@ -26,7 +27,6 @@ def write_report(
     """
     # Imported late: altair and jinja2 take most of a second.
     from flashbed.report.page import write_whole
-    from flashbed.report.playground import page_for
     from flashbed.report.render import render
 
     contents = [collect(directory) for directory in directories]

@@ -98,9 +98,9 @@ def test_the_playground_is_in_the_site_and_draws_the_live_figures(
     with Browser(tmp_path / "profile") as browser:
         for name in LIVE:
             browser.open((built[0] / name).as_uri())
-            browser.until("document.querySelector('.live-figure')")
+            browser.until("document.querySelector('.live-figure') !== null")
             browser.run("document.querySelector('.live-figure').scrollIntoView()")
-            browser.until("document.querySelector('.live-figure.drawn')")
+            browser.until("document.querySelector('.live-figure.drawn') !== null")
             assert browser.run("document.querySelector('.live-figure img').offsetParent") is None
             assert browser.run("document.querySelector('.live-figure iframe').clientHeight") > 300
         assert browser.wrong == []

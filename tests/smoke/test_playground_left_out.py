@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import PROJECT
 
-TOOLS = ("sh", "dirname", "mkdir", "grep", "rm", "touch", "cat", "uname")
+TOOLS = ("sh", "dirname", "mkdir", "grep", "rm", "sed", "touch", "cat", "uname")
 FAILS = "echo no network >&2\nexit 1"
 LEFT_OUT = "make: {} (build/logs/playground.log): the playground is left out\n"
 NO_COMPILER = "no compiler for WebAssembly could be fetched"

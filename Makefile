@@ -11,8 +11,9 @@
 #                   FUZZ_INPUTS=10000 is the number of each kind
 # make chaos        interrupts commands by kills, full disks and the like at random moments;
 #                   CHAOS='200 7' is the number of them, and the seed
-# make docs         builds the documents as a site whose search works offline, build/docs/site/index.html
-# make docs-generated  writes the reference pages and the notebooks' output again, from the program as it is
+# make docs         builds the documents as a site whose search works offline, build/docs/site/index.html;
+#                   the playground is part of it
+# make docs-generated  writes the reference pages, the live figures' pictures and the notebooks' output again
 # make build        builds the program, .venv/bin/flashbed, and the agent
 # make wheel        builds a wheel for this architecture into build/wheels (docs/guide/install.md)
 # make playground   puts the whole stack into one page for a browser, build/playground/index.html
@@ -169,7 +170,7 @@ playground: $(STAMPS)/packages
 	@page/build.sh
 
 # Sphinx has a venv of its own, so that the program's stays small. A warning, such as a link that leads nowhere, is an error.
-docs: docs-packages
+docs: docs-packages playground
 	@echo "== documents"
 	@$(DOCS_VENV)/bin/sphinx-build -q -W --keep-going -c docs/site -d build/docs/doctrees . build/docs/site
 	@echo build/docs/site/index.html

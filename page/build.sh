@@ -4,7 +4,8 @@
 #
 # The compiler is rustup's target where that can be fetched. Elsewhere it is Debian's rustc-web,
 # unpacked into build/cache/wasm-rust and not installed, because it conflicts with Debian's rustc;
-# the standard library is then built from rust-web-src.
+# the standard library is then built from rust-web-src. cargo is the one that there is: cargo-web
+# needs libraries that may not be installed.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,7 +15,7 @@ out=build/playground
 unpacked=build/cache/wasm-rust
 log=build/logs/playground.log
 target=wasm32-unknown-unknown
-debian="rustc-web cargo-web libstd-rust-web-dev rust-web-src lld-22 libllvm22"
+debian="rustc-web libstd-rust-web-dev rust-web-src lld-22 libllvm22"
 
 leave_out() {
     echo "make: $1 ($log): the playground is left out" >&2
@@ -32,7 +33,10 @@ unpack_debian() {
     command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
     rm -rf "$unpacked"
     mkdir -p "$unpacked"
-    for package in $debian; do
+    # rustc's own library, librustc_driver, is in a package with rustc's version in its name.
+    library=$(apt-cache depends libstd-rust-web-dev 2>>"$log" |
+        sed -n 's/.*Depends: \(libstd-rust-web-[0-9.]*\)$/\1/p')
+    for package in $debian ${library:-libstd-rust-web}; do
         (cd "$unpacked" && apt-get download -q "$package") >>"$log" 2>&1 || return 1
     done
     for file in "$unpacked"/*.deb; do
@@ -42,18 +46,19 @@ unpack_debian() {
     touch "$unpacked/.whole"
 }
 
+# 2: there is no compiler. 1: it failed.
 compile() {
     if has_rustup_target; then
         cargo build --quiet --profile wasm --target "$target" -p flashbed-page >>"$log" 2>&1
     elif unpack_debian; then
         PATH="$root/$unpacked/usr/bin:$root/$unpacked/usr/lib/llvm-22/bin:$PATH" \
         LD_LIBRARY_PATH="$root/$unpacked/usr/lib/$(uname -m)-linux-gnu:$root/$unpacked/usr/lib/llvm-22/lib" \
-        RUSTC_BOOTSTRAP=1 RUSTFLAGS="-C linker=wasm-ld-22" \
+        RUSTC="$root/$unpacked/usr/bin/rustc" RUSTC_BOOTSTRAP=1 RUSTFLAGS="-C linker=wasm-ld-22" \
             cargo build --quiet --profile wasm --target "$target" -p flashbed-page \
             -Zbuild-std=std,panic_abort >>"$log" 2>&1
     else
-        return 1
-    fi
+        return 2
+    fi || return 1
 }
 
 mkdir -p "$out/npm" build/logs
@@ -61,7 +66,10 @@ mkdir -p "$out/npm" build/logs
 command -v npm >/dev/null || leave_out "npm is missing"
 command -v cargo >/dev/null || leave_out "Rust is missing"
 echo "compiling the simulator to WebAssembly (two minutes the first time)"
-compile || leave_out "no compiler for WebAssembly could be fetched"
+compile || case $? in
+2) leave_out "no compiler for WebAssembly could be fetched" ;;
+*) leave_out "the simulator could not be compiled to WebAssembly" ;;
+esac
 page/npm.sh || leave_out "esbuild could not be installed with npm"
 PYTHONPATH=python "$python" page/data.py "$out/data.json" experiments/programs
 cd "$out/npm"

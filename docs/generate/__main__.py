@@ -1,7 +1,8 @@
-"""Writes every generated page and the output of every notebook."""
+"""Writes every generated page and picture, and the output of every notebook."""
 
 from __future__ import annotations
 
+from docs.generate.live_pictures import GUIDE, PICTURES
 from docs.generate.notebooks import NOTEBOOKS, executed
 from docs.generate.pages import PAGES, REFERENCE
 
@@ -10,6 +11,10 @@ def main() -> None:
     """Writes them into docs/, and names each."""
     for name, make in PAGES.items():
         path = REFERENCE / name
+        path.write_text(make(), encoding="utf-8")
+        print(path)
+    for name, make in PICTURES.items():
+        path = GUIDE / name
         path.write_text(make(), encoding="utf-8")
         print(path)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):

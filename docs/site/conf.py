@@ -21,7 +21,7 @@ version = release = re.findall(
     r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
 )[0]
 
-extensions = ["myst_parser", "notebook_pages"]
+extensions = ["myst_parser", "notebook_pages", "live_figures"]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "*.md"]
 # Folders that are left out here are not searched for pages at all.

@@ -1,7 +1,7 @@
 // Makes one file of the page: node build.mjs WASM DATA OUT. Run where esbuild is installed.
 // The simulator and the data are compressed and stand in the page as base64, so that it works from
 // a disk, where a browser fetches nothing.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,6 +36,8 @@ let page = readFileSync(join(here, "index.html"), "utf8");
 for (const [name, text] of Object.entries(parts)) {
   page = page.split(`{{${name}}}`).join(text);
 }
-writeFileSync(out, page);
+// Under its name only when whole: reports may have hard links to the page that was there before.
+writeFileSync(`${out}.new`, page);
+renameSync(`${out}.new`, out);
 const wire = gzipSync(page, { level: 9 }).length;
 console.log(`${out}: ${page.length} bytes, ${wire} compressed`);

@@ -235,13 +235,10 @@ export class ChipView {
       const name = kind === READ ? "read" : kind === PROGRAM ? "program" : "erase";
       context.globalAlpha = Math.min(1, glow * 1.2);
       context.strokeStyle = colours[name] as string;
-      context.lineWidth = cell >= 9 ? 2 : 1.2;
-      if (kind === ERASE) {
-        context.fillStyle = colours.erase as string;
-        context.fillRect(x, y, cell, cell);
-      } else {
-        context.strokeRect(x + 0.5, y + 0.5, cell - 1, cell - 1);
-      }
+      // A ring, as in the legend: a filled cell would read as erased often.
+      const line = (cell >= 9 ? 2 : 1.2) * (kind === ERASE ? 1.6 : 1);
+      context.lineWidth = line;
+      context.strokeRect(x + line / 2, y + line / 2, cell - line, cell - line);
       context.globalAlpha = 1;
     }
     if (block === this.selected) {

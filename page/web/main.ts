@@ -2,6 +2,7 @@
 
 import { ChipView } from "./chip";
 import { energiesOf } from "./energy";
+import { embedOf, LiveFigure } from "./figure";
 import { Panel } from "./panel";
 import { Player, Scale } from "./play";
 import { PRESETS } from "./presets";
@@ -112,8 +113,9 @@ class Page {
     $("play").addEventListener("click", () => this.playOrPause());
     const scrub = $<HTMLInputElement>("scrub");
     scrub.addEventListener("input", () => {
+      const to = Number(scrub.value) / 10_000; // pausing puts the scrubber where it plays
       this.player.pause();
-      this.player.seek(Number(scrub.value) / 10_000);
+      this.player.seek(to);
     });
     const speed = $<HTMLSelectElement>("speed");
     speed.addEventListener("change", () => {
@@ -471,6 +473,7 @@ class Page {
   get state() {
     return {
       config: this.config,
+      address: encode(this.config),
       shown: this.shown,
       settled: this.settled === this.asked && !this.aside.busy && !this.lane.busy,
       answered: this.answered,
@@ -492,6 +495,7 @@ function legends(): void {
       ["erase", "erased often"],
       ["read", "is read", true],
       ["program", "is programmed", true],
+      ["erase", "is erased", true],
     ],
     "time-legend": [
       ["read", "read"],
@@ -526,6 +530,14 @@ function chosenTheme(): string {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
+/** In a page of the documents: a figure that is simulated there (figure.ts). */
+function showFigure(world: World, name: string): void {
+  const card = document.createElement("section");
+  card.className = "card";
+  document.querySelector("main")?.replaceChildren(card);
+  Object.assign(window, { playground: new LiveFigure(card, world, name) });
+}
+
 /** In another page's frame one part is shown, with a link to all of it. */
 function showView(): void {
   const view = viewOf(location.hash.slice(1));
@@ -551,9 +563,15 @@ async function begin(): Promise<void> {
     "write-back, JFFS2, YAFFS2 or UBIFS over UBI, the driver and the chip. The numbers are those " +
     "of `flashbed run`, to the last digit.";
   showView();
+  if (embedOf(location.hash.slice(1))) document.body.dataset.view = "figure";
   const [wasm, data] = await Promise.all([unpacked("wasm"), unpacked("data")]);
   await load(wasm, $("worker").textContent ?? "");
   const world = JSON.parse(new TextDecoder().decode(data)) as World;
+  const embed = embedOf(location.hash.slice(1));
+  if (embed) {
+    showFigure(world, embed);
+    return;
+  }
   const page = new Page(world);
   Object.assign(window, { playground: page });
   const own = $("own").textContent?.trim();

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import notebooks, profile_pages
+from docs.generate.live_pictures import GUIDE, PICTURES
 from docs.generate.markdown import CELL_CHARACTERS, entry, prose, table
 from docs.generate.pages import PAGES, REFERENCE
 from flashbed.tables.column_meanings import COLUMN_MEANINGS, ROWS
@@ -23,6 +24,12 @@ NOTEBOOKS = sorted((PROJECT / "docs" / "examples").glob("*.ipynb"))
 @pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_is_what_the_program_says(name: str) -> None:
     assert (REFERENCE / name).read_text(encoding="utf-8") == PAGES[name]()
+
+
+@pytest.mark.extension
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_picture_of_a_live_figure_is_what_the_simulator_measures(name: str) -> None:
+    assert (GUIDE / name).read_text(encoding="utf-8") == PICTURES[name]()
 
 
 def test_every_column_says_what_it_holds() -> None:

@@ -15,9 +15,10 @@ from urllib.parse import quote
 import pytest
 
 from tests.support import PROJECT
-from tests.support.chromium import CHROMIUM, dumped
+from tests.support.chromium import CHROMIUM, Browser, dumped
 
 SPHINX = PROJECT / "build" / "docs" / "venv" / "bin" / "sphinx-build"
+PLAYGROUND = PROJECT / "build" / "playground" / "index.html"
 SEARCHES = {
     "fsync": {"reference/operations", "guide/my-database", "guide/power-cuts", "guide/my-program"},
     "bad block": {"models/aged-partitions", "models/mtd", "models/ubi", "reference/flashbed-nand"},
@@ -69,6 +70,40 @@ def test_nothing_is_loaded_from_a_network(built: tuple[Path, list[str]]) -> None
 def test_the_first_page_leads_to_the_site(built: tuple[Path, list[str]]) -> None:
     (to,) = re.findall(r'href="([^"]+)"', (built[0] / "index.html").read_text())
     assert "flashbed" in (built[0] / to).read_text()
+
+
+LIVE = ("docs/guide/energy.html", "docs/guide/my-database.html")
+
+
+def test_a_live_figure_is_a_picture_first(built: tuple[Path, list[str]]) -> None:
+    """What a reader without JavaScript sees; no page carries the simulator itself."""
+    for name in LIVE:
+        page = built[0] / name
+        (picture,) = re.findall(
+            r'<img alt="[^"]+" src="([^"]+/live-[a-z-]+\.svg)"', page.read_text()
+        )
+        assert (page.parent / picture).is_file()
+        assert page.stat().st_size < 200_000
+
+
+@pytest.mark.browser
+@in_a_browser
+@pytest.mark.skipif(not PLAYGROUND.is_file(), reason="make playground makes the page")
+def test_the_playground_is_in_the_site_and_draws_the_live_figures(
+    built: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """From disk, where frames may not look into each other."""
+    assert [path.name for path in built[0].rglob("playground*.html")].count("playground.html") == 2
+    assert 'href="../playground.html"' in (built[0] / "docs/index.html").read_text()
+    with Browser(tmp_path / "profile") as browser:
+        for name in LIVE:
+            browser.open((built[0] / name).as_uri())
+            browser.until("document.querySelector('.live-figure') !== null")
+            browser.run("document.querySelector('.live-figure').scrollIntoView()")
+            browser.until("document.querySelector('.live-figure.drawn') !== null")
+            assert browser.run("document.querySelector('.live-figure img').offsetParent") is None
+            assert browser.run("document.querySelector('.live-figure iframe').clientHeight") > 300
+        assert browser.wrong == []
 
 
 @pytest.mark.browser

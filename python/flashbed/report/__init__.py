@@ -9,6 +9,7 @@ from typing import Any
 from flashbed.analysis.agreement import ERRORS
 from flashbed.plan.study import Study
 from flashbed.report.collect import collect, collect_validation
+from flashbed.report.playground import page_for
 
 __all__ = ["summary_json", "write_all_results", "write_report"]
 
@@ -29,8 +30,9 @@ def write_report(
     from flashbed.report.render import render
 
     contents = [collect(directory) for directory in directories]
-    text = render(contents, collect_validation(validated) if validated else None, study)
-    return write_whole(text, out)
+    playground = page_for(out) if any(content.live for content in contents) else None
+    kept = collect_validation(validated) if validated else None
+    return write_whole(render(contents, kept, study, playground), out)
 
 
 def write_all_results(results: Path, out: Path) -> Path:

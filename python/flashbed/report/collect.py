@@ -35,6 +35,7 @@ from flashbed.powercut.outcomes import summary
 from flashbed.report.again import run_again, validate_again
 from flashbed.report.default_figures import default_figures
 from flashbed.report.judged import JudgedRun, judged_run, traced
+from flashbed.report.playground import LiveCase, live_cases
 from flashbed.storage.files import read_text
 from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
 from flashbed.validation.results_table import read_results, summaries, worst_cases
@@ -123,6 +124,8 @@ class Content:
     runs: list[dict[str, Any]]
     again: list[str]
     """The commands that repeat the run."""
+    live: list[LiveCase]
+    """The cases that the playground can show."""
 
 
 def collect(directory: Path) -> Content:
@@ -162,6 +165,7 @@ def collect(directory: Path) -> Content:
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
         again=run_again(directory, cases, power_cuts=bool(power_cuts)),
+        live=live_cases(directory, named, cases),
     )
 
 

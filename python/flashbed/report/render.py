@@ -46,6 +46,7 @@ from flashbed.report.figures import (
 )
 from flashbed.report.page import in_script, page
 from flashbed.report.page_summary import summary_of
+from flashbed.report.playground import BESIDE
 from flashbed.report.stated_findings import stated_findings
 from flashbed.report.studied import study_rows
 from flashbed.report.svg import Drawing
@@ -67,6 +68,8 @@ COUNTED = {
     "time": "time",
 }
 """Measure of validation -> its name in the table."""
+LIVE_MAX = 60
+"""Links to the playground in a section, at most."""
 MAPS_MAX = 12
 """Maps of wear on a page, at most."""
 _SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
@@ -76,10 +79,14 @@ def render(
     contents: Sequence[Content],
     validation: Validation | None = None,
     study: Study | None = None,
+    playground: str | None = None,
 ) -> str:
-    """Renders one or more experiments, a study's paper, and what `validate` kept."""
+    """Renders one or more experiments, a study's paper, and what `validate` kept.
+
+    `playground` is the address that links to the playground begin with.
+    """
     drawing = Drawing()
-    sections = [_section(content) for content in contents]
+    sections = [_section(content) | _live(content, playground) for content in contents]
     for section in sections:
         for figure in section["figures"]:
             figure["drawn"] = drawing.figure(figure["id"], figure["title"], figure["specification"])
@@ -169,6 +176,19 @@ def _section(content: Content) -> dict[str, Any]:
         "profiles": content.profiles,
         "runs": content.runs,
         "again": content.again,
+    }
+
+
+def _live(content: Content, playground: str | None) -> dict[str, Any]:
+    """Links to the playground: one a file system, and all."""
+    cases = content.live if playground else []
+    rows = [{**vars(case), "to": f"{playground}#{case.address}"} for case in cases]
+    first = {row["fs"]: row for row in reversed(rows)}
+    return {
+        "live_first": [first[fs] for fs in dict.fromkeys(row["fs"] for row in rows)],
+        "live": rows[:LIVE_MAX],
+        "live_left": len(rows[LIVE_MAX:]),
+        "live_beside": playground == BESIDE,
     }
 
 

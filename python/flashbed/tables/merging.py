@@ -1,9 +1,10 @@
 """Reads tables of a run directory and its parts, whole or in pieces, and merges them.
 
 A folder keeps a table as one file. For cases too long for memory it keeps numbered pieces, and the
-last rows in a file after them. Merging uses bounded memory: rows out of order are distributed to
-windows of at most `ROWS_AT_ONCE` rows, and one window's file is sorted at a time. A window that is
-a single longer case is in order already.
+last rows in a file after them. Merging uses bounded memory. Parts in the cases' order are scanned
+one after another while the table is written. Rows out of order are distributed to windows of at
+most `ROWS_AT_ONCE` rows, and one window's file is sorted at a time. A window that is a single
+longer case is in order already.
 
 Row groups have a fixed number of rows, so a table's bytes do not depend on its pieces.
 """
@@ -11,7 +12,7 @@ Row groups have a fixed number of rows, so a table's bytes do not depend on its 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from flashbed.plan.case import AXES, CONDITIONS
 from flashbed.storage.copier import ROW_GROUP_ROWS, sink
 from flashbed.storage.copies import copied
 from flashbed.storage.files import whole
+from flashbed.storage.footer import extent
 from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet
 from flashbed.tables.columns import SCHEMAS, Rows, conform
+from flashbed.tables.places import Places, places_of, runs_of
 
 __all__ = [
     "FINISHED",
@@ -33,7 +36,7 @@ __all__ = [
     "as_now",
     "made_ours",
     "merge_table",
-    "places_of",
+    "places_in",
     "stored",
     "write_parquet",
 ]
@@ -45,7 +48,6 @@ FINISHED: dict[str, pl.DataType] = {
 """Columns of `finished`, the list of a folder's cases."""
 _CASE = ("case_id", "target")
 _WHOLE = pl.Int64()
-_TARGET_ORDER = ("sim", "sim-chip", "uml", "emulator", "board")
 
 
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path) -> None:
@@ -121,110 +123,83 @@ class _Source:
     folder: int
 
     def rows(self) -> pl.LazyFrame:
-        """All rows, with `_folder`. Raises `InputError` for damaged columns."""
+        """All rows. Raises `InputError` for damaged columns."""
         try:
-            frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
+            return _as_table(pl.scan_parquet(self.file, glob=False), self.table)
         except UNREADABLE:
             raise _damaged(self.file) from None
-        return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
 
-    def cases(self) -> pl.DataFrame:
-        """_CASE, `_folder`, and each case's `_first` and `_last` row and number of `_rows`.
-
-        Sorted by the first row. Raises `InputError` for a damaged file.
-        """
-        numbered = self.rows().select(*_CASE, "_folder").with_row_index("_row")
-        row = pl.col("_row").cast(_WHOLE)
-        cases = numbered.group_by(*_CASE, "_folder").agg(
-            row.min().alias("_first"),
-            row.max().alias("_last"),
-            pl.len().cast(_WHOLE).alias("_rows"),
-        )
-        return self._read(cases).sort("_first")
-
-    def pieces(self) -> Iterator[pl.DataFrame]:
-        """The rows in pieces. Raises `InputError` for a damaged file."""
-        rows = int(self._read(pl.scan_parquet(self.file).select(pl.len())).item())
-        for at in range(0, rows, ROWS_AT_ONCE):
-            yield self._read(self.rows().slice(at, ROWS_AT_ONCE))
+    def pieces(self, *columns: str) -> Iterator[pl.DataFrame]:
+        """The rows in pieces, all columns or some. Raises `InputError` for a damaged file."""
+        rows = self.rows().select(columns) if columns else self.rows()
+        try:
+            count = extent(self.file).rows
+            if count <= ROWS_AT_ONCE:
+                yield rows.collect()
+                return
+            for at in range(0, count, ROWS_AT_ONCE):
+                yield rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")
+        except UNREADABLE:
+            raise _damaged(self.file) from None
 
     def check(self) -> None:
         """Reads every row. Raises `InputError` for a damaged file."""
         for _ in self.pieces():
             pass
 
-    def _read(self, rows: pl.LazyFrame) -> pl.DataFrame:
-        try:
-            return rows.collect(engine="streaming")
-        except UNREADABLE:
-            raise _damaged(self.file) from None
+
+def _as_table(rows: pl.LazyFrame, table: str) -> pl.LazyFrame:
+    """Rows with a table's columns. Raises what `conform` and Polars raise."""
+    if table in SCHEMAS:
+        return as_now(conform(rows, table), table)
+    return rows.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
 
 
-def places_of(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
-    """case_id, target, the number of the last folder with the case, and the case's place.
+class _Finished:
+    """A folder's list of cases, in pieces, as often as it is read."""
 
-    Places follow the experiment's order, then the target's; other cases come last. The folders
-    must be this process's own (`made_ours`).
+    def __init__(self, folder: Path) -> None:
+        self._sources = [_Source(file, "finished", 0) for file in _files(folder, "finished")]
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        for source in self._sources:
+            for rows in source.pieces(*_CASE):
+                if any(rows.null_count().row(0)):
+                    raise _damaged(source.file)
+                yield rows
+
+
+def places_in(folders: Sequence[Path], order: Iterable[str]) -> Places:
+    """The places of the cases of folders, which must be this process's own (`made_ours`).
+
+    `order` is iterated more than once. Raises `InputError` for a damaged file.
     """
-    text = pl.String()
-    columns = {"case_id": text, "target": text, "_folder": _WHOLE}
-    frames = [pl.DataFrame(schema=columns)]
-    for number, folder in enumerate(folders):
-        finished = stored(folder, "finished", ours=True)
-        if finished is not None:
-            frames.append(finished.select(*_CASE, pl.lit(number, _WHOLE).alias("_folder")))
-    last = pl.concat(frames).unique(_CASE, keep="last", maintain_order=True)
-    ranks = pl.DataFrame({"case_id": order}, schema={"case_id": text}).with_row_index("_rank")
-    targets = pl.DataFrame({"target": _TARGET_ORDER}).with_row_index("_target")
-    placed = last.join(ranks.unique("case_id"), on="case_id", how="left").join(
-        targets, on="target", how="left"
-    )
-    ordered = placed.sort("_rank", "case_id", "_target", "target", nulls_last=True)
-    return ordered.select(*_CASE, "_folder").with_columns(
-        pl.int_range(pl.len(), dtype=_WHOLE).alias("_place")
-    )
+    return places_of([_Finished(folder) for folder in folders], order)
 
 
 def merge_table(
-    folders: Sequence[Path], name: str, places: pl.DataFrame, into: Path, scratch: Path
+    folders: Sequence[Path], name: str, places: Places, into: Path, scratch: Path
 ) -> None:
     """Writes each case's rows from the last folder that has it, in the cases' order.
 
     A table that no folder has is not written. `scratch` is a temporary folder for the call. The
     folders must be this process's own (`made_ours`). Raises `InputError` for a damaged file.
     """
-    if name not in SCHEMAS:
-        tables = [stored(folder, name, ours=True) for folder in folders]
-        frames = [
-            table.with_columns(pl.lit(number, _WHOLE).alias("_folder"))
-            for number, table in enumerate(tables)
-            if table is not None
-        ]
-        write_parquet(_placed(pl.concat(frames), places), into)
-        return
-    sources = [
+    every = [
         _Source(file, name, number)
         for number, folder in enumerate(folders)
         for file in _files(folder, name)
     ]
-    if not sources:
+    if not every:
         return
-    cases = pl.concat([source.cases() for source in sources])
-    last = cases.join(places, on=[*_CASE, "_folder"], maintain_order="left")
+    sources = [source for source in every if len(places.own[source.folder])]
     try:
-        if _in_order(last):
-            rows = pl.concat([source.rows() for source in sources])
-            write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
-        elif int(cases["_rows"].sum()) <= ROWS_AT_ONCE:
-            rows = pl.concat([source.rows() for source in sources])
-            write_parquet(_placed(rows.collect(), places), into)
+        if not sources:
+            write_parquet(every[0].rows().clear(), into)
+        elif _in_order(sources, places):
+            write_parquet(_one_after_another(sources), into)
         else:
-            shutil.rmtree(scratch, ignore_errors=True)
-            scratch.mkdir()
-            windows = _windows(last)
-            rows = pl.scan_ipc(_dealt(sources, places, windows, scratch))
-            write_parquet(rows.drop("_folder", "_place"), into)
-            shutil.rmtree(scratch)
+            _sort(sources, places, into, scratch)
     except (InputError, RunError):
         raise
     except UNREADABLE:
@@ -233,65 +208,94 @@ def merge_table(
         raise
 
 
-def _in_order(last: pl.DataFrame) -> bool:
-    """Whether each case's rows are adjacent and the cases are in order."""
-    together = last["_last"] - last["_first"] + 1 == last["_rows"]
-    return bool(together.all()) and last["_place"].is_sorted()
+def _in_order(sources: Sequence[_Source], places: Places) -> bool:
+    """Whether every row counts, each case's rows are adjacent, and the cases are in order."""
+    last = -1
+    for source in sources:
+        for rows in source.pieces(*_CASE):
+            found = places.of(source.folder, runs_of(rows))
+            if found.null_count() or (found.diff() <= 0).any():
+                return False
+            if len(found) and int(found[0]) < last:
+                return False
+            last = int(found[-1]) if len(found) else last
+    return True
 
 
-def _last_word(rows: Rows, places: pl.DataFrame) -> Rows:
-    """The rows from each case's last folder, with `_place`."""
-    on = [*_CASE, "_folder"]
-    if isinstance(rows, pl.DataFrame):
-        return rows.join(places, on=on, maintain_order="left")
-    return rows.join(places.lazy(), on=on, maintain_order="left")
+def _one_after_another(sources: Sequence[_Source]) -> pl.LazyFrame:
+    """All rows of files, read as they are written."""
+    table = sources[0].table
+    schema = SCHEMAS.get(table, FINISHED)
+    files = [source.file for source in sources]
+    if all(pl.read_parquet_schema(file) == schema for file in files):
+        return _as_table(pl.scan_parquet(files, glob=False), table)
+    return pl.concat([source.rows() for source in sources])
 
 
-def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """The rows from each case's last folder, sorted by place, otherwise in their own order."""
-    placed = _last_word(frame, places)
-    if not placed["_place"].is_sorted():
-        placed = placed.sort("_place", maintain_order=True)
-    return placed.drop("_folder", "_place")
+def _placed(source: _Source, rows: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """The rows that count, with `_place`."""
+    found = rows.with_columns(places.of(source.folder, rows))
+    return found.filter(pl.col("_place").is_not_null()) if found["_place"].null_count() else found
 
 
-def _windows(last: pl.DataFrame) -> pl.DataFrame:
-    """`_place` -> `_window`: adjacent places with at most ROWS_AT_ONCE rows, or a single one."""
-    window, filled = 0, 0
-    dealt = []
-    sizes = last.group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
+def _sort(sources: Sequence[_Source], places: Places, into: Path, scratch: Path) -> None:
+    """Writes rows by place, otherwise in their own order."""
+    counted = [pl.DataFrame(schema={"_place": _WHOLE, "_rows": pl.UInt32})]
+    for source in sources:
+        for keys in source.pieces(*_CASE):
+            own = _placed(source, keys, places).select("_place")
+            counted.append(own.group_by("_place").agg(pl.len().alias("_rows")))
+    sizes = pl.concat(counted).group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
+    if int(sizes["_rows"].sum()) <= ROWS_AT_ONCE:
+        pieces = ((source, rows) for source in sources for rows in source.pieces())
+        placed = pl.concat([_placed(source, rows, places) for source, rows in pieces])
+        write_parquet(placed.sort("_place", maintain_order=True).drop("_place"), into)
+        return
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    rows = pl.scan_ipc(_dealt(sources, places, _windows(sizes), scratch))
+    write_parquet(rows.drop("_place"), into)
+    shutil.rmtree(scratch)
+
+
+def _windows(sizes: pl.DataFrame) -> pl.DataFrame:
+    """`_first` place and number of places of windows: at most ROWS_AT_ONCE rows, or one place."""
+    windows: list[list[int]] = []
+    filled = 0
     for place, rows in sizes.iter_rows():
-        if filled and filled + rows > ROWS_AT_ONCE:
-            window, filled = window + 1, 0
+        if not windows or filled + rows > ROWS_AT_ONCE:
+            windows.append([place, 0])
+            filled = 0
+        windows[-1][1] += 1
         filled += rows
-        dealt.append((place, window))
-    return pl.DataFrame(dealt, schema={"_place": _WHOLE, "_window": _WHOLE}, orient="row")
+    return pl.DataFrame(windows, schema={"_first": _WHOLE, "_places": _WHOLE}, orient="row")
 
 
 def _dealt(
-    sources: Sequence[_Source], places: pl.DataFrame, windows: pl.DataFrame, scratch: Path
+    sources: Sequence[_Source], places: Places, windows: pl.DataFrame, scratch: Path
 ) -> list[Path]:
     """Files that hold all rows in order, each at most a window."""
-    pieces: dict[int, list[Path]] = {window: [] for window in windows["_window"].unique().sort()}
+    pieces: list[list[Path]] = [[] for _ in range(windows.height)]
     number = 0
     for source in sources:
         for rows in source.pieces():
-            placed = _last_word(rows, places).join(windows, on="_place", maintain_order="left")
-            dealt = placed.partition_by("_window", as_dict=True, include_key=False)
-            for (window,), frame in dealt.items():
+            placed = _placed(source, rows, places)
+            window = windows["_first"].search_sorted(placed["_place"], side="right") - 1
+            dealt = placed.with_columns(window.alias("_window")).partition_by(
+                "_window", as_dict=True, include_key=False
+            )
+            for (at,), frame in dealt.items():
                 number += 1
                 file = scratch / f"{number:08}.arrow"
                 frame.write_ipc(file)
-                pieces[window].append(file)
-    alone = windows.group_by("_window").agg((pl.len() == 1).alias("alone"))
-    long = dict(alone.iter_rows())
+                pieces[at].append(file)
     ordered = []
-    for window, files in pieces.items():
-        if long[window]:
+    for at, files in enumerate(pieces):
+        if windows["_places"][at] == 1:
             ordered += files
             continue
         frame = pl.concat([pl.read_ipc(file) for file in files])
-        ordered.append(scratch / f"{window:08}-sorted.arrow")
+        ordered.append(scratch / f"{at:08}-sorted.arrow")
         frame.sort("_place", maintain_order=True).write_ipc(ordered[-1])
         for file in files:
             file.unlink()

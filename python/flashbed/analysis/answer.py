@@ -105,9 +105,7 @@ def answer(cases: pl.DataFrame | pl.LazyFrame, page_bytes: Mapping[str, int]) ->
     written = pl.when(pl.col("bytes_written") > 0).then(pl.col("bytes_written"))
     kept = summed.with_columns((programmed / written).alias("amplification"))
     shown = kept.select(*axes, "cases", *_TIMES, *COUNTS, "amplification")
-    return Answer(
-        tuple(axes), shown.collect(engine="streaming"), works, max(0, count - ROWS_MAX)
-    )
+    return Answer(tuple(axes), shown.collect(engine="streaming"), works, max(0, count - ROWS_MAX))
 
 
 def _summed(rows: pl.LazyFrame, axes: Sequence[str]) -> pl.LazyFrame:
@@ -131,9 +129,7 @@ def _summed(rows: pl.LazyFrame, axes: Sequence[str]) -> pl.LazyFrame:
     )
 
 
-def _works(
-    rows: pl.LazyFrame, choices: Sequence[str], different: Sequence[str]
-) -> tuple[int, int]:
+def _works(rows: pl.LazyFrame, choices: Sequence[str], different: Sequence[str]) -> tuple[int, int]:
     """The number of rows of the answer, and how many works every choice did.
 
     The second is 0 if choices did different works, so that each case is a row.

@@ -17,6 +17,7 @@ from flashbed.extras import missing_extra
 from flashbed.formats.profiles import load_board
 from flashbed.plan.planned import Plan
 from flashbed.report import write_report
+from flashbed.storage.frames import pieces
 from flashbed.tables.places import Names
 from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
 
@@ -117,9 +118,7 @@ def own_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="flashbed-result."))
 
 
-def answer_of_names(
-    directory: Path, names: Iterable[str], *, ours: bool = False
-) -> Answer | None:
+def answer_of_names(directory: Path, names: Iterable[str], *, ours: bool = False) -> Answer | None:
     """The answer about cases with these names; None if none of them was measured.
 
     `names` may be iterated more than once. `ours` says that this process wrote the tables.
@@ -129,9 +128,13 @@ def answer_of_names(
     wanted = Names.of(names)
     chosen = pl.col("case_id").map_batches(wanted.has, pl.Boolean(), is_elementwise=True)
     # Only the needed columns are read: a sweep's table may not fit into memory.
-    kept = scan_table(directory, "cases", ours=ours).filter(
-        chosen, pl.col("target") != CHIP_ALONE
-    )
+    kept = scan_table(directory, "cases", ours=ours)
+    keys = kept.select("case_id", "target")
+    if not all(
+        wanted.has(rows["case_id"]).all() and (rows["target"] != CHIP_ALONE).all()
+        for rows in pieces(keys)
+    ):
+        kept = kept.filter(chosen, pl.col("target") != CHIP_ALONE)
     there = kept.select(pl.col("board").unique()).collect(engine="streaming")["board"]
     if there.is_empty():
         return None

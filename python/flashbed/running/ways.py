@@ -83,8 +83,9 @@ def parts_of(
 ) -> Iterator[tuple[int, Part]]:
     """Yields the parts of all units in any order, each with the number of its portion.
 
-    `cases` is the number of cases of all units. `given` has the cases' profiles and the keys of existing results. Parts are folders below
-    `below`, which the caller moves. Raises what the target raises.
+    `cases` is the number of cases of all units. `given` has the cases' profiles and the keys of
+    existing results. Parts are folders below `below`, which the caller moves. Raises what the
+    target raises.
     """
     profiles, finished = given
     jobs = way.at_once

@@ -11,9 +11,9 @@ Row groups have a fixed number of rows, so a table's bytes do not depend on its 
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -25,9 +25,8 @@ from flashbed.plan.case import AXES, CONDITIONS
 from flashbed.storage.copier import ROW_GROUP_ROWS, sink
 from flashbed.storage.copies import copied
 from flashbed.storage.files import whole
-from flashbed.storage.footer import extent
 from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet
-from flashbed.tables.columns import SCHEMAS, Rows, conform
+from flashbed.tables.columns import SCHEMAS, Rows, conform, conforming
 from flashbed.tables.places import Places, places_of, runs_of
 
 __all__ = [
@@ -114,59 +113,114 @@ def _files(folder: Path, name: str) -> list[Path]:
     return [*pieces, last] if last.is_file() else pieces
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A file of a table, and the number of its folder."""
+class _Sources:
+    """The files of a table in several folders, in the order of the folders."""
 
-    file: Path
-    table: str
-    folder: int
+    def __init__(self, folders: Sequence[Path], table: str) -> None:
+        self.table = table
+        self._files = [
+            (file, number)
+            for number, folder in enumerate(folders)
+            for file in _files(folder, table)
+        ]
 
-    def rows(self) -> pl.LazyFrame:
-        """All rows. Raises `InputError` for damaged columns."""
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def cases(self) -> Iterator[pl.DataFrame]:
+        """_CASE and `_folder` of every row, in pieces. Raises `InputError` for a damaged file."""
+        return self._pieces(self.rows(_CASE, folder=True))
+
+    def rows_and_folders(self) -> Iterator[pl.DataFrame]:
+        """Every row with its `_folder`, in pieces. Raises `InputError` for a damaged file."""
+        return self._pieces(self.rows(folder=True))
+
+    def _pieces(self, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         try:
-            return _as_table(pl.scan_parquet(self.file, glob=False), self.table)
-        except UNREADABLE:
-            raise _damaged(self.file) from None
-
-    def pieces(self, *columns: str) -> Iterator[pl.DataFrame]:
-        """The rows in pieces, all columns or some. Raises `InputError` for a damaged file."""
-        rows = self.rows().select(columns) if columns else self.rows()
-        try:
-            count = extent(self.file).rows
-            if count <= ROWS_AT_ONCE:
-                yield rows.collect()
-                return
+            count = int(rows.select(pl.len()).collect(engine="streaming").item())
             for at in range(0, count, ROWS_AT_ONCE):
                 yield rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")
         except UNREADABLE:
-            raise _damaged(self.file) from None
+            self.check()
+            raise
+
+    def rows(self, columns: Sequence[str] = (), *, folder: bool = False) -> pl.LazyFrame:
+        """All rows, all columns or some. Raises `InputError` for a damaged file.
+
+        Adjacent files with exactly the table's columns are scanned as one: Polars plans as long
+        for a file as it reads a part's.
+        """
+        usual = SCHEMAS.get(self.table, FINISHED)
+        frames = []
+        for alike, files in itertools.groupby(
+            self._files, lambda each: self._schema(each) == usual
+        ):
+            for some in [list(files)] if alike else [[each] for each in files]:
+                frames.append(self._scanned(some, columns, folder=folder))
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
+
+    def _schema(self, each: tuple[Path, int]) -> Mapping[str, pl.DataType]:
+        try:
+            return pl.read_parquet_schema(each[0])
+        except UNREADABLE:
+            raise _damaged(each[0]) from None
+
+    def _scanned(
+        self, files: Sequence[tuple[Path, int]], columns: Sequence[str], *, folder: bool
+    ) -> pl.LazyFrame:
+        number = {str(file): at for file, at in files}
+        try:
+            rows = pl.scan_parquet(
+                list(number), glob=False, include_file_paths="_file" if folder else None
+            )
+            there = [name for name in rows.collect_schema().names() if name != "_file"]
+            wanted = [pl.col(name).cast(pl.String()) for name in columns]
+            wanted = wanted or _columns(self.table, there)
+        except UNREADABLE:
+            raise _damaged(files[0][0]) from None
+        if folder:
+            own = pl.col("_file").replace_strict(number, return_dtype=_WHOLE)
+            wanted.append(own.alias("_folder"))
+        rows = rows.select(wanted)
+        return rows if columns else as_now(rows, self.table)
 
     def check(self) -> None:
-        """Reads every row. Raises `InputError` for a damaged file."""
-        for _ in self.pieces():
-            pass
+        """Reads every row of every file. Raises `InputError` for a damaged file."""
+        for file, _ in self._files:
+            try:
+                rows = pl.scan_parquet(file, glob=False)
+                rows = rows.select(_columns(self.table, rows.collect_schema().names()))
+                count = int(rows.select(pl.len()).collect().item())
+                for at in range(0, count, ROWS_AT_ONCE):
+                    rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")
+            except UNREADABLE:
+                raise _damaged(file) from None
 
 
-def _as_table(rows: pl.LazyFrame, table: str) -> pl.LazyFrame:
-    """Rows with a table's columns. Raises what `conform` and Polars raise."""
+def _columns(table: str, there: Sequence[str]) -> list[pl.Expr]:
+    """The columns of a table, of those that a file has. Raises `ValueError` for an unknown one."""
     if table in SCHEMAS:
-        return as_now(conform(rows, table), table)
-    return rows.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
+        return conforming(there, table)
+    return [pl.col(column).cast(kind) for column, kind in FINISHED.items()]
 
 
 class _Finished:
-    """A folder's list of cases, in pieces, as often as it is read."""
+    """The lists of cases of folders, read anew each time they are iterated."""
 
-    def __init__(self, folder: Path) -> None:
-        self._sources = [_Source(file, "finished", 0) for file in _files(folder, "finished")]
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._sources = _Sources(folders, "finished")
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        for source in self._sources:
-            for rows in source.pieces(*_CASE):
-                if any(rows.null_count().row(0)):
-                    raise _damaged(source.file)
-                yield rows
+        for rows in self._sources.cases() if self._sources else ():
+            if any(rows.null_count().row(0)):
+                raise _damaged(self._file_of(rows))
+            yield rows
+
+    def _file_of(self, rows: pl.DataFrame) -> Path:
+        """The file with the first case without a name."""
+        odd = rows.filter(pl.any_horizontal(pl.col(*_CASE).is_null()))
+        return _files(self._folders[odd["_folder"][0]], "finished")[0]
 
 
 def places_in(folders: Sequence[Path], order: Iterable[str]) -> Places:
@@ -174,7 +228,7 @@ def places_in(folders: Sequence[Path], order: Iterable[str]) -> Places:
 
     `order` is iterated more than once. Raises `InputError` for a damaged file.
     """
-    return places_of([_Finished(folder) for folder in folders], order)
+    return places_of(_Finished(folders), order)
 
 
 def merge_table(
@@ -185,77 +239,61 @@ def merge_table(
     A table that no folder has is not written. `scratch` is a temporary folder for the call. The
     folders must be this process's own (`made_ours`). Raises `InputError` for a damaged file.
     """
-    every = [
-        _Source(file, name, number)
-        for number, folder in enumerate(folders)
-        for file in _files(folder, name)
-    ]
-    if not every:
+    sources = _Sources(folders, name)
+    if not sources:
         return
-    sources = [source for source in every if len(places.own[source.folder])]
     try:
-        if not sources:
-            write_parquet(every[0].rows().clear(), into)
-        elif _in_order(sources, places):
-            write_parquet(_one_after_another(sources), into)
+        if _in_order(sources, places):
+            write_parquet(sources.rows(), into)
         else:
             _sort(sources, places, into, scratch)
     except (InputError, RunError):
         raise
     except UNREADABLE:
-        for source in sources:
-            source.check()
+        sources.check()
         raise
 
 
-def _in_order(sources: Sequence[_Source], places: Places) -> bool:
+def _in_order(sources: _Sources, places: Places) -> bool:
     """Whether every row counts, each case's rows are adjacent, and the cases are in order."""
     last = -1
-    for source in sources:
-        for rows in source.pieces(*_CASE):
-            found = places.of(source.folder, runs_of(rows))
-            if found.null_count() or (found.diff() <= 0).any():
-                return False
-            if len(found) and int(found[0]) < last:
-                return False
-            last = int(found[-1]) if len(found) else last
+    for rows in sources.cases():
+        found = places.of(runs_of(rows))
+        if found.null_count() or (found.diff() <= 0).any() or int(found[0]) < last:
+            return False
+        last = int(found[-1])
     return True
 
 
-def _one_after_another(sources: Sequence[_Source]) -> pl.LazyFrame:
-    """All rows of files, read as they are written."""
-    table = sources[0].table
-    schema = SCHEMAS.get(table, FINISHED)
-    files = [source.file for source in sources]
-    if all(pl.read_parquet_schema(file) == schema for file in files):
-        return _as_table(pl.scan_parquet(files, glob=False), table)
-    return pl.concat([source.rows() for source in sources])
-
-
-def _placed(source: _Source, rows: pl.DataFrame, places: Places) -> pl.DataFrame:
-    """The rows that count, with `_place`."""
-    found = rows.with_columns(places.of(source.folder, rows))
+def _placed(rows: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """The rows that count, with `_place` instead of `_folder`."""
+    found = rows.with_columns(places.of(rows)).drop("_folder")
     return found.filter(pl.col("_place").is_not_null()) if found["_place"].null_count() else found
 
 
-def _sort(sources: Sequence[_Source], places: Places, into: Path, scratch: Path) -> None:
+def _sort(sources: _Sources, places: Places, into: Path, scratch: Path) -> None:
     """Writes rows by place, otherwise in their own order."""
-    counted = [pl.DataFrame(schema={"_place": _WHOLE, "_rows": pl.UInt32})]
-    for source in sources:
-        for keys in source.pieces(*_CASE):
-            own = _placed(source, keys, places).select("_place")
-            counted.append(own.group_by("_place").agg(pl.len().alias("_rows")))
-    sizes = pl.concat(counted).group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
+    counted = pl.DataFrame(schema={"_place": _WHOLE, "_rows": _WHOLE})
+    for keys in sources.cases():
+        own = _placed(keys, places).group_by("_place").agg(pl.len().cast(_WHOLE).alias("_rows"))
+        counted.extend(own)
+    sizes = counted.group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
     if int(sizes["_rows"].sum()) <= ROWS_AT_ONCE:
-        pieces = ((source, rows) for source in sources for rows in source.pieces())
-        placed = pl.concat([_placed(source, rows, places) for source, rows in pieces])
-        write_parquet(placed.sort("_place", maintain_order=True).drop("_place"), into)
+        placed = [_placed(rows, places) for rows in sources.rows_and_folders()]
+        every = pl.concat(placed or [_empty(sources)])
+        if not every["_place"].is_sorted():
+            every = every.sort("_place", maintain_order=True)
+        write_parquet(every.drop("_place"), into)
         return
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     rows = pl.scan_ipc(_dealt(sources, places, _windows(sizes), scratch))
     write_parquet(rows.drop("_place"), into)
     shutil.rmtree(scratch)
+
+
+def _empty(sources: _Sources) -> pl.DataFrame:
+    return sources.rows().clear().collect().with_columns(pl.lit(0, _WHOLE).alias("_place"))
 
 
 def _windows(sizes: pl.DataFrame) -> pl.DataFrame:
@@ -271,24 +309,21 @@ def _windows(sizes: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(windows, schema={"_first": _WHOLE, "_places": _WHOLE}, orient="row")
 
 
-def _dealt(
-    sources: Sequence[_Source], places: Places, windows: pl.DataFrame, scratch: Path
-) -> list[Path]:
+def _dealt(sources: _Sources, places: Places, windows: pl.DataFrame, scratch: Path) -> list[Path]:
     """Files that hold all rows in order, each at most a window."""
     pieces: list[list[Path]] = [[] for _ in range(windows.height)]
     number = 0
-    for source in sources:
-        for rows in source.pieces():
-            placed = _placed(source, rows, places)
-            window = windows["_first"].search_sorted(placed["_place"], side="right") - 1
-            dealt = placed.with_columns(window.alias("_window")).partition_by(
-                "_window", as_dict=True, include_key=False
-            )
-            for (at,), frame in dealt.items():
-                number += 1
-                file = scratch / f"{number:08}.arrow"
-                frame.write_ipc(file)
-                pieces[at].append(file)
+    for rows in sources.rows_and_folders():
+        placed = _placed(rows, places)
+        window = windows["_first"].search_sorted(placed["_place"], side="right") - 1
+        dealt = placed.with_columns(window.alias("_window")).partition_by(
+            "_window", as_dict=True, include_key=False
+        )
+        for (at,), frame in dealt.items():
+            number += 1
+            file = scratch / f"{number:08}.arrow"
+            frame.write_ipc(file)
+            pieces[at].append(file)
     ordered = []
     for at, files in enumerate(pieces):
         if windows["_places"][at] == 1:

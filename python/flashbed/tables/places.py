@@ -7,7 +7,7 @@ experiment is known by a hash of its name: 12 bytes for its rank, 8 more for its
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -18,7 +18,6 @@ _NAMES_AT_ONCE = 1 << 14
 _SEEDS = 3
 """Hashes that are tried. Names that are equal by all of them are one name, given twice."""
 _TARGET_ORDER = ("sim", "sim-chip", "uml", "emulator", "board")
-_CASE = ("case_id", "target")
 
 
 @dataclass(frozen=True)
@@ -59,19 +58,23 @@ def _hashed(names: Iterable[str], seed: int) -> pl.Series:
     return whole.rechunk()
 
 
-def _found(wanted: pl.Series, among: pl.Series, values: pl.Series | None = None) -> pl.Series:
-    """For each wanted one its value, or itself; null where it is not among the sorted ones."""
+def _found(wanted: pl.Series, among: pl.Series, values: pl.Series) -> pl.Series:
+    """For each wanted one its value; null where it is not among the sorted ones."""
     if among.is_empty():
-        return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(wanted))
+        return _nulls(len(wanted))
     at = among.search_sorted(wanted).clip(upper_bound=len(among) - 1)
     there = among.gather(at) == wanted
-    value = (wanted if values is None else values.gather(at)).cast(pl.Int64)
-    return value.zip_with(there, pl.Series([None], dtype=pl.Int64).new_from_index(0, len(wanted)))
+    value = values.gather(at).cast(pl.Int64)
+    return value.zip_with(there, _nulls(len(wanted)))
+
+
+def _nulls(count: int) -> pl.Series:
+    return pl.Series([None], dtype=pl.Int64).new_from_index(0, count)
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the rows of each folder's cases go; `own` has the sorted places of each folder.
+    """Where rows go, and which folder's rows of a case count.
 
     Places follow the experiment's order, then the target's; other cases come last.
     """
@@ -80,16 +83,21 @@ class Places:
     others: pl.DataFrame
     """case_id, `_rank` of cases that the experiment does not have."""
     targets: Mapping[str, int]
-    own: Sequence[pl.Series]
+    places: pl.Series
+    """Sorted."""
+    folders: pl.Series
+    """The folder that has the last word about each place."""
 
-    def of(self, folder: int, rows: pl.DataFrame) -> pl.Series:
-        """The places of a folder's rows; null for those that do not count."""
-        return _found(self.everywhere(rows), self.own[folder]).alias("_place")
+    def of(self, rows: pl.DataFrame) -> pl.Series:
+        """The place of each row, which has its `_folder`; null for those that do not count."""
+        wanted = self.everywhere(rows)
+        there = _found(wanted, self.places, self.folders) == rows["_folder"]
+        return wanted.zip_with(there.fill_null(False), _nulls(len(wanted))).alias("_place")
 
     def everywhere(self, rows: pl.DataFrame) -> pl.Series:
         """The places of rows, whichever folder counts."""
         rank = self.names.rank(rows["case_id"])
-        if rank.null_count() and self.others.height:
+        if self.others.height and rank.null_count():
             known = rows.select("case_id").join(
                 self.others, on="case_id", how="left", maintain_order="left"
             )
@@ -100,59 +108,38 @@ class Places:
         return rank * len(self.targets) + target
 
 
-def places_of(
-    folders: Sequence[Iterable[pl.DataFrame]], order: Iterable[str]
-) -> Places:
+def places_of(pieces: Iterable[pl.DataFrame], order: Iterable[str]) -> Places:
     """The places of all cases that folders have; the last folder with a case counts.
 
-    Each folder comes as pieces of its list of cases, which are read twice.
+    The pieces have case_id, target and `_folder` of each case. They and `order` are iterated more
+    than once.
     """
     names = Names.of(order)
     targets: set[str] = set()
     odd = [pl.DataFrame(schema={"case_id": pl.String})]
-    for pieces in folders:
-        for rows in pieces:
-            targets.update(rows["target"].unique())
-            unknown = rows.select("case_id").filter(names.rank(rows["case_id"]).is_null())
-            odd += [unknown] if unknown.height else []
+    for rows in pieces:
+        targets.update(rows["target"].unique())
+        rank = names.rank(rows["case_id"])
+        if rank.null_count():
+            odd.append(rows.select("case_id").filter(rank.is_null()))
     known = [name for name in _TARGET_ORDER if name in targets]
     in_order = [*known, *sorted(targets.difference(known))]
     others = pl.concat(odd).unique().sort("case_id").select(
         "case_id", pl.int_range(names.count, names.count + pl.len()).alias("_rank")
     )  # fmt: skip
-    places = Places(names, others, {name: at for at, name in enumerate(in_order)}, ())
-    own = [_joined(places.everywhere(rows) for rows in pieces) for pieces in folders]
-    return Places(names, others, places.targets, _last_words(own))
-
-
-def _joined(some: Iterator[pl.Series]) -> pl.Series:
-    """Different places, sorted."""
-    whole = pl.Series(dtype=pl.Int64)
-    for one in some:
-        whole.append(one)
-    return whole.unique().sort()
-
-
-def _last_words(own: Sequence[pl.Series]) -> list[pl.Series]:
-    """Each folder's places without those that a later folder has too."""
-    filled = [places for places in own if len(places)]
-    in_turn = sorted(filled, key=lambda places: int(places[0]))
-    pairs = itertools.pairwise(in_turn)
-    if all(int(one[-1]) < int(other[0]) for one, other in pairs):
-        return list(own)
-    if pl.concat(filled).n_unique() == sum(map(len, filled)):
-        return list(own)
-    later = pl.Series(dtype=pl.Int64)
-    left = []
-    for places in reversed(own):
-        left.append(places.filter(_found(places, later).is_null()))
-        later = pl.concat([later, left[-1]]).sort()
-    return left[::-1]
+    none = pl.Series(dtype=pl.Int64)
+    places = Places(names, others, {name: at for at, name in enumerate(in_order)}, none, none)
+    found = pl.DataFrame(schema={"_place": pl.Int64, "_folder": pl.Int64})
+    for rows in pieces:
+        found.extend(rows.select(places.everywhere(rows).alias("_place"), "_folder"))
+    if not (found["_place"].diff() > 0).all():
+        found = found.sort("_place", "_folder")
+        found = found.filter(pl.col("_place").ne_missing(pl.col("_place").shift(-1)))
+    own = found["_place"].rechunk().set_sorted()
+    return Places(names, others, places.targets, own, found["_folder"].rechunk())
 
 
 def runs_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """The first of each stretch of adjacent rows of one case, with its number `_row`."""
-    keys = rows.select(*_CASE)
-    begins = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in _CASE)
-    first = pl.int_range(pl.len()) == 0
-    return keys.with_row_index("_row").filter(begins | first)
+    """The first of each stretch of adjacent rows of one case and folder."""
+    begins = [pl.col(name).ne_missing(pl.col(name).shift()) for name in rows.columns]
+    return rows.filter(pl.any_horizontal(begins) | (pl.int_range(pl.len()) == 0))

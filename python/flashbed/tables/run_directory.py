@@ -310,8 +310,8 @@ class RunDirectory:
     def merge(self, order: Iterable[str]) -> None:
         """Merges the parts into one file per table, cases in the given order, others after them.
 
-        `order` has the cases' names and is iterated more than once. Merging can be repeated after an
-        interruption: parts are removed once every table is written.
+        `order` has the cases' names and is iterated more than once. Merging can be repeated after
+        an interruption: parts are removed once every table is written.
         """
         parts = self._parts()
         if parts:

@@ -30,6 +30,7 @@ HEADS = {
     "energy_nj": "energy",
 }
 """Measures of a case or an answer, in display order -> their headings."""
+_CHOICES_APART = 64
 _TIMES = ("time_ns", "flash_time_ns")
 _FLUSHED = "flush_programs"
 _PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
@@ -135,11 +136,19 @@ def _works(rows: pl.LazyFrame, choices: Sequence[str], different: Sequence[str])
     The second is 0 if choices did different works, so that each case is a row.
     """
 
-    def count(names: Sequence[str]) -> int:
+    def count(names: Sequence[str], only: pl.Expr | bool = True) -> int:
         if not names:
             return 1
-        unique = rows.select(names).unique().select(pl.len())
+        unique = rows.filter(only).select(names).unique().select(pl.len())
         return int(unique.collect(engine="streaming").item())
 
-    chosen, works, both = count(choices), count(different), count([*choices, *different])
+    chosen, works = count(choices), count(different)
+    if 1 < chosen <= _CHOICES_APART:  # works of one choice at a time take less memory
+        each = rows.select(choices).unique().collect(engine="streaming")
+        both = sum(
+            count(different, pl.all_horizontal(pl.col(k).eq_missing(v) for k, v in one.items()))
+            for one in each.iter_rows(named=True)
+        )
+    else:
+        both = count([*choices, *different])
     return (chosen, works) if both == chosen * works else (both, 0)

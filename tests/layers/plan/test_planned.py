@@ -14,7 +14,7 @@ from flashbed.plan.case_units import UNIT_CASES, portions, units
 from flashbed.plan.experiment import Experiment, read_experiment
 from flashbed.plan.planned import Planned, Product, as_plan, plan_of
 
-MIB = 1 << 20
+KIB = 1 << 10
 OVERLAPPING = """
 [experiment]
 id = "plan/overlapping"
@@ -139,6 +139,6 @@ def test_ten_times_the_cases_take_hardly_more_memory_to_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A case took 0.4 KiB: a million of them 400 MiB, before the first one ran."""
-    monkeypatch.setattr(case_units, "HELD_CASES", 1 << 10)
-    few, many = peak_bytes(1_000), peak_bytes(10_000)
-    assert many - few < 2 * MIB
+    monkeypatch.setattr(case_units, "HELD_CASES", 1 << 8)
+    few, many = peak_bytes(150), peak_bytes(1500)
+    assert many - few < 512 * KIB

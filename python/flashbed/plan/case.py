@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from flashbed.formats.names import FORCED, SHIPPED, FileSystem, Name, Pattern
@@ -38,6 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 NO_ADVICE = "none"
+_WORDS_KEPT = 1 << 10
 Advice = Literal["none", "normal", "random", "sequential"]
 Compressor = Literal["default", "none", "lzo", "zlib", "zstd"]
 
@@ -157,13 +158,12 @@ def fitting_mount(fs: str, mount: str) -> str:
 def _optional_word(about: Axis) -> Callable[[Any], str]:
     """What an axis with a default adds to a name: nothing for the default."""
 
-    def word(value: Any) -> str:
-        # Most values are the default object itself; formatting them would take longer.
-        if value is about.usual or str(value) == str(about.usual):
-            return ""
-        return f"-{about.part(value)}"
+    @lru_cache(maxsize=_WORDS_KEPT)
+    def formatted(value: Any) -> str:
+        return "" if str(value) == str(about.usual) else f"-{about.part(value)}"
 
-    return word
+    # Most values are the default object itself; looking them up would take longer.
+    return lambda value: "" if value is about.usual else formatted(value)
 
 
 AXES: Mapping[str, Axis] = {

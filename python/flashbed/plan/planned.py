@@ -42,7 +42,7 @@ class Product:
     values: tuple[tuple[Any, ...], ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Product, (self.experiment, self.values)
+        return _received, (self.experiment, self.values)
 
     def __len__(self) -> int:
         return prod(map(len, self.values))
@@ -99,6 +99,14 @@ class Product:
     def has(self, values: Iterable[Any]) -> bool:
         """Whether it has the case with these values of AXES."""
         return all(value in own for value, own in zip(values, self._sets, strict=True))
+
+
+def _received(experiment: str, values: tuple[tuple[Any, ...], ...]) -> Product:
+    """A product from another process, with the defaults' own objects: they need no formatting."""
+    usual = (about.usual for about in AXES.values())
+    pairs = zip(values, usual, strict=True)
+    own = ((mine,) if given == (mine,) else given for given, mine in pairs)
+    return Product(experiment, tuple(own))
 
 
 @dataclass(frozen=True)

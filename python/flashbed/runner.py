@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -16,8 +16,9 @@ import polars as pl
 
 from flashbed import paths
 from flashbed.formats.names import escaped
-from flashbed.plan.case_units import units
-from flashbed.plan.experiment import Experiment, Planned
+from flashbed.plan.case_units import WHOLE, units
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.planned import Cases, Planned, as_plan
 from flashbed.running.portion import Job, Part, energy_code
 from flashbed.running.programs import Profiles, RunFacts
 from flashbed.running.ways import HERE, Way, parts_of
@@ -79,10 +80,16 @@ def run_target(
     results depend on besides the programs. A case some of whose power cuts failed is kept, and runs
     again next time.
     """
-    cases = [item.case for item in planned if target.name in item.targets]
-    own = way.share.units(units(cases, target.apart.together))
-    total = sum(map(len, own))
-    profiles = Profiles.of(case for unit in own for case in unit)
+    cases = as_plan(planned).on(target.name)
+
+    def own() -> Iterator[Cases]:
+        return way.share.units(units(cases, target.apart.together))
+
+    if way.share == WHOLE:
+        total, profiles = len(cases), Profiles.of(cases)
+    else:
+        total = sum(map(len, own()))
+        profiles = Profiles.of(case for unit in own() for case in unit.of_each_stack())
     job = Job(
         run_facts=RunFacts.by(experiment),
         target=target.name,
@@ -105,12 +112,12 @@ def run_target(
 
     try:
         below = directory.parts()
-        for number, part in parts_of(job, own, target, below, way, (profiles, keys), report):
+        given = (profiles, keys)
+        for number, part in parts_of(job, own(), total, target, below, way, given, report):
             came.add(directory, number, part, first)
     finally:
-        order = [item.case.case_id for item in experiment.planned]
-        directory.merge(order)
-        failed = came.in_order(order)
+        directory.merge(experiment.planned.names)
+        failed = came.in_order(experiment.planned.names)
         lacking = tuple(failure for failure in failed if failure.not_measured)
         directory.keep_not_measured(target.name, _reasons(lacking))
     real = tuple(failure for failure in failed if not failure.not_measured)
@@ -137,12 +144,14 @@ class _PortionResults:
             directory.take(part.folder, number)
             self.parts[portion] += 1
 
-    def in_order(self, order: Sequence[str]) -> list[Failure]:
+    def in_order(self, order: Iterable[str]) -> list[Failure]:
         """The failures in the order of their cases."""
-        if not self.failures:
+        failed = {failure.case_id for failure in self.failures}
+        if not failed:
             return []
-        place = {case_id: at for at, case_id in enumerate(order)}
-        return sorted(self.failures, key=lambda failure: place.get(failure.case_id, len(place)))
+        place = {case_id: at for at, case_id in enumerate(order) if case_id in failed}
+        last = max(place.values(), default=0) + 1
+        return sorted(self.failures, key=lambda failure: place.get(failure.case_id, last))
 
 
 def _reasons(lacking: Sequence[Failure]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ their sums. Where the works differ, each case is a row of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -30,6 +30,7 @@ HEADS = {
     "energy_nj": "energy",
 }
 """Measures of a case or an answer, in display order -> their headings."""
+_CHOICES_APART = 64
 _TIMES = ("time_ns", "flash_time_ns")
 _FLUSHED = "flush_programs"
 _PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
@@ -84,33 +85,70 @@ class Answer:
         return names
 
 
-def answer(cases: pl.DataFrame, page_bytes: Mapping[str, int]) -> Answer:
-    """The answer of a run's `cases`; `page_bytes` is each board's page size."""
-    works = _works(cases)
-    keys = _CHOICES if works else [*_CHOICES, *_WORKS]
-    summed = cases.group_by(keys, maintain_order=True).agg(
-        pl.len().alias("cases"),
-        *(_sum(column) for column in (*_TIMES, *COUNTS, _FLUSHED)),
-    )
+def answer(cases: pl.DataFrame | pl.LazyFrame, page_bytes: Mapping[str, int]) -> Answer:
+    """The answer of a run's `cases`; `page_bytes` is each board's page size.
+
+    A lazy frame is read several times, a few columns each time.
+    """
+    rows = cases.lazy().select(COLUMNS)
+    known = rows.select(
+        pl.col(*_CHOICES, *_WORKS).n_unique(), pl.col("time_ns").null_count()
+    ).collect(engine="streaming").row(0, named=True)  # fmt: skip
+    choices = [name for name in _CHOICES if known[name] > 1]
+    different = [name for name in _WORKS if known[name] > 1]
+    count, works = _works(rows, choices, different)
+    axes = choices if works else [*choices, *different]
+    by = "time_ns" if known["time_ns"] == 0 else "flash_time_ns"
+    summed = _summed(rows, axes).sort(by, "_first", nulls_last=True).head(ROWS_MAX)
     profiled = pl.col("board").replace_strict(page_bytes, default=None, return_dtype=pl.Int64)
     page = pl.coalesce(pl.col("chip").str.extract(_PAGE_BYTES).cast(pl.Int64), profiled)
     programmed = (pl.col("flash_programs") + pl.col(_FLUSHED).fill_null(0)) * page
     written = pl.when(pl.col("bytes_written") > 0).then(pl.col("bytes_written"))
-    rows = summed.with_columns((programmed / written).alias("amplification")).drop(_FLUSHED)
-    by = "time_ns" if rows["time_ns"].null_count() == 0 else "flash_time_ns"
-    rows = rows.sort(by, nulls_last=True, maintain_order=True)
-    axes = tuple(name for name in keys if rows[name].n_unique() > 1)
-    kept = rows.select(*axes, "cases", *_TIMES, *COUNTS, "amplification")
-    return Answer(axes, kept.head(ROWS_MAX), works, max(0, rows.height - ROWS_MAX))
+    kept = summed.with_columns((programmed / written).alias("amplification"))
+    shown = kept.select(*axes, "cases", *_TIMES, *COUNTS, "amplification")
+    return Answer(tuple(axes), shown.collect(engine="streaming"), works, max(0, count - ROWS_MAX))
 
 
-def _sum(column: str) -> pl.Expr:
-    """A sum that is null if any value is unknown."""
-    known = pl.col(column).null_count() == 0
-    return pl.when(known).then(pl.col(column).sum()).alias(column)
+def _summed(rows: pl.LazyFrame, axes: Sequence[str]) -> pl.LazyFrame:
+    """The rows of each combination of the axes' values, and the number of the `_first` of them.
+
+    A sum is null if any value is unknown.
+    """
+    summed = (*_TIMES, *COUNTS, _FLUSHED)
+    # Without any axis there is one group.
+    groups = rows.with_row_index("_first").group_by(*(axes or [pl.lit(0).alias("_whole")]))
+    others = [name for name in ("board", "chip") if name not in axes]
+    found = groups.agg(
+        pl.len().alias("cases"),
+        pl.col("_first").min(),
+        pl.col(*others).first(),
+        pl.col(*summed).sum(),
+        pl.col(*summed).null_count().name.suffix(" unknown"),
+    )
+    return found.with_columns(
+        pl.when(pl.col(f"{name} unknown") == 0).then(name).alias(name) for name in summed
+    )
 
 
-def _works(cases: pl.DataFrame) -> int:
-    """How many works every choice did, if all did the same ones; otherwise 0."""
-    done = cases.group_by(_CHOICES).agg(pl.struct(_WORKS).unique().sort().alias("works"))
-    return 0 if done["works"].n_unique() != 1 else len(done["works"][0])
+def _works(rows: pl.LazyFrame, choices: Sequence[str], different: Sequence[str]) -> tuple[int, int]:
+    """The number of rows of the answer, and how many works every choice did.
+
+    The second is 0 if choices did different works, so that each case is a row.
+    """
+
+    def count(names: Sequence[str], only: pl.Expr | bool = True) -> int:
+        if not names:
+            return 1
+        unique = rows.filter(only).select(names).unique().select(pl.len())
+        return int(unique.collect(engine="streaming").item())
+
+    chosen, works = count(choices), count(different)
+    if 1 < chosen <= _CHOICES_APART:  # works of one choice at a time take less memory
+        each = rows.select(choices).unique().collect(engine="streaming")
+        both = sum(
+            count(different, pl.all_horizontal(pl.col(k).eq_missing(v) for k, v in one.items()))
+            for one in each.iter_rows(named=True)
+        )
+    else:
+        both = count([*choices, *different])
+    return (chosen, works) if both == chosen * works else (both, 0)

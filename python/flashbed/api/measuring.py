@@ -12,7 +12,8 @@ from flashbed import __version__
 from flashbed.errors import CasesFailed, InputError
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
-from flashbed.plan.experiment import Experiment, Planned
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.planned import Planned, as_plan
 from flashbed.runner import Outcome, commit, run_target
 from flashbed.running.ways import Way
 from flashbed.storage.locking import held
@@ -131,14 +132,14 @@ def _by_target(
 
     A board gets every case and reports itself which it cannot run.
     """
-    everything = [Planned(item.case, (BOARD,)) for item in planned]
+    every = as_plan(planned)
     asked: list[tuple[ChosenTarget, Sequence[Planned]]] = [
-        (name, everything if is_board(name) else planned) for name in targets
+        (name, every.retargeted((BOARD,)) if is_board(name) else every) for name in targets
     ]
-    beside = [
-        Planned(item.case, (CHIP_ALONE,)) for item in planned if {"sim", "uml"} <= set(item.targets)
-    ]
-    return [*asked, (CHIP_ALONE, beside)] if "uml" in targets and beside else asked
+    if "uml" not in targets:
+        return asked
+    beside = every.retargeted((CHIP_ALONE,), needed=("sim", "uml"))
+    return [*asked, (CHIP_ALONE, beside)] if beside else asked
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:

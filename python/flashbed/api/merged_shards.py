@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -34,7 +34,7 @@ def merge_shards(folders: Sequence[Path], out: Path) -> int:
     in_order = sorted(shards, key=lambda folder: shards[folder].number)
     first = in_order[0]
     experiment = _experiment(first, shards[first])
-    order = [item.case.case_id for item in experiment.planned]
+    order = experiment.planned
     with held(out):
         directory = RunDirectory.create(out, experiment.id)
         parts = directory.parts()
@@ -45,8 +45,8 @@ def merge_shards(folders: Sequence[Path], out: Path) -> int:
                 shutil.copyfile(profile, out / "profiles" / profile.name)
         for name in ("run.json", "experiment.toml"):
             shutil.copyfile(first / name, out / name)
-        directory.merge(order)
-        _merge_not_measured(in_order, directory, order, shards[first].targets.split(","))
+        directory.merge(order.names)
+        _merge_not_measured(in_order, directory, order.names, shards[first].targets.split(","))
         return len({case_id for case_id, _ in directory.finished()})
 
 
@@ -72,7 +72,7 @@ def _copy_tables(folder: Path, part: Path) -> None:
 
 
 def _merge_not_measured(
-    folders: Sequence[Path], directory: RunDirectory, order: Sequence[str], targets: Sequence[str]
+    folders: Sequence[Path], directory: RunDirectory, order: Iterable[str], targets: Sequence[str]
 ) -> None:
     """The cases that targets could not measure, in the cases' order."""
     tables = [stored(folder, "not_measured") for folder in folders]
@@ -81,7 +81,9 @@ def _merge_not_measured(
     ) else None  # fmt: skip
     if rows is None:
         return
-    place = pl.DataFrame({"case_id": order}).unique(maintain_order=True).with_row_index("_place")
+    there = set(rows["case_id"])
+    names = [name for name in order if name in there]
+    place = pl.DataFrame({"case_id": names}, schema={"case_id": pl.String}).with_row_index("_place")
     rows = rows.join(place, on="case_id", how="left").sort("_place", maintain_order=True)
     for target in targets:
         own = rows.filter(pl.col("target") == target).select("case_id", "reason")

@@ -129,7 +129,7 @@ class Experiment:
         ]
         return pl.DataFrame(rows, strict=False, infer_schema_length=None)
 
-    def planned(self, set: Settings | None = None) -> list[Planned]:  # noqa: A002
+    def planned(self, set: Settings | None = None) -> Sequence[Planned]:  # noqa: A002
         """The cases with their targets."""
         return plan(self._plan, parse_settings(_words(set or {})))
 

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.answer import COLUMNS, Answer, answer
+from flashbed.analysis.answer import Answer, answer
 from flashbed.api.own_experiment import Experiment
 from flashbed.api.plot import Plot
 from flashbed.extras import missing_extra
 from flashbed.formats.profiles import load_board
-from flashbed.plan.case import Case
+from flashbed.plan.planned import Plan
 from flashbed.report import write_report
+from flashbed.storage.frames import pieces
+from flashbed.tables.places import Names
 from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
 
 __all__ = ["Result", "answer_of"]
@@ -116,20 +118,29 @@ def own_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="flashbed-result."))
 
 
-def answer_of_names(directory: Path, names: Iterable[str]) -> Answer | None:
-    """The answer about cases with these names; None if none of them was measured."""
+def answer_of_names(directory: Path, names: Iterable[str], *, ours: bool = False) -> Answer | None:
+    """The answer about cases with these names; None if none of them was measured.
+
+    `names` may be iterated more than once. `ours` says that this process wrote the tables.
+    """
     if not (directory / "cases.parquet").is_file():
         return None
-    wanted = list(names)
-    chosen = pl.col("case_id").is_in(wanted) & (pl.col("target") != CHIP_ALONE)
+    wanted = Names.of(names)
+    chosen = pl.col("case_id").map_batches(wanted.has, pl.Boolean(), is_elementwise=True)
     # Only the needed columns are read: a sweep's table may not fit into memory.
-    kept = scan_table(directory, "cases").filter(chosen).select(COLUMNS).collect(engine="streaming")
-    if not kept.height:
+    kept = scan_table(directory, "cases", ours=ours)
+    keys = kept.select("case_id", "target")
+    if not all(
+        wanted.has(rows["case_id"]).all() and (rows["target"] != CHIP_ALONE).all()
+        for rows in pieces(keys)
+    ):
+        kept = kept.filter(chosen, pl.col("target") != CHIP_ALONE)
+    there = kept.select(pl.col("board").unique()).collect(engine="streaming")["board"]
+    if there.is_empty():
         return None
-    boards = {name: load_board(name).chip.page_bytes for name in kept["board"].unique()}
-    return answer(kept, boards)
+    return answer(kept, {name: load_board(name).chip.page_bytes for name in there})
 
 
-def answer_of(directory: Path, cases: Iterable[Case]) -> Answer | None:
+def answer_of(directory: Path, planned: Plan, *, ours: bool = False) -> Answer | None:
     """The answer about these cases of a run directory; None if none of them was measured."""
-    return answer_of_names(directory, (case.case_id for case in cases))
+    return answer_of_names(directory, planned.names, ours=ours)

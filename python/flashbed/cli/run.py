@@ -17,13 +17,9 @@ from flashbed.errors import InputError, RunError
 from flashbed.formats.doubts import doubts
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
-from flashbed.plan.experiment import (
-    Experiment,
-    Planned,
-    load_experiment,
-    study_experiments,
-)
+from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
 from flashbed.plan.narrowing import Settings, parse_settings, plan
+from flashbed.plan.planned import Plan, Planned
 from flashbed.plan.study import in_order, load_study
 from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import ChosenTarget, is_board
@@ -126,18 +122,19 @@ def run(
         start_ahead(way, sum(grid.cases for grid in chosen.grid))
     planned = plan(chosen, parse_settings(settings or []))
     if case is not None:
-        planned = [item for item in planned if item.case.case_id == case]
+        planned = planned.only(case)
         if not planned:
             raise InputError(f"--case {case}: no such case in {chosen.id}")
     traces = _traces(trace)
     targets = all_allowed(target_names(on) or ["sim"], erase)
     for target in targets:
-        if not any(is_board(target) or target in item.targets for item in planned):
+        if not is_board(target) and target not in planned.targets:
             raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
     _say_doubts(planned)
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
-    found = answer_of(directory, [item.case for item in planned])
+    ours = any(outcome.measured for outcome in outcomes)
+    found = answer_of(directory, planned, ours=ours)
     if output == "json":
         print(json.dumps(answer_json(found, directory), indent=1))
     else:
@@ -147,9 +144,10 @@ def run(
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
 
 
-def _say_doubts(planned: Sequence[Planned]) -> None:
+def _say_doubts(planned: Plan) -> None:
     """Warns of boards whose chip is not sold; the run continues."""
-    stacks = {(item.case.board, str(item.case.chip)): item.case for item in planned}
+    some = planned.cases.of_each_stack()
+    stacks = {(case.board, str(case.chip)): case for case in some}
     lines = (line for case in stacks.values() for line in doubts(case.profile()))
     for line in dict.fromkeys(lines):
         say(f"flashbed: WARNING: {line}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from flashbed.errors import InputError
-from flashbed.plan.case import Case
+from flashbed.plan.planned import Cases, Product
 
 __all__ = ["UNIT_CASES", "WHOLE", "Share", "Together", "portions", "units"]
 
@@ -22,44 +23,105 @@ Together = Literal["preparation", "board", "everything"]
 (whose later ones depend on the earlier ones), or everything."""
 UNIT_CASES = 64
 """The simulator repeats the preparation after this many cases (sim/src/run/parallel.rs)."""
+HELD_CASES = 1 << 16
+"""Cases that wait at once, so that a sweep of a million is never in memory as a whole."""
+_BOARD = ("board", "chip", "partition")
+_TOGETHER: Mapping[Together, tuple[str, ...]] = {
+    "everything": (),
+    "board": _BOARD,
+    "preparation": (
+        *_BOARD, "kernel", "fs", "mount", "compressor", "state", "faults", "database", "file_bytes",
+    ),
+}  # fmt: skip
+"""The axes in which the cases of a unit agree."""
 SHARDS_MAX = 10_000
 _SHARE = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
-def units(cases: Iterable[Case], together: Together) -> list[list[Case]]:
-    """The cases in units, in the order in which the units begin."""
-    found: list[list[Case]] = []
-    open_units: dict[Hashable, list[Case]] = {}
-    for case in cases:
-        key = _key(case, together)
-        unit = open_units.get(key)
-        if unit is None or (together == "preparation" and len(unit) == UNIT_CASES):
-            unit = open_units[key] = []
-            found.append(unit)
-        unit.append(case)
-    return found
+def units(cases: Cases, together: Together) -> Iterator[Cases]:
+    """The cases in units, in the order in which the units begin.
+
+    A unit of a preparation ends early where HELD_CASES later cases would have to wait for it.
+    """
+    waiting: deque[_Unit] = deque()
+    filling: dict[Hashable, _Unit] = {}
+    held = 0
+    apart = together == "preparation"
+    for product, indices in cases.pieces:
+        for key, first, end in _runs(product, indices, together):
+            at = first
+            while at < end:
+                unit = filling.get(key)
+                if unit is None or (apart and unit.cases == UNIT_CASES):
+                    unit = filling[key] = _Unit(key)
+                    waiting.append(unit)
+                until = min(end, at + UNIT_CASES - unit.cases) if apart else end
+                unit.add(product, indices, at, until)
+                held += until - at
+                at = until
+                while apart and waiting and (waiting[0].cases == UNIT_CASES or held > HELD_CASES):
+                    done = waiting.popleft()
+                    held -= done.cases
+                    if filling[done.key] is done:
+                        del filling[done.key]
+                    yield done.whole
+    for unit in waiting:
+        yield unit.whole
 
 
-def _key(case: Case, together: Together) -> Hashable:
-    if together == "everything":
-        return None
-    board = (case.board, case.chip, case.partition)
-    if together == "board":
-        return board
-    mounted = (case.kernel, case.fs, case.mount, case.compressor)
-    return (*board, *mounted, case.state, case.faults, case.database, case.file_bytes)
+class _Unit:
+    """A unit that may grow."""
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.cases = 0
+        self._pieces: list[tuple[Product, Sequence[int]]] = []
+
+    def add(self, product: Product, indices: Sequence[int], first: int, end: int) -> None:
+        """Adds the cases of a product from the `first`th of its indices on."""
+        more = indices[first:end]
+        self.cases += len(more)
+        if self._pieces and self._pieces[-1][0] is product:
+            more = [*self._pieces.pop()[1], *more]
+        self._pieces.append((product, more))
+
+    @property
+    def whole(self) -> Cases:
+        """All of it."""
+        return Cases(tuple(self._pieces))
 
 
-def portions(units: Iterable[Sequence[Case]], cases: int) -> Iterator[list[Case]]:
+def _runs(
+    product: Product, indices: Sequence[int], together: Together
+) -> Iterator[tuple[Hashable, int, int]]:
+    """Adjacent cases of one unit: what tells it from others, and the first and last of them."""
+    axes = _TOGETHER[together]
+    if not indices:
+        return
+    if not any(axis in product.varying for axis in axes):
+        yield product.at(axes, 0), 0, len(indices)
+        return
+    key, first = product.at(axes, indices[0]), 0
+    for at, index in enumerate(indices):
+        other = product.at(axes, index)
+        if other != key:
+            yield key, first, at
+            key, first = other, at
+    yield key, first, len(indices)
+
+
+def portions(units: Iterable[Cases], cases: int) -> Iterator[Cases]:
     """Portions of whole consecutive units with about this many cases, at least one unit each."""
-    portion: list[Case] = []
+    portion: list[tuple[Product, Sequence[int]]] = []
+    filled = 0
     for unit in units:
-        if portion and len(portion) + len(unit) > cases:
-            yield portion
-            portion = []
-        portion += unit
+        if portion and filled + len(unit) > cases:
+            yield Cases(tuple(portion))
+            portion, filled = [], 0
+        portion += unit.pieces
+        filled += len(unit)
     if portion:
-        yield portion
+        yield Cases(tuple(portion))
 
 
 @dataclass(frozen=True)
@@ -86,16 +148,14 @@ class Share:
         """The end of its folder's name."""
         return "" if self.of == 1 else f"-shard-{self.number}-of-{self.of}"
 
-    def units(self, every: Sequence[list[Case]]) -> list[list[Case]]:
+    def units(self, every: Iterable[Cases]) -> Iterator[Cases]:
         """The share's units. Each unit goes to the first share with the fewest cases so far."""
         filled = [(0, number) for number in range(1, self.of + 1)]
-        own = []
         for unit in every:
             cases, number = filled[0]
             heapq.heapreplace(filled, (cases + len(unit), number))
             if number == self.number:
-                own.append(unit)
-        return own
+                yield unit
 
 
 WHOLE = Share(1, 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -25,7 +24,7 @@ from flashbed.formats.postmark_script import read_script
 from flashbed.formats.profiles import load_kernel
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
 from flashbed.plan.axes import Count, Positive, ReadAhead, RequestBytes
-from flashbed.plan.case import AXES, NO_ADVICE, Case
+from flashbed.plan.case import AXES, NO_ADVICE
 from flashbed.plan.claims import Claim
 from flashbed.plan.database import PACKAGED, PAPERS
 from flashbed.plan.findings import Finding
@@ -33,6 +32,7 @@ from flashbed.plan.grid import LIST, Grid
 from flashbed.plan.mounts import PLAIN
 from flashbed.plan.of_recording import written_experiment
 from flashbed.plan.patterns import WORKLOADS
+from flashbed.plan.planned import Plan, Planned, plan_of
 from flashbed.plan.quantities import (
     AgedMetric,
     Figure,
@@ -316,9 +316,9 @@ class Experiment(FromFile):
         return self.experiment.id
 
     @cached_property
-    def planned(self) -> tuple[Planned, ...]:
+    def planned(self) -> Plan:
         """All its cases, as `expanded` returns them."""
-        return tuple(expanded(self))
+        return expanded(self)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -330,14 +330,6 @@ def _patterns_of(numbers: Mapping[str, TargetNumber]) -> list[str]:
     """The patterns that numbers of this experiment choose."""
     own = [number for number in numbers.values() if number.experiment is None]
     return [pattern for number in own for pattern in number.pattern]
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A case and the targets that should run it."""
-
-    case: Case
-    targets: tuple[str, ...]
 
 
 def study_names() -> list[str]:
@@ -436,20 +428,13 @@ def _check_script(experiment: Experiment, script: str) -> None:
             )
 
 
-def expanded(experiment: Experiment) -> list[Planned]:
+def expanded(experiment: Experiment) -> Plan:
     """The cases of an experiment, each once, with their targets.
 
     Cases of one board and kernel are adjacent; otherwise the order is that of the grids.
     """
-    targets_of: dict[Case, tuple[str, ...]] = {}
     workload = experiment.workload
-    for grid in experiment.grid:
-        for case in grid.expanded(experiment.id, workload.file_bytes, workload.request_bytes):
-            before = targets_of.setdefault(case, grid.targets)
-            if before is not grid.targets:
-                targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
-    stacks: dict[tuple[str, str], int] = {}
-    for case in targets_of:
-        stacks.setdefault((case.board, case.kernel), len(stacks))
-    planned = [Planned(case, targets) for case, targets in targets_of.items()]
-    return sorted(planned, key=lambda item: stacks[item.case.board, item.case.kernel])
+    return plan_of(
+        (grid.product(experiment.id, workload.file_bytes, workload.request_bytes), grid.targets)
+        for grid in experiment.grid
+    )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from flashbed.formats.toml import Strict
 from flashbed.plan.axes import REQUIRED, Axis
-from flashbed.plan.case import AXES, Case
+from flashbed.plan.case import AXES
+from flashbed.plan.planned import Product
 
 __all__ = ["LIST", "Grid", "TargetName"]
 
@@ -47,13 +47,10 @@ class _Grid(Strict):
         """The number of its cases; some may occur twice."""
         return math.prod(len(self.of(name)) or 1 for name in AXES)
 
-    def expanded(self, experiment: str, file_bytes: int, request_bytes: int) -> Iterator[Case]:
+    def product(self, experiment: str, file_bytes: int, request_bytes: int) -> Product:
         """Its cases; the sizes come from `[workload]`."""
         sizes = {"file_bytes": file_bytes, "request_bytes": request_bytes}
-        lists = [self.of(name) or (sizes[name],) for name in AXES]
-        names = ("experiment", *AXES)
-        for values in itertools.product((experiment,), *lists):
-            yield Case.of(dict(zip(names, values, strict=True)))
+        return Product(experiment, tuple(self.of(name) or (sizes[name],) for name in AXES))
 
 
 def _one_or_more(given: Any) -> Any:

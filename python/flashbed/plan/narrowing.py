@@ -20,7 +20,8 @@ from flashbed.formats.toml import read_model
 from flashbed.formats.toml_errors import wrong_lines
 from flashbed.plan.axes import Axis
 from flashbed.plan.case import AXES
-from flashbed.plan.experiment import Experiment, ExperimentError, Planned, expanded
+from flashbed.plan.experiment import Experiment, ExperimentError, expanded
+from flashbed.plan.planned import Plan
 
 __all__ = ["Settings", "parse_settings", "plan"]
 
@@ -73,7 +74,7 @@ def _literal(word: str) -> Any:
         return word
 
 
-def plan(experiment: Experiment, settings: Settings | None = None) -> list[Planned]:
+def plan(experiment: Experiment, settings: Settings | None = None) -> Plan:
     """The cases of an experiment that settings select, as `expanded` returns them.
 
     Raises `ExperimentError`.
@@ -83,7 +84,7 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
     for axis, value in experiment.usual.items():
         if axis not in named:
             selected[axis] = (value,)
-    return expanded(_narrowed(experiment, selected)) if selected else list(experiment.planned)
+    return expanded(_narrowed(experiment, selected)) if selected else experiment.planned
 
 
 def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:

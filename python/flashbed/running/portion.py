@@ -56,7 +56,7 @@ class Portion:
     """Cases, their profiles, and the keys of results that exist already."""
 
     number: int
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     profiles: Profiles
     finished: Mapping[str, str] = field(default_factory=dict)
 
@@ -119,16 +119,17 @@ def run_portion(
     processor with the given number. A case some of whose power cuts failed is kept without a key.
     Raises what the target raises.
     """
-    total = len(portion.cases)
+    cases = list(portion.cases)
+    total = len(cases)
     programs = programs_with(
         job.run_facts,
-        portion.cases,
+        cases,
         portion.profiles,
         record_wear=job.record_wear,
         made=lambda done: progress(f"making the programs, {done} of {total}", 0),
     )
     keys = _keys(programs, job)
-    axes = _axes(portion.cases, programs, job)
+    axes = _axes(cases, programs, job)
     missing = [
         program
         for program in programs
@@ -136,6 +137,7 @@ def run_portion(
     ]
     kept = len(programs) - len(missing)
     programs.clear()
+    cases.clear()
     yield Part(kept=kept)
     if not missing:
         return

@@ -10,6 +10,7 @@ from flashbed.formats.energy import Energy
 from flashbed.formats.profiles import Board, Kernel, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import Experiment, Facts, WorkloadTable
+from flashbed.plan.planned import Cases
 from flashbed.targets.base import Program
 from flashbed.workloads import operations
 from flashbed.workloads.state import in_state
@@ -44,7 +45,7 @@ class Profiles:
     def of(cls, cases: Iterable[Case]) -> Profiles:
         """The profiles of cases. Raises `InputError` for an impossible one."""
         found = cls()
-        for case in _different(cases):
+        for case in _of_each_stack(cases):
             board = _stack(case)
             if board not in found.boards:
                 found.boards[board] = case.profile()
@@ -58,7 +59,7 @@ class Profiles:
     def only(self, cases: Iterable[Case]) -> Profiles:
         """The profiles that these cases need."""
         found = Profiles()
-        for case in _different(cases):
+        for case in _of_each_stack(cases):
             found.boards[_stack(case)] = self.boards[_stack(case)]
             found.kernels[case.kernel] = self.kernels[case.kernel]
         return found
@@ -79,10 +80,11 @@ class Profiles:
         return files | {f"kernel-{name}": kernel.path for name, kernel in self.kernels.items()}
 
 
-def _different(cases: Iterable[Case]) -> Iterable[Case]:
+def _of_each_stack(cases: Iterable[Case]) -> Iterable[Case]:
     """A case of each board, chip, partition and kernel. Cases of a grid share these objects."""
+    some = cases.of_each_stack() if isinstance(cases, Cases) else cases
     return {
-        (case.board, id(case.chip), id(case.partition), case.kernel): case for case in cases
+        (case.board, id(case.chip), id(case.partition), case.kernel): case for case in some
     }.values()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed.errors import InputError
-from flashbed.plan.case import Case
 from flashbed.plan.case_units import WHOLE, Share, portions
+from flashbed.plan.planned import Cases
 from flashbed.running import processes
 from flashbed.running.memory import claim_bytes
 from flashbed.running.portion import Job, Part, Portion, Task, run_portion
@@ -72,7 +73,8 @@ def start_ahead(way: Way, cases: int) -> None:
 
 def parts_of(
     job: Job,
-    units: Sequence[Sequence[Case]],
+    units: Iterator[Cases],
+    cases: int,
     target: Target,
     below: Path,
     way: Way,
@@ -81,17 +83,19 @@ def parts_of(
 ) -> Iterator[tuple[int, Part]]:
     """Yields the parts of all units in any order, each with the number of its portion.
 
-    `given` has the cases' profiles and the keys of existing results. Parts are folders below
-    `below`, which the caller moves. Raises what the target raises.
+    `cases` is the number of cases of all units. `given` has the cases' profiles and the keys of
+    existing results. Parts are folders below `below`, which the caller moves. Raises what the
+    target raises.
     """
     profiles, finished = given
-    cases = sum(map(len, units))
     jobs = way.at_once
 
-    def portion(numbered: tuple[int, list[Case]]) -> Portion:
+    def portion(numbered: tuple[int, Cases]) -> Portion:
         number, own = numbered
-        there = {name: finished[name] for case in own if (name := case.case_id) in finished}
-        return Portion(number, tuple(own), profiles.only(own), there)
+        there = {}
+        if finished:
+            there = {name: finished[name] for case in own if (name := case.case_id) in finished}
+        return Portion(number, own, profiles.only(own), there)
 
     if way.scheduler is not None:
         from flashbed.running.cluster import parts_of_cluster
@@ -102,7 +106,9 @@ def parts_of(
         made = map(portion, enumerate(portions(units, size)))
         yield from parts_of_cluster(way.scheduler, job, made, below, progress)
         return
-    if way.processes and _worth_processes(target, units, cases, jobs):
+    some = list(itertools.islice(units, 2))
+    units = itertools.chain(some, units)
+    if way.processes and len(some) > 1 and _worth_processes(target, cases, jobs):
         size = _size(target, cases, jobs * _PORTIONS_EACH)
         made = map(portion, enumerate(portions(units, size)))
         job = replace(job, threads=1)
@@ -131,9 +137,7 @@ def _size(target: Target, cases: int, wanted: int) -> int:
     return min(most, max(least, cases // wanted))
 
 
-def _worth_processes(
-    target: Target, units: Sequence[Sequence[Case]], cases: int, jobs: int
-) -> bool:
-    if jobs == 1 or len(units) == 1 or target.name not in TARGETS:
+def _worth_processes(target: Target, cases: int, jobs: int) -> bool:
+    if jobs == 1 or target.name not in TARGETS:
         return False
     return cases >= PROCESS_CASES[target.apart.boots]

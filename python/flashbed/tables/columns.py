@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import polars as pl
 
 from flashbed.plan.case import AXIS_COLUMNS
 
-__all__ = ["SCHEMAS", "TABLES", "conform", "empty_table"]
+__all__ = ["SCHEMAS", "TABLES", "conform", "conforming", "empty_table"]
 
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
@@ -160,15 +161,19 @@ def conform(frame: Rows, table: str) -> Rows:
 
     Raises `ValueError` if the frame has a column that the table does not have.
     """
+    return frame.select(conforming(frame.collect_schema().names(), table))
+
+
+def conforming(columns: Sequence[str], table: str) -> list[pl.Expr]:
+    """What makes exactly the columns of a table of these columns; see `conform`."""
     schema = SCHEMAS[table]
-    columns = frame.collect_schema().names()
     unknown = [column for column in columns if column not in schema]
     if unknown:
         raise ValueError(f"table {table} has no column {unknown[0]}")
-    return frame.select(
+    return [
         (pl.col(column).cast(kind) if column in columns else pl.lit(None, kind)).alias(column)
         for column, kind in schema.items()
-    )
+    ]
 
 
 def empty_table(table: str) -> pl.DataFrame:

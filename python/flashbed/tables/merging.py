@@ -1,18 +1,19 @@
 """Reads tables of a run directory and its parts, whole or in pieces, and merges them.
 
 A folder keeps a table as one file. For cases too long for memory it keeps numbered pieces, and the
-last rows in a file after them. Merging uses bounded memory: rows out of order are distributed to
-windows of at most `ROWS_AT_ONCE` rows, and one window's file is sorted at a time. A window that is
-a single longer case is in order already.
+last rows in a file after them. Merging uses bounded memory. Parts in the cases' order are scanned
+one after another while the table is written. Rows out of order are distributed to windows of at
+most `ROWS_AT_ONCE` rows, and one window's file is sorted at a time. A window that is a single
+longer case is in order already.
 
 Row groups have a fixed number of rows, so a table's bytes do not depend on its pieces.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -25,7 +26,8 @@ from flashbed.storage.copier import ROW_GROUP_ROWS, sink
 from flashbed.storage.copies import copied
 from flashbed.storage.files import whole
 from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet
-from flashbed.tables.columns import SCHEMAS, Rows, conform
+from flashbed.tables.columns import SCHEMAS, Rows, conform, conforming
+from flashbed.tables.places import Places, places_of, runs_of
 
 __all__ = [
     "FINISHED",
@@ -33,7 +35,7 @@ __all__ = [
     "as_now",
     "made_ours",
     "merge_table",
-    "places_of",
+    "places_in",
     "stored",
     "write_parquet",
 ]
@@ -45,7 +47,6 @@ FINISHED: dict[str, pl.DataType] = {
 """Columns of `finished`, the list of a folder's cases."""
 _CASE = ("case_id", "target")
 _WHOLE = pl.Int64()
-_TARGET_ORDER = ("sim", "sim-chip", "uml", "emulator", "board")
 
 
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path) -> None:
@@ -112,186 +113,224 @@ def _files(folder: Path, name: str) -> list[Path]:
     return [*pieces, last] if last.is_file() else pieces
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A file of a table, and the number of its folder."""
+class _Sources:
+    """The files of a table in several folders, in the order of the folders."""
 
-    file: Path
-    table: str
-    folder: int
+    def __init__(self, folders: Sequence[Path], table: str) -> None:
+        self.table = table
+        self._files = [
+            (file, number)
+            for number, folder in enumerate(folders)
+            for file in _files(folder, table)
+        ]
 
-    def rows(self) -> pl.LazyFrame:
-        """All rows, with `_folder`. Raises `InputError` for damaged columns."""
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def cases(self) -> Iterator[pl.DataFrame]:
+        """_CASE and `_folder` of every row, in pieces. Raises `InputError` for a damaged file."""
+        return self._pieces(self.rows(_CASE, folder=True))
+
+    def rows_and_folders(self) -> Iterator[pl.DataFrame]:
+        """Every row with its `_folder`, in pieces. Raises `InputError` for a damaged file."""
+        return self._pieces(self.rows(folder=True))
+
+    def _pieces(self, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         try:
-            frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
+            count = int(rows.select(pl.len()).collect(engine="streaming").item())
+            for at in range(0, count, ROWS_AT_ONCE):
+                yield rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")
         except UNREADABLE:
-            raise _damaged(self.file) from None
-        return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
+            self.check()
+            raise
 
-    def cases(self) -> pl.DataFrame:
-        """_CASE, `_folder`, and each case's `_first` and `_last` row and number of `_rows`.
+    def rows(self, columns: Sequence[str] = (), *, folder: bool = False) -> pl.LazyFrame:
+        """All rows, all columns or some. Raises `InputError` for a damaged file.
 
-        Sorted by the first row. Raises `InputError` for a damaged file.
+        Adjacent files with exactly the table's columns are scanned as one: Polars plans as long
+        for a file as it reads a part's.
         """
-        numbered = self.rows().select(*_CASE, "_folder").with_row_index("_row")
-        row = pl.col("_row").cast(_WHOLE)
-        cases = numbered.group_by(*_CASE, "_folder").agg(
-            row.min().alias("_first"),
-            row.max().alias("_last"),
-            pl.len().cast(_WHOLE).alias("_rows"),
-        )
-        return self._read(cases).sort("_first")
+        usual = SCHEMAS.get(self.table, FINISHED)
+        frames = []
+        for alike, files in itertools.groupby(
+            self._files, lambda each: self._schema(each) == usual
+        ):
+            for some in [list(files)] if alike else [[each] for each in files]:
+                frames.append(self._scanned(some, columns, folder=folder))
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
 
-    def pieces(self) -> Iterator[pl.DataFrame]:
-        """The rows in pieces. Raises `InputError` for a damaged file."""
-        rows = int(self._read(pl.scan_parquet(self.file).select(pl.len())).item())
-        for at in range(0, rows, ROWS_AT_ONCE):
-            yield self._read(self.rows().slice(at, ROWS_AT_ONCE))
+    def _schema(self, each: tuple[Path, int]) -> Mapping[str, pl.DataType]:
+        try:
+            return pl.read_parquet_schema(each[0])
+        except UNREADABLE:
+            raise _damaged(each[0]) from None
+
+    def _scanned(
+        self, files: Sequence[tuple[Path, int]], columns: Sequence[str], *, folder: bool
+    ) -> pl.LazyFrame:
+        number = {str(file): at for file, at in files}
+        try:
+            rows = pl.scan_parquet(
+                list(number), glob=False, include_file_paths="_file" if folder else None
+            )
+            there = [name for name in rows.collect_schema().names() if name != "_file"]
+            wanted = [pl.col(name).cast(pl.String()) for name in columns]
+            wanted = wanted or _columns(self.table, there)
+        except UNREADABLE:
+            raise _damaged(files[0][0]) from None
+        if folder:
+            own = pl.col("_file").replace_strict(number, return_dtype=_WHOLE)
+            wanted.append(own.alias("_folder"))
+        rows = rows.select(wanted)
+        return rows if columns else as_now(rows, self.table)
 
     def check(self) -> None:
-        """Reads every row. Raises `InputError` for a damaged file."""
-        for _ in self.pieces():
-            pass
+        """Reads every row of every file. Raises `InputError` for a damaged file."""
+        for file, _ in self._files:
+            try:
+                rows = pl.scan_parquet(file, glob=False)
+                rows = rows.select(_columns(self.table, rows.collect_schema().names()))
+                count = int(rows.select(pl.len()).collect().item())
+                for at in range(0, count, ROWS_AT_ONCE):
+                    rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")
+            except UNREADABLE:
+                raise _damaged(file) from None
 
-    def _read(self, rows: pl.LazyFrame) -> pl.DataFrame:
-        try:
-            return rows.collect(engine="streaming")
-        except UNREADABLE:
-            raise _damaged(self.file) from None
+
+def _columns(table: str, there: Sequence[str]) -> list[pl.Expr]:
+    """The columns of a table, of those that a file has. Raises `ValueError` for an unknown one."""
+    if table in SCHEMAS:
+        return conforming(there, table)
+    return [pl.col(column).cast(kind) for column, kind in FINISHED.items()]
 
 
-def places_of(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
-    """case_id, target, the number of the last folder with the case, and the case's place.
+class _Finished:
+    """The lists of cases of folders, read anew each time they are iterated."""
 
-    Places follow the experiment's order, then the target's; other cases come last. The folders
-    must be this process's own (`made_ours`).
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._sources = _Sources(folders, "finished")
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        for rows in self._sources.cases() if self._sources else ():
+            if any(rows.null_count().row(0)):
+                raise _damaged(self._file_of(rows))
+            yield rows
+
+    def _file_of(self, rows: pl.DataFrame) -> Path:
+        """The file with the first case without a name."""
+        odd = rows.filter(pl.any_horizontal(pl.col(*_CASE).is_null()))
+        return _files(self._folders[odd["_folder"][0]], "finished")[0]
+
+
+def places_in(folders: Sequence[Path], order: Iterable[str]) -> Places:
+    """The places of the cases of folders, which must be this process's own (`made_ours`).
+
+    `order` is iterated more than once. Raises `InputError` for a damaged file.
     """
-    text = pl.String()
-    columns = {"case_id": text, "target": text, "_folder": _WHOLE}
-    frames = [pl.DataFrame(schema=columns)]
-    for number, folder in enumerate(folders):
-        finished = stored(folder, "finished", ours=True)
-        if finished is not None:
-            frames.append(finished.select(*_CASE, pl.lit(number, _WHOLE).alias("_folder")))
-    last = pl.concat(frames).unique(_CASE, keep="last", maintain_order=True)
-    ranks = pl.DataFrame({"case_id": order}, schema={"case_id": text}).with_row_index("_rank")
-    targets = pl.DataFrame({"target": _TARGET_ORDER}).with_row_index("_target")
-    placed = last.join(ranks.unique("case_id"), on="case_id", how="left").join(
-        targets, on="target", how="left"
-    )
-    ordered = placed.sort("_rank", "case_id", "_target", "target", nulls_last=True)
-    return ordered.select(*_CASE, "_folder").with_columns(
-        pl.int_range(pl.len(), dtype=_WHOLE).alias("_place")
-    )
+    return places_of(_Finished(folders), order)
 
 
 def merge_table(
-    folders: Sequence[Path], name: str, places: pl.DataFrame, into: Path, scratch: Path
+    folders: Sequence[Path], name: str, places: Places, into: Path, scratch: Path
 ) -> None:
     """Writes each case's rows from the last folder that has it, in the cases' order.
 
     A table that no folder has is not written. `scratch` is a temporary folder for the call. The
     folders must be this process's own (`made_ours`). Raises `InputError` for a damaged file.
     """
-    if name not in SCHEMAS:
-        tables = [stored(folder, name, ours=True) for folder in folders]
-        frames = [
-            table.with_columns(pl.lit(number, _WHOLE).alias("_folder"))
-            for number, table in enumerate(tables)
-            if table is not None
-        ]
-        write_parquet(_placed(pl.concat(frames), places), into)
-        return
-    sources = [
-        _Source(file, name, number)
-        for number, folder in enumerate(folders)
-        for file in _files(folder, name)
-    ]
+    sources = _Sources(folders, name)
     if not sources:
         return
-    cases = pl.concat([source.cases() for source in sources])
-    last = cases.join(places, on=[*_CASE, "_folder"], maintain_order="left")
     try:
-        if _in_order(last):
-            rows = pl.concat([source.rows() for source in sources])
-            write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
-        elif int(cases["_rows"].sum()) <= ROWS_AT_ONCE:
-            rows = pl.concat([source.rows() for source in sources])
-            write_parquet(_placed(rows.collect(), places), into)
+        if _in_order(sources, places):
+            write_parquet(sources.rows(), into)
         else:
-            shutil.rmtree(scratch, ignore_errors=True)
-            scratch.mkdir()
-            windows = _windows(last)
-            rows = pl.scan_ipc(_dealt(sources, places, windows, scratch))
-            write_parquet(rows.drop("_folder", "_place"), into)
-            shutil.rmtree(scratch)
+            _sort(sources, places, into, scratch)
     except (InputError, RunError):
         raise
     except UNREADABLE:
-        for source in sources:
-            source.check()
+        sources.check()
         raise
 
 
-def _in_order(last: pl.DataFrame) -> bool:
-    """Whether each case's rows are adjacent and the cases are in order."""
-    together = last["_last"] - last["_first"] + 1 == last["_rows"]
-    return bool(together.all()) and last["_place"].is_sorted()
+def _in_order(sources: _Sources, places: Places) -> bool:
+    """Whether every row counts, each case's rows are adjacent, and the cases are in order."""
+    last = -1
+    for rows in sources.cases():
+        found = places.of(runs_of(rows))
+        if found.null_count() or (found.diff() <= 0).any() or int(found[0]) < last:
+            return False
+        last = int(found[-1])
+    return True
 
 
-def _last_word(rows: Rows, places: pl.DataFrame) -> Rows:
-    """The rows from each case's last folder, with `_place`."""
-    on = [*_CASE, "_folder"]
-    if isinstance(rows, pl.DataFrame):
-        return rows.join(places, on=on, maintain_order="left")
-    return rows.join(places.lazy(), on=on, maintain_order="left")
+def _placed(rows: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """The rows that count, with `_place` instead of `_folder`."""
+    found = rows.with_columns(places.of(rows)).drop("_folder")
+    return found.filter(pl.col("_place").is_not_null()) if found["_place"].null_count() else found
 
 
-def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """The rows from each case's last folder, sorted by place, otherwise in their own order."""
-    placed = _last_word(frame, places)
-    if not placed["_place"].is_sorted():
-        placed = placed.sort("_place", maintain_order=True)
-    return placed.drop("_folder", "_place")
+def _sort(sources: _Sources, places: Places, into: Path, scratch: Path) -> None:
+    """Writes rows by place, otherwise in their own order."""
+    counted = pl.DataFrame(schema={"_place": _WHOLE, "_rows": _WHOLE})
+    for keys in sources.cases():
+        own = _placed(keys, places).group_by("_place").agg(pl.len().cast(_WHOLE).alias("_rows"))
+        counted.extend(own)
+    sizes = counted.group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
+    if int(sizes["_rows"].sum()) <= ROWS_AT_ONCE:
+        placed = [_placed(rows, places) for rows in sources.rows_and_folders()]
+        every = pl.concat(placed or [_empty(sources)])
+        if not every["_place"].is_sorted():
+            every = every.sort("_place", maintain_order=True)
+        write_parquet(every.drop("_place"), into)
+        return
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    rows = pl.scan_ipc(_dealt(sources, places, _windows(sizes), scratch))
+    write_parquet(rows.drop("_place"), into)
+    shutil.rmtree(scratch)
 
 
-def _windows(last: pl.DataFrame) -> pl.DataFrame:
-    """`_place` -> `_window`: adjacent places with at most ROWS_AT_ONCE rows, or a single one."""
-    window, filled = 0, 0
-    dealt = []
-    sizes = last.group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
+def _empty(sources: _Sources) -> pl.DataFrame:
+    return sources.rows().clear().collect().with_columns(pl.lit(0, _WHOLE).alias("_place"))
+
+
+def _windows(sizes: pl.DataFrame) -> pl.DataFrame:
+    """`_first` place and number of places of windows: at most ROWS_AT_ONCE rows, or one place."""
+    windows: list[list[int]] = []
+    filled = 0
     for place, rows in sizes.iter_rows():
-        if filled and filled + rows > ROWS_AT_ONCE:
-            window, filled = window + 1, 0
+        if not windows or filled + rows > ROWS_AT_ONCE:
+            windows.append([place, 0])
+            filled = 0
+        windows[-1][1] += 1
         filled += rows
-        dealt.append((place, window))
-    return pl.DataFrame(dealt, schema={"_place": _WHOLE, "_window": _WHOLE}, orient="row")
+    return pl.DataFrame(windows, schema={"_first": _WHOLE, "_places": _WHOLE}, orient="row")
 
 
-def _dealt(
-    sources: Sequence[_Source], places: pl.DataFrame, windows: pl.DataFrame, scratch: Path
-) -> list[Path]:
+def _dealt(sources: _Sources, places: Places, windows: pl.DataFrame, scratch: Path) -> list[Path]:
     """Files that hold all rows in order, each at most a window."""
-    pieces: dict[int, list[Path]] = {window: [] for window in windows["_window"].unique().sort()}
+    pieces: list[list[Path]] = [[] for _ in range(windows.height)]
     number = 0
-    for source in sources:
-        for rows in source.pieces():
-            placed = _last_word(rows, places).join(windows, on="_place", maintain_order="left")
-            dealt = placed.partition_by("_window", as_dict=True, include_key=False)
-            for (window,), frame in dealt.items():
-                number += 1
-                file = scratch / f"{number:08}.arrow"
-                frame.write_ipc(file)
-                pieces[window].append(file)
-    alone = windows.group_by("_window").agg((pl.len() == 1).alias("alone"))
-    long = dict(alone.iter_rows())
+    for rows in sources.rows_and_folders():
+        placed = _placed(rows, places)
+        window = windows["_first"].search_sorted(placed["_place"], side="right") - 1
+        dealt = placed.with_columns(window.alias("_window")).partition_by(
+            "_window", as_dict=True, include_key=False
+        )
+        for (at,), frame in dealt.items():
+            number += 1
+            file = scratch / f"{number:08}.arrow"
+            frame.write_ipc(file)
+            pieces[at].append(file)
     ordered = []
-    for window, files in pieces.items():
-        if long[window]:
+    for at, files in enumerate(pieces):
+        if windows["_places"][at] == 1:
             ordered += files
             continue
         frame = pl.concat([pl.read_ipc(file) for file in files])
-        ordered.append(scratch / f"{window:08}-sorted.arrow")
+        ordered.append(scratch / f"{at:08}-sorted.arrow")
         frame.sort("_place", maintain_order=True).write_ipc(ordered[-1])
         for file in files:
             file.unlink()

@@ -27,6 +27,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 """Columns besides the key that are never null."""
 _KEY = ("case_id", "target")
+_TWICE = "case_id: twice"
 
 
 def implausible(rows: pl.DataFrame | pl.LazyFrame, table: str) -> str | None:
@@ -41,8 +42,11 @@ def implausible(rows: pl.DataFrame | pl.LazyFrame, table: str) -> str | None:
           for name, kind in schema.items() if kind == pl.Float64),
     ]  # fmt: skip
     if table == "cases":
-        odd.append(pl.struct(_KEY).is_duplicated().any().alias("case_id: twice"))
+        odd.append(pl.struct(_KEY).hash().is_duplicated().any().alias(_TWICE))
     found = rows.lazy().select(odd).collect(engine="streaming").to_dicts()[0]
+    if found.get(_TWICE):  # or two names with one hash
+        exact = rows.lazy().select(pl.struct(_KEY).is_duplicated().any())
+        found[_TWICE] = exact.collect(engine="streaming").item()
     return next((what for what, wrong in found.items() if wrong), None)
 
 

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -33,7 +33,7 @@ from flashbed.tables.merging import (
     as_now,
     made_ours,
     merge_table,
-    places_of,
+    places_in,
     stored,
     write_parquet,
 )
@@ -106,13 +106,16 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         raise _cannot_be_read(path) from None
 
 
-def scan_table(directory: Path, table: str) -> pl.LazyFrame:
+def scan_table(directory: Path, table: str, *, ours: bool = False) -> pl.LazyFrame:
     """The table as a lazy frame, however long it is; collecting reads from the file.
 
-    All its texts are checked first. Raises `InputError` as `read_table` does.
+    All its texts are checked first, except in a file that this process wrote (`ours`). Raises
+    `InputError` as `read_table` does.
     """
     path = _recorded(directory, table)
     try:
+        if ours:
+            return as_now(conform(pl.scan_parquet(path, glob=False), table), table)
         return _scanned(path, table)
     except UNREADABLE:
         raise _cannot_be_read(path) from None
@@ -304,10 +307,11 @@ class RunDirectory:
         else:
             path.unlink(missing_ok=True)
 
-    def merge(self, order: Sequence[str]) -> None:
+    def merge(self, order: Iterable[str]) -> None:
         """Merges the parts into one file per table, cases in the given order, others after them.
 
-        It can be repeated after an interruption: parts are removed once every table is written.
+        `order` has the cases' names and is iterated more than once. Merging can be repeated after
+        an interruption: parts are removed once every table is written.
         """
         parts = self._parts()
         if parts:
@@ -315,7 +319,7 @@ class RunDirectory:
                 made_ours(file)
             self._left.clear()
             folders = (self.path, *parts)
-            places = places_of(folders, order)
+            places = places_in(folders, order)
             scratch = self.path / ".parts.merging"
             for name in (*_STORED, "finished", "cases"):
                 merge_table(folders, name, places, self.path / f"{name}.parquet", scratch)

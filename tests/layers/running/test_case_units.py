@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,21 @@ from flashbed.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.case_units import UNIT_CASES, Share, Together, portions, units
 from flashbed.plan.experiment import load_experiment
+from flashbed.plan.planned import Cases
 
 
 @pytest.fixture
-def cases(small: Path) -> list[Case]:
-    return [item.case for item in load_experiment("one").planned]
+def cases(small: Path) -> Cases:
+    return load_experiment("one").planned.cases
 
 
-def flat(lists: list[list[Case]]) -> list[Case]:
+def flat(lists: Iterable[Iterable[Case]]) -> list[Case]:
     return [case for some in lists for case in some]
 
 
 @pytest.mark.parametrize("together", ["preparation", "board", "everything"])
-def test_every_case_is_in_one_unit(cases: list[Case], together: Together) -> None:
-    found = units(cases, together)
+def test_every_case_is_in_one_unit(cases: Cases, together: Together) -> None:
+    found = list(units(cases, together))
     assert sorted(case.case_id for case in flat(found)) == sorted(case.case_id for case in cases)
     for unit in found:
         assert together != "preparation" or len(unit) <= UNIT_CASES
@@ -35,17 +37,17 @@ def test_every_case_is_in_one_unit(cases: list[Case], together: Together) -> Non
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 7, 100])
-def test_every_unit_is_in_one_share(cases: list[Case], of: int) -> None:
-    every = units(cases, "preparation")
-    shares = [Share(number, of).units(every) for number in range(1, of + 1)]
+def test_every_unit_is_in_one_share(cases: Cases, of: int) -> None:
+    every = list(units(cases, "preparation"))
+    shares = [list(Share(number, of).units(every)) for number in range(1, of + 1)]
     own = [case.case_id for share in shares for case in flat(share)]
     assert sorted(own) == sorted(case.case_id for case in cases)
     sizes = [len(flat(share)) for share in shares]
     assert max(sizes) - min(sizes) <= max(map(len, every))
 
 
-def test_portions_are_whole_units(cases: list[Case]) -> None:
-    every = units(cases, "preparation")
+def test_portions_are_whole_units(cases: Cases) -> None:
+    every = list(units(cases, "preparation"))
     for size in (1, 10, 1000):
         found = list(portions(every, size))
         assert flat(found) == flat(every)

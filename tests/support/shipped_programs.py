@@ -1,7 +1,7 @@
 """Programs that ship: run by exec, and their recordings replayed (docs/evidence/programs.md).
 
-`python -m tests.support.shipped_programs [NAME…]` prints a row of the table for each program and file
-system. Counts include the sync after the program.
+`python -m tests.support.shipped_programs [NAME…]` prints a row of the table for each program and
+file system. Counts include the sync after the program.
 """
 
 from __future__ import annotations

@@ -277,6 +277,23 @@ static int look(const struct host_request *request, const struct host_place *pla
 	return err;
 }
 
+/* Gives the folder on flash to the program's user, in one change of attributes: YAFFS2 programs a
+ * page for each, and a replay of the recording is prepared with one (`chmod .`). */
+static int give_folder(const struct host_request *request, const char *folder)
+{
+	struct stat about;
+
+	if (stat(folder, &about))
+		return -errno;
+	const bool own = about.st_uid == request->uid && about.st_gid == request->gid;
+
+	if (!own && chown(folder, request->uid, request->gid))
+		return -errno;
+	if ((own || (about.st_mode & 07777) != 0755) && chmod(folder, 0755))
+		return -errno;
+	return 0;
+}
+
 /* Prepares a new file system with the request's files on it, none of them in memory. */
 static int prepare(const struct host_request *request, const struct host_place *place,
 		   struct fs *fs, struct host_recorder **recorder, const char **what)
@@ -292,10 +309,10 @@ static int prepare(const struct host_request *request, const struct host_place *
 	if (err)
 		return err;
 	*what = "the folder on flash";
-	if (place->where != HOST_BOARD && (chown(place->mount_point, request->uid, request->gid) ||
-					   chmod(place->mount_point, 0755)))
-		return -errno;
-	err = host_put_all(request, place, what);
+	if (place->where != HOST_BOARD)
+		err = give_folder(request, place->mount_point);
+	if (!err)
+		err = host_put_all(request, place, what);
 	if (err)
 		return err;
 	*what = "the recorder";

@@ -66,6 +66,25 @@ static int put_one(const struct host_put *put, const char *root, const char *pat
 	return put_file(source, path, put->mode);
 }
 
+/* Changes only what differs: YAFFS2 programs a page for each change of attributes, and a replay of
+ * the recording makes none. */
+static int give(const struct host_request *request, const struct host_put *put, const char *path)
+{
+	struct stat about;
+
+	if (lstat(path, &about))
+		return -errno;
+	const bool own = about.st_uid == request->uid && about.st_gid == request->gid;
+	/* A change of the owner takes these away. */
+	const bool lost = !own && (put->mode & (S_ISUID | S_ISGID));
+
+	if (!own && lchown(path, request->uid, request->gid))
+		return -errno;
+	if (put->kind == HOST_LINK || (!lost && (about.st_mode & 07777) == (put->mode & 07777)))
+		return 0;
+	return chmod(path, put->mode) ? -errno : 0;
+}
+
 int host_put_all(const struct host_request *request, const struct host_place *place,
 		 const char **what)
 {
@@ -82,10 +101,8 @@ int host_put_all(const struct host_request *request, const struct host_place *pl
 		if (snprintf(path, sizeof(path), "%s/%s", folder, put->path) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
 		err = put_one(put, root, path);
-		if (!err && lchown(path, request->uid, request->gid))
-			err = -errno;
-		if (!err && put->kind != HOST_LINK && chmod(path, put->mode))
-			err = -errno;
+		if (!err)
+			err = give(request, put, path);
 	}
 	return err;
 }

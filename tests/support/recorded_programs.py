@@ -23,7 +23,7 @@ from flashbed.targets import load_target
 from flashbed.targets.base import RunOptions
 from tests.support.exec_programs import PROGRAMS, TriedProgram, run
 
-__all__ = ["FILE_SYSTEMS", "Counts", "Replays", "away", "replayed", "replays"]
+__all__ = ["FILE_SYSTEMS", "Counts", "Replays", "away", "of_answer", "replayed", "replays", "said"]
 
 FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
 COLUMNS = [f"{part}_{kind}" for kind in ("reads", "programs", "erases")
@@ -46,10 +46,10 @@ class Replays:
     @property
     def run(self) -> Counts:
         """Of exec."""
-        return _of_answer(self.bare)
+        return of_answer(self.bare)
 
 
-def _of_answer(answer: dict[str, Any]) -> Counts:
+def of_answer(answer: dict[str, Any]) -> Counts:
     ran, flushed = answer["run"], answer["flush"]
     return tuple(ran[kind] + flushed[kind] for kind in ("reads", "programs", "erases"))
 
@@ -79,7 +79,7 @@ def away(counts: Counts, by: Counts) -> float:
     return max(abs(one - other) / max(other, 100) for one, other in zip(counts, by, strict=True))
 
 
-def _said(counts: Counts, by: Counts) -> str:
+def said(counts: Counts, by: Counts) -> str:
     return "the same" if counts == by else " / ".join(f"{count:,}" for count in counts)
 
 
@@ -87,8 +87,8 @@ def row(name: str, fs: str, found: Replays) -> str:
     """Of the table."""
     cells = [f"`{name}`", fs, f"{found.recorded['recorded']['calls']:,}",
              " / ".join(f"{count:,}" for count in found.run),
-             _said(_of_answer(found.recorded), found.run), _said(found.kernel, found.run),
-             _said(found.simulator, found.kernel)]  # fmt: skip
+             said(of_answer(found.recorded), found.run), said(found.kernel, found.run),
+             said(found.simulator, found.kernel)]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 

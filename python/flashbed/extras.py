@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from flashbed.errors import MissingExtra
 
-__all__ = ["missing_extra"]
+__all__ = ["missing_extra", "require"]
 
 _EXTRAS = {
     "altair": "report",
@@ -27,3 +29,13 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     """The error for a module that could not be imported; None if no extra contains it."""
     module = (error.name or "").split(".")[0]
     return MissingExtra(module, _EXTRAS[module]) if module in _EXTRAS else None
+
+
+def require(extra: str) -> None:
+    """Raises `MissingExtra` if a module of an extra is not installed; imports nothing.
+
+    For commands that need it at the end of long work.
+    """
+    for module, owner in _EXTRAS.items():
+        if owner == extra and find_spec(module) is None:
+            raise MissingExtra(module, extra)

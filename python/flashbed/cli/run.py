@@ -14,6 +14,7 @@ from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.errors import InputError, RunError
+from flashbed.extras import require
 from flashbed.formats.doubts import doubts
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
@@ -175,6 +176,7 @@ def reproduce(
     experiments = in_order(paper, study_experiments(study))
     targets = all_allowed(target_names(on), erase)
     chosen = parse_settings(settings or [])
+    require("report")
     base = out or RESULTS / study
     with held(base):
         directories, outcomes = _of_study(experiments, targets, chosen, base, _way(jobs))

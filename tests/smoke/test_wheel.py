@@ -1,7 +1,7 @@
 """A wheel is whole: it has every file that is read, and runs in an empty folder without a checkout.
 
 What a wheel holds is made cheaply: the package beside its data, on a path of their own. The `long`
-test builds a wheel and installs it.
+test builds a wheel from an sdist and installs it; FLASHBED_WHEEL names one that is built already.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.support import PROJECT
 
 SYSTEM = "/usr/bin:/bin"
 """No Rust is there, and nothing of the checkout's."""
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 
 def backend() -> ModuleType:
@@ -133,6 +135,46 @@ def test_a_missing_extra_is_one_line(
     assert len(said) == 1, done.stderr
     assert said[0].endswith(f"{module} is not installed: pip install 'flashbed[{extra}]'")
     assert "Traceback" not in done.stderr
+    if words[0] == "reproduce":
+        assert not (hidden.home / "results").exists(), "cases ran, for nothing"
+
+
+BESIDE = (
+    "python/flashbed/data/boards/emulated.toml", "kernel/yaffs2/file.o",
+    "kernel/yaffs2/.file.o.cmd", "kernel/yaffs2/yaffs2.mod.c", "kernel/yaffs2/Module.symvers",
+    "experiments/programs/run/__pycache__/config.pyc",
+)  # fmt: skip
+"""What builds leave beside the sources."""
+
+
+def sdist(tree: Path, out: Path) -> Path:
+    subprocess.run(
+        [sys.executable, "-m", "maturin", "sdist", "--out", out], cwd=tree, capture_output=True,
+        check=True,
+    )  # fmt: skip
+    (built,) = out.glob("flashbed-*.tar.gz")
+    return built
+
+
+def test_an_sdist_has_the_sources_and_nothing_that_is_built(tmp_path: Path) -> None:
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is missing")
+    tree = tmp_path / "tree"
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "data")
+    for folder in ("bind", "page/src", "python", "sim", *backend().FOLDERS):
+        shutil.copytree(PROJECT / folder, tree / folder, ignore=ignored)
+    for file in ("Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyproject.toml"):
+        shutil.copyfile(PROJECT / file, tree / file)
+    shutil.copyfile(PROJECT / "page" / "Cargo.toml", tree / "page" / "Cargo.toml")
+    for file in BESIDE:
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        (tree / file).write_text("built\n")
+    with tarfile.open(sdist(tree, tmp_path)) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    wanted = {str(file) for file in backend().packaged()}
+    assert wanted | {"bind/wheel_backend.py", "sim/src/lib.rs", "Cargo.lock"} <= names
+    assert not names & set(BESIDE)
+    assert not [name for name in names if name.endswith((".so", ".pyc"))]
 
 
 def test_exec_needs_no_extra(wheel: Installed) -> None:
@@ -182,21 +224,31 @@ def check_real_kernels(installed: Installed) -> None:
     assert len(list(cache.glob("agent-*/agent/flashbed-agent-host"))) == 1
 
 
+def built_wheel(folder: Path) -> Path:
+    """The wheel that FLASHBED_WHEEL names, or one that is built from an sdist."""
+    if "FLASHBED_WHEEL" in os.environ:
+        return Path(os.environ["FLASHBED_WHEEL"]).resolve()
+    scripts = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"}
+    subprocess.run(
+        [
+            *PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder,
+            sdist(PROJECT, folder),
+        ],
+        env=environment, check=True,
+    )  # fmt: skip
+    (built,) = folder.glob("flashbed-*.whl")
+    return built
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_wheel_that_is_built_and_installed_runs(tmp_path: Path) -> None:
     """Into an environment that has nothing else, so that nothing but its extras is missing."""
-    scripts = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"}
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run(
-        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, PROJECT],
-        env=environment, check=True,
-    )  # fmt: skip
-    (built,) = tmp_path.glob("flashbed-*.whl")
+    built = built_wheel(tmp_path)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "empty"], check=True)
     python = tmp_path / "empty" / "bin" / "python"
-    subprocess.run([*pip, "--python", python, "install", f"{built}[report]"], check=True)
+    subprocess.run([*PIP, "--python", python, "install", f"{built}[report]"], check=True)
     installed = Installed(python, tmp_path, None)
     for words in (
         ["run", "figure3", "--on", "sim"], ["report", "results/readahead/figure3"], ["list"],

@@ -16,6 +16,7 @@
 # make docs-generated  writes the reference pages, the live figures' pictures and the notebooks' output again
 # make build        builds the program, .venv/bin/flashbed, and the agent
 # make wheel        builds a wheel for this architecture into build/wheels (docs/guide/install.md)
+# make wheels       builds wheels for x86_64 and aarch64, and an sdist, into build/wheels
 # make playground   puts the whole stack into one page for a browser, build/playground/index.html
 # make agents       builds the agent for boards of other architectures; make sql-agents: with SQLite, for all
 #
@@ -46,7 +47,7 @@ WORKERS := $(shell expr $$(nproc) + 2)
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: playground wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: playground wheel wheels report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
 .PHONY: docs docs-generated docs-packages
 .PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
 MAKEFLAGS += --no-print-directory
@@ -157,10 +158,24 @@ chaos: build uml $(STAMPS)/test-tools
 	@FLASHBED_CHAOS=$(or $(word 1,$(CHAOS)),100) FLASHBED_CHAOS_SEED=$(or $(word 2,$(CHAOS)),1) $(BIN)/python -m pytest tests/chaos
 
 # zig links against the C library of 2014, so the wheel runs on any later system. `pip wheel .` makes one for this system.
-wheel: build
+pip_wheel = PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--zig --compatibility manylinux2014 $(1)" \
+  $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheels .
+
+wheel: tools $(STAMPS)/packages
 	@mkdir -p build/wheels
-	@PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--zig --compatibility manylinux2014" \
-	  $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheels .
+	@$(call pip_wheel,)
+
+# rustup has Rust's library for the other architecture; a distribution's Rust may lack it.
+wheels: tools $(STAMPS)/packages
+	@mkdir -p build/wheels
+	@for target in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do \
+	  ! command -v rustup >/dev/null || rustup --quiet target add $$target || exit 1; \
+	  if [ -d "$$(rustc --print target-libdir --target $$target)" ]; then \
+	    $(call pip_wheel,--target $$target) || exit 1; \
+	  else echo "make: Rust's library for $$target is missing: no wheel for it" >&2; fi; \
+	done
+	@$(BIN)/maturin sdist --out build/wheels
+	@ls build/wheels
 
 bench: tools
 	@mkdir -p build

@@ -68,7 +68,7 @@ static int rewind_chip(uint64_t change, uint64_t seed)
 	return nandlog_command(command);
 }
 
-static int look(struct fs *fs, struct runner *runner, const struct contents *contents,
+static int look(struct fs *fs, struct runner *runner, struct contents *contents,
 		struct channel *out)
 {
 	int err = run_open_directory(runner, fs->mount_point);
@@ -81,8 +81,8 @@ static int look(struct fs *fs, struct runner *runner, const struct contents *con
 	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner)));
 }
 
-int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents,
-	      struct channel *out, const char *id, uint64_t change, uint64_t seed)
+int cuts_make(struct fs *fs, struct runner *runner, struct contents *contents, struct channel *out,
+	      const char *id, uint64_t change, uint64_t seed)
 {
 	int err = channel_printf(out, "cut %s %" PRIu64 "\n", id, change);
 

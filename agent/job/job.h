@@ -134,23 +134,40 @@ struct content {
 	uint64_t compressibility;
 };
 
+/* blocks that the stream has had, by their fingerprints; a free place has length 0 */
+struct block {
+	uint64_t fingerprint[2];
+	uint32_t length;
+	uint32_t number;
+};
+
+struct blocks {
+	struct block *places;
+	size_t capacity; /* a power of two, or 0 */
+	uint32_t count;
+};
+
 struct contents {
 	struct content *list;
 	size_t count;
 	size_t capacity;
 	char database[MAX_PATH_BYTES + 1]; /* the last one opened; empty for none */
-	bool unknown;                      /* a write had pieces or data, which have no name here */
+	struct blocks blocks;
 };
 
 /* adds the contents that are not listed yet */
 int contents_add(struct contents *contents, const struct ops *ops);
 void contents_free(struct contents *contents);
-int survey(struct channel *out, const struct contents *contents, const char *path);
+int survey(struct channel *out, struct contents *contents, const char *path);
+
+/* blocks.c: the number of a block of bytes, which is written as a `k` row when it is new */
+int blocks_number(struct blocks *blocks, struct channel *out, const uint8_t *bytes, size_t length,
+		  uint32_t *number);
 
 /* cuts.c: one power cut */
 
-int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents,
-	      struct channel *out, const char *id, uint64_t change, uint64_t seed);
+int cuts_make(struct fs *fs, struct runner *runner, struct contents *contents, struct channel *out,
+	      const char *id, uint64_t change, uint64_t seed);
 
 /* The state of a job. */
 

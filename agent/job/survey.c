@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The content of a directory: every file below it and its bytes, as rows `s` and `p` of
+/* The content of a directory: every file below it and its bytes, as rows `s`, `p`, `k` and `y` of
  * `flashbed-stream 1`.
  *
- * Every byte is named by a content that it equals: zero, or what `write` generates from a seed and
- * a compressibility (data.c), of those that the caller lists. At each offset the longest match is
- * taken, zero before any other and earlier listed ones before later ones. The rows are the content
- * in another form and do not depend on which write wrote it. `other` is what equals none of them.
+ * Bytes are named by a content that they equal: zero, or what `write` generates from a seed and a
+ * compressibility (data.c), of those that the caller lists. At each offset the longest match is
+ * taken, zero before any other and earlier listed ones before later ones. Where there is none of a
+ * word or more, the rest of the page is sent itself, once for all surveys (blocks.c). The rows are
+ * the content in another form and do not depend on which write wrote it.
  *
- * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that one unreadable
- * page does not hide others. Leaves out empty directories, owners, modes, times and links. Refuses
- * (EOPNOTSUPP) what it could not name: writes of pieces or data, symbolic links, and names that a
- * row cannot hold.
+ * Kernel interfaces: readdir(3), fstatat(2), readlinkat(2), pread(2) of a page at a time, so that
+ * one unreadable page does not hide others. Leaves out empty directories, owners, modes, times and
+ * attributes.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -28,7 +28,7 @@ enum { READ_BYTES = 4096, LINE = 64, WORD = 8 };
 
 struct surveyor {
 	struct channel *out;
-	const struct contents *contents;
+	struct contents *contents;
 	char path[MAX_PATH_BYTES + 1];
 	uint8_t *bytes;
 	size_t capacity;
@@ -45,10 +45,8 @@ int contents_add(struct contents *contents, const struct ops *ops)
 				       ops->list[i].field[0]);
 		if (ops->list[i].kind != OP_WRITE && ops->list[i].kind != OP_STORE)
 			continue;
-		if (strpbrk(ops->list[i].field[4], "+d")) {
-			contents->unknown = true;
+		if (strpbrk(ops->list[i].field[4], "+d"))
 			continue;
-		}
 		while (known < contents->count &&
 		       memcmp(&contents->list[known], &new, sizeof(new)) != 0)
 			known++;
@@ -71,6 +69,7 @@ int contents_add(struct contents *contents, const struct ops *ops)
 void contents_free(struct contents *contents)
 {
 	free(contents->list);
+	free(contents->blocks.places);
 	memset(contents, 0, sizeof(*contents));
 }
 
@@ -136,32 +135,38 @@ static int say_run(const struct surveyor *surveyor, uint64_t offset, uint64_t le
 			      what);
 }
 
-/* Writes rows for `length` readable bytes at `offset` of their file. */
-static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t length)
+/* Writes a row for bytes that have no name. */
+static int say_block(struct surveyor *surveyor, const uint8_t *bytes, uint64_t offset,
+		     size_t length)
 {
-	size_t unmatched = 0; /* bytes before `at` that match no content */
+	char what[16];
+	uint32_t number = 0;
+	const int err =
+		blocks_number(&surveyor->contents->blocks, surveyor->out, bytes, length, &number);
+
+	(void)snprintf(what, sizeof(what), "=%" PRIu32, number);
+	return err ? err : say_run(surveyor, offset, length, what);
+}
+
+/* Writes rows for `length` readable bytes at `offset` of their file. */
+static int say_bytes(struct surveyor *surveyor, uint64_t offset, size_t length)
+{
 	char name[48];
 	int err = 0;
 
 	for (size_t at = 0; at < length && !err;) {
-		const size_t run = name_run(surveyor->contents, surveyor->bytes + at, offset + at,
-					    length - at, name, sizeof(name));
+		const uint8_t *bytes = surveyor->bytes + at;
+		const size_t page = READ_BYTES - (size_t)((offset + at) % READ_BYTES);
+		const size_t rest = page < length - at ? page : length - at;
+		const size_t run = name_run(surveyor->contents, bytes, offset + at, length - at,
+					    name, sizeof(name));
+		const bool named = run >= WORD || run >= rest;
 
-		if (!run) {
-			at++;
-			unmatched++;
-			continue;
-		}
-		if (unmatched)
-			err = say_run(surveyor, offset + at - unmatched, unmatched, "other");
-		if (!err)
-			err = say_run(surveyor, offset + at, run, name);
-		unmatched = 0;
-		at += run;
+		err = named ? say_run(surveyor, offset + at, run, name)
+			    : say_block(surveyor, bytes, offset + at, rest);
+		at += named ? run : rest;
 	}
-	return !err && unmatched
-		       ? say_run(surveyor, offset + length - unmatched, unmatched, "other")
-		       : err;
+	return err;
 }
 
 static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint64_t length,
@@ -224,6 +229,12 @@ static int say_content(struct surveyor *surveyor, int fd, uint64_t size)
 	return err;
 }
 
+static bool is_plain_name(const char *name)
+{
+	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				 "0123456789._-")] == '\0';
+}
+
 /* Whether it is the database's file or one of its journals. No operation wrote these; SQLite
  * reports their content (sql/sql.c). */
 static bool is_sqlites(const struct surveyor *surveyor)
@@ -235,6 +246,36 @@ static bool is_sqlites(const struct surveyor *surveyor)
 	       (surveyor->path[length] == '\0' || surveyor->path[length] == '-');
 }
 
+/* Writes a name of any bytes as operations write it, and what follows it. */
+static int say_name(const struct surveyor *surveyor, const char *name, const char *after)
+{
+	int err = 0;
+
+	for (; *name && !err; name++) {
+		const char plain[2] = {*name, '\0'};
+
+		err = *name == '/' || is_plain_name(plain)
+			      ? channel_printf(surveyor->out, "%c", *name)
+			      : channel_printf(surveyor->out, "%%%02X", (unsigned char)*name);
+	}
+	return err ? err : channel_printf(surveyor->out, "%s", after);
+}
+
+static int say_link(const struct surveyor *surveyor, int directory, const char *name)
+{
+	char target[MAX_PATH_BYTES + 1];
+	const ssize_t length = readlinkat(directory, name, target, sizeof(target) - 1);
+
+	if (length < 0)
+		return -errno;
+	target[length] = '\0';
+	int err = channel_printf(surveyor->out, "y ");
+
+	if (!err)
+		err = say_name(surveyor, surveyor->path, " ");
+	return err ? err : say_name(surveyor, target, "\n");
+}
+
 static int say_file(struct surveyor *surveyor, int directory, const char *name, uint64_t size,
 		    int error)
 {
@@ -242,8 +283,10 @@ static int say_file(struct surveyor *surveyor, int directory, const char *name, 
 
 	if (!error && fd < 0)
 		error = -errno;
-	int err = channel_printf(surveyor->out, "s %" PRIu64 " %s\n", size, surveyor->path);
+	int err = channel_printf(surveyor->out, "s %" PRIu64 " ", size);
 
+	if (!err)
+		err = say_name(surveyor, surveyor->path, "\n");
 	if (!err && (error || !is_sqlites(surveyor)))
 		err = error ? say_unreadable(surveyor, 0, size, error)
 			    : say_content(surveyor, fd, size);
@@ -298,12 +341,6 @@ static int list_names(DIR *stream, char ***names, size_t *count, int *error)
 	return 0;
 }
 
-static bool is_plain_name(const char *name)
-{
-	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				 "0123456789._-")] == '\0';
-}
-
 static int survey_below(struct surveyor *surveyor, int directory);
 
 /* Surveys an entry by its name in `directory`; the path up to there is `length` long. */
@@ -312,15 +349,12 @@ static int survey_entry(struct surveyor *surveyor, int directory, const char *na
 	struct stat status = {0};
 	const int error = fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 
-	/* YAFFS2 has a folder of its own, which no program can name. */
-	const bool is_own = strcmp(name, "lost+found") == 0;
-
-	if ((!error && S_ISLNK(status.st_mode)) || (!is_plain_name(name) && !is_own))
-		return -EOPNOTSUPP;
 	if (length + strlen(name) + 2 > sizeof(surveyor->path))
 		return -ENAMETOOLONG;
 	(void)snprintf(surveyor->path + length, sizeof(surveyor->path) - length, "%s%s",
 		       length ? "/" : "", name);
+	if (!error && S_ISLNK(status.st_mode))
+		return say_link(surveyor, directory, name);
 	if (error || !S_ISDIR(status.st_mode))
 		return say_file(surveyor, directory, name, (uint64_t)status.st_size, error);
 	const int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -355,12 +389,10 @@ static int survey_below(struct surveyor *surveyor, int directory)
 	return err;
 }
 
-int survey(struct channel *out, const struct contents *contents, const char *path)
+int survey(struct channel *out, struct contents *contents, const char *path)
 {
 	struct surveyor surveyor = {.out = out, .contents = contents};
 
-	if (contents->unknown)
-		return -EOPNOTSUPP;
 	const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const int err = directory < 0 ? -errno : survey_below(&surveyor, directory);
 

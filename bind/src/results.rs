@@ -4,11 +4,12 @@ use crate::columns::{Columns, PyColumns};
 use crate::wait::Waited;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict, PyList};
 use sim::profile::BoardProfile;
 use sim::run::parallel::{self, Ended};
-use sim::run::survey;
+use sim::run::survey::{self, Held};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The results of a call of `run_cases`.
 #[pyclass(frozen, get_all, module = "flashbed._sim")]
@@ -20,6 +21,7 @@ pub struct Results {
     file_names: Vec<String>,
     failures: Vec<Failure>,
     surveys: Vec<Survey>,
+    blocks: Py<PyList>,
     gc_choices: BTreeMap<usize, Vec<u16>>,
     unpriced: BTreeMap<usize, &'static str>,
     interrupted: Option<Py<PyBaseException>>,
@@ -29,6 +31,7 @@ impl Results {
     pub fn new(py: Python<'_>, board: &BoardProfile, waited: Waited) -> PyResult<Results> {
         let mut columns = Columns::default();
         let (mut failures, mut surveys) = (Vec::new(), Vec::new());
+        let mut blocks = Blocks::default();
         let (mut gc_choices, mut unpriced) = (BTreeMap::new(), BTreeMap::new());
         for Ended { case, before, result } in waited.ended {
             let measured = match result {
@@ -39,7 +42,9 @@ impl Results {
                 }
             };
             columns.add(board, case, before, &measured);
-            surveys.extend(measured.surveys.into_iter().map(|found| Survey::new(case, found)));
+            for found in measured.surveys {
+                surveys.push(Survey::new(case, found, &mut blocks));
+            }
             if let Some(packing) = measured.unpriced {
                 unpriced.insert(case, packing.name());
             }
@@ -57,6 +62,7 @@ impl Results {
             file_names,
             failures,
             surveys,
+            blocks: blocks.into_python(py)?,
             gc_choices,
             unpriced,
             interrupted,
@@ -114,10 +120,34 @@ pub struct Survey {
     probe_result: Option<i64>,
 }
 
+/// Bytes that runs refer to by their number.
+#[derive(Default)]
+struct Blocks(BTreeMap<Arc<[u8]>, usize>);
+
+impl Blocks {
+    fn number_of(&mut self, bytes: &Arc<[u8]>) -> usize {
+        if let Some(&known) = self.0.get(bytes) {
+            return known;
+        }
+        let next = self.0.len();
+        self.0.insert(Arc::clone(bytes), next);
+        next
+    }
+
+    /// The bytes in the order of their numbers.
+    fn into_python(self, py: Python<'_>) -> PyResult<Py<PyList>> {
+        let mut blocks: Vec<(usize, Arc<[u8]>)> =
+            self.0.into_iter().map(|(bytes, number)| (number, bytes)).collect();
+        blocks.sort_unstable_by_key(|&(number, _)| number);
+        let blocks = blocks.iter().map(|(_, bytes)| PyBytes::new(py, bytes));
+        Ok(PyList::new(py, blocks.collect::<Vec<_>>())?.unbind())
+    }
+}
+
 impl Survey {
-    fn new(case_index: usize, found: survey::Survey) -> Survey {
+    fn new(case_index: usize, found: survey::Survey, blocks: &mut Blocks) -> Survey {
         let survey::Survey { change, mount_result, mount_time, files, probe_result } = found;
-        let files = files.into_iter().map(SurveyedFile::new).collect();
+        let files = files.into_iter().map(|file| SurveyedFile::new(file, blocks)).collect();
         Survey {
             case_index,
             change,
@@ -136,12 +166,14 @@ pub struct SurveyedFile {
     path: String,
     size_bytes: u64,
     runs: Vec<Run>,
+    target: Option<String>,
 }
 
 impl SurveyedFile {
-    fn new(found: survey::SurveyedFile) -> SurveyedFile {
-        let survey::SurveyedFile { path, size_bytes, runs } = found;
-        SurveyedFile { path, size_bytes, runs: runs.iter().map(Run::new).collect() }
+    fn new(found: survey::SurveyedFile, blocks: &mut Blocks) -> SurveyedFile {
+        let survey::SurveyedFile { path, size_bytes, runs, target } = found;
+        let runs = runs.iter().map(|run| Run::new(run, blocks)).collect();
+        SurveyedFile { path, size_bytes, runs, target }
     }
 }
 
@@ -154,17 +186,29 @@ pub struct Run {
     errno: Option<i64>,
     seed: Option<u64>,
     compressibility: Option<u8>,
+    block: Option<usize>,
 }
 
 impl Run {
-    fn new(found: &survey::Run) -> Run {
-        let source = found.what.ok().flatten();
-        Run {
-            offset_bytes: found.offset_bytes,
-            length_bytes: found.length_bytes,
-            errno: found.what.err(),
-            seed: source.map(|source| source.seed),
-            compressibility: source.map(|source| source.compressibility),
+    fn new(found: &survey::Run, blocks: &mut Blocks) -> Run {
+        let survey::Run { offset_bytes, length_bytes, ref held } = *found;
+        let mut run = Run {
+            offset_bytes,
+            length_bytes,
+            errno: None,
+            seed: None,
+            compressibility: None,
+            block: None,
+        };
+        match held {
+            Held::Zero => {}
+            Held::Generated(source) => {
+                run.seed = Some(source.seed);
+                run.compressibility = Some(source.compressibility);
+            }
+            Held::Bytes(bytes) => run.block = Some(blocks.number_of(bytes)),
+            Held::Unreadable(errno) => run.errno = Some(*errno),
         }
+        run
     }
 }

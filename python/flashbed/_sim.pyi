@@ -312,7 +312,7 @@ class Failure:
 class Run:
     """A stretch of a file's bytes with one origin: zeroes, written by one write, or unreadable.
 
-    Zeroes have neither `errno` nor `seed`.
+    Zeroes have neither `errno` nor `seed` nor `block`.
     """
 
     @property
@@ -335,6 +335,10 @@ class Run:
     def compressibility(self) -> int | None:
         """The compressibility of the write."""
 
+    @property
+    def block(self) -> int | None:
+        """The index in `Results.blocks` of its bytes, if no seed generates them."""
+
 @final
 class SurveyedFile:
     """A file that was found, and what it holds."""
@@ -350,6 +354,10 @@ class SurveyedFile:
     @property
     def runs(self) -> list[Run]:
         """All of it, in order. A copy, as every list of these classes."""
+
+    @property
+    def target(self) -> str | None:
+        """Where a symbolic link leads; None for a file."""
 
 @final
 class Survey:
@@ -430,6 +438,10 @@ class Results:
     @property
     def surveys(self) -> list[Survey]:
         """What each power cut left, by case and in the order of its `cuts`."""
+
+    @property
+    def blocks(self) -> list[bytes]:
+        """Bytes that surveys found and no seed generates, at most a page each."""
 
     @property
     def gc_choices(self) -> dict[int, list[int]]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from flashbed.formats.content import Bytes, generated
 from flashbed.formats.operations import Operation
 from flashbed.powercut.database_judge import History
-from flashbed.powercut.tree import File, Tree
+from flashbed.powercut.tree import Entry, File, Symlink, Tree
 from flashbed.targets.base import Survey, SurveyedFile
 
 __all__ = [
@@ -53,6 +53,8 @@ class Done:
     operation: Operation
     result: int
     changes: int
+    data: bytes = b""
+    """The bytes of the `data` lines above it."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,16 @@ def judge(done: Sequence[Done], surveys: Sequence[Survey]) -> Iterator[Judged]:
         while returned < len(done) and done[returned].changes < survey.change:
             step = done[returned]
             if begun == returned:
-                tree.begin(step.operation, step.result)
+                tree.begin(step.operation, step.result, step.data)
                 history.begin(step.operation, step.result)
                 begun += 1
             tree.returned(step.operation, step.result)
             history.returned(step.operation)
             returned += 1
         if begun == returned and begun < len(done):
-            tree.begin(done[begun].operation, done[begun].result)
-            history.begin(done[begun].operation, done[begun].result)
+            step = done[begun]
+            tree.begin(step.operation, step.result, step.data)
+            history.begin(step.operation, step.result)
             begun += 1
         yield _judged(tree, history, survey)
     history.close()
@@ -151,7 +154,7 @@ def _error(result: int) -> str:
 
 
 def _faults(
-    names: Mapping[str, Sequence[File | None]], found: Mapping[str, SurveyedFile]
+    names: Mapping[str, Sequence[Entry]], found: Mapping[str, SurveyedFile]
 ) -> Iterator[tuple[str, _Fault]]:
     """Path -> what is wrong with it."""
     for path in sorted({*names, *found}):
@@ -167,21 +170,21 @@ def _faults(
 
 def _vanished(
     path: str,
-    file: File,
-    names: Mapping[str, Sequence[File | None]],
+    file: File | Symlink,
+    names: Mapping[str, Sequence[Entry]],
     found: Mapping[str, SurveyedFile],
 ) -> _Fault | None:
     """A file whose acknowledged name is gone: if it was being renamed, it must have the new one."""
     others = [other for other, files in names.items() if file in files]
     now = [other for other in others if names[other][-1] is file]
     if not now or any(
-        other in found and _content_fault(other, file, found[other]) is None for other in others
+        other in found and _entry_fault(other, file, found[other]) is None for other in others
     ):
         return None
     return _Fault(LOST, f"{path}: was being renamed to {now[0]}, and neither name exists")
 
 
-def _fault(path: str, allowed: Sequence[File | None], found: SurveyedFile | None) -> _Fault | None:
+def _fault(path: str, allowed: Sequence[Entry], found: SurveyedFile | None) -> _Fault | None:
     if found is None:
         if None in allowed:
             return None
@@ -191,12 +194,28 @@ def _fault(path: str, allowed: Sequence[File | None], found: SurveyedFile | None
         return _Fault(CORRUPT, f"{path}: exists, and no operation left it there")
     faults = []
     for file in files:
-        fault = _content_fault(path, file, found)
+        fault = _entry_fault(path, file, found)
         if fault is None:
             return None
         faults.append(fault)
     # Reports the candidate that agrees furthest; of equals, the durable one.
     return max(faults, key=lambda pair: pair[0])[1]
+
+
+def _entry_fault(
+    path: str, wanted: File | Symlink, found: SurveyedFile
+) -> tuple[int, _Fault] | None:
+    """How far what was found agrees with a file or a link that may be there, and a message."""
+    if isinstance(wanted, File) and found.target is None:
+        return _content_fault(path, wanted, found)
+    if isinstance(wanted, File):
+        return -1, _Fault(LOST, f"{path}: is a symbolic link, and had been a file")
+    if found.target is None:
+        return -1, _Fault(LOST, f"{path}: is a file, and had been a symbolic link")
+    if found.target == wanted.target:
+        return None
+    message = f"{path}: leads to {found.target}, and had been made to lead to {wanted.target}"
+    return 0, _Fault(LOST, message)
 
 
 def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fault] | None:
@@ -235,6 +254,10 @@ def _what(found: SurveyedFile, offset: int) -> str:
                     return "zero"
                 case tuple():
                     return "those of another write"
+                case bytes() if run.what[offset - run.offset_bytes] == 0:
+                    return "zero"
+                case bytes():
+                    return "bytes that it may not hold"
                 case _:
                     return "bytes that were never written there"
     return "missing"
@@ -248,7 +271,9 @@ def _content(found: SurveyedFile) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         start, end = run.offset_bytes, run.offset_bytes + run.length_bytes
         if isinstance(run.what, tuple):
             data[start:end] = _generated(start, run.length_bytes, *run.what)
-        if isinstance(run.what, tuple) or run.what == "zero":
+        if isinstance(run.what, bytes):
+            data[start:end] = np.frombuffer(run.what, np.uint8)
+        if isinstance(run.what, tuple | bytes) or run.what == "zero":
             unknown[start:end] = False
     return data, unknown
 

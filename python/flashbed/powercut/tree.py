@@ -3,18 +3,21 @@
 Each operation is processed twice: `begin` when it is called, `returned` when it has returned. A cut
 in between finds it begun only. The model keeps
 
-- for each path, the files it may name: those since it was last durable, in order, None for none;
-- for each file, the bytes at each offset and the sizes it may have: those of every moment since its
-  content was last durable.
+- for each path, the files and symbolic links it may name: those since it was last durable, in
+  order, None for none;
+- for each file, whatever its names, the bytes at each offset and the sizes it may have: those of
+  every moment since its content was last durable.
 
 fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it;
-for a directory, the names in it. A write through a descriptor with `sync` or `dsync` makes its
-bytes and the name durable. sync and remount make everything durable. docs/models/power-cuts.md says
-why.
+for a directory, the names in it. A write or copy through a descriptor with `sync` or `dsync` makes
+its bytes and the name durable, msync those of its pages. sync, syncfs and remount make everything
+durable. In a folder that was renamed since, only they make names durable. docs/models/power-cuts.md
+says why.
 
 Left out: directories as such (they matter as parts of paths only), times, owners, attributes, and
-the files of a database (database_judge.py). Other features of version 2 are refused by name:
-symbolic links, mapped files, copies, holes.
+the files of a database (database_judge.py). What cannot be judged is refused with its line: a
+fallocate that succeeds, a store behind the end of a file or one that failed half way, and a
+symbolic link that leaves the file system.
 
 Invariant: the state of the last moment is always allowed.
 """
@@ -28,10 +31,12 @@ import numpy as np
 import numpy.typing as npt
 
 from flashbed.errors import InputError
-from flashbed.formats.content import Bytes, generated
+from flashbed.formats.content import Bytes, generated, generated_pieces
+from flashbed.formats.operation_fields import PAGE_BYTES
 from flashbed.formats.operations import Operation
+from flashbed.powercut.symlinks import Symlink, resolved
 
-__all__ = ["File", "Tree"]
+__all__ = ["Entry", "File", "Symlink", "Tree"]
 
 
 def _zeros(length: int) -> Bytes:
@@ -126,48 +131,80 @@ class File:
         return None if right.all() else int(np.argmin(right))
 
 
-@dataclass(frozen=True)
+Entry = File | Symlink | None
+"""What a path may name."""
+
+
+@dataclass
 class _Slot:
     file: File | None
     """None for a directory."""
     path: str
-    append: bool
-    synchronous: bool
+    """Without symbolic links; of a directory, its name now."""
+    append: bool = False
+    synchronous: bool = False
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    slot: _Slot
+    offset: int
+    shared: bool
+    """Whether msync writes back: it may be stored to."""
 
 
 @dataclass
 class Tree:
     """The files, their names, and what may be left of both."""
 
-    names: dict[str, list[File | None]] = field(default_factory=dict)
+    names: dict[str, list[Entry]] = field(default_factory=dict)
     """Path -> what it may name, from the durable file (first) to the current one (last)."""
     _slots: dict[int, _Slot] = field(default_factory=dict)
+    _mappings: dict[int, _Mapping] = field(default_factory=dict)
+    _moved: set[str] = field(default_factory=set)
+    """Folders, by their new names, that were renamed since everything was durable."""
+    _wrote: tuple[_Slot, int, int] | None = None
+    """Slot, start and end of what the operation in progress writes."""
 
-    def begin(self, operation: Operation, result: int) -> None:
+    def begin(self, operation: Operation, result: int, data: bytes = b"") -> None:
         """Applies an operation; `result` is what it will return. A failed one does nothing.
 
-        Raises `InputError` for what the model does not cover.
+        `data` are the bytes of the `data` lines above it. Raises `InputError` for what the model
+        does not cover.
         """
+        self._wrote = None
+        fields = operation.fields
+        if operation.name == "store" and (result < 0) and int(fields[0]) in self._mappings:
+            raise _unjudged(operation, "a store that failed half way")
         if result < 0:
             return
-        fields = operation.fields
         match operation.name:
             case "open":
-                self._open(int(fields[0]), str(fields[1]), str(fields[2]).split(","))
+                self._open(operation, int(fields[0]), str(fields[2]).split(","))
             case "close":
                 self._slots.pop(int(fields[0]), None)
             case "write":
-                self._write(operation, [int(number) for number in fields], result)
+                self._write(operation, result, data)
+            case "copy":
+                self._copy([int(number) for number in fields], result)
+            case "mmap":
+                self._map(operation)
+            case "munmap":
+                self._mappings.pop(int(fields[0]), None)
+            case "store":
+                self._store(operation, data)
             case "truncate":
                 self._truncate(int(fields[0]), int(fields[1]))
             case "unlink":
-                self._name(str(fields[0]), None)
+                self._name(self._path(operation, 0), None)
             case "rename":
-                self._rename(str(fields[0]), str(fields[1]))
+                self._rename(self._path(operation, 0), self._path(operation, 1))
             case "link":
-                self._link(str(fields[0]), str(fields[1]))
-            case "symlink" | "fallocate" | "copy" | "mmap" | "store":
-                raise InputError(f"line {operation.line}: {operation.name} cannot be judged yet")
+                self._link(operation)
+            case "symlink":
+                self._name(self._path(operation, 1), Symlink(str(fields[0])))
+            case "fallocate":
+                raise _unjudged(operation, "a fallocate that succeeds")
             case _:
                 pass
 
@@ -180,22 +217,33 @@ class Tree:
                 self._synced(self._slots.get(int(operation.fields[0])))
             case "syncfs":
                 self._all_durable()
-            case "write":
-                start = int(operation.fields[1])
-                self._written(self._slots.get(int(operation.fields[0])), start, start + result)
+            case "write" | "copy":
+                self._written()
+            case "msync" if operation.fields[3] == "sync":
+                self._mapping_synced([int(number) for number in operation.fields[:3]])
             case "sync" | "remount":
                 self._all_durable()
             case _:
                 pass
 
-    def _now(self, path: str) -> File | None:
+    def _now(self, path: str) -> Entry:
         return self.names.get(path, [None])[-1]
 
-    def _name(self, path: str, file: File | None) -> None:
-        self.names.setdefault(path, [None]).append(file)
+    def _name(self, path: str, entry: Entry) -> None:
+        self.names.setdefault(path, [None]).append(entry)
 
-    def _open(self, number: int, path: str, flags: Sequence[str]) -> None:
-        file = None if "tmpfile" in flags else self._now(path)
+    def _path(self, operation: Operation, field_number: int, *, follow: bool = False) -> str:
+        """A path of an operation without symbolic links, but for the last if not to be followed."""
+        path = resolved(str(operation.fields[field_number]), self._now, follow=follow)
+        if path is None:
+            raise _unjudged(operation, "a symbolic link that leaves the file system")
+        return path
+
+    def _open(self, operation: Operation, number: int, flags: Sequence[str]) -> None:
+        exclusive = "excl" in flags and "create" in flags
+        path = self._path(operation, 1, follow="nofollow" not in flags and not exclusive)
+        now = self._now(path)
+        file = now if isinstance(now, File) and "tmpfile" not in flags else None
         if "tmpfile" in flags:
             file = File()
         elif file is None and "create" in flags:
@@ -206,26 +254,63 @@ class Tree:
         synchronous = "sync" in flags or "dsync" in flags
         self._slots[number] = _Slot(file, path, "append" in flags, synchronous)
 
-    def _write(self, operation: Operation, numbers: Sequence[int], result: int) -> None:
-        slot = self._slots.get(numbers[0])
-        if slot is None or slot.file is None or result == 0:
-            return
-        offset = numbers[1]
-        if slot.append and offset != len(slot.file.now):
-            raise InputError(
-                f"line {operation.line}: appends bytes of offset {offset} at {len(slot.file.now)}:"
-                " their bytes could not be distinguished"
-            )
-        slot.file.write(offset, generated(offset, result, numbers[3], numbers[4]))
+    def _write(self, operation: Operation, result: int, data: bytes) -> None:
+        number, offset = int(operation.fields[0]), int(operation.fields[1])
+        slot = self._slots.get(number)
+        if slot is not None and slot.file is not None and result:
+            start = len(slot.file.now) if slot.append else offset
+            content = _content(operation, offset, data)[:result]
+            self._put(slot, start, content)
 
-    def _link(self, old: str, new: str) -> None:
+    def _put(self, slot: _Slot, start: int, content: Bytes) -> None:
+        if slot.file is not None:
+            slot.file.write(start, content)
+            self._wrote = slot, start, start + len(content)
+
+    def _copy(self, numbers: Sequence[int], result: int) -> None:
+        source, target = self._slots.get(numbers[0]), self._slots.get(numbers[2])
+        if source is None or source.file is None or target is None:
+            return
+        content = source.file.now[numbers[1] : numbers[1] + result]
+        if len(content):
+            self._put(target, numbers[3], content)
+
+    def _map(self, operation: Operation) -> None:
+        mapping, number, offset = (int(number) for number in operation.fields[:3])
+        slot = self._slots.get(number)
+        if slot is not None:
+            self._mappings[mapping] = _Mapping(slot, offset, operation.fields[4] == "rw")
+
+    def _store(self, operation: Operation, data: bytes) -> None:
+        mapping = self._mappings.get(int(operation.fields[0]))
+        if mapping is None or mapping.slot.file is None:
+            return
+        start = mapping.offset + int(operation.fields[1])
+        if start + int(operation.fields[2]) > len(mapping.slot.file.now):
+            raise _unjudged(operation, "a store behind the end of its file")
+        mapping.slot.file.write(start, _content(operation, start, data))
+
+    def _mapping_synced(self, numbers: Sequence[int]) -> None:
+        """Writes back whole pages, as msync does, of a mapping that may be stored to."""
+        mapping = self._mappings.get(numbers[0])
+        if mapping is None or mapping.slot.file is None or not mapping.shared:
+            return
+        start = mapping.offset + numbers[1]
+        end = -(-(start + numbers[2]) // PAGE_BYTES) * PAGE_BYTES
+        end = min(end, len(mapping.slot.file.now))
+        if start < end:
+            mapping.slot.file.make_range_durable(start, end)
+            self._name_is_durable(mapping.slot)
+
+    def _link(self, operation: Operation) -> None:
+        old = str(operation.fields[0])
         if old.startswith("SLOT:"):
             slot = self._slots.get(int(old.removeprefix("SLOT:")))
-            file = slot.file if slot else None
+            entry: Entry = slot.file if slot else None
         else:
-            file = self._now(old)
-        if file is not None:
-            self._name(new, file)
+            entry = self._now(self._path(operation, 0))
+        if entry is not None:
+            self._name(self._path(operation, 1), entry)
 
     def _truncate(self, number: int, size: int) -> None:
         slot = self._slots.get(number)
@@ -233,40 +318,54 @@ class Tree:
             slot.file.resize(size)
 
     def _rename(self, old: str, new: str) -> None:
-        if old == new:
-            return
         file = self._now(old)
+        if old == new or (file is not None and file is self._now(new)):
+            return  # rename(2) of two names of one file does nothing
         if file is not None:
             self._name(old, None)
             self._name(new, file)
             return
+        self._moved.add(new)
+        for slot in {id(slot): slot for slot in self._all_slots()}.values():
+            if f"{slot.path}/".startswith(f"{old}/"):
+                slot.path = new + slot.path[len(old) :]
         for path in [path for path in self.names if path.startswith(f"{old}/")]:
             below = self._now(path)
             if below is not None:
                 self._name(path, None)
                 self._name(new + path[len(old) :], below)
 
+    def _all_slots(self) -> list[_Slot]:
+        return [*self._slots.values(), *(mapping.slot for mapping in self._mappings.values())]
+
     def _synced(self, slot: _Slot | None) -> None:
         if slot is None:
             return
-        if slot.file is None:
-            self._names_are_durable("/" if slot.path == "." else f"{slot.path}/")
-        else:
+        if slot.file is not None:
             slot.file.make_durable()
             self._name_is_durable(slot)
+        elif not self._has_moved(f"{slot.path}/"):
+            self._names_are_durable("/" if slot.path == "." else f"{slot.path}/")
 
-    def _written(self, slot: _Slot | None, start: int, end: int) -> None:
-        if slot is not None and slot.file is not None and slot.synchronous:
+    def _written(self) -> None:
+        if self._wrote is None:
+            return
+        slot, start, end = self._wrote
+        if slot.file is not None and slot.synchronous:
             slot.file.make_range_durable(start, end)
             self._name_is_durable(slot)
 
+    def _has_moved(self, path: str) -> bool:
+        return any(path.startswith(f"{folder}/") for folder in self._moved)
+
     def _name_is_durable(self, slot: _Slot) -> None:
-        if slot.file is not None and self._now(slot.path) is slot.file:
+        is_named = slot.file is not None and self._now(slot.path) is slot.file
+        if is_named and not self._has_moved(slot.path):
             self.names[slot.path] = [slot.file]
 
     def _names_are_durable(self, folder: str) -> None:
         """Makes all names in a folder durable; it ends with a slash, "" is the whole tree."""
-        kept: dict[str, list[File | None]] = {}
+        kept: dict[str, list[Entry]] = {}
         for path, files in self.names.items():
             if folder and path.rpartition("/")[0] + "/" != folder:
                 kept[path] = files
@@ -276,8 +375,23 @@ class Tree:
 
     def _all_durable(self) -> None:
         self._names_are_durable("")
-        files = [slot.file for slot in self._slots.values()]
+        self._moved.clear()
+        files: list[Entry] = [slot.file for slot in self._all_slots()]
         files += [named[0] for named in self.names.values()]
         for file in files:
-            if file is not None and not file.untouched:
+            if isinstance(file, File) and not file.untouched:
                 file.make_durable()
+
+
+def _unjudged(operation: Operation, what: str) -> InputError:
+    return InputError(f"line {operation.line}: {operation.name}: {what}")
+
+
+def _content(operation: Operation, offset: int, data: bytes) -> Bytes:
+    """The bytes of a `write` or `store`, whose OFFSET in the file decides them."""
+    length, seed, fill = operation.fields[2:5]
+    if fill == "data":
+        return np.frombuffer(data, np.uint8)
+    if isinstance(fill, str):
+        return generated_pieces(offset, int(length), int(seed), fill)
+    return generated(offset, int(length), int(seed), fill)

@@ -148,22 +148,24 @@ class Failure:
 class Run:
     """A stretch of a file's bytes with one origin.
 
-    `what` is the seed and compressibility they were generated from, "zero", "other" (never written
-    there), or the negative errno with which they could not be read.
+    `what` is the seed and compressibility they were generated from, "zero", the bytes themselves,
+    "other" (never written there), or the negative errno with which they could not be read.
     """
 
     offset_bytes: int
     length_bytes: int
-    what: tuple[int, int] | str | int
+    what: tuple[int, int] | str | bytes | int
 
 
 @dataclass(frozen=True)
 class SurveyedFile:
-    """A file found after a cut, and what it holds."""
+    """A file or symbolic link found after a cut, and what it holds."""
 
     path: str
     size_bytes: int
     runs: tuple[Run, ...]
+    target: str | None = None
+    """Where a symbolic link leads; it has no size and no bytes."""
 
 
 @dataclass(frozen=True)

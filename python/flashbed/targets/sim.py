@@ -304,7 +304,7 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
             Failure(case_ids[failure.case_index], failure.message, not_modelled=failure.what)
             for failure in results.failures
         ),
-        surveys=tuple(_survey(survey, case_ids) for survey in results.surveys),
+        surveys=_surveys(results, case_ids),
         wear=_wear(results.wear, programs),
         gc_choices={case_ids[index]: tuple(made) for index, made in results.gc_choices.items()},
     )
@@ -322,26 +322,38 @@ def _unknown(frame: pl.DataFrame, case_ids: Collection[str], *columns: str) -> p
     return frame.with_columns(pl.when(known).then(pl.col(name)).alias(name) for name in columns)
 
 
-def _survey(found: _sim.Survey, case_ids: Sequence[str]) -> Survey:
+def _surveys(results: _sim.Results, case_ids: Sequence[str]) -> tuple[Survey, ...]:
+    blocks = results.blocks
+    return tuple(_survey(survey, case_ids, blocks) for survey in results.surveys)
+
+
+def _survey(found: _sim.Survey, case_ids: Sequence[str], blocks: Sequence[bytes]) -> Survey:
     return Survey(
         case_id=case_ids[found.case_index],
         change=found.change,
         mount_result=found.mount_result,
         mount_time_ns=found.mount_time_ns,
         files=tuple(
-            SurveyedFile(file.path, file.size_bytes, tuple(_run(run) for run in file.runs))
+            SurveyedFile(
+                file.path,
+                file.size_bytes,
+                tuple(_run(run, blocks) for run in file.runs),
+                file.target,
+            )
             for file in found.files
         ),
         probe_result=found.probe_result,
     )
 
 
-def _run(run: _sim.Run) -> Run:
-    what: tuple[int, int] | str | int = "zero"
+def _run(run: _sim.Run, blocks: Sequence[bytes]) -> Run:
+    what: tuple[int, int] | str | bytes | int = "zero"
     if run.errno is not None:
         what = run.errno
     elif run.seed is not None and run.compressibility is not None:
         what = run.seed, run.compressibility
+    elif run.block is not None:
+        what = blocks[run.block]
     return Run(run.offset_bytes, run.length_bytes, what)
 
 

@@ -233,6 +233,19 @@ impl Contents {
         self.clipped(start, end).map(|extent| (extent.start, extent.end, extent.source))
     }
 
+    /// The same, with no source for bytes that none generates at their offset: pieces, recorded
+    /// bytes, and what was appended or copied from another offset.
+    pub fn sources(
+        &self,
+        start: u64,
+        end: u64,
+    ) -> impl Iterator<Item = (u64, u64, Option<Source>)> + '_ {
+        self.clipped(start, end).map(|extent| {
+            let is_plain = extent.shift == 0 && !extent.source.is_written();
+            (extent.start, extent.end, is_plain.then_some(extent.source))
+        })
+    }
+
     fn clipped(&self, start: u64, end: u64) -> impl Iterator<Item = Extent> + '_ {
         let regions = &self.regions[self.overlapping(start, end)];
         let pieces = regions.iter().flat_map(move |region| {

@@ -397,8 +397,12 @@ impl<S: Stack> Machine<S> {
             if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
+            if self.tasks.switch(operation) {
+                continue;
+            }
             let failed = |error| RunError::of_operation(*line, operation, &error);
-            match self.fill(operation).and_then(|()| self.step(operation)) {
+            let ready = self.wait().and_then(|()| self.fill(operation));
+            match ready.and_then(|()| self.step(operation)) {
                 Ok(_) => {}
                 Err(FsError::PowerLost(_)) if watch.stop().is_thrown() => {
                     return Err(RunError::Stopped);

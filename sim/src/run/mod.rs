@@ -35,6 +35,7 @@ use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
 use machine::{Machine, WholeCase};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// A kernel, as far as the stack depends on it.
@@ -390,9 +391,12 @@ fn run_stack<S: Stack>(
         machine.begin_case(case.input.read_ahead_kib);
         let before = (!case.input.cuts.is_empty()).then(|| machine.clone());
         let mut measured = machine.measure(case, setting, watch)?;
+        let mut known = BTreeSet::new();
         for &change in case.input.cuts {
             let machine = before.clone().expect("kept for the cuts");
-            measured.surveys.push(machine.survey(case, change, watch)?);
+            let mut survey = machine.survey(case, change, watch)?;
+            survey.share(&mut known);
+            measured.surveys.push(survey);
         }
         Ok(measured)
     };

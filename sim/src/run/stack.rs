@@ -195,9 +195,6 @@ where
     }
 
     fn survey(&mut self, at: Ns, change: u64, torn: Option<Torn>) -> Result<Survey, FsError> {
-        if self.has_written() {
-            return Err(FsError::NotModelled("a power cut of a program with data or pieces"));
-        }
         survey(self, at, change, torn)
     }
 }

@@ -2,19 +2,23 @@
 //!
 //! agent/job/cuts.c and agent/job/survey.c do the same on a real kernel: mount the file system,
 //! read every file, then write, sync and read back a new one. The simulator knows the source of all
-//! bytes instead of recognising it, so no run is "other".
+//! bytes instead of recognising it, so no run is "other". Bytes that no source generates at their
+//! offset are given themselves, page by page.
 
-use crate::content::Source;
+use crate::content::{Contents, Source};
 use crate::errno::{FsError, EIO};
 use crate::flash::Torn;
 use crate::fs::FlashFs;
 use crate::ops::{Advice, Flags};
 use crate::units::Ns;
 use crate::vfs::Vfs;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The new file, as in agent/job/cuts.c.
 const PROBE: &str = "flashbed-probe";
 const PROBE_BYTES: u64 = 6000;
+const PAGE_BYTES: u64 = 4096;
 const PROBE_SOURCE: Source = Source { seed: 0x0070_726f_6265, compressibility: 0 };
 const READ_ONLY: Flags = Flags {
     read: true,
@@ -31,26 +35,41 @@ const READ_ONLY: Flags = Flags {
     tmpfile: false,
 };
 
+/// What a run holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Zeroes.
+    Zero,
+    /// What a source generates at the run's offset.
+    Generated(Source),
+    /// These bytes, at most a page.
+    Bytes(Arc<[u8]>),
+    /// The errno with which it cannot be read.
+    Unreadable(i64),
+}
+
 /// Consecutive bytes of a file with one source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First byte.
     pub offset_bytes: u64,
     /// Bytes.
     pub length_bytes: u64,
-    /// Their source, none if they are zero; or the errno with which they cannot be read.
-    pub what: Result<Option<Source>, i64>,
+    /// What they are.
+    pub held: Held,
 }
 
-/// A file and its content.
+/// A file and its content, or a symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyedFile {
     /// Path from the root.
     pub path: String,
-    /// Its size.
+    /// Its size; 0 for a link.
     pub size_bytes: u64,
     /// Its whole content, in order.
     pub runs: Vec<Run>,
+    /// Where a symbolic link leads.
+    pub target: Option<String>,
 }
 
 /// The state when the power came back. Results are 0 or a negative errno.
@@ -66,6 +85,19 @@ pub struct Survey {
     pub files: Vec<SurveyedFile>,
     /// The result of writing, syncing and reading a new file.
     pub probe_result: Option<i64>,
+}
+
+impl Survey {
+    /// Stores equal bytes once for all surveys that `known` has seen.
+    pub fn share(&mut self, known: &mut BTreeSet<Arc<[u8]>>) {
+        for run in self.files.iter_mut().flat_map(|file| &mut file.runs) {
+            let Held::Bytes(bytes) = &mut run.held else { continue };
+            match known.get(bytes) {
+                Some(shared) => *bytes = Arc::clone(shared),
+                None => drop(known.insert(Arc::clone(bytes))),
+            }
+        }
+    }
 }
 
 /// Mounts what the power cut left, and surveys it.
@@ -99,21 +131,8 @@ fn read_files<S: FlashFs>(
     let mut files: Vec<SurveyedFile> = vfs
         .files()
         .map(|(path, size_bytes, contents)| {
-            let mut runs = Vec::new();
-            let mut at = 0;
-            let mut add = |start: u64, end: u64, source| {
-                let what = Ok(source);
-                if start < end {
-                    runs.push(Run { offset_bytes: start, length_bytes: end - start, what });
-                }
-            };
-            for (start, end, source) in contents.extents(0, size_bytes) {
-                add(at, start, None);
-                add(start, end, Some(source));
-                at = end;
-            }
-            add(at, size_bytes, None);
-            SurveyedFile { path: path.to_owned(), size_bytes, runs }
+            let runs = runs_of(contents, size_bytes);
+            SurveyedFile { path: path.to_owned(), size_bytes, runs, target: None }
         })
         .collect();
     for file in &mut files {
@@ -125,11 +144,45 @@ fn read_files<S: FlashFs>(
         let (_, later) = vfs.close(later, 0)?;
         now = later;
         if read < 0 {
-            let what = Err(read);
-            file.runs = vec![Run { offset_bytes: 0, length_bytes: file.size_bytes, what }];
+            let held = Held::Unreadable(read);
+            file.runs = vec![Run { offset_bytes: 0, length_bytes: file.size_bytes, held }];
         }
     }
+    files.extend(vfs.links().map(|(path, target)| SurveyedFile {
+        path: path.to_owned(),
+        size_bytes: 0,
+        runs: Vec::new(),
+        target: Some(target.to_owned()),
+    }));
     Ok((files, now))
+}
+
+/// The content of a file.
+fn runs_of(contents: &Contents, size_bytes: u64) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut add = |start: u64, end: u64, held| {
+        if start < end {
+            runs.push(Run { offset_bytes: start, length_bytes: end - start, held });
+        }
+    };
+    let mut at = 0;
+    for (mut start, end, source) in contents.sources(0, size_bytes) {
+        add(at, start, Held::Zero);
+        if let Some(source) = source {
+            add(start, end, Held::Generated(source));
+            start = end;
+        }
+        while start < end {
+            let to = end.min((start / PAGE_BYTES + 1) * PAGE_BYTES);
+            let mut bytes = vec![0; (to - start) as usize];
+            contents.fill(start, &mut bytes);
+            add(start, to, Held::Bytes(bytes.into()));
+            start = to;
+        }
+        at = end;
+    }
+    add(at, size_bytes, Held::Zero);
+    runs
 }
 
 /// Whether the file system works: 0, or the error.

@@ -341,11 +341,6 @@ impl<S: FlashFs> Vfs<S> {
         outcome
     }
 
-    /// Whether a file may hold recorded bytes.
-    pub fn has_written(&self) -> bool {
-        self.written > 0
-    }
-
     /// file_update_time.
     fn update_time(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
         let second = self.inodes.stamp_s(now);

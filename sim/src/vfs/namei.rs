@@ -104,6 +104,12 @@ impl<S: FlashFs> Vfs<S> {
             .map(|(path, inode)| (path.as_str(), inode.size_bytes, &inode.contents))
     }
 
+    /// Every symbolic link's path and target, in the order of paths.
+    pub fn links(&self) -> impl Iterator<Item = (&str, &str)> {
+        let inodes = self.names.paths.iter().map(|(path, &index)| (path, &self.inodes[index]));
+        inodes.filter_map(|(path, inode)| Some((path.as_str(), inode.target.as_deref()?)))
+    }
+
     /// The last component of a path, in its directory.
     pub(super) fn name_in<'a>(&self, directory: Option<usize>, path: &'a str) -> Name<'a> {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);

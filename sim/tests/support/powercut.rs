@@ -1,8 +1,7 @@
 //! Random programs of writes, truncations and syncs, and the states that a power cut may leave.
 
 use proptest::prelude::*;
-use sim::content::Source;
-use sim::run::survey::Survey;
+use sim::run::survey::{Held, Run, Survey};
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
 use std::fmt::Write;
 
@@ -87,13 +86,22 @@ fn measure(fs: FsKind, steps: &[Step], cuts: &[u64]) -> Measured {
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The seed of a run's source, 0 for zeroes; none if it cannot be read.
+pub fn seed_of(run: &Run) -> Option<u64> {
+    match &run.held {
+        Held::Zero => Some(0),
+        Held::Generated(source) => Some(source.seed),
+        Held::Bytes(_) | Held::Unreadable(_) => None,
+    }
+}
+
 /// The content of a file in the survey.
 fn found(survey: &Survey, name: &str) -> Option<State> {
     let file = survey.files.iter().find(|file| file.path == name)?;
     let mut state = Vec::new();
     for place in (0..file.size_bytes).step_by(STEP) {
         let run = file.runs.iter().find(|run| place < run.offset_bytes + run.length_bytes)?;
-        state.push(Some(run.what.ok()?.map_or(0, |source: Source| source.seed)));
+        state.push(Some(seed_of(run)?));
     }
     Some(state)
 }

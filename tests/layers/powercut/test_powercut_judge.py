@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.errors import InputError
 from flashbed.formats.content import generated
 from flashbed.formats.operations import HEADER, parse
 from flashbed.powercut.judge import (
@@ -304,10 +303,14 @@ def test_many_cuts_are_judged_in_the_order_of_their_changes() -> None:
     assert {one.verdict for one in judged} == {RECOVERED}
 
 
-def test_what_cannot_be_told_apart_is_refused() -> None:
-    text = SYNCED + "open 0 a wo,append\nwrite 0 0 10 2 0 = 5\n"
-    with pytest.raises(InputError, match="appends bytes of offset 0 at 100"):
-        list(judge(done(text), [found(A, 5)]))
+def test_appended_bytes_are_those_of_their_offset_wherever_they_land() -> None:
+    text = SYNCED + "open 0 a wo,append\nwrite 0 0 10 2 0 = 5\nfsync 0 = 6\npause 1 = 7\n"
+    appended = generated(0, 10, 2, 0).tobytes()
+    assert verdict(text, 7, {"a": [(100, (1, 0)), (10, appended)]})[0] == RECOVERED
+    assert verdict(text, 5, A)[0] == RECOVERED
+    lost = "a: offset 100: ends there, 110 bytes had been acknowledged"
+    assert verdict(text, 7, A) == (LOST, lost)
+    assert verdict(text, 7, {"a": [(100, (1, 0)), (10, (2, 0))]})[0] == LOST
     ok = SYNCED + "open 0 a wo,append\nwrite 0 100 10 2 0 = 5\n"
     assert verdict(ok, 5, {"a": [(100, (1, 0)), (10, (2, 0))]})[0] == RECOVERED
 

@@ -6,7 +6,8 @@ long case is several, of which it is the last. Anything else raises `StreamError
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -135,7 +136,7 @@ class _Cut:
     case_id: str
     change: int
     mount: tuple[int, int] | None = None
-    files: list[tuple[str, int, list[Run]]] = field(default_factory=list)
+    files: list[tuple[str, int, list[Run], str | None]] = field(default_factory=list)
     probe_result: int | None = None
     database: tuple[str, int, str] | None = None
     tables: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -164,10 +165,12 @@ def _known(field: str) -> int | None:
     return None if field == "-" else int(field)
 
 
-def _what(text: str) -> tuple[int, int] | str | int:
+def _what(text: str, blocks: Mapping[int, bytes]) -> tuple[int, int] | str | bytes | int:
     """Parses the last field of a `p` row."""
-    if text in ("zero", "other"):
+    if text == "zero":
         return text
+    if text.startswith("="):
+        return blocks[int(text[1:])]
     if ":" in text:
         seed, compressibility = map(int, text.split(":"))
         return seed, compressibility
@@ -183,6 +186,8 @@ class Reader:
         self._headed = False
         self._case: CaseDone | None = None
         self._cut: _Cut | None = None
+        self._blocks: dict[int, bytes] = {}
+        """The `k` rows so far; a later group may use a number again."""
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Takes more bytes; yields what is complete. Raises `StreamError`."""
@@ -197,7 +202,7 @@ class Reader:
             yield from self._many(line)
             try:
                 event = self._row(line)
-            except (ValueError, IndexError):
+            except (ValueError, LookupError):
                 raise StreamError(f"no row of {HEADER}: {line[:80]!r}") from None
             if event is not None:
                 yield event
@@ -219,7 +224,7 @@ class Reader:
                 return None
             case "a" | "r" | "q" | "o" | "f" | "w" | "c" | "e" | "b" | "l" | "end":
                 return self._case_row(word, fields)
-            case "m" | "s" | "p" | "d" | "t" | "u" | "endcut":
+            case "m" | "s" | "p" | "k" | "y" | "d" | "t" | "u" | "endcut":
                 return self._cut_row(word, fields)
             case "cut":
                 self._cut = _Cut(fields[0], int(fields[1]))
@@ -294,10 +299,17 @@ class Reader:
             cut.mount = result, time_ns
         elif word == "s":
             size_bytes, path = fields
-            cut.files.append((path, int(size_bytes), []))
+            cut.files.append((path, int(size_bytes), [], None))
         elif word == "p":
             offset_bytes, length_bytes, what = fields
-            cut.files[-1][2].append(Run(int(offset_bytes), int(length_bytes), _what(what)))
+            held = _what(what, self._blocks)
+            cut.files[-1][2].append(Run(int(offset_bytes), int(length_bytes), held))
+        elif word == "k":
+            number, text = fields
+            self._blocks[int(number)] = base64.b64decode(text, validate=True)
+        elif word == "y":
+            path, target = fields
+            cut.files.append((path, 0, [], target))
         elif word == "d":
             cut.database = fields[0], int(fields[1]), " ".join(fields[2:])
         elif word == "t":
@@ -314,6 +326,8 @@ class Reader:
         if (cut.mount[0] == 0) != (cut.probe_result is not None):
             raise ValueError("endcut")
         self._cut = None
-        files = tuple(SurveyedFile(path, size, tuple(runs)) for path, size, runs in cut.files)
+        files = tuple(
+            SurveyedFile(path, size, tuple(runs), target) for path, size, runs, target in cut.files
+        )
         database = SurveyedDatabase(*cut.database, cut.tables) if cut.database else None
         return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result, database)

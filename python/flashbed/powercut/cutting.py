@@ -23,7 +23,7 @@ from flashbed.powercut.judge import Done, Judged, judge
 from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Failure, Program, RunOptions, Target
 
-__all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
+__all__ = ["NO_CHANGE", "Choice", "PowerCuts", "with_data"]
 
 NO_CHANGE = "makes no change to the chip"
 

@@ -24,7 +24,7 @@ def surveyed(tmp_path: Path, files: dict[str, bytes], writes: str = WRITES) -> S
     """What the agent says of a folder, read as a guest's is."""
     folder, operations = tmp_path / "folder", tmp_path / "writes.ops"
     operations.write_text(writes)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for path, data in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)
@@ -32,6 +32,7 @@ def surveyed(tmp_path: Path, files: dict[str, bytes], writes: str = WRITES) -> S
         [AGENT, "survey", operations, "--dir", folder],
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
+    (tmp_path / "stream").write_text(f"\n{done.stdout}")
     rows = f"flashbed-stream 1\ncut c 1\nm 0 5\n{done.stdout}u 0\nendcut c 1\n"
     survey = list(Reader().feed(rows.encode()))[-1]
     assert isinstance(survey, Survey)
@@ -55,48 +56,62 @@ def test_content_is_named_by_the_write_it_is_of(tmp_path: Path) -> None:
     data = written(0, 5000, 1) + written(5000, 3, 2) + bytes(500) + written(5503, 9000, 2)
     file = one(tmp_path, data)
     assert file.size_bytes == len(data)
-    assert named(file) == [(5000, (1, 0)), (3, (2, 0)), (500, "zero"), (9000, (2, 0))]
+    # Too short a run is not named: the rest of its page is sent.
+    assert named(file) == [(5000, (1, 0)), (3192, data[5000:8192]), (6311, (2, 0))]
 
 
 def test_content_with_zeros_in_it_is_one_run(tmp_path: Path) -> None:
     assert named(one(tmp_path, written(0, 10_000, 3, 60))) == [(10_000, (3, 60))]
 
 
-def test_bytes_of_another_offset_or_of_nobody_are_other(tmp_path: Path) -> None:
-    data = written(0, 100, 1) + b"\xff" * 100 + written(200, 56, 1)
+def content(file: SurveyedFile) -> bytes:
+    """The bytes that the runs stand for."""
+    data = b""
+    for run in file.runs:
+        assert run.offset_bytes == len(data)
+        match run.what:
+            case tuple():
+                data += written(run.offset_bytes, run.length_bytes, *run.what)
+            case bytes():
+                data += run.what
+            case _:
+                assert run.what == "zero"
+                data += bytes(run.length_bytes)
+        assert len(data) == run.offset_bytes + run.length_bytes
+    return data
+
+
+def test_bytes_of_another_offset_or_of_nobody_are_sent(tmp_path: Path) -> None:
+    data = written(0, 104, 1) + b"\xff" * 100 + written(0, 56, 1)
     file = one(tmp_path, data)
-    unknown = {
-        at
-        for run in file.runs
-        if run.what == "other"
-        for at in range(run.offset_bytes, run.offset_bytes + run.length_bytes)
-    }
-    mine = {at for at in range(100, 200) if b"\xff" in (written(at, 1, 1), written(at, 1, 2))}
-    assert unknown == set(range(100, 200)) - mine
-    assert file.runs[0].length_bytes == 100
-    assert file.runs[-1].what == (1, 0)
+    assert named(file) == [(104, (1, 0)), (156, data[104:])]
 
 
 def test_the_runs_are_the_content_whatever_it_is(tmp_path: Path) -> None:
     """Bytes in which runs of one byte are found: all of them say what they should."""
-    data = bytes(at * 37 % 251 for at in range(3000))
-    file = one(tmp_path, data)
-    at = 0
-    for run in file.runs:
-        assert run.offset_bytes == at
-        part = data[at : at + run.length_bytes]
-        if isinstance(run.what, tuple):
-            assert part == written(at, len(part), *run.what)
-        elif run.what == "zero":
-            assert part == bytes(len(part))
-        else:
-            assert all(
-                data[i : i + 1]
-                not in (b"\0", written(i, 1, 1), written(i, 1, 2), written(i, 1, 3, 60))
-                for i in range(at, at + len(part))
-            )
-        at += len(part)
-    assert at == len(data)
+    data = bytes(at * 37 % 251 for at in range(9001))
+    assert content(one(tmp_path, data)) == data
+
+
+def test_equal_pages_are_sent_once(tmp_path: Path) -> None:
+    page, end = bytes(range(1, 129)) * 32, b"\xfe" * 7
+    files = {"a": page * 3 + end, "b": page + end[:6]}
+    survey = surveyed(tmp_path, files)
+    assert {file.path: content(file) for file in survey.files} == files
+    blocks = {run.what for file in survey.files for run in file.runs}
+    assert blocks == {page, end, end[:6]}
+    assert (tmp_path / "stream").read_text().count("\nk ") == len(blocks)
+
+
+def test_links_and_names_of_any_bytes_are_written_as_in_operations(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "s p").symlink_to("../a\nb/c")
+    survey = surveyed(tmp_path, {"%2": b"", "d\n/x": b""})
+    assert [(file.path, file.target) for file in survey.files] == [
+        ("%252", None),
+        ("d%0A/x", None),
+        ("s%20p", "../a%0Ab/c"),
+    ]
 
 
 def test_files_come_in_the_order_of_their_names_folders_among_them(tmp_path: Path) -> None:
@@ -106,9 +121,9 @@ def test_files_come_in_the_order_of_their_names_folders_among_them(tmp_path: Pat
     assert all(file.size_bytes == 0 and file.runs == () for file in survey.files)
 
 
-def test_nothing_written_leaves_only_zero_and_other(tmp_path: Path) -> None:
+def test_nothing_written_leaves_only_zero_and_bytes(tmp_path: Path) -> None:
     survey = surveyed(tmp_path, {"a": b"\0\0xyz"}, "flashbed-ops 1\n")
-    assert named(survey.files[0]) == [(2, "zero"), (3, "other")]
+    assert named(survey.files[0]) == [(5, b"\0\0xyz")]
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:

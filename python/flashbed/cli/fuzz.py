@@ -24,7 +24,9 @@ CASES = 200
 
 Class = Annotated[
     str,
-    typer.Option("--class", metavar="reads|any|calls|full|cuts|faults", help="Kind of program."),
+    typer.Option(
+        "--class", metavar="reads|any|calls|full|cuts|cutcalls|faults", help="Kind of program."
+    ),
 ]
 From = Annotated[
     Path | None,
@@ -94,9 +96,9 @@ def fuzz(
     """Runs random programs on the simulator and on a real kernel, and stops where they differ.
 
     Results, bytes read and flash operations are compared in order. A program that differs is
-    shortened while it still differs. --from changes a recording at random instead. Class cuts cuts
-    the power instead and judges what is left; it also runs with --on sim. docs/models/fuzzing.md
-    explains the output. Exit status 1 if any differs.
+    shortened while it still differs. --from changes a recording at random instead. Classes cuts
+    and cutcalls cut the power instead and judge what is left; they also run with --on sim.
+    docs/models/fuzzing.md explains the output. Exit status 1 if any differs.
     """
     from flashbed.fuzz.campaign import Plan, Report
     from flashbed.fuzz.mutations import Recorded
@@ -126,7 +128,9 @@ def fuzz(
 
 
 def _checked(kind: str, on: str, output: str) -> None:
-    if on == "sim" and kind != "cuts":
+    from flashbed.fuzz.generator import CUT
+
+    if on == "sim" and kind not in CUT:
         raise InputError("--on sim: the simulator is what the real kernel is compared with")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
@@ -135,12 +139,14 @@ def _checked(kind: str, on: str, output: str) -> None:
 def _default_systems(kind: str) -> tuple[str, ...]:
     """JFFS2 and UBIFS; YAFFS2 too where a kernel has it without fetching its core first.
 
-    Class cuts omits YAFFS2: its truncation is known not to be atomic, and every run would report
-    that again. Class full omits it too: how much a full partition holds is not specified.
+    Classes cuts and cutcalls omit YAFFS2: its truncation is known not to be atomic, and every run
+    would report that again. Class full omits it too: how much a full partition holds is not
+    specified.
     """
+    from flashbed.fuzz.generator import CUT
     from flashbed.targets.guest import yaffs2
 
-    if kind in ("cuts", "full") or not yaffs2.core_found().found:
+    if kind in (*CUT, "full") or not yaffs2.core_found().found:
         return ("jffs2", "ubifs")
     return FILE_SYSTEMS
 
@@ -159,9 +165,10 @@ def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.fuzz.bench import Bench
     from flashbed.fuzz.cuts import CutsBench
+    from flashbed.fuzz.generator import CUT
     from flashbed.targets import load_target
 
-    if kind == "cuts":
+    if kind in CUT:
         targets = [load_target(name) for name in dict.fromkeys(("sim", on))]
         return CutsBench(targets, load_board(board), load_kernel(kernel))
     return Bench(load_target("sim"), load_target(on), load_board(board), load_kernel(kernel))

@@ -6,6 +6,7 @@ Class `any`: everything else too, with errors that a program would meet (`any_bo
 Class `calls`: everything of `any`, and the operations that version 2 adds (`calls_body`).
 Class `full`: changes to files that fill a small partition, up to ENOSPC (`full_body`).
 Class `cuts`: changes and syncs of all kinds, with power cuts (`cuts`).
+Class `cutcalls`: the same with the operations of version 2 (`cut_calls`).
 Class `faults`: as `any`, on a chip that sometimes fails (`fault_draw`).
 Three in eight programs of classes `reads`, `any` and `faults` mount UBIFS with `bulk_read`.
 
@@ -24,6 +25,7 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import Operation
 from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
 from flashbed.fuzz.calls_body import CALLS, CallsBody
+from flashbed.fuzz.cut_calls import CutCallsBody
 from flashbed.fuzz.cuts import CutsBody
 from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.fault_draw import drawn_faults
@@ -31,9 +33,11 @@ from flashbed.fuzz.full_body import FullBody, filled
 from flashbed.fuzz.program import MARK, FuzzCase, repaired
 from flashbed.plan.conditions import NONE
 
-__all__ = ["CLASSES", "LEFT_OUT", "generate"]
+__all__ = ["CLASSES", "CUT", "LEFT_OUT", "generate"]
 
-CLASSES = ("reads", "any", "calls", "full", "cuts", "faults")
+CLASSES = ("reads", "any", "calls", "full", "cuts", "cutcalls", "faults")
+CUT = ("cuts", "cutcalls")
+"""Those whose programs end in power cuts."""
 LEFT_OUT = tuple(sorted({*FEATURES, *CALLS, "bulk-read", "pause", "reopen", "two-slots"}))
 """What can be left out by name."""
 SEEDS_PER_PREPARATION = 4
@@ -80,11 +84,12 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         prepare = ()
         filling, sizes = filled(draw, fs)
         body = [*filling, MARK, *FullBody(draw, sizes, without).operations()]
-    elif kind == "cuts":
+    elif kind in CUT:
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
         # Not empty: JFFS2 does not mount a chip whose first node is torn.
         prepare, _ = _prepare(shared, _file_sizes(shared, ("a", "b")), without)
-        body = [MARK, *CutsBody(draw, prepare, without).operations()]
+        cut_body = CutsBody if kind == "cuts" else CutCallsBody
+        body = [MARK, *cut_body(draw, prepare, without).operations()]
     else:
         some = _file_sizes(draw, ("a", "b")) if draw.chance(50) else {}
         prepare, _ = _prepare(draw, some, without)

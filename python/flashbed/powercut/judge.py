@@ -256,10 +256,8 @@ def _what(found: SurveyedFile, offset: int) -> str:
                     return "those of another write"
                 case bytes() if run.what[offset - run.offset_bytes] == 0:
                     return "zero"
-                case bytes():
-                    return "bytes that it may not hold"
                 case _:
-                    return "bytes that were never written there"
+                    return "bytes that it may not hold"
     return "missing"
 
 

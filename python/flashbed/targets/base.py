@@ -149,7 +149,7 @@ class Run:
     """A stretch of a file's bytes with one origin.
 
     `what` is the seed and compressibility they were generated from, "zero", the bytes themselves,
-    "other" (never written there), or the negative errno with which they could not be read.
+    or the negative errno with which they could not be read.
     """
 
     offset_bytes: int

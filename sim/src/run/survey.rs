@@ -2,8 +2,8 @@
 //!
 //! agent/job/cuts.c and agent/job/survey.c do the same on a real kernel: mount the file system,
 //! read every file, then write, sync and read back a new one. The simulator knows the source of all
-//! bytes instead of recognising it, so no run is "other". Bytes that no source generates at their
-//! offset are given themselves, page by page.
+//! bytes instead of recognising it. Bytes that no source generates at their offset are given
+//! themselves, page by page.
 
 use crate::content::{Contents, Source};
 use crate::errno::{FsError, EIO};

@@ -22,7 +22,7 @@ from flashbed.powercut.judge import (
 from flashbed.targets.base import Run, Survey, SurveyedFile
 from tests.layers.agent.test_agent import generated as by_definition
 
-What = tuple[int, int] | str | int
+What = tuple[int, int] | str | bytes | int
 Files = dict[str, list[tuple[int, What]]]
 """Path -> lengths in a row, and what they are."""
 
@@ -94,8 +94,8 @@ def test_what_was_acknowledged_and_is_gone_is_lost() -> None:
         ([(99, (1, 0))], "a: offset 99: ends there, 100 bytes had been acknowledged"),
         ([(60, (1, 0)), (40, "zero")], "a: offset 60: acknowledged bytes are zero"),
         (
-            [(60, (1, 0)), (40, "other")],
-            "a: offset 60: acknowledged bytes are bytes that were never",
+            [(60, (1, 0)), (40, b"\xff" * 40)],
+            "a: offset 60: acknowledged bytes are bytes that it may not hold",
         ),
         ([(8, (1, 0)), (92, (2, 0))], "a: offset 8: acknowledged bytes are those of another write"),
         ([(100, -5)], "a: offset 0: acknowledged bytes are unreadable: EIO"),
@@ -129,7 +129,7 @@ sync = 9
         ([(30, (1, 0))], RECOVERED),
         ([(50, (1, 0)), (101, (2, 0))], CORRUPT),
         ([(50, (2, 0))], CORRUPT),
-        ([(20, (1, 0)), (5, "other")], CORRUPT),
+        ([(20, (1, 0)), (5, b"other")], CORRUPT),
         ([(20, (1, 0)), (5, -5)], CORRUPT),
     ],
 )

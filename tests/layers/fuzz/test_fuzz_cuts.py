@@ -49,8 +49,24 @@ def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None
     assert (report.exact, report.errors, dict(report.refused)) == (200, [], {}), summary(report)
 
 
-def test_a_file_that_is_gone_is_found() -> None:
-    report = ran(Plan("cuts", ("jffs2",), cases=40, shrink=False), Forgetful())
+@pytest.mark.parametrize(
+    ("fs", "without"), [("jffs2", ()), ("yaffs2", ("truncate", "trunc")), ("ubifs", ())]
+)
+def test_programs_of_version_2_recover(fs: str, without: tuple[str, ...]) -> None:
+    report = ran(Plan("cutcalls", (fs,), cases=60, without=without), SimTarget())
+    assert [block(found, report, "sim") for found in report.found] == []
+    assert (report.exact, report.errors, dict(report.refused)) == (60, [], {}), summary(report)
+
+
+def test_programs_of_version_2_have_what_only_cuts_judge() -> None:
+    names = {step.name for seed in range(60) for step in generate("cutcalls", "ubifs", seed).body}
+    wanted = {"data", "link", "symlink", "mmap", "store", "msync", "copy", "task", "syncfs"}
+    assert names >= wanted
+
+
+@pytest.mark.parametrize("kind", ["cuts", "cutcalls"])
+def test_a_file_that_is_gone_is_found(kind: str) -> None:
+    report = ran(Plan(kind, ("jffs2",), cases=40, shrink=False), Forgetful())
     assert report.found
     difference = report.found[0].difference
     assert (difference.kind, difference.left) == ("cut", "recovered")

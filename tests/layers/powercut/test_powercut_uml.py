@@ -16,6 +16,7 @@ from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
 from flashbed.running.programs import programs_of
 from flashbed.targets.base import Cut, Program
+from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
 
 pytestmark = [pytest.mark.uml, pytest.mark.timeout(300)]
@@ -70,6 +71,60 @@ def test_yaffs2_keeps_what_fsync_acknowledged_but_in_a_truncation(tmp_path: Path
     assert rows["acknowledged_files"].max() > 8  # type: ignore[operator]
     # The checkpoint of the prepared file system goes with the first change: the blocks are scanned.
     assert rows["mount_time_ns"].median() > 100_000_000  # type: ignore[operator]
+
+
+VERSION_2 = """\
+mkdir d
+open 0 d/a rw,create
+write 0 0 9000 7 100+1000,2+30,50+700t90
+fsync 0
+link d/a b
+symlink d s
+open 1 s/c rw,create,append
+data cmVjb3JkZWQ=
+write 1 0 8 0 data
+copy 0 100 1 8 5000
+fsync 1
+spawn 1
+task 1
+mmap 0 0 4096 4904 rw
+store 0 10 200 8 0
+msync 0 0 4904 sync
+munmap 0
+task 0
+open 2 . ro,directory
+rename b e
+fsync 2
+wait 1
+unlink d/a
+write 0 0 100 9 50+50
+syncfs 0
+"""
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+def test_every_cut_of_a_program_of_version_2_recovers_on_kernel_and_simulator(
+    tmp_path: Path, fs: str
+) -> None:
+    program = Program(
+        case_id="version 2",
+        fs=fs,
+        board=load_board("omap3evm"),
+        kernel=load_kernel("6.1"),
+        read_ahead_kib=0,
+        prepare="flashbed-ops 1\nopen 0 z rw,create\nclose 0\nsync\nprepared\n",
+        body=f"flashbed-ops 2\nmark\n{VERSION_2}",
+    )
+    acknowledged = []
+    for target in (UmlTarget(work_dir=tmp_path), SimTarget()):
+        batches = list(PowerCuts(target, Choice(1, None, 1), target.name).run([program]))
+        assert [failure for batch in batches for failure in batch.failures] == []
+        rows = pl.concat([batch.power_cuts for batch in batches if batch.power_cuts.height])
+        assert rows.filter(pl.col("verdict") != RECOVERED)["reason"].to_list() == []
+        acknowledged.append(rows["acknowledged_files"].to_list())
+    # The same changes, and what is acknowledged by each of them: z, s, e and d/c at the end.
+    assert acknowledged[0] == acknowledged[1]
+    assert max(acknowledged[0]) == 4
 
 
 TEARS = 48

@@ -106,7 +106,9 @@ def _is_new(operation: Operation) -> bool:
 
 def _fitting(operation: Operation) -> Operation:
     """The operation with pieces that fit its offset and length, after those were changed."""
-    if operation.name != "write" or not isinstance(operation.fields[-1], str):
+    if operation.name != "write" or operation.fields[-1] == "data":
+        return operation
+    if not isinstance(operation.fields[-1], str):
         return operation
     _slot, offset, length, _seed, fill = operation.fields
     try:

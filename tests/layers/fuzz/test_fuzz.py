@@ -155,6 +155,12 @@ def test_whatever_is_taken_out_slots_are_put_right() -> None:
             assert canonical(parse(canonical((*kept, Operation("prepared")))))
 
 
+def test_recorded_bytes_stay_above_their_write() -> None:
+    """They were dropped from every recording with contents, also from the one of seed 0."""
+    lines = parse("flashbed-ops 2\nopen 0 a rw,create\ndata YWJj\nwrite 0 0 3 0 data\nclose 0\n")
+    assert repaired(lines, close=True) == tuple(lines)
+
+
 # The oracle.
 
 

@@ -67,7 +67,7 @@ fn survive(fs: FsKind, steps: &[Step]) {
         assert!(known, "{fs:?}, change {}: {found:?}", survey.change);
         assert_eq!((survey.mount_result, survey.probe_result), (0, Some(0)));
         for file in survey.files.iter().filter(|file| file.path != "t") {
-            let seeds = file.runs.iter().map(|run| support::powercut::seed_of(run));
+            let seeds = file.runs.iter().map(support::powercut::seed_of);
             assert_eq!((file.size_bytes, Vec::from_iter(seeds)), (9000, vec![Some(7)]));
         }
     }

@@ -18,7 +18,7 @@ from flashbed.formats.profiles import load_board
 from flashbed.plan.planned import Plan
 from flashbed.report import write_report
 from flashbed.storage.frames import pieces
-from flashbed.tables.places import Names
+from flashbed.tables.case_places import Names
 from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
 
 __all__ = ["Result", "answer_of"]

@@ -111,7 +111,7 @@ def _received(experiment: str, values: tuple[tuple[Any, ...], ...]) -> Product:
 
 @dataclass(frozen=True)
 class Cases(Sequence[Case]):
-    """Cases as products and numbers in them; each case is made anew when it is asked for."""
+    """Cases as products and numbers in them; each case is made when it is needed."""
 
     pieces: tuple[tuple[Product, Sequence[int]], ...]
 

@@ -26,8 +26,8 @@ from flashbed.storage.copier import ROW_GROUP_ROWS, sink
 from flashbed.storage.copies import copied
 from flashbed.storage.files import whole
 from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet
+from flashbed.tables.case_places import Places, places_of, runs_of
 from flashbed.tables.columns import SCHEMAS, Rows, conform, conforming
-from flashbed.tables.places import Places, places_of, runs_of
 
 __all__ = [
     "FINISHED",
@@ -205,7 +205,7 @@ def _columns(table: str, there: Sequence[str]) -> list[pl.Expr]:
 
 
 class _Finished:
-    """The lists of cases of folders, read anew each time they are iterated."""
+    """The lists of cases of folders, read again each time they are iterated."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders

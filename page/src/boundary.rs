@@ -1,8 +1,8 @@
 //! What JavaScript calls, and what it is called for: bytes pass through linear memory.
 //!
 //! The page writes a request at `reserve(n)`, calls `run(n)` and reads `answer_bytes()` bytes of
-//! JSON at `answer()`, and from memory the columns whose places it names. One thread alone calls, so
-//! that a static holds the buffers.
+//! JSON at `answer()`, and from memory the columns whose places it names. One thread alone calls,
+//! so a static holds the buffers.
 
 #![allow(unsafe_code, reason = "exported functions, and a static that one thread alone uses")]
 

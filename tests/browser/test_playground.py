@@ -243,10 +243,11 @@ def test_every_number_is_the_native_simulators(browser: Browser, given: Chosen) 
 def held_energies(answer: dict[str, Any], batch: Batch, given: Chosen) -> None:
     """Energies to the nanojoule, unknown where the package does not know them."""
     case = given.native_case()
-    axes = {"board": case.board, "fs": case.fs, "pattern": case.pattern, "chip": str(case.chip)}
-    axes |= {"read_ahead_kib": case.forced_kib or load_kernel(case.kernel).shipped_kib(case.fs)}
-    if case.forced_kib == 0:
-        axes["read_ahead_kib"] = 0
+    shipped_kib = load_kernel(case.kernel).shipped_kib(case.fs)
+    axes = {
+        "board": case.board, "fs": case.fs, "pattern": case.pattern, "chip": str(case.chip),
+        "read_ahead_kib": shipped_kib if case.forced_kib is None else case.forced_kib,
+    }  # fmt: skip
     cases = batch.cases.with_columns(pl.lit(value).alias(name) for name, value in axes.items())
     boards = {case.board: load_board(case.board).energy}
     flash = batch.flash if batch.flash.width else None

@@ -18,7 +18,7 @@ from tests.tidy.wording import banned_in, cells, prose_lines, wordings
 DOCUMENT_COLUMNS = 120
 CELL_CHARACTERS = 160
 SUBJECT_CHARACTERS = 100
-FIRST_COMMIT = "857326c5ba97444b"
+FIRST_COMMIT = "e6663467d60ad235"
 """The last commit before subjects had a shape."""
 _SUBJECT = re.compile(r"[\w./, -]+: \S.*[^.\s]")
 _PAGE = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|svg|png|ipynb)\b")

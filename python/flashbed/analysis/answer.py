@@ -116,7 +116,8 @@ def _summed(rows: pl.LazyFrame, axes: Sequence[str]) -> pl.LazyFrame:
     """
     summed = (*_TIMES, *COUNTS, _FLUSHED)
     # Without any axis there is one group.
-    groups = rows.with_row_index("_first").group_by(*(axes or [pl.lit(0).alias("_whole")]))
+    keys = [pl.col(name) for name in axes] or [pl.lit(0).alias("_whole")]
+    groups = rows.with_row_index("_first").group_by(*keys)
     others = [name for name in ("board", "chip") if name not in axes]
     found = groups.agg(
         pl.len().alias("cases"),

@@ -20,6 +20,7 @@ from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 if TYPE_CHECKING:
     from flashbed.formats.profiles import Board
     from flashbed.lifetimes.observed import Subject
+    from flashbed.plan.planned import Planned
 
 __all__ = ["Endurance", "Format", "Repeat", "register"]
 
@@ -204,7 +205,7 @@ def _run(
     from flashbed.running.ways import Way
 
     experiment = load_experiment(name)
-    planned = plan(experiment, parse_settings(settings))
+    planned: Sequence[Planned] = plan(experiment, parse_settings(settings))
     if case is not None:
         planned = [item for item in planned if item.case.case_id == case]
         if not planned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.plan.planned import Planned
 from flashbed.storage.locking import held
 
 __all__ = ["register"]
@@ -79,7 +81,7 @@ def powercut(
     from flashbed.targets.base import Unavailable
 
     chosen = load_experiment(experiment)
-    planned = plan(chosen, parse_settings(settings or []))
+    planned: Sequence[Planned] = plan(chosen, parse_settings(settings or []))
     if case is not None:
         planned = [item for item in planned if item.case.case_id == case]
     planned = [item for item in planned if on in item.targets]

@@ -5,6 +5,7 @@
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
 mod laboratory;
+mod layer_times;
 mod live;
 mod machine;
 mod metadata;
@@ -16,8 +17,9 @@ pub mod survey;
 mod tasks;
 
 pub use laboratory::Laboratory;
+pub use layer_times::LayerTimes;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
-pub use results::{BlockWear, Flush, FreeSpace, LayerTimes, LiveSample, Measured, Request};
+pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;

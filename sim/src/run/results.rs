@@ -1,5 +1,6 @@
 //! The result of a case: rows, sums, and the fill and wear of the partition.
 
+use super::layer_times::LayerTimes;
 use super::stack::Stack;
 use super::survey::Survey;
 use crate::causes::Causes;
@@ -30,28 +31,6 @@ pub struct Request {
     pub changes: u64,
     /// The system call's return value.
     pub result: i64,
-}
-
-/// How long a stack has spent in its layers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LayerTimes {
-    /// In calls into the file system, its threads and everything below it included.
-    pub fs: Ns,
-    /// UBI's own processor time in them.
-    pub ubi: Ns,
-    /// In calls into the driver, the chip's time included.
-    pub driver: Ns,
-}
-
-impl LayerTimes {
-    /// What passed since an earlier moment.
-    pub(super) fn since(self, before: LayerTimes) -> LayerTimes {
-        LayerTimes {
-            fs: self.fs - before.fs,
-            ubi: self.ubi - before.ubi,
-            driver: self.driver - before.driver,
-        }
-    }
 }
 
 /// The result of a case.

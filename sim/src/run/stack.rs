@@ -1,8 +1,8 @@
 //! The stack that answers a program's calls: a mounted file system, or the partition itself.
 
 use super::laboratory::Laboratory;
+use super::layer_times::LayerTimes;
 use super::metadata;
-use super::results::LayerTimes;
 use super::survey::{survey, Survey};
 use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,7 +15,7 @@ from flashbed.powercut.judge import CORRUPT, LOST, RECOVERED, Done, judge
 from flashbed.powercut.symlinks import Symlink, resolved
 from flashbed.targets.base import Run, Survey, SurveyedFile
 
-Found = dict[str, bytes | str]
+Found = Mapping[str, bytes | str]
 """Path -> a file's bytes, or what a symbolic link leads to."""
 
 

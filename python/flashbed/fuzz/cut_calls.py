@@ -146,7 +146,7 @@ class CutCallsBody(CutsBody, CallsBody):
         new = f"t{self.seed}"
         self._say("open", slot, ".", "rw,tmpfile")
         self._say("write", slot, 0, self.draw.pick((10, 5_000)), self.seed, 0)
-        if self.draw.chance(60):
+        if self.draw.chance(60) and "fsync" in self.weights:
             self._say("fsync", slot)
         if self.draw.chance(75):
             self._say("link", f"SLOT:{slot}", new)

@@ -155,7 +155,7 @@ def test_a_directory_is_surveyed_alike(architecture: str, tmp_path: Path) -> Non
         sparse.truncate(100_001)
     expected = said("host", "survey", file, "--dir", folder)
     assert expected[0] == 0
-    assert {line.split(" ")[0] for line in expected[1].splitlines()} == {"s", "p"}
+    assert {line.split(" ")[0] for line in expected[1].splitlines()} == {"s", "p", "k"}
     assert said(architecture, "survey", file, "--dir", folder) == expected
 
 

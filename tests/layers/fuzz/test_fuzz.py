@@ -77,9 +77,11 @@ def test_a_seed_makes_one_valid_program(kind: str, seed: int) -> None:
     program = case.program(load_board("emulated"), load_kernel("6.1"))
     assert [*parse(program.prepare)][-1].name == "prepared"
     assert parse(program.body).count(MARK) == 1
-    expected = expected_of(case)
-    assert expected is not None
-    assert len(expected) == len(case.measured) > 0
+    assert case.measured
+    if kind != "cutcalls":  # the oracle leaves links and mapped files out; powercut judges these
+        expected = expected_of(case)
+        assert expected is not None
+        assert len(expected) == len(case.measured)
     assert case.text.count("\n") < 300
 
 

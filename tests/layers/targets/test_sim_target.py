@@ -32,7 +32,7 @@ def column(*values: int) -> bytes:
 
 def results(**given: object) -> _sim.Results:
     """What the simulator gives, of nothing but this."""
-    lists = ("file_names", "failures", "surveys")
+    lists = ("file_names", "failures", "surveys", "blocks")
     tables = ("cases", "requests", "flash", "wear", "gc_choices", "unpriced")
     nothing: dict[str, object] = {name: [] for name in lists}
     nothing |= {name: {} for name in tables}

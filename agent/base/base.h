@@ -236,6 +236,14 @@ int mtd_geometry(int mtd, struct flash_geometry *geometry);
 /* Removes a folder with its content; 0 if there is none. */
 int remove_folder(const char *path);
 
+/* fill.c: up to three bytes as four characters of BASE64 (RFC 4648), without a zero behind them */
+enum { BASE64_BYTES = 3, BASE64_CHARS = 4 };
+void base64_encode(const uint8_t *bytes, uint64_t left, char text[BASE64_CHARS]);
+
+/* names.c: a byte of a name as operations write it, at most three characters and a zero */
+enum { NAME_CHARS = 4 };
+void name_encode(char byte, bool attribute, char text[NAME_CHARS]);
+
 /* What the files of the reader share: ops.c splits lines, fields.c reads fields, fill.c the bytes
  * to write, names.c names, and order.c checks across lines. No other room uses it. */
 

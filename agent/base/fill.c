@@ -67,18 +67,26 @@ int64_t data_decode(char *text)
 	return padding && bits & ((1U << (2 * padding)) - 1) ? -1 : count;
 }
 
+void base64_encode(const uint8_t *bytes, uint64_t left, char text[BASE64_CHARS])
+{
+	uint32_t bits = (uint32_t)bytes[0] << 16;
+
+	if (left > 1)
+		bits |= (uint32_t)bytes[1] << 8;
+	if (left > 2)
+		bits |= bytes[2];
+	text[0] = alphabet[bits >> 18];
+	text[1] = alphabet[bits >> 12 & 63];
+	text[2] = left > 1 ? alphabet[bits >> 6 & 63] : '=';
+	text[3] = left > 2 ? alphabet[bits & 63] : '=';
+}
+
 void data_print(const char *bytes, uint64_t count, FILE *out)
 {
-	for (uint64_t i = 0; i < count; i += 3) {
-		const uint64_t left = count - i;
-		uint32_t bits = (uint32_t)(uint8_t)bytes[i] << 16;
+	char text[BASE64_CHARS];
 
-		if (left > 1)
-			bits |= (uint32_t)(uint8_t)bytes[i + 1] << 8;
-		if (left > 2)
-			bits |= (uint8_t)bytes[i + 2];
-		(void)fprintf(out, "%c%c%c%c", alphabet[bits >> 18], alphabet[bits >> 12 & 63],
-			      left > 1 ? alphabet[bits >> 6 & 63] : '=',
-			      left > 2 ? alphabet[bits & 63] : '=');
+	for (uint64_t i = 0; i < count; i += BASE64_BYTES) {
+		base64_encode((const uint8_t *)bytes + i, count - i, text);
+		(void)fwrite(text, sizeof(text), 1, out);
 	}
 }

@@ -78,12 +78,22 @@ bool name_decode_attribute(char *text)
 	return length > 5 && length <= MAX_NAME_BYTES && strncmp(text, "user.", 5) == 0;
 }
 
+void name_encode(char byte, bool attribute, char text[NAME_CHARS])
+{
+	const bool plain = is_plain(byte) || (byte == '/' && !attribute);
+
+	if (plain)
+		(void)snprintf(text, NAME_CHARS, "%c", byte);
+	else
+		(void)snprintf(text, NAME_CHARS, "%%%02X", (unsigned int)(unsigned char)byte);
+}
+
 void name_print(const char *text, bool attribute, FILE *out)
 {
+	char encoded[NAME_CHARS];
+
 	for (; *text; text++) {
-		if (is_plain(*text) || (*text == '/' && !attribute))
-			(void)fputc(*text, out);
-		else
-			(void)fprintf(out, "%%%02X", (unsigned int)(unsigned char)*text);
+		name_encode(*text, attribute, encoded);
+		(void)fputs(encoded, out);
 	}
 }

@@ -13,9 +13,7 @@
 
 #include "job/job.h"
 
-enum { FIRST_CAPACITY = 256, GROUP = 3 };
-
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+enum { FIRST_CAPACITY = 256 };
 
 /* Two chains of splitmix64, which differ in their seeds. */
 static struct block fingerprint_of(const uint8_t *bytes, size_t length)
@@ -68,23 +66,13 @@ static int make_room(struct blocks *blocks)
 	return 0;
 }
 
-/* BASE64 with padding (RFC 4648). */
 static int say_base64(struct channel *out, const uint8_t *bytes, size_t length)
 {
+	char text[BASE64_CHARS];
 	int err = 0;
 
-	for (size_t i = 0; i < length && !err; i += GROUP) {
-		const size_t left = length - i;
-		uint32_t bits = (uint32_t)bytes[i] << 16;
-
-		if (left > 1)
-			bits |= (uint32_t)bytes[i + 1] << 8;
-		if (left > 2)
-			bits |= bytes[i + 2];
-		const char text[] = {alphabet[bits >> 18], alphabet[bits >> 12 & 63],
-				     left > 1 ? alphabet[bits >> 6 & 63] : '=',
-				     left > 2 ? alphabet[bits & 63] : '='};
-
+	for (size_t i = 0; i < length && !err; i += BASE64_BYTES) {
+		base64_encode(bytes + i, length - i, text);
 		err = channel_put(out, text, sizeof(text));
 	}
 	return err ? err : channel_printf(out, "\n");

@@ -229,12 +229,6 @@ static int say_content(struct surveyor *surveyor, int fd, uint64_t size)
 	return err;
 }
 
-static bool is_plain_name(const char *name)
-{
-	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				 "0123456789._-")] == '\0';
-}
-
 /* Whether it is the database's file or one of its journals. No operation wrote these; SQLite
  * reports their content (sql/sql.c). */
 static bool is_sqlites(const struct surveyor *surveyor)
@@ -249,14 +243,12 @@ static bool is_sqlites(const struct surveyor *surveyor)
 /* Writes a name of any bytes as operations write it, and what follows it. */
 static int say_name(const struct surveyor *surveyor, const char *name, const char *after)
 {
+	char text[NAME_CHARS];
 	int err = 0;
 
 	for (; *name && !err; name++) {
-		const char plain[2] = {*name, '\0'};
-
-		err = *name == '/' || is_plain_name(plain)
-			      ? channel_printf(surveyor->out, "%c", *name)
-			      : channel_printf(surveyor->out, "%%%02X", (unsigned char)*name);
+		name_encode(*name, false, text);
+		err = channel_printf(surveyor->out, "%s", text);
 	}
 	return err ? err : channel_printf(surveyor->out, "%s", after);
 }

@@ -1,6 +1,6 @@
 """Writes what the playground knows of the world: boards, kernels and recorded programs, as JSON.
 
-python/flashbed/workloads/program_variants.py makes operations of the recordings.
+python/flashbed/workloads/playground_program.py makes operations of the recordings.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
 
 def _program(path: Path, name: str, title: str) -> dict[str, Any]:
     program = program_variants(path, name, title)
-    _, flat_out, _ = translate(open_recording(path), None, SETTLE_NS, think=False, own=OF_YAFFS2)
-    body = translate(open_recording(path), None, SETTLE_NS, own=OF_YAFFS2)[1]
+    recording = open_recording(path)
+    _, body, _ = translate(recording, None, SETTLE_NS, own=OF_YAFFS2)
+    _, flat_out, _ = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)
     assert flat_out == _without_thinking(body), "made by the page"
     return program
 

@@ -52,11 +52,14 @@ class CallsBody(AnyBody):
     def operations(self) -> list[Operation]:
         """Operations as of `any`, followed by the ends of all tasks."""
         lines = super().operations()
+        self._end_tasks()
+        return lines
+
+    def _end_tasks(self) -> None:
         if self.task:
             self._do("task", 0)
         for task in self.running[1:]:
             self._do("wait", task)
-        return lines
 
     def _step(self, choice: str) -> None:
         match choice:

@@ -42,10 +42,7 @@ class CutCallsBody(CutsBody, CallsBody):
     def operations(self) -> list[Operation]:
         """As of `cuts`, followed by the ends of all tasks."""
         lines = super().operations()
-        if self.task:
-            self._do("task", 0)
-        for task in self.running[1:]:
-            self._do("wait", task)
+        self._end_tasks()
         return lines
 
     def _do(self, name: str, *fields: str | int) -> int:

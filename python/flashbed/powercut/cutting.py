@@ -94,9 +94,9 @@ class PowerCuts:
             options.progress(f"counting changes: {what}", 0)
 
         commands = self.choice.chip_commands
-        requested = []
-        for program in programs:
-            requested.append(replace(program, record_changes=True, chip_commands=commands))
+        requested = [
+            replace(program, record_changes=True, chip_commands=commands) for program in programs
+        ]
         changes: dict[str, int] = {}
         for batch in self.target.run(requested, RunOptions(progress=say)):
             found, failures = _changes(batch)

@@ -233,7 +233,7 @@ class Tree:
         self.names.setdefault(path, [None]).append(entry)
 
     def _path(self, operation: Operation, field_number: int, *, follow: bool = False) -> str:
-        """A path of an operation without symbolic links, but for the last if not to be followed."""
+        """A path with its symbolic links resolved; one in the last place only with `follow`."""
         path = resolved(str(operation.fields[field_number]), self._now, follow=follow)
         if path is None:
             raise _unjudged(operation, "a symbolic link that leaves the file system")

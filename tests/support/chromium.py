@@ -11,13 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from tests.support.browser_process import BrowserProcess, PageError
 
 __all__ = ["CHROMIUM", "Browser", "PageError", "dumped"]
 
@@ -57,11 +57,7 @@ def _resident(process: Path, *names: str) -> int:
     return sum(int(status[name].split()[0]) for name in names) * 1024
 
 
-class PageError(AssertionError):
-    """The page threw, or did not become what the test waits for."""
-
-
-class Browser:
+class Browser(BrowserProcess):
     """One page of one browser, which ends with the `with`."""
 
     def __init__(self, profile: Path, width: int = 1400, height: int = 900) -> None:
@@ -92,8 +88,7 @@ class Browser:
         self._rest = b""
         self._number = 0
         self._session: str | None = None
-        self.wrong: list[str] = []
-        """What the page complained of, in its order."""
+        self.wrong = []
         targets = self._call("Target.getTargets")["targetInfos"]
         target = next(each["targetId"] for each in targets if each["type"] == "page")
         attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
@@ -102,18 +97,7 @@ class Browser:
             self._call(f"{domain}.enable")
         self.resize(width, height)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        self._process.terminate()
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+    def _close(self) -> None:
         os.close(self._write)
         os.close(self._read)
 
@@ -176,19 +160,6 @@ class Browser:
             detail = answer["exceptionDetails"]
             raise PageError(detail.get("exception", {}).get("description", detail["text"]))
         return answer["result"].get("value")
-
-    def until(self, script: str, seconds: float = 120.0) -> Any:
-        """Waits until an expression is true; its value."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                value = self.run(script)
-            except PageError:
-                value = None  # the page is not there yet
-            if value:
-                return value
-            time.sleep(_POLL_S)
-        raise PageError(f"never true: {script}; {self.wrong}")
 
     def choose(self, field: str, file: Path) -> None:
         """Chooses a file in a field of the page, as a reader does."""

@@ -9,8 +9,9 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from tests.support.browser_process import BrowserProcess
 
 __all__ = ["FIREFOX", "Firefox"]
 
@@ -28,7 +29,7 @@ _PREFERENCES = {
 }
 
 
-class Firefox:
+class Firefox(BrowserProcess):
     """One window of one browser, which ends with the `with`."""
 
     def __init__(self, profile: Path, width: int = 1400, height: int = 900) -> None:
@@ -48,6 +49,7 @@ class Firefox:
         self._socket = self._connected(port)
         self._stream = self._socket.makefile("rb")
         self._number = 0
+        self.wrong = []
         self._message()  # how the server greets
         self._call("WebDriver:NewSession", {})
         self._call("WebDriver:SetTimeouts", {"script": 300_000, "pageLoad": 300_000})
@@ -64,19 +66,8 @@ class Firefox:
                     raise
                 time.sleep(_POLL_S)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def _close(self) -> None:
         self._socket.close()
-        self._process.terminate()
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
 
     def _message(self) -> Any:
         length = b""
@@ -107,16 +98,6 @@ class Firefox:
         return self._call(
             "WebDriver:ExecuteScript", {"script": code, "args": [], "sandbox": "system"}
         )
-
-    def until(self, script: str, seconds: float = 120.0) -> Any:
-        """Waits until an expression is true; its value."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            value = self.run(script)
-            if value:
-                return value
-            time.sleep(_POLL_S)
-        raise AssertionError(f"never true: {script}")
 
     def screenshot(self, path: Path) -> None:
         """Writes the whole page as a PNG."""

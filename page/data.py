@@ -20,7 +20,7 @@ from flashbed.formats.profiles import (
     load_board,
     load_kernel,
 )
-from flashbed.plan.experiment import SETTLE_NS
+from flashbed.plan.experiment import SETTLE_NS, read_experiment
 from flashbed.recording.file import open_recording
 from flashbed.recording.translate import translate
 from flashbed.workloads.playground_program import program_variants
@@ -28,32 +28,17 @@ from flashbed.workloads.recorded_program import OF_YAFFS2
 
 EXPLICIT = "none"
 """Any requested compressor: costs are then those of the profile alone."""
-PROGRAMS = {
-    "git": "git: three commits and a collection",
-    "logger": "A logger with rotation",
-    "config": "A configuration store",
-    "sqlite-delete": "SQLite inserting rows (journal DELETE)",
-    "sqlite-persist": "SQLite inserting rows (journal PERSIST)",
-    "sqlite-truncate": "SQLite inserting rows (journal TRUNCATE)",
-    "sqlite-wal": "SQLite inserting rows (journal WAL)",
-    "postmark": "Postmark: a mail server's files",
-    "unpack": "Unpacking an archive",
-    "update": "A firmware update",
-    "lmdb": "LMDB, a mapped database",
-    "berkeleydb": "Berkeley DB",
-}
 
 
 def main() -> None:
-    """The file's name is the one argument."""
+    """Arguments: the file's name, and the folder of the experiments that replay recordings."""
     out = Path(sys.argv[1])
-    recordings = Path(sys.argv[2])
     world = {
         "boards": {name: _board(name) for name in board_names()},
         "kernels": {name: _kernel(load_kernel(name)) for name in kernel_names()},
         "programs": [
-            _program(recordings / f"{name}.parquet", name, title)
-            for name, title in PROGRAMS.items()
+            _program(path.with_suffix(".parquet"), path.stem, read_experiment(path).experiment.title)
+            for path in sorted(Path(sys.argv[2]).glob("*.toml"))
         ],
     }
     out.write_text(json.dumps(world, separators=(",", ":")), encoding="utf-8")

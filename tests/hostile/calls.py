@@ -151,7 +151,8 @@ def wrong(arguments: Sequence[str], status: int, said: str) -> str | None:
     if status == 0:
         return None
     if status == 2:
-        # A line, or one for each thing that is wrong with a file.
+        # A line, or one for each thing that is wrong with a file; before it what is only odd.
+        lines = [line for line in lines if not line.startswith("flashbed: WARNING: ")]
         named = {line.split(": ")[1] for line in lines if line.startswith("flashbed: ")}
         every = all(line.startswith("flashbed: ") for line in lines)
         return None if every and len(named) == 1 else f"not one line: {shown}"

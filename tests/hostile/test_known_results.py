@@ -106,6 +106,19 @@ def test_columns_of_another_kind(
         check(worker, Call(arguments, {**good, name: packed(bent)}))
 
 
+@pytest.mark.parametrize("column", ["case_id", "target"])
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_of_no_case(worker: Worker, result: Kept, table: str, column: str) -> None:
+    """A run that goes on orders the rows that are there by their cases."""
+    name = f"good/{table}.parquet"
+    less = packed(pl.read_parquet(io.BytesIO(result[name])).drop(column))
+    parts = {key: text for key, text in as_parts(result).items() if table not in key}
+    status, said = worker.ends(Call(RUN, {**parts, name: less}))
+    assert (status, said) == (
+        2, f"flashbed: {name}: damaged; remove good and run the experiment again\n"
+    )  # fmt: skip
+
+
 def test_lifetime_says_first_that_there_is_no_endurance(worker: Worker) -> None:
     files = {"x.toml": toml_of(EXPERIMENT)}
     call = Call(("lifetime", "x.toml", "--repeat", "1/min", "--out", "o"), files)

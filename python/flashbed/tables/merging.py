@@ -174,6 +174,8 @@ class _Sources:
                 list(number), glob=False, include_file_paths="_file" if folder else None
             )
             there = [name for name in rows.collect_schema().names() if name != "_file"]
+            if not set(columns) <= set(there):
+                raise _damaged(files[0][0])
             wanted = [pl.col(name).cast(pl.String()) for name in columns]
             wanted = wanted or _columns(self.table, there)
         except UNREADABLE:

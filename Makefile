@@ -119,11 +119,10 @@ $(MADE)/uml: $(addprefix $(MADE)/sim-,$(STUDIES)) $(MADE)/kernel
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-# Packages are installed one after another, because apt locks. Then everything is compiled, three targets at a time: kernels
-# and Rust have phases that use one processor only (downloading, unpacking, linking).
+# Packages are installed one after another, because apt locks. Then everything is compiled, four targets at a time: kernels
+# and Rust have phases that use one processor only (downloading, unpacking, linking), and cargo's wait for each other.
 test: system $(STAMPS)/packages
-	@$(MAKE) build
-	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite $(SAMPLE_AGENT) lint sim-test docs-packages playground
+	@$(MAKE) -j4 build sim-test playground docs-packages guest-sqlite $(SAMPLE_AGENT) uml-kernel exec-kernel lint
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -280,17 +279,18 @@ ssh:
 $(STAMPS)/packages: requirements.txt | .venv/bin/python
 	@echo "installing Python packages"
 	@mkdir -p $(STAMPS)
-	@$(BIN)/python -m pip install --quiet -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --no-compile -r requirements.txt
 	@touch $@
 
-$(STAMPS)/test-tools: requirements-test.txt $(STAMPS)/packages
-	@$(BIN)/python -m pip install --quiet -r requirements-test.txt
+# After the program, because maturin installs into the same folder.
+$(STAMPS)/test-tools: requirements-test.txt $(STAMPS)/packages | $(STAMPS)/program
+	@$(BIN)/python -m pip install --quiet --no-compile -r requirements-test.txt
 	@touch $@
 
 $(STAMPS)/docs-packages: requirements-docs.txt | $(DOCS_VENV)/bin/python
 	@echo "installing what builds the documents"
 	@mkdir -p $(STAMPS)
-	@$(DOCS_VENV)/bin/python -m pip install --quiet -r requirements-docs.txt
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --no-compile -r requirements-docs.txt
 	@touch $@
 
 $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml

@@ -148,6 +148,30 @@ pub struct SoftwareCosts {
     pub wake_ns: Ns,
     /// Opening a file besides its system call: the walk along its path and the open file.
     pub open_ns: Ns,
+    /// Closing a file besides its system call.
+    pub close_ns: Ns,
+    /// Walking along the path of a call about an inode that is there: stat, chmod, readlink, xattr,
+    /// the old name of link. The prices of names contain their walks.
+    pub path_ns: Ns,
+    /// A folder on that path.
+    pub path_folder_ns: Ns,
+    /// Copying an inode's attributes to the program (cp_new_stat64).
+    pub stat_ns: Ns,
+    /// Changing an inode's attributes (notify_change), besides what the file system writes.
+    pub attribute_ns: Ns,
+    /// Listing a folder, besides its two system calls, its names, and what is read of the flash.
+    pub list_ns: Ns,
+    /// Mapping a file besides the system call: the room for it in the address space (do_mmap).
+    pub map_ns: Ns,
+    /// Ending a mapping besides the system call (do_munmap).
+    pub unmap_ns: Ns,
+    /// A page that was mapped there (zap_present_pte).
+    pub unmap_page_ns: Ns,
+    /// A page fault besides the processor's entry, which costs as much as a system call's, and
+    /// finding the page (handle_mm_fault).
+    pub fault_ns: Ns,
+    /// A cached page that a fault maps besides its own (filemap_map_pages).
+    pub fault_page_ns: Ns,
     /// Creating a name, besides the cost of flash and nodes.
     pub name_add_ns: Ns,
     /// Removing a name, likewise.
@@ -221,6 +245,8 @@ pub struct SoftwareCosts {
     pub jffs2_erased_byte_ps: u64,
     /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
     pub jffs2_gc_pass_ns: Ns,
+    /// A name that a listing returns (jffs2_readdir).
+    pub jffs2_listed_ns: Ns,
     /// UBI: detaching and attaching, besides the reads: devices, a thread. 200 blocks take as many
     /// instructions as 400.
     pub ubi_attach_ns: Ns,
@@ -249,6 +275,8 @@ pub struct SoftwareCosts {
     pub ubifs_write_byte_ps: u64,
     /// UBIFS: the budget of one page that is about to be written (ubifs_write_begin).
     pub ubifs_budget_ns: Ns,
+    /// A name that a listing returns (ubifs_readdir, ubifs_tnc_next_ent).
+    pub ubifs_listed_ns: Ns,
     /// YAFFS2: one chunk read or written: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
     /// YAFFS2: writing one chunk, besides the cost of any chunk: checking for collection,
@@ -264,6 +292,8 @@ pub struct SoftwareCosts {
     pub yaffs2_checkpoint_byte_ps: u64,
     /// YAFFS2: passing one directory entry in a search for a name (yaffs_find_by_name).
     pub yaffs2_entry_ns: Ns,
+    /// A name that a listing returns (yaffs_readdir).
+    pub yaffs2_listed_ns: Ns,
     /// YAFFS2: mounting, and unmounting before, besides the reads: memory, a thread.
     pub yaffs2_mount_ns: Ns,
     /// YAFFS2: creating one object at a mount.

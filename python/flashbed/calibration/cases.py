@@ -62,7 +62,9 @@ def _lines(*lines: str) -> str:
 
 def _bodies() -> Cases:
     """Every case on a file system."""
-    return _ended(_reading() | _writing() | _compressing() | _names() | _cutting() | _mounts())
+    return _ended(
+        _reading() | _writing() | _compressing() | _names() | _calls() | _cutting() | _mounts()
+    )
 
 
 def _ended(cases: Cases) -> Cases:
@@ -240,6 +242,43 @@ def _names() -> Cases:
         ),
     }
     return {name: (0, body) for name, body in bodies.items()}
+
+
+def _calls() -> Cases:
+    """Calls about names and inodes that write little or nothing: walks, attributes, mappings."""
+    small = [f"small-700-{i}" for i in range(SMALL_FILES)]
+    deep = "way/to/a"
+    folders = ["mkdir way", "mkdir way/to", f"mkdir {deep}"]
+    made = [*folders, f"open 0 {deep}/file wo,create", "close 0", "sync"]
+    opens = [f"open {i} {name} ro" for i, name in enumerate(small)]
+    maps = [f"mmap {i} {i} 0 700 ro" for i in range(SMALL_FILES)]
+    faults = [f"touch 0 {BIG_FILE_BYTES // 16 * i} 1" for i in range(16)]
+    whole = ["open 0 big ro", f"read 0 0 {BIG_FILE_BYTES}", f"mmap 0 0 0 {BIG_FILE_BYTES} ro"]
+    touches = [f"touch {i} 0 1" for i in range(SMALL_FILES)]
+    reads = [f"read {i} 0 700" for i in range(SMALL_FILES)]
+    stats = [f"stat {name}" for name in small]
+    bodies = {
+        "stats": [*stats, "mark", *stats * 8],
+        "stats-missing": ["mark", *["stat none"] * 64],
+        "stats-deep": [*made, f"stat {deep}/file", "mark", *[f"stat {deep}/file"] * 64],
+        "changed-modes": [*stats, "mark", *[f"chmod {name} 448" for name in small]],
+        "changed-owners": [*stats, "mark", *[f"chown {name} 1 1" for name in small]],
+        "closed": [*opens, "mark", *[f"close {i}" for i in range(SMALL_FILES)]],
+        "listed": ["open 0 . ro,directory", "readdir 0", "mark", *["readdir 0"] * 16],
+        "listed-short": [
+            *made,
+            "open 0 way ro,directory",
+            "readdir 0",
+            "mark",
+            *["readdir 0"] * 16,
+        ],
+        "mapped": [*opens, "mark", *maps],
+        "unmapped": [*opens, *maps, "mark", *[f"munmap {i}" for i in range(SMALL_FILES)]],
+        "unmapped-whole": [*whole, *faults, "mark", "munmap 0"],
+        "faulted": [*whole, "mark", *faults],
+        "faulted-small": [*opens, *reads, *maps, "mark", *touches],
+    }
+    return {name: (0, "\n".join(["flashbed-ops 2", *lines])) for name, lines in bodies.items()}
 
 
 def _mounts() -> Cases:

@@ -6,12 +6,14 @@ how often each price occurs in a case: it runs with that price set to a unit and
 prices.
 
 A board that lacks a file system measures the other cases. Prices that occur in no case keep the
-profile's value. Left out: prices that no case can separate (formats/prices.py).
+profile's value. A fit of some prices alone takes all others from the profile. Left out: prices
+that no case can separate (formats/prices.py).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +30,16 @@ from flashbed.formats.profiles import Board
 from flashbed.targets.base import Program
 from flashbed.targets.sim import cases_of
 
-__all__ = ["FITTED", "TIMER_SLACK_NS", "Fit", "fit", "seen_costs", "with_software_table"]
+__all__ = [
+    "FITTED",
+    "TIMER_SLACK_NS",
+    "Fit",
+    "cases_with",
+    "fit",
+    "seen_costs",
+    "with_prices",
+    "with_software_table",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,18 +92,14 @@ def with_software_table(
     text: str, fitted: Fit, seen: dict[str, int], board: Board, source: str
 ) -> str:
     """A profile's text with the fitted costs as `[software]`, which must be its last table."""
-    head, found, tail = text.partition("[software]")
-    if not found or "\n[" in tail:
-        raise InputError(f"{board.path}: [software] is not the last table of the profile")
+    head = _before_software(text, board)
     lines = ["[software]", f"source = {json.dumps(source)}"]
     kept = {name: _price(board, name) for name in fitted.kept}
     lines += [
         f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None
     ]
     for name, value in fitted.costs.items():
-        error = fitted.standard_errors[name]
-        known = f"+- {error:,.0f}" if value else "0 fits best"
-        lines.append(f"{name} = {value:_}  # {known}")
+        lines.append(f"{name} = {value:_}  # {_known(fitted, name)}")
     # These are facts of the board's kernel and no costs.
     for name in ("sched_clock_ns", "pointer_bytes"):
         if name in board.software.model_fields_set:
@@ -102,6 +109,27 @@ def with_software_table(
     for price in _of("by hand"):
         lines.append(f"{price.key} = {getattr(board.software, price.key):_}  # {price.why}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
+
+
+def _before_software(text: str, board: Board) -> str:
+    head, found, tail = text.partition("[software]")
+    if not found or "\n[" in tail:
+        raise InputError(f"{board.path}: [software] is not the last table of the profile")
+    return head
+
+
+def with_prices(text: str, fitted: Fit, board: Board) -> str:
+    """A profile's text with costs that were fitted alone instead of those that it has.
+
+    Its `[software]` must be its last table.
+    """
+    _before_software(text, board)
+    for name, value in fitted.costs.items():
+        line = f"{name} = {value:_}  # {_known(fitted, name)}, fitted alone"
+        text, found = re.subn(rf"(?m)^{re.escape(name)} *=.*$", line, text)
+        if not found:
+            text = f"{text.rstrip()}\n{line}\n"
+    return text
 
 
 @dataclass(frozen=True)
@@ -115,6 +143,11 @@ class Fit:
     standard_errors: dict[str, float]
     cases: pl.DataFrame
     kept: tuple[str, ...] = ()
+
+
+def _known(fitted: Fit, name: str) -> str:
+    error = fitted.standard_errors[name]
+    return f"+- {error:,.0f}" if fitted.costs[name] else "0 fits best"
 
 
 def _of(how: How) -> list[Price]:
@@ -177,37 +210,63 @@ def _group(name: str) -> str:
     return prefix if prefix in ("jffs2", "ubi", "ubifs", "yaffs2") else name
 
 
-def _counts(cases: Sequence[Program], chip_ns: Floats) -> Floats:
-    """How often each price of `FITTED` (columns) occurs in each case (rows).
+def _counts(
+    cases: Sequence[Program], free: Sequence[str], held: dict[str, int], base_ns: Floats
+) -> Floats:
+    """How often each free price (columns) occurs in each case (rows).
 
     Cases in which no price of a group occurs are simulated once for the whole group.
     """
-    counts = np.zeros((len(cases), len(FITTED)))
+    counts = np.zeros((len(cases), len(free)))
     groups: dict[str, list[str]] = {}
-    for name in FITTED:
+    for name in free:
         groups.setdefault(_group(name), []).append(name)
     for names in groups.values():
         together = {name: _unit(name) for name in names}
-        (rows,) = np.nonzero(_times_ns(cases, together) - chip_ns)
+        (rows,) = np.nonzero(_times_ns(cases, held | together) - base_ns)
         if not rows.size:
             continue
         some = [cases[int(row)] for row in rows]
         for name in names:
-            times = _times_ns(some, {name: _unit(name)})
-            counts[rows, FITTED.index(name)] = (times - chip_ns[rows]) / _unit(name)
+            times = _times_ns(some, held | {name: _unit(name)})
+            counts[rows, free.index(name)] = (times - base_ns[rows]) / _unit(name)
     return counts
 
 
-def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
-    """Fits the prices of the cases' board to their measured times, ns, in the same order."""
+def _held(board: Board, only: Sequence[str]) -> dict[str, int]:
+    """The board's prices besides these. Raises `InputError` for one that is not fitted."""
+    unknown = sorted(set(only) - set(FITTED))
+    if unknown:
+        raise InputError(f"--only {','.join(unknown)}: no price that a calibration fits")
+    values = {name: _price(board, name) for name in FITTED if only and name not in only}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def cases_with(cases: Sequence[Program], only: Sequence[str]) -> list[Program]:
+    """The cases in which one of these prices occurs. Raises `InputError` as `fit`."""
+    _held(cases[0].board, only)
+    times = _times_ns(cases, {name: _unit(name) for name in only})
+    (rows,) = np.nonzero(times - _times_ns(cases, {}))
+    return [cases[int(row)] for row in rows]
+
+
+def fit(cases: Sequence[Program], measured_ns: Sequence[int], only: Sequence[str] = ()) -> Fit:
+    """Fits the prices of the cases' board to their measured times, ns, in the same order.
+
+    With `only` just these; the others are the profile's. Raises `InputError` for a price that is
+    not fitted.
+    """
     measured = np.asarray(measured_ns, dtype=float)
+    held = _held(cases[0].board, only)
+    free = tuple(name for name in FITTED if not only or name in only)
     chip = _times_ns(cases, {})
-    counts = _counts(cases, chip)
+    base = _times_ns(cases, held) if held else chip
+    counts = _counts(cases, free, held, base)
     occurs = np.asarray(counts.any(axis=0))
-    names = [name for name, there in zip(FITTED, occurs, strict=True) if there]
+    names = [name for name, there in zip(free, occurs, strict=True) if there]
     weights = 1.0 / measured
     system = counts[:, occurs] * weights[:, None]
-    found = non_negative(system, (measured - chip) * weights)
+    found = non_negative(system, (measured - base) * weights)
     table = pl.DataFrame(
         {
             "case_id": [program.case_id for program in cases],

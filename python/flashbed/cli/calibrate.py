@@ -26,6 +26,15 @@ On = Annotated[
     typer.Option("--on", metavar="TARGET", help="Where to measure: emulator, ssh://USER@HOST."),
 ]
 KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
+Only = Annotated[
+    str,
+    typer.Option(
+        "--only",
+        metavar="PRICES",
+        help="Fit these prices alone, separated by commas, from the cases in which they occur; the "
+        "others stay as they are.",
+    ),
+]
 Write = Annotated[bool, typer.Option("--write", help="Write the costs into the board's profile.")]
 
 
@@ -34,6 +43,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "calibrate",
         epilog="Examples: `flashbed calibrate emulated` · `flashbed calibrate emulated --write` · "
+        "`flashbed calibrate emulated --only path_ns,stat_ns` · "
         "`flashbed calibrate mine --on ssh://root@board --erase mtd5:data --write`",
     )(calibrate)
 
@@ -42,6 +52,7 @@ def calibrate(
     board: Name,
     on: On = "emulator",
     kernel: KernelName = "6.1",
+    only: Only = "",
     write: Write = False,
     erase: Erase = None,
 ) -> None:
@@ -50,7 +61,14 @@ def calibrate(
     Chip timing comes from the profile and is not fitted. Prints each cost with its standard error,
     and how well the costs explain each calibration case.
     """
-    from flashbed.calibration import fit, programs, seen_costs, with_software_table
+    from flashbed.calibration import (
+        cases_with,
+        fit,
+        programs,
+        seen_costs,
+        with_prices,
+        with_software_table,
+    )
     from flashbed.formats.profiles import load_board, load_kernel
 
     if on == "sim":
@@ -58,13 +76,20 @@ def calibrate(
     (target,) = all_allowed([on], erase)
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
+    alone = tuple(only.split(",")) if only else ()
+    if alone:
+        cases = cases_with(cases, alone)
     measured, requests, lacking = cases_and_requests_on(target, "calibrate", cases)
     for line in failure_lines(lacking):
         say(f"flashbed: {shown_target(target)}: not measured: {line}")
     there = set(measured["case_id"])
-    fitted = fit([case for case in cases if case.case_id in there], measured["time_ns"].to_list())
-    _show(fitted)
-    if write:
+    taken = [case for case in cases if case.case_id in there]
+    fitted = fit(taken, measured["time_ns"].to_list(), alone)
+    _show(fitted, alone)
+    if write and alone:
+        _replace(chosen, with_prices(read_text(chosen.path), fitted, chosen))
+        say(f"calibrate: wrote {only} of {shown(chosen.path)}")
+    elif write:
         source = _source(shown_target(target), measured["kernel_release"][0], fitted)
         before = read_text(chosen.path)
         syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
@@ -84,9 +109,10 @@ def _source(on: str, release: str, fitted: Fit) -> str:
     )
 
 
-def _show(fitted: Fit) -> None:
+def _show(fitted: Fit, only: tuple[str, ...]) -> None:
     for name in fitted.kept:
-        print(f"{name:22} in no case that was measured: unchanged")
+        if not only or name in only:
+            print(f"{name:22} in no case that was measured: unchanged")
     for name, value in fitted.costs.items():
         unit = name.rsplit("_", 1)[1]
         print(f"{name:22} {value:>10,} {unit}  +- {fitted.standard_errors[name]:,.0f}")

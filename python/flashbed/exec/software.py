@@ -24,6 +24,10 @@ _SIZE = ("truncate", "ftruncate")
 _SYNC = ("sync", "syncfs")
 _READ = ("read", "pread64", "readv", "preadv", "preadv2")
 _WRITE = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
+_STAT = ("newstat", "newlstat", "newfstatat", "statx")
+_PATH = ("access", "faccessat", "faccessat2", "readlink", "readlinkat")
+_ATTRIBUTE = ("chmod", "fchmodat", "chown", "lchown", "fchownat", "utimensat")
+_LIST = ("getdents", "getdents64")
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,13 @@ def costs_of(software: Software, how: str) -> Costs:
         (_MOVE, software.name_move_ns, 0),
         (_SIZE, software.truncate_ns, 0),
         (_SYNC, software.sync_ns, 0),
+        (_STAT, software.path_ns + software.stat_ns, 0),
+        (_PATH, software.path_ns, 0),
+        (_ATTRIBUTE, software.path_ns + software.attribute_ns, 0),
+        (_LIST, software.list_ns, 0),
+        (("close",), software.close_ns, 0),
+        (("mmap",), software.map_ns, 0),
+        (("munmap",), software.unmap_ns, 0),
         (_READ, 0, software.copy_to_user_byte_ps + page_read_ps),
         (_WRITE, software.write_ns, software.copy_from_user_byte_ps + page_written_ps),
     ]

@@ -45,6 +45,11 @@ def fitted(meaning: str) -> Any:
     return _price(meaning, "fitted", "")
 
 
+def fitted_later(meaning: str) -> Any:
+    """A fitted price that profiles of before lack: 0 there, as it was."""
+    return Field(default=0, description=meaning, json_schema_extra={"how": "fitted", "why": ""})
+
+
 def folded(meaning: str, why: str) -> Any:
     """A price that no fit can determine: single requests show it, or another price contains it."""
     return _price(meaning, "folded", why)
@@ -150,6 +155,31 @@ class Software(Strict):
     open_ns: Ns = fitted(
         "Opening a file besides its system call: the walk along its path and the open file.",
     )
+    close_ns: Ns = fitted_later("Closing a file besides its system call.")
+    path_ns: Ns = fitted_later(
+        "Walking along the path of a call about an inode that is there: stat, chmod, readlink, "
+        "xattr, the old name of link. The prices of names contain their walks.",
+    )
+    path_folder_ns: Ns = fitted_later("A folder on that path.")
+    stat_ns: Ns = fitted_later("Copying an inode's attributes to the program (cp_new_stat64).")
+    attribute_ns: Ns = fitted_later(
+        "Changing an inode's attributes (notify_change), besides what the file system writes.",
+    )
+    list_ns: Ns = fitted_later(
+        "Listing a folder, besides its two system calls, its names, and what is read of the flash.",
+    )
+    map_ns: Ns = fitted_later(
+        "Mapping a file besides the system call: the room for it in the address space (do_mmap).",
+    )
+    unmap_ns: Ns = fitted_later("Ending a mapping besides the system call (do_munmap).")
+    unmap_page_ns: Ns = fitted_later("A page that was mapped there (zap_present_pte).")
+    fault_ns: Ns = fitted_later(
+        "A page fault besides the processor's entry, which costs as much as a system call's, and "
+        "finding the page (handle_mm_fault).",
+    )
+    fault_page_ns: Ns = fitted_later(
+        "A cached page that a fault maps besides its own (filemap_map_pages).",
+    )
     name_add_ns: Ns = fitted("Creating a name, besides the cost of flash and nodes.")
     name_remove_ns: Ns = fitted("Removing a name, likewise.")
     name_move_ns: Ns = fitted("Renaming, likewise.")
@@ -233,6 +263,7 @@ class Software(Strict):
     jffs2_gc_pass_ns: Ns = fitted(
         "JFFS2: one pass of garbage collection, besides the nodes it reads and writes.",
     )
+    jffs2_listed_ns: Ns = fitted_later("A name that a listing returns (jffs2_readdir).")
     ubi_attach_ns: Ns = fitted(
         "UBI: detaching and attaching, besides the reads: devices, a thread. 200 blocks "
         "take as many instructions as 400.",
@@ -266,6 +297,9 @@ class Software(Strict):
     ubifs_budget_ns: Ns = fitted(
         "UBIFS: the budget of one page that is about to be written (ubifs_write_begin).",
     )
+    ubifs_listed_ns: Ns = fitted_later(
+        "A name that a listing returns (ubifs_readdir, ubifs_tnc_next_ent)."
+    )
     yaffs2_chunk_ns: Ns = fitted("YAFFS2: one chunk read or written: tnode walk, tags, copy.")
     yaffs2_write_ns: Ns = fitted(
         "YAFFS2: writing one chunk, besides the cost of any chunk: checking for "
@@ -284,6 +318,7 @@ class Software(Strict):
     yaffs2_entry_ns: Ns = fitted(
         "YAFFS2: passing one directory entry in a search for a name (yaffs_find_by_name).",
     )
+    yaffs2_listed_ns: Ns = fitted_later("A name that a listing returns (yaffs_readdir).")
     yaffs2_mount_ns: Ns = fitted(
         "YAFFS2: mounting, and unmounting before, besides the reads: memory, a thread.",
     )

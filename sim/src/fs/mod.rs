@@ -352,6 +352,10 @@ pub trait FlashFs: Scheduled + Clone {
     fn read_dir(&mut self, _now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Err(FsError::NotModelled("readdir on this file system"))
     }
+    /// The price of a name that `read_dir` returns.
+    fn listed_ns(&self) -> Ns {
+        Ns(0)
+    }
     /// Entries of a directory that the VFS has not created: lost+found.
     fn hidden_entries(&self, _ino: Ino) -> i64 {
         0

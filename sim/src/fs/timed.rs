@@ -214,6 +214,10 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.took(now, done)
     }
 
+    fn listed_ns(&self) -> Ns {
+        self.fs.listed_ns()
+    }
+
     fn hidden_entries(&self, ino: Ino) -> i64 {
         self.fs.hidden_entries(ino)
     }

@@ -20,6 +20,20 @@ pub enum Fill<'a> {
     Data(&'a str),
 }
 
+impl Fill<'_> {
+    /// How many of `length` bytes the program makes one by one: of pieces those before the zeroes,
+    /// and none of `data` lines, which it has already.
+    pub fn generated_bytes(&self, length: u64) -> u64 {
+        match self {
+            Fill::Even(_) => length,
+            Fill::Pieces(text) => {
+                pieces(text).map(|piece| u64::from(piece.common) + u64::from(piece.own)).sum()
+            }
+            Fill::Data(_) => 0,
+        }
+    }
+}
+
 /// The pieces of a write, in order. The text is already checked.
 pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);

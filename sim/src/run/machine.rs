@@ -430,8 +430,11 @@ impl<S: Stack> Machine<S> {
     /// The program generates the bytes that it is about to write. Timers that expire meanwhile are
     /// handled.
     fn fill(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
-        if let Operation::Write { length, .. } | Operation::Store { length, .. } = *operation {
-            self.now = self.stack.work(self.now, Ns::from_ps(length, self.fill_byte_ps))?;
+        if let Operation::Write { length, fill, .. } | Operation::Store { length, fill, .. } =
+            *operation
+        {
+            let generated = fill.generated_bytes(length);
+            self.now = self.stack.work(self.now, Ns::from_ps(generated, self.fill_byte_ps))?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@
 //! program that runs as root. Access times are never updated: JFFS2 and UBIFS set SB_NOATIME, the
 //! glue of YAFFS2 sets S_NOATIME. The values of modes, owners and times are not kept.
 //!
-//! Only `open` has a price for walking along a path.
+//! The price of adding, removing or moving a name contains the walk to it; the other calls pay for
+//! theirs.
 
 use super::namei::Opened;
 use super::walk::Walked;
@@ -24,7 +25,10 @@ impl<S: FlashFs> Vfs<S> {
         path: &'a str,
         follow: bool,
     ) -> Answer<(usize, Walked<'a>)> {
-        let (walked, now) = match self.walk(now + self.costs.syscall_ns, path, follow)? {
+        let folders = path.bytes().filter(|&byte| byte == b'/').count() as u64;
+        let now = now + self.costs.syscall_ns + self.costs.path_ns;
+        let now = now + self.costs.path_folder_ns * folders;
+        let (walked, now) = match self.walk(now, path, follow)? {
             (Ok(walked), now) => (walked, now),
             (Err(errno), now) => return Ok((Err(errno), now)),
         };
@@ -48,14 +52,14 @@ impl<S: FlashFs> Vfs<S> {
     /// newfstatat with AT_SYMLINK_NOFOLLOW: the walk brings the inode into memory.
     pub fn stat(&mut self, now: Ns, path: &str) -> Outcome {
         Ok(match self.walk_to_inode(now, path, false)? {
-            (Ok(_), now) => (0, now),
+            (Ok(_), now) => (0, now + self.costs.stat_ns),
             (Err(errno), now) => (errno, now),
         })
     }
 
     /// getdents64 from the beginning to the end. A second call finds the end.
     pub fn read_dir(&mut self, now: Ns, slot: usize) -> Outcome {
-        let now = now + self.costs.syscall_ns * 2;
+        let now = now + self.costs.syscall_ns * 2 + self.costs.list_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         let index = open.inode;
         if !self.inodes[index].is_directory {
@@ -72,8 +76,10 @@ impl<S: FlashFs> Vfs<S> {
         let names = names.take_while(|(path, _)| path.starts_with(&below));
         let entries = names.filter(|(path, _)| !path[below.len()..].contains('/')).count();
         let ino = self.inodes[index].ino;
+        let listed = entries as i64 + self.fs.hidden_entries(ino);
+        let now = now + self.fs.listed_ns() * listed.unsigned_abs();
         match self.fs.read_dir(now, ino, &mut self.inodes) {
-            Ok(now) => Ok((2 + entries as i64 + self.fs.hidden_entries(ino), now)),
+            Ok(now) => Ok((2 + listed, now)),
             Err(error) => errno(error, now),
         }
     }
@@ -188,7 +194,7 @@ impl<S: FlashFs> Vfs<S> {
     /// chmod, chown, utimensat: notify_change.
     pub fn set_attribute(&mut self, now: Ns, path: &str, what: Attribute) -> Outcome {
         self.with_inode(now, path, |vfs, now, index| {
-            let ino = vfs.inodes[index].ino;
+            let (ino, now) = (vfs.inodes[index].ino, now + vfs.costs.attribute_ns);
             let now = vfs.fs.set_attribute(now, ino, what, &mut vfs.inodes)?;
             if what == Attribute::Times {
                 vfs.inodes[index].modified_s = vfs.inodes.stamp_s(now);

@@ -86,7 +86,7 @@ impl<S: FlashFs> Vfs<S> {
         (offset, length): (u64, u64),
         how: Sharing,
     ) -> Outcome {
-        let now = now + self.costs.syscall_ns;
+        let now = now + self.costs.syscall_ns + self.costs.map_ns;
         if !self.kernel.faults_around {
             return Err(FsError::NotModelled("mapped files on this kernel"));
         }
@@ -123,11 +123,12 @@ impl<S: FlashFs> Vfs<S> {
 
     /// munmap. If the file was closed before, it goes with its last mapping (fput).
     pub fn munmap(&mut self, now: Ns, mapping: usize) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
+        let mut now = now + self.costs.syscall_ns + self.costs.unmap_ns;
         self.protect();
         let Some(gone) = self.mappings.get_mut(mapping).and_then(Option::take) else {
             return Ok((EINVAL, now));
         };
+        now += self.costs.unmap_page_ns * gone.shown.len() as u64;
         for &page in gone.shown.keys() {
             self.inodes.mark_accessed(gone.inode, page);
             if !self.is_shown(gone.inode, page) {
@@ -291,7 +292,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     fn fault_ns(&self) -> Ns {
-        self.costs.syscall_ns + self.costs.page_find_ns
+        self.costs.syscall_ns + self.costs.fault_ns + self.costs.page_find_ns
     }
 
     /// do_read_fault: if the page is cached, maps the cached pages around it; else reads it.
@@ -299,7 +300,9 @@ impl<S: FlashFs> Vfs<S> {
         let (mut now, mut is_tried) = (now + self.fault_ns(), false);
         loop {
             now = self.resched(now)?;
-            if self.fault_around(mapping, page) {
+            let (is_there, around) = self.fault_around(mapping, page);
+            now += self.costs.fault_page_ns * around;
+            if is_there {
                 return Ok((0, now));
             }
             let (fault, later) = self.filemap_fault(now, mapping, page, is_tried)?;
@@ -336,8 +339,9 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes[map.inode].cache.set_mapped(page, true);
     }
 
-    /// do_fault_around, filemap_map_pages: returns whether the page itself was mapped.
-    fn fault_around(&mut self, mapping: usize, page: u32) -> bool {
+    /// do_fault_around, filemap_map_pages: returns whether the page itself is mapped, and how many
+    /// others it maps.
+    fn fault_around(&mut self, mapping: usize, page: u32) -> (bool, u64) {
         let map = self.mapped(mapping);
         let (inode, file) = (map.inode, map.file);
         let first = (page / AROUND_PAGES * AROUND_PAGES).max(map.first_page);
@@ -349,13 +353,14 @@ impl<S: FlashFs> Vfs<S> {
         let open = self.slots[file].as_mut().expect("a mapped file is open");
         open.position.readahead.mmap_miss =
             open.position.readahead.mmap_miss.saturating_sub(ready.len() as u32);
-        let is_there = ready.contains(&page);
-        for page in ready {
-            if !self.mapped(mapping).shown.contains_key(&page) {
-                self.show(mapping, page, false);
+        let (is_there, mut around) = (ready.contains(&page), 0);
+        for each in ready {
+            if !self.mapped(mapping).shown.contains_key(&each) {
+                self.show(mapping, each, false);
+                around += u64::from(each != page);
             }
         }
-        is_there
+        (is_there, around)
     }
 
     /// filemap_fault.

@@ -163,7 +163,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// close: the last close of a file without a name deletes it.
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
-        let now = now + self.costs.syscall_ns;
+        let now = now + self.costs.syscall_ns + self.costs.close_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         let index = open.inode;
         let Inode { ino, is_directory, .. } = self.inodes[index];

@@ -304,3 +304,60 @@ fn the_collector_is_let_in_while_a_files_pages_go() {
         "{since:?}: {within:?}"
     );
 }
+
+/// Times of calls, in order, with one price of 1,000 ns and no other.
+fn priced(set: impl Fn(&mut sim::profile::SoftwareCosts), body: &str) -> Vec<u64> {
+    let kernel = support::kernel("6.1");
+    let mut board = support::board("emulated");
+    board.software = support::free_software();
+    set(&mut board.software);
+    let prepare = "flashbed-ops 2\nmkdir way\nmkdir way/to\nopen 0 way/to/it rw,create\n\
+                   write 0 0 40000 1 0\nclose 0\nopen 0 way/to/other rw,create\nclose 0\nsync\n\
+                   pause 60000000000\nprepared\n";
+    let body = format!(
+        "flashbed-ops 2\nstat way/to/it\nopen 1 way/to/it ro\nread 1 0 40000\n\
+                        open 2 way/to ro,directory\nmark\n{body}"
+    );
+    let setting = support::setting(&board, &kernel, FsKind::Jffs2, prepare);
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
+    let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
+    measured.requests.iter().map(|request| request.latency.0).collect()
+}
+
+#[test]
+fn calls_about_names_and_mappings_cost_what_they_walk_list_and_map() {
+    let unit = Ns(1000);
+    let stats = "stat way/to/it\nstat way/none\nreadlink way\nchmod way 448\n";
+    assert_eq!(priced(|costs| costs.path_ns = unit, stats), [1000; 4]);
+    assert_eq!(priced(|costs| costs.path_folder_ns = unit, stats), [2000, 1000, 0, 0]);
+    assert_eq!(priced(|costs| costs.stat_ns = unit, stats), [1000, 0, 0, 0]);
+    assert_eq!(priced(|costs| costs.attribute_ns = unit, stats), [0, 0, 0, 1000]);
+    assert_eq!(priced(|costs| costs.list_ns = unit, "readdir 2\n"), [1000]);
+    assert_eq!(priced(|costs| costs.jffs2_listed_ns = unit, "readdir 2\n"), [2000]);
+    assert_eq!(priced(|costs| costs.close_ns = unit, "close 2\n"), [1000]);
+    // ten pages of 4 KiB, all of them cached
+    let mapped = "mmap 0 1 0 40000 ro\ntouch 0 5000 1\ntouch 0 0 40000\nmunmap 0\n";
+    assert_eq!(priced(|costs| costs.map_ns = unit, mapped), [1000, 0, 0, 0]);
+    assert_eq!(priced(|costs| costs.fault_ns = unit, mapped), [0, 1000, 0, 0]);
+    assert_eq!(priced(|costs| costs.fault_page_ns = unit, mapped), [0, 9000, 0, 0]);
+    assert_eq!(priced(|costs| costs.unmap_ns = unit, mapped), [0, 0, 0, 1000]);
+    assert_eq!(priced(|costs| costs.unmap_page_ns = unit, mapped), [0, 0, 0, 10_000]);
+}
+
+/// The program makes the bytes before the call: those of pieces, not the zeroes behind them.
+#[test]
+fn a_program_takes_time_for_the_bytes_that_it_makes() {
+    let start_of_last = |fill: &str| {
+        let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+        board.software = support::free_software();
+        board.software.fill_byte_ps = 1_000_000;
+        let body = format!("flashbed-ops 2\nopen 0 new rw,create\nmark\nwrite 0 0 4096 1 {fill}\n");
+        let measured =
+            support::run(&board, &kernel, FsKind::Ubifs, "flashbed-ops 2\nprepared\n", 0, &body);
+        measured.requests.last().expect("the write").start.0
+    };
+    let none = start_of_last("0+0");
+    assert_eq!(start_of_last("0") - none, 4_096_000);
+    assert_eq!(start_of_last("100+7") - none, 107_000);
+    assert_eq!(start_of_last("100+7t50") - none, 107_000);
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -110,3 +111,30 @@ def test_what_is_seen_in_requests_and_between_them() -> None:
     )
     seen = calibration.seen_costs(requests, syscall_ns=3_000)
     assert seen == {"fill_byte_ps": round(1000 * 164_000 / 16_384), "wake_ns": 22_000}
+
+
+def test_prices_fitted_alone_are_found_and_the_others_stay(
+    board: Board, cases: list[Program]
+) -> None:
+    """6 us more a walk, and nothing else: the fit of two prices finds it, and writes these two."""
+    only = ("path_ns", "stat_ns")
+    some = calibration.cases_with(cases, only)
+    assert {"calibrate-jffs2-stats", "calibrate-ubifs-changed-modes"} <= {c.case_id for c in some}
+    assert len(some) < len(cases) / 3
+    dearer = board.software.model_copy(update={"path_ns": board.software.path_ns + 6000})
+    priced = board.model_copy(update={"software": dearer})
+    times_ns = simulated_ns([replace(program, board=priced) for program in some])
+    fitted = calibration.fit(some, times_ns, only)
+    assert fitted.costs == {"path_ns": dearer.path_ns, "stat_ns": dearer.stat_ns}
+    old = board.path.read_text(encoding="utf-8")
+    before = tomllib.loads(old)["software"]
+    after = tomllib.loads(calibration.with_prices(old, fitted, board))["software"]
+    assert after == {**before, **fitted.costs}
+    without = "\n".join(line for line in old.splitlines() if not line.startswith("path_ns"))
+    again = tomllib.loads(calibration.with_prices(without, fitted, board))["software"]
+    assert again == after
+
+
+def test_a_price_that_is_not_fitted_is_refused(cases: list[Program]) -> None:
+    with pytest.raises(InputError, match="--only wake_ns: no price that a calibration fits"):
+        calibration.cases_with(cases, ("path_ns", "wake_ns"))

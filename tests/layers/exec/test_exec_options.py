@@ -74,6 +74,9 @@ def test_costs_of_kinds_are_the_boards_prices() -> None:
     kinds = {cost.name: cost for cost in calls.kinds}
     assert kinds["openat"].ns == software.syscall_ns + software.open_ns
     assert kinds["rename"].ns == software.syscall_ns + software.name_move_ns
+    walked_ns = software.syscall_ns + software.path_ns
+    assert kinds["statx"].ns == walked_ns + software.stat_ns
+    assert kinds["fchmodat"].ns == walked_ns + software.attribute_ns
     assert kinds["write"].byte_ps >= software.copy_from_user_byte_ps
     assert len(kinds) == len(calls.kinds)
 

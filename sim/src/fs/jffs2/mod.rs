@@ -317,6 +317,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.wait_for_inode(now, ino, false)
     }
 
+    fn listed_ns(&self) -> Ns {
+        self.mtd.costs().jffs2_listed_ns
+    }
+
     fn set_xattr(
         &mut self,
         now: Ns,

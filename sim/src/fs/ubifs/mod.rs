@@ -317,6 +317,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.read_entries(now, ino, pages)
     }
 
+    fn listed_ns(&self) -> Ns {
+        self.ubi.costs().ubifs_listed_ns
+    }
+
     fn set_xattr(
         &mut self,
         now: Ns,

@@ -219,6 +219,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.locked(now, |fs, now| fs.read_entries(now, ino.0))
     }
 
+    fn listed_ns(&self) -> Ns {
+        self.mtd.costs().yaffs2_listed_ns
+    }
+
     fn hidden_entries(&self, ino: Ino) -> i64 {
         i64::from(ino.0 == ROOT_OBJECT)
     }

@@ -33,6 +33,8 @@ export PIP_ROOT_USER_ACTION := ignore
 export CARGO_TERM_PROGRESS_WHEN := never
 # Compiled once and never again: what a second compilation would need is not written.
 export CARGO_INCREMENTAL := 0
+# Python's bytecode is kept, so that a command need not compile flashbed each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 C := $(shell find agent kernel tests -name '*.[ch]')
@@ -279,18 +281,18 @@ ssh:
 $(STAMPS)/packages: requirements.txt | .venv/bin/python
 	@echo "installing Python packages"
 	@mkdir -p $(STAMPS)
-	@$(BIN)/python -m pip install --quiet --no-compile -r requirements.txt
+	@$(BIN)/python -m pip install --quiet -r requirements.txt
 	@touch $@
 
 # After the program, because maturin installs into the same folder.
 $(STAMPS)/test-tools: requirements-test.txt $(STAMPS)/packages | $(STAMPS)/program
-	@$(BIN)/python -m pip install --quiet --no-compile -r requirements-test.txt
+	@$(BIN)/python -m pip install --quiet -r requirements-test.txt
 	@touch $@
 
 $(STAMPS)/docs-packages: requirements-docs.txt | $(DOCS_VENV)/bin/python
 	@echo "installing what builds the documents"
 	@mkdir -p $(STAMPS)
-	@$(DOCS_VENV)/bin/python -m pip install --quiet --no-compile -r requirements-docs.txt
+	@$(DOCS_VENV)/bin/python -m pip install --quiet -r requirements-docs.txt
 	@touch $@
 
 $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
@@ -298,6 +300,7 @@ $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
 	@mkdir -p $(LOGS)
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release >$(LOGS)/maturin.log 2>&1 || \
 	  { cat $(LOGS)/maturin.log >&2; exit 1; }
+	@$(BIN)/python -m compileall -q python
 	@touch $@
 
 agents: $(AGENTS) $(BOARD_AGENTS)

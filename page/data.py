@@ -37,7 +37,7 @@ def main() -> None:
         "boards": {name: _board(name) for name in board_names()},
         "kernels": {name: _kernel(load_kernel(name)) for name in kernel_names()},
         "programs": [
-            _program(path.with_suffix(".parquet"), path.stem, read_experiment(path).experiment.title)
+            _program(path, read_experiment(path).experiment.title)
             for path in sorted(Path(sys.argv[2]).glob("*.toml"))
         ],
     }
@@ -84,8 +84,9 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _program(path: Path, name: str, title: str) -> dict[str, Any]:
-    program = program_variants(path, name, title)
+def _program(experiment: Path, title: str) -> dict[str, Any]:
+    path = experiment.with_suffix(".parquet")
+    program = program_variants(path, path.stem, title)
     recording = open_recording(path)
     _, body, _ = translate(recording, None, SETTLE_NS, own=OF_YAFFS2)
     _, flat_out, _ = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)

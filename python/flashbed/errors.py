@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
+    "OUT_OF_MEMORY",
     "CasesFailed",
     "FlashbedError",
     "InputError",
@@ -17,6 +18,8 @@ __all__ = [
     "RunError",
     "TargetUnavailable",
 ]
+
+OUT_OF_MEMORY = "out of memory; cases that have ended are kept, and a smaller --jobs needs less"
 
 
 class FlashbedError(Exception):

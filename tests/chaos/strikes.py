@@ -162,7 +162,8 @@ class Zygote:
             ended = self.run(command.words, cwd, _strike(kind, moment, events, took_s))
             _was_told(kind, ended)
             for kept in self._boots():
-                if kept.name in ended.err:  # a person is told to look into it
+                # A person is told to look into it, unless an allocator ended all before.
+                if kept.name in ended.err or (kind == "memory" and ended.status < 0):
                     shutil.rmtree(kept)
             running = _none_left([cwd, self.root, *([self.cache] if command.builds else [])])
             assert not running, f"{kind}: {running}"

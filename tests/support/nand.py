@@ -167,7 +167,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     ]
     for room in ("base", "fs"):
         sources += sorted((PROJECT / "agent" / room).glob("*.c"))
-    flags = ["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
+    flags = ["-static", "-O2", "-s", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     target = ["-target", "x86_64-linux-musl", "-mcpu=baseline", f"-I{PROJECT / 'agent'}"]
     compiled = subprocess.run(
         [sys.executable, "-m", "ziglang", "cc", *flags, *target, "-o", str(guest)]

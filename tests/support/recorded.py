@@ -53,7 +53,8 @@ def compiled(source: str, folder: Path, *flags: str) -> Path:
     text = folder / "program.c"
     text.write_text(source, encoding="ascii")
     program = folder / "program"
-    flags = ("-std=gnu99", "-O1", *flags)
+    # With the flags of the agent, whose C library zig then need not compile again.
+    flags = ("-std=gnu99", "-O2", "-s", *flags)
     command = [sys.executable, "-m", "ziglang", "cc", *flags, "-o", str(program)]
     subprocess.run([*command, str(text)], check=True, capture_output=True)
     return program

@@ -36,7 +36,7 @@ from flashbed.cli import (
     verdicts,
 )
 from flashbed.cli.progress import say
-from flashbed.errors import FlashbedError
+from flashbed.errors import OUT_OF_MEMORY, FlashbedError
 from flashbed.extras import missing_extra
 
 __all__ = ["app", "main"]
@@ -171,6 +171,8 @@ def _unforeseen(error: BaseException) -> int:
         say(f"flashbed: {where}{error.strerror or error}")
         if error.errno in _NO_PATH:
             return 2
+    elif isinstance(error, MemoryError):
+        say(f"flashbed: {OUT_OF_MEMORY}")
     else:
         first = (str(error).splitlines() or [""])[0]
         say(

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any, Protocol
 
-from flashbed.errors import RunError
+from flashbed.errors import OUT_OF_MEMORY, RunError
 from flashbed.targets import load_target
 from flashbed.targets.base import Target, Unavailable
 
@@ -87,6 +87,8 @@ def _sendable(why: BaseException) -> Any:
     """The exception as the other process should raise it."""
     if isinstance(why, (KeyboardInterrupt, Unavailable, OSError)) or hasattr(why, "exit_status"):
         return why
+    if isinstance(why, MemoryError):
+        return RunError(OUT_OF_MEMORY)
     return RunError(f"internal error in a process of --jobs: {type(why).__name__}: {why}")
 
 

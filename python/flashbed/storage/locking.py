@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,8 @@ from flashbed.paths import shown
 __all__ = ["LOCK", "Held", "Scratch", "clear", "held", "locked", "scratch", "tidy"]
 
 LOCK = ".lock"
+KEPT_MAX = 8
+"""Folders that are kept for a person to read."""
 """The lock file in a folder."""
 _SAID_BYTES = 300
 _HOLDER = re.compile(r"pid \d{1,19} on [A-Za-z0-9_.-]{1,255}\n")
@@ -125,7 +128,7 @@ class Scratch:
         self.close()
 
     def close(self, *, keep: bool = False) -> None:
-        """Ends it; a kept folder is for a person to read, and nothing clears it."""
+        """Ends it; a kept folder is for a person to read, until newer ones take its place."""
         if not keep:
             _emptied(self.path)
         _released(self.path / LOCK, self.lock)
@@ -146,16 +149,23 @@ def scratch(below: Path, prefix: str) -> Scratch:
 def clear(below: Path, prefix: str) -> None:
     """Removes the folders of killed processes, as `scratch` does before it makes one.
 
-    A folder whose lock is free belongs to a dead process; a folder without a lock is kept.
+    A folder whose lock is free belongs to a dead process. Of those without a lock, which are kept,
+    the newest KEPT_MAX stay.
     """
+    kept = []
     for folder in below.glob(f"{prefix}*"):
         with suppress(OSError, Held):
-            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            about = folder.lstat()
+            if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
                 continue
             if (folder / LOCK).is_file():
                 Scratch(folder, _taken(folder / LOCK, wait=False)).close()
+            elif any(folder.iterdir()):
+                kept.append((about.st_mtime_ns, folder))
             else:
-                folder.rmdir()  # empty, if it was killed between its last two steps
+                folder.rmdir()  # it was killed between its last two steps
+    for _, folder in sorted(kept)[:-KEPT_MAX]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def tidy(cache: Path) -> None:

@@ -28,7 +28,7 @@ from tests.support.sizer import Sizer
 FLASHBED = str(Path(sys.executable).parent / "flashbed")
 WAIT_S = 60.0
 MUSL = ("-static", "-target", "x86_64-linux-musl", "-mcpu=baseline")
-"""The C library of the agent, which zig has compiled."""
+"""As the agent, whose C library zig has compiled."""
 
 THREADS = r"""
 #include <fcntl.h>

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.storage.locking import LOCK, held, locked, scratch, tidy
+from flashbed.storage.locking import KEPT_MAX, LOCK, held, locked, scratch, tidy
 
 HOLDS = """
 import sys, time
@@ -113,6 +113,21 @@ def test_scratch_folders_of_dead_processes_are_cleared_those_of_others_are_not(
             assert set(tmp_path.iterdir()) == {own, kept.path, Path(alive)}
         assert not own.exists()
     assert (kept.path / "console.log").read_text() == "panic"
+
+
+def test_of_folders_that_are_kept_the_newest_stay(tmp_path: Path) -> None:
+    """Nothing else would ever remove what failed runs left for a person to read."""
+    made = []
+    for at in range(KEPT_MAX + 3):
+        folder = tmp_path / f"run-{at}"
+        folder.mkdir()
+        (folder / "console.log").write_text("panic\n")
+        os.utime(folder, ns=(at, at))
+        made.append(folder)
+    (tmp_path / "run-elsewhere").symlink_to(tmp_path)
+    with scratch(tmp_path, "run-"):
+        assert [folder.exists() for folder in made] == [False] * 3 + [True] * KEPT_MAX
+    assert (tmp_path / "run-elsewhere").is_symlink()
 
 
 def test_a_child_ends_with_its_parent_also_one_that_is_killed_before_the_child_knows() -> None:

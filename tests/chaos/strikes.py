@@ -162,8 +162,9 @@ class Zygote:
             ended = self.run(command.words, cwd, _strike(kind, moment, events, took_s))
             _was_told(kind, ended)
             for kept in self._boots():
-                # A person is told to look into it, unless an allocator ended all before.
-                if kept.name in ended.err or (kind == "memory" and ended.status < 0):
+                # A person is told to look into it. Out of memory, an allocator may end the
+                # process that would say so.
+                if kept.name in ended.err or kind == "memory":
                     shutil.rmtree(kept)
             running = _none_left([cwd, self.root, *([self.cache] if command.builds else [])])
             assert not running, f"{kind}: {running}"

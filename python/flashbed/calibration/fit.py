@@ -123,13 +123,14 @@ def with_prices(text: str, fitted: Fit, board: Board) -> str:
 
     Its `[software]` must be its last table.
     """
-    _before_software(text, board)
+    head = _before_software(text, board)
+    table = text[len(head) :]
     for name, value in fitted.costs.items():
         line = f"{name} = {value:_}  # {_known(fitted, name)}, fitted alone"
-        text, found = re.subn(rf"(?m)^{re.escape(name)} *=.*$", line, text)
+        table, found = re.subn(rf"(?m)^{re.escape(name)} *=.*$", line, table)
         if not found:
-            text = f"{text.rstrip()}\n{line}\n"
-    return text
+            table = f"{table.rstrip()}\n{line}\n"
+    return head + table
 
 
 @dataclass(frozen=True)

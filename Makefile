@@ -182,7 +182,7 @@ bench: tools
 	@mkdir -p build
 	@FLASHBED_BENCH=$(CURDIR)/build/bench.json cargo bench --quiet -p flashbed-sim --bench stack
 
-playground: $(STAMPS)/packages
+playground: $(STAMPS)/program
 	@page/build.sh
 
 # Sphinx has a venv of its own, so that the program's stays small. A warning, such as a link that leads nowhere, is an error.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
-    "OUT_OF_MEMORY",
     "CasesFailed",
     "FlashbedError",
     "InputError",

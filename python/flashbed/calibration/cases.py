@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flashbed.formats.operations import HEADER
+from flashbed.formats.operations import HEADER, HEADER_2
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
 from flashbed.targets.base import Program
 from flashbed.workloads.layout_files import prepared, written_file
@@ -56,8 +56,8 @@ Cases = dict[str, tuple[int, str]]
 """Name -> (read_ahead_kib, operations)."""
 
 
-def _lines(*lines: str) -> str:
-    return "\n".join([HEADER, *lines])
+def _lines(*lines: str, header: str = HEADER) -> str:
+    return "\n".join([header, *lines])
 
 
 def _bodies() -> Cases:
@@ -250,7 +250,7 @@ def _calls() -> Cases:
     deep = "way/to/a"
     folders = ["mkdir way", "mkdir way/to", f"mkdir {deep}"]
     made = [*folders, f"open 0 {deep}/file wo,create", "close 0", "sync"]
-    opens = [f"open {i} {name} ro" for i, name in enumerate(small)]
+    opens = _opens(700)
     maps = [f"mmap {i} {i} 0 700 ro" for i in range(SMALL_FILES)]
     faults = [f"touch 0 {BIG_FILE_BYTES // 16 * i} 1" for i in range(16)]
     whole = ["open 0 big ro", f"read 0 0 {BIG_FILE_BYTES}", f"mmap 0 0 0 {BIG_FILE_BYTES} ro"]
@@ -263,7 +263,7 @@ def _calls() -> Cases:
         "stats-deep": [*made, f"stat {deep}/file", "mark", *[f"stat {deep}/file"] * 64],
         "changed-modes": [*stats, "mark", *[f"chmod {name} 448" for name in small]],
         "changed-owners": [*stats, "mark", *[f"chown {name} 1 1" for name in small]],
-        "closed": [*opens, "mark", *[f"close {i}" for i in range(SMALL_FILES)]],
+        "closed": [opens, "mark", *[f"close {i}" for i in range(SMALL_FILES)]],
         "listed": ["open 0 . ro,directory", "readdir 0", "mark", *["readdir 0"] * 16],
         "listed-short": [
             *made,
@@ -272,13 +272,13 @@ def _calls() -> Cases:
             "mark",
             *["readdir 0"] * 16,
         ],
-        "mapped": [*opens, "mark", *maps],
-        "unmapped": [*opens, *maps, "mark", *[f"munmap {i}" for i in range(SMALL_FILES)]],
+        "mapped": [opens, "mark", *maps],
+        "unmapped": [opens, *maps, "mark", *[f"munmap {i}" for i in range(SMALL_FILES)]],
         "unmapped-whole": [*whole, *faults, "mark", "munmap 0"],
         "faulted": [*whole, "mark", *faults],
-        "faulted-small": [*opens, *reads, *maps, "mark", *touches],
+        "faulted-small": [opens, *reads, *maps, "mark", *touches],
     }
-    return {name: (0, "\n".join(["flashbed-ops 2", *lines])) for name, lines in bodies.items()}
+    return {name: (0, _lines(*lines, header=HEADER_2)) for name, lines in bodies.items()}
 
 
 def _mounts() -> Cases:

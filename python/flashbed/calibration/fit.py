@@ -137,7 +137,7 @@ def with_prices(text: str, fitted: Fit, board: Board) -> str:
 class Fit:
     """Fitted costs (ns or ps), their standard errors, and each case's relative error (percent).
 
-    `kept` holds the costs that occur in no case.
+    `kept` holds the costs that were to be fitted and occur in no case.
     """
 
     costs: dict[str, int]
@@ -278,5 +278,5 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int], only: Sequence[str
     )
     costs = {name: round(float(value)) for name, value in zip(names, found.values, strict=True)}
     errors = [float(error) for error in found.standard_errors]
-    kept = tuple(name for name in FITTED if name not in costs)
+    kept = tuple(name for name in free if name not in costs)
     return Fit(costs, dict(zip(names, errors, strict=True)), table, kept)

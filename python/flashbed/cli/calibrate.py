@@ -85,7 +85,7 @@ def calibrate(
     there = set(measured["case_id"])
     taken = [case for case in cases if case.case_id in there]
     fitted = fit(taken, measured["time_ns"].to_list(), alone)
-    _show(fitted, alone)
+    _show(fitted)
     if write and alone:
         _replace(chosen, with_prices(read_text(chosen.path), fitted, chosen))
         say(f"calibrate: wrote {only} of {shown(chosen.path)}")
@@ -109,10 +109,9 @@ def _source(on: str, release: str, fitted: Fit) -> str:
     )
 
 
-def _show(fitted: Fit, only: tuple[str, ...]) -> None:
+def _show(fitted: Fit) -> None:
     for name in fitted.kept:
-        if not only or name in only:
-            print(f"{name:22} in no case that was measured: unchanged")
+        print(f"{name:22} in no case that was measured: unchanged")
     for name, value in fitted.costs.items():
         unit = name.rsplit("_", 1)[1]
         print(f"{name:22} {value:>10,} {unit}  +- {fitted.standard_errors[name]:,.0f}")

@@ -36,8 +36,8 @@ class Price:
     why: str = ""
 
 
-def _price(meaning: str, how: How, why: str) -> Any:
-    return Field(description=meaning, json_schema_extra={"how": how, "why": why})
+def _price(meaning: str, how: How, why: str, **more: Any) -> Any:
+    return Field(description=meaning, json_schema_extra={"how": how, "why": why}, **more)
 
 
 def fitted(meaning: str) -> Any:
@@ -47,7 +47,7 @@ def fitted(meaning: str) -> Any:
 
 def fitted_later(meaning: str) -> Any:
     """A fitted price that profiles of before lack: 0 there, as it was."""
-    return Field(default=0, description=meaning, json_schema_extra={"how": "fitted", "why": ""})
+    return _price(meaning, "fitted", "", default=0)
 
 
 def folded(meaning: str, why: str) -> Any:

@@ -139,6 +139,12 @@ def experiments() -> Iterator[Call]:
     head = EXPERIMENT.split("[[grid]]", maxsplit=1)[0]
     for text in ("", head, f"{head}grid = []"):
         yield Call(("run", "x.toml", "--out", "o"), {"x.toml": text.encode()})
+    begin, grid = EXPERIMENT.split("[workload]", 1)[0], EXPERIMENT.split("[[grid]]", 1)[1]
+    grid = grid.replace("sequential", "recorded").replace("requests = [8]", "requests = [1]")
+    for name in NAMES:
+        workload = f'[workload]\nkind = "program"\nrecording = "{name}"'
+        text = f"{begin}{workload}\n[[grid]]{grid}"
+        yield Call(("run", "x.toml", "--out", "o"), {"x.toml": text.encode()})
     for encoding in ("utf-16", "utf-32", "utf-8-sig"):
         yield Call(("run", "x.toml", "--out", "o"), {"x.toml": EXPERIMENT.encode(encoding)})
 

@@ -87,7 +87,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     """Identifies a file's contents: it changes when the file is rewritten."""
     try:
         status = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # no file, or a path that no file can have
         return 0, 0
     return status.st_mtime_ns, status.st_size
 

@@ -15,9 +15,9 @@ import pytest
 from flashbed import paths
 from flashbed.paths import cache_folder
 from flashbed.targets import TARGETS
-from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER
 from flashbed.targets.uml.uml_kernel import cached_kernel
+from flashbed.targets.unavailable import Unavailable
 from tests.support import PROJECT, SMALL
 from tests.support.board import SshBoard, parts, ssh_board
 from tests.support.fake import FakeTarget

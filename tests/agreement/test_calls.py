@@ -18,7 +18,7 @@ from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.differences import Outcome, outcomes_of
 from flashbed.targets.base import Failure, Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 from tests.support.calls import PROGRAMS, REFUSED
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension]

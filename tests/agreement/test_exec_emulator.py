@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from flashbed.paths import cache_folder
-from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.machine import find_qemu
 from flashbed.targets.guest.agent import path_of
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
+from flashbed.targets.unavailable import Unavailable
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(600)]
 

@@ -10,9 +10,9 @@ import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Program, Target
-from flashbed.targets.emulator import EmulatorTarget
+from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 
 HEADER = "flashbed-ops 1\n"
 PREPARE = f"{HEADER}open 0 old rw,create\nwrite 0 0 262144 1 0\nfsync 0\nclose 0\nsync\nprepared\n"

@@ -9,7 +9,7 @@ import pytest
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension]
 

@@ -17,7 +17,7 @@ from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Target
-from flashbed.targets.emulator import EmulatorTarget
+from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget
 
 pytestmark = [

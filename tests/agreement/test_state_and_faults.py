@@ -16,7 +16,7 @@ from flashbed.fuzz.differences import outcomes_of
 from flashbed.plan.conditions import NEW, NONE, BitFlips, Faults, State, Worn
 from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 from flashbed.workloads.layout_files import prepared, written_file
 from flashbed.workloads.state import in_state
 

@@ -16,7 +16,7 @@ from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.program import FuzzCase
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 from tests.support import PROJECT
 
 PROGRAMS = {"jffs2-930046": 4, "yaffs2-920000": 32, "yaffs2-930025": 16, "yaffs2-930037": 16}

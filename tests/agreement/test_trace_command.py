@@ -14,7 +14,7 @@ from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.running.programs import programs_of
 from flashbed.targets.base import Program
-from flashbed.targets.emulator import EmulatorTarget
+from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.tracing import perfetto
 from flashbed.tracing.record import TraceOptions, trace_case
 from flashbed.tracing.summary import amplification, by_layer

@@ -24,8 +24,8 @@ from flashbed.running.ways import Way
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
 from flashbed.targets.uml.uml_kernel import cached_kernel
+from flashbed.targets.uml.uml_target import UmlTarget
 
 pytestmark = [
     pytest.mark.uml,

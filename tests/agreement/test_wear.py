@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from flashbed.targets.base import Batch, Program, RunOptions, Target
-from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
+from flashbed.targets.emulator.emulator_target import EmulatorTarget, NandsimTarget
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 from tests.layers.lifetimes.test_wear import check_whole, erases_of, ring
 
 

@@ -19,9 +19,9 @@ from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Program, Target
-from flashbed.targets.emulator import EmulatorTarget
+from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(600)]
 

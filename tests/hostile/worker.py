@@ -26,8 +26,9 @@ _MODULES = (
     "flashbed.cli", "flashbed.runner", "flashbed.targets.sim", "flashbed.report",
     "flashbed.report.traced_run", "flashbed.tracing.record", "flashbed.power.measure",
     "flashbed.report.power_page", "flashbed.lifetimes.observed", "flashbed.costs.cost_fit",
-    "flashbed.powercut.cutting", "flashbed.validation.results_table", "flashbed.targets.uml",
-    "flashbed.targets.emulator", "flashbed.targets.ssh", "flashbed.fuzz", "flashbed.calibration",
+    "flashbed.powercut.cutting", "flashbed.validation.results_table",
+    "flashbed.targets.uml.uml_target", "flashbed.targets.emulator.emulator_target",
+    "flashbed.targets.ssh", "flashbed.fuzz", "flashbed.calibration",
 )  # fmt: skip
 _OVER = 77
 """A child's status when it has answered all its calls."""

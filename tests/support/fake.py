@@ -23,8 +23,8 @@ from flashbed.targets.base import (
     RunOptions,
     Survey,
     SurveyedFile,
-    Unavailable,
 )
+from flashbed.targets.unavailable import Unavailable
 
 READ_NS = 200_000
 REQUEST_NS = 10_000

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from flashbed.recorder.places import HerePlace
-from flashbed.recorder.session import Recorded, record
+from flashbed.recorder.recorded_run import Recorded
+from flashbed.recorder.session import record
 from flashbed.recording.calls import Call
 from flashbed.recording.file import open_recording
 from flashbed.targets.guest.agent import path_of

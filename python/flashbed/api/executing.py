@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from flashbed.errors import InputError
-from flashbed.exec.account import as_json, text
 from flashbed.exec.exec_options import ExecOptions, requests_of
 from flashbed.exec.launch import launch
 from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import FILE_SYSTEMS, Request
-from flashbed.exec.ssh_program import launch_on_board
 from flashbed.exec.sysroot import Sysroot
 from flashbed.lifetimes.given import rate_per_day
-from flashbed.targets.base import Unavailable
 from flashbed.targets.ssh.address import ChosenTarget
+from flashbed.targets.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Execution", "execute", "launched"]
 
@@ -114,6 +113,10 @@ def _silent(_what: str) -> None:
 
 
 def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Execution:
+    import polars as pl
+
+    from flashbed.exec.account import as_json, text
+
     return Execution(
         exit_status=outcome.exit_status,
         signal=outcome.signal,
@@ -137,6 +140,8 @@ def launched(
 ) -> tuple[Request, Outcome]:  # fmt: skip
     """Runs a request on its target. Raises `NotRunError` and `Unavailable`."""
     if not isinstance(target, str):
+        from flashbed.exec.ssh_program import launch_on_board
+
         return launch_on_board(request, target, say, output_aside=aside)
     if tree is not None:
         from flashbed.exec.emulated import launch_emulated

@@ -20,8 +20,9 @@ from flashbed.storage.locking import held
 from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
 from flashbed.tables.shards import FILE, Shard
 from flashbed.targets import BOARD, load_target
-from flashbed.targets.base import Failure, Unavailable
+from flashbed.targets.base import Failure
 from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
     "Watch",

@@ -10,8 +10,8 @@ from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
 from flashbed.recorder import session
 from flashbed.recorder.places import BoardPlace, HerePlace, Place
-from flashbed.targets.base import Unavailable
 from flashbed.targets.ssh.address import is_address, parse_address
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["HERE", "Recording", "place_of", "record"]
 

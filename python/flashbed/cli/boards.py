@@ -102,8 +102,8 @@ def _described(partition: MtdPartition) -> str:
 
 def facts_of(address: Address) -> BoardFacts:
     """Connects, reads the facts and removes the agent again. Raises `RunError`."""
-    from flashbed.targets.base import Unavailable
     from flashbed.targets.ssh.board import OnBoard
+    from flashbed.targets.unavailable import Unavailable
 
     try:
         board = OnBoard(AllowedBoard(address))

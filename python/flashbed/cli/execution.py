@@ -128,10 +128,9 @@ def exec_(
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.executing import launched
-    from flashbed.exec.account import as_json, text
     from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.unavailable import Unavailable
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -148,6 +147,8 @@ def exec_(
         target = all_allowed([on], erase)[0]
         for given in requests:
             request, outcome = launched(given, target, tree, gdb, _note, aside=output == "json")
+            from flashbed.exec.account import as_json, text
+
             # A program that `--until` ended was stopped as requested: that is no failure.
             if outcome.until is None or outcome.signal is None:
                 status = status or outcome.exit_status

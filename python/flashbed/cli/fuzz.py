@@ -176,7 +176,7 @@ def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
 
 def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | None) -> None:
     from flashbed.fuzz.campaign import fuzz as campaign
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.unavailable import Unavailable
 
     end_s = None if minutes is None else time.monotonic() + 60 * minutes
 

@@ -78,7 +78,7 @@ def powercut(
     from flashbed.runner import run_target
     from flashbed.tables.run_directory import RunDirectory, read_table
     from flashbed.targets import load_target
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.unavailable import Unavailable
 
     chosen = load_experiment(experiment)
     planned: Sequence[Planned] = plan(chosen, parse_settings(settings or []))

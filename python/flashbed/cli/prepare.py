@@ -35,8 +35,8 @@ def prepare(on: On = "uml,emulator") -> None:
     """
     from flashbed.exec.launch import prepare as prepare_exec
     from flashbed.targets import load_target
-    from flashbed.targets.base import Unavailable
     from flashbed.targets.uml.programs_kernel import SERIES
+    from flashbed.targets.unavailable import Unavailable
 
     failed = 0
     for name in on.split(","):

@@ -60,7 +60,7 @@ def measured_on(
     from flashbed.running.of_programs import batches_of
     from flashbed.running.ways import Way
     from flashbed.targets import load_target
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.unavailable import Unavailable
 
     frames: list[pl.DataFrame] = []
     requests: list[pl.DataFrame] = []

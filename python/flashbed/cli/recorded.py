@@ -64,7 +64,7 @@ def record(
     from flashbed.api.recorded_command import place_of
     from flashbed.recorder import session
     from flashbed.recorder.summary_lines import summary
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.unavailable import Unavailable
 
     if not words:
         raise InputError("no command to record; example: flashbed record -- ls")

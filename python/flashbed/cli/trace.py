@@ -189,7 +189,7 @@ def _is_bare_board(on: str, erase: str | None) -> bool:
 
 
 def _command(words: list[str], options: TraceOptions, seconds: float | None, on: str) -> Trace:
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.unavailable import Unavailable
     from flashbed.tracing.record import Place, ThisMachine, trace_command
 
     if not words and not seconds:
@@ -207,8 +207,8 @@ def _command(words: list[str], options: TraceOptions, seconds: float | None, on:
 
 def _case(program: Program, on: ChosenTarget, options: TraceOptions, *, cost: bool) -> Trace:
     from flashbed.targets import load_target
-    from flashbed.targets.base import Unavailable
-    from flashbed.targets.emulator import EmulatorTarget
+    from flashbed.targets.emulator.emulator_target import EmulatorTarget
+    from flashbed.targets.unavailable import Unavailable
     from flashbed.tracing.record import trace_case
 
     probes = is_board(on) or str(on).startswith("emulator")

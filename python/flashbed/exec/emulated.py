@@ -25,15 +25,20 @@ from flashbed.exec.symbols import elf, functions
 from flashbed.exec.sysroot import Sysroot
 from flashbed.paths import cache_folder
 from flashbed.storage.locking import scratch
-from flashbed.targets.base import Unavailable
-from flashbed.targets.emulator import ARCHITECTURE
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
-from flashbed.targets.emulator.machine import ONE_FILE, ONE_FILE_MODULES, command, find_qemu
+from flashbed.targets.emulator.machine import (
+    ARCHITECTURE,
+    ONE_FILE,
+    ONE_FILE_MODULES,
+    command,
+    find_qemu,
+)
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
 from flashbed.targets.guest.module import built_module
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["launch_emulated"]
 

@@ -23,17 +23,17 @@ from flashbed.exec.request import Request
 from flashbed.exec.terminal import Terminal
 from flashbed.exec.unpacking import unpack
 from flashbed.paths import cache_folder
-from flashbed.recorder.session import CONTENTS_THERE, LACKS, Recorded, keep_stream
+from flashbed.recorder.recorded_run import CONTENTS_THERE, LACKS, Recorded
 from flashbed.recording.about import About
 from flashbed.storage.locking import scratch, tidy
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
 from flashbed.targets.guest.module import Tree, built_module
-from flashbed.targets.uml import at_fixed_addresses, memory_folder
+from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.programs_kernel import programs_kernel
 from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["launch", "prepare"]
 
@@ -102,6 +102,8 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
 
 def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
     """Turns the recorder's stream into a recording. Raises `NotRunError` if it is not whole."""
+    from flashbed.recorder.session import keep_stream
+
     assert request.record is not None
     about = About(
         source="flashbed exec",
@@ -136,7 +138,7 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
         *([f"flashbed_terminal={_TERMINAL}"] if request.terminal or request.shell else ()),
         *("con=null", "con0=null,fd:1", "ssl=null"),
         *("quiet", "panic=-1", "oops=panic"),
-        # The same options as for experiments (flashbed.targets.uml).
+        # The same options as for experiments (flashbed.targets.uml.uml_target).
         *("random.trust_cpu=on", "init_on_alloc=1"),
     ]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from flashbed.errors import FlashbedError
 from flashbed.exec.unpacking import UnpackedFiles
-from flashbed.recorder.session import Recorded
+from flashbed.recorder.recorded_run import Recorded
 
 __all__ = ["Call", "Counts", "File", "NotRunError", "Outcome", "outcome_of"]
 

@@ -16,12 +16,12 @@ from flashbed.errors import Interrupted
 from flashbed.exec.answer_stream import hand_on
 from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import Request
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.children import dies_with_us
 from flashbed.targets.ssh.address import AllowedBoard
 from flashbed.targets.ssh.board import OnBoard
 from flashbed.targets.ssh.connection import explained
 from flashbed.targets.ssh.facts import why_no_program
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["launch_on_board"]
 

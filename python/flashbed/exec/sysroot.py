@@ -21,9 +21,9 @@ from pathlib import Path
 from flashbed.errors import InputError
 from flashbed.exec.request import AT, COVERS, KERNELS
 from flashbed.storage.locking import locked, scratch
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.initramfs import More
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["BASE_PACKAGES", "Sysroot", "packages_folder", "read_sysroot"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,12 +22,13 @@ from flashbed._sim import PieceSizer
 from flashbed.errors import RunError
 from flashbed.recorder.assemble import Assembler, Folders
 from flashbed.recorder.places import Place, Recorder
+from flashbed.recorder.recorded_run import LACKS, Recorded
 from flashbed.recorder.wire import Chunk, Facts, ReadAhead, chunks
 from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED
 from flashbed.recording.file import RecordingWriter
 
-__all__ = ["CONTENTS_THERE", "LACKS", "Recorded", "keep_stream", "record"]
+__all__ = ["keep_stream", "record"]
 
 SOURCE = "flashbed record"
 _ROWS_AT_ONCE = 1 << 16
@@ -39,31 +39,6 @@ _FAILED = 126
 """The agent's exit status if it could not record."""
 _CUT_OFF = 255
 _MIB = 1 << 20
-CONTENTS_THERE = "The contents of files that were there before."
-LACKS = (
-    "Accesses to mapped files are known when a mapping goes, or is synced: a page that is in the"
-    " page table then counts as read once, one that has changed as written once.",
-    CONTENTS_THERE,
-    "What programs did to the files that were not recorded.",
-)
-
-
-@dataclass
-class Recorded:
-    """The result of recording a program."""
-
-    path: Path
-    about: About
-    status: int = 0
-    complete: bool = False
-    calls: Counter[str] = field(default_factory=Counter)
-    existed: int = 0
-    files: set[bytes] = field(default_factory=set)
-    tasks: int = 0
-    written_bytes: int = 0
-    read_bytes: int = 0
-    end: Facts | None = None
-    begin: Facts | None = None
 
 
 def record(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flashbed.paths import shown
-from flashbed.recorder.session import Recorded
+from flashbed.recorder.recorded_run import Recorded
 
 __all__ = ["in_brief", "summary"]
 

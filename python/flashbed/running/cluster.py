@@ -29,7 +29,8 @@ from flashbed import __version__
 from flashbed.errors import FlashbedError, InputError, RunError
 from flashbed.running.portion import Job, Part, Portion, energy_code, run_portion
 from flashbed.targets import code_sha256, load_target
-from flashbed.targets.base import Failure, Unavailable
+from flashbed.targets.base import Failure
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["check_address", "parts_of_cluster"]
 

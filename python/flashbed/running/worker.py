@@ -17,7 +17,8 @@ from typing import Any, Protocol
 
 from flashbed.errors import OUT_OF_MEMORY, RunError
 from flashbed.targets import load_target
-from flashbed.targets.base import Target, Unavailable
+from flashbed.targets.base import Target
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["ENDED", "PART", "RAISED", "SAID", "Task", "main"]
 

@@ -14,6 +14,7 @@ from flashbed.targets.ssh.address import (
     is_address,
     parse_address,
 )
+from flashbed.targets.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Target
@@ -24,9 +25,9 @@ __all__ = ["BOARD", "TARGETS", "check_target", "code_sha256", "load_target"]
 TARGETS: dict[str, tuple[str, str]] = {
     "sim": ("flashbed.targets.sim", "SimTarget"),
     "sim-chip": ("flashbed.targets.sim", "ChipOnlyTarget"),
-    "uml": ("flashbed.targets.uml", "UmlTarget"),
-    "emulator": ("flashbed.targets.emulator", "EmulatorTarget"),
-    "emulator-nandsim": ("flashbed.targets.emulator", "NandsimTarget"),
+    "uml": ("flashbed.targets.uml.uml_target", "UmlTarget"),
+    "emulator": ("flashbed.targets.emulator.emulator_target", "EmulatorTarget"),
+    "emulator-nandsim": ("flashbed.targets.emulator.emulator_target", "NandsimTarget"),
 }
 BOARD = "board"
 """The name in tables of every target that is an ssh:// address."""
@@ -50,8 +51,6 @@ def load_target(name: ChosenTarget) -> Target:
         missing = missing_extra(error)
         if missing is None:
             raise
-        from flashbed.targets.base import Unavailable
-
         raise Unavailable(str(missing)) from None
     return target
 

@@ -30,7 +30,6 @@ __all__ = [
     "SurveyedDatabase",
     "SurveyedFile",
     "Target",
-    "Unavailable",
 ]
 
 
@@ -224,13 +223,6 @@ class Batch:
     """case_id -> `jiffies % 128` of each of JFFS2's choices from the mark on.
 
     The simulator always reports them, a kernel if `record_gc_choices` is set.
-    """
-
-
-class Unavailable(Exception):
-    """The target cannot run here: one line on what is missing and how to get it.
-
-    The line does not name the target; the code that shows it adds the name.
     """
 
 

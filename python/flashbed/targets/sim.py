@@ -26,11 +26,11 @@ from flashbed.targets.base import (
     RunOptions,
     Survey,
     SurveyedFile,
-    Unavailable,
 )
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
 from flashbed.targets.processors import processors
+from flashbed.targets.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from flashbed import _sim

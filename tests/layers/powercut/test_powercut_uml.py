@@ -17,7 +17,7 @@ from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
 from flashbed.running.programs import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.sim import SimTarget
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.uml.uml_target import UmlTarget
 
 pytestmark = [pytest.mark.uml, pytest.mark.timeout(300)]
 

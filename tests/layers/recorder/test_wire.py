@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError, RunError
-from flashbed.recorder.session import Recorded, _Sink, _take
+from flashbed.recorder.recorded_run import Recorded
+from flashbed.recorder.session import _Sink, _take
 from flashbed.recorder.wire import Chunk, ReadAhead, chunks
 from flashbed.recording.about import About
 from flashbed.recording.file import RecordingWriter, open_recording

@@ -90,7 +90,8 @@ def test_code_that_is_compiled_is_told_apart_by_its_folder(
              "agent/base/base.h": "six"}  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    names = [name for name, _ in sources_of("flashbed.targets.uml") if "python" not in name]
+    sources = sources_of("flashbed.targets.uml.uml_target")
+    names = [name for name, _ in sources if "python" not in name]
     assert names == [
         "agent/base/base.h", "agent/board/board.c", "kernel/nand/Kbuild", "kernel/nand/board.c"
     ]  # fmt: skip

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.targets.base import Batch, Cut, Program, Unavailable
-from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
+from flashbed.targets.base import Batch, Cut, Program
+from flashbed.targets.emulator.emulator_target import EmulatorTarget, NandsimTarget
 from flashbed.targets.guest import initramfs
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.stream import CaseBegun, CaseDone, Done, Reader, StreamError, Trouble
+from flashbed.targets.unavailable import Unavailable
 from tests.support import PROJECT
 
 PREPARE = "flashbed-ops 1\nopen 0 a wo,create\nwrite 0 0 10 1 0\nclose 0\nprepared\n"

@@ -12,7 +12,7 @@ import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Program, RunOptions
-from flashbed.targets.emulator import EmulatorTarget
+from flashbed.targets.emulator.emulator_target import EmulatorTarget
 
 pytestmark = [
     pytest.mark.emulator,

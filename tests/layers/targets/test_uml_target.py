@@ -11,9 +11,10 @@ import pytest
 
 from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.paths import cache_folder
-from flashbed.targets import uml
-from flashbed.targets.base import Program, RunOptions, Unavailable
-from flashbed.targets.uml import UmlTarget
+from flashbed.targets.base import Program, RunOptions
+from flashbed.targets.uml import uml_target
+from flashbed.targets.uml.uml_target import UmlTarget
+from flashbed.targets.unavailable import Unavailable
 from flashbed.validation import programs
 from tests.support import PROJECT
 
@@ -90,12 +91,12 @@ def test_a_guest_that_hangs_costs_one_case(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_dies_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = uml._command
+    whole = uml_target._command
 
     def without_init(*arguments: object) -> list[str]:
         return [*whole(*arguments), "rdinit=/nothing"]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(uml, "_command", without_init)
+    monkeypatch.setattr(uml_target, "_command", without_init)
     measured, failures = outcome(UmlTarget(work_dir=tmp_path), [program("a"), program("b")])
     assert measured == []
     assert set(failures) == {"a", "b"}

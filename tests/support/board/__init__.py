@@ -25,7 +25,6 @@ from time import monotonic, sleep
 
 from flashbed.formats.profiles import Board, load_board
 from flashbed.paths import cache_folder
-from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.debian_kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import KERNEL_ARGUMENTS, find_qemu
@@ -33,6 +32,7 @@ from flashbed.targets.guest import nand, yaffs2
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.initramfs import MODULES, load_order
 from flashbed.targets.guest.module import Source, built_module
+from flashbed.targets.unavailable import Unavailable
 from tests.support.board import image
 from tests.support.board.packages import userland
 

@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 from flashbed.storage.locking import locked
-from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.debian_kernel import ARCHITECTURE
 from flashbed.targets.guest.debian import Apt, unpack
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["userland"]
 

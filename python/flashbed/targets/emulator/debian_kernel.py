@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed.storage.locking import locked, scratch
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.module import Tree
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
     "CROSS_COMPILER",

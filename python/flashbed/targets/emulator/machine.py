@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed.formats.profiles import Board
-from flashbed.targets.base import Unavailable
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["KERNEL_ARGUMENTS", "ONE_FILE", "ONE_FILE_MODULES", "QEMU", "command", "find_qemu"]
 
 QEMU = "qemu-system-arm"
+ARCHITECTURE = "armv7"
+"""Architecture of the agent."""
 KERNEL_ARGUMENTS = (
     "console=ttyAMA0 quiet nokaslr random.trust_cpu=on panic=-1 oops=panic",
     # These take half of the boot: self-tests of ciphers, and the check of a certificate.

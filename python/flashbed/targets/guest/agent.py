@@ -16,11 +16,15 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flashbed import paths
 from flashbed.storage.locking import locked
-from flashbed.targets.base import Program, Unavailable
 from flashbed.targets.guest.building import build
+from flashbed.targets.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from flashbed.targets.base import Program
 
 __all__ = [
     "NoSqlite",

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["Boot", "Machine", "Stopped"]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.children import dies_with_us
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["build"]
 

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from flashbed.targets.base import Unavailable
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["Apt", "run", "unpack"]
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.storage.locking import locked, scratch
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.building import build
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["Source", "Tree", "built_module", "cached_module", "sources_of"]
 

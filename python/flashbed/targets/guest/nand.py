@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from flashbed.formats.profiles import Board
 from flashbed.plan.conditions import PPM
-from flashbed.targets.base import Program
 from flashbed.targets.guest.module import Source, sources_of
+
+if TYPE_CHECKING:
+    from flashbed.targets.base import Program
 
 __all__ = ["MODULE", "begin_commands", "parameters", "setup_commands", "source"]
 

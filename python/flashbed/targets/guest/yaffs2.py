@@ -15,10 +15,10 @@ from pathlib import Path
 
 from flashbed.paths import cache_folder
 from flashbed.storage.locking import locked, scratch
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, run
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
 from flashbed.targets.guest.requirements import Requirement
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["FS", "NotBuilt", "core_found", "modules_of", "prepare"]
 

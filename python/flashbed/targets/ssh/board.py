@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.storage.locking import clear
-from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions, Unavailable
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
@@ -26,6 +26,7 @@ from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.connection import Connection, Refused, explained
 from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["BoardTarget", "OnBoard"]
 

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed.storage.locking import LOCK, Scratch, scratch
-from flashbed.targets.base import Unavailable
 from flashbed.targets.ssh.address import Address
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["Connection", "Refused", "explained"]
 

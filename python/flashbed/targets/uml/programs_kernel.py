@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flashbed import paths
-from flashbed.targets.base import Unavailable
 from flashbed.targets.uml.uml_kernel import CHANGES, Change, Recipe
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["SERIES", "programs_kernel"]
 

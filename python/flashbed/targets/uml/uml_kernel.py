@@ -29,9 +29,9 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.storage.locking import locked, scratch
-from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
     "BUILD_TOOLS",

@@ -1,0 +1,44 @@
+"""What came of recording a program, and what a recording of ours never has.
+
+`flashbed exec` imports it before its kernel starts, so it needs no tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flashbed.recording.about import About
+
+if TYPE_CHECKING:
+    from flashbed.recorder.wire import Facts
+
+__all__ = ["CONTENTS_THERE", "LACKS", "Recorded"]
+
+CONTENTS_THERE = "The contents of files that were there before."
+LACKS = (
+    "Accesses to mapped files are known when a mapping goes, or is synced: a page that is in the"
+    " page table then counts as read once, one that has changed as written once.",
+    CONTENTS_THERE,
+    "What programs did to the files that were not recorded.",
+)
+
+
+@dataclass
+class Recorded:
+    """The result of recording a program."""
+
+    path: Path
+    about: About
+    status: int = 0
+    complete: bool = False
+    calls: Counter[str] = field(default_factory=Counter)
+    existed: int = 0
+    files: set[bytes] = field(default_factory=set)
+    tasks: int = 0
+    written_bytes: int = 0
+    read_bytes: int = 0
+    end: Facts | None = None
+    begin: Facts | None = None

@@ -1,0 +1,189 @@
+"""The emulated board as a target: a real Linux kernel in QEMU, on a clock that counts instructions.
+
+Its chip is our NAND driver. `emulator-nandsim` is the same board on the kernel's own nandsim, to
+check our driver. A boot runs many cases, and each is yielded as soon as it is measured. A board
+that dies or hangs costs the running case; the rest continues after a reboot.
+docs/models/emulator.md says what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from flashbed import paths
+from flashbed.formats.profiles import Board
+from flashbed.paths import cache_folder
+from flashbed.storage.locking import clear, tidy
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
+from flashbed.targets.emulator import gc_choices
+from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
+from flashbed.targets.emulator.image import bootable
+from flashbed.targets.emulator.machine import ARCHITECTURE, QEMU, command, find_qemu
+from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
+from flashbed.targets.guest.boot import Machine
+from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
+from flashbed.targets.guest.module import built_module
+from flashbed.targets.guest.results import Measuring, failed
+from flashbed.targets.unavailable import Unavailable
+
+__all__ = ["EmulatorTarget", "NandsimTarget"]
+
+KERNEL = "6.1"
+PATIENCE_S = 300.0
+_PATIENCE = "FLASHBED_EMULATOR_PATIENCE_S"
+
+
+class EmulatorTarget:
+    """The emulated board, `qemu-system-arm` with Debian's armhf kernel."""
+
+    name = "emulator"
+    software_time = True
+    apart = Apart("board", boots=True)
+    """Times depend on what the kernel ran before: a board stays whole (docs/models/emulator.md)."""
+    has_kprobes = True
+    """Whether the agent's tracers work on its kernel."""
+    remembers_changes = True
+    """Whether the chip can be put into the state of any change (for power cuts)."""
+
+    def __init__(
+        self,
+        cache_dir: Path | None = None,
+        work_dir: Path | None = None,
+        *,
+        patience_s: float | None = None,
+        qemu: str = QEMU,
+        wait: str = "halt",
+    ) -> None:
+        given = os.environ.get(_PATIENCE)
+        self.cache = cache_dir or cache_folder()
+        self.work = work_dir or paths.work_folder("emulator")
+        clear(self.work, RUN)  # leftovers of an earlier run, even if nothing is run now
+        tidy(self.cache)
+        self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
+        self.qemu = qemu
+        self.wait = wait
+        """How the chip waits (docs/reference/flashbed-nand.md). Halting costs the host less, but
+        then a wait is charged at the call's end, and probes see commands before the chip does."""
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetches or builds QEMU's kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+        find_qemu(self.qemu)
+        agent(ARCHITECTURE)
+        kernel = fetch_kernel(self.cache, say)
+        bootable(kernel.image)
+        self._chip(kernel, say)
+        yaffs2.prepare(self.cache, fetch_headers(self.cache, kernel, say), say)
+
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
+        """Runs programs, those of one board in as few boots as possible. See `Target.run`."""
+
+        def say(what: str) -> None:
+            options.progress(what, 0)
+
+        qemu = find_qemu(self.qemu)
+        agent(ARCHITECTURE)
+        kernel = fetch_kernel(self.cache, say)
+        chip = self._chip(kernel, say)
+        self.work.mkdir(parents=True, exist_ok=True)
+        stacks: dict[tuple[str, bool, bool], list[Program]] = {}
+        refused = []
+        for program in programs:
+            why = self._refusal(program)
+            if why:
+                refused.append(Failure(program.case_id, why))
+            else:
+                more = (program.fs == yaffs2.FS, has_statements(program))
+                stack = (program.board.sha256, *more)
+                stacks.setdefault(stack, []).append(program)
+        guests = []
+        for same in stacks.values():
+            try:
+                modules = [chip, *self._modules(kernel, same[0].fs, options.progress)]
+                same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
+                guests.append((self._guest(qemu, kernel, modules, same[0]), same))
+            except (yaffs2.NotBuilt, NoSqlite) as why:
+                refused += [Failure(program.case_id, str(why)) for program in same]
+        done = len(refused)
+        if refused:
+            yield failed(refused)
+        for guest, same in guests:
+            batches = run_guest(guest, same, self.work, options, done=done)
+            for batch in batches:
+                yield gc_choices.recorded(batch, same)
+            done += len(same)
+
+    def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:
+        """The module of the chip's driver. Raises `Unavailable`."""
+        tree = fetch_headers(self.cache, kernel, say)
+        return built_module(self.cache, nand.source(), tree, say)
+
+    def _parameters(self, board: Board) -> str:
+        """Parameters of the chip's driver."""
+        return nand.parameters(board, wait=self.wait)
+
+    def _refusal(self, program: Program) -> str | None:
+        """Why a program cannot run on the emulated board, before anything is booted."""
+        path = paths.shown(program.board.path)
+        if program.kernel.name != KERNEL:
+            return f"kernel {program.kernel.name}: the emulated board has Linux {KERNEL}"
+        if program.board.emulator is None:
+            return f"{path}: board {program.board.name} has no [emulator]"
+        return None
+
+    def _modules(self, kernel: KernelFiles, fs: str, progress: Progress) -> list[Path]:
+        """Modules that a file system needs besides the kernel's. Raises `yaffs2.NotBuilt`."""
+        if fs != yaffs2.FS:
+            return []
+
+        def say(what: str) -> None:
+            progress(what, 0)
+
+        try:
+            tree = fetch_headers(self.cache, kernel, say)
+        except Unavailable as why:
+            raise yaffs2.NotBuilt(f"fs {fs}: {why}") from None
+        return yaffs2.modules_of(fs, self.cache, tree, say)
+
+    def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
+        board, chip, more = first.board, ours[0], [module.stem for module in ours[1:]]
+        wanted = (chip.stem, *initramfs.MODULES, *more)
+        modules = initramfs.load_order(kernel.modules, wanted, ours)
+        loaded = "".join(f"-{name}" for name in more)
+        program = agent(ARCHITECTURE)
+        if has_statements(first):
+            program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
+        image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
+        parameters = {chip.stem: self._parameters(board)}
+        initramfs.keep(initramfs.archive(program, modules, parameters), image)
+        machine = Machine(
+            name="the board",
+            process="QEMU",
+            command=command(qemu, board, bootable(kernel.image), image),
+            patience_s=self.patience_s,
+            patience_variable=_PATIENCE,
+            # The emulated CPU and QEMU's main thread alternate at every wait.
+            one_processor=True,
+        )
+        measuring = Measuring(software_time=True)
+        return Guest(machine, board, KERNEL, measuring, self.remembers_changes)
+
+
+class NandsimTarget(EmulatorTarget):
+    """The same board on nandsim, with kprobes for its log; it cross-checks our driver."""
+
+    name = "emulator-nandsim"
+    remembers_changes = False
+
+    def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:  # noqa: ARG002
+        return initramfs.modules_of(kernel.modules)["nandsim"]
+
+    def _parameters(self, board: Board) -> str:
+        return (board.emulator and board.emulator.nandsim) or ""
+
+    def _refusal(self, program: Program) -> str | None:
+        if not self._parameters(program.board):
+            return f"{paths.shown(program.board.path)}: [emulator] has no nandsim"
+        return super()._refusal(program)

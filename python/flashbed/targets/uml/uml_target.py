@@ -1,0 +1,145 @@
+"""User-mode Linux as a target: a real kernel as a process, whose clock skips every wait.
+
+With `time-travel=inf-cpu` and a fixed start, running code takes no time, and a wait takes exactly
+its length without costing the host anything. Flash operations and flash time are therefore exact
+and reproducible; software time is unknown, null in the tables. docs/models/uml.md says what is
+measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from flashbed import paths
+from flashbed.paths import cache_folder
+from flashbed.storage.locking import clear, tidy
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
+from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
+from flashbed.targets.guest.boot import Machine
+from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
+from flashbed.targets.guest.module import Tree, built_module
+from flashbed.targets.guest.results import Measuring, failed, gathered
+from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
+from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
+
+__all__ = ["UmlTarget"]
+
+ARCHITECTURE = "host"
+"""Architecture of the agent."""
+PATIENCE_S = 120.0
+BATCH_S = 0.3
+_PATIENCE = "FLASHBED_UML_PATIENCE_S"
+_START_NS = 1_577_836_800_000_000_000
+"""2020-01-01 in the kernel's unit. Without a fixed start some sums differ by a microsecond; from a
+fraction of a second, files get other timestamps in seconds than in the simulator."""
+
+
+class UmlTarget:
+    """User-mode Linux on our own NAND driver."""
+
+    name = "uml"
+    software_time = False
+    apart = Apart("preparation", boots=True)
+
+    def __init__(
+        self,
+        cache_dir: Path | None = None,
+        work_dir: Path | None = None,
+        *,
+        patience_s: float | None = None,
+    ) -> None:
+        given = os.environ.get(_PATIENCE)
+        self.cache = cache_dir or cache_folder()
+        self.work = work_dir or paths.work_folder("uml")
+        clear(self.work, RUN)  # leftovers of an earlier run, even if nothing is run now
+        tidy(self.cache)
+        self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Builds the default kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+        agent(ARCHITECTURE)
+        tree = Tree(built_kernel(self.cache, KERNELS[0], say).tree, "um")
+        built_module(self.cache, nand.source(), tree, say)
+        yaffs2.prepare(self.cache, tree, say)
+
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
+        """Runs programs, those of one board and kernel in as few boots as possible."""
+        agent(ARCHITECTURE)
+        stacks: dict[tuple[str, str, bool, bool], list[Program]] = {}
+        refused = []
+        for program in programs:
+            if program.kernel.name not in KERNELS:
+                why = f"kernel {program.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
+                refused.append(Failure(program.case_id, why))
+                continue
+            more = (program.fs == yaffs2.FS, has_statements(program))
+            stack = (program.board.sha256, program.kernel.name, *more)
+            stacks.setdefault(stack, []).append(program)
+        guests = []
+        for same in stacks.values():
+            try:
+                guests.append((self._guest(same[0], options.progress), same))
+            except (yaffs2.NotBuilt, NoSqlite) as why:
+                refused += [Failure(program.case_id, str(why)) for program in same]
+        done = len(refused)
+        if refused:
+            yield failed(refused)
+        for guest, same in guests:
+            batches = run_guest(guest, same, self.work, options, done=done)
+            yield from gathered(batches, BATCH_S)
+            done += len(same)
+
+    def _guest(self, first: Program, progress: Progress) -> Guest:
+        def say(what: str) -> None:
+            progress(what, 0)
+
+        board, series, fs = first.board, first.kernel.name, first.fs
+        kernel = built_kernel(self.cache, series, say)
+        tree = Tree(kernel.tree, "um")
+        chip = built_module(self.cache, nand.source(), tree, say)
+        modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
+        self.work.mkdir(parents=True, exist_ok=True)
+        loaded = "".join(f"-{module.stem}" for module in modules[1:])
+        program = agent(ARCHITECTURE)
+        if has_statements(first):
+            program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
+        image = self.work / f"initramfs-{series}{loaded}-{board.sha256[:16]}"
+        parameters = {chip.stem: nand.parameters(board, wait="busy")}
+        initramfs.keep(initramfs.archive(program, modules, parameters), image)
+        machine = Machine(
+            name="user-mode Linux",
+            process="the kernel",
+            command=_command(kernel, first, image),
+            patience_s=self.patience_s,
+            patience_variable=_PATIENCE,
+            console_is_output=True,
+            # A system call of the guest takes a dozen switches between kernel and program. Each
+            # costs seven times as much from one processor to another.
+            one_processor=True,
+            has_children=True,
+            environment={"HOME": "{folder}", "TMPDIR": memory_folder(board.board.ram_mib)},
+        )
+        measuring = Measuring(software_time=False)
+        return Guest(machine, board, series, measuring, remembers_changes=True)
+
+
+def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
+    return [
+        *at_fixed_addresses(),
+        str(kernel.program),
+        f"mem={program.board.board.ram_mib}M",
+        # No path of the host: the kernel mixes its command line into its random numbers.
+        f"initrd=../../{image.name}",
+        "time-travel=inf-cpu",
+        f"time-travel-start={_START_NS}",
+        *("con=null", "con0=fd:0,fd:1", "ssl=null"),
+        *("hostfs=/proc/self/cwd", "quiet", "panic=-1", "oops=panic"),
+        # Until its random numbers are ready the kernel wakes a worker every 2 s
+        # (fill_ptr_key_workfn).
+        "random.trust_cpu=on",
+        # JFFS2 writes a field of its nodes that it never sets; this makes it 0, not old memory.
+        "init_on_alloc=1",
+    ]

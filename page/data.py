@@ -20,11 +20,8 @@ from flashbed.formats.profiles import (
     load_board,
     load_kernel,
 )
-from flashbed.plan.experiment import SETTLE_NS, read_experiment
-from flashbed.recording.file import open_recording
-from flashbed.recording.translate import translate
+from flashbed.plan.experiment import read_experiment
 from flashbed.workloads.playground_program import program_variants
-from flashbed.workloads.recorded_program import OF_YAFFS2
 
 EXPLICIT = "none"
 """Any requested compressor: costs are then those of the profile alone."""
@@ -86,17 +83,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
 
 def _program(experiment: Path, title: str) -> dict[str, Any]:
     path = experiment.with_suffix(".parquet")
-    program = program_variants(path, path.stem, title)
-    recording = open_recording(path)
-    _, body, _ = translate(recording, None, SETTLE_NS, own=OF_YAFFS2)
-    _, flat_out, _ = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)
-    assert flat_out == _without_thinking(body), "made by the page"
-    return program
-
-
-def _without_thinking(body: str) -> str:
-    lines = body.splitlines()
-    return "".join(f"{line}\n" for line in lines if line.split()[0] not in ("pause", "compute"))
+    return program_variants(path, path.stem, title)
 
 
 if __name__ == "__main__":

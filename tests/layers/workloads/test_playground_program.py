@@ -17,9 +17,13 @@ from flashbed.cli import app
 from flashbed.errors import InputError
 from flashbed.plan.experiment import SETTLE_NS, load_experiment
 from flashbed.plan.narrowing import plan
+from flashbed.recording.file import open_recording
+from flashbed.recording.translate import translate
 from flashbed.workloads import operations
 from flashbed.workloads.playground_program import packed_program, page_with
+from flashbed.workloads.recorded_program import OF_YAFFS2
 from tests.layers.workloads.test_recorded_program import recorded
+from tests.support import PROJECT
 
 PAGE = '<p></p><script type="text/plain" id="own"></script><p></p>'
 
@@ -52,6 +56,16 @@ def test_a_variant_is_what_a_run_executes(tmp_path: Path, fs: str, compressor: s
     made = text_of(program["prepare"], number), text_of(program["body"], number)
     assert made == operations("program", planned.case, SETTLE_NS, str(path))
     assert program["title"] == "my"
+
+
+@pytest.mark.parametrize("name", ["git", "logger", "sqlite-wal"])
+def test_a_program_that_never_waits_is_the_recording_without_its_waits(name: str) -> None:
+    """The page leaves out the lines that page/web/world.ts calls UNKEPT."""
+    recording = open_recording(PROJECT / "experiments" / "programs" / f"{name}.parquet")
+    kept = translate(recording, None, SETTLE_NS, own=OF_YAFFS2)[1].splitlines()
+    flat_out = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)[1].splitlines()
+    assert flat_out == [line for line in kept if line.split()[0] not in ("pause", "compute")]
+    assert flat_out != kept
 
 
 def test_the_same_recording_is_the_same_file(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ KINDS = ("kill", "terminate", "interrupt", "stop", "full", "read-only", "file-li
 """`kill-all` takes guests with it; `full` and `read-only` last to the command's end."""
 DONE = ("case_id", "target", "seq", "op", "file", "offset_bytes", "length_bytes", "result",
         "content_crc32", "bytes", "bytes_written")  # fmt: skip
+_STUCK_S = 120.0
 _SIGNALS = {
     "kill": signal.SIGKILL,
     "terminate": signal.SIGTERM,
@@ -126,7 +128,8 @@ class Zygote:
         if "after_s" in asked:
             time.sleep(asked["after_s"])
             _kill_all(pid)
-        status = int(self.process.stdout.readline())
+        with _ended_when_stuck(pid) if "memory_bytes" in asked else nullcontext():
+            status = int(self.process.stdout.readline())
         out, err = (
             Path(path).read_text(encoding="utf-8", errors="replace") for path in files.values()
         )
@@ -268,6 +271,17 @@ def _kill_all(pid: int) -> None:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             continue
+
+
+@contextmanager
+def _ended_when_stuck(pid: int) -> Iterator[None]:
+    """Ends a process that does not end: polars waits for threads that could not be started."""
+    timer = threading.Timer(_STUCK_S, _kill_all, [pid])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _none_left(folders: Sequence[Path]) -> list[str]:

@@ -21,8 +21,9 @@ import time
 from typing import Any
 
 PARTS = ("cli", "runner", "report", "report.render", "report.page", "validation.results_table",
-         "targets.sim", "targets.uml", "targets.emulator", "targets.ssh", "tracing.trace",
-         "powercut.cutting", "validation", "cli.validate", "cli.prepare")  # fmt: skip
+         "targets.sim", "targets.uml.uml_target", "targets.emulator.emulator_target",
+         "targets.ssh", "tracing.trace", "powercut.cutting", "validation", "cli.validate",
+         "cli.prepare")  # fmt: skip
 CASES = 3
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 FULL, READ_ONLY = errno.ENOSPC, errno.EROFS

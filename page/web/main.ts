@@ -558,10 +558,6 @@ function showView(): void {
 async function begin(): Promise<void> {
   document.documentElement.dataset.theme = chosenTheme();
   legends();
-  $("foot").textContent =
-    "flashbed simulates the kernel's storage stack over raw NAND: page cache, read-ahead, " +
-    "write-back, JFFS2, YAFFS2 or UBIFS over UBI, the driver and the chip. The numbers are those " +
-    "of `flashbed run`, to the last digit.";
   showView();
   if (embedOf(location.hash.slice(1))) document.body.dataset.view = "figure";
   const [wasm, data] = await Promise.all([unpacked("wasm"), unpacked("data")]);

@@ -15,6 +15,7 @@ import ast
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from flashbed.paths import root, sha256_of
@@ -32,21 +33,23 @@ _BUILT = {
 """Files and folders of the checkout that are compiled into what a target runs."""
 _COMPILED = frozenset({".c", ".h", ".rs", ".toml", ".lock", ""})
 _PROSE = frozenset({"LICENSE", ".gitignore"})
+_PARTS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Where a statement has others in it."""
 
 
 def modules_of(module: str, package: Path | None = None) -> list[Path]:
     """The files of one of our modules and of everything it imports, sorted by path."""
     folder = package or PACKAGE
-    found: dict[str, Path] = {}
+    found: dict[str, Path | None] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        file = _file(name, folder)
-        if name in found or file is None:
+        if name in found:
             continue
-        found[name] = file
-        waiting += _imported(name, file, sha256_of(file))
-    return sorted(found.values())
+        found[name] = file = _file(name, folder)
+        if file is not None:
+            waiting += _imported(name, file, sha256_of(file))
+    return sorted(file for file in found.values() if file is not None)
 
 
 def sources_of(module: str, package: Path | None = None) -> list[tuple[str, Path]]:
@@ -115,7 +118,7 @@ def _named(statement: ast.Import | ast.ImportFrom) -> list[str]:
 
 def _statements(tree: ast.AST, *, into: bool) -> Iterator[ast.Import | ast.ImportFrom]:
     """The import statements; `into` includes those within functions."""
-    for node in ast.iter_child_nodes(tree):
+    for node in chain.from_iterable(getattr(tree, part, ()) for part in _PARTS):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         elif _for_type_checkers(node) or (isinstance(node, ast.FunctionDef) and not into):

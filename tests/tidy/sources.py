@@ -30,6 +30,8 @@ __all__ = [
 
 PROJECT = Path(__file__).resolve().parents[2]
 _TAB = 8
+_PARTS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Where a Python statement has others in it."""
 _RUST_FN = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:const )?fn (\w+)")
 _RUST_USE = re.compile(r"^[ ]*(?:pub(?:\([a-z: ]+\))? )?use ([^;]+);", re.MULTILINE)
 _RUST_PATH = re.compile(r"\b((?:crate|super)::(?:\w+::)*\w+)")
@@ -55,10 +57,18 @@ class Function:
 @cache
 def files(*suffixes: str) -> tuple[str, ...]:
     """Paths below the project of files that git keeps or would add, with one of the suffixes."""
+    return tuple(sorted(path for suffix in suffixes for path in _by_suffix().get(suffix, ())))
+
+
+@cache
+def _by_suffix() -> dict[str, list[str]]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
-    found = (path for path in listed.stdout.splitlines() if (PROJECT / path).is_file())
-    return tuple(sorted(path for path in found if PurePosixPath(path).suffix in suffixes))
+    found: dict[str, list[str]] = {}
+    for path in map(Path, listed.stdout.splitlines()):
+        if (PROJECT / path).is_file():
+            found.setdefault(path.suffix, []).append(str(path))
+    return found
 
 
 @cache
@@ -84,6 +94,7 @@ def module(path: str) -> Module:
     named: set[str] = set()
     late: set[str] = set()
     waiting: list[tuple[ast.AST, bool]] = [(ast.parse((PROJECT / path).read_bytes()), False)]
+    # None of what is looked for is part of an expression.
     while waiting:
         node, within = waiting.pop()
         if isinstance(node, ast.FunctionDef):
@@ -98,8 +109,8 @@ def module(path: str) -> Module:
             modules = {alias.name for alias in node.names}
             named |= modules
             late |= modules if within else set()
-        if not isinstance(node, ast.expr):  # none of these is part of an expression
-            waiting += [(child, within) for child in ast.iter_child_nodes(node)]
+        for part in _PARTS:
+            waiting += [(child, within) for child in getattr(node, part, ())]
     return Module(tuple(found), frozenset(named), frozenset(late))
 
 

@@ -26,14 +26,15 @@ BANNED: dict[str, str] = _KEPT["banned"]
 """Pattern -> what to say instead."""
 EXCEPTIONS: dict[str, str] = _KEPT.get("exceptions", {})
 """`PATH: WORDS` -> why they stay there."""
-_PATTERN = re.compile(rf"(?<![\w-])(?:{'|'.join(BANNED)})(?![\w-])", re.IGNORECASE)
+_PATTERN = re.compile(rf"(?<![\w-])(?:{'|'.join(BANNED)})(?![\w-])")
 
 
 def banned_in(body: str, *, document: bool = False) -> set[str]:
     """Banned words of a file, also those that a line's end divides."""
     if document:
         body = _BLOCK.sub("", body)
-    return {match.lower() for match in _PATTERN.findall(" ".join(_LEADER.sub("", body).split()))}
+    # IGNORECASE takes three times as long as lower().
+    return set(_PATTERN.findall(" ".join(_LEADER.sub("", body).lower().split())))
 
 
 @cache

@@ -69,8 +69,8 @@ step = echo "== report, step $(1) of 4: $(2)"
 # The simulator comes first, because its answers need nothing else. The kernel is built at the same time; the agents of
 # boards are not built.
 report: tools
-	@[ -f $(STAMPS)/program ] || $(call step,1,Python packages and the simulator (a minute or two the first time))
-	@$(MAKE) $(STAMPS)/program
+	@[ -f $(STAMPS)/program ] || $(call step,1,Python packages and the simulator (two or three minutes the first time))
+	@$(MAKE) -j2 $(STAMPS)/program
 	@$(MAKE) -j2 report-sim report-kernel
 	@if [ -f $(MADE)/kernel ]; then $(MAKE) $(MADE)/uml; \
 	  else echo "make: user-mode Linux is missing ($(LOGS)/report-kernel.log): the page shows the simulator only" >&2; fi
@@ -123,7 +123,7 @@ build: tools $(STAMPS)/program $(AGENTS)
 
 # Packages are installed one after another, because apt locks. Then everything is compiled, four targets at a time: kernels
 # and Rust have phases that use one processor only (downloading, unpacking, linking), and cargo's wait for each other.
-test: system $(STAMPS)/packages
+test: system $(STAMPS)/maturin
 	@$(MAKE) -j4 build sim-test playground docs-packages guest-sqlite $(SAMPLE_AGENT) uml-kernel exec-kernel lint
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -278,7 +278,13 @@ ssh:
 	  { rm -rf $(VENV); $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install --quiet pip; } >>$(LOGS)/venv.log 2>&1 || \
 	  { rm -rf $(VENV); echo "make: python3-venv is missing and could not be installed (apt needs root): apt-get install python3-venv" >&2; exit 1; }
 
-$(STAMPS)/packages: requirements.txt | .venv/bin/python
+# Alone and first, so that the simulator is compiled while the other packages are fetched.
+$(STAMPS)/maturin: requirements.txt | .venv/bin/python
+	@mkdir -p $(STAMPS)
+	@$(BIN)/python -m pip install --quiet $$(grep '^maturin==' requirements.txt)
+	@touch $@
+
+$(STAMPS)/packages: requirements.txt $(STAMPS)/maturin
 	@echo "installing Python packages"
 	@mkdir -p $(STAMPS)
 	@$(BIN)/python -m pip install --quiet -r requirements.txt
@@ -295,9 +301,15 @@ $(STAMPS)/docs-packages: requirements-docs.txt | $(DOCS_VENV)/bin/python
 	@$(DOCS_VENV)/bin/python -m pip install --quiet -r requirements-docs.txt
 	@touch $@
 
-$(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
-	@echo "compiling the simulator (about a minute the first time)"
+$(STAMPS)/compiled: $(RUST) pyproject.toml $(STAMPS)/maturin
+	@echo "compiling the simulator (two or three minutes the first time)"
 	@mkdir -p $(LOGS)
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --out build/compiled >$(LOGS)/maturin.log 2>&1 || \
+	  { cat $(LOGS)/maturin.log >&2; exit 1; }
+	@touch $@
+
+# What is compiled already is installed by maturin in a second.
+$(STAMPS)/program: $(STAMPS)/packages $(STAMPS)/compiled
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release >$(LOGS)/maturin.log 2>&1 || \
 	  { cat $(LOGS)/maturin.log >&2; exit 1; }
 	@$(BIN)/python -m compileall -q python

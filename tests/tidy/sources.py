@@ -61,6 +61,11 @@ def files(*suffixes: str) -> tuple[str, ...]:
 
 
 @cache
+def _known(suffix: str) -> frozenset[str]:
+    return frozenset(files(suffix))
+
+
+@cache
 def _by_suffix() -> dict[str, list[str]]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
@@ -161,7 +166,7 @@ def _python_uses(root: str, path: str) -> set[str]:
 
 
 def _python_file(stem: str) -> set[str]:
-    return {path for path in (f"{stem}.py", f"{stem}/__init__.py") if path in files(".py")}
+    return {f"{stem}.py", f"{stem}/__init__.py"} & _known(".py")
 
 
 def _rust_uses(root: str, path: str) -> set[str]:
@@ -208,7 +213,7 @@ def _rust_file(root: str, words: list[str]) -> str | None:
     while words:
         stem = f"{root}/{'/'.join(words)}"
         for name in (f"{stem}.rs", f"{stem}/mod.rs"):
-            if name in files(".rs"):
+            if name in _known(".rs"):
                 return name
         words = words[:-1]
     return None
@@ -219,7 +224,7 @@ def _c_uses(root: str, path: str) -> set[str]:
     found: set[str] = set()
     for name in _C_INCLUDE.findall(text(path)):
         here = str(PurePosixPath(path).parent / name)
-        found |= {there for there in (here, f"{root}/{name}") if there in files(".h")}
+        found |= {here, f"{root}/{name}"} & _known(".h")
     return found
 
 

@@ -304,13 +304,13 @@ $(STAMPS)/docs-packages: requirements-docs.txt | $(DOCS_VENV)/bin/python
 $(STAMPS)/compiled: $(RUST) pyproject.toml $(STAMPS)/maturin
 	@echo "compiling the simulator (two or three minutes the first time)"
 	@mkdir -p $(LOGS)
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --out build/compiled >$(LOGS)/maturin.log 2>&1 || \
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --profile checkout --out build/compiled >$(LOGS)/maturin.log 2>&1 || \
 	  { cat $(LOGS)/maturin.log >&2; exit 1; }
 	@touch $@
 
 # What is compiled already is installed by maturin in a second.
 $(STAMPS)/program: $(STAMPS)/packages $(STAMPS)/compiled
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release >$(LOGS)/maturin.log 2>&1 || \
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile checkout >$(LOGS)/maturin.log 2>&1 || \
 	  { cat $(LOGS)/maturin.log >&2; exit 1; }
 	@$(BIN)/python -m compileall -q python
 	@touch $@

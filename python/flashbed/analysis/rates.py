@@ -15,7 +15,7 @@ import polars as pl
 
 from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT, RAIL_NJ
 from flashbed.energy.fold import ACCESSES
-from flashbed.lifetimes.observed import CAUSES
+from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan.case import CONDITIONS
 
 __all__ = [

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashbed.errors import InputError
+from flashbed.exec.account import as_json, text
 from flashbed.exec.exec_options import ExecOptions, requests_of
 from flashbed.exec.launch import launch
 from flashbed.exec.outcome import NotRunError, Outcome
@@ -114,8 +115,6 @@ def _silent(_what: str) -> None:
 
 def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Execution:
     import polars as pl
-
-    from flashbed.exec.account import as_json, text
 
     return Execution(
         exit_status=outcome.exit_status,

@@ -18,7 +18,7 @@ from flashbed.storage.files import whole
 if TYPE_CHECKING:
     from flashbed.costs.predict import Prediction
     from flashbed.lifetimes.estimate import Estimate
-    from flashbed.lifetimes.observed import Subject
+    from flashbed.lifetimes.subject import Subject
     from flashbed.plan.database import Database
 
 __all__ = ["register"]

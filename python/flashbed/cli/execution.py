@@ -128,6 +128,7 @@ def exec_(
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.executing import launched
+    from flashbed.exec.account import as_json, text
     from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
     from flashbed.targets.unavailable import Unavailable
@@ -147,8 +148,6 @@ def exec_(
         target = all_allowed([on], erase)[0]
         for given in requests:
             request, outcome = launched(given, target, tree, gdb, _note, aside=output == "json")
-            from flashbed.exec.account import as_json, text
-
             # A program that `--until` ended was stopped as requested: that is no failure.
             if outcome.until is None or outcome.signal is None:
                 status = status or outcome.exit_status

@@ -19,7 +19,7 @@ from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
 if TYPE_CHECKING:
     from flashbed.formats.profiles import Board
-    from flashbed.lifetimes.observed import Subject
+    from flashbed.lifetimes.subject import Subject
     from flashbed.plan.planned import Planned
 
 __all__ = ["Endurance", "Format", "Repeat", "register"]

@@ -18,7 +18,7 @@ from flashbed.errors import InputError
 from flashbed.formats.profiles import Board
 from flashbed.lifetimes.counters import UBI_WL_THRESHOLD
 from flashbed.lifetimes.estimate import DAY_S, YEAR_S, Observed
-from flashbed.lifetimes.observed import Subject, Workload
+from flashbed.lifetimes.subject import Subject, Workload
 from flashbed.plan.database import Database
 
 __all__ = ["Predicted", "Prediction", "chosen", "predict", "subject_of"]

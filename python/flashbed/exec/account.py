@@ -10,7 +10,7 @@ from flashbed.exec.request import Request
 from flashbed.lifetimes.counters import UBI_WL_THRESHOLD
 from flashbed.lifetimes.estimate import DAY_S, Estimate, Observed, dispersion, estimate
 from flashbed.lifetimes.estimate_text import notes, years_text
-from flashbed.lifetimes.observed import Subject, Workload
+from flashbed.lifetimes.subject import Subject, Workload
 from flashbed.recorder.summary_lines import in_brief
 
 __all__ = ["as_json", "text"]

@@ -15,7 +15,7 @@ from flashbed.lifetimes.estimate import (
     Interval,
     Observed,
 )
-from flashbed.lifetimes.observed import CAUSES, Subject, Workload
+from flashbed.lifetimes.subject import CAUSES, Subject, Workload
 
 __all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
 

@@ -10,7 +10,7 @@ from flashbed.formats.profiles import Board
 from flashbed.paths import shown
 
 if TYPE_CHECKING:
-    from flashbed.lifetimes.observed import Subject
+    from flashbed.lifetimes.subject import Subject
 
 __all__ = ["cycles_of", "duration_s", "endurance_of", "rate_per_day"]
 

@@ -17,7 +17,7 @@ from flashbed.analysis.answer import HEADS, Answer
 from flashbed.analysis.verdicts import AGREES, DIFFERS, IN_DIRECTION, Verdict, judged_on
 from flashbed.energy.fold import COMPONENTS
 from flashbed.formats.human import number_reader
-from flashbed.lifetimes.observed import CAUSES
+from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan.claims import Claim
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric

@@ -9,7 +9,7 @@ from flashbed.analysis import extremes, per_request, rate_points, rates
 from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
 from flashbed.errors import InputError
 from flashbed.formats.operations import parse
-from flashbed.lifetimes.observed import CAUSES
+from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan import case as plan_case
 from flashbed.plan.case import Case
 from flashbed.workloads import operations

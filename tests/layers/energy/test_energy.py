@@ -14,7 +14,7 @@ from flashbed.energy.fold import COMPONENTS, energy_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.profiles import ProfileError, load_board
 from flashbed.formats.toml import read_model
-from flashbed.lifetimes.observed import CAUSES
+from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan import case as plan_case
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import Settings, plan

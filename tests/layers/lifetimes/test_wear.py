@@ -10,7 +10,7 @@ import pytest
 
 from flashbed.analysis import wear_map, wear_summary
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.lifetimes.observed import CAUSES
+from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan.conditions import State, Worn
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan

@@ -1,0 +1,63 @@
+"""What a lifetime is estimated of: a round of a workload, what it did to the flash, the board.
+
+`flashbed exec` imports it before its kernel starts, so it needs no tables. `observed` reads
+subjects from runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flashbed.formats.profiles import Board
+from flashbed.lifetimes.estimate import Observed
+
+__all__ = ["CAUSES", "Subject", "Workload"]
+
+CAUSES = ("data", "metadata", "padding", "collection", "wear_levelling")
+"""Causes of programmed bytes: the columns `bytes_*` of `cases`."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A round: how long, how often, what the program wrote, what that did to the flash.
+
+    `given_rate` says whether the user gave a rate; otherwise rounds follow without a pause.
+    `bytes_by_cause` adds up to what was programmed; real kernels do not report it. All counts
+    include the flush after the round; `bytes_flushed` is what it programmed. None is unknown.
+    """
+
+    seconds: float | None
+    rounds_per_day: float
+    given_rate: bool
+    bytes_written: int | None
+    bytes_by_cause: Mapping[str, int] | None
+    bytes_programmed: int | None
+    bytes_erased: int | None
+    programs: int | None = None
+    bytes_flushed: int | None = None
+
+    def a_byte_written(self) -> dict[str, float | None]:
+        """Bytes programmed, erased and of each cause per byte written; None is unknown."""
+        counts: dict[str, int | None] = {
+            "programmed": self.bytes_programmed, "erased": self.bytes_erased,
+            **{name: (self.bytes_by_cause or {}).get(name) for name in CAUSES},
+        }  # fmt: skip
+        written = self.bytes_written
+        return {
+            name: count / written if count is not None and written else None
+            for name, count in counts.items()
+        }
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One subject of an estimate. `board` is None if no board was named."""
+
+    name: str
+    observed: Observed
+    board: Board | None
+    blocks_erased: int | None
+    target: str | None = None
+    fs: str | None = None
+    workload: Workload | None = None

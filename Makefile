@@ -123,7 +123,7 @@ build: tools $(STAMPS)/program $(AGENTS)
 
 # Packages are installed one after another, because apt locks. Then everything is compiled, four targets at a time: kernels
 # and Rust have phases that use one processor only (downloading, unpacking, linking), and cargo's wait for each other.
-test: system $(STAMPS)/maturin
+test: system
 	@$(MAKE) -j4 build sim-test playground docs-packages guest-sqlite $(SAMPLE_AGENT) uml-kernel exec-kernel lint
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -278,7 +278,7 @@ ssh:
 	  { rm -rf $(VENV); $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install --quiet pip; } >>$(LOGS)/venv.log 2>&1 || \
 	  { rm -rf $(VENV); echo "make: python3-venv is missing and could not be installed (apt needs root): apt-get install python3-venv" >&2; exit 1; }
 
-# Alone and first, so that the simulator is compiled while the other packages are fetched.
+# maturin comes first: it compiles the simulator while pip fetches the other packages.
 $(STAMPS)/maturin: requirements.txt | .venv/bin/python
 	@mkdir -p $(STAMPS)
 	@$(BIN)/python -m pip install --quiet $$(grep '^maturin==' requirements.txt)
@@ -286,7 +286,6 @@ $(STAMPS)/maturin: requirements.txt | .venv/bin/python
 
 $(STAMPS)/packages: requirements.txt $(STAMPS)/maturin
 	@echo "installing Python packages"
-	@mkdir -p $(STAMPS)
 	@$(BIN)/python -m pip install --quiet -r requirements.txt
 	@touch $@
 
@@ -301,17 +300,18 @@ $(STAMPS)/docs-packages: requirements-docs.txt | $(DOCS_VENV)/bin/python
 	@$(DOCS_VENV)/bin/python -m pip install --quiet -r requirements-docs.txt
 	@touch $@
 
+maturin = VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin $(1) --profile checkout >$(LOGS)/maturin.log 2>&1 || \
+  { cat $(LOGS)/maturin.log >&2; exit 1; }
+
 $(STAMPS)/compiled: $(RUST) pyproject.toml $(STAMPS)/maturin
 	@echo "compiling the simulator (two or three minutes the first time)"
 	@mkdir -p $(LOGS)
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --profile checkout --out build/compiled >$(LOGS)/maturin.log 2>&1 || \
-	  { cat $(LOGS)/maturin.log >&2; exit 1; }
+	@$(call maturin,build --out build/compiled)
 	@touch $@
 
-# What is compiled already is installed by maturin in a second.
+# maturin finds everything compiled and installs it in a second.
 $(STAMPS)/program: $(STAMPS)/packages $(STAMPS)/compiled
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile checkout >$(LOGS)/maturin.log 2>&1 || \
-	  { cat $(LOGS)/maturin.log >&2; exit 1; }
+	@$(call maturin,develop)
 	@$(BIN)/python -m compileall -q python
 	@touch $@
 

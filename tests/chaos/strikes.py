@@ -275,7 +275,7 @@ def _kill_all(pid: int) -> None:
 
 @contextmanager
 def _ended_when_stuck(pid: int) -> Iterator[None]:
-    """Ends a process that does not end: polars waits for threads that could not be started."""
+    """Kills a process that hangs: polars waits for a thread that it had no memory to start."""
     timer = threading.Timer(_STUCK_S, _kill_all, [pid])
     timer.start()
     try:

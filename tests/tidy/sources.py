@@ -31,7 +31,7 @@ __all__ = [
 PROJECT = Path(__file__).resolve().parents[2]
 _TAB = 8
 _PARTS = ("body", "handlers", "orelse", "finalbody", "cases")
-"""Where a Python statement has others in it."""
+"""Fields of a Python statement that hold other statements."""
 _RUST_FN = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:const )?fn (\w+)")
 _RUST_USE = re.compile(r"^[ ]*(?:pub(?:\([a-z: ]+\))? )?use ([^;]+);", re.MULTILINE)
 _RUST_PATH = re.compile(r"\b((?:crate|super)::(?:\w+::)*\w+)")
@@ -99,7 +99,7 @@ def module(path: str) -> Module:
     named: set[str] = set()
     late: set[str] = set()
     waiting: list[tuple[ast.AST, bool]] = [(ast.parse((PROJECT / path).read_bytes()), False)]
-    # None of what is looked for is part of an expression.
+    # Functions and imports are never part of an expression.
     while waiting:
         node, within = waiting.pop()
         if isinstance(node, ast.FunctionDef):

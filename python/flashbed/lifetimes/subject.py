@@ -1,7 +1,7 @@
-"""What a lifetime is estimated of: a round of a workload, what it did to the flash, the board.
+"""The subject of a lifetime estimate: a workload's round, its flash operations, the board.
 
-`flashbed exec` imports it before its kernel starts, so it needs no tables. `observed` reads
-subjects from runs.
+`observed` reads subjects from runs. `flashbed exec` imports this module before its kernel starts,
+so it does not load polars.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What came of recording a program, and what a recording of ours never has.
+"""The result of recording a program, and the facts that all of our recordings lack.
 
-`flashbed exec` imports it before its kernel starts, so it needs no tables.
+`flashbed exec` imports it before its kernel starts, so this module does not load polars.
 """
 
 from __future__ import annotations

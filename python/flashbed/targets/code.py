@@ -34,7 +34,7 @@ _BUILT = {
 _COMPILED = frozenset({".c", ".h", ".rs", ".toml", ".lock", ""})
 _PROSE = frozenset({"LICENSE", ".gitignore"})
 _PARTS = ("body", "handlers", "orelse", "finalbody", "cases")
-"""Where a statement has others in it."""
+"""Fields of a statement that hold other statements."""
 
 
 def modules_of(module: str, package: Path | None = None) -> list[Path]:

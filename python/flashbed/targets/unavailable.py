@@ -1,7 +1,7 @@
-"""What a target raises that cannot run here.
+"""The exception of a target that cannot run here.
 
-Apart from the rest of the interface: `flashbed.targets.base` needs tables, and loading what makes
-them takes 0.3 s, in which `flashbed exec` has started its kernel.
+It does not stand in `flashbed.targets.base`, because that module loads polars. Loading polars takes
+0.3 s, and `flashbed exec` starts its kernel first.
 """
 
 from __future__ import annotations

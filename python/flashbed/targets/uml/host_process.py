@@ -1,6 +1,6 @@
-"""What a process of user-mode Linux gets from its host: fixed addresses and memory.
+"""Addresses and memory of the host's process that runs user-mode Linux.
 
-Both change how fast a kernel runs and whether it repeats itself, never what it counts.
+With fixed addresses two runs are alike. A memory file in RAM makes the kernel faster.
 """
 
 from __future__ import annotations

@@ -34,6 +34,10 @@ _TOGETHER: Mapping[Together, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """The axes in which the cases of a unit agree."""
+_PROGRAM = (
+    "pattern", "requests", "request_bytes", "file_bytes", "seed", "pause_ns", "advice", "database",
+)  # fmt: skip
+"""The axes that decide a case's program; the others decide the stack that it runs on."""
 SHARDS_MAX = 10_000
 _SHARE = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
@@ -110,18 +114,43 @@ def _runs(
     yield key, first, len(indices)
 
 
-def portions(units: Iterable[Cases], cases: int) -> Iterator[Cases]:
-    """Portions of whole consecutive units with about this many cases, at least one unit each."""
-    portion: list[tuple[Product, Sequence[int]]] = []
+def portions(units: Iterable[Cases], cases: int, most: int) -> Iterator[Cases]:
+    """Portions of whole units with about this many cases, at least one unit each.
+
+    A process makes each program once. So units that have the same programs on different stacks
+    come one after another and in one portion, as long as it has no more than `most` cases.
+    """
+    portion: list[Cases] = []
     filled = 0
-    for unit in units:
-        if portion and filled + len(unit) > cases:
-            yield Cases(tuple(portion))
-            portion, filled = [], 0
-        portion += unit.pieces
-        filled += len(unit)
+    for alike in _of_each_program(units):
+        limit = cases
+        for unit in alike:
+            if portion and filled + len(unit) > limit:
+                yield _joined(portion)
+                portion, filled = [], 0
+            portion.append(unit)
+            filled += len(unit)
+            limit = most
     if portion:
-        yield Cases(tuple(portion))
+        yield _joined(portion)
+
+
+def _of_each_program(units: Iterable[Cases]) -> Iterator[list[Cases]]:
+    """Lists of units that begin with the same program, among HELD_CASES cases at once."""
+    alike: dict[Hashable, list[Cases]] = {}
+    held = 0
+    for unit in units:
+        product, indices = unit.pieces[0]
+        alike.setdefault(product.at(_PROGRAM, indices[0]), []).append(unit)
+        held += len(unit)
+        if held >= HELD_CASES:
+            yield from alike.values()
+            alike, held = {}, 0
+    yield from alike.values()
+
+
+def _joined(units: Iterable[Cases]) -> Cases:
+    return Cases(tuple(piece for unit in units for piece in unit.pieces))
 
 
 @dataclass(frozen=True)

@@ -102,15 +102,13 @@ def parts_of(
 
         if target.name not in TARGETS:
             raise InputError(f"--scheduler {way.scheduler}: cannot reach a board; run without it")
-        size = _size(target, cases, _PORTIONS_OF_A_CLUSTER)
-        made = map(portion, enumerate(portions(units, size)))
+        made = map(portion, enumerate(_portions(units, target, cases, _PORTIONS_OF_A_CLUSTER)))
         yield from parts_of_cluster(way.scheduler, job, made, below, progress)
         return
     some = list(itertools.islice(units, 2))
     units = itertools.chain(some, units)
     if way.processes and len(some) > 1 and _worth_processes(target, cases, jobs):
-        size = _size(target, cases, jobs * _PORTIONS_EACH)
-        made = map(portion, enumerate(portions(units, size)))
+        made = map(portion, enumerate(_portions(units, target, cases, jobs * _PORTIONS_EACH)))
         job = replace(job, threads=1)
         tasks = (
             (Task(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
@@ -121,7 +119,7 @@ def parts_of(
         return
     job = replace(job, threads=jobs)
     done = 0
-    for one in map(portion, enumerate(portions(units, HERE_CASES))):
+    for one in map(portion, enumerate(portions(units, HERE_CASES, HERE_CASES))):
 
         def counted(what: str, cases_done: int, before: int = done) -> None:
             progress(what, before + cases_done)
@@ -131,10 +129,11 @@ def parts_of(
         done += len(one.cases)
 
 
-def _size(target: Target, cases: int, wanted: int) -> int:
-    """Cases per portion, for the wanted number of portions."""
+def _portions(units: Iterator[Cases], target: Target, cases: int, wanted: int) -> Iterator[Cases]:
+    """About the wanted number of portions of all cases."""
     least, most = _PORTION_CASES[target.apart.boots]
-    return min(most, max(least, cases // wanted))
+    size = min(most, max(least, cases // wanted))
+    return portions(units, size, min(most, 2 * size))
 
 
 def _worth_processes(target: Target, cases: int, jobs: int) -> bool:

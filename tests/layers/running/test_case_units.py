@@ -48,10 +48,28 @@ def test_every_unit_is_in_one_share(cases: Cases, of: int) -> None:
 
 def test_portions_are_whole_units(cases: Cases) -> None:
     every = list(units(cases, "preparation"))
+    names = sorted(case.case_id for case in cases)
     for size in (1, 10, 1000):
-        found = list(portions(every, size))
-        assert flat(found) == flat(every)
-        assert all(len(some) <= max(size, *map(len, every)) for some in found)
+        found = list(portions(every, size, 2 * size))
+        assert sorted(case.case_id for case in flat(found)) == names
+        assert all(len(some) <= max(2 * size, *map(len, every)) for some in found)
+
+
+def test_a_portion_has_all_stacks_of_its_programs() -> None:
+    cases = load_experiment("sqlite/requests").planned.on("sim")
+    every = list(units(cases, "preparation"))
+
+    def programs(some: Iterable[Case]) -> set[tuple[object, ...]]:
+        return {
+            (case.pattern, case.requests, case.request_bytes, str(case.database)) for case in some
+        }
+
+    each = [programs(portion) for portion in portions(every, 300, 600)]
+    distinct = len(programs(cases))
+    assert len(each) > 8
+    assert sum(map(len, each)) < 1.1 * distinct
+    apart = [programs(portion) for portion in portions(every, 300, 300)]
+    assert sum(map(len, apart)) > 1.5 * distinct
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "+1/2", "1/10001"])

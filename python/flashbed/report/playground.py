@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -23,7 +22,7 @@ import polars as pl
 from flashbed import paths
 from flashbed.errors import InputError
 from flashbed.formats.names import SHIPPED
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.profiles import Board, load_kernel
 from flashbed.plan.case import AXES, NO_ADVICE, Case
 from flashbed.plan.changes import ChipChange, PartitionChange
 from flashbed.plan.conditions import Faults, State, Worn
@@ -82,11 +81,12 @@ def live_cases(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> 
 
 
 def _live(rows: Iterable[dict[str, Any]], workload: WorkloadTable) -> Iterator[LiveCase]:
+    profiles = _Profiles()
     for row in rows:
         with suppress(InputError):  # a condition with a name, a profile that is gone
             case = _case(row)
-            link = address(case, workload)
-            if link is not None and _is_shipped(case, row):
+            link = _address(case, workload, profiles)
+            if link is not None and profiles.are_shipped(case, row):
                 simulated = row["target"] == "sim"
                 yield LiveCase(
                     case_id=case.case_id,
@@ -127,8 +127,12 @@ def _with_source(directory: Path, workload: WorkloadTable) -> WorkloadTable | No
 
 def address(case: Case, workload: WorkloadTable) -> str | None:
     """What stands behind `#` in the address of the playground; None if it has no such case."""
+    return _address(case, workload, _Profiles())
+
+
+def _address(case: Case, workload: WorkloadTable, profiles: _Profiles) -> str | None:
     program = _program(case, workload)
-    conditions = _conditions(case)
+    conditions = _conditions(case, profiles)
     if program is None or conditions is None or workload.settle_ns != SETTLE_NS:
         return None
     if case.mount not in _MOUNTS or str(case.database) != str(PAPERS):
@@ -174,12 +178,12 @@ def _program(case: Case, workload: WorkloadTable) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def _conditions(case: Case) -> dict[str, object] | None:
+def _conditions(case: Case, profiles: _Profiles) -> dict[str, object] | None:
     """The partition's blocks and what is wrong with them, as the page's sliders have it."""
     blocks = case.partition.blocks or 0
     bad = case.faults.bad_blocks
     worn = case.state.worn.mean if isinstance(case.state.worn, Worn) else case.state.worn
-    partition = blocks or case.profile().partition.blocks
+    partition = blocks or profiles.board(case).partition.blocks
     spread = tuple((2 * at + 1) * partition // (2 * len(bad)) for at in range(len(bad)))
     same = (
         case.partition.first_block is None
@@ -189,24 +193,41 @@ def _conditions(case: Case) -> dict[str, object] | None:
     return {"blocks": blocks, "badBlocks": len(bad), "worn": worn} if same else None
 
 
-def _is_shipped(case: Case, row: Mapping[str, Any]) -> bool:
-    """Whether the case ran with the profiles that ship, as they are now."""
+class _Profiles:
+    """The boards and kernels of cases, each read once: a run has thousands of cases."""
+
+    def __init__(self) -> None:
+        self._boards: dict[tuple[str, str, str], Board] = {}
+        self._shipped: dict[tuple[str, str], bool] = {}
+        self._kernels: dict[str, str] = {}
+
+    def board(self, case: Case) -> Board:
+        """The board with the case's changes. Raises `ProfileError`."""
+        key = (case.board, str(case.chip), str(case.partition))
+        if key not in self._boards:
+            self._boards[key] = case.profile()
+        return self._boards[key]
+
+    def are_shipped(self, case: Case, row: Mapping[str, Any]) -> bool:
+        """Whether the case ran with the profiles that ship, as they are now."""
+        key = (case.board, case.kernel)
+        if key not in self._shipped:
+            self._shipped[key] = _ships(*key)
+            self._kernels[case.kernel] = load_kernel(case.kernel).sha256
+        return (
+            self._shipped[key]
+            and self.board(case).sha256 == row["board_sha256"]
+            and self._kernels[case.kernel] == row["kernel_sha256"]
+        )
+
+
+def _ships(board: str, kernel: str) -> bool:
     boards = paths.root() / "boards"
     files = {
-        paths.board_file(case.board): boards / f"{case.board}.toml",
-        paths.kernel_file(case.kernel): boards / "kernels" / f"{case.kernel}.toml",
+        paths.board_file(board): boards / f"{board}.toml",
+        paths.kernel_file(kernel): boards / "kernels" / f"{kernel}.toml",
     }
-    if any(used.resolve() != shipped.resolve() for used, shipped in files.items()):
-        return False
-    board, kernel = _hashes(case.board, str(case.chip), str(case.partition), case.kernel)
-    return bool(board == row["board_sha256"] and kernel == row["kernel_sha256"])
-
-
-@lru_cache(maxsize=256)
-def _hashes(board: str, chip: str, partition: str, kernel: str) -> tuple[str, str]:
-    changes = {"chip": ChipChange.parse(chip).values}
-    changes["partition"] = PartitionChange.parse(partition).values
-    return load_board(board).changed(changes).sha256, load_kernel(kernel).sha256
+    return all(used.resolve() == shipped.resolve() for used, shipped in files.items())
 
 
 def page_for(out: Path) -> str | None:

@@ -54,6 +54,7 @@ On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real 
 Minutes = Annotated[
     float | None, typer.Option("--minutes", metavar="M", min=0, help="Stop after M minutes.")
 ]
+BOARD, KERNEL = "emulated", "6.1"
 BoardName = Annotated[str, typer.Option("--board", metavar="BOARD", help="A profile in boards/.")]
 KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
 Without = Annotated[
@@ -85,8 +86,8 @@ def fuzz(
     seed: Seed = 0,
     on: On = "uml",
     minutes: Minutes = None,
-    board: BoardName = "emulated",
-    kernel: KernelName = "6.1",
+    board: BoardName = BOARD,
+    kernel: KernelName = KERNEL,
     without: Without = "",
     keep_going: KeepGoing = False,
     batch: Batch = 200,
@@ -118,12 +119,13 @@ def fuzz(
         recorded=Recorded(recording, kernel) if recording else None,
     )
     bench, report = _bench(kind, on, board, kernel), Report(plan)
+    where = _where(on, board, kernel)
     try:
         _run(plan, bench, report, minutes)
     except KeyboardInterrupt:
-        _tell(report, on, output)
+        _tell(report, where, output)
         raise Interrupted(f"interrupted; --seed {report.next_seed} continues from here") from None
-    _tell(report, on, output)
+    _tell(report, where, output)
     return 0 if report.clean else 1
 
 
@@ -190,13 +192,21 @@ def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | 
             raise RunError(f"{bench.real.name}: {why}") from None
 
 
-def _tell(report: Report, on: str, output: str) -> None:
+def _where(on: str, board: str, kernel: str) -> str:
+    """The options that repeat a program on the same machine."""
+    words = [f"--on {on}"]
+    words += [f"--board {board}"] if board != BOARD else []
+    words += [f"--kernel {kernel}"] if kernel != KERNEL else []
+    return " ".join(words)
+
+
+def _tell(report: Report, where: str, output: str) -> None:
     from flashbed.fuzz.report import block, summary
 
     if output == "json":
         print(json.dumps(report.to_json(), indent=1))
         return
     for found in report.found:
-        print(block(found, report, on))
+        print(block(found, report, where))
         print()
     print(summary(report))

@@ -44,8 +44,11 @@ def summary(report: Report) -> str:
     return "\n".join(lines)
 
 
-def block(found: FoundDifference, report: Report, on: str) -> str:
-    """One difference: what, where, both sides, the shortest program and how to repeat it."""
+def block(found: FoundDifference, report: Report, where: str) -> str:
+    """One difference: what, where, both sides, the shortest program and how to repeat it.
+
+    `where` has the options that name the machine.
+    """
     shown = found.shrunk
     difference = shown.difference if shown else found.difference
     lines = [*_head(found.case.case_id, difference), *_sides(difference)]
@@ -56,7 +59,7 @@ def block(found: FoundDifference, report: Report, on: str) -> str:
     else:
         lines.append(f"  not shortened{f': {found.note}' if found.note else ''}; as it is:")
         lines += _text(found.case)
-    return "\n".join([*lines, f"  again: {_again(found.case, report, on)}"])
+    return "\n".join([*lines, f"  again: {_again(found.case, report, where)}"])
 
 
 def _head(case_id: str, difference: Difference) -> list[str]:
@@ -95,8 +98,8 @@ def _text(case: FuzzCase) -> list[str]:
     ]
 
 
-def _again(case: FuzzCase, report: Report, on: str) -> str:
+def _again(case: FuzzCase, report: Report, where: str) -> str:
     plan = report.plan
     seed = case.case_id.rpartition("-")[2]
     without = f" --without {','.join(plan.without)}" if plan.without else ""
-    return f"flashbed fuzz {plan.option} --fs {case.fs} --seed {seed} --cases 1 --on {on}{without}"
+    return f"flashbed fuzz {plan.option} --fs {case.fs} --seed {seed} --cases 1 {where}{without}"

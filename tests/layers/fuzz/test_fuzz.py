@@ -380,7 +380,7 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     (found,) = report.found
     assert report.programs < 40
     assert not report.clean
-    text = block(found, report, "uml")
+    text = block(found, report, "--on uml")
     assert text.startswith(f"{found.case.case_id}: sim and kernel differ in flash operations\n")
     assert "    kernel  read page 999 +0 2048\n" in text
     assert "    sim     nothing more\n" in text
@@ -402,7 +402,7 @@ def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:
     assert report.programs == 40
     assert len(report.found) > 3
     assert [found.shrunk is not None for found in report.found].count(True) == 1
-    assert "not shortened; as it is" in block(report.found[1], report, "uml")
+    assert "not shortened; as it is" in block(report.found[1], report, "--on uml")
 
 
 def test_what_the_simulator_refuses_is_counted_and_still_held_against_the_oracle() -> None:

@@ -45,7 +45,7 @@ def ran(plan: Plan, target: Target) -> Report:
 def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None:
     """A truncation of YAFFS2 is not atomic (docs/evidence/power-cuts.md)."""
     report = ran(Plan("cuts", (fs,), cases=200, without=without), SimTarget())
-    assert [block(found, report, "sim") for found in report.found] == []
+    assert [block(found, report, "--on sim") for found in report.found] == []
     assert (report.exact, report.errors, dict(report.refused)) == (200, [], {}), summary(report)
 
 
@@ -54,7 +54,7 @@ def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None
 )
 def test_programs_of_version_2_recover(fs: str, without: tuple[str, ...]) -> None:
     report = ran(Plan("cutcalls", (fs,), cases=60, without=without), SimTarget())
-    assert [block(found, report, "sim") for found in report.found] == []
+    assert [block(found, report, "--on sim") for found in report.found] == []
     assert (report.exact, report.errors, dict(report.refused)) == (60, [], {}), summary(report)
 
 

@@ -196,6 +196,45 @@ def test_jffs2_does_not_mount_when_all_it_has_is_a_torn_page(tmp_path: Path) -> 
     assert torn(tmp_path, "omap3evm", NOTHING_THERE) == refused
 
 
+UNLINKED = (
+    "open 0 a rw,create\nwrite 0 0 255857 0 0\nclose 0\nsync\npause 10000000000\n",
+    "open 0 a wo,trunc\nsync\nwrite 0 0 2001 0 0\nfsync 0\nunlink a\nsync\n",
+)
+ERASE = 16
+"""The change of UNLINKED that erases the block which UBI then writes a recovered LEB to."""
+PART_LEFT = 1101295632
+"""Tears an erase so that the first page is left, the second is erased, and others are left."""
+
+
+class OneChange(Choice):
+    """A cut in the erase, torn by the number that the case's name ends with."""
+
+    def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:  # noqa: ARG002
+        return (Cut(ERASE, int(case_id)),)
+
+
+def test_ubi_takes_a_block_as_free_whose_first_two_pages_say_so(tmp_path: Path) -> None:
+    """scan_peb() of drivers/mtd/ubi/attach.c reads two pages of a block; others may be left."""
+    programs = [
+        Program(
+            case_id=str(seed),
+            fs="ubifs",
+            board=load_board("omap3evm"),
+            kernel=load_kernel("6.1"),
+            read_ahead_kib=0,
+            prepare=f"flashbed-ops 1\n{UNLINKED[0]}prepared\n",
+            body=f"flashbed-ops 1\nmark\n{UNLINKED[1]}",
+        )
+        for seed in range(PART_LEFT, PART_LEFT + 6)
+    ]
+    target = PowerCuts(UmlTarget(work_dir=tmp_path), OneChange(None, None, 0), "uml")
+    rows = pl.concat([batch.power_cuts for batch in target.run(programs)])
+    assert rows.height == 6
+    (lost,) = rows.filter(pl.col("verdict") != RECOVERED).iter_rows(named=True)
+    assert (lost["case_id"], lost["verdict"]) == (str(PART_LEFT), NOT_MOUNTED)
+    assert "EUCLEAN" in lost["reason"]
+
+
 def test_a_cut_is_the_same_whatever_ran_before() -> None:
     """The time of day is in JFFS2's nodes, so it decides what ECC makes of a torn page."""
     before, case = generate("cuts", "jffs2", 62210), generate("cuts", "jffs2", 62211)

@@ -114,15 +114,17 @@ def _runs(
     yield key, first, len(indices)
 
 
-def portions(units: Iterable[Cases], cases: int, most: int) -> Iterator[Cases]:
+def portions(
+    units: Iterable[Cases], cases: int, most: int | None = None, *, by_program: bool = False
+) -> Iterator[Cases]:
     """Portions of whole units with about this many cases, at least one unit each.
 
-    A process makes each program once. So units that have the same programs on different stacks
-    come one after another and in one portion, as long as it has no more than `most` cases.
+    A process makes each program once. With `by_program` units that have the same programs on
+    different stacks come one after another and in one portion, if it then has at most `most` cases.
     """
     portion: list[Cases] = []
     filled = 0
-    for alike in _of_each_program(units):
+    for alike in _of_each_program(units) if by_program else ([unit] for unit in units):
         limit = cases
         for unit in alike:
             if portion and filled + len(unit) > limit:
@@ -130,7 +132,7 @@ def portions(units: Iterable[Cases], cases: int, most: int) -> Iterator[Cases]:
                 portion, filled = [], 0
             portion.append(unit)
             filled += len(unit)
-            limit = most
+            limit = most or cases
     if portion:
         yield _joined(portion)
 

@@ -31,6 +31,8 @@ _PORTIONS_EACH = 8
 """Portions per process, so that the processes end at about the same time."""
 
 _PORTIONS_OF_A_CLUSTER = 64
+_DEAR = ("sqlite",)
+"""Workloads that take longer to make a program than the simulator takes to run it."""
 
 Progress = Callable[[str, int], None]
 
@@ -102,13 +104,13 @@ def parts_of(
 
         if target.name not in TARGETS:
             raise InputError(f"--scheduler {way.scheduler}: cannot reach a board; run without it")
-        made = map(portion, enumerate(_portions(units, target, cases, _PORTIONS_OF_A_CLUSTER)))
+        made = map(portion, enumerate(_portions(units, job, target, cases, _PORTIONS_OF_A_CLUSTER)))
         yield from parts_of_cluster(way.scheduler, job, made, below, progress)
         return
     some = list(itertools.islice(units, 2))
     units = itertools.chain(some, units)
     if way.processes and len(some) > 1 and _worth_processes(target, cases, jobs):
-        made = map(portion, enumerate(_portions(units, target, cases, jobs * _PORTIONS_EACH)))
+        made = map(portion, enumerate(_portions(units, job, target, cases, jobs * _PORTIONS_EACH)))
         job = replace(job, threads=1)
         tasks = (
             (Task(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
@@ -119,7 +121,7 @@ def parts_of(
         return
     job = replace(job, threads=jobs)
     done = 0
-    for one in map(portion, enumerate(portions(units, HERE_CASES, HERE_CASES))):
+    for one in map(portion, enumerate(portions(units, HERE_CASES))):
 
         def counted(what: str, cases_done: int, before: int = done) -> None:
             progress(what, before + cases_done)
@@ -129,11 +131,15 @@ def parts_of(
         done += len(one.cases)
 
 
-def _portions(units: Iterator[Cases], target: Target, cases: int, wanted: int) -> Iterator[Cases]:
+def _portions(
+    units: Iterator[Cases], job: Job, target: Target, cases: int, wanted: int
+) -> Iterator[Cases]:
     """About the wanted number of portions of all cases."""
     least, most = _PORTION_CASES[target.apart.boots]
     size = min(most, max(least, cases // wanted))
-    return portions(units, size, min(most, 2 * size))
+    # Only where programs are dear: results that come in the cases' order are merged faster.
+    dear = job.run_facts.workload.kind in _DEAR
+    return portions(units, size, min(most, 2 * size), by_program=dear)
 
 
 def _worth_processes(target: Target, cases: int, jobs: int) -> bool:

@@ -120,7 +120,7 @@ def peak_bytes(seeds: int) -> int:
     planned = plan_of([(Product("plan/sweep", tuple(values.values())), ("sim",))])
     tracemalloc.start()
     try:
-        found = portions(units(planned.on("sim"), "preparation"), 20 * UNIT_CASES, 20 * UNIT_CASES)
+        found = portions(units(planned.on("sim"), "preparation"), 20 * UNIT_CASES)
         assert sum(map(len, found)) == 4 * seeds
         assert sum(1 for _ in planned.names) == 4 * seeds
         return tracemalloc.get_traced_memory()[1]

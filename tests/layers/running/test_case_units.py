@@ -46,12 +46,14 @@ def test_every_unit_is_in_one_share(cases: Cases, of: int) -> None:
     assert max(sizes) - min(sizes) <= max(map(len, every))
 
 
-def test_portions_are_whole_units(cases: Cases) -> None:
+@pytest.mark.parametrize("by_program", [False, True])
+def test_portions_are_whole_units(cases: Cases, by_program: bool) -> None:
     every = list(units(cases, "preparation"))
     names = sorted(case.case_id for case in cases)
     for size in (1, 10, 1000):
-        found = list(portions(every, size, 2 * size))
+        found = list(portions(every, size, 2 * size, by_program=by_program))
         assert sorted(case.case_id for case in flat(found)) == names
+        assert by_program or flat(found) == flat(every)
         assert all(len(some) <= max(2 * size, *map(len, every)) for some in found)
 
 
@@ -64,11 +66,11 @@ def test_a_portion_has_all_stacks_of_its_programs() -> None:
             (case.pattern, case.requests, case.request_bytes, str(case.database)) for case in some
         }
 
-    each = [programs(portion) for portion in portions(every, 300, 600)]
+    each = [programs(portion) for portion in portions(every, 300, 600, by_program=True)]
     distinct = len(programs(cases))
     assert len(each) > 8
     assert sum(map(len, each)) < 1.1 * distinct
-    apart = [programs(portion) for portion in portions(every, 300, 300)]
+    apart = [programs(portion) for portion in portions(every, 300)]
     assert sum(map(len, apart)) > 1.5 * distinct
 
 

@@ -31,6 +31,11 @@ from flashbed import paths
 from flashbed.storage.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
+from flashbed.targets.uml.kernel_headers import (
+    add_headers,
+    remove_headers,
+    steps_with_headers,
+)
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
@@ -80,6 +85,9 @@ _MAKE = (
     "KBUILD_BUILD_HOST=flashbed",
     "KBUILD_BUILD_TIMESTAMP=2020-01-01",
 )
+_TARGETS = ("linux", "modules")
+_WITH_HEADERS = ("6.1",)
+"""Series whose common headers can be compiled once."""
 Change = tuple[str, str, str]
 """A file of the kernel, what is replaced in it, and by what."""
 CHANGES: tuple[Change, ...] = (
@@ -205,8 +213,8 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
             _change(tree / name, before, after)
         for name, content in recipe.files.items():
             (tree / name).write_bytes(content)
-        say(f"building Linux {series} for user mode (two to six minutes, once)")
-        _make(tree, recipe, log)
+        say(f"building Linux {series} for user mode (two to four minutes, once)")
+        _make(tree, series, recipe, log)
         kept = work / "kept"
         _keep(tree, kept)
         manifest = {"series": series, "version": version}
@@ -237,15 +245,29 @@ def _change(source: Path, before: str, after: str) -> None:
     source.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def _make(tree: Path, recipe: Recipe, log: Path) -> None:
+def _make(tree: Path, series: str, recipe: Recipe, log: Path) -> None:
     """Configures and compiles, with all output in the log."""
-    jobs = f"-j{os.cpu_count() or 1}"
     wanted_options = tree / "flashbed.config"
     wanted_options.write_text("\n".join(recipe.options), encoding="utf-8")
     merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(wanted_options)]
-    compiled = [*_MAKE, jobs, "linux", "modules"]
-    steps = ([*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"], compiled)
-    build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
+    configured = [[*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"]]
+    make = [*_MAKE, f"-j{os.cpu_count() or 1}"]
+    plain = [[*make, *_TARGETS]]
+
+    def built(steps: Sequence[Sequence[str]]) -> None:
+        build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
+
+    if series in _WITH_HEADERS:
+        add_headers(tree)
+        try:
+            built([*configured, *steps_with_headers(make, _TARGETS)])
+        except Unavailable:
+            remove_headers(tree)  # another compiler may not take them
+            built([*configured, *plain])
+        else:
+            remove_headers(tree)
+    else:
+        built([*configured, *plain])
     _configured(tree, recipe)
 
 

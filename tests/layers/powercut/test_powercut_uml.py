@@ -144,27 +144,34 @@ class LastChange(Choice):
         return (Cut(changes, int(case_id)),)
 
 
-def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str]]:
-    """Verdict and reason of what did not recover, the last change torn in all kinds of ways."""
+def not_recovered(
+    work: Path, fs: str, board: str, program: tuple[str, str], choice: Choice, seeds: range
+) -> pl.DataFrame:
+    """What did not recover of a program's change, torn in one way for each seed."""
     prepare, body = program
     programs = [
         Program(
             case_id=str(seed),
-            fs="jffs2",
+            fs=fs,
             board=load_board(board),
             kernel=load_kernel("6.1"),
             read_ahead_kib=0,
             prepare=f"flashbed-ops 1\n{prepare}prepared\n",
             body=f"flashbed-ops 1\nmark\n{body}",
         )
-        for seed in range(TEARS)
+        for seed in seeds
     ]
-    target = PowerCuts(UmlTarget(work_dir=work), LastChange(None, None, 0), "uml")
-    batches = list(target.run(programs))
+    batches = list(PowerCuts(UmlTarget(work_dir=work), choice, "uml").run(programs))
     assert [failure for batch in batches for failure in batch.failures] == []
     rows = pl.concat([batch.power_cuts for batch in batches if batch.power_cuts.height])
-    assert rows.height == TEARS
-    return set(rows.filter(pl.col("verdict") != RECOVERED).select("verdict", "reason").iter_rows())
+    assert rows.height == len(seeds)
+    return rows.filter(pl.col("verdict") != RECOVERED)
+
+
+def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str]]:
+    """Verdict and reason of what did not recover, the last change torn in all kinds of ways."""
+    lost = not_recovered(work, "jffs2", board, program, LastChange(None, None, 0), range(TEARS))
+    return set(lost.select("verdict", "reason").iter_rows())
 
 
 @pytest.mark.parametrize(
@@ -215,22 +222,10 @@ class OneChange(Choice):
 
 def test_ubi_takes_a_block_as_free_whose_first_two_pages_say_so(tmp_path: Path) -> None:
     """scan_peb() of drivers/mtd/ubi/attach.c reads two pages of a block; others may be left."""
-    programs = [
-        Program(
-            case_id=str(seed),
-            fs="ubifs",
-            board=load_board("omap3evm"),
-            kernel=load_kernel("6.1"),
-            read_ahead_kib=0,
-            prepare=f"flashbed-ops 1\n{UNLINKED[0]}prepared\n",
-            body=f"flashbed-ops 1\nmark\n{UNLINKED[1]}",
-        )
-        for seed in range(PART_LEFT, PART_LEFT + 6)
-    ]
-    target = PowerCuts(UmlTarget(work_dir=tmp_path), OneChange(None, None, 0), "uml")
-    rows = pl.concat([batch.power_cuts for batch in target.run(programs)])
-    assert rows.height == 6
-    (lost,) = rows.filter(pl.col("verdict") != RECOVERED).iter_rows(named=True)
+    seeds = range(PART_LEFT, PART_LEFT + 6)
+    choice = OneChange(None, None, 0)
+    rows = not_recovered(tmp_path, "ubifs", "omap3evm", UNLINKED, choice, seeds)
+    (lost,) = rows.iter_rows(named=True)
     assert (lost["case_id"], lost["verdict"]) == (str(PART_LEFT), NOT_MOUNTED)
     assert "EUCLEAN" in lost["reason"]
 

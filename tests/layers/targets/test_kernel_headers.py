@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flashbed.targets.uml.kernel_headers import add_headers, remove_headers, steps_with_headers
+from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers
 
 FLAGS = """\
 basename_flags = -DKBUILD_BASENAME=$(call name-fix,$(basetarget))
@@ -25,16 +25,15 @@ def test_sources_are_as_they_were(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
     (tmp_path / "scripts" / "Makefile.lib").write_text(FLAGS)
     before = files(tmp_path)
-    add_headers(tmp_path)
-    changed = files(tmp_path)
-    # No macro with a file's name is defined before the compiled header is taken.
-    assert "-DKBUILD" not in changed["scripts/Makefile.lib"]
-    assert "-D__KBUILD" not in changed["scripts/Makefile.lib"]
-    for line in changed["include/flashbed_names.h"].splitlines():
-        _, name, renamed = line.split()
-        assert f"-D{renamed}=" in changed["scripts/Makefile.lib"], name
-    (tmp_path / "include" / "flashbed_headers.h.gch").write_text("compiled")
-    remove_headers(tmp_path)
+    with prepared_for_headers(tmp_path):
+        changed = files(tmp_path)
+        # No macro with a file's name is defined before the compiled header is taken.
+        assert "-DKBUILD" not in changed["scripts/Makefile.lib"]
+        assert "-D__KBUILD" not in changed["scripts/Makefile.lib"]
+        for line in changed["include/flashbed_names.h"].splitlines():
+            _, name, renamed = line.split()
+            assert f"-D{renamed}=" in changed["scripts/Makefile.lib"], name
+        (tmp_path / "include" / "flashbed_headers.h.gch").write_text("compiled")
     assert files(tmp_path) == before
 
 

@@ -31,11 +31,7 @@ from flashbed import paths
 from flashbed.storage.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
-from flashbed.targets.uml.kernel_headers import (
-    add_headers,
-    remove_headers,
-    steps_with_headers,
-)
+from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
@@ -213,7 +209,7 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
             _change(tree / name, before, after)
         for name, content in recipe.files.items():
             (tree / name).write_bytes(content)
-        say(f"building Linux {series} for user mode (two to four minutes, once)")
+        say(f"building Linux {series} for user mode (two to six minutes, once)")
         _make(tree, series, recipe, log)
         kept = work / "kept"
         _keep(tree, kept)
@@ -252,23 +248,25 @@ def _make(tree: Path, series: str, recipe: Recipe, log: Path) -> None:
     merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(wanted_options)]
     configured = [[*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"]]
     make = [*_MAKE, f"-j{os.cpu_count() or 1}"]
-    plain = [[*make, *_TARGETS]]
-
-    def built(steps: Sequence[Sequence[str]]) -> None:
-        build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
-
-    if series in _WITH_HEADERS:
-        add_headers(tree)
-        try:
-            built([*configured, *steps_with_headers(make, _TARGETS)])
-        except Unavailable:
-            remove_headers(tree)  # another compiler may not take them
-            built([*configured, *plain])
-        else:
-            remove_headers(tree)
-    else:
-        built([*configured, *plain])
+    if series not in _WITH_HEADERS or not _made_with_headers(tree, configured, make, log):
+        _run_steps([*configured, [*make, *_TARGETS]], tree, log)
     _configured(tree, recipe)
+
+
+def _made_with_headers(
+    tree: Path, configured: Sequence[Sequence[str]], make: Sequence[str], log: Path
+) -> bool:
+    """Whether the compiler could build the kernel with compiled headers; not every one can."""
+    with prepared_for_headers(tree):
+        try:
+            _run_steps([*configured, *steps_with_headers(make, _TARGETS)], tree, log)
+        except Unavailable:
+            return False
+    return True
+
+
+def _run_steps(steps: Sequence[Sequence[str]], tree: Path, log: Path) -> None:
+    build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
 
 
 def _configured(tree: Path, recipe: Recipe) -> None:

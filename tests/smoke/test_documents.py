@@ -7,8 +7,10 @@ import runpy
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from flashbed.cli import app
 from tests.support import PROJECT
@@ -20,8 +22,7 @@ DOCUMENTS = [
     "GLOSSARY.md",
     *sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "docs").rglob("*.md")),
 ]
-COMMANDS = {command.name for command in app.registered_commands} | {"--help", "--version"}
-COMMANDS |= {group.name for group in app.registered_groups}
+GENERATED = "docs/reference/command-line.md"
 
 
 def commands(text: str) -> list[list[str]]:
@@ -32,13 +33,46 @@ def commands(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_commands_exist(project: Path, name: str) -> None:
+def test_targets_of_make_exist(project: Path, name: str) -> None:
     for words in commands((project / name).read_text()):
-        if words[0].endswith("flashbed"):
-            assert words[1] in COMMANDS, words
         if words[0] == "make":
             makefile = (project / "Makefile").read_text()
             assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), words
+
+
+def invocations(text: str) -> list[str]:
+    """Every `flashbed …` of a document, in blocks and within sentences, up to ` -- COMMAND`."""
+    blocks = "\n".join(re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL))
+    lines = [line.removeprefix("$ ") for line in blocks.replace("\\\n", " ").splitlines()]
+    shown = [line for line in lines if re.match(r"(?:\S*/)?flashbed [-a-z]", line)]
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    named = re.findall(r"`(flashbed [-a-z][^`]*)`", prose)
+    return [re.split(r" (?:--|#|\||>|2>|&&) ", one.replace("\n", " "))[0] for one in shown + named]
+
+
+def mistake(invocation: str) -> str | None:
+    """Why the command line does not take the words, or None. An option may be named alone."""
+    words = [word for word in shlex.split(invocation)[1:] if word not in ("…", "...")]
+    command: Any = get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        if words[0] not in command.commands:
+            return f"no command {words[0]}"
+        command = command.commands[words.pop(0)]
+    if words and words[-1] in {name for option in command.params for name in option.opts}:
+        words.pop()
+    context = command.make_context("flashbed", [], resilient_parsing=True)
+    try:
+        _, left, _ = command.make_parser(context).parse_args(words)
+    except Exception as error:
+        return str(error)
+    return f"too many words: {left}" if left and not hasattr(command, "commands") else None
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != GENERATED])
+def test_the_command_line_takes_what_a_document_writes(project: Path, name: str) -> None:
+    """A guide said `flashbed prepare uml`, which ends in a usage error."""
+    text = (project / name).read_text()
+    assert [(one, why) for one in invocations(text) if (why := mistake(one))] == []
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -144,7 +144,7 @@ def _board(on: str, output: str, name: str | None, partition: str | None) -> Non
     from flashbed.cli.boards import facts_of
     from flashbed.formats.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
-    from flashbed.targets.ssh.facts import kernel_profile
+    from flashbed.targets.ssh.facts import kernel_profile, newer_profile
 
     if not is_address(on):
         raise InputError(f"--on {on}: not a board, ssh://USER@HOST; omit --on for this machine")
@@ -155,16 +155,22 @@ def _board(on: str, output: str, name: str | None, partition: str | None) -> Non
     if name is not None:
         print(shown(_begin_profile(name, facts, partition)))
     elif output == "json":
-        kernel = kernel_profile(facts.kernel)
-        print(json.dumps({**asdict(facts), "kernel_profile": kernel}, indent=1))
+        known = {
+            "kernel_profile": kernel_profile(facts.kernel),
+            "newer_kernel_profile": newer_profile(facts.kernel),
+        }
+        print(json.dumps({**asdict(facts), **known}, indent=1))
     else:
-        _show_board(facts, kernel_profile(facts.kernel))
+        _show_board(facts, kernel_profile(facts.kernel), newer_profile(facts.kernel))
 
 
-def _show_board(facts: BoardFacts, kernel: str | None) -> None:
+def _show_board(facts: BoardFacts, kernel: str | None, newer: str | None) -> None:
     for key, value in facts.facts.items():
         print(f"{key:10}{value}")
     print(f"profile   {f'--set kernel={kernel}' if kernel else 'none for a kernel as old as this'}")
+    if kernel and newer:
+        near = f"compare {kernel}, the newest before it, with {newer}, the oldest after it"
+        print(f"warning   Linux {facts.kernel} has no profile of its own: {near}")
     for key, why in {**facts.can, **facts.file_systems}.items():
         print(f"{'missing' if why else 'ok':10}{key}{f': {why}' if why else ''}")
     for there in facts.partitions.values():

@@ -36,6 +36,7 @@ from flashbed.targets.ssh.facts import (
     BoardFacts,
     StrangeRowsError,
     kernel_profile,
+    newer_profile,
     read_facts,
     why_not,
 )
@@ -180,6 +181,14 @@ def test_the_profile_of_a_kernel() -> None:
     assert kernel_profile("2.6.37") == "2.6.37"
     assert kernel_profile("2.6.18") is None
     assert kernel_profile("99.0") in kernel_names()
+
+
+def test_a_kernel_without_a_profile_has_two_neighbours() -> None:
+    """A board with 5.15 was given the profile of 4.0 without a word."""
+    assert newer_profile("5.15.32") == "6.1"
+    assert newer_profile("3.14") == "4.0"
+    assert newer_profile("6.1.0-50-armmp") is None
+    assert newer_profile("99.0") is None
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,18 @@ def kernel_profile(release: str) -> str | None:
     return max(older, key=known.__getitem__, default=None)
 
 
+def newer_profile(release: str) -> str | None:
+    """The oldest profile that is newer than a release which has no profile of its own, or None.
+
+    What changed between the two neighbours may or may not hold for such a release.
+    """
+    known = {name: _release(name) for name in kernel_names() if "-" not in name}
+    if any(version == _release(release)[: len(version)] for version in known.values()):
+        return None
+    newer = [name for name, version in known.items() if version > _release(release)]
+    return min(newer, key=known.__getitem__, default=None)
+
+
 def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
     """Why a program cannot be measured on the board; None if it can be tried."""
     return (
@@ -169,9 +181,10 @@ def why_no_program(profile: Board, fs: str, board: BoardFacts, allowed: AllowedB
 
 def _other_kernel(program: Program, board: BoardFacts) -> str | None:
     profile, wanted = kernel_profile(board.kernel), program.kernel.name
-    if profile is not None and wanted in (profile, f"{profile}-{board.facts['word_bits']}bit"):
+    near = [name for name in (profile, newer_profile(board.kernel)) if name is not None]
+    if wanted in (*near, f"{profile}-{board.facts['word_bits']}bit"):
         return None
-    how = f", of which {profile} is the profile; --set kernel={profile}" if profile else ""
+    how = f"; --set kernel={' or '.join(near)} is nearest" if near else ""
     return f"kernel {wanted}: the board has Linux {board.kernel}{how}"
 
 

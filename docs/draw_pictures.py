@@ -42,11 +42,11 @@ STYLE = """
 
 LAYERS = [
     ("Your program", "Calls read(), write() and|fsync().", "4 KiB", "4 KiB"),
-    ("Page cache", "Keeps pages in memory, reads|ahead, and writes later.", "16 KiB", "4 KiB"),
-    ("File system", "Packs pages into nodes with|checksums, and compresses.", "4 nodes", "2 nodes"),
-    ("UBI", "Maps logical blocks to physical|ones, and spreads the wear.", "4 reads", "4 writes"),
-    ("Driver", "Works in whole pages, and|corrects bits with ECC.", "12 reads", "4 writes"),
-    ("Flash chip", "Reads and programs pages of|2 KiB, erases 64 at once.", "17 KiB", "8 KiB"),
+    ("Page cache", "Keeps pages in memory, reads|ahead, and writes later.", "4 KiB", "4 KiB"),
+    ("File system", "Packs pages into nodes with|checksums, and compresses.", "1 node", "2 nodes"),
+    ("UBI", "Maps logical blocks to physical|ones, and spreads the wear.", "1 read", "4 writes"),
+    ("Driver", "Works in whole pages, and|corrects bits with ECC.", "3 reads", "4 writes"),
+    ("Flash chip", "Reads and programs pages of|2 KiB, erases 64 at once.", "4.25 KiB", "8 KiB"),
 ]  # fmt: skip
 """Name, what it does in two lines, what a read and a write of 4 KiB have become there."""
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from typer.main import get_command
 
@@ -103,3 +104,33 @@ def test_every_command_of_the_readme_does_what_it_says(project: Path, tmp_path: 
         done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)
         assert done.stdout, words
+
+
+@pytest.mark.extension
+def test_the_picture_of_the_stack_has_the_numbers_of_a_trace(project: Path, tmp_path: Path) -> None:
+    """It showed a read with a window of 128 KiB, which no UBIFS of Linux 6.1 is mounted with."""
+    command: list[Path | str] = [
+        project / ".venv/bin/flashbed",
+        "trace",
+        "--on",
+        "sim",
+        "--fs",
+        "ubifs",
+        "--flash",
+    ]
+    file = project / "docs/examples/stack.ops"
+    subprocess.run([*command, "--out", tmp_path, file], check=True, capture_output=True)
+    calls = {row["op"]: row for row in pl.read_parquet(tmp_path / "requests.parquet").to_dicts()}
+    flash = pl.read_parquet(tmp_path / "flash.parquet")
+    layers = runpy.run_path(str(project / "docs" / "draw_pictures.py"))["LAYERS"]
+    shown = {name: (read, write) for name, _, read, write in layers}
+
+    def during(op: str) -> pl.DataFrame:
+        begin = calls[op]["start_ns"]
+        end = begin + calls[op]["latency_ns"]
+        return flash.filter(pl.col("start_ns").is_between(begin, end))
+
+    read, written = during("read"), during("fsync")
+    assert shown["Driver"] == (f"{read.height} reads", f"{written.height} writes")
+    kib = [table["length_bytes"].sum() / 1024 for table in (read, written)]
+    assert shown["Flash chip"] == tuple(f"{size:g} KiB" for size in kib)

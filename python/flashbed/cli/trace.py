@@ -77,11 +77,14 @@ def trace(
         str, typer.Option("--board", help="Board for a file of operations.")
     ] = "emulated",
     read_ahead_kib: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--read-ahead-kib", min=0, max=READ_AHEAD_KIB_MAX, help="For a file of operations."
+            "--read-ahead-kib",
+            min=0,
+            max=READ_AHEAD_KIB_MAX,
+            help="For a file of operations. Default: the kernel's own.",
         ),
-    ] = 128,
+    ] = None,
     output: Annotated[
         list[str] | None,
         typer.Option("--format", metavar="|".join(FORMATS), help="Also write this format."),
@@ -228,7 +231,11 @@ def _case(program: Program, on: ChosenTarget, options: TraceOptions, *, cost: bo
 
 
 def _program(
-    name: str, settings: list[str], case: str | None, on: ChosenTarget, place: tuple[str, str, int]
+    name: str,
+    settings: list[str],
+    case: str | None,
+    on: ChosenTarget,
+    place: tuple[str, str, int | None],
 ) -> Program:
     """The one case that the options choose."""
     from flashbed.plan.experiment import load_experiment
@@ -257,7 +264,7 @@ def _program(
     return replace(program, record_flush=False)  # a trace has no table for flushes
 
 
-def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
+def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) -> Program:
     """A file of operations as a case: the lines before `prepared` prepare it."""
     from flashbed._sim import FormatError, body_offset
     from flashbed.formats.operations import header_of

@@ -172,7 +172,7 @@ fn or_null(value: Option<u64>) -> i64 {
     value.map_or(NULL, |value| value as i64)
 }
 
-fn counts_row(board: &BoardProfile, case: i64, measured: &Measured) -> [(&'static str, i64); 26] {
+fn counts_row(board: &BoardProfile, case: i64, measured: &Measured) -> [(&'static str, i64); 27] {
     let blocks = u64::from(board.partition.blocks);
     [
         ("case_index", case),
@@ -181,6 +181,7 @@ fn counts_row(board: &BoardProfile, case: i64, measured: &Measured) -> [(&'stati
         ("elapsed_ns", measured.elapsed.0 as i64),
         ("bytes", measured.bytes as i64),
         ("bytes_written", measured.bytes_written as i64),
+        ("failed", measured.failed.total() as i64),
         ("flash_reads", measured.flash_reads as i64),
         ("flash_programs", measured.flash_programs as i64),
         ("flash_erases", measured.flash_erases as i64),

@@ -24,6 +24,7 @@ pub struct Results {
     blocks: Py<PyList>,
     gc_choices: BTreeMap<usize, Vec<u16>>,
     unpriced: BTreeMap<usize, &'static str>,
+    failed: BTreeMap<usize, Vec<(i64, u64)>>,
     interrupted: Option<Py<PyBaseException>>,
 }
 
@@ -33,6 +34,7 @@ impl Results {
         let (mut failures, mut surveys) = (Vec::new(), Vec::new());
         let mut blocks = Blocks::default();
         let (mut gc_choices, mut unpriced) = (BTreeMap::new(), BTreeMap::new());
+        let mut failed = BTreeMap::new();
         for Ended { case, before, result } in waited.ended {
             let measured = match result {
                 Ok(measured) => measured,
@@ -47,6 +49,9 @@ impl Results {
             }
             if let Some(packing) = measured.unpriced {
                 unpriced.insert(case, packing.name());
+            }
+            if measured.failed.total() > 0 {
+                failed.insert(case, measured.failed.by_result().collect());
             }
             if !measured.gc_choices.is_empty() {
                 gc_choices.insert(case, measured.gc_choices);
@@ -65,6 +70,7 @@ impl Results {
             blocks: blocks.into_python(py)?,
             gc_choices,
             unpriced,
+            failed,
             interrupted,
         })
     }

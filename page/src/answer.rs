@@ -35,6 +35,7 @@ pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Answer
     let mut json = json!({
         "counts": counts(board, measured),
         "unpriced": measured.unpriced.map(|packing| packing.name()),
+        "failed_by_result": measured.failed.by_result().collect::<Vec<_>>(),
         "files": measured.files,
         "op_names": sim::ops::NAMES.as_slice(),
         "task_names": TASK_NAMES.as_slice(),
@@ -75,6 +76,7 @@ fn counts(board: &BoardProfile, measured: &Measured) -> Value {
         "elapsed_ns": measured.elapsed.0,
         "bytes": measured.bytes,
         "bytes_written": measured.bytes_written,
+        "failed": measured.failed.total(),
         "flash_reads": measured.flash_reads,
         "flash_programs": measured.flash_programs,
         "flash_erases": measured.flash_erases,

@@ -166,6 +166,8 @@ class CaseColumns(TypedDict):
     """Bytes that reads and writes moved."""
     bytes_written: _Column
     """Bytes that writes moved."""
+    failed: _Column
+    """Calls that failed: `Results.failed` by their result."""
     flash_reads: _Column
     """Read commands of the chip."""
     flash_programs: _Column
@@ -450,6 +452,10 @@ class Results:
     @property
     def unpriced(self) -> dict[int, str]:
         """By case the compressor whose time the board has no price for: times are too short."""
+
+    @property
+    def failed(self) -> dict[int, list[tuple[int, int]]]:
+        """By case the calls that failed, if any: their result, 0 for short writes; how many."""
 
     @property
     def interrupted(self) -> BaseException | None:

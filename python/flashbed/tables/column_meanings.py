@@ -58,6 +58,8 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "elapsed_ns": "Time from the mark to the end of the last operation, pauses included.",
         "bytes": "Bytes that reads and writes moved; null where SQLite ran on a board.",
         "bytes_written": "Bytes that writes moved; null where SQLite ran on a board.",
+        "failed": "Calls that failed: a negative result that is no answer, or a short write.",
+        "failed_errno": "How many by errno, the most frequent first: `ENOSPC 11257, short 2`.",
         **{f"flash_{name}": f"{what}, from the mark to the end of the case."
            for name, what in _OPERATIONS.items()},
         **_WHY,

@@ -29,6 +29,8 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "elapsed_ns": _WHOLE,
         "bytes": _WHOLE,
         "bytes_written": _WHOLE,
+        "failed": _WHOLE,
+        "failed_errno": _TEXT,
         "flash_reads": _WHOLE,
         "flash_programs": _WHOLE,
         "flash_erases": _WHOLE,

@@ -27,6 +27,7 @@ from flashbed.targets.base import (
     Survey,
     SurveyedFile,
 )
+from flashbed.targets.failing import failure_of, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
 from flashbed.targets.processors import processors
@@ -295,7 +296,11 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
     if cases.width:
         words = {name: _no_price(name, programs[0].board) for name in unpriced.values()}
         why = [words.get(unpriced.get(case_id, "")) for case_id in cases["case_id"]]
-        cases = cases.with_columns(pl.Series("time_unknown", why, pl.String))
+        failures = {case_ids[index]: _failures(made) for index, made in results.failed.items()}
+        failed = [failures.get(case_id) for case_id in cases["case_id"]]
+        cases = cases.with_columns(
+            pl.Series("time_unknown", why, pl.String), pl.Series("failed_errno", failed, pl.String)
+        )
     return Batch(
         cases=cases,
         requests=requests,
@@ -308,6 +313,10 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
         wear=_wear(results.wear, programs),
         gc_choices={case_ids[index]: tuple(made) for index, made in results.gc_choices.items()},
     )
+
+
+def _failures(made: Sequence[tuple[int, int]]) -> str | None:
+    return failures_text({failure_of(result): count for result, count in made})
 
 
 def _no_price(compressor: str, board: Board) -> str:

@@ -4,6 +4,7 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
+mod failed;
 mod laboratory;
 mod layer_times;
 mod live;
@@ -16,6 +17,7 @@ mod stack;
 pub mod survey;
 mod tasks;
 
+pub use failed::Failed;
 pub use laboratory::Laboratory;
 pub use layer_times::LayerTimes;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};

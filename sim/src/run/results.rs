@@ -1,5 +1,6 @@
 //! The result of a case: rows, sums, and the fill and wear of the partition.
 
+use super::failed::Failed;
 use super::layer_times::LayerTimes;
 use super::stack::Stack;
 use super::survey::Survey;
@@ -46,6 +47,8 @@ pub struct Measured {
     pub bytes: u64,
     /// The writes' part of them.
     pub bytes_written: u64,
+    /// Calls that failed, by their result.
+    pub failed: Failed,
     /// The measured operations in order, if recorded.
     pub requests: Vec<Request>,
     /// Where each measured operation spent its time, if recorded.
@@ -158,13 +161,14 @@ impl FreeSpace {
 }
 
 impl Measured {
-    /// Adds one operation's time, flash time and bytes.
+    /// Adds one operation's time, flash time and bytes, and whether it failed.
     pub(super) fn count(&mut self, request: &Request) {
         if request.op != ops::PAUSE {
             self.time += request.latency;
             self.flash_time += request.flash_time;
         }
         self.elapsed = request.start + request.latency;
+        self.failed.count(request);
         if [ops::READ, ops::WRITE].contains(&request.op) {
             self.bytes += request.result.max(0) as u64;
         }

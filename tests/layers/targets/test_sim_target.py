@@ -33,7 +33,7 @@ def column(*values: int) -> bytes:
 def results(**given: object) -> _sim.Results:
     """What the simulator gives, of nothing but this."""
     lists = ("file_names", "failures", "surveys", "blocks")
-    tables = ("cases", "requests", "flash", "wear", "gc_choices", "unpriced")
+    tables = ("cases", "requests", "flash", "wear", "gc_choices", "unpriced", "failed")
     nothing: dict[str, object] = {name: [] for name in lists}
     nothing |= {name: {} for name in tables}
     return cast("_sim.Results", SimpleNamespace(**nothing | given))
@@ -61,6 +61,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
                "kind": column(KIND_NAMES.index("program")),
                "task": column(0)},
         file_names=["file.bin"],
+        failed={1: [(-28, 2), (0, 1)]},
         failures=[SimpleNamespace(case_index=0, message="no space left on device", what=None)],
     )  # fmt: skip
     batch = batch_of(given, [program("a"), program("b")])
@@ -74,6 +75,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
             "state_invalid": pytest.approx(0.2),
             "read_ahead_kib": 0,
             "time_unknown": None,
+            "failed_errno": "ENOSPC 2, short 1",
         }
     ]
     assert batch.requests["flash_time_ns"].to_list() == [6, 0]

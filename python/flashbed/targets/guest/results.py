@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -11,6 +12,7 @@ import polars as pl
 from flashbed.formats.operations import writes
 from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.failing import failure, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.guest.job import Described, Item, described
 from flashbed.targets.guest.stream import CaseDone, CaseRows, Row
@@ -36,6 +38,8 @@ _CASES = {
         "elapsed_ns",
         "bytes",
         "bytes_written",
+        "failed",
+        "failed_errno",
         "flash_reads",
         "flash_programs",
         "flash_erases",
@@ -122,6 +126,7 @@ class RowsOfCase:
         self.case_id = item.program.case_id
         self.time_ns = self.flash_time_ns = self.elapsed_ns = 0
         self.transferred = self.written = 0
+        self.failures: Counter[str] = Counter()
         self.statements = False
         self.chip_seen = True
         """Whether the chip's time within every operation is known."""
@@ -157,6 +162,9 @@ class RowsOfCase:
             self.transferred += max(row.result, 0)
         if known.op == "write":
             self.written += max(row.result, 0)
+        failed = failure(known.op, known.length_bytes, row.result)
+        if failed is not None:
+            self.failures[failed] += 1
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
         latency = row.latency_ns if self._measuring.software_time else None
         times = (row.start_ns, latency, row.flash_time_ns)
@@ -211,6 +219,7 @@ def batch_of(
     moved, written_bytes = (None, None) if rows.statements else (rows.transferred, rows.written)
     measured = (
         case_id, case.read_ahead_kib, *state, *totals, rows.elapsed_ns, moved, written_bytes,
+        rows.failures.total(), failures_text(rows.failures),
         reads, programs, erases, *_flushed(item, case), *page_cache,
         *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from flashbed.analysis.answer import Answer, answer
 from flashbed.api.own_experiment import Experiment
 from flashbed.api.plot import Plot
 from flashbed.extras import missing_extra
-from flashbed.formats.profiles import load_board
+from flashbed.formats.profiles import default_compressors, load_board
 from flashbed.plan.planned import Plan
 from flashbed.report import write_report
 from flashbed.storage.frames import pieces
@@ -30,9 +30,16 @@ class Result:
     Frames have the columns of docs/reference/tables.md, with a unit in every name; null is unknown.
     """
 
-    def __init__(self, directory: str | Path, *, cases: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        cases: Collection[str] | None = None,
+        apart: Collection[str] = (),
+    ) -> None:
         self._directory = Path(directory)
         self._chosen = None if cases is None else list(cases)
+        self._apart = tuple(apart)
         read_table(self._directory, "cases")
 
     @property
@@ -78,7 +85,7 @@ class Result:
     def answer(self) -> pl.DataFrame:
         """The compared choices, the quickest first: the table that `flashbed run` prints."""
         names = self.cases["case_id"]
-        found = answer_of_names(self._directory, names)
+        found = answer_of_names(self._directory, names, self._apart)
         return pl.DataFrame() if found is None else found.rows
 
     @property
@@ -108,8 +115,10 @@ class Result:
 class OwnResult(Result):
     """A result whose folder is removed with it."""
 
-    def __init__(self, directory: Path, cases: Collection[str]) -> None:
-        super().__init__(directory, cases=cases)
+    def __init__(
+        self, directory: Path, cases: Collection[str], apart: Collection[str] = ()
+    ) -> None:
+        super().__init__(directory, cases=cases, apart=apart)
         self._gone = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
 
 
@@ -118,10 +127,13 @@ def own_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="flashbed-result."))
 
 
-def answer_of_names(directory: Path, names: Iterable[str], *, ours: bool = False) -> Answer | None:
+def answer_of_names(
+    directory: Path, names: Iterable[str], apart: Collection[str] = (), *, ours: bool = False
+) -> Answer | None:
     """The answer about cases with these names; None if none of them was measured.
 
-    `names` may be iterated more than once. `ours` says that this process wrote the tables.
+    `names` may be iterated more than once. `apart` are axes that are columns wherever they vary.
+    `ours` says that this process wrote the tables.
     """
     if not (directory / "cases.parquet").is_file():
         return None
@@ -135,12 +147,15 @@ def answer_of_names(directory: Path, names: Iterable[str], *, ours: bool = False
         for rows in pieces(keys)
     ):
         kept = kept.filter(chosen, pl.col("target") != CHIP_ALONE)
-    there = kept.select(pl.col("board").unique()).collect(engine="streaming")["board"]
+    there = kept.select("board", "kernel").unique().sort(pl.all()).collect(engine="streaming")
     if there.is_empty():
         return None
-    return answer(kept, {name: load_board(name).chip.page_bytes for name in there})
+    pages = {name: load_board(name).chip.page_bytes for name in there["board"].unique().sort()}
+    return answer(kept, pages, default_compressors(there["kernel"].unique().sort()), apart)
 
 
-def answer_of(directory: Path, planned: Plan, *, ours: bool = False) -> Answer | None:
+def answer_of(
+    directory: Path, planned: Plan, apart: Collection[str] = (), *, ours: bool = False
+) -> Answer | None:
     """The answer about these cases of a run directory; None if none of them was measured."""
-    return answer_of_names(directory, planned.names, ours=ours)
+    return answer_of_names(directory, planned.names, apart, ours=ours)

@@ -12,6 +12,7 @@ from flashbed.api.own_program import Program
 from flashbed.api.result import OwnResult, Result, own_folder
 from flashbed.api.shown_progress import Shown
 from flashbed.errors import InputError, TargetUnavailable
+from flashbed.plan.narrowing import several
 from flashbed.running.ways import Way, parse_jobs
 from flashbed.targets import check_target
 from flashbed.targets.ssh.address import (
@@ -76,7 +77,10 @@ def run(
             raise TargetUnavailable({str(name): why for name, why in missing.items()})
         conclude(outcomes)
         names = [item.case.case_id for item in planned]
-        return Result(directory, cases=names) if out else OwnResult(directory, names)
+        apart = several(set or {})
+        if out is None:
+            return OwnResult(directory, names, apart)
+        return Result(directory, cases=names, apart=apart)
     except BaseException:
         if out is None:
             shutil.rmtree(directory, ignore_errors=True)

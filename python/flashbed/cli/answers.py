@@ -22,6 +22,8 @@ def say_answer(found: Answer | None, directory: Path) -> None:
     if found is not None:
         print(found.title)
         print_table(found.rows.select(*found.axes, *found.measured), HEADS)
+        for note in found.notes:
+            print(note)
         if found.left:
             print(f"{found.left:,} more rows: flashbed table {_shell_word(directory)} cases")
     print(shown(directory.absolute()))
@@ -38,6 +40,7 @@ def answer_json(found: Answer | None, directory: Path) -> dict[str, Any]:
         "works": found.works if found else 0,
         "rows": found.rows.to_dicts() if found else [],
         "rows_left_out": found.left if found else 0,
+        "notes": list(found.notes) if found else [],
     }
 
 

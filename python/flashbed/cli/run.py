@@ -19,7 +19,7 @@ from flashbed.formats.doubts import doubts
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
-from flashbed.plan.narrowing import Settings, parse_settings, plan
+from flashbed.plan.narrowing import Settings, parse_settings, plan, several
 from flashbed.plan.planned import Plan, Planned
 from flashbed.plan.study import in_order, load_study
 from flashbed.storage.locking import held
@@ -121,7 +121,8 @@ def run(
     way = _way(jobs, shard, scheduler)
     if not settings and case is None and scheduler is None and on in (None, ["sim"]):
         start_ahead(way, sum(grid.cases for grid in chosen.grid))
-    planned = plan(chosen, parse_settings(settings or []))
+    selected = parse_settings(settings or [])
+    planned = plan(chosen, selected)
     if case is not None:
         planned = planned.only(case)
         if not planned:
@@ -135,7 +136,7 @@ def run(
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     ours = any(outcome.measured for outcome in outcomes)
-    found = answer_of(directory, planned, ours=ours)
+    found = answer_of(directory, planned, several(selected), ours=ours)
     if output == "json":
         print(json.dumps(answer_json(found, directory), indent=1))
     else:

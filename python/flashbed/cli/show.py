@@ -104,7 +104,9 @@ def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
     some = some.head(LINES_SHOWN)
     if name == "cases" and not chosen:
         axes = [axis for axis in ("target", *AXIS_COLUMNS) if some[axis].n_unique() > 1]
-        some = some.select(*axes, *(measure for measure in HEADS if measure in some.columns))
+        unsaid = ("failed",) if not some["failed"].sum() else ()
+        measures = (name for name in HEADS if name in some.columns and name not in unsaid)
+        some = some.select(*axes, *measures)
     print_table(some)
     if left:
         print(f"the first {LINES_SHOWN} rows; --format csv prints all")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
@@ -50,6 +50,7 @@ __all__ = [
     "ProfileError",
     "board_names",
     "board_path",
+    "default_compressors",
     "kernel_names",
     "load_board",
     "load_kernel",
@@ -269,6 +270,15 @@ class Kernel(FromFile):
             return 0
         return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB
 
+    def default_compressor(self, fs: str) -> str | None:
+        """What the kernel compresses with if no option says; None for no compression."""
+        names: list[str] = []
+        if fs == "jffs2" and self.jffs2:
+            names = [*self.jffs2.compressors]  # in the order in which it tries them
+        elif fs == "ubifs" and self.ubifs:
+            names = [self.ubifs.compressor]
+        return names[0].split("-")[0] if names else None
+
     @cached_property
     def sim_json(self) -> str:
         """What sim/src/run/mod.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
@@ -346,6 +356,13 @@ def load_kernel(name: str) -> Kernel:
         raise _unknown(name, "kernel", kernel_names())
     path = paths.kernel_file(name)
     return _load_kernel(path, _changed_ns(path, "kernel"))
+
+
+def default_compressors(kernels: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Kernel and file system -> the kernel's default compressor, of the kernels with a profile."""
+    known = [load_kernel(name) for name in kernels if name in kernel_names()]
+    pairs = ((kernel, fs, kernel.default_compressor(fs)) for kernel in known for fs in FILE_SYSTEMS)
+    return {(kernel.name, fs): used for kernel, fs, used in pairs if used is not None}
 
 
 def board_path(name: str) -> Path:

@@ -23,7 +23,7 @@ from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment, ExperimentError, expanded
 from flashbed.plan.planned import Plan
 
-__all__ = ["Settings", "parse_settings", "plan"]
+__all__ = ["Settings", "parse_settings", "plan", "several"]
 
 Settings = Mapping[str, tuple[Any, ...]]
 """Axis -> its selected values (words, if its values are tables);
@@ -50,6 +50,12 @@ def parse_settings(texts: Sequence[str]) -> Settings:
         else:
             settings[name] = _values(about, text, axis, words.split(","))
     return settings
+
+
+def several(settings: Mapping[str, Any]) -> list[str]:
+    """The axes that settings give several values."""
+    lists = (name for name, values in settings.items() if isinstance(values, list | tuple))
+    return [name.partition(".")[0] for name in lists if len(settings[name]) > 1]
 
 
 def _values(about: Axis, text: str, axis: str, words: Sequence[str]) -> tuple[Any, ...]:

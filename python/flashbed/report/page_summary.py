@@ -119,6 +119,9 @@ def _best(contents: Sequence[Content]) -> str | None:
         axes.remove("target")
         own = "sim" if "sim" in rows["target"] else rows["target"][0]
         rows = rows.filter(pl.col("target") == own)
+    rows = rows.filter(pl.col("failed").fill_null(0) == 0)
+    if rows.is_empty():
+        return None
     by = "flash_time_ns" if rows["time_ns"].null_count() else "time_ns"
     first, *others = rows.sort(by, nulls_last=True, maintain_order=True).to_dicts()
     if not others or not answer.works:

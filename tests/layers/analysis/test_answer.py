@@ -77,3 +77,62 @@ def test_only_the_first_rows_are_shown_and_the_others_counted() -> None:
 def test_every_choice_is_a_row(axis: str) -> None:
     found = answer(cases({axis: "one"}, {axis: "other"}), PAGE)
     assert found.axes == (axis,)
+
+
+def test_a_choice_whose_calls_failed_stands_last_and_did_not_the_same_work() -> None:
+    """62 blocks were ranked first under "the same work for each": 11,257 calls had failed there."""
+    few = {"partition": "blocks=62", "failed": 11257, "failed_errno": "ENOSPC 11255, short 2"}
+    found = answer(cases({"time_ns": 90}, few | {"time_ns": 10}, {"fs": "ubifs"}), PAGE)
+    assert found.rows["failed"].to_list() == [None, None, 11257]
+    assert found.title.startswith("2 of 3 choices did the same work, the least time first")
+    (note,) = found.notes
+    assert note.startswith("WARNING: 11,257 calls failed (ENOSPC 11,255, short writes 2)")
+    assert "failed" in found.measured
+
+
+def test_choices_that_all_failed_are_no_comparison() -> None:
+    failed = {"failed": 3, "failed_errno": "EINVAL 3"}
+    found = answer(cases(failed, failed | {"fs": "ubifs"}), PAGE)
+    assert found.title == "2 choices; calls failed in each of them"
+    assert "WARNING: 6 calls failed (EINVAL)" in found.notes[0]
+    (one,) = answer(cases(failed), PAGE).notes
+    assert answer(cases(failed), PAGE).title == "1 case; calls failed"
+    assert one.startswith("WARNING: 3 calls failed (EINVAL)")
+
+
+@pytest.mark.parametrize("axis", ["state", "faults", "pattern", "pause_ns", "file_bytes"])
+def test_an_axis_that_varies_alone_is_a_column(axis: str) -> None:
+    """Three states printed one row, their sum."""
+    found = answer(cases({axis: "1"}, {axis: "2"}, {axis: "3"}), PAGE)
+    assert (found.axes, found.rows.height) == ((axis,), 3)
+
+
+def test_an_axis_that_was_asked_for_is_a_column_beside_the_choices() -> None:
+    rows = [{"fs": fs, "requests": n} for fs in ("jffs2", "ubifs") for n in (8, 64)]
+    assert answer(cases(*rows), PAGE).axes == ("fs",)
+    found = answer(cases(*rows), PAGE, apart=["requests"])
+    assert (found.axes, found.rows.height) == (("fs", "requests"), 4)
+    assert found.title == "4 cases, the least time first"
+
+
+def test_seeds_are_repetitions_and_no_column() -> None:
+    found = answer(cases({"seed": 1}, {"seed": 2}), PAGE)
+    assert (found.axes, found.title) == ((), "The sum over 2 cases")
+
+
+def test_a_time_that_is_not_known_is_told_with_its_reason() -> None:
+    why = "zstd has no price on x (boards/x.toml, [software])"
+    found = answer(cases({"time_ns": None, "time_unknown": why}, {"fs": "ubifs"}), PAGE)
+    assert f"the time is not known: {why}" in found.notes
+
+
+def test_the_compressor_that_was_used_is_named() -> None:
+    rows = cases({}, {"fs": "ubifs"}, {"fs": "yaffs2"}, {"fs": "ubifs", "compressor": "lzo"})
+    rows = rows.with_columns(pl.col("compressor").fill_null("default"))
+    used = {("6.1", "jffs2"): "zlib", ("6.1", "ubifs"): "zstd"}
+    (note,) = answer(rows, PAGE, used).notes
+    assert note.startswith("compressor: jffs2 zlib, ubifs zstd (the kernel's default;")
+    assert answer(rows.with_columns(bytes_written=0), PAGE, used).notes == ()
+    older = pl.concat([rows, cases({"kernel": "3.13", "fs": "ubifs", "compressor": "default"})])
+    (note,) = answer(older, PAGE, used | {("3.13", "ubifs"): "lzo"}).notes
+    assert "ubifs lzo on Linux 3.13 and zstd on Linux 6.1" in note

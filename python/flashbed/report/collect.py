@@ -26,6 +26,7 @@ from flashbed.analysis.answer import Answer, answer
 from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import is_name
+from flashbed.formats.profiles import default_compressors
 from flashbed.lifetimes.observed import board_of_run, cases_of
 from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.changes import UNCHANGED
@@ -100,7 +101,9 @@ class Content:
     experiment: Experiment
     judged: JudgedRun
     answer: Answer | None
-    """The compared choices, for an experiment that names no figures."""
+    """The compared choices; None without cases."""
+    declared: bool
+    """Whether the experiment names its figures; the others are default ones."""
     cases: pl.DataFrame
     tables: dict[str, pl.DataFrame]
     """Points by table (analysis/points.py), those that a figure or claim needs."""
@@ -146,7 +149,8 @@ def collect(directory: Path) -> Content:
     return Content(
         experiment=experiment,
         judged=run,
-        answer=None if named.figure else _answer(directory, cases),
+        answer=_answer(directory, cases),
+        declared=bool(named.figure),
         cases=cases,
         tables=tables,
         single=single,
@@ -181,7 +185,8 @@ def _answer(directory: Path, cases: pl.DataFrame) -> Answer | None:
     if not cases.height:
         return None
     boards = {name: board_of_run(directory, name) for name in cases["board"].unique()}
-    return answer(cases, {name: board.chip.page_bytes for name, board in boards.items()})
+    pages = {name: board.chip.page_bytes for name, board in boards.items()}
+    return answer(cases, pages, default_compressors(cases["kernel"].unique().sort()))
 
 
 def _not_measured(directory: Path) -> list[dict[str, Any]]:

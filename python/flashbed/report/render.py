@@ -118,9 +118,12 @@ def _section(content: Content) -> dict[str, Any]:
     experiment = content.experiment
     anchor = anchor_of(experiment)
     figures: list[dict[str, Any]] = []
+    empty: list[str] = []
     for figure in experiment.figure:
         drawn, published = figure_tables(content, figure)
-        if drawn.height:
+        if not drawn.height:
+            empty.append(_selects_nothing(figure))
+        else:
             figures.append(
                 {
                     "id": figure_anchor(experiment, figure.id),
@@ -153,6 +156,8 @@ def _section(content: Content) -> dict[str, Any]:
         "answer": _answer(content.answer),
         "facts": experiment.experiment,
         "figures": figures,
+        "empty": empty,
+        "declared": content.declared,
         "counts": _counts(content.verdicts),
         "claimed": [target for target in judged_on(experiment) if target in experiment.compared],
         "claims": _claims(experiment, content.verdicts),
@@ -222,7 +227,17 @@ def _answer(found: Answer | None) -> dict[str, Any] | None:
             for row in rows.iter_rows()
         ],
         "left": found.left,
+        "notes": found.notes,
     }
+
+
+def _selects_nothing(figure: Figure) -> str:
+    """What to say in place of a figure without a case."""
+    only = "; ".join(
+        f"{axis} {', '.join(map(str, values))}" for axis, values in figure.only.items()
+    )
+    what = f"{_name(figure)}{figure.title}: no case of this run has {figure.metric}"
+    return f"{what} with {only}" if only else what
 
 
 _NUMBERED = re.compile(r"[0-9]+(-[a-z])?")

@@ -178,6 +178,32 @@ def test_an_experiment_without_figures_has_the_default_ones_and_the_table(
     assert text.count("<figure>") == len(content.experiment.figure)
 
 
+NOWHERE = """
+[[figure]]
+id = "8"
+title = "What the kernel's own window costs"
+metric = "time_ms"
+x = "requests"
+colour = "fs"
+rows = "pattern"
+columns = "board"
+caption = "Drawn over cases that this run has not."
+only = { window = ["shipped"] }
+"""
+
+
+def test_a_figure_that_selects_nothing_is_told_and_the_table_is_printed(
+    write: Write, tmp_path: Path
+) -> None:
+    """It vanished without a word, and the page had neither figure nor table."""
+    write(NOWHERE)
+    text = write_report([ran(tmp_path / "run")], tmp_path / "report.html").read_text()
+    told = "Not drawn: Figure 8. What the kernel"
+    assert told in text
+    assert "no case of this run has time_ms with window shipped" in text
+    assert text.index("<figure>") < text.index(told) < text.index('<table class="numbers text">')
+
+
 def test_a_narrow_figure_has_all_panels_one_below_another() -> None:
     facet = {
         "row": {"field": "fs", "sort": ["jffs2", "ubifs"], "header": {}},

@@ -10,6 +10,7 @@ import altair as alt
 import polars as pl
 
 from flashbed.plan.case import CONDITIONS
+from flashbed.report.figures.narrow import one_after_another
 from flashbed.report.figures.style import (
     COLOURS,
     IS_REAL,
@@ -114,7 +115,12 @@ def axes_figure(
         layers.append(cross(place, y))
     chart = _panels(alt.layer(*layers, data=data), axes, order)
     specification: dict[str, Any] = theme(chart).to_dict()
-    return specification
+    panels = len(order[axes["rows"]]) * len(order[axes["columns"]])
+    if data.select(axes["rows"], axes["columns"]).n_unique() == panels:
+        return specification
+    # In rows and columns Vega appends the panels without data and shifts those behind them.
+    listed = one_after_another(specification, specification["spec"]["width"])
+    return listed | {"columns": len(order[axes["columns"]])}
 
 
 def _panels(drawn: Any, axes: Mapping[str, str], order: Mapping[str, Sequence[Any]]) -> Any:

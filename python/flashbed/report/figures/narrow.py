@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["narrowed"]
+__all__ = ["narrowed", "one_after_another"]
 
 _WIDTH = 265
 _LABELS = 250
@@ -16,18 +16,7 @@ _LABELS = 250
 
 def narrowed(specification: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a Vega-Lite specification that is as wide as a telephone's screen."""
-    narrow: dict[str, Any] = copy.copy(dict(specification))
-    facet = narrow.get("facet")
-    if isinstance(facet, dict) and "row" in facet:
-        narrow["transform"] = [
-            *narrow.get("transform", []),
-            *_panels(facet["row"], facet["column"]),
-        ]
-        order = {"field": "_place", "op": "min", "order": "ascending"}
-        header = {"labelLimit": _LABELS}
-        narrow["facet"] = {
-            "field": "_panel", "type": "nominal", "title": None, "sort": order, "header": header,
-        }  # fmt: skip
+    narrow = one_after_another(specification, _LABELS)
     if "facet" in narrow or "concat" in narrow:
         narrow["columns"] = 1
     if "spec" in narrow:
@@ -36,6 +25,23 @@ def narrowed(specification: Mapping[str, Any]) -> dict[str, Any]:
     legend = config.get("legend", {}) | {"columns": 1, "labelLimit": _LABELS}
     narrow["config"] = config | {"legend": legend}
     return narrow
+
+
+def one_after_another(specification: Mapping[str, Any], label_pixels: int) -> dict[str, Any]:
+    """A copy whose panels are in one list, in place of rows and columns: those with data."""
+    listed: dict[str, Any] = copy.copy(dict(specification))
+    facet = listed.get("facet")
+    if isinstance(facet, dict) and "row" in facet:
+        listed["transform"] = [
+            *listed.get("transform", []),
+            *_panels(facet["row"], facet["column"]),
+        ]
+        order = {"field": "_place", "op": "min", "order": "ascending"}
+        header = {"labelLimit": label_pixels}
+        listed["facet"] = {
+            "field": "_panel", "type": "nominal", "title": None, "sort": order, "header": header,
+        }  # fmt: skip
+    return listed
 
 
 def _panels(row: Mapping[str, Any], column: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -16,21 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashbed.plan.experiment import load_experiment
-from flashbed.plan.of_recording import written_experiment
-from flashbed.running.programs import programs_of
-from flashbed.targets import load_target
-from flashbed.targets.base import RunOptions
+from tests.support import exec_and_replay
+from tests.support.exec_and_replay import FILE_SYSTEMS, Counts
 from tests.support.exec_programs import PROGRAMS, TriedProgram, run
 
 __all__ = ["FILE_SYSTEMS", "Counts", "Replays", "away", "of_answer", "replayed", "replays", "said"]
-
-FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
-COLUMNS = [f"{part}_{kind}" for kind in ("reads", "programs", "erases")
-           for part in ("flash", "flush")]  # fmt: skip
-
-Counts = tuple[int, int, int]
-"""Reads, programs and erases."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +45,9 @@ def of_answer(answer: dict[str, Any]) -> Counts:
 
 
 def replayed(recording: Path, fs: str, target: str) -> Counts:
-    experiment = load_experiment(str(written_experiment(recording)))
-    cases = [item.case for item in experiment.planned
-             if item.case.fs == fs and item.case.pattern == "recorded"]  # fmt: skip
-    (program,) = programs_of(experiment, cases)
-    (batch,) = load_target(target).run([program], RunOptions())
-    failed = [failure.message for failure in batch.failures]
-    assert failed == [], failed
-    (row,) = batch.cases.select(COLUMNS).iter_rows()
-    return row[0] + row[1], row[2] + row[3], row[4] + row[5]
+    ran = exec_and_replay.replayed(recording, fs, target)
+    assert ran.counts is not None, ran.why
+    return ran.counts
 
 
 def replays(program: TriedProgram, fs: str, recording: Path) -> Replays:

@@ -7,11 +7,13 @@ import os
 import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from tests.support import PROJECT as ROOT
@@ -21,9 +23,23 @@ PATIENCE_S = 60.0
 WAITS = 10
 """So often is waited for a call that needs none: it sleeps for good."""
 LINE_CHARACTERS = 600
+DEEP = 300
+"""Folders one below the other."""
 _FAILED = ("trace", "run", "powercut", "power", "lifetime", "reproduce", "report", "predict")
 """Commands that end with status 1 although their input is right: they could not do it."""
 _NEVER = ("internal error", "Traceback", "panicked", "came through", "PanicException")
+
+
+class Kind(Enum):
+    """What a path can lead to besides files, folders and links."""
+
+    PIPE = "a pipe that nobody reads or writes"
+    SOCKET = "a socket"
+    DEEP = "folders below folders"
+    OTHER_NAME = "another name of the file ../victims/file"
+
+
+Content = bytes | str | Kind | None
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,7 @@ class Call:
     """Files to create, and a command line. A content of None is a folder, text a link's target."""
 
     arguments: tuple[str, ...]
-    files: Mapping[str, bytes | str | None] = field(default_factory=dict)
+    files: Mapping[str, Content] = field(default_factory=dict)
 
 
 class EndedError(Exception):
@@ -126,8 +142,8 @@ def _used_s(process: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def lay_out(folder: Path, files: Mapping[str, bytes | str | None]) -> None:
-    """Writes files, folders and links."""
+def lay_out(folder: Path, files: Mapping[str, Content]) -> None:
+    """Writes files, folders, links, and what is none of these."""
     folder.mkdir(parents=True)
     for name, content in files.items():
         path = folder / name
@@ -136,8 +152,24 @@ def lay_out(folder: Path, files: Mapping[str, bytes | str | None]) -> None:
             path.mkdir(exist_ok=True)
         elif isinstance(content, str):
             path.symlink_to(content)
+        elif isinstance(content, Kind):
+            _lay_out_kind(folder, path, content)
         else:
             path.write_bytes(content)
+
+
+def _lay_out_kind(folder: Path, path: Path, kind: Kind) -> None:
+    if kind is Kind.PIPE:
+        os.mkfifo(path)
+    elif kind is Kind.SOCKET:
+        with socket.socket(socket.AF_UNIX) as bound:
+            # Its address has 107 characters at most, the path may have more.
+            os.chdir(path.parent)
+            bound.bind(path.name)
+    elif kind is Kind.OTHER_NAME:
+        path.hardlink_to(folder.parent / "victims" / "file")
+    else:
+        path.joinpath(*["d"] * DEEP).mkdir(parents=True)
 
 
 def wrong(arguments: Sequence[str], status: int, said: str) -> str | None:

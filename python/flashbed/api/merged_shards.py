@@ -11,7 +11,7 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.paths import sha256_of, shown
 from flashbed.plan.experiment import Experiment, read_experiment
-from flashbed.storage.files import read_json
+from flashbed.storage.files import read_json, read_text, whole
 from flashbed.storage.locking import held
 from flashbed.tables.merging import made_ours, stored
 from flashbed.tables.run_directory import RunDirectory
@@ -42,9 +42,9 @@ def merge_shards(folders: Sequence[Path], out: Path) -> int:
             _copy_tables(folder, parts / f"{number:06}")
             (out / "profiles").mkdir(exist_ok=True)
             for profile in sorted((folder / "profiles").glob("*.toml")):
-                shutil.copyfile(profile, out / "profiles" / profile.name)
+                _copy_text(profile, out / "profiles" / profile.name)
         for name in ("run.json", "experiment.toml"):
-            shutil.copyfile(first / name, out / name)
+            _copy_text(first / name, out / name)
         directory.merge(order.names)
         _merge_not_measured(in_order, directory, order.names, shards[first].targets.split(","))
         return len({case_id for case_id, _ in directory.finished()})
@@ -62,10 +62,18 @@ def _experiment(folder: Path, shard: Shard) -> Experiment:
     raise InputError(f"{shown(folder / 'experiment.toml')}: was changed; run the shard again")
 
 
+def _copy_text(source: Path, to: Path) -> None:
+    """Copies a text of a folder that may be anyone's. Raises `InputError`."""
+    with whole(to) as new:
+        new.write_text(read_text(source), encoding="utf-8")
+
+
 def _copy_tables(folder: Path, part: Path) -> None:
     """Copies a shard's tables into a part. Raises `InputError` for a damaged one."""
     part.mkdir()
     for table in sorted(folder.glob("*.parquet")):
+        if not table.is_file():
+            raise InputError(f"{shown(table)}: not a file")
         if table.name != "not_measured.parquet":
             shutil.copyfile(table, part / table.name)
             made_ours(part / table.name)

@@ -12,7 +12,7 @@ from flashbed.cli.progress import say
 from flashbed.cli.run import failure_lines
 from flashbed.errors import InputError
 from flashbed.paths import shown
-from flashbed.storage.files import read_text, whole
+from flashbed.storage.files import output, read_text
 
 if TYPE_CHECKING:
     from flashbed.calibration import Fit
@@ -126,5 +126,5 @@ def _show(fitted: Fit) -> None:
 
 def _replace(board: Board, text: str) -> None:
     """Writes the profile whole or not at all."""
-    with whole(board.path) as new:
+    with output(board.path) as new:
         new.write_text(text, encoding="utf-8")

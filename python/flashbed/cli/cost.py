@@ -13,7 +13,7 @@ from flashbed.cli.progress import say
 from flashbed.errors import InputError
 from flashbed.lifetimes.given import endurance_of, rate_per_day
 from flashbed.paths import shown
-from flashbed.storage.files import whole
+from flashbed.storage.files import output as written_to
 
 if TYPE_CHECKING:
     from flashbed.costs.predict import Prediction
@@ -95,7 +95,7 @@ def fit(directories: Directories, out: Out = None) -> None:
     fitted = fit_runs(directories)
     print(model_text(fitted))
     if out is not None:
-        with whole(out) as new:
+        with written_to(out) as new:
             new.write_text(fitted.model.model_dump_json(indent=1) + "\n", encoding="utf-8")
         say(f"model: wrote {shown(out)}")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flashbed.cli.progress import say
+from flashbed.cli.progress import say, tell_written
 from flashbed.errors import InputError
 from flashbed.paths import playground as built_page
 from flashbed.paths import shown
@@ -41,16 +41,16 @@ def playground(
     The file has the program's operations for every file system and compressor. With -o NAME.html it
     is the playground itself with the program in it. docs/guide/playground.md is the guide.
     """
-    from flashbed.storage.files import whole
+    from flashbed.storage.files import output as written_to
     from flashbed.workloads.playground_program import packed_program, page_with
 
     out = output or recording.with_suffix(SUFFIX)
-    if out.exists() and (not out.is_file() or out.samefile(recording)):
-        raise InputError(f"{shown(out)}: not a file that the playground can be written to")
+    if out.is_file() and out.samefile(recording):
+        raise InputError(f"{shown(out)}: the recording itself; -o names another file")
     made = packed_program(recording)
     if out.suffix == PAGE:
         made = page_with(built_page(), made)
-    with whole(out) as new:
+    with written_to(out) as new:
         new.write_bytes(made)
     say("open it in a browser" if out.suffix == PAGE else "drop it onto the playground")
-    print(shown(out.absolute()))
+    tell_written(out, shown(out.absolute()))

@@ -14,7 +14,7 @@ from flashbed.cli.progress import say
 from flashbed.cli.run import CaseId
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
-from flashbed.storage.files import read_text, whole
+from flashbed.storage.files import output, own_file, read_text
 
 if TYPE_CHECKING:
     from flashbed.power.energy_fit import RailFit, WindowFit
@@ -181,7 +181,7 @@ def draw(
     """Plots the power of cases over time, above a measured recording if one is given."""
     from flashbed.report.power_page import draw_power
 
-    file = out or directory / "power.svg"
+    file = out or own_file(directory / "power.svg")
     if file.suffix not in (".svg", ".html"):
         raise InputError(f"--out {file}: .svg or .html")
     convention = "component" if component else "paper"
@@ -325,6 +325,6 @@ def _write(
     profile = load_board(board)
     before = read_text(profile.path)
     text = with_powers(before, profile.path, condition, powers, f"{source} {found[0].by}")
-    with whole(profile.path) as new:
+    with output(profile.path) as new:
         new.write_text(text, encoding="utf-8")
     say(f"power: wrote [energy] of {shown(profile.path)}")

@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from flashbed.formats.names import message
+from flashbed.storage.files import is_plain
 
-__all__ = ["bar", "say"]
+__all__ = ["bar", "say", "tell_written"]
 
 PLAIN_EVERY_S = 10.0
 
@@ -23,6 +25,14 @@ Progress = Callable[[str, int, int | None], None]
 def say(line: str) -> None:
     """Prints one line to standard error, with control characters escaped."""
     print(message(line), file=sys.stderr, flush=True)
+
+
+def tell_written(path: Path, line: str) -> None:
+    """Prints a line about a written file; to standard error if it may have been standard output."""
+    if is_plain(path):
+        print(line)
+    else:
+        say(line)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.progress import say
+from flashbed.cli.progress import say, tell_written
 from flashbed.errors import InputError
 from flashbed.formats.names import escaped
 from flashbed.paths import shown
@@ -72,13 +72,13 @@ def import_(
         raise InputError(f"import {kind}: must be one of {', '.join(KINDS)}")
     if folder is not None and kind not in ("strace", "fio-iolog"):
         raise InputError(f"--folder: applies to strace and fio-iolog, not to {kind}")
-    if output.exists() and not output.is_file():
+    if output.is_dir():
         raise InputError(f"{shown(output)}: not a file")
     whole = os.path.abspath(folder) if folder is not None else None  # noqa: PTH100
     about = _importer(kind, file, output, whole, unit)
     for line in about_lines(about):
         say(line)
-    print(shown(output.absolute()))
+    tell_written(output, shown(output.absolute()))
 
 
 def _importer(kind: str, file: Path, output: Path, folder: str | None, unit: str) -> About:
@@ -145,7 +145,8 @@ def cut(
         raise InputError("--first N, or --until SECONDS: one of them")
     if (first is not None and first < 0) or (until is not None and not 0 <= until < 1e9):
         raise InputError("--first, --until: must be 0 or more, and finite")
-    print(cut_file(file, output, first, None if until is None else round(until * 1e9)))
+    until_ns = None if until is None else round(until * 1e9)
+    tell_written(output, cut_file(file, output, first, until_ns))
 
 
 def merge(
@@ -158,11 +159,11 @@ def merge(
     """Joins recordings into one: one after the other, or all at once."""
     from flashbed.recording.recording_tools import merged
 
-    print(merged(files, output, together=side_by_side))
+    tell_written(output, merged(files, output, together=side_by_side))
 
 
 def anonymise(file: File, output: Output) -> None:
     """Removes names, contents, command and machine from a recording; sizes and times stay."""
     from flashbed.recording.recording_tools import anonymised
 
-    print(anonymised(file, output))
+    tell_written(output, anonymised(file, output))

@@ -22,7 +22,9 @@ from flashbed.plan.experiment import Experiment, load_experiment, study_experime
 from flashbed.plan.narrowing import Settings, parse_settings, plan, several
 from flashbed.plan.planned import Plan, Planned
 from flashbed.plan.study import in_order, load_study
+from flashbed.storage.files import own_file
 from flashbed.storage.locking import held
+from flashbed.storage.own_folder import own_folder
 from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
@@ -186,9 +188,9 @@ def reproduce(
             raise RunError(f"nothing of {study} could be run")
         validated = RESULTS / "validation"
         kept = validated if has_results(validated) else None
-        report = write_report(directories, base / "report.html", kept, paper)
+        report = write_report(directories, own_file(base / "report.html"), kept, paper)
         if out is None:
-            write_all_results(RESULTS, RESULTS / INDEX)
+            write_all_results(RESULTS, own_file(RESULTS / INDEX))
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))
         say(shown(report))
@@ -213,7 +215,7 @@ def _of_study(
     directories: list[Path] = []
     outcomes: list[Outcome] = []
     for experiment in experiments:
-        directory = base / experiment.id.split("/")[1]
+        directory = own_folder(base / experiment.id.split("/")[1])
         wanted = [
             name
             for name in targets or experiment.targets

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.progress import tell_written
 from flashbed.errors import InputError
 from flashbed.formats.names import escaped
 from flashbed.paths import shown
+from flashbed.storage.files import own_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -170,15 +172,16 @@ def report(
     from flashbed.tracing.trace import is_trace
 
     if not directories:
-        print(shown(write_all_results(RESULTS, out or RESULTS / INDEX)))
+        page = write_all_results(RESULTS, out or own_file(RESULTS / INDEX))
+        tell_written(page, shown(page))
         return
     if any(map(is_trace, directories)):
         from flashbed.report.traced_run import write_trace_report
 
         if len(directories) > 1:
             raise InputError("a trace has a report of its own: give one directory at a time")
-        page = out or directories[0] / "report.html"
-        print(shown(write_trace_report(directories[0], page)))
+        page = write_trace_report(directories[0], out or own_file(directories[0] / "report.html"))
+        tell_written(page, shown(page))
         return
     from flashbed.validation.results_table import has_results
 
@@ -193,8 +196,9 @@ def report(
         study, runs = _of_study(directories[0], runs)
         if study and kept is None and has_results(RESULTS / "validation"):
             kept = RESULTS / "validation"
-    report = write_report(runs, out or directories[0] / "report.html", kept, study)
-    print(shown(report))
+    page = out or own_file(directories[0] / "report.html")
+    report = write_report(runs, page, kept, study)
+    tell_written(report, shown(report))
 
 
 def _of_study(directory: Path, runs: list[Path]) -> tuple[Study | None, list[Path]]:

@@ -21,6 +21,7 @@ from flashbed.paths import shown
 from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
 from flashbed.storage.locking import held
+from flashbed.storage.own_folder import check_folder
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
 if TYPE_CHECKING:
@@ -168,11 +169,13 @@ def _check_command(words: Sequence[str]) -> None:
 
 def _replaced(out: Path) -> Path:
     """The folder of --out. Says so if it holds a trace, which is then replaced."""
-    from flashbed.tracing.trace import TABLES, facts_of, is_trace
+    from flashbed.tracing.trace import TABLES, facts_of, is_trace, is_written
 
+    exports = (*(f"{table}.csv" for table in TABLES), FLASHMON_LOG, PERFETTO)
     if is_trace(out):
+        check_folder(out, lambda name: name in exports or is_written(name))
         say(f"flashbed: {shown(out)}: replaces the trace of {facts_of(out).name}")
-        for file in (*(f"{table}.csv" for table in TABLES), FLASHMON_LOG, PERFETTO):
+        for file in exports:
             (out / file).unlink(missing_ok=True)
     return out
 

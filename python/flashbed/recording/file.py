@@ -8,6 +8,7 @@ from anyone: it is checked row by row, and is never whole in memory.
 from __future__ import annotations
 
 import shutil
+import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ from flashbed.recording.calls import (
 )
 from flashbed.recording.recognised import ABOUT, KEY, parts_of
 from flashbed.storage.copies import DamagedError, copy
-from flashbed.storage.files import read_text, whole
+from flashbed.storage.files import is_plain, output, read_text, whole
 from flashbed.storage.footer import extent, key_value
 from flashbed.storage.frames import UNREADABLE, check_extent, check_text
 
@@ -76,10 +77,13 @@ class RecordingWriter:
         """Raises `InputError` if a killed recorder left its parts there."""
         self.path = path
         self._about = about
-        self._folder = parts_of(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._folder.mkdir()
+            if is_plain(path):
+                self._folder = parts_of(path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._folder.mkdir()
+            else:  # beside a device or a pipe stands nothing of ours
+                self._folder = Path(tempfile.mkdtemp(prefix="flashbed-"))
         except FileExistsError:
             raise InputError(
                 f"{shown(self._folder)}: exists already; a recorder that was killed left it"
@@ -144,7 +148,7 @@ class RecordingWriter:
         about = about or self._about
         parts = sorted(self._folder.glob("*.parquet"))
         rows = pl.scan_parquet(parts) if parts else pl.LazyFrame(schema=SCHEMA)
-        with whole(self.path) as new:
+        with output(self.path) as new:
             rows.sink_parquet(
                 new, compression="zstd", row_group_size=_ROWS_AT_ONCE,
                 metadata={KEY: about.model_dump_json()},

@@ -22,7 +22,8 @@ from flashbed.recording.file import Recording, RecordingWriter, open_recording
 from flashbed.recording.fill import as_compressor
 from flashbed.recording.recognised import is_recording
 from flashbed.recording.translate import translate
-from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
+from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters
+from flashbed.storage.files import output as written_to
 
 __all__ = ["anonymised", "checked", "cut", "lines_of", "merged", "statistics"]
 
@@ -151,7 +152,7 @@ def cut(path: Path, output: Path, first: int | None, until_ns: int | None) -> st
         with _named(path):
             kept = list(itertools.islice(each(text), first))
             written = canonical(kept, header_of(text))
-        with whole(output) as new:
+        with written_to(output) as new:
             new.write_text(written, encoding="ascii")
         return f"{shown(output)}: {len(kept):,} operations"
     recording = open_recording(path)

@@ -18,7 +18,7 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
-from flashbed.storage.files import whole
+from flashbed.storage.files import output
 
 __all__ = ["drawn_page", "in_script", "page", "write_whole"]
 
@@ -73,7 +73,7 @@ def _engine() -> str:
 
 
 def write_whole(text: str, out: Path) -> Path:
-    """Writes a page whole, or leaves the old one."""
-    with whole(out) as new:
+    """Writes a page whole, or leaves the old one. The user has named the file."""
+    with output(out) as new:
         new.write_text(text, encoding="utf-8")
     return out

@@ -1,18 +1,22 @@
 """Reads foreign files within limits; writes own files whole or not at all.
 
 A file may come from anyone: it must be a regular file, no pipe or device, and within the size of
-its kind. A file is written under a random new name first and then renamed.
+its kind. A file is written under a random new name first and then renamed. A link, a device or a
+pipe is never replaced: `whole` refuses it, and `output` writes where the user's name leads.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import platform
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +29,10 @@ __all__ = [
     "OPERATIONS_BYTES_MAX",
     "TEXT_BYTES_MAX",
     "begun",
+    "is_plain",
+    "output",
+    "own_file",
+    "own_path",
     "read_bytes",
     "read_characters",
     "read_json",
@@ -113,26 +121,107 @@ def whole(path: Path) -> Iterator[Path]:
     """A new file beside `path` to write to, which then replaces it.
 
     Raises `RunError` with file and folder if it cannot be written, `InputError` if the path can
-    only be a folder's.
+    only be a folder's, or is a link, a device or a pipe.
     """
-    if path.name in ("", ".."):
-        raise InputError(f"{shown(path)}: a folder, not a file to be written")
+    own_file(path)
     new = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}.new")
+    with _said_of(path, new):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(path)
+            os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            yield new
+            new.replace(path)
+        finally:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+
+
+@contextmanager
+def output(path: Path) -> Iterator[Path]:
+    """A file to write to, for a path that the user named: a link is followed.
+
+    A plain file is replaced as by `whole`. Into a character device or a pipe the finished file is
+    written. Raises as `whole` does, and `InputError` for a block device or a socket.
+    """
+    if is_plain(path):
+        with whole(Path(os.path.realpath(path))) as new:
+            yield new
+        return
+    if not _takes_a_stream(path):
+        raise InputError(f"{shown(path)}: a block device or a socket, not a file to be written")
+    with tempfile.TemporaryDirectory(prefix="flashbed-") as folder:
+        new = Path(folder) / "new"
+        with _said_of(path, new):
+            new.touch()
+            yield new
+            _stream(new, path)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a path leads to a plain file or a folder, or to nothing yet."""
+    mode = _mode(path)
+    return mode is None or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def own_file(path: Path) -> Path:
+    """The path. Raises `InputError` unless it is free or a plain file's.
+
+    A folder of results may come from anyone. What flashbed names there leads nowhere else.
+    """
+    if path.name in ("", "..") or stat.S_ISDIR(_mode(own_path(path), follow=False) or 0):
+        raise InputError(f"{shown(path)}: a folder, not a file to be written")
+    return path
+
+
+def own_path(path: Path) -> Path:
+    """The path. Raises `InputError` if it is a link's, a device's or a pipe's."""
+    mode = _mode(path, follow=False)
+    if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "a link" if stat.S_ISLNK(mode) else "a device or a pipe"
+        raise InputError(f"{shown(path)}: {kind}, which flashbed does not replace; remove it")
+    return path
+
+
+def _mode(path: Path, *, follow: bool = True) -> int | None:
+    """A path's type and mode; None if there is nothing, or nothing that can be looked at."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
-        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        yield new
-        new.replace(path)
+        return path.stat(follow_symlinks=follow).st_mode
+    except (OSError, ValueError):
+        return None
+
+
+def _takes_a_stream(path: Path) -> bool:
+    mode = _mode(path) or 0
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _stream(new: Path, path: Path) -> None:
+    """Writes a finished file into a device or a pipe. A pipe without a reader is refused."""
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as why:
+        if why.errno == errno.ENXIO:
+            raise InputError(f"{shown(path)}: a pipe that no program reads") from None
+        raise
+    os.set_blocking(number, True)
+    with open(number, "wb") as there, new.open("rb") as written:  # noqa: PTH123
+        shutil.copyfileobj(written, there, _PIECE_BYTES)
+
+
+@contextmanager
+def _said_of(path: Path, new: Path) -> Iterator[None]:
+    """Turns a failed write into one line about the file and its folder."""
+    try:
+        yield
     except Exception as why:
+        if isinstance(why, OSError) and why.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise InputError(f"{shown(path)[:_KIB]}: {why.strerror}") from None
         reason = _of_the_system(why) or (_THRIFT in str(why) and refusal(new)) or None
         if reason is None:
             raise
         folder = shown(path.parent.absolute())
         raise RunError(f"{path.name} could not be written to {folder}: {reason}") from None
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
 
 
 def refusal(new: Path) -> str | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from flashbed.errors import InputError
 from flashbed.paths import shown
+from flashbed.storage.files import own_file
 
 __all__ = ["LOCK", "Held", "Scratch", "clear", "held", "locked", "scratch", "tidy"]
 
@@ -43,9 +44,16 @@ def _said(lock: int) -> str:
 
 
 def _tried(path: Path, wait: bool) -> int | None:
-    """The lock's descriptor; None if its holder has just removed the file. Raises `Held`."""
+    """The lock's descriptor; None if its holder has just removed the file. Raises `Held`.
+
+    Raises `InputError` for a link, a device or a pipe, and for a file that has other names: the
+    holder's name is written into the lock.
+    """
+    own_file(path)
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
+        if os.fstat(lock).st_nlink > 1:
+            raise InputError(f"{shown(path)}: a file with other names, no lock; remove it")
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), path.lstat()):

@@ -27,6 +27,7 @@ from flashbed.paths import shown
 from flashbed.storage.files import begun, read_json, read_text, whole
 from flashbed.storage.frames import UNREADABLE, check_text, scan_parquet
 from flashbed.storage.locking import LOCK
+from flashbed.storage.own_folder import check_folder
 from flashbed.tables.columns import SCHEMAS, TABLES, conform, empty_table
 from flashbed.tables.merging import (
     FINISHED,
@@ -69,6 +70,7 @@ _WRITTEN = {
     *(f"{name}.parquet" for name in (*TABLES, "finished")),
 }
 """Files of a run directory. While one is written, its name has a dot before and a word after."""
+_PROFILES = "profiles"
 _QUOTING = ("requests", "vfs", "functions")
 """Tables whose texts may be any: they hold file names, or SQLite's messages."""
 _FORMAT = "flashbed-run 1"
@@ -81,6 +83,11 @@ def _is_ours(path: Path) -> bool:
     if path.name == LOCK or begun(path.name) in _WRITTEN:
         return True
     return path.name.startswith(".") and path.stem[1:] in _WRITTEN
+
+
+def _is_written(name: str) -> bool:
+    """Whether a run writes, replaces or removes what has this name in its directory."""
+    return name == _PROFILES or name in _WRITTEN or _is_ours(Path(name))
 
 
 def _write_part(frame: pl.DataFrame, path: Path) -> None:
@@ -210,10 +217,12 @@ class RunDirectory:
     def create(cls, path: Path, experiment_id: str) -> RunDirectory:
         """Opens a run directory, creating it if needed; the caller has locked it (`held`).
 
-        Raises `InputError` if it holds something else.
+        Raises `InputError` if it holds something else, or a link where a run writes.
         """
         marker = path / "run.json"
         try:
+            if path.is_dir():
+                check_folder(path, _is_written)
             if marker.is_file():
                 kept = cls.open(path)
                 if kept.experiment_id != experiment_id:
@@ -249,12 +258,12 @@ class RunDirectory:
 
     def keep_sources(self, experiment: Path, profiles: Mapping[str, Path]) -> None:
         """Keeps the experiment and its profiles beside the results."""
-        (self.path / "profiles").mkdir(exist_ok=True)
+        (self.path / _PROFILES).mkdir(exist_ok=True)
         facts = {"format": _FORMAT, "experiment": self.experiment_id, "file": str(experiment)}
         _write_text(json.dumps(facts, indent=1) + "\n", self.path / "run.json")
         _write_text(read_text(experiment), self.path / "experiment.toml")
         for name, path in profiles.items():
-            _write_text(read_text(path), self.path / "profiles" / f"{name}.toml")
+            _write_text(read_text(path), self.path / _PROFILES / f"{name}.toml")
 
     def finished(self) -> dict[tuple[str, str], str]:
         """(case_id, target) -> key of every result, merged or in parts."""
@@ -331,7 +340,7 @@ class RunDirectory:
 
     def _clear(self) -> None:
         """Removes what killed processes were writing."""
-        for folder in (self.path, self.path / "profiles", self.path / "parts"):
+        for folder in (self.path, self.path / _PROFILES, self.path / "parts"):
             for path in folder.glob(".*.*"):
                 if folder == self.path and not _is_ours(path):
                     continue

@@ -33,6 +33,7 @@ __all__ = [
     "empty",
     "facts_of",
     "is_trace",
+    "is_written",
     "keep",
     "load",
 ]
@@ -125,6 +126,11 @@ class LongTrace(Trace):
 def is_trace(directory: Path) -> bool:
     """Whether the folder holds a trace."""
     return (directory / _FACTS).is_file()
+
+
+def is_written(name: str) -> bool:
+    """Whether `keep` writes or replaces what has this name in a trace's folder."""
+    return (begun(name) or name) in _UNFINISHED
 
 
 def keep(trace: Trace, directory: Path) -> None:

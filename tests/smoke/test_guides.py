@@ -68,7 +68,7 @@ flashbed --no-such-option
 ```console
 $ cat own/mine.toml
 # own/mine.toml
-answer = 40
+answer = 42
 $ cat /dev/null > /tmp/left; ls \\
     /tmp
 left
@@ -94,8 +94,8 @@ def test_a_page_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("answer = 40", "answer = 60"),
-        ("answer = 40\n", ""),
+        ("answer = 42\n$ ", "answer = 43\n$ "),
+        ("answer = 42\n$ ", "$ "),
         ("$ cat own", "$ cat owned"),
         ("$ cat own", "$ rm own"),
         ("\nleft", "\nleft\nright"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.calls import Call, Content, Worker, lay_out
+from tests.hostile.calls import Call, Worker, lay_out
 from tests.hostile.good import EXPERIMENT, OPERATIONS, files_of, lines_of, toml_of
 from tests.support import PROJECT as ROOT
 
@@ -38,7 +38,7 @@ def worker(
             print(request.node.name, made.calls, file=log)
 
 
-class Kept(dict[str, Content]):
+class Kept(dict[str, bytes]):
     """Files by their names, too long for a message."""
 
     def __repr__(self) -> str:

@@ -54,10 +54,17 @@ PLANTED = (
 )  # fmt: skip
 
 
+class Planted(dict[str, Content]):
+    """Files by their names, too long for a message."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} files"
+
+
 @pytest.fixture(scope="module")
-def files(result: Kept) -> Kept:
+def files(result: Kept) -> Planted:
     """What the commands read."""
-    return Kept({
+    return Planted({
         **result, "x.toml": toml_of(EXPERIMENT), "a.rec": packed(list(PROGRAM)),
         "a.ops": lines_of(OPERATIONS), "a.fio": b"[a]\nrw=write\nsize=4k\n",
         "victim": b"precious", "pipe": Kind.PIPE,
@@ -65,13 +72,13 @@ def files(result: Kept) -> Kept:
 
 
 def _kind(path: Path) -> tuple[int, str]:
-    return path.lstat().st_mode & 0o170000, os.readlink(path) if path.is_symlink() else ""
+    return path.lstat().st_mode & 0o170000, str(path.readlink()) if path.is_symlink() else ""
 
 
 @few
 @given(arguments=st.sampled_from(OUTPUTS), end=st.sampled_from(sorted(ENDS)))
 def test_an_output_replaces_plain_files_only(
-    worker: Worker, files: Kept, arguments: tuple[str, ...], end: str
+    worker: Worker, files: Planted, arguments: tuple[str, ...], end: str
 ) -> None:
     """`-o /dev/null` renamed a file over the machine's own."""
     call = Call((*arguments, "out"), {**files, "out": ENDS[end]})
@@ -93,7 +100,7 @@ def test_an_output_replaces_plain_files_only(
 
 
 def test_a_pipe_that_is_read_gets_the_whole_file(
-    worker: Worker, files: Kept, tmp_path: Path
+    worker: Worker, files: Planted, tmp_path: Path
 ) -> None:
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -134,7 +141,7 @@ def _content(folder: Path) -> dict[str, bytes]:
     end=st.sampled_from(("folder", "file", "nothing", "a pipe", "deep", "its name")),
 )
 def test_a_folder_of_results_leads_nowhere_else(
-    worker: Worker, files: Kept, victims: Path, arguments: tuple[str, ...], name: str,
+    worker: Worker, files: Planted, victims: Path, arguments: tuple[str, ...], name: str,
     end: str,
 ) -> None:  # fmt: skip
     """`profiles` or `parts` that was a link to a folder: `run` wrote and removed there."""

@@ -8,9 +8,10 @@ from anyone: it is checked row by row, and is never whole in memory.
 from __future__ import annotations
 
 import shutil
+import stat
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,6 +210,10 @@ class Recording:
         with self._copy_of(file) as safe:
             return pl.scan_parquet(_name(safe), glob=False).select(list(SCHEMA))
 
+    def length(self) -> int:
+        """The number of rows: calls, and what existed before."""
+        return sum(extent(file).rows for file in self.files)
+
     def calls(self) -> Iterator[Call]:
         """The calls, in order. Raises `RecordingError` at the first impossible one."""
         last_ns = 0
@@ -218,12 +223,32 @@ class Recording:
             last_ns = call.start_ns
             yield call
 
-    def existed(self) -> Iterator[Call]:
-        """What existed before: a row for each file, folder and link."""
-        return (call for _, call in self._each(pl.col("call") == EXISTED))
+    def calls_with_paths(self) -> Iterator[Call]:
+        """The calls that name a path, in order; the order itself is not checked."""
+        named = pl.col("path").is_not_null() | pl.col("to_path").is_not_null()
+        return (call for _, call in self._each(pl.col("call").ne_missing(EXISTED) & named))
 
-    def _each(self, wanted: pl.Expr) -> Iterator[tuple[int, Call]]:
+    def calls_with_sizes(self) -> Iterator[Call]:
+        """The calls whose compressed sizes were recorded, in order, which is not checked."""
+        return (call for _, call in self._each(pl.col("sizes").is_not_null()))
+
+    def existed(self, needed: Callable[[bytes], bool] | None = None) -> Iterator[Call]:
+        """What existed before: a row for each file, folder and link, or those that are needed."""
+        return (call for _, call in self._each(pl.col("call") == EXISTED, needed))
+
+    def folders_and_links(self) -> Iterator[Call]:
+        """What existed before and is no plain file."""
+        kind = pl.col("mode") & 0o170000
+        odd = (pl.col("call") == EXISTED) & (kind != stat.S_IFREG)
+        return (call for _, call in self._each(odd))
+
+    def _each(
+        self, wanted: pl.Expr, needed: Callable[[bytes], bool] | None = None
+    ) -> Iterator[tuple[int, Call]]:
+        """Checked rows. Those whose path is not needed are passed over without a check."""
         for frame in self._frames(wanted):
+            if needed is not None:
+                frame = frame.filter([path is None or needed(path) for path in frame["path"]])
             for row, *values in frame.iter_rows():
                 try:
                     call = _call(values)
@@ -346,12 +371,15 @@ def _check_argument(call: Call, name: str) -> None:
         raise ValueError(f"{call.name}: {name} is of another type")
     if isinstance(value, bytes) and (not value or b"\0" in value) and name != "target":
         raise ValueError(f"{call.name}: {name} is empty or has a NUL byte")
+    if isinstance(value, bytes) and len(value) > _PATH_BYTES_MAX:
+        raise ValueError(f"{call.name}: {name} has more than the {_PATH_BYTES_MAX:,} bytes of any")
     if isinstance(value, bytes) and name in ("path", "to_path") and not value.startswith(b"/"):
         parts = value.split(b"/")
         if value != b"." and any(part in (b"", b".", b"..") for part in parts):
             raise ValueError(f"{call.name}: {name} is not relative to the folder")
     counts = name in ("offset", "length", "to_offset") and call.name != "lseek"
-    if counts and isinstance(value, int) and value < 0 <= call.result:
+    may_fail = call.name != EXISTED
+    if counts and isinstance(value, int) and value < 0 and (call.result >= 0 or not may_fail):
         raise ValueError(f"{call.name}: {name} is below 0")
 
 
@@ -377,6 +405,8 @@ _MOVES_DATA = _MOVE | {"read", "readv", "pread64", "preadv", "preadv2", "sendfil
                        "copy_file_range"}  # fmt: skip
 _MOVED_BYTES_MAX = 0x7FFFF000
 """MAX_RW_COUNT of Linux."""
+_PATH_BYTES_MAX = 8192
+"""A folder's path and a path in it, each PATH_MAX of Linux at most."""
 _NAMES = tuple(ARGUMENTS)
 
 

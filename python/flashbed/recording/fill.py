@@ -233,11 +233,15 @@ class Filler:
         """FILL of unrecorded data: as compressible as the recorded data on average."""
         if self.compressor is None or not self._recorded:
             return "0"
-        cut = pieces_of(offset, length)
-        whole = self._recorded
-        return piece_text(
-            [PieceSizes(0, n * self._small // whole, n * self._text // whole) for _, n in cut]
-        )
+        within = offset % PIECE_BYTES
+        return _alike(within, length, self._recorded, self._small, self._text)
+
+
+@lru_cache(maxsize=1 << 10)
+def _alike(offset: int, length: int, whole: int, small: int, text: int) -> str:
+    """FILL of pieces that are all as small, and as much text, as the whole is on average."""
+    cut = pieces_of(offset, length)
+    return piece_text([PieceSizes(0, n * small // whole, n * text // whole) for _, n in cut])
 
 
 def as_compressor(name: str | None) -> Compressor | None:

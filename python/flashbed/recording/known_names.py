@@ -48,13 +48,14 @@ class Tree:
 
     def _walk(self, path: bytes, follow: bool, links: int) -> Node | None:
         node, trail = self.root, [self.root]
-        names = [] if path == FOLDER else path.split(b"/")
+        names = [] if path == FOLDER else path.split(b"/")[::-1]
         while names:
-            name = names.pop(0)
+            name = names.pop()
             if name in (b"", b"."):
                 continue
             if name == b"..":
-                trail = trail[:-1] or trail
+                if len(trail) > 1:
+                    trail.pop()
                 node = trail[-1]
                 continue
             below = node.children.get(name)
@@ -64,7 +65,7 @@ class Tree:
                 links -= 1
                 if links < 0 or is_outside(below.target):
                     return None
-                names = below.target.split(b"/") + names
+                names += below.target.split(b"/")[::-1]
                 continue
             node = below
             trail.append(node)

@@ -8,8 +8,9 @@ everything below a renamed folder, and the targets of links.
 from __future__ import annotations
 
 import posixpath
-import stat
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain
 
 from flashbed.recording.calls import FOLDER, Call
 
@@ -22,9 +23,13 @@ _LINKS_MAX = 40
 """Symbolic links that the kernel follows in a path, at most."""
 
 
-def needed_by(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]:
-    """Returns whether a replay of these calls needs a path; `there` has all existing ones."""
-    kinds = {path: call for call in there if (path := call.path()) is not None}
+def needed_by(
+    calls: Iterable[Call], links: Mapping[bytes, bytes], folders: Container[bytes]
+) -> Callable[[bytes], bool]:
+    """Returns whether a replay of these calls needs a path.
+
+    `links` has the target of each existing link, `folders` the existing folders.
+    """
     named: set[bytes] = set()
     listed: set[bytes] = set()
     moved: set[bytes] = set()
@@ -33,41 +38,48 @@ def needed_by(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes],
             path = call.path(argument)
             if path is None:
                 continue
-            followed = _followed(path, kinds, named)
-            if call.name in _OPENS and (followed == FOLDER or _is_folder(kinds.get(followed))):
+            followed = _followed(path, links, named)
+            if call.name in _OPENS and (followed == FOLDER or followed in folders):
                 listed.add(followed)
             if call.name in _RENAMES:
                 moved.add(path)
+    in_order = sorted(named)
+
+    def is_named(path: bytes) -> bool:
+        """Whether a call named the path, or one below it."""
+        if path in named:
+            return True
+        below = path + b"/"
+        at = bisect_left(in_order, below)
+        return at < len(in_order) and in_order[at].startswith(below)
 
     def needed(path: bytes) -> bool:
-        if path in named or (posixpath.dirname(path) or FOLDER) in listed:
+        if is_named(path) or (posixpath.dirname(path) or FOLDER) in listed:
             return True
-        return any(above in moved for above in _above(path))
+        return bool(moved) and any(above in moved for above in _above(path))
 
     return needed
 
 
-def _above(path: bytes) -> list[bytes]:
-    """The folders above a path, the innermost first."""
-    parts = path.split(b"/")
-    return [b"/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+def _above(path: bytes) -> Iterator[bytes]:
+    """The folders above a path, the outermost first."""
+    at = path.find(b"/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find(b"/", at + 1)
 
 
-def _is_folder(call: Call | None) -> bool:
-    return call is not None and stat.S_ISDIR(call.number("mode"))
-
-
-def _followed(path: bytes, kinds: dict[bytes, Call], named: set[bytes]) -> bytes:
-    """Where a path leads; adds it, its folders and the links on the way to `named`."""
+def _followed(path: bytes, links: Mapping[bytes, bytes], named: set[bytes]) -> bytes:
+    """Where a path leads; adds it and the paths on the way to `named`."""
+    named.add(path)
+    if not links:
+        return path
     for _ in range(_LINKS_MAX):
-        named.update((path, *_above(path)))
-        for part in reversed([path, *_above(path)]):
-            link = kinds.get(part)
-            if link is not None and stat.S_ISLNK(link.number("mode")):
-                target = link.path("target") or b""
-                rest = path[len(part) :]
-                path = posixpath.normpath(posixpath.join(posixpath.dirname(part), target) + rest)
-                break
-        else:
-            return path
+        parts = chain(_above(path), (path,))
+        link = next((part for part in parts if part in links), None)
+        if link is None:
+            break
+        ahead = posixpath.join(posixpath.dirname(link), links[link])
+        path = posixpath.normpath(ahead + path[len(link) :])
+        named.add(path)
     return path

@@ -66,8 +66,8 @@ def checked(path: Path) -> str:
     """The size of a file, if all of it is right."""
     if is_recording(path):
         recording = open_recording(path)
-        calls = sum(1 for _ in recording.calls())
         there = sum(1 for _ in recording.existed())
+        calls = recording.length() - there  # translating reads and checks each call
         translate(recording, None, _SETTLE_NS)
         return f"{calls:,} calls, {there:,} files and folders that were there before"
     text = read_characters(path, OPERATIONS_BYTES_MAX)
@@ -121,14 +121,17 @@ def _of_recording(recording: Recording) -> Iterator[str]:
         path = call.path()
         if path is not None and not is_outside(path):
             files[path.decode("utf-8", "backslashreplace")] += 1
-    there = [call.number("length") for call in recording.existed()]
+    there = there_bytes = 0
+    for call in recording.existed():
+        there += 1
+        there_bytes += call.number("length")
     yield f"made by {escaped(about.source)}: {escaped(' '.join(about.command)[:200]) or '-'}"
     seconds, in_calls, of_cpu = (ns / _SECOND_NS for ns in (duration_ns, calls_ns, cpu_ns))
     yield f"{sum(counts.values()):,} calls of {len(tasks):,} tasks in {seconds:.3f} s"
     yield f"{in_calls:.3f} s in calls, {of_cpu:.3f} s of processor between"
     yield (
-        f"read {read:,} bytes, wrote {wrote:,}; {len(files):,} paths; {len(there):,} were there"
-        + (f" with {sum(there):,} bytes")
+        f"read {read:,} bytes, wrote {wrote:,}; {len(files):,} paths; {there:,} were there"
+        + (f" with {there_bytes:,} bytes")
     )
     yield from _table(counts)
     yield "the paths that most calls name:"

@@ -25,6 +25,8 @@ __all__ = [
 
 SLOTS = 1024
 MAPPINGS = 1024
+DESCRIPTORS = 1 << 20
+"""fs.nr_open of Linux, which is for one process; here for all of them."""
 _PATH_BYTES_MAX, _NAME_BYTES_MAX = 1023, 255
 _WORD_BYTES_MAX = 2000
 """Longest path as written, so that two fit into a line."""
@@ -62,11 +64,40 @@ class Mapped:
 
 @dataclass(eq=False, slots=True)
 class Files:
-    """Descriptors by number, shared by some tasks."""
+    """Descriptors by number, shared by some tasks.
+
+    A fork's copy is made when either side changes it: most children execute at once. Until then
+    `copies` counts the others that have the same tables.
+    """
 
     by_number: dict[int, Description] = field(default_factory=dict)
     closed_by_exec: set[int] = field(default_factory=set)
     users: int = 1
+    copies: list[int] = field(default_factory=lambda: [0])
+
+    def fork(self) -> Files:
+        """A copy, made when one of the two changes."""
+        self.copies[0] += 1
+        return Files(self.by_number, self.closed_by_exec, 1, self.copies)
+
+    def separate(self) -> int:
+        """Copies what is still another's, before a change; returns how many descriptors."""
+        if not self.copies[0]:
+            return 0
+        self.copies[0] -= 1
+        self.copies = [0]
+        self.by_number = dict(self.by_number)
+        self.closed_by_exec = set(self.closed_by_exec)
+        for description in self.by_number.values():
+            description.uses += 1
+        return len(self.by_number)
+
+    def leave(self) -> bool:
+        """Leaves its tables to another that has them; False if there is none."""
+        if not self.copies[0]:
+            return False
+        self.copies[0] -= 1
+        return True
 
 
 @dataclass(eq=False, slots=True)
@@ -127,6 +158,9 @@ class State:
     lines: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     writes: int = 0
+    written_bytes: int = 0
+    descriptors: int = 0
+    """Of all tasks."""
 
     def skip(self, why: str) -> None:
         """Counts a call that has no operation."""
@@ -149,7 +183,7 @@ class State:
         if flags & _CLONE_FILES:
             files.users += 1
         else:
-            files = self._copy_of(files)
+            files = files.fork()
         if flags & _CLONE_VM:
             memory.users += 1
         else:
@@ -160,16 +194,11 @@ class State:
         new.end_ns = task.end_ns
         return new
 
-    def _copy_of(self, files: Files) -> Files:
-        for description in files.by_number.values():
-            description.uses += 1
-        return Files(dict(files.by_number), set(files.closed_by_exec))
-
     def execute(self, task: Task) -> None:
         """A task executes another program: its descriptors are its own, its memory is empty."""
         if task.files.users > 1:
             task.files.users -= 1
-            task.files = self._copy_of(task.files)
+            task.files = task.files.fork()
         for number in sorted(task.files.closed_by_exec):
             self.uninstall(task, number)
         self._leave(task)
@@ -197,12 +226,25 @@ class State:
         task.files.by_number[number] = description
         if by_exec:
             task.files.closed_by_exec.add(number)
+        self._count(1)
+
+    def _count(self, more: int) -> None:
+        self.descriptors += more
+        if self.descriptors > DESCRIPTORS:
+            raise TranslationError(f"more than {DESCRIPTORS:,} descriptors at once")
+
+    def close_by_exec(self, task: Task, number: int, by_exec: bool) -> None:
+        """Sets or clears FD_CLOEXEC."""
+        self._count(task.files.separate())
+        (task.files.closed_by_exec.add if by_exec else task.files.closed_by_exec.discard)(number)
 
     def uninstall(self, task: Task, number: int) -> None:
         """Closes a descriptor."""
+        self._count(task.files.separate())
         description = task.files.by_number.pop(number, None)
         task.files.closed_by_exec.discard(number)
         if description is not None:
+            self._count(-1)
             self._release(description)
 
     def _release(self, description: Description) -> None:
@@ -226,7 +268,7 @@ class State:
         task.ended = True
         self._leave(task)
         task.files.users -= 1
-        if not task.files.users:
+        if not task.files.users and not task.files.leave():
             for number in sorted(task.files.by_number):
                 self.uninstall(task, number)
 

@@ -35,6 +35,7 @@ _STEPS_MAX = 10**12
 _TASKS = 1024
 _REQUEST_BYTES = 65_536
 _THERE_BYTES_MAX = 1 << 33
+_THERE_MAX = 1_000_000
 HANDLERS = {**data_calls.HANDLERS, **name_calls.HANDLERS, **mapped_calls.HANDLERS}
 _LOCK_UN = 8
 
@@ -75,11 +76,8 @@ class Translation:
 
     def prepare(self) -> Iterator[str]:
         """Lines that make what existed before, up to but without `sync`."""
-        everything = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
-        needed = needed_by(self.recording.calls(), everything)
-        there = [call for call in everything if needed(call.path() or b"")]
+        itself, there = self._needed()
         filler, total_bytes = self._filler_of_writes(), 0
-        itself = next((call for call in everything if call.path() == FOLDER), None)
         if itself is not None:
             # Only `flashbed exec` records this: it sets the folder's mode.
             yield f"chmod . {stat.S_IMODE(itself.number('mode'))}"
@@ -94,10 +92,31 @@ class Translation:
                 yield from _prepared_lines(self.state, call, filler, number)
             _put(self.state, call)
 
+    def _needed(self) -> tuple[Call | None, list[Call]]:
+        """The recorded folder itself, and what a replay needs of what existed, by path."""
+        links: dict[bytes, bytes] = {}
+        folders: set[bytes] = set()
+        itself = None
+        for call in self.recording.folders_and_links():
+            path, kind = call.path() or b"", stat.S_IFMT(call.number("mode"))
+            if kind == stat.S_IFLNK:
+                links[path] = call.path("target") or b""
+            elif kind == stat.S_IFDIR:
+                folders.add(path)
+                itself = itself or (call if path == FOLDER else None)
+        needed = needed_by(self.recording.calls_with_paths(), links, folders)
+        there = list(itertools.islice(self.recording.existed(needed), _THERE_MAX + 1))
+        if len(there) > _THERE_MAX:
+            raise RecordingError(
+                f"{shown(self.recording.path)}: the program needs more than {_THERE_MAX:,} files"
+                " that existed before"
+            )
+        return itself, sorted(there, key=lambda call: call.path() or b"")
+
     def _filler_of_writes(self) -> Filler:
         """A filler that has seen the program's writes; files from before count as similar."""
         filler = Filler(self.compressor, self.then)
-        for call in self.recording.calls():
+        for call in self.recording.calls_with_sizes():
             if isinstance(call.written, tuple) and call.name in _MOVES:
                 filler.fill(0, call.number("offset"), call.written, call.result)
         return filler

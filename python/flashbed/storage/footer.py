@@ -124,14 +124,15 @@ class _Reader:
         raise ValueError("a number too long")
 
     def _pass(self, count: int) -> None:
+        # A list may claim more values than the file has bytes.
+        if count > len(self._data) - self._at:
+            raise ValueError("cut short")
         self._at += count
 
     def binary(self) -> bytes:
         """Reads a text."""
         length = self._varint()
-        if length > len(self._data) - self._at:
-            raise ValueError("cut short")
-        self._at += length
+        self._pass(length)
         return self._data[self._at - length : self._at]
 
     def signed(self) -> int:

@@ -14,15 +14,10 @@ THERE = {
 
 
 def needed(*calls: tuple[str, dict[str, int | bytes]]) -> set[bytes]:
-    there = [
-        Call(
-            0, 0, 0, None, "existed",
-            {"path": path, "length": 1, "mode": kind, "target": b"d/one"},
-        )
-        for path, kind in THERE.items()
-    ]  # fmt: skip
+    links = {path: b"d/one" for path, kind in THERE.items() if kind == stat.S_IFLNK}
+    folders = {path for path, kind in THERE.items() if kind == stat.S_IFDIR}
     made = [Call(0, 0, 0, None, name, arguments) for name, arguments in calls]
-    wanted = needed_by(made, there)
+    wanted = needed_by(made, links, folders)
     return {path for path in THERE if wanted(path)}
 
 

@@ -122,3 +122,19 @@ def test_a_footer_claims_more_values_than_it_has(worker: Worker, result: Kept, f
     for arguments in READERS:
         files = {**result, "x.rec": bent, "good/cases.parquet": bent}
         assert worker.finding(Call(arguments, files)) is None
+
+
+DEEP_KEYS = (
+    "a" + ".a" * 200_000 + " = 1\n", "[a" + ".a" * 200_000 + "]\n",
+    "a = {" + "a." * 200_000 + "a = 1}\n", 'a = {b = 1, "a"' + ' . "b c"' * 50_000 + " = 1}\n",
+    "\n".join("a." * 60 + f"b{number} = 1" for number in range(4000)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DEEP_KEYS, ids=range(len(DEEP_KEYS)))
+def test_a_key_has_more_parts_than_any_table(worker: Worker, result: Kept, text: str) -> None:
+    """`tomllib` took hours for 200,000 parts, also in a stranger's results."""
+    deep = text.encode()
+    assert worker.finding(Call(("run", "x.toml", "--out", "o"), {"x.toml": deep})) is None
+    files = {**result, "good/experiment.toml": deep}
+    assert worker.finding(Call(("report", "good"), files)) is None

@@ -15,6 +15,7 @@ from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import FILE_SYSTEMS, Request
 from flashbed.exec.sysroot import Sysroot
 from flashbed.lifetimes.given import rate_per_day
+from flashbed.storage.forks import need_threads
 from flashbed.targets.ssh.address import ChosenTarget
 from flashbed.targets.unavailable import Unavailable
 
@@ -90,6 +91,7 @@ def execute(
         errors.InputError: an argument is wrong.
         errors.FlashbedError: the program could not be run; `exit_status` says why, as env(1) does.
     """
+    need_threads("fb.execute")
     if fs not in FILE_SYSTEMS:
         raise InputError(f"fs {fs}: must be {' or '.join(FILE_SYSTEMS)}")
     if on not in ("uml", "emulator"):

@@ -10,6 +10,7 @@ from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
 from flashbed.recorder import session
 from flashbed.recorder.places import BoardPlace, HerePlace, Place
+from flashbed.storage.forks import need_threads
 from flashbed.targets.ssh.address import is_address, parse_address
 from flashbed.targets.unavailable import Unavailable
 
@@ -51,6 +52,7 @@ def record(
         errors.InputError: an argument is wrong.
         errors.RunError: nothing could be recorded.
     """
+    need_threads("fb.record")
     path = Path(out)
     if not command:
         raise InputError("record: needs a command, as in ['ls']")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Collection, Iterable
@@ -17,6 +16,7 @@ from flashbed.extras import missing_extra
 from flashbed.formats.profiles import default_compressors, load_board
 from flashbed.plan.planned import Plan
 from flashbed.report import write_report
+from flashbed.storage.forks import need_threads, remover
 from flashbed.storage.frames import pieces
 from flashbed.tables.case_places import Names
 from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
@@ -40,6 +40,7 @@ class Result:
         self._directory = Path(directory)
         self._chosen = None if cases is None else list(cases)
         self._apart = tuple(apart)
+        need_threads("fb.Result")
         read_table(self._directory, "cases")
 
     @property
@@ -101,6 +102,7 @@ class Result:
             raise missing_extra(error) or error from None
 
     def _table(self, name: str) -> pl.DataFrame:
+        need_threads(f"Result.{name}")
         table = read_table(self._directory, name)
         if self._chosen is None:
             return table
@@ -119,7 +121,7 @@ class OwnResult(Result):
         self, directory: Path, cases: Collection[str], apart: Collection[str] = ()
     ) -> None:
         super().__init__(directory, cases=cases, apart=apart)
-        self._gone = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        self._gone = weakref.finalize(self, remover(directory))
 
 
 def own_folder() -> Path:

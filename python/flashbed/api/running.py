@@ -14,6 +14,7 @@ from flashbed.api.shown_progress import Shown
 from flashbed.errors import InputError, TargetUnavailable
 from flashbed.plan.narrowing import several
 from flashbed.running.ways import Way, parse_jobs
+from flashbed.storage.forks import need_threads
 from flashbed.targets import check_target
 from flashbed.targets.ssh.address import (
     AllowedBoard,
@@ -57,6 +58,7 @@ def run(
         errors.TargetUnavailable: nothing could run on a target; `targets` says why.
         errors.CasesFailed: cases failed; `failures` has one for each.
     """
+    need_threads("fb.run")
     experiment = _experiment(what)
     planned = experiment.planned(set)
     targets = [_allowed(name, erase) for name in ([on] if isinstance(on, str) else on)]

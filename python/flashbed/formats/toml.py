@@ -6,6 +6,7 @@ A wrong file is refused with a line for each error, which names the file and the
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cached_property
@@ -19,7 +20,7 @@ from flashbed.formats.toml_errors import wrong_lines
 from flashbed.paths import sha256_of, shown
 from flashbed.storage.files import read_text
 
-__all__ = ["FromFile", "Hashed", "Strict", "read_model", "read_toml"]
+__all__ = ["FromFile", "Hashed", "Strict", "loads", "read_model", "read_toml"]
 
 
 class Strict(BaseModel):
@@ -65,6 +66,9 @@ class FromFile(Strict):
 
 TOML_BYTES_MAX = 1 << 20
 DEPTH_MAX = 20
+_PART = r"(?:[A-Za-z0-9_-]+|\"[^\"\n]*\"|'[^'\n]*')"
+_DEEP_KEY = re.compile(rf"(?m)(?:^|[{{,[])[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{64}}")
+"""A key of so many parts that `tomllib`, whose time grows with their square, is not given it."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -72,13 +76,20 @@ def read_toml(path: Path, error: type[InputError]) -> dict[str, Any]:
     """Reads a TOML file; raises `error` with one line if it is missing or is not TOML."""
     text = read_text(path, TOML_BYTES_MAX, error)
     try:
-        values = tomllib.loads(text)
+        values = loads(text)
     except RecursionError:
         raise error(f"{shown(path)}: nested too deeply, {DEPTH_MAX} levels at most") from None
     except ValueError as why:  # bad syntax, or a number with thousands of digits
         raise error(f"{shown(path)}: not TOML: {why}") from None
     _check_depth(values, path, error)
     return values
+
+
+def loads(text: str) -> dict[str, Any]:
+    """TOML's values. Raises `ValueError`, and `RecursionError` for what is nested too deeply."""
+    if _DEEP_KEY.search(text):
+        raise RecursionError
+    return tomllib.loads(text)
 
 
 def _check_depth(values: dict[str, Any], path: Path, error: type[InputError]) -> None:

@@ -8,7 +8,6 @@ values are tables to each of these values, in all cases.
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.toml import read_model
+from flashbed.formats.toml import loads, read_model
 from flashbed.formats.toml_errors import wrong_lines
 from flashbed.plan.axes import Axis
 from flashbed.plan.case import AXES
@@ -75,8 +74,8 @@ def _check_key(about: Axis, text: str, axis: str, key: str) -> None:
 def _literal(word: str) -> Any:
     """A number, true or false as in TOML; otherwise the word."""
     try:
-        return tomllib.loads(f"value = {word}")["value"]
-    except ValueError:
+        return loads(f"value = {word}")["value"]
+    except (ValueError, RecursionError):
         return word
 
 

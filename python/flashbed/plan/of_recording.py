@@ -9,10 +9,11 @@ from __future__ import annotations
 import atexit
 import json
 import re
-import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+
+from flashbed.storage.forks import remover
 
 __all__ = ["own_file", "written_experiment"]
 
@@ -69,5 +70,5 @@ def own_file(name: str, text: str) -> Path:
 @cache
 def _folder() -> Path:
     made = tempfile.mkdtemp(prefix="flashbed-program.")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    atexit.register(remover(made))
     return Path(made)

@@ -31,6 +31,12 @@ _VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
 _SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
 """Statements that EXPLAIN would execute or cannot explain; their programs are short."""
 SHORT = 4
+VM_STEPS_MAX = 500_000_000
+"""Of one statement: seven minutes of the emulated board. A statement that never ends has more."""
+TURN_STEPS = 1_000_000
+ROWS_MAX = 2_000_000
+VALUE_BYTES_MAX = 1 << 28
+PATTERN_BYTES_MAX = 1000
 Written = dict[int, tuple[int, bytes]]
 Bindings = Sequence[int | float | str | bytes | None]
 
@@ -70,6 +76,10 @@ class Recording:
             statementcachesize=100 if database.prepared else 0,
         )
         self._seen: set[str] = set()
+        self._turns = 0
+        self._connection.set_progress_handler(self._goes_on, TURN_STEPS)
+        self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
+        self._connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES_MAX)
         draw_by(self._connection, seed)
         self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
         try:
@@ -101,6 +111,10 @@ class Recording:
         self._vm_steps = 0
         try:
             return self._run(statement, bindings)
+        except apsw.InterruptError:
+            raise StatementError(
+                f"{_shortened(statement)}: more than {VM_STEPS_MAX:,} instructions of SQLite"
+            ) from None
         except apsw.Error as why:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
         finally:
@@ -149,7 +163,16 @@ class Recording:
         return Prepared(self._instructions[kind], len(statement), is_select)
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        return list(self._connection.execute(statement, bindings))
+        self._turns = 0
+        rows = list(itertools.islice(self._connection.execute(statement, bindings), ROWS_MAX + 1))
+        if len(rows) > ROWS_MAX:
+            raise apsw.TooBigError(f"more than {ROWS_MAX:,} rows")
+        return rows
+
+    def _goes_on(self) -> bool:
+        """Called by SQLite every TURN_STEPS instructions; true interrupts the statement."""
+        self._turns += 1
+        return self._turns * TURN_STEPS > VM_STEPS_MAX
 
     def _ended(self, event: dict[str, Any]) -> None:
         self._vm_steps += event["stmt_status"][VM_STEP]

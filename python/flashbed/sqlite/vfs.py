@@ -29,6 +29,7 @@ __all__ = ["FOLDER", "Files", "RecordingVfs", "Tally"]
 
 FOLDER = "db"
 """The directory of the database, which SQLite syncs as well."""
+FILE_BYTES_MAX = 1 << 31
 SLOTS = 64
 PAGE_BYTES_MIN = 512
 """Reads shorter than this are of a header."""
@@ -169,6 +170,8 @@ class _File:
         return bytes(self._data[offset : offset + amount])
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        if offset + len(data) > FILE_BYTES_MAX:
+            raise apsw.FullError(f"a file of more than {FILE_BYTES_MAX >> 30} GiB")
         if len(self._data) < offset:
             self._data.extend(bytes(offset - len(self._data)))
         self._data[offset : offset + len(data)] = data

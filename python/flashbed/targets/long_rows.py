@@ -6,7 +6,6 @@ A target yields the rows of a long case in pieces before the case has ended. It 
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from flashbed.storage.forks import remover
 from flashbed.tables.columns import conform
 
 __all__ = ["LongRows"]
@@ -31,7 +31,7 @@ class LongRows:
         """
         self._folder = Path(tempfile.mkdtemp(prefix=".rows.", dir=folder))
         self._target = pl.lit(target, pl.String).alias("target")
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._finalizer = weakref.finalize(self, remover(self._folder))
         self._pieces: dict[tuple[str, str], list[Path]] = {}
         self._number = 0
 

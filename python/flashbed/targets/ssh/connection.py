@@ -16,8 +16,10 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from flashbed.storage.forks import by_owner
 from flashbed.storage.locking import LOCK, Scratch, scratch
 from flashbed.targets.ssh.address import Address
 from flashbed.targets.unavailable import Unavailable
@@ -99,7 +101,8 @@ class Connection:
         self._client = [*words, "-T", *port, *_words(options)]
         shared = {**_SHARED, "ControlPath": f"{self._folder.path}/%C"}
         self._sharing = [*self._client, *_words(shared)]
-        self.close = weakref.finalize(self, _close, self._sharing, address, self._folder)
+        ended = partial(_close, self._sharing, address, self._folder)
+        self.close = weakref.finalize(self, by_owner(ended))
 
     def own(self, remote: str) -> list[str]:
         """The client's command line for a shell command on a connection of its own."""

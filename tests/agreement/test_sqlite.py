@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -21,14 +23,22 @@ CASES = [
     for pattern in ("insert", "select", "select-random", "join", "update")
     for journal in (("delete", "wal") if pattern in ("insert", "update") else ("delete",))
 ]
+PACED = ("paced-insert", "paced-update")
+"""Each request commits by itself, and seven seconds pass to the next: the flusher writes."""
+CASES += [(fs, pattern, journal) for fs in ("jffs2", "ubifs") for pattern in PACED
+          for journal in ("delete", "wal")]  # fmt: skip
 
 
-def program(fs: str, pattern: str, journal: str) -> Program:
+def program(fs: str, pattern: str, journal: Any) -> Program:
     """On a board whose software takes no time, as in user mode."""
-    database = Database.model_validate({"records": 400, "journal": journal})
+    paced = pattern.startswith("paced-")
+    database = Database(
+        records=400, journal=journal, autocommit=paced, synchronous="normal" if paced else "full"
+    )
     case = Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs=fs, read_ahead_kib=128,
-        pattern=pattern, requests=200, request_bytes=600, file_bytes=0, seed=1, database=database,
+        pattern=pattern.removeprefix("paced-"), requests=200, request_bytes=600, file_bytes=0,
+        seed=1, database=database, pause_ns=7_000_000_000 if paced else 0,
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)

@@ -26,11 +26,12 @@ def statements(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
     `statement` counts from 0, which is BEGIN in the SQLite study and includes opening the database.
     Operations after the last statement, which close it, belong to none. `reads`, `writes` and
-    `syncs` are its system calls; null where SQLite ran on the board.
+    `syncs` are its system calls; null where SQLite ran on the board. Pauses belong to none.
     """
     ended = pl.col("op").is_in(("compute", "sql")).cast(pl.Int64)
     columns = (*_CASE, "seq", "op", "latency_ns", "flash_time_ns")
-    wanted = requests.lazy().select(columns).collect(engine="streaming")
+    paused = pl.col("op") == "pause"
+    wanted = requests.lazy().select(columns).filter(~paused).collect(engine="streaming")
     numbered = wanted.sort(*_CASE, "seq", maintain_order=True).with_columns(
         ended.cum_sum().over(_CASE).sub(ended).alias("statement"),
         ended.sum().over(_CASE).alias("count"),

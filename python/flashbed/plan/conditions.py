@@ -51,6 +51,10 @@ class Condition(Hashed):
         """The word of its values, which `parse` reads."""
         raise NotImplementedError
 
+    def named_with(self, _key: str, _value: object) -> str | None:
+        """The name of this table with another value; None goes by the word of its values."""
+        return None
+
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
         """The keys that one part of the word sets. Raises `ValueError`."""

@@ -36,6 +36,7 @@ _WORDS: dict[str, dict[str, Any]] = {
     "prepared": {"prepared": True},
     "fdatasync": {"sync": "fdatasync"},
     "connected": {"connected": True},
+    "autocommit": {"autocommit": True},
     "board": {"executed": "board"},
 }
 """Grammar of a database as one word: what differs from the papers' settings."""
@@ -45,7 +46,8 @@ class Database(Condition):
     """`database = { … }` of an experiment (docs/guide/my-database.md).
 
     `records` is the number of rows before a workload reads or updates the table. `connected` says
-    whether the connection is open when measuring begins. `executed` says where SQLite runs: on the
+    whether the connection is open when measuring begins. `autocommit` makes each request a
+    transaction of its own. `executed` says where SQLite runs: on the
     host, once, with its calls replayed on the board, or on the board itself. `script` and `file`
     are the user's own program and the database it begins with.
     """
@@ -60,6 +62,7 @@ class Database(Condition):
     prepared: bool = False
     sync: Literal["fsync", "fdatasync"] = "fsync"
     connected: bool = False
+    autocommit: bool = False
     executed: Literal["host", "board"] = "host"
     records: Annotated[int, Field(ge=1, lt=2**24)] = 5000
     script: Annotated[str, Field(min_length=1)] | None = None
@@ -94,6 +97,12 @@ class Database(Condition):
             if all(getattr(self, key) == value for key, value in values.items())
         ]
         return "-".join(parts) or "papers"
+
+    def named_with(self, key: str, value: object) -> str | None:
+        """See `Condition`: settings of a script or file are told apart by a name."""
+        if self.name is None or getattr(self, key) == value:
+            return self.name
+        return f"{self.name}-{key}-{value}".replace("_", "-").lower()
 
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from flashbed.formats.toml import loads, read_model
 from flashbed.formats.toml_errors import wrong_lines
 from flashbed.plan.axes import Axis
 from flashbed.plan.case import AXES
+from flashbed.plan.conditions import Condition
 from flashbed.plan.experiment import Experiment, ExperimentError, expanded
 from flashbed.plan.planned import Plan
 
@@ -156,12 +157,14 @@ def _read(axis: str, about: Axis, value: Any) -> Any:
 def _with_key(
     name: str, about: Axis, tables: Iterable[Any], key: str, wanted: Sequence[Any]
 ) -> list[Any]:
-    """Each table with each of the values, once, named by its word."""
+    """Each table with each of the values, once, named by its word; a script's table by its name."""
     found = []
     for table, value in itertools.product(tables, wanted):
         own = {field: given for field, given in table if given is not None and field != "name"}
         try:
-            found.append(about.type.model_validate(own | {key: value}))
+            kept = table.named_with(key, value) if isinstance(table, Condition) else None
+            given = own | {key: value} | ({"name": kept} if kept else {})
+            found.append(about.type.model_validate(given))
         except ValidationError as why:
             said = wrong_lines(about.type, why)[0]
             raise ExperimentError(f"--set {name}={value}: {said}") from None

@@ -61,7 +61,7 @@ WORKLOADS = {
         Workload("raw", ("read", "write", "erase")),
         Workload("fsync-files", ("random",)),
         Workload("overwrite", ("sequential", "random")),
-        Workload("sqlite", _STATEMENTS),
+        Workload("sqlite", _STATEMENTS, pauses=True),
         Workload("program", ("recorded", "flat-out")),
         Workload("operations", ("as-written",)),
         Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),

@@ -18,15 +18,20 @@ Bindings = Sequence[int | str]
 
 
 def executed(
-    path: str, database: Database, statements: Iterable[tuple[str, Bindings]], seed: int
-) -> tuple[list[str], list[str]]:
+    path: str, database: Database, statements: Iterable[tuple[str, Bindings] | None], seed: int,
+    pause_ns: int = 0,
+) -> tuple[list[str], list[str]]:  # fmt: skip
     """Operations that open the database at `path`, and those that run statements and close it.
 
-    Raises `InputError` for a statement that is too long for a line.
+    None among the statements is a pause. Raises `InputError` for a statement that is too long for
+    a line.
     """
     use = database.sync + (",prepared" if database.prepared else "")
     settings = "; ".join(database.pragmas)
-    lines = [_line(path, text, values) for text, values in statements]
+    pause = [f"pause {pause_ns}"] if pause_ns else []
+    lines: list[str] = []
+    for statement in statements:
+        lines += pause if statement is None else [_line(path, *statement)]
     return [f"sql_open {path} {seed} {use} {settings}"], [*lines, f"sql_close {path}"]
 
 

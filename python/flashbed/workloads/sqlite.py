@@ -9,6 +9,9 @@ by id, in order or at random, each a transaction of its own, from a table like A
 12 integers and 5 texts of `request_bytes` letters. `script` runs a file of SQL: the part before its
 line `-- measured` is the preparation, the rest runs `requests` times.
 
+Where the database commits by itself (`database.autocommit`), BEGIN and END are left out, and each
+request is a transaction. The program sleeps for `pause_ns` between two requests.
+
 Caches are dropped before the mark and the connection is opened after it, so the first statement
 pays for opening the database and reading its schema. A `connected` database is opened between the
 two.
@@ -48,6 +51,7 @@ LETTER_OF = bytes(LETTERS[byte % len(LETTERS)] for byte in range(256))
 TABLES = ("table1", "table2")
 """Every database has both tables. The paper's 46th query reads ahead, because the 46th record
 begins a page of the page cache if the other table's root comes before it."""
+ONE_REQUEST = ("join", "select-all")
 FILLED = {
     "insert": (),
     "select": TABLES[:1],
@@ -69,6 +73,8 @@ COPY_BYTES = 65536
 """The user's database is written in pieces of this size."""
 
 Statement = tuple[str, tuple[int | str, ...]]
+Step = Statement | None
+"""A statement, or the pause between two requests."""
 Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
 """Operations, and the files they leave."""
 
@@ -79,7 +85,9 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     Raises `InputError` for a request of a missing record, and for a script or statement that
     SQLite refuses, with SQLite's message.
     """
-    sql_case = _SqlCase(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
+    sql_case = _SqlCase(
+        case.pattern, case.requests, case.request_bytes, case.seed, case.database, case.pause_ns
+    )
     try:
         lines, body = _recorded(sql_case)
     except InputError as why:
@@ -96,17 +104,20 @@ class _SqlCase:
     request_bytes: int
     seed: int
     database: Database
+    pause_ns: int
 
 
 @lru_cache(maxsize=1024)
 def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
     """Operations of the preparation, and the body."""
     database = sql_case.database
-    statements: Iterable[Statement]
+    statements: Iterable[Step]
+    if sql_case.pause_ns and sql_case.pattern in ONE_REQUEST:
+        raise InputError(f"pause_ns: {sql_case.pattern} is one request, with no other after it")
     if sql_case.pattern == "script":
         script = _script(database)
         lines, left = _prepared_script(script, database)
-        statements = script[1] * sql_case.requests
+        statements = (*script[1], None) * (sql_case.requests - 1) + script[1]
     elif sql_case.pattern in CONTACTS:
         lines, left = _prepared_contacts(sql_case.request_bytes, database)
         statements = _selections(sql_case)
@@ -117,28 +128,34 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
         lines, left = _prepared_tables(sql_case.request_bytes, database, filled)
         statements = _requests(sql_case)
     files = {path: bytearray(data) for path, data in left}
-    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + sql_case.seed))
+    connecting, measured = _run(
+        files, database, statements, 1_000_000 * (1 + sql_case.seed), sql_case.pause_ns
+    )
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
     return lines, text_of(itertools.chain(("drop_caches", *begin), measured))
 
 
 def _run(
-    files: Files, database: Database, statements: Iterable[Statement], seed: int | None = None
-) -> tuple[list[str], list[str]]:
+    files: Files, database: Database, steps: Iterable[Step], seed: int | None = None,
+    pause_ns: int = 0,
+) -> tuple[list[str], list[str]]:  # fmt: skip
     """Operations of a connection of its own: opening it, and the statements.
 
     Measured ones have a seed. Where SQLite runs on the board, the operations are the statements.
     """
     if database.executed == "board":
-        return executed(DATABASE_PATH, database, statements, seed or 1)
+        return executed(DATABASE_PATH, database, steps, seed or 1, pause_ns)
     measured = seed is not None
     opening = measured and not database.connected
     with Recording(files, database, seed=seed or 1, measured=opening) as recording:
         opened = len(recording.lines)
         if measured:
             recording.measure()
-        for text, values in statements:
-            recording.execute(text, values)
+        for step in steps:
+            if step is not None:
+                recording.execute(*step)
+            elif pause_ns:
+                recording.lines.append(f"pause {pause_ns}")
     return recording.lines[:opened], recording.lines[opened:]
 
 
@@ -207,20 +224,23 @@ def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
     return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
 
 
-def _selections(sql_case: _SqlCase) -> Iterator[Statement]:
+def _selections(sql_case: _SqlCase) -> Iterator[Step]:
     """Whole records by id: in order, again from the first after the last, or random."""
     draw, records = random.Random(sql_case.seed).random, sql_case.database.records
     for index in range(sql_case.requests):
+        if index:
+            yield None
         at = index % records if sql_case.pattern == "contacts" else int(draw() * records)
         yield _statement(sql_case.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
-def _requests(sql_case: _SqlCase) -> Iterator[Statement]:
-    """BEGIN, the requests, END."""
+def _requests(sql_case: _SqlCase) -> Iterator[Step]:
+    """BEGIN, the requests, END; without BEGIN and END where each commits by itself."""
     database, records = sql_case.database, sql_case.database.records
     numbers: Iterable[int] = range(1, 1 + sql_case.requests)
     texts = _records(1 + sql_case.seed, sql_case.request_bytes)
-    yield "BEGIN TRANSACTION", ()
+    if not database.autocommit:
+        yield "BEGIN TRANSACTION", ()
     if sql_case.pattern == "join":
         yield (
             "SELECT table2.val FROM table1, table2 "
@@ -234,7 +254,9 @@ def _requests(sql_case: _SqlCase) -> Iterator[Statement]:
     if sql_case.pattern == "select-random":
         draw = random.Random(sql_case.seed).random
         numbers = [1 + int(draw() * records) for _ in range(sql_case.requests)]
-    for number in numbers:
+    for index, number in enumerate(numbers):
+        if index:
+            yield None
         if sql_case.pattern == "insert":
             yield _insert(database, "table1", number, next(texts))
         elif sql_case.pattern == "update":
@@ -243,7 +265,8 @@ def _requests(sql_case: _SqlCase) -> Iterator[Statement]:
             )
         else:
             yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
-    yield "END TRANSACTION", ()
+    if not database.autocommit:
+        yield "END TRANSACTION", ()
 
 
 Script = tuple[tuple[Statement, ...], tuple[Statement, ...]]

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from flashbed.errors import InputError
 from flashbed.exec.account import as_json, text
 from flashbed.exec.exec_options import ExecOptions, requests_of
+from flashbed.exec.lasting import lasting_of
 from flashbed.exec.launch import launch
 from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import FILE_SYSTEMS, Request
 from flashbed.exec.sysroot import Sysroot
+from flashbed.lifetimes.estimate import Estimate
 from flashbed.lifetimes.given import rate_per_day
 from flashbed.storage.forks import need_threads
 from flashbed.targets.ssh.address import ChosenTarget
@@ -42,6 +44,8 @@ class Execution:
     bytes_programmed: int
     calls: pl.DataFrame
     files: pl.DataFrame
+    lifetime: Estimate | None
+    """Years until a block reaches its endurance, `low` to `high`; None where they are unknown."""
     text: str
     json: dict[str, Any]
     """Everything that `flashbed exec --format json` prints."""
@@ -130,6 +134,7 @@ def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Exec
         bytes_programmed=outcome.bytes_programmed,
         calls=pl.DataFrame([vars(call) for call in outcome.calls]),
         files=pl.DataFrame([vars(file) for file in outcome.files]),
+        lifetime=lasting_of(request, outcome, rounds).found,
         text=text(request, outcome, rounds),
         json=as_json(request, outcome, rounds),
     )

@@ -12,13 +12,20 @@ import typer
 
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
-from flashbed.lifetimes.given import cycles_of, duration_s, endurance_of, rate_per_day
+from flashbed.lifetimes.given import (
+    cycles_of,
+    duration_s,
+    endurance_of,
+    rate_per_day,
+    with_rate,
+)
 from flashbed.paths import shown
 from flashbed.recording.recognised import is_recording
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
 if TYPE_CHECKING:
     from flashbed.formats.profiles import Board
+    from flashbed.lifetimes.mix import Mix
     from flashbed.lifetimes.subject import Subject
     from flashbed.plan.planned import Planned
 
@@ -27,8 +34,8 @@ __all__ = ["Endurance", "Format", "Repeat", "register"]
 Repeat = Annotated[
     str | None,
     typer.Option(
-        "--repeat", metavar="N/UNIT", help="How often the workload runs: 1/min, 10/h, 1/5min."
-        " Default: again and again without a pause.",
+        "--repeat", metavar="N/UNIT", help="How often the program runs: 1/min, 10/h, 1/5min."
+        " Without it there are no years, but for a program that sleeps most of its time.",
     ),
 ]  # fmt: skip
 Endurance = Annotated[
@@ -56,6 +63,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "lifetime",
         epilog="Examples: `flashbed lifetime lifetime/overwrite --repeat 1/h` · "
+        "`flashbed lifetime day.rec@1/d update.rec@1/mo logger.rec@6/h` · "
         "`flashbed lifetime results/lifetime/overwrite --case ID --repeat 1/min` · "
         "`flashbed lifetime wear.parquet --repeat 1/min --board emulated` · "
         "`ubinfo /dev/ubi0 | ssh ... flashbed lifetime - --since 3y --endurance 100000` · "
@@ -65,12 +73,13 @@ def register(app: typer.Typer) -> None:
 
 def lifetime(
     what: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="WHAT",
+            metavar="WHAT...",
             help="An experiment, a recording, a run's directory, a wear table (.parquet), or a"
             " board's erase counters: a file with the output of ubinfo, sysfs, the kernel or"
-            " ubidumpec; - reads standard input.",
+            " ubidumpec; - reads standard input. WHAT@N/UNIT says how often it runs; several share"
+            " the flash.",
         ),
     ],
     repeat: Repeat = None,
@@ -86,35 +95,86 @@ def lifetime(
 ) -> None:
     """Estimates how long the flash lasts: years until a block reaches its endurance."""
     from flashbed.formats.profiles import load_board
-    from flashbed.lifetimes.estimate import estimate
-    from flashbed.lifetimes.estimate_text import as_json, row, text
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     if endurance is not None and not 0 < endurance < 2**31:
         raise InputError(f"--endurance {endurance}: not a number of erases")
-    rounds = None if repeat is None else rate_per_day(repeat)
+    named = [_with_rate(word) for word in what]
+    for name, _ in named:
+        if Path(name).suffix not in ("", ".toml") and not Path(name).exists():
+            raise InputError(f"{shown(Path(name))}: no such file")
+    if len(named) > 1:
+        _refuse_options(board=board, since=since, before=before, case=case, repeat=repeat)
+        mixes = _mixed(named, settings or [], on, out, endurance)
+        _print([(mix, *endurance_of(mix.parts[0], endurance)) for mix in mixes], output)
+        return
+    (name, own_rate) = named[0]
+    if own_rate is not None and repeat is not None:
+        raise InputError(f"--repeat {repeat}: {name} has a rate of its own, {own_rate}")
+    given = own_rate or repeat
+    rounds = None if given is None else rate_per_day(given)
     known = None if board is None else load_board(board)
-    path = Path(what)
-    if path.suffix not in ("", ".toml") and not path.exists():
-        raise InputError(f"{shown(path)}: no such file")
+    path = Path(name)
     counters = path.is_file() and path.suffix not in (".parquet", ".toml")
-    if what == "-" or (counters and not is_recording(path)):
-        _refuse_options(repeat=repeat, case=case, set=settings, on=on, out=out)
-        subjects = [_counters(what, since, before, known)]
+    if name == "-" or (counters and not is_recording(path)):
+        _refuse_options(repeat=given, case=case, set=settings, on=on, out=out)
+        subjects = [_counters(name, since, before, known)]
     else:
         _refuse_options(since=since, before=before)
-        subjects = _worn(what, case, settings or [], on, out, rounds, known, endurance)
-    found = []
-    for subject in subjects:
-        cycles, source = endurance_of(subject, endurance)
-        found.append((subject, estimate(subject.observed, cycles), cycles, source))
+        subjects = _worn(name, case, settings or [], on, out, rounds, known, endurance)
+    _print([(subject, *endurance_of(subject, endurance)) for subject in subjects], output)
+
+
+def _with_rate(word: str) -> tuple[str, str | None]:
+    """A program and the rate behind its `@`, unless that is part of a file's name."""
+    return (word, None) if Path(word).exists() else with_rate(word)
+
+
+def _print(judged: Sequence[tuple[Subject | Mix, int, str]], output: str | None) -> None:
+    """Prints each subject or mix with its endurance and where that is from."""
+    from flashbed.lifetimes.estimate_text import as_json, row, text
+    from flashbed.lifetimes.mix import Mix
+
+    mixes = [each for each in judged if isinstance(each[0], Mix)]
     if output == "json":
-        print(json.dumps({"lifetime": [as_json(*each) for each in found]}, indent=1))
-    elif len(found) == 1:
-        print(text(*found[0]))
+        found = [
+            item.json(cycles, source)
+            if isinstance(item, Mix)
+            else as_json(item, item.lasting(cycles), cycles, source)
+            for item, cycles, source in judged
+        ]
+        print(json.dumps({"lifetime": found}, indent=1))
+    elif mixes or len(judged) == 1:
+        for item, cycles, source in judged:
+            if isinstance(item, Mix):
+                print(item.text(cycles, source))
+            else:
+                print(text(item, item.lasting(cycles), cycles, source))
     else:
-        _list([row(*each[:2]) for each in found])
+        cases = [(item, cycles) for item, cycles, _ in judged if not isinstance(item, Mix)]
+        _list([row(item, item.lasting(cycles)) for item, cycles in cases])
+
+
+def _mixed(
+    named: Sequence[tuple[str, str | None]], settings: Sequence[str], on: str | None,
+    out: Path | None, endurance: int | None,
+) -> list[Mix]:  # fmt: skip
+    """Programs with their rates, on each flash that all of them ran on. Raises `InputError`."""
+    from flashbed.lifetimes.mix import mixes_of
+
+    programs: dict[str, list[Subject]] = {}
+    rates = [None if rate is None else rate_per_day(rate) for _, rate in named]
+    for (name, _), rounds in zip(named, rates, strict=True):
+        path = Path(name)
+        experiment = not path.is_file() or path.suffix == ".toml"
+        if name == "-" or not (experiment or is_recording(path, named=True)):
+            raise InputError(f"{name}: only experiments, recordings and runs can share a flash")
+        if name in programs:
+            raise InputError(f"{name}: is named twice; add up its rates")
+        own = None if out is None or path.is_dir() else out / f"{len(programs) + 1}-{path.stem}"
+        programs[name] = _worn(name, None, settings, on, own, rounds, None, endurance)
+    return mixes_of(programs)
 
 
 def _refuse_options(**options: object) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from flashbed.exec.lasting import lasting_of
 from flashbed.exec.outcome import Counts, File, Outcome
 from flashbed.exec.request import Request
-from flashbed.lifetimes.counters import UBI_WL_THRESHOLD
-from flashbed.lifetimes.estimate import DAY_S, Estimate, Observed, dispersion, estimate
-from flashbed.lifetimes.estimate_text import notes, years_text
-from flashbed.lifetimes.subject import Subject, Workload
+from flashbed.lifetimes.estimate_text import years_text
 from flashbed.recorder.summary_lines import in_brief
 
 __all__ = ["as_json", "text"]
@@ -22,54 +20,6 @@ _WHERE = {
 }
 CALLS_SHOWN = 8
 FILES_SHOWN = 6
-
-
-def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subject | None:
-    """What the lifetime is estimated for; None if it took no time and has no --repeat."""
-    if outcome.unseen is not None:
-        return None
-    seconds = outcome.time_ns / 1e9
-    if rounds is None and not outcome.time_ns:
-        return None
-    chip = request.board.chip
-    block_bytes = chip.page_bytes * chip.pages_per_block
-    workload = Workload(
-        seconds=seconds,
-        rounds_per_day=DAY_S / seconds if rounds is None else rounds,
-        given_rate=rounds is not None,
-        bytes_written=outcome.bytes_written if request.where == "uml" else None,
-        bytes_by_cause=None,
-        bytes_programmed=outcome.bytes_programmed,
-        bytes_erased=sum(outcome.wear) * block_bytes,
-        programs=outcome.programs,
-        bytes_flushed=outcome.flushed.programs * outcome.page_bytes,
-    )
-    observed = Observed(
-        seconds=DAY_S / workload.rounds_per_day,
-        blocks=len(outcome.wear),
-        erases=float(sum(outcome.wear)),
-        worst=max(outcome.wear),
-        dispersion=dispersion(outcome.wear),
-        programmed_blocks=outcome.bytes_programmed / block_bytes,
-        wl_threshold=UBI_WL_THRESHOLD if request.fs == "ubifs" else None,
-    )
-    erased = sum(count > 0 for count in outcome.wear)
-    return Subject(
-        request.words[0], observed, request.board, erased, request.where, request.fs, workload
-    )
-
-
-def _lifetime(
-    request: Request, outcome: Outcome, rounds: float | None
-) -> tuple[Subject, Estimate | None, list[str]] | None:
-    """The estimate; None if the board's endurance or the run's rate is unknown."""
-    subject = _subject(request, outcome, rounds)
-    endurance = request.board.endurance
-    if subject is None or endurance is None:
-        return None
-    found = estimate(subject.observed, endurance.cycles)
-    source = f"{endurance.cycles:,} erases ({endurance.source})"
-    return subject, found, notes(subject, found, source)
 
 
 def _ratio(outcome: Outcome) -> float | None:
@@ -139,20 +89,14 @@ def _say_written(fact: Any, outcome: Outcome) -> None:
 
 
 def _say_lifetime(fact: Any, request: Request, outcome: Outcome, rounds: float | None) -> None:
-    known = _lifetime(request, outcome, rounds)
-    if known is None:
-        endurance = request.board.endurance
-        fact("lifetime", "unknown: the board has no [endurance]" if endurance is None
-             else "unknown: it took no time; --repeat says how often it runs")  # fmt: skip
-        return
-    subject, found, said = known
-    work = subject.workload
-    how = "" if work is None else f", {_rate(work.rounds_per_day)} runs a day"
+    known = lasting_of(request, outcome, rounds)
+    found, runs = known.found, known.runs_per_day
     if found is None:
-        fact("lifetime", "no end: nothing was programmed or erased")
+        fact("lifetime", known.why)
         return
+    how = "" if runs is None else f", {_rate(runs)} runs a day"
     fact("lifetime", f"{years_text(found.low, found.high)}{how}")
-    for number, note in enumerate(said):
+    for number, note in enumerate(known.notes or []):
         fact("stands on" if number == 0 else "", note)
 
 
@@ -226,8 +170,8 @@ def _bytes(count: int) -> str:
 
 def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[str, Any]:
     """All results; unknown is null."""
-    known = _lifetime(request, outcome, rounds)
-    found = known[1] if known else None
+    known = lasting_of(request, outcome, rounds)
+    found = known.found
     seen, counted = outcome.unseen is None, request.where == "uml"
     return {
         "command": list(request.words),
@@ -271,5 +215,5 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
             "not_followed": outcome.recorded.about.not_followed,
         },
         "years": {"low": found.low, "high": found.high} if found else None,
-        "stands_on": known[2] if known else None,
+        "stands_on": known.notes,
     }

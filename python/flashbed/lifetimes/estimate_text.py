@@ -1,6 +1,7 @@
 """Prints an estimate as text and as JSON, with units and significant digits.
 
-Years are an interval unless its ends differ by less than a reader would round away.
+Years are an interval unless its ends differ by less than a reader would round away. Without a rate
+there are none: the answer is then how to give one.
 """
 
 from __future__ import annotations
@@ -9,30 +10,45 @@ from typing import Any
 
 from flashbed.lifetimes.estimate import (
     DAY_S,
+    FEW_ERASES,
     USUAL_AMPLIFICATION,
     YEAR_S,
     Estimate,
     Interval,
     Observed,
 )
+from flashbed.lifetimes.given import time_text
 from flashbed.lifetimes.subject import CAUSES, Subject, Workload
 
-__all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
+__all__ = [
+    "HOW_OFTEN",
+    "as_json",
+    "assumed_of",
+    "digits_small",
+    "flash_text",
+    "notes",
+    "row",
+    "text",
+    "usual_guess_years",
+    "without_years",
+    "years_text",
+]
 
 LONG_YEARS = 1000.0
 """Beyond this something else ends first: data sheets promise ten years of retention."""
-EXPIRE_S = 30.0
-"""dirty_expire_centisecs of mm/page-writeback.c: how long a dirty page may wait."""
 LARGE_SHARE = 0.1
-"""Causes of programmed bytes."""
+"""A flush with more than this of the programmed bytes decides the answer..."""
+OFTEN_PER_DAY = 48
+"""...if it happens more often than this: UBIFS commits when its journal is full, not by time."""
 NOT_FLUSHED = (
     "WARNING: what the round left in the page cache is not known and not in here;"
     " `flashbed lifetime` of the experiment knows it"
 )
 ALIKE = 1.15
 """Ends of an interval that differ by less are printed as one number."""
-FEW_ERASES = 10
-"""A worst block with fewer erases says nothing about levelling."""
+UNSYNCED_SHARE = 0.5
+"""A program whose data comes to more than this from the flush is said to rest on unsynced data."""
+HOW_OFTEN = "not known: how often does it run? `--repeat 1/h` says once an hour"
 
 
 def years_text(low: float | None, high: float | None) -> str:
@@ -76,11 +92,11 @@ def _digits(value: float) -> str:
 def usual_guess_years(subject: Subject, endurance: int) -> float | None:
     """Years by capacity times endurance, divided by bytes written times the usual amplification."""
     work, blocks = subject.workload, subject.observed.blocks
-    if not work or not work.bytes_written or not subject.board or not blocks:
+    if not work or not work.lasts or not work.bytes_written or not subject.board or not blocks:
         return None
     chip = subject.board.chip
     budget = blocks * chip.pages_per_block * chip.page_bytes * endurance
-    a_year = work.bytes_written * work.rounds_per_day * YEAR_S / DAY_S
+    a_year = work.bytes_written * (work.rounds_per_day or 0) * YEAR_S / DAY_S
     return budget / (USUAL_AMPLIFICATION * a_year)
 
 
@@ -96,46 +112,72 @@ def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> li
             )
     elif work.given_rate:
         said.append("every round wears the flash as the measured one did")
-    else:
+    elif work.lasts:
         said.append("rounds follow each other without a break, each as the measured one")
-    if seen.wl_threshold is not None and found and found.levelled_by_ubi_low is not None:
+    if work and work.bytes_flushed:
+        said.append("every round ends with sync(): what it leaves in memory is written")
+    if found is not None:
+        said += assumed_of(seen, found)
+    return said + _doubts(subject, found)
+
+
+def assumed_of(seen: Observed, found: Estimate) -> list[str]:
+    """What the two ends of an answer assume of collecting and levelling."""
+    said = []
+    if found.steady is False and seen.used is not None:
+        said.append(
+            f"the high end has no garbage collection, the low end the most that a partition with"
+            f" {_percent(seen.used)} in use needs: too few blocks were erased to measure it"
+        )
+    if seen.wl_threshold is not None and found.levelled_by_ubi_low is not None:
         said.append(
             f"UBI moves data before blocks differ by more than {2 * seen.wl_threshold:,} erases"
         )
-    if work and work.bytes_flushed:
-        said.append("every round ends with sync(): what it leaves in memory is written")
+    elif found.levelling_seen.low is None and seen.used and found.low is not None:
+        said.append(
+            "at the low end the blocks with data that stays are never erased, and the others take"
+            " their share"
+        )
+    return said
+
+
+def _doubts(subject: Subject, found: Estimate | None) -> list[str]:
+    seen, work = subject.observed, subject.workload
+    doubts = [NOT_FLUSHED] if _unflushed(subject) and found else []
+    if work and work.unsynced is not None and work.unsynced > UNSYNCED_SHARE and work.bytes_flushed:
+        doubts.append(
+            f"WARNING: {_percent(work.unsynced)} of its data was in the page cache only when it"
+            " ended: never synced, lost if power fails, and written here by the sync() after it"
+        )
+    if work and work.rounds_per_day and work.bytes_flushed:
         large = work.bytes_flushed > LARGE_SHARE * (work.bytes_programmed or 0)
-        if large and work.rounds_per_day > DAY_S / EXPIRE_S:
-            said.append(
-                f"rounds less than {EXPIRE_S:.0f} s apart may overwrite in the page cache what"
-                " sync() wrote here, and then program less"
+        if large and work.rounds_per_day > OFTEN_PER_DAY:
+            doubts.append(
+                f"WARNING: {_percent(work.bytes_flushed / (work.bytes_programmed or 1))} of what is"
+                " programmed comes from the sync() after each round, and no device syncs so often:"
+                " record an hour of it, with its pauses"
             )
-    return said + (_doubts(subject, found) if found else [])
-
-
-def _doubts(subject: Subject, found: Estimate) -> list[str]:
-    seen = subject.observed
-    doubts = [NOT_FLUSHED] if _unflushed(subject) else []
-    if found.steady is False:
+    if found is None:
+        return doubts
+    if found.steady is False and seen.used is None:
         doubts.append(
             f"WARNING: {seen.erases or 0:,.0f} blocks were erased and"
             f" {seen.programmed_blocks or 0:,.0f} programmed: free space was used up, and what"
             " collecting it again costs is not in here; measure a longer part, or after more writes"
         )
-    if seen.blocks and seen.erases is not None and seen.erases < seen.blocks:
+    alone = work is not None and seen.programmed_blocks is None
+    if alone and seen.blocks and seen.erases is not None and seen.erases < seen.blocks:
         doubts.append(
-            f"WARNING: {seen.erases:,.0f} erases on {seen.blocks:,} blocks: not once round yet"
+            f"WARNING: {seen.erases:,.0f} erases on {seen.blocks:,} blocks: too few to say how"
+            " evenly blocks wear"
         )
     if seen.worst is None:
         doubts.append("no block is known by itself: what levelling makes of it is not in here")
-    elif seen.worst < FEW_ERASES:
-        times = "once" if seen.worst == 1 else f"{seen.worst} times"
-        doubts.append(
-            f"WARNING: the worst block was erased {times}: that says little of levelling"
-            if seen.worst
-            else "WARNING: no block was erased: nothing is known of levelling"
-        )
     return doubts
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "under 1%"
 
 
 def text(subject: Subject, found: Estimate | None, endurance: int, endurance_source: str) -> str:
@@ -149,19 +191,22 @@ def text(subject: Subject, found: Estimate | None, endurance: int, endurance_sou
     fact("flash", _flash(subject, endurance))
     if work:
         fact("workload", _workload(work))
-    if found is None:
+    if found is None and (work is None or work.lasts):
         fact("lifetime" if work else "time left", _without_wear(subject))
         return "\n".join(lines)
     fact("erases", _erases(seen, found))
-    if work and work.programs is not None:
-        fact("", _a_day(seen, work))
+    if work and work.rounds_per_day and work.programs is not None:
+        fact("", _a_day(seen, work, work.rounds_per_day))
     if work and work.bytes_flushed:
         fact("flush", f"{_bytes(work.bytes_flushed)} left in memory, programmed by sync() after it")
     if work and work.bytes_written:
         fact("amplification", _amplification(work))
-    fact("lifetime" if work else "time left", years_text(found.low, found.high))
-    fact("", f"perfect levelling: {_interval(found.perfect_levelling)}")
-    fact("", f"the levelling seen: {_interval(found.levelling_seen)}")
+    if found is None:
+        fact("lifetime", without_years(subject))
+    else:
+        fact("lifetime" if work else "time left", years_text(found.low, found.high))
+        fact("", f"perfect levelling: {_interval(found.perfect_levelling)}")
+        fact("", f"the levelling seen: {_seen(seen, found)}")
     guess = usual_guess_years(subject, endurance)
     if guess is not None:
         fact("", f"guessing an amplification of {USUAL_AMPLIFICATION}: {years_text(guess, guess)}")
@@ -170,8 +215,31 @@ def text(subject: Subject, found: Estimate | None, endurance: int, endurance_sou
     return "\n".join(lines)
 
 
+def without_years(subject: Subject) -> str:
+    """Why there are no years."""
+    work = subject.workload
+    if work and work.failed:
+        calls = "1 call" if work.failed == 1 else f"{work.failed:,} calls"
+        return f"none: {calls} failed, so this is not what the program does to flash"
+    return _without_wear(subject) if work and work.rounds_per_day else HOW_OFTEN
+
+
 def _interval(interval: Interval) -> str:
     return years_text(interval.low, interval.high)
+
+
+def _seen(seen: Observed, found: Estimate) -> str:
+    """The worst block's years, unless it was erased too rarely."""
+    if seen.worst is None or seen.worst >= FEW_ERASES:
+        return _interval(found.levelling_seen)
+    times = {0: "no block was erased", 1: "no block was erased twice"}
+    said = times.get(seen.worst, f"no block was erased more than {seen.worst} times")
+    return f"{said}: too few to say"
+
+
+def flash_text(subject: Subject, endurance: int) -> str:
+    """The blocks of a subject's partition, and what they endure."""
+    return _flash(subject, endurance)
 
 
 def _flash(subject: Subject, endurance: int) -> str:
@@ -187,27 +255,38 @@ def _workload(work: Workload) -> str:
     if work.bytes_written is not None:
         parts.append(f"{_bytes(work.bytes_written)} written")
     if work.seconds is not None:
-        parts.append(f"in {_time(work.seconds)}")
-    rate = f"{_digits_small(work.rounds_per_day)} rounds a day"
+        parts.append(f"in {time_text(work.seconds)}")
+    if work.rounds_per_day is None:
+        return " ".join(parts)
+    rate = f"{digits_small(work.rounds_per_day)} rounds a day"
     parts.append(f"{rate}" if work.given_rate else f"round after round ({rate})")
     return ", ".join([" ".join(parts[:-1]), parts[-1]]) if parts[:-1] else parts[-1]
 
 
-def _erases(seen: Observed, found: Estimate) -> str:
-    mean = found.mean_block_per_day
+def _erases(seen: Observed, found: Estimate | None) -> str:
+    mean = None if found is None else found.mean_block_per_day
+    if found is None:
+        worst = "" if seen.worst is None else f", {seen.worst:,} of the worst block"
+        return f"{seen.erases or 0:,.0f} a round{worst}"
     if seen.worst is None or found.worst_block_per_day is None:
-        return f"mean block {_digits_small(mean or 0)} a day"
-    worst = f"worst block {_digits_small(found.worst_block_per_day)} a day"
+        return f"mean block {digits_small(mean or 0)} a day"
+    worst = f"worst block {digits_small(found.worst_block_per_day)} a day"
     if mean is None:
         return f"{worst} ({seen.worst:,} seen)"
     of = f"({seen.worst:,} seen, of {seen.erases or 0:,.0f} in all)"
-    return f"mean block {_digits_small(mean)}, {worst} {of}"
+    if found.steady is False and seen.worst < FEW_ERASES:
+        return f"mean block {digits_small(mean)} a day {of}"
+    return f"mean block {digits_small(mean)}, {worst} {of}"
 
 
-def _a_day(seen: Observed, work: Workload) -> str:
-    programs = (work.programs or 0) * work.rounds_per_day
-    erases = (seen.erases or 0) / seen.seconds * DAY_S
-    return f"{_digits_small(programs)} programs and {_digits_small(erases)} erases a day in all"
+def _a_day(seen: Observed, work: Workload, rounds: float) -> str:
+    programs = (work.programs or 0) * rounds
+    erases = (seen.erases or 0) * rounds
+    filled = seen.programmed_blocks
+    blocks = "" if filled is None else f" ({digits_small(filled * rounds)} blocks)"
+    return (
+        f"{digits_small(programs)} programs{blocks} and {digits_small(erases)} erases a day in all"
+    )
 
 
 def _unflushed(subject: Subject) -> bool:
@@ -234,7 +313,8 @@ def _amplification(work: Workload) -> str:
     return f"{line}: {', '.join(parts)}" if parts else line
 
 
-def _digits_small(value: float) -> str:
+def digits_small(value: float) -> str:
+    """A number with three digits, or with all before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -247,24 +327,22 @@ def _bytes(count: int) -> str:
     return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
 
 
-def _time(seconds: float) -> str:
-    for unit, length in (("days", DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds * 1000:,.0f} ms"
-
-
 def row(subject: Subject, found: Estimate | None) -> list[str]:
     """One line of a list: name, target, erases per day, amplification, lifetime."""
     work = subject.workload
+    few = (subject.observed.worst or 0) < FEW_ERASES
     ratio = work.a_byte_written()["programmed"] if work else None
-    doubt = " *" if found and _doubts(subject, found) else ""
+    doubt = " *" if any("WARNING" in doubt for doubt in _doubts(subject, found)) else ""
     nothing = "unknown" if _unflushed(subject) else "no end"
+    if work and work.failed:
+        nothing = f"none: {work.failed:,} calls failed"
+    elif work and not work.rounds_per_day:
+        nothing = "how often? --repeat"
     return [
         subject.name,
         subject.target or "",
-        _digits_small(found.mean_block_per_day or 0) if found else "0",
-        _digits_small(found.worst_block_per_day or 0) if found else "0",
+        digits_small(found.mean_block_per_day or 0) if found else "0",
+        "-" if few or not found else digits_small(found.worst_block_per_day or 0),
         "-" if ratio is None else f"{ratio:.2f}",
         (years_text(found.low, found.high) if found else nothing) + doubt,
     ]
@@ -293,7 +371,10 @@ def as_json(
         "bytes_erased": work.bytes_erased if work else None,
         "bytes_flushed": work.bytes_flushed if work else None,
         "programs_per_day": _times(work.programs, work.rounds_per_day) if work else None,
-        "erases_per_day": _times(seen.erases, DAY_S / seen.seconds),
+        "erases_per_day": _times(seen.erases, DAY_S / seen.seconds if seen.seconds else None),
+        "used_share": seen.used,
+        "unsynced_share": work.unsynced if work else None,
+        "failed_calls": work.failed if work else None,
         "bytes_by_cause": dict(work.bytes_by_cause) if work and work.bytes_by_cause else None,
         "amplification": work.a_byte_written()["programmed"] if work else None,
         "mean_block_erases_per_day": found.mean_block_per_day if found else None,
@@ -307,8 +388,8 @@ def as_json(
     }
 
 
-def _times(count: float | None, rounds: float) -> float | None:
-    return None if count is None else count * rounds
+def _times(count: float | None, rounds: float | None) -> float | None:
+    return None if count is None or rounds is None else count * rounds
 
 
 def _json(interval: Interval) -> dict[str, float | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -19,13 +19,15 @@ from flashbed.formats.names import is_name
 from flashbed.formats.profiles import Board, ProfileError, load_board
 from flashbed.formats.toml import read_model, read_toml
 from flashbed.lifetimes.counters import UBI_WL_THRESHOLD, Counters
-from flashbed.lifetimes.estimate import DAY_S, Observed, dispersion
+from flashbed.lifetimes.estimate import DAY_S, USED_MAX, Observed, dispersion
+from flashbed.lifetimes.given import early_erases, rounds_per_day
 from flashbed.lifetimes.subject import CAUSES, Subject, Workload
 from flashbed.paths import shown
+from flashbed.plan.case import AXES
 from flashbed.plan.changes import UNCHANGED, ChipChange, PartitionChange
-from flashbed.storage.frames import DamagedError, read_parquet
+from flashbed.storage.frames import UNREADABLE, DamagedError, read_parquet
 from flashbed.tables.plausible import implausible
-from flashbed.tables.run_directory import SCHEMAS, read_table
+from flashbed.tables.run_directory import SCHEMAS, read_table, scan_table
 
 __all__ = [
     "board_of_run",
@@ -37,14 +39,14 @@ __all__ = [
 
 def cases_of(
     directory: Path,
-    rounds_per_day: float | None,
+    rounds: float | None,
     *,
     case_ids: Collection[str] | None = None,
     target: str | None = None,
 ) -> list[Subject]:
     """The cases of a run directory that have a wear table, or the named ones among them.
 
-    Raises `InputError`.
+    `rounds` is how often a day each of them runs; None if no rate was given. Raises `InputError`.
     """
     wear = read_table(directory, "wear")
     cases = read_table(directory, "cases")
@@ -54,7 +56,7 @@ def cases_of(
         cases = cases.filter(pl.col("target") == target)
     if not cases.height and (case_ids is not None or target is not None):
         raise InputError(f"{shown(directory)}: holds none of the chosen cases")
-    rounds = _rounds(directory, cases)
+    moved = _moved(directory, cases)
     of_case = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     subjects = []
     for case in cases.to_dicts():
@@ -63,7 +65,7 @@ def cases_of(
             if case["flash_programs"] is None:
                 raise InputError(f"{shown(directory)}: {key[0]} has wear and no flash_programs")
             board = _board_of(directory, case)
-            subjects.append(_case(case, of_case[key], board, rounds.get(key), rounds_per_day))
+            subjects.append(_case(case, of_case[key], board, moved.get(key, _Moved()), rounds))
         elif case_ids is not None:
             raise InputError(
                 f"{shown(directory)}: no wear of {key[0]} on {key[1]}; `--trace wear` records it"
@@ -75,15 +77,16 @@ def _case(
     case: Mapping[str, Any],
     wear: pl.DataFrame,
     board: Board,
-    from_requests: tuple[float, int] | None,
-    rounds_per_day: float | None,
+    moved: _Moved,
+    rounds: float | None,
 ) -> Subject:
-    """A case with its wear; `from_requests` has seconds and bytes if `cases` has none."""
+    """A case with its wear; `moved` has seconds and bytes if `cases` has none."""
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     if case["elapsed_ns"] is not None:
         seconds, written = case["elapsed_ns"] / 1e9, case["bytes_written"]
     else:
-        seconds, written = from_requests or (None, None)
+        seconds, written = moved.seconds, moved.bytes_written
+    busy_ns = case["flash_time_ns"] if case["time_ns"] is None else case["time_ns"]
     causes = {
         name: case[f"bytes_{name}"] + (case[f"flush_bytes_{name}"] or 0)
         for name in CAUSES
@@ -92,21 +95,27 @@ def _case(
     # A real kernel's programs count as whole pages.
     programs = case["flash_programs"] + (case["flush_programs"] or 0)
     programmed = sum(causes.values()) if causes else programs * board.chip.page_bytes
+    busy_s = None if busy_ns is None else busy_ns / 1e9
     workload = Workload(
         seconds=seconds,
-        rounds_per_day=_per_day(rounds_per_day, seconds, case["case_id"]),
-        given_rate=rounds_per_day is not None,
+        rounds_per_day=rounds_per_day(rounds, seconds, busy_s, case["case_id"]),
+        given_rate=rounds is not None,
         bytes_written=written,
         bytes_by_cause=causes or None,
         bytes_programmed=programmed,
         bytes_erased=int(_erases(wear).sum()) * block_bytes,
         programs=programs,
         bytes_flushed=_flushed(case, board.chip.page_bytes),
+        unsynced=_unsynced(case),
+        failed=case.get("failed"),
     )
-    return _of_wear(
-        wear, case["case_id"], workload, board,
-        target=case["target"], fs=case["fs"], programmed_blocks=programmed / block_bytes,
+    grown = min(programmed, programmed if moved.extent is None else moved.extent)
+    used = (case["state_valid"] or 0.0) + grown / (board.partition.blocks * block_bytes)
+    subject = _of_wear(
+        wear, case["case_id"], workload, board, target=case["target"], fs=case["fs"],
+        programmed_blocks=programmed / block_bytes, used=min(USED_MAX, used),
     )  # fmt: skip
+    return replace(subject, axes={axis: case[axis] for axis in AXES})
 
 
 def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
@@ -119,44 +128,67 @@ def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
     return None if programs is None else programs * page_bytes
 
 
+def _unsynced(case: Mapping[str, Any]) -> float | None:
+    """The share of the programmed data that only the flush wrote; of pages on a real kernel."""
+    for ran, flushed in (("bytes_data", "flush_bytes_data"), ("flash_programs", "flush_programs")):
+        if case[ran] is not None and case[flushed] is not None:
+            whole = case[ran] + case[flushed]
+            return case[flushed] / whole if whole else 0.0
+    return None
+
+
 def _erases(wear: pl.DataFrame) -> pl.Series:
     """Erases of each block, in the measured part and in the flush after it."""
     return wear["erases_measured"] + wear["erases_flush"].fill_null(0)
 
 
-def _rounds(directory: Path, cases: pl.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
-    """Seconds from the mark to the end, pauses included, and bytes written, by case and target.
+class _Moved(NamedTuple):
+    """What the measured operations of a case say; None where they were not kept.
 
-    Computed from `requests`, for versions whose `cases` had neither. Where code takes no time
-    (user-mode Linux) an operation takes the chip's time.
+    `seconds` are from the mark to the end, pauses included. `extent` is the bytes up to the end of
+    each written file: the most that they add to the data in use.
+    """
+
+    seconds: float | None = None
+    bytes_written: int | None = None
+    extent: int | None = None
+
+
+def _moved(directory: Path, cases: pl.DataFrame) -> dict[tuple[str, str], _Moved]:
+    """Each case's `_Moved`, computed from `requests`.
+
+    Where code takes no time (user-mode Linux) an operation takes the chip's time.
     """
     path = directory / "requests.parquet"
-    if not cases["elapsed_ns"].null_count() or not path.is_file():
+    if not path.is_file():
         return {}
     took = pl.coalesce("latency_ns", "flash_time_ns", pl.lit(0, pl.Int64))
     written = pl.col("result").filter(pl.col("op") == "write").clip(lower_bound=0).sum()
-    rows = (
-        read_table(directory, "requests")
-        .group_by("case_id", "target")
-        .agg((pl.col("start_ns") + took).max() / 1e9, written.alias("written"))
+    key = ("case_id", "target")
+    requests = scan_table(directory, "requests").filter(
+        pl.col("case_id").is_in(cases["case_id"].unique().to_list())
     )
-    return {
-        (case_id, target): (seconds, bytes_written)
-        for case_id, target, seconds, bytes_written in rows.iter_rows()
-    }
+    sums = requests.group_by(key).agg(
+        (pl.col("start_ns") + took).max() / 1e9, written.alias("written")
+    )
+    ends = (
+        requests.filter(pl.col("op") == "write", pl.col("result") > 0)
+        .group_by(*key, "file")
+        .agg((pl.col("offset_bytes") + pl.col("result")).max().alias("extent"))
+        .group_by(key)
+        .agg(pl.col("extent").sum())
+    )
+    rows = sums.join(ends, on=key, how="left").select(
+        *key, "start_ns", "written", pl.col("extent").fill_null(0)
+    )
+    try:
+        found = rows.collect(engine="streaming")
+    except UNREADABLE:
+        raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+    return {(case_id, target): _Moved(*of_it) for case_id, target, *of_it in found.iter_rows()}
 
 
-def _per_day(given: float | None, seconds: float | None, name: str) -> float:
-    if given is not None:
-        return given
-    if seconds is None:
-        raise InputError(f"{name}: its tables do not say how long it took; use --repeat, as in 1/h")
-    if seconds <= 0:
-        raise InputError(f"{name}: its measured part took no time; use --repeat, as in 1/min")
-    return DAY_S / seconds
-
-
-def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> list[Subject]:
+def wear_table_of(path: Path, rounds: float, board: Board | None) -> list[Subject]:
     """The cases of a `wear` table without a run. Raises `InputError`."""
     try:
         wear = read_parquet(path)
@@ -180,30 +212,35 @@ def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> lis
         raise InputError(f"{shown(path)}: no wear table: {odd}")
     parts = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     return [
-        _of_wear(rows, str(case_id), Workload(None, rounds_per_day, True, None, None, None, None),
-                 board, target=str(target), fs=None, programmed_blocks=None)
+        _of_wear(rows, str(case_id), Workload(None, rounds, True, None, None, None, None),
+                 board, target=str(target), fs=None)
         for (case_id, target), rows in parts.items()
     ]  # fmt: skip
 
 
 def _of_wear(
     wear: pl.DataFrame, name: str, workload: Workload, board: Board | None,
-    *, target: str, fs: str | None, programmed_blocks: float | None,
+    *, target: str, fs: str | None, programmed_blocks: float | None = None,
+    used: float | None = None,
 ) -> Subject:  # fmt: skip
     """A new chip under rounds of a workload, one of which was measured. Bad blocks do not wear.
 
     A block of unknown state counts as good.
     """
-    good = _erases(wear.filter(pl.col("state").fill_null("good") == "good"))
+    there = wear.filter(pl.col("state").fill_null("good") == "good")
+    good = _erases(there)
     if not good.len() or good.null_count() or (good < 0).any():
         raise InputError(f"{name}: its wear table has no count of erases of every good block")
+    rounds = workload.rounds_per_day
     observed = Observed(
-        seconds=DAY_S / workload.rounds_per_day,
+        seconds=DAY_S / rounds if rounds else None,
         blocks=good.len(),
         erases=float(good.sum()),
         worst=int(good.to_numpy().max()),
         dispersion=dispersion(good.to_list()),
         programmed_blocks=programmed_blocks,
+        early_erases=early_erases(fs, int(there["erases_measured"].sum())),
+        used=used,
         wl_threshold=UBI_WL_THRESHOLD if fs == "ubifs" else None,
     )
     return Subject(name, observed, board, int((good > 0).sum()), target, fs, workload)

@@ -7,10 +7,11 @@ so it does not load polars.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from flashbed.formats.profiles import Board
-from flashbed.lifetimes.estimate import Observed
+from flashbed.lifetimes.estimate import Estimate, Observed, estimate
 
 __all__ = ["CAUSES", "Subject", "Workload"]
 
@@ -22,13 +23,15 @@ CAUSES = ("data", "metadata", "padding", "collection", "wear_levelling")
 class Workload:
     """A round: how long, how often, what the program wrote, what that did to the flash.
 
-    `given_rate` says whether the user gave a rate; otherwise rounds follow without a pause.
+    `rounds_per_day` is None where no rate is known. `given_rate` says whether the user
+    did; otherwise the program has a pace of its own, and rounds follow without a pause.
     `bytes_by_cause` adds up to what was programmed; real kernels do not report it. All counts
-    include the flush after the round; `bytes_flushed` is what it programmed. None is unknown.
+    include the flush after the round; `bytes_flushed` is what it programmed, `unsynced` the share
+    of its data that only the flush wrote. `failed` is its calls that failed. None is unknown.
     """
 
     seconds: float | None
-    rounds_per_day: float
+    rounds_per_day: float | None
     given_rate: bool
     bytes_written: int | None
     bytes_by_cause: Mapping[str, int] | None
@@ -36,6 +39,13 @@ class Workload:
     bytes_erased: int | None
     programs: int | None = None
     bytes_flushed: int | None = None
+    unsynced: float | None = None
+    failed: int | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether years can follow from it: it says how often it runs, and no call failed."""
+        return self.rounds_per_day is not None and not self.failed
 
     def a_byte_written(self) -> dict[str, float | None]:
         """Bytes programmed, erased and of each cause per byte written; None is unknown."""
@@ -52,7 +62,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Subject:
-    """One subject of an estimate. `board` is None if no board was named."""
+    """One subject of an estimate. `board` is None if no board was named.
+
+    `axes` has the values of a case's axes, as the table `cases` holds them.
+    """
 
     name: str
     observed: Observed
@@ -61,3 +74,10 @@ class Subject:
     target: str | None = None
     fs: str | None = None
     workload: Workload | None = None
+    axes: Mapping[str, Any] = field(default_factory=dict)
+
+    def lasting(self, endurance: int) -> Estimate | None:
+        """Years until a block was erased so often; None if unknown, or if nothing wears."""
+        if self.workload is not None and not self.workload.lasts:
+            return None
+        return estimate(self.observed, endurance)

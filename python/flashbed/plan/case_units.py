@@ -16,7 +16,7 @@ from typing import Literal
 from flashbed.errors import InputError
 from flashbed.plan.planned import Cases, Product
 
-__all__ = ["UNIT_CASES", "WHOLE", "Share", "Together", "portions", "units"]
+__all__ = ["OF_PROGRAMS", "UNIT_CASES", "WHOLE", "Share", "Together", "portions", "units"]
 
 Together = Literal["preparation", "board", "everything"]
 """What must stay together to get the same results: a preparation's cases, all cases of a board
@@ -34,7 +34,7 @@ _TOGETHER: Mapping[Together, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """The axes in which the cases of a unit agree."""
-_PROGRAM = (
+OF_PROGRAMS = (
     "pattern", "requests", "request_bytes", "file_bytes", "seed", "pause_ns", "advice", "database",
 )  # fmt: skip
 """The axes that decide a case's program; the others decide the stack that it runs on."""
@@ -143,7 +143,7 @@ def _of_each_program(units: Iterable[Cases]) -> Iterator[list[Cases]]:
     held = 0
     for unit in units:
         product, indices = unit.pieces[0]
-        alike.setdefault(product.at(_PROGRAM, indices[0]), []).append(unit)
+        alike.setdefault(product.at(OF_PROGRAMS, indices[0]), []).append(unit)
         held += len(unit)
         if held >= HELD_CASES:
             yield from alike.values()

@@ -269,7 +269,7 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
     lines = wear_summary(wear, recorded, endurance).to_dicts()
     written = {
         (subject.name, subject.target): subject.workload.a_byte_written()
-        for subject in cases_of(directory, 1.0)
+        for subject in cases_of(directory, None)
         if subject.workload
     }
     keys = [(line["case_id"], line["target"]) for line in lines]

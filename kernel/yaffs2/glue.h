@@ -38,7 +38,7 @@ struct yfs {
 	bool initialised; /* the core has allocated its memory */
 	bool dirty;       /* changed since the last sync */
 	struct {
-		unsigned int ours;    /* blocks whose first tags are YAFFS2's */
+		unsigned int ours;    /* first tags of a block, tags of a checkpoint */
 		unsigned int foreign; /* blocks whose first tags are something else */
 	} seen;                       /* by the mount's scan */
 };

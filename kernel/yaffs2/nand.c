@@ -111,6 +111,16 @@ static int read_spare(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_e
 	return err;
 }
 
+static bool tags_are_ours(const struct yaffs_ext_tags *tags)
+{
+	const u32 number = tags->seq_number;
+
+	return tags->ecc_result != YAFFS_ECC_RESULT_UNFIXED &&
+	       (number == YAFFS_SEQUENCE_CHECKPOINT_DATA ||
+		(number >= YAFFS_LOWEST_SEQUENCE_NUMBER &&
+		 number <= YAFFS_HIGHEST_SEQUENCE_NUMBER));
+}
+
 static int read_chunk(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_ext_tags *tags)
 {
 	const int err = dev->param.inband_tags ? read_inband(dev, chunk, data, tags)
@@ -120,6 +130,9 @@ static int read_chunk(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_e
 	/* The worse result of the tags' own ECC and the chip's. */
 	if (tags && result > tags->ecc_result)
 		tags->ecc_result = result;
+	/* A mount that restores a checkpoint queries no block. */
+	if (tags && tags->seq_number == YAFFS_SEQUENCE_CHECKPOINT_DATA && tags_are_ours(tags))
+		yfs_of_dev(dev)->seen.ours++;
 	return result == YAFFS_ECC_RESULT_UNFIXED ? YAFFS_FAIL : YAFFS_OK;
 }
 
@@ -137,16 +150,6 @@ static int mark_bad(struct yaffs_dev *dev, int block)
 			       mtd_block_markbad(mtd_of(dev), block_address(dev, block))
 		       ? YAFFS_FAIL
 		       : YAFFS_OK;
-}
-
-static bool tags_are_ours(const struct yaffs_ext_tags *tags)
-{
-	const u32 number = tags->seq_number;
-
-	return tags->ecc_result != YAFFS_ECC_RESULT_UNFIXED &&
-	       (number == YAFFS_SEQUENCE_CHECKPOINT_DATA ||
-		(number >= YAFFS_LOWEST_SEQUENCE_NUMBER &&
-		 number <= YAFFS_HIGHEST_SEQUENCE_NUMBER));
 }
 
 /* The state of a block at the mount, from the tags of its first chunk. */

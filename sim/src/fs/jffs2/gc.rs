@@ -260,7 +260,7 @@ impl<F: Flash> Jffs2<F> {
 
     fn write_copy(&mut self, now: Ns, bytes: u32) -> Result<Ns> {
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        self.flash_write(now, to, &[(Cause::Collection, bytes)], None)
+        self.flash_write(now, to, &[&[(Cause::Collection, bytes)]], None)
     }
 
     /// The part of jffs2_garbage_collect_live for a node with fragments.

@@ -5,6 +5,8 @@
 pub const RAW_INODE_BYTES: u32 = 68;
 /// struct jffs2_raw_dirent, the name not included.
 pub const RAW_DIRENT_BYTES: u32 = 40;
+/// struct jffs2_raw_xattr, name and value not included.
+pub const RAW_XATTR_BYTES: u32 = 32;
 /// JFFS2_MIN_NODE_HEADER: what jffs2_get_inode_nodes reads of a node before it knows its kind.
 pub const MIN_HEADER_BYTES: u32 = RAW_DIRENT_BYTES;
 /// JFFS2_MIN_DATA_LEN: a data node is only written where at least this much data fits.
@@ -13,8 +15,12 @@ pub const MIN_DATA_BYTES: u32 = 128;
 pub const SUMMARY_INODE_BYTES: u32 = 18;
 /// struct jffs2_sum_dirent_flash, the name not included.
 pub const SUMMARY_DIRENT_BYTES: u32 = 24;
-/// JFFS2_SUMMARY_FRAME_SIZE: struct jffs2_raw_summary and the marker in the block's last bytes.
-pub const SUMMARY_FRAME_BYTES: u32 = 40;
+/// JFFS2_SUMMARY_XATTR_SIZE.
+pub const SUMMARY_XATTR_BYTES: u32 = 18;
+/// struct jffs2_raw_summary: the head of a summary.
+pub const RAW_SUMMARY_BYTES: u32 = 32;
+/// JFFS2_SUMMARY_FRAME_SIZE: the head, and the marker in the block's last bytes.
+pub const SUMMARY_FRAME_BYTES: u32 = RAW_SUMMARY_BYTES + SUMMARY_MARKER_BYTES;
 /// MAX_SUMMARY_SIZE and the marker that ends a summary (struct jffs2_sum_marker).
 pub const SUMMARY_BYTES_MAX: u32 = 65536;
 pub const SUMMARY_MARKER_BYTES: u32 = 8;
@@ -38,6 +44,8 @@ pub enum Summary {
     Inode,
     /// An entry for a directory entry whose name has this many bytes.
     Dirent(u32),
+    /// An entry for an extended attribute.
+    Xattr,
     /// None: the block gets no summary (JFFS2_SUMMARY_NOSUM_SIZE).
     Unwanted,
     /// The upper bound that jffs2_garbage_collect_pristine uses: the length of the node itself.
@@ -49,6 +57,7 @@ impl Summary {
         match self {
             Summary::Inode => SUMMARY_INODE_BYTES,
             Summary::Dirent(name) => SUMMARY_DIRENT_BYTES + name,
+            Summary::Xattr => SUMMARY_XATTR_BYTES,
             Summary::AtMost(bytes) => bytes,
             Summary::Unwanted => 0,
         }

@@ -10,7 +10,7 @@
 
 use super::gc_choices::ChosenIn;
 use super::layout::{
-    is_dirty, pad, Summary, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX,
+    is_dirty, pad, Summary, MIN_DATA_BYTES, RAW_INODE_BYTES, RAW_SUMMARY_BYTES, SUMMARY_BYTES_MAX,
     SUMMARY_FRAME_BYTES, SUMMARY_MARKER_BYTES,
 };
 use super::node::{Node, NodeId, Role, State};
@@ -177,8 +177,14 @@ impl<F: Flash> Jffs2<F> {
         if self.summary_bytes + SUMMARY_MARKER_BYTES + 2 * padding > SUMMARY_BYTES_MAX {
             return Ok((false, now));
         }
-        let parts = [(Cause::Metadata, bytes - padding), (Cause::Padding, padding)];
-        let now = match self.flash_write(now, offset, &parts, None) {
+        // jffs2_sum_write_data: the entries, the padding and the marker are one vector.
+        let header = [(Cause::Metadata, RAW_SUMMARY_BYTES)];
+        let entries = [
+            (Cause::Metadata, self.summary_bytes),
+            (Cause::Padding, padding),
+            (Cause::Metadata, SUMMARY_MARKER_BYTES),
+        ];
+        let now = match self.flash_write(now, offset, &[&header, &entries], None) {
             Err(FsError::Io(at)) => return Ok((false, at)),
             done => done?,
         };

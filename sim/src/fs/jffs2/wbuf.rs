@@ -52,19 +52,23 @@ pub struct WriteBuffer {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_flash_writev: writes `parts`, each of one cause, one after another at `to`. Whole
-    /// pages bypass the buffer. `ino` is none for garbage collection and summaries.
+    /// jffs2_flash_writev: writes vectors, each in parts of one cause, one after another at `to`.
+    /// Whole pages of a vector bypass the buffer. `ino` is none for garbage collection and
+    /// summaries.
     pub(super) fn flash_write(
         &mut self,
         now: Ns,
         to: u32,
-        parts: &[(Cause, u32)],
+        vectors: &[&[(Cause, u32)]],
         ino: Option<Ino>,
     ) -> Result<Ns> {
         let mut now = self.aim_wbuf(now, to)?;
-        for &(cause, part) in parts {
-            self.wbuf.held.push(cause, part);
-            let mut left = part;
+        for vector in vectors {
+            let mut left = 0;
+            for &(cause, bytes) in *vector {
+                self.wbuf.held.push(cause, bytes);
+                left += bytes;
+            }
             left -= self.fill_wbuf(left);
             now = self.flush_full_wbuf(now)?;
             if left == 0 {

@@ -40,7 +40,7 @@ impl<F: Flash> Jffs2<F> {
             (Some(_), Role::Data { .. }) => [Cause::Metadata, Cause::Data],
             (Some(_), _) => [Cause::Metadata; 2],
         };
-        let caused = [(causes[0], parts[0]), (causes[1], parts[1])];
+        let caused = [[(causes[0], parts[0])], [(causes[1], parts[1])]];
         let written = match self.write_parts(now, &caused, writer) {
             Err(FsError::Io(at)) if !self.is_tried_by_caller(node, writer) => {
                 let now = self.reserve_again(at, node.total_bytes(), summary, writer)?;
@@ -69,9 +69,14 @@ impl<F: Flash> Jffs2<F> {
         writer.is_some() && !is_link && matches!(node.role, Role::Data { .. })
     }
 
-    fn write_parts(&mut self, now: Ns, parts: &[(Cause, u32)], writer: Option<Ino>) -> Result<Ns> {
+    fn write_parts(
+        &mut self,
+        now: Ns,
+        [header, payload]: &[[(Cause, u32); 1]; 2],
+        writer: Option<Ino>,
+    ) -> Result<Ns> {
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        self.flash_write(now, to, parts, writer)
+        self.flash_write(now, to, &[header, payload], writer)
     }
 
     /// Reserves space for a node whose program failed.

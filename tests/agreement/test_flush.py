@@ -14,7 +14,7 @@ from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
 
-HEADER = "flashbed-ops 1\n"
+HEADER = "flashbed-ops 2\n"
 PREPARE = f"{HEADER}open 0 old rw,create\nwrite 0 0 262144 1 0\nfsync 0\nclose 0\nsync\nprepared\n"
 BODIES = {
     "unsynced": "open 0 new rw,create\nwrite 0 0 100000 2 30\nclose 0\n",
@@ -23,6 +23,8 @@ BODIES = {
     + "write 0 0 4096 9 0\n",
     "synced": "open 0 old rw\nmark\nwrite 0 4096 4096 3 0\nfsync 0\n",
     "names": "mkdir d\nopen 0 d/a rw,create\nclose 0\nunlink old\n",
+    "copied": "open 0 old ro\nopen 1 new rw,create\nmark\ncopy 0 100 1 0 200000\nsend 1 0 5000\n",
+    "stored": "open 0 old rw\nmark\nmmap 1 0 0 262144 rw\nstore 1 5000 9000 4 0\n",
     "reading": "drop_caches\nopen 0 old ro\nmark\nread 0 0 65536\n",
 }
 FLUSH = ("flush_reads", "flush_programs", "flush_erases")
@@ -61,6 +63,10 @@ def test_what_was_written_is_programmed_in_the_measured_part_or_in_the_flush(fs:
         assert by_name["overwritten"]["flash_programs"] == 0
         assert by_name["synced"]["flush_bytes_data"] == 0
     assert [by_name["reading"][name] for name in FLUSH] == [0, 0, 0]
+    assert (by_name["copied"]["bytes"], by_name["copied"]["bytes_written"]) == (205_000, 200_000)
+    stored = 0 if fs == "jffs2" else 9_000
+    """JFFS2 maps no file that is open for writing."""
+    assert (by_name["stored"]["bytes"], by_name["stored"]["bytes_written"]) == (stored, stored)
     page_bytes = load_board("emulated").chip.page_bytes
     for case in cases.to_dicts():
         flushed = sum(case[f"flush_bytes_{cause}"] for cause in (

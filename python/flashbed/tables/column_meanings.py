@@ -56,8 +56,10 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "time_unknown": "Why the time is not known: a compressor without a price.",
         "flash_time_ns": "Time that the chip's array and bus were busy in measured operations.",
         "elapsed_ns": "Time from the mark to the end of the last operation, pauses included.",
-        "bytes": "Bytes that reads and writes moved; null where SQLite ran on a board.",
-        "bytes_written": "Bytes that writes moved; null where SQLite ran on a board.",
+        "bytes": "Bytes that reads, writes, copies, sends and stores moved; null where SQLite ran"
+        " on a board.",
+        "bytes_written": "Bytes that writes, copies and stores through a mapping moved; null where"
+        " SQLite ran on a board.",
         "failed": "Calls that failed: a negative result that is no answer, or a short write.",
         "failed_errno": "How many by errno, the most frequent first: `ENOSPC 11257, short 2`.",
         **{f"flash_{name}": f"{what}, from the mark to the end of the case."

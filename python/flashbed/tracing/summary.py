@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from flashbed.formats.transfers import READING, STORING, WRITING
 from flashbed.tracing.trace import Trace
 
 __all__ = ["Amplification", "amplification", "by_layer", "by_task", "hot_blocks", "lines"]
 
 HOT_BLOCKS = 5
-_REQUESTED = ("read", "write")
+_REQUESTED = (("read", READING, "read"), ("write", (*WRITING, STORING), "program"))
+"""A direction, the operations that move bytes so, and what the flash does for them."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,11 @@ def amplification(trace: Trace) -> list[Amplification]:
     by_program = trace.has("requests")
     calls, column = (trace.lazy("requests"), "op") if by_program else (trace.lazy("vfs"), "kind")
     found = []
-    for requested, kind in zip(_REQUESTED, ("read", "program"), strict=True):
-        came = calls.filter(pl.col(column) == requested, pl.col("result") > 0).select("result")
+    for requested, operations, kind in _REQUESTED:
+        is_store = (pl.col(column) == STORING) & (pl.col("result") == 0)
+        came = calls.filter(pl.col(column).is_in(operations)).select(
+            pl.when(is_store).then("length_bytes").otherwise(pl.col("result").clip(0))
+        )
         flash = trace.lazy("flash").filter(pl.col("kind") == kind).select("length_bytes")
         sums = pl.collect_all([came.sum(), flash.sum()], engine="streaming")
         found.append(Amplification(requested, *(int(total.item() or 0) for total in sums)))

@@ -116,6 +116,12 @@ pub const NAMES: [&str; 50] = [
 pub const READ: usize = Word::Read as usize;
 /// `Operation::code` of a write.
 pub const WRITE: usize = Word::Write as usize;
+/// `Operation::code` of a copy.
+pub const COPY: usize = Word::Copy as usize;
+/// `Operation::code` of a send.
+pub const SEND: usize = Word::Send as usize;
+/// `Operation::code` of a store.
+pub const STORE: usize = Word::Store as usize;
 /// `Operation::code` of a pause.
 pub const PAUSE: usize = Word::Pause as usize;
 

@@ -20,7 +20,7 @@ mod state;
 mod text;
 
 pub use fill::{data_bytes, pieces, Fill};
-pub use grammar::{NAMES, PAUSE, READ, WRITE};
+pub use grammar::{COPY, NAMES, PAUSE, READ, SEND, STORE, WRITE};
 pub use names::{name_byte_at, name_bytes, name_len};
 pub use text::canonical;
 

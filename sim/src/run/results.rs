@@ -169,11 +169,15 @@ impl Measured {
         }
         self.elapsed = request.start + request.latency;
         self.failed.count(request);
-        if [ops::READ, ops::WRITE].contains(&request.op) {
-            self.bytes += request.result.max(0) as u64;
+        // A store's result is 0: its bytes are those of its line.
+        let stored = || request.length_bytes.filter(|_| request.result == 0).unwrap_or(0);
+        let bytes = if request.op == ops::STORE { stored() } else { request.result.max(0) as u64 };
+        let is_written = [ops::WRITE, ops::COPY, ops::STORE].contains(&request.op);
+        if is_written || [ops::READ, ops::SEND].contains(&request.op) {
+            self.bytes += bytes;
         }
-        if request.op == ops::WRITE {
-            self.bytes_written += request.result.max(0) as u64;
+        if is_written {
+            self.bytes_written += bytes;
         }
     }
 }

@@ -10,6 +10,7 @@ from time import monotonic
 import polars as pl
 
 from flashbed.formats.operations import writes
+from flashbed.formats.transfers import moved
 from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.failing import failure, failures_text
@@ -158,10 +159,9 @@ class RowsOfCase:
             self.time_ns += row.latency_ns
             self.flash_time_ns += row.flash_time_ns or 0
         self.elapsed_ns = row.start_ns + row.latency_ns
-        if known.op in ("read", "write"):
-            self.transferred += max(row.result, 0)
-        if known.op == "write":
-            self.written += max(row.result, 0)
+        transferred, written = moved(known.op, row.result, known.length_bytes)
+        self.transferred += transferred
+        self.written += written
         failed = failure(known.op, known.length_bytes, row.result)
         if failed is not None:
             self.failures[failed] += 1

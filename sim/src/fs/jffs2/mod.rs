@@ -42,13 +42,14 @@ mod write;
 
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
-use crate::errno::EOPNOTSUPP;
+use crate::errno::{ENAMETOOLONG, ENODATA, EOPNOTSUPP};
 use crate::flash::{Flash, Torn};
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
     Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
@@ -57,9 +58,10 @@ use compr::Compression;
 use dir::Kind;
 use file::{LAST_PAGE, WRAPPED};
 use inode::{File, InodeState};
-use layout::CLEANMARKER_BYTES;
+use layout::{Summary, CLEANMARKER_BYTES, RAW_XATTR_BYTES};
 use node::{NodeId, Role};
 use nodelist::{Names, Nodes};
+use nodemgmt::Priority;
 use serde::Deserialize;
 use space::{List, Space};
 use std::collections::BTreeMap;
@@ -70,6 +72,11 @@ use wbuf::WriteBuffer;
 /// JFFS2 needs this many blocks to accept a single write: five for its collector, and one to write
 /// (jffs2_calc_trigger_levels).
 const BLOCKS_MIN: u32 = 5;
+/// JFFS2_MAX_NAME_LEN.
+const NAME_BYTES_MAX: usize = 254;
+/// XATTR_USER_PREFIX, which is stored as a number.
+const USER_PREFIX: &str = "user.";
+
 /// CONFIG_JFFS2_FS_XATTR of a kernel. The nodes that JFFS2 writes for extended attributes are not
 /// modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -233,11 +240,11 @@ impl<F: Flash> Jffs2<F> {
         (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
     }
 
-    fn refuse_xattr<T>(&self, now: Ns) -> Result<T> {
-        Err(match self.options.xattr {
-            Xattr::Off => FsError::Errno(EOPNOTSUPP, now),
-            _ => FsError::NotModelled("extended attributes on JFFS2"),
-        })
+    /// The answer about an extended attribute of an inode that has none. Without CONFIG_JFFS2_FS_XATTR
+    /// no handler takes the call; where the configuration is not known, Kconfig's default holds.
+    fn no_xattr(&self, now: Ns) -> FsError {
+        let is_on = self.options.xattr == Xattr::On;
+        FsError::Errno(if is_on { ENODATA } else { EOPNOTSUPP }, now)
     }
 
     /// Makes all references to a moved node refer to its copy.
@@ -329,28 +336,32 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         _bytes: u32,
         _pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        self.refuse_xattr(now)
+        Err(match self.options.xattr {
+            Xattr::Off => self.no_xattr(now),
+            _ => FsError::NotModelled("an extended attribute that is set on JFFS2"),
+        })
     }
 
+    /// do_jffs2_getxattr: the attributes of an inode are in memory with it.
     fn get_xattr(&mut self, now: Ns, _ino: Ino, _name: &str) -> Result<(u32, Ns)> {
-        self.refuse_xattr(now)
+        Err(self.no_xattr(now))
     }
 
-    fn list_xattr(&mut self, now: Ns, _ino: Ino) -> Result<(u32, Ns)> {
-        match self.options.xattr {
-            Xattr::Off => Ok((0, now)),
-            _ => self.refuse_xattr(now),
-        }
-    }
-
+    /// do_jffs2_setxattr reserves space before it finds that there is no such attribute.
     fn remove_xattr(
         &mut self,
         now: Ns,
         _ino: Ino,
-        _name: &str,
-        _pages: &mut dyn PageCache,
+        name: &str,
+        pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        self.refuse_xattr(now)
+        if self.options.xattr != Xattr::On {
+            return Err(self.no_xattr(now));
+        }
+        let bytes = RAW_XATTR_BYTES + (name_len(name) - USER_PREFIX.len()) as u32 + 1;
+        let (_, now) = self.reserve_space(now, bytes, Priority::Normal, Summary::Xattr, pages)?;
+        self.complete_reservation(now);
+        Err(self.no_xattr(now))
     }
 
     /// generic_file_readonly_mmap.
@@ -360,6 +371,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     /// jffs2_lookup: entries are in memory with their directory.
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        if name_len(at.name) > NAME_BYTES_MAX {
+            return Err(FsError::Errno(ENAMETOOLONG, now));
+        }
         let now = self.wait_for_inode(now, at.directory, false)?;
         found.map_or(Ok(now), |ino| self.iget(now, ino))
     }

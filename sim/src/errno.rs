@@ -23,6 +23,8 @@ pub const EAGAIN: i64 = -11;
 pub const EACCES: i64 = -13;
 /// Bad address: the answer to an access to memory beyond a mapped file.
 pub const EFAULT: i64 = -14;
+/// Device or resource busy.
+pub const EBUSY: i64 = -16;
 /// File exists.
 pub const EEXIST: i64 = -17;
 /// No such device.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.support.calls_about_names import ABOUT_NAMES
+
 __all__ = ["PROGRAMS", "REFUSED"]
 
 _FILE = """
@@ -10,6 +12,7 @@ write 0 0 10000 7 0
 """
 
 PROGRAMS = {
+    **ABOUT_NAMES,
     "link": _FILE
     + """
 fsync 0
@@ -447,15 +450,49 @@ open 0 a ro
 read 0 0 20000
 close 0
 """,
+    "mmap-tail": _FILE
+    + """
+mmap 1 0 0 12288 rw
+store 1 9000 2000 1 0
+read 0 0 20000
+truncate 0 10500
+read 0 0 20000
+store 1 10000 2288 2 50
+store 1 12287 1 2 50
+fsync 0
+truncate 0 11000
+read 0 0 20000
+store 1 10900 1000 3 0
+write 0 13000 100 4 0
+read 0 0 20000
+store 1 10900 1000 5 0
+sync
+munmap 1
+close 0
+drop_caches
+open 0 a ro
+read 0 0 20000
+close 0
+remount
+open 0 a rw
+read 0 0 20000
+mmap 1 0 0 16384 rw
+store 1 13000 3000 6 0
+truncate 0 9000
+truncate 0 16000
+store 1 15999 200 6 0
+pause 40000000000
+truncate 0 16300
+read 0 0 20000
+munmap 1
+close 0
+sync
+""",
 }
 """By name; all of it is measured."""
 
 REFUSED = {
-    "extended attributes on JFFS2": ("jffs2", _FILE + "setxattr a user.one 1 1 0\n"),
+    "an extended attribute that is set on JFFS2": ("jffs2", _FILE + "setxattr a user.one 1 1 0\n"),
     "a symbolic link that leaves the file system": ("ubifs", "symlink ../a s\nopen 0 s ro\n"),
-    "a store behind the end of a mapped file": (
-        "ubifs",
-        _FILE + "mmap 1 0 0 12288 rw\nstore 1 9000 2000 1 0\n",
-    ),
 }
 """What the simulator refuses by name, with the file system and a program that asks for it."""

@@ -290,8 +290,9 @@ pub trait FlashFs: Scheduled + Clone {
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->rmdir of an empty directory; `evict` follows.
     fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// The cost of finding that a directory is not empty, so that it is not removed.
-    fn check_dir_empty(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+    /// i_op->rmdir or rename up to where it finds that a directory is not empty. `names` are those
+    /// that the call was given.
+    fn check_dir_empty(&mut self, now: Ns, _ino: Ino, _names: &[Name<'_>]) -> Result<Ns> {
         Ok(now)
     }
     /// i_op->rename. `evict` follows for the replaced inode once it is not open.
@@ -356,9 +357,9 @@ pub trait FlashFs: Scheduled + Clone {
     fn listed_ns(&self) -> Ns {
         Ns(0)
     }
-    /// Entries of a directory that the VFS has not created: lost+found.
-    fn hidden_entries(&self, _ino: Ino) -> i64 {
-        0
+    /// A directory in the root that every mount has, and empties.
+    fn lost_and_found(&self) -> Option<(&'static str, Ino)> {
+        None
     }
     /// xattr_handler->set of `user.`: sets an extended attribute of so many bytes, new or not.
     fn set_xattr(

@@ -151,8 +151,8 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.took(now, done)
     }
 
-    fn check_dir_empty(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
-        let done = self.fs.check_dir_empty(now, ino);
+    fn check_dir_empty(&mut self, now: Ns, ino: Ino, names: &[Name<'_>]) -> Result<Ns> {
+        let done = self.fs.check_dir_empty(now, ino, names);
         self.took(now, done)
     }
 
@@ -218,8 +218,8 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.fs.listed_ns()
     }
 
-    fn hidden_entries(&self, ino: Ino) -> i64 {
-        self.fs.hidden_entries(ino)
+    fn lost_and_found(&self) -> Option<(&'static str, Ino)> {
+        self.fs.lost_and_found()
     }
 
     fn set_xattr(

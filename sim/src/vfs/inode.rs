@@ -6,7 +6,7 @@
 use super::cache::FileCache;
 use super::truncate::Truncated;
 use crate::content::Contents;
-use crate::fs::Ino;
+use crate::fs::{Ino, PAGE_BYTES};
 use crate::units::Ns;
 
 /// i_state and dirtied_when of an inode.
@@ -23,6 +23,9 @@ pub struct DirtyState {
 pub(super) struct Inode {
     pub ino: Ino,
     pub is_directory: bool,
+    /// d_parent of a directory: the place of the directory above it, none for one in the root. A
+    /// removed directory keeps it.
+    pub parent: Option<usize>,
     /// The target of a symbolic link.
     pub target: Option<Box<str>>,
     /// i_nlink: an inode without a name is deleted when it is closed. A power cut during a rename
@@ -34,6 +37,8 @@ pub(super) struct Inode {
     pub modified_s: u64,
     pub cache: FileCache,
     pub contents: Contents,
+    /// A store through a mapping has written behind the end of the file, within its last page.
+    pub has_tail: bool,
     pub dirty: DirtyState,
     /// The last page that was written back, where the flusher continues.
     pub writeback_index: u32,
@@ -42,6 +47,16 @@ pub(super) struct Inode {
 }
 
 impl Inode {
+    /// clear_page_dirty_for_io, and the zero_user_segment of writepage: what lies behind the end of
+    /// the file is not written.
+    pub fn clear_page_dirty(&mut self, page: u32) {
+        self.cache.clear_dirty(page);
+        if self.has_tail && self.size_bytes / u64::from(PAGE_BYTES) == u64::from(page) {
+            self.has_tail = false;
+            self.contents.clear(self.size_bytes, u64::MAX);
+        }
+    }
+
     /// evict and truncate_inode_pages_final: drops all pages. Returns the work of it.
     pub fn forget_pages(&mut self) -> Truncated {
         let gone = Truncated::from(&self.cache, 0);

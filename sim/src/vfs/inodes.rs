@@ -61,6 +61,7 @@ impl Inodes {
         self.list.push(Inode {
             ino,
             is_directory,
+            parent: None,
             target: None,
             names: 1,
             is_linkable: false,
@@ -68,6 +69,7 @@ impl Inodes {
             modified_s: self.stamp_s(now),
             cache: FileCache::default(),
             contents: Contents::default(),
+            has_tail: false,
             dirty: DirtyState::default(),
             writeback_index: 0,
             write_error: None,
@@ -237,7 +239,7 @@ impl PageCache for Inodes {
 
     fn clear_dirty(&mut self, ino: Ino, page: u32) {
         let index = self.index_of(ino);
-        self.list[index].cache.clear_dirty(page);
+        self.list[index].clear_page_dirty(page);
         self.flusher.completions.add(1);
     }
 

@@ -14,7 +14,7 @@ use super::walk::Walked;
 use super::{Answer, Vfs};
 use crate::errno::{errno, FsError, Outcome};
 use crate::errno::{EBADF, EEXIST, EINVAL, ENOENT, ENOTDIR, EPERM};
-use crate::fs::{Attribute, FlashFs, Ino};
+use crate::fs::{Attribute, FlashFs, Ino, ROOT};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {
@@ -76,7 +76,7 @@ impl<S: FlashFs> Vfs<S> {
         let names = names.take_while(|(path, _)| path.starts_with(&below));
         let entries = names.filter(|(path, _)| !path[below.len()..].contains('/')).count();
         let ino = self.inodes[index].ino;
-        let listed = entries as i64 + self.fs.hidden_entries(ino);
+        let listed = entries as i64;
         let now = now + self.fs.listed_ns() * listed.unsigned_abs();
         match self.fs.read_dir(now, ino, &mut self.inodes) {
             Ok(now) => Ok((2 + listed, now)),
@@ -176,19 +176,13 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((Err(ENOTDIR), now));
         }
         let (above, now) = (self.inodes[directory].ino, now + self.costs.name_add_ns);
-        match self.fs.tmpfile(now, above, &mut self.inodes) {
-            Ok((ino, later)) => {
-                let inode = self.inodes.add(now, ino, false);
-                (self.inodes[inode].names, self.inodes[inode].is_linkable) = (0, true);
-                // d_tmpfile: the inode becomes dirty because its link count drops to 0.
-                self.inodes.mark_dirty(later, inode);
-                Ok((Ok(Opened { inode, path: None, is_new: true }), later))
-            }
-            Err(error) => {
-                let (errno, at) = errno(error, now)?;
-                Ok((Err(errno), at))
-            }
-        }
+        let (ino, later) = self.fs.tmpfile(now, above, &mut self.inodes)?;
+        let inode = self.inodes.add(now, ino, false);
+        (self.inodes[inode].names, self.inodes[inode].is_linkable) = (0, true);
+        // d_tmpfile: the inode becomes dirty because its link count drops to 0.
+        self.inodes.mark_dirty(later, inode);
+        let directory = (above != ROOT).then_some(directory);
+        Ok((Ok(Opened { inode, directory, path: None, is_new: true }), later))
     }
 
     /// chmod, chown, utimensat: notify_change.

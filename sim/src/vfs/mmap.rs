@@ -7,15 +7,15 @@
 //! fault costs a system call and a page lookup. A program's access to mapped bytes costs the copy
 //! of a store.
 //!
-//! Left out, and refused by name: memory pressure while pages are mapped, stores after the end of a
-//! file within its last page, and the page faults of other kernels.
+//! Left out, and refused by name: memory pressure while pages are mapped, and the page faults of
+//! other kernels.
 //!
 //! Invariants:
 //! 1. A mapped page is in the cache, and marked there as mapped.
 //! 2. A page that can be written through a mapping without a fault is dirty.
 
 use super::readahead::{self, Window};
-use super::{Bytes, Vfs};
+use super::{Bytes, OpenFile, Vfs};
 use crate::content::{Source, Written};
 use crate::errno::{errno, FsError, Outcome};
 use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENODEV};
@@ -137,19 +137,19 @@ impl<S: FlashFs> Vfs<S> {
         }
         let is_used = self.mappings.iter().flatten().any(|other| other.file == gone.file);
         if gone.file >= SLOTS && !is_used {
-            self.slots[gone.file] = None;
-            now = self.put_inode(now, gone.inode)?;
-            self.fs.call_rcu(now); // file_free
+            if let Some(open) = self.slots[gone.file].take() {
+                now = self.fput(now, &open)?;
+            }
         }
         self.fs.call_rcu(now); // mt_free_rcu
         Ok((0, now))
     }
 
-    /// Moves a file that is closed but still mapped out of its slot; returns whether it did.
-    pub(super) fn keep_mapped(&mut self, slot: usize) -> bool {
+    /// Takes the file out of a slot that is closed. One that is still mapped stays open elsewhere.
+    pub(super) fn take_unmapped(&mut self, slot: usize) -> Option<OpenFile> {
         let open = self.slots[slot].take();
         if !self.mappings.iter().flatten().any(|mapping| mapping.file == slot) {
-            return false;
+            return open;
         }
         self.slots.resize(self.slots.len().max(SLOTS), None);
         let free = self.slots.iter().skip(SLOTS).position(Option::is_none);
@@ -161,7 +161,7 @@ impl<S: FlashFs> Vfs<S> {
         for mapping in self.mappings.iter_mut().flatten().filter(|m| m.file == slot) {
             mapping.file = kept;
         }
-        true
+        None
     }
 
     fn is_shown(&self, inode: usize, page: u32) -> bool {
@@ -276,9 +276,7 @@ impl<S: FlashFs> Vfs<S> {
                 bus => return Ok(bus),
             };
         }
-        if to > self.inodes[inode].size_bytes {
-            return Err(FsError::NotModelled("a store behind the end of a mapped file"));
-        }
+        self.inodes[inode].has_tail |= to > self.inodes[inode].size_bytes;
         let contents = &mut self.inodes[inode].contents;
         if let Some(written) = &self.writing {
             contents.keep(source, written);

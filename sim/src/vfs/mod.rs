@@ -66,6 +66,8 @@ struct ReadPosition {
 #[derive(Clone, Debug)]
 struct OpenFile {
     inode: usize,
+    /// The directory of its dentry, none for the root.
+    directory: Option<usize>,
     /// The current name of the path by which it was opened.
     path: Box<str>,
     /// That name was removed, or never existed.
@@ -126,7 +128,7 @@ impl<S: FlashFs> Vfs<S> {
         let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
         let ticks = Ticks::new(facts.ticks_per_second);
         let completions = Completions::new(&facts, Ns::ZERO);
-        Vfs {
+        let mut vfs = Vfs {
             fs,
             kernel,
             costs,
@@ -143,7 +145,9 @@ impl<S: FlashFs> Vfs<S> {
             cache_hits: 0,
             cache_misses: 0,
             cache_adds: 0,
-        }
+        };
+        vfs.add_lost_and_found(Ns::ZERO);
+        vfs
     }
 
     /// /sys/class/bdi/*/read_ahead_kb; files take the value when they are opened.
@@ -171,17 +175,43 @@ impl<S: FlashFs> Vfs<S> {
             true => (0, now), // whose files have no `flush`
             false => answered(self.fs.flush(now, ino).map(|later| (0, later)), now)?,
         };
-        if !self.keep_mapped(slot) {
-            now = self.put_inode(now, index)?;
-            self.fs.call_rcu(now); // file_free
+        if let Some(open) = self.take_unmapped(slot) {
+            now = self.fput(now, &open)?;
         }
         Ok((result, now))
     }
 
-    /// iput: evicts an inode that neither has a name nor is open.
+    /// __fput: the file's dentry releases its inode, then the directories above it.
+    fn fput(&mut self, now: Ns, open: &OpenFile) -> core::result::Result<Ns, FsError> {
+        let mut now = self.put_inode(now, open.inode)?;
+        let mut above = open.directory;
+        while let Some(directory) = above {
+            above = self.inodes[directory].parent;
+            now = self.put_inode(now, directory)?;
+        }
+        self.fs.call_rcu(now); // file_free
+        Ok(now)
+    }
+
+    /// The directories of an open file's dentry, from its own upwards, without the root.
+    fn directories_of<'a>(&'a self, open: &OpenFile) -> impl Iterator<Item = usize> + 'a {
+        std::iter::successors(open.directory, |&directory| self.inodes[directory].parent)
+    }
+
+    /// Whether an open file keeps the inode in memory: its own, or as the dentry of a directory
+    /// above it.
+    fn is_held(&self, index: usize) -> bool {
+        let is_directory = self.inodes[index].is_directory;
+        self.slots.iter().flatten().any(|open| {
+            open.inode == index
+                || is_directory && self.directories_of(open).any(|above| above == index)
+        })
+    }
+
+    /// iput: evicts an inode that neither has a name nor is held.
     fn put_inode(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
         let Inode { ino, names, .. } = self.inodes[index];
-        if names > 0 || self.slots.iter().flatten().any(|open| open.inode == index) {
+        if names > 0 || self.is_held(index) {
             return Ok(now);
         }
         let now = self.wait_for_writeback(now, index)?;
@@ -235,6 +265,7 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now, completions);
         self.limits = DirtyLimits::new(self.memory_pages);
         self.names = Names::default();
+        self.add_lost_and_found(now);
         found.into_iter().for_each(|file| self.add_found(now, file));
         Ok(now)
     }
@@ -251,6 +282,7 @@ impl<S: FlashFs> Vfs<S> {
         self.names.forget_dentries();
         now += self.costs.inode_drop_ns * self.fs.inodes_in_memory();
         let now = self.fs.remount(now)?;
+        self.empty_lost_and_found();
         let completions = self.inodes.flusher.completions.of_new_device();
         let background = background_pages(self.memory_pages);
         self.inodes.flusher = Flusher::new(self.inodes.ticks, now, background, completions);

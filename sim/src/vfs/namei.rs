@@ -12,10 +12,11 @@
 //! 2. The inode of a cached dentry is in memory.
 
 use super::inode::Inode;
+use super::walk::Walked;
 use super::{Answer, OpenFile, ReadPosition, Vfs};
 use crate::content::Contents;
 use crate::errno::{errno, FsError, Outcome};
-use crate::errno::{EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR};
+use crate::errno::{EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR};
 use crate::fs::{FlashFs, Found, Ino, Name, PAGE_BYTES, ROOT};
 use crate::ops::Flags;
 use crate::units::Ns;
@@ -42,7 +43,9 @@ impl Names {
 #[derive(Clone, Debug)]
 pub(super) struct Opened {
     pub inode: usize,
-    /// Its dentry; none for a file that never had a name.
+    /// The directory of its dentry.
+    pub directory: Option<usize>,
+    /// Its path; none for a file that never had a name.
     pub path: Option<Box<str>>,
     pub is_new: bool,
 }
@@ -75,6 +78,28 @@ impl<S: FlashFs> Vfs<S> {
         index
     }
 
+    /// Adds the directory that every mount of this file system has.
+    pub(super) fn add_lost_and_found(&mut self, now: Ns) {
+        if let Some((name, ino)) = self.fs.lost_and_found() {
+            self.add_inode(now, name, ino, true);
+        }
+    }
+
+    /// The mount has deleted what was in that directory.
+    pub(super) fn empty_lost_and_found(&mut self) {
+        let Some((name, _)) = self.fs.lost_and_found() else { return };
+        let below = format!("{name}/");
+        let paths = self.names.paths.range(below.clone()..);
+        let gone = paths.take_while(|(path, _)| path.starts_with(&below));
+        for (path, index) in gone.map(|(path, &index)| (path.clone(), index)).collect::<Vec<_>>() {
+            self.names.paths.remove(&path);
+            self.inodes[index].names -= 1;
+            if self.inodes[index].names == 0 {
+                self.inodes.evict(index);
+            }
+        }
+    }
+
     /// Adds an inode that a mount has found, after the directory it is in.
     pub(super) fn add_found(&mut self, now: Ns, file: Found) {
         let parent = (file.directory != ROOT).then(|| self.inodes.index_of(file.directory));
@@ -90,6 +115,7 @@ impl<S: FlashFs> Vfs<S> {
         }
         let index = self.add_inode(now, &path, file.ino, file.is_directory);
         let inode = &mut self.inodes[index];
+        inode.parent = parent;
         inode.size_bytes = file.size_bytes;
         inode.target = file.target.map(String::into_boxed_str);
         inode.contents = file.contents;
@@ -129,7 +155,8 @@ impl<S: FlashFs> Vfs<S> {
         let at = self.name_in(walked.directory, &walked.path);
         match self.fs.mkdir(now, at, &mut self.inodes) {
             Ok((ino, later)) => {
-                self.add_inode(now, &walked.path, ino, true);
+                let index = self.add_inode(now, &walked.path, ino, true);
+                self.inodes[index].parent = walked.directory;
                 Ok((0, later))
             }
             Err(error) => errno(error, now),
@@ -142,16 +169,24 @@ impl<S: FlashFs> Vfs<S> {
             self.slots.resize(slot + 1, None);
         }
         let now = now + self.costs.syscall_ns + self.costs.open_ns;
-        let (opened, mut now) = match self.open_inode(now, path, flags)? {
-            (Ok(opened), now) => (opened, now),
-            (Err(errno), now) => {
+        let opened = match self.open_inode(now, path, flags) {
+            Ok((Ok(opened), now)) => Ok((opened, now)),
+            Ok((Err(errno), now)) => Err((errno, now)),
+            Err(error) => Err(errno(error, now)?),
+        };
+        let (opened, mut now) = match opened {
+            Ok(opened) => opened,
+            Err((errno, now)) => {
                 self.fs.call_rcu(now); // file_free
                 return Ok((errno, now));
             }
         };
-        let Opened { inode, path, is_new } = opened;
+        let Opened { inode, directory, path, is_new } = opened;
         if flags.direct {
-            return Err(FsError::NotModelled("direct I/O"));
+            // do_dentry_open: none of the file systems has a_ops->direct_IO.
+            now = self.put_inode(now, inode)?;
+            self.fs.call_rcu(now); // file_free
+            return Ok((EINVAL, now));
         }
         if flags.trunc && !is_new {
             match self.do_truncate(now, inode, 0)? {
@@ -163,7 +198,7 @@ impl<S: FlashFs> Vfs<S> {
         let position = ReadPosition { readahead, last_page: None };
         let is_deleted = path.is_none();
         let path = path.unwrap_or_default();
-        let open = OpenFile { inode, path, is_deleted, flags, position, lock: None };
+        let open = OpenFile { inode, directory, path, is_deleted, flags, position, lock: None };
         self.slots[slot] = Some(open);
         Ok((0, now))
     }
@@ -184,19 +219,13 @@ impl<S: FlashFs> Vfs<S> {
             if !flags.create {
                 return Ok((Err(ENOENT), now));
             }
-            let at = self.name_in(walked.directory, &walked.path);
+            let Walked { directory, path, .. } = walked;
             let now = now + self.costs.name_add_ns;
-            return match self.fs.create(now, at, &mut self.inodes) {
-                Ok((ino, later)) => {
-                    let inode = self.add_inode(now, &walked.path, ino, false);
-                    let path = Some(walked.path.into());
-                    Ok((Ok(Opened { inode, path, is_new: true }), later))
-                }
-                Err(error) => {
-                    let (errno, at) = errno(error, now)?;
-                    Ok((Err(errno), at))
-                }
-            };
+            let at = self.name_in(directory, &path);
+            let (ino, later) = self.fs.create(now, at, &mut self.inodes)?;
+            let inode = self.add_inode(now, &path, ino, false);
+            let path = Some(path.into());
+            return Ok((Ok(Opened { inode, directory, path, is_new: true }), later));
         };
         let Inode { is_directory, ref target, .. } = self.inodes[index];
         let refused = match () {
@@ -209,7 +238,9 @@ impl<S: FlashFs> Vfs<S> {
         if let Some(errno) = refused {
             return Ok((Err(errno), now));
         }
-        Ok((Ok(Opened { inode: index, path: Some(walked.path.into()), is_new: false }), now))
+        let Walked { directory, path, .. } = walked;
+        let path = Some(path.into());
+        Ok((Ok(Opened { inode: index, directory, path, is_new: false }), now))
     }
 
     /// The dentries and inodes that dropping caches leaves: those of open files and their
@@ -219,6 +250,7 @@ impl<S: FlashFs> Vfs<S> {
         let mut used = BTreeSet::new();
         for open in self.slots.iter().flatten() {
             held[open.inode] = true;
+            self.directories_of(open).for_each(|directory| held[directory] = true);
             if !open.is_deleted {
                 used.insert(&*open.path);
             }

@@ -6,10 +6,11 @@
 //!
 //! Invariant: a path is in `paths` exactly if the file system has an entry for it.
 
-use super::walk::Parent;
+use super::inode::Inode;
+use super::walk::{Parent, TOP};
 use super::{Answer, Vfs};
 use crate::errno::{errno, Outcome};
-use crate::errno::{EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
+use crate::errno::{EBUSY, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
 use crate::fs::{FlashFs, Rename};
 use crate::units::Ns;
 
@@ -62,17 +63,17 @@ impl<S: FlashFs> Vfs<S> {
         };
         let Some(index) = walked.found else { return Ok((ENOENT, now)) };
         let path = &*walked.path;
-        let is_directory = self.inodes[index].is_directory;
+        let Inode { ino, is_directory, .. } = self.inodes[index];
+        let at = self.name_in(walked.directory, path);
         match directory_wanted {
             false if is_directory => return Ok((EISDIR, now)),
+            true if path == TOP => return Ok((EINVAL, now)), // LAST_DOT
             true if !is_directory => return Ok((ENOTDIR, now)),
             true if self.has_entries(path) => {
-                let now = self.fs.check_dir_empty(now, self.inodes[index].ino)?;
-                return Ok((ENOTEMPTY, now));
+                return Ok((ENOTEMPTY, self.fs.check_dir_empty(now, ino, &[at])?));
             }
             _ => {}
         }
-        let (at, ino) = (self.name_in(walked.directory, path), self.inodes[index].ino);
         let removed = if is_directory {
             self.fs.rmdir(now, at, ino, &mut self.inodes)
         } else {
@@ -95,14 +96,17 @@ impl<S: FlashFs> Vfs<S> {
             (Err(errno), now) => return Ok((errno, now)),
         };
         let ((old_in, old), (new_in, new)) = ((from.0, &*from.1), (to.0, &*to.1));
+        if old == TOP || new == TOP {
+            return Ok((EBUSY, now)); // LAST_DOT
+        }
         let (moved, now) = self.lookup(now, old_in, old)?;
         let Some(moved) = moved else { return Ok((ENOENT, now)) };
         let (target, now) = self.lookup(now, new_in, new)?;
         if let Some(errno) = self.may_rename(old, new, moved, target) {
             let full = target.filter(|_| errno == ENOTEMPTY && !Self::is_below(old, new));
-            let ino = full.map(|target| self.inodes[target].ino);
-            let now = ino.map_or(Ok(now), |ino| self.fs.check_dir_empty(now, ino))?;
-            return Ok((errno, now));
+            let Some(full) = full else { return Ok((errno, now)) };
+            let names = [self.name_in(old_in, old), self.name_in(new_in, new)];
+            return Ok((errno, self.fs.check_dir_empty(now, self.inodes[full].ino, &names)?));
         }
         if target == Some(moved) {
             return Ok((0, now));
@@ -121,6 +125,7 @@ impl<S: FlashFs> Vfs<S> {
             self.inodes[target].names -= 1;
         }
         self.move_names(old, new);
+        self.move_dentry(moved, new_in, new);
         let now = target.map_or(Ok(now), |target| self.put_inode(now, target))?;
         Ok((0, now))
     }
@@ -154,6 +159,18 @@ impl<S: FlashFs> Vfs<S> {
             (false, true) => Some(EISDIR),
             (true, true) if self.has_entries(new) => Some(ENOTEMPTY),
             _ => None,
+        }
+    }
+
+    /// d_move: the dentry's new d_parent.
+    fn move_dentry(&mut self, moved: usize, directory: Option<usize>, path: &str) {
+        if self.inodes[moved].is_directory {
+            self.inodes[moved].parent = directory;
+        }
+        for open in self.slots.iter_mut().flatten() {
+            if *open.path == *path && !open.is_deleted {
+                open.directory = directory;
+            }
         }
     }
 

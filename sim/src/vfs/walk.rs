@@ -2,8 +2,8 @@
 //!
 //! Mirrors fs/namei.c of Linux 6.1 (link_path_walk, step_into, pick_link, nd_jump_root). A path
 //! without symbolic links is never copied. If the walk meets one, it starts over component by
-//! component, and the components before it are in the dentry cache by then. Left out, and refused
-//! by name: links that leave the file system.
+//! component, and the components before it are in the dentry cache by then. A link that leaves the
+//! file system finds nothing; one that would find something, or could create it, is refused by name.
 //!
 //! Invariant: the path that a walk returns contains no symbolic link, so it is a key of
 //! `Names::paths`.
@@ -16,8 +16,10 @@ use std::borrow::Cow;
 
 /// MAXSYMLINKS.
 const LINKS_MAX: u32 = 40;
-/// The refused case: an absolute target, or one with more ".." than there are directories.
+/// The refused case: a link to something in the agent's root directory.
 const LEAVES: &str = "a symbolic link that leaves the file system";
+/// What is in that directory, in which the file system is mounted (agent/board/init.c).
+const OUTSIDE: [&str; 8] = ["dev", "host", "init", "mnt", "modules", "proc", "root", "sys"];
 /// The program's first working directory, which has no name.
 pub(super) const TOP: &str = ".";
 
@@ -123,7 +125,9 @@ impl<S: FlashFs> Vfs<S> {
             match name.as_str() {
                 "" | "." => continue,
                 ".." => {
-                    at.pop().ok_or(FsError::NotModelled(LEAVES))?;
+                    if at.pop().is_none() {
+                        return walk_outside(now, &names);
+                    }
                     continue;
                 }
                 _ => {}
@@ -140,11 +144,11 @@ impl<S: FlashFs> Vfs<S> {
                 if links > LINKS_MAX {
                     return Ok((Err(ELOOP), now));
                 }
-                if target.starts_with('/') {
-                    return Err(FsError::NotModelled(LEAVES));
-                }
                 now = self.fs.get_link(now, self.inodes[index].ino)?;
                 names.extend(reversed(&target));
+                if target.starts_with('/') {
+                    return walk_outside(now, &names);
+                }
                 continue;
             }
             if names.is_empty() {
@@ -162,5 +166,14 @@ impl<S: FlashFs> Vfs<S> {
         let here = at.pop().unwrap_or_default();
         let above = at.last().and_then(|at| at.directory);
         Ok((Ok((above, Cow::Owned(here.path))), now))
+    }
+}
+
+/// The walk from the agent's root directory on, along the rest of a path in reverse.
+fn walk_outside(now: Ns, names: &[String]) -> Answer<Parent<'static>> {
+    let mut names = names.iter().rev().skip_while(|name| ["", ".", ".."].contains(&name.as_str()));
+    match (names.next(), names.next()) {
+        (Some(first), Some(_)) if !OUTSIDE.contains(&first.as_str()) => Ok((Err(ENOENT), now)),
+        _ => Err(FsError::NotModelled(LEAVES)),
     }
 }

@@ -222,7 +222,7 @@ impl Inodes {
         let (ino, size) = (inode.ino, inode.size_bytes);
         let step = match page {
             Some(page) => {
-                inode.cache.clear_dirty(page);
+                inode.clear_page_dirty(page);
                 Writeback::Page(PageWrite::whole(ino, page, size))
             }
             None => {

@@ -184,14 +184,14 @@ impl<S: FlashFs> Vfs<S> {
     fn write_pages(&mut self, mut now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
         for (at, &page) in pages.iter().enumerate() {
             now = self.resched(now)?; // lock_page
-            let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
+            let Inode { ino, size_bytes: file_bytes, .. } = self.inodes[index];
             if at % EXPECTED_PAGES == 0 {
                 self.fs.expect_writes(ino, &pages[at..pages.len().min(at + EXPECTED_PAGES)]);
             }
-            if !cache.is_page_dirty(page) {
+            if !self.inodes[index].cache.is_page_dirty(page) {
                 continue;
             }
-            cache.clear_dirty(page);
+            self.inodes[index].clear_page_dirty(page);
             self.inodes.flusher.completions.pass(now);
             self.inodes.flusher.completions.add(1);
             let write = PageWrite::whole(ino, page, file_bytes);

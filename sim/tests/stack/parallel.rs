@@ -129,12 +129,16 @@ fn a_refusal_says_what_is_not_modelled() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let chip = ChipState::default();
     let cases = [
-        case(FsKind::Jffs2, &chip, "flashbed-ops 1\nopen 0 a rw,create,direct\nclose 0\n"),
+        case(
+            FsKind::Jffs2,
+            &chip,
+            "flashbed-ops 1\nsql_open a 1 fsync PRAGMA user_version\nsql_close a\n",
+        ),
         case(FsKind::Jffs2, &chip, "flashbed-ops 1\nopen 0 a\n"),
     ];
     let (all, _) = results(&job(&board, &kernel, &cases), 1);
     let failures = all.iter().map(|ended| ended.result.as_ref().expect_err("fails"));
     let refused: Vec<_> = failures.map(Failure::not_modelled).collect();
-    assert_eq!(refused, [Some("direct I/O"), None]);
+    assert_eq!(refused, [Some("sql in the simulator"), None]);
     assert!(matches!(all[1].result, Err(Failure::Run(RunError::Operations(_)))));
 }

@@ -126,12 +126,12 @@ fn a_full_partition_names_the_line_of_the_write() {
 #[test]
 fn what_is_not_modelled_is_refused_by_name() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
-    let prepare = "flashbed-ops 1\nopen 0 a rw,create,direct\n";
+    let prepare = "flashbed-ops 1\nsql_open a 1 fsync PRAGMA user_version\n";
     let setting = support::setting(&board, &kernel, FsKind::Jffs2, prepare);
     let case =
         CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[], gc_choices: &[] };
-    let error = run_cases(&setting, &[case]).remove(0).expect_err("direct");
-    assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
+    let error = run_cases(&setting, &[case]).remove(0).expect_err("sql");
+    assert_eq!(error.to_string(), "line 2: sql_open: sql in the simulator is not modelled");
 }
 
 /// A program of writes, syncs, reads, pauses and flushes, in which only the chip takes time.

@@ -89,12 +89,16 @@ def test_a_broken_file_of_operations_has_line_code_and_detail() -> None:
 def test_a_case_that_is_not_modelled_says_what() -> None:
     from flashbed._sim import Recorded, run_cases
 
-    bodies = "open 0 a rw,create,direct\nclose 0\n", "open 0 a\n", "sync\n"
+    bodies = "sql_open a 1 fsync PRAGMA user_version\nsql_close a\n", "open 0 a\n", "sync\n"
     cases = cases_of([program(body) for body in bodies])
     given = run_cases(BOARD.sim_json, KERNEL.sim_json, cases, Recorded(), 2)
     refused, broken = given.failures
-    assert (refused.case_index, refused.kind, refused.what) == (0, "not modelled", "direct I/O")
-    assert refused.message == "line 2: open: direct I/O is not modelled"
+    assert (refused.case_index, refused.kind, refused.what) == (
+        0,
+        "not modelled",
+        "sql in the simulator",
+    )
+    assert refused.message == "line 2: sql_open: sql in the simulator is not modelled"
     assert (broken.case_index, broken.kind, broken.what) == (1, "failed", None)
 
 

@@ -381,11 +381,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        let now = self.check_dir_empty(now, ino)?;
+        let now = self.first_entry(now, ino)?;
         self.remove_entry(now, at, ino, pages)
     }
 
-    fn check_dir_empty(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+    fn check_dir_empty(&mut self, now: Ns, ino: Ino, _: &[Name<'_>]) -> Result<Ns> {
         self.first_entry(now, ino)
     }
 

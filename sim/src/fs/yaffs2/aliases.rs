@@ -86,6 +86,7 @@ impl<F: Flash> Yaffs2<F> {
         for number in numbers {
             now += self.mtd.costs().yaffs2_entry_ns;
             if number == LOST_AND_FOUND {
+                now = self.load_details(now, number)?;
                 continue;
             }
             now = self.load_equivalent(now, number)?;
@@ -96,7 +97,7 @@ impl<F: Flash> Yaffs2<F> {
 
     /// yfs_setattr without a size: writes the header.
     pub(super) fn change_attribute(&mut self, now: Ns, number: u32) -> Result<Ns> {
-        match self.update_header(now, number, None, false, 0)? {
+        match self.write_header(now, number, None, false, 0)? {
             (true, now) => Ok(now),
             (false, now) => Err(FsError::NoSpace(now)),
         }

@@ -24,6 +24,7 @@ mod scan;
 mod tasks;
 mod tnode;
 
+use crate::errno::ENAMETOOLONG;
 use crate::flash::{Flash, Torn};
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
@@ -31,6 +32,7 @@ use crate::fs::{
     Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
 use crate::units::Ns;
@@ -50,6 +52,8 @@ type Chunk = u32;
 /// n_caches and n_reserved_blocks of the Linux glue.
 const CACHES: usize = 10;
 const RESERVED_BLOCKS: u32 = 5;
+/// YAFFS_MAX_NAME_LENGTH - 1: the longest name that the Linux glue accepts.
+const NAME_BYTES_MAX: usize = 254;
 /// Chunks that a program's write has to leave free (write_begin of the glue).
 const ALWAYS_FREE_CHUNKS: i64 = 20;
 /// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB bytes needed for tags besides ECC.
@@ -223,8 +227,12 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.mtd.costs().yaffs2_listed_ns
     }
 
-    fn hidden_entries(&self, ino: Ino) -> i64 {
-        i64::from(ino.0 == ROOT_OBJECT)
+    fn lost_and_found(&self) -> Option<(&'static str, Ino)> {
+        Some((object::LOST_AND_FOUND_NAME, Ino(LOST_AND_FOUND)))
+    }
+
+    fn check_dir_empty(&mut self, now: Ns, _: Ino, names: &[Name<'_>]) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.find_changeable(now, names))
     }
 
     /// filemap_page_mkwrite.
@@ -244,6 +252,9 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        if name_len(at.name) > NAME_BYTES_MAX {
+            return Err(FsError::Errno(ENAMETOOLONG, now));
+        }
         let now = self.locked(now, |fs, now| {
             let (named, now) = fs.find_by_name(now, at)?;
             named.map_or(Ok(now), |number| fs.load_equivalent(now, number))

@@ -16,6 +16,7 @@ use super::kind::Kind;
 use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
+use crate::errno::EPERM;
 use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Rename, Result};
 use crate::ops::{name_bytes, name_len};
@@ -25,6 +26,8 @@ use crate::units::Ns;
 pub(super) const BUCKETS: u32 = 256;
 /// YAFFS_SHORT_NAME_LENGTH: a longer name is only in the header.
 pub(super) const SHORT_NAME_BYTES: usize = 15;
+/// YAFFS_LOSTNFOUND_NAME.
+pub(super) const LOST_AND_FOUND_NAME: &str = "lost%2Bfound";
 
 /// struct yaffs_obj.
 #[derive(Clone, Debug)]
@@ -237,7 +240,7 @@ impl<F: Flash> Yaffs2<F> {
             now = self.load_details(now + self.mtd.costs().yaffs2_entry_ns, number)?;
             let object = self.object(number);
             if number == LOST_AND_FOUND {
-                if at.name == "lost+found" {
+                if at.name == LOST_AND_FOUND_NAME {
                     return Ok((Some(number), now));
                 }
                 continue;
@@ -288,6 +291,18 @@ impl<F: Flash> Yaffs2<F> {
         if self.object(number).is_fake && number != ROOT_OBJECT {
             return Ok((true, now));
         }
+        self.write_header(now, number, name, is_shrink, shadows)
+    }
+
+    /// The rest of yaffs_update_oh, which `force` runs for every object.
+    pub(super) fn write_header(
+        &mut self,
+        now: Ns,
+        number: u32,
+        name: Option<&str>,
+        is_shrink: bool,
+        shadows: u32,
+    ) -> Result<(bool, Ns)> {
         let now = self.check_gc(now, false)?;
         let mut now = self.load_details(now, number)?;
         let old = self.object(number).header_chunk;
@@ -434,9 +449,25 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
+    /// remove and rename of kernel/yaffs2/names.c up to full_directory(). Neither touches
+    /// lost+found (unlink_allowed, rename_allowed).
+    pub(super) fn find_changeable(&mut self, mut now: Ns, names: &[Name<'_>]) -> Result<Ns> {
+        let mut is_allowed = true;
+        for &name in names {
+            let (named, later) = self.find_by_name(now, name)?;
+            is_allowed &= named.is_none_or(|number| !self.object(number).is_fake);
+            now = later;
+        }
+        if is_allowed {
+            Ok(now)
+        } else {
+            Err(FsError::Errno(EPERM, now))
+        }
+    }
+
     /// remove of kernel/yaffs2/names.c, of a file or an empty directory.
     pub(super) fn remove(&mut self, now: Ns, at: Name<'_>) -> Result<Ns> {
-        let now = self.find_by_name(now, at)?.1;
+        let now = self.find_changeable(now, &[at])?;
         let (named, now) = self.find_by_name(now, at)?;
         match self.unlink_object(now, named.expect("a name that the VFS knows"))? {
             (true, now) => Ok(now),
@@ -446,13 +477,11 @@ impl<F: Flash> Yaffs2<F> {
 
     /// rename of kernel/yaffs2/names.c. The object first shadows the one it replaces, which then
     /// loses its name.
-    pub(super) fn do_rename(&mut self, mut now: Ns, rename: Rename<'_>) -> Result<Ns> {
-        let (mut named, mut replaced) = (None, None);
+    pub(super) fn do_rename(&mut self, now: Ns, rename: Rename<'_>) -> Result<Ns> {
         // Both the glue and the core look the names up.
-        for _ in 0..2 {
-            (named, now) = self.find_by_name(now, rename.old)?;
-            (replaced, now) = self.find_by_name(now, rename.new)?;
-        }
+        let now = self.find_changeable(now, &[rename.old, rename.new])?;
+        let (named, now) = self.find_by_name(now, rename.old)?;
+        let (replaced, mut now) = self.find_by_name(now, rename.new)?;
         let number = named.expect("a name that the VFS knows");
         let to = (rename.new.directory.0, rename.new.name);
         if let Some(replaced) = replaced {

@@ -17,7 +17,7 @@ use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::content::Contents;
 use crate::flash::{Flash, Torn};
-use crate::fs::{Found, Ino, Result, ROOT};
+use crate::fs::{Found, FsError, Ino, Result, ROOT};
 use crate::mtd::TornAt;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -308,6 +308,9 @@ impl<F: Flash> Yaffs2<F> {
                 at += 1;
             }
             // The content of a directory is deleted before the directory.
+            if doomed.iter().any(|&number| !self.object(number).other_names.is_empty()) {
+                return Err(FsError::NotModelled("YAFFS2 that deletes a file of several names"));
+            }
             let (own, below) = doomed.split_at(self.object(directory).children.len());
             for &number in below.iter().rev().chain(own) {
                 now = self.delete_object(now, number)?;

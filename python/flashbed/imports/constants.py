@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["number_of"]
+__all__ = ["number_of", "signed"]
 
 
 def _octal(text: str) -> dict[str, int]:
@@ -62,12 +62,23 @@ _VALUES: Mapping[str, int] = {
 }  # fmt: skip
 _COMMENT = re.compile(r"/\*.*?\*/")
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|0[0-7]{1,22}|[0-9]{1,20})\Z")
+_SHORT = 19
+"""Digits of a number that has less than 64 bits."""
 _LATER = re.compile(r"(?:CLONE|SIG|MAP|O|AT|MADV|SPLICE|RWF|RESOLVE|STATX|FALLOC_FL)_?[A-Z0-9_]*\Z")
 """Constants that change nothing here."""
 
 
+def signed(value: int) -> int:
+    """A number of 64 bits as a signed one. Raises `ValueError` for a larger one."""
+    if not -(1 << 63) <= value < 1 << 64:
+        raise ValueError("a number of more than 64 bits")
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
 def number_of(text: bytes) -> int:
-    """Parses a number, or names with `|` between them. Raises `ValueError`."""
+    """Parses a number of 64 bits, or names with `|` between them. Raises `ValueError`."""
+    if text.isdigit() and text[0] != ord("0") and len(text) < _SHORT:
+        return int(text)
     value = 0
     shown = _COMMENT.sub("", text.decode("ascii", "replace")).strip()
     for word in shown.split("|"):
@@ -79,4 +90,4 @@ def number_of(text: bytes) -> int:
             value |= _VALUES[name]
         elif not _LATER.match(name):
             raise ValueError(f"{name[:60]!r} is not a known number")
-    return value
+    return signed(value)

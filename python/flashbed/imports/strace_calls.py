@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from flashbed.imports.constants import number_of
+from flashbed.imports.constants import number_of, signed
 from flashbed.imports.strace_line import strip_place, text_of
 
 __all__ = ["ALIASES", "ROWS", "Parsed", "parse_call"]
@@ -118,12 +118,14 @@ ROWS: Mapping[str, tuple[str, ...]] = {
 }
 """Call -> its arguments."""
 _DESCRIPTORS = frozenset({"descriptor", "to_descriptor"})
-_SIZE = re.compile(rb"\bstx?_size=(\d{1,19})")
+_SIZE = re.compile(rb"\bstx?_size=(\d{1,18})\b")
 _MODE = re.compile(rb"\bstx?_mode=(S_IF[A-Z]{2,4})")
 _VECTOR = re.compile(
-    rb'iov_base=(?:("(?:[^"\\]|\\.)*"(?:\.\.\.)?)|[^,"]+), iov_len=(\d{1,19})', re.DOTALL
+    rb'\{(?:iov_base=)?(?:("(?:[^"\\]|\\.)*"(?:\.\.\.)?)|[^,"{}]+), (?:iov_len=)?(\d{1,20})\}',
+    re.DOTALL,
 )
-_BRACKETS = re.compile(rb"\[(-?\d{1,19})")
+_BRACKETS = re.compile(rb"\[(-?\d{1,20})\b")
+_LEADING = re.compile(rb"-?\d{1,20}")
 _FLAGS = re.compile(rb"flags=([^,}]*)")
 _OF_A_PROCESS = re.compile(rb"/proc/(?:self|\d+)/fd/(\d{1,9})\Z")
 
@@ -149,18 +151,21 @@ class Parsed:
     """Index of the argument in which strace prints it."""
 
 
-def parse_call(name: str, texts: Sequence[bytes]) -> Parsed:
+def parse_call(name: str, texts: Sequence[bytes], *, joined: bool = False) -> Parsed:
     """Parses a call; `name` is empty if the call changes nothing here.
 
-    Raises `ValueError` for a malformed argument.
+    The program's own output stands behind the last argument of one that is `joined`. Raises
+    `ValueError` for a malformed argument.
     """
     canonical = ALIASES.get(name, name)
     parsed = Parsed(_CANONICAL.get(canonical, canonical))
-    if canonical == "fcntl" and (len(texts) < 2 or texts[1] not in _COMMANDS):
+    if canonical == "fcntl" and not _changes_a_descriptor(texts):
         parsed.name = ""
         return parsed
     at: int | None = None
-    for word, text in zip(ROWS[canonical], texts, strict=False):
+    for number, (word, given) in enumerate(zip(ROWS[canonical], texts, strict=False), start=1):
+        leading = _LEADING.match(given) if joined and number == len(texts) else None
+        text = leading[0] if leading else given
         if word == "at":
             at = _begin(parsed, text)
         elif word in ("path", "to_path"):
@@ -183,12 +188,20 @@ _CANONICAL = {"arm_fadvise64_64": "fadvise64", "sync_file_range2": "sync_file_ra
               "_llseek": "lseek"}  # fmt: skip
 
 
+def _changes_a_descriptor(texts: Sequence[bytes]) -> bool:
+    """Whether a fcntl changes what a descriptor refers to, or how it writes; locks are free."""
+    try:
+        return len(texts) > 1 and number_of(texts[1]) in _COMMANDS
+    except ValueError:
+        return False
+
+
 def _begin(parsed: Parsed, text: bytes) -> int | None:
     word, place = strip_place(text)
-    if word == b"AT_FDCWD":
+    number = _CWD if word == b"AT_FDCWD" else number_of(word)
+    if number in (_CWD, _CWD & 0xFFFFFFFF):
         parsed.working = place
         return None
-    number = number_of(word)
     if place is not None:
         parsed.places[number] = place
     return number
@@ -211,7 +224,7 @@ def _data(parsed: Parsed, _word: str, text: bytes) -> None:
 def _vector(parsed: Parsed, _word: str, text: bytes) -> None:
     """The whole length; the bytes too if strace printed all of them."""
     parts = _VECTOR.findall(text)
-    parsed.arguments["length"] = sum(int(length) for _, length in parts)
+    parsed.arguments["length"] = signed(sum(int(length) for _, length in parts))
     texts = [text_of(base) for base, _ in parts]
     known = [found[0] for found in texts if found is not None and found[1]]
     if len(known) == len(parts) and b"]..." not in text and b", ..." not in text:
@@ -222,12 +235,12 @@ def _place(parsed: Parsed, word: str, text: bytes) -> None:
     """`[offset]`, `[offset => offset]`, or NULL for the descriptor's own position."""
     found = _BRACKETS.search(text)
     if found is not None:
-        parsed.arguments["offset" if word == "place" else "to_offset"] = int(found[1])
+        parsed.arguments["offset" if word == "place" else "to_offset"] = signed(int(found[1]))
 
 
 def _sought(parsed: Parsed, _word: str, text: bytes) -> None:
     found = _BRACKETS.search(text)
-    parsed.result = int(found[1]) if found else None
+    parsed.result = signed(int(found[1])) if found else None
 
 
 def _stat(parsed: Parsed, _word: str, text: bytes) -> None:
@@ -282,5 +295,7 @@ def _settle(parsed: Parsed) -> None:
 
 _OF_DESCRIPTOR = {"newfstatat": "fstat", "statx": "fstat", "fchownat": "fchown",
                   "fchmodat2": "fchmod", "execveat": "execve"}  # fmt: skip
-_COMMANDS = (b"F_DUPFD", b"F_DUPFD_CLOEXEC", b"F_SETFD", b"F_SETFL")
-"""fcntl commands that change what a descriptor refers to, or how it writes; locks are free."""
+_COMMANDS = (0, 1030, 2, 4)
+"""F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, F_SETFL."""
+_CWD = -100
+"""AT_FDCWD as a number."""

@@ -193,7 +193,7 @@ class Call:
     Attributes:
         task: the calling task: a number from 0, in the order in which tasks began.
         start_ns: when it began, since the recording's beginning.
-        duration_ns: how long it took on the recorded machine.
+        duration_ns: how long it took on the recorded machine; None if it is not known.
         cpu_ns: processor time that its task used since its previous call; None if the recorder
             does not know it.
         name: the kernel's name of the call: a key of `CALLS`.
@@ -206,12 +206,17 @@ class Call:
 
     task: int
     start_ns: int
-    duration_ns: int
+    duration_ns: int | None
     cpu_ns: int | None
     name: str
     arguments: Mapping[str, int | bytes] = field(default_factory=dict)
     result: int = 0
     written: Written | None = None
+
+    @property
+    def end_ns(self) -> int:
+        """When it returned; its beginning, if how long it took is not known."""
+        return self.start_ns + (self.duration_ns or 0)
 
     def number(self, name: str, default: int = 0) -> int:
         """A numeric argument."""

@@ -175,9 +175,10 @@ class RecordingWriter:
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
         """Closes it; after an error, removes everything."""
-        if kind is None:
-            self.close()
-        else:
+        try:
+            if kind is None:
+                self.close()
+        finally:
             self.discard()
 
 
@@ -344,7 +345,7 @@ def check(call: Call) -> None:
     known = CALLS.get(call.name)
     if known is None:
         raise ValueError(f"{call.name[:40]!r} is not a call that a recording can have")
-    if call.task < 0 or call.start_ns < 0 or call.duration_ns < 0 or (call.cpu_ns or 0) < 0:
+    if call.task < 0 or call.start_ns < 0 or (call.duration_ns or 0) < 0 or (call.cpu_ns or 0) < 0:
         raise ValueError(f"{call.name}: a task or time below 0")
     given = set(call.arguments)
     for name, may_be_missing in known:
@@ -414,7 +415,7 @@ def _call(values: Sequence[Any]) -> Call:
     """A row as a call. Raises `ValueError` for a missing or impossible value."""
     task, start_ns, duration_ns, cpu_ns, name, *rest = values
     *arguments, result, data, sizes = rest
-    if None in (task, start_ns, duration_ns, name, result):
+    if None in (task, start_ns, name, result):
         raise ValueError("a value is missing")
     given = {key: value for key, value in zip(_NAMES, arguments, strict=True) if value is not None}
     written: Written | None = data

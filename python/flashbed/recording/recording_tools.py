@@ -107,8 +107,8 @@ def _of_recording(recording: Recording) -> Iterator[str]:
     for call in recording.calls():
         counts[call.name] += 1
         tasks.add(call.task)
-        duration_ns = max(duration_ns, call.start_ns + call.duration_ns)
-        calls_ns += call.duration_ns
+        duration_ns = max(duration_ns, call.end_ns)
+        calls_ns += call.duration_ns or 0
         cpu_ns += call.cpu_ns or 0
         if (
             call.result > 0
@@ -211,7 +211,7 @@ def _extent(recording: Recording) -> tuple[int, int]:
     tasks = end_ns = 0
     for call in recording.calls():
         tasks = max(tasks, call.task + 1)
-        end_ns = max(end_ns, call.start_ns + call.duration_ns)
+        end_ns = max(end_ns, call.end_ns)
         if call.name in _NAME_TASKS:
             tasks = max(tasks, call.result + 1)
     return tasks, end_ns

@@ -140,9 +140,8 @@ class Translation:
 
     def _call(self, call: Call) -> Iterator[str]:
         if call.name == "flock" and not call.number("command") & _LOCK_UN:
-            end_ns = call.start_ns + call.duration_ns
             self._locks += 1
-            heapq.heappush(self._waiting, (end_ns, self._locks, call))
+            heapq.heappush(self._waiting, (call.end_ns, self._locks, call))
             return
         yield from self._lines_of(call)
 
@@ -155,7 +154,7 @@ class Translation:
             return
         task.wait_ns += max(0, call.start_ns - task.end_ns - (call.cpu_ns or 0))
         task.cpu_ns += call.cpu_ns or 0
-        task.end_ns = max(task.end_ns, call.start_ns + call.duration_ns)
+        task.end_ns = max(task.end_ns, call.end_ns)
         HANDLERS[call.name](state, call)
         if state.lines:
             yield from self._turn(call.task)

@@ -63,6 +63,10 @@ def import_(
     unit: Annotated[
         str, typer.Option("--unit", metavar="us|ns", help="Unit of the times in fio's log.")
     ] = "us",
+    size: Annotated[
+        str | None,
+        typer.Option("--size", metavar="SIZE", help="The largest file of a fio job, as 16m."),
+    ] = None,
 ) -> None:
     """Converts another tool's trace or job file into a recording.
 
@@ -75,19 +79,37 @@ def import_(
     if output.is_dir():
         raise InputError(f"{shown(output)}: not a file")
     whole = os.path.abspath(folder) if folder is not None else None  # noqa: PTH100
-    about = _importer(kind, file, output, whole, unit)
+    about = _importer(kind, file, output, whole, unit, _size(kind, size))
     for line in about_lines(about):
         say(line)
     tell_written(output, shown(output.absolute()))
 
 
-def _importer(kind: str, file: Path, output: Path, folder: str | None, unit: str) -> About:
+def _size(kind: str, text: str | None) -> int | None:
+    from flashbed.imports.fio_options import size_of
+
+    if text is None:
+        return None
+    if kind != "fio-job":
+        raise InputError(f"--size: applies to fio-job, not to {kind}")
+    try:
+        size = size_of(text)
+    except ValueError as why:
+        raise InputError(f"--size {text[:40]}: {why}") from None
+    if not size:
+        raise InputError("--size: must be above 0")
+    return size
+
+
+def _importer(
+    kind: str, file: Path, output: Path, folder: str | None, unit: str, size: int | None
+) -> About:
     from flashbed.imports import blktrace, fio_iolog, fio_job, perfetto_trace, strace_trace
 
     if kind == "strace":
         return strace_trace.import_strace(file, output, folder)
     if kind == "fio-job":
-        return fio_job.import_fio_job(file, output)
+        return fio_job.import_fio_job(file, output, size)
     if kind == "fio-iolog":
         return fio_iolog.import_fio_iolog(file, output, folder, unit)
     if kind == "blktrace":

@@ -20,7 +20,7 @@ from flashbed.recording.calls import Call
 from flashbed.recording.discover import Discovery
 from flashbed.recording.file import RecordingWriter, check
 
-__all__ = ["import_fio_iolog"]
+__all__ = ["calls_of_log", "import_fio_iolog"]
 
 _VERSIONS = {b"fio version 2 iolog": 2, b"fio version 3 iolog": 3}
 _OFFSET_MAX = 2**62
@@ -168,6 +168,11 @@ def _folder(path: Path) -> bytes:
 
 
 _NAMES_AT_ONCE = 1000
+
+
+def calls_of_log(path: Path) -> Iterator[Call]:
+    """The calls of a log that a job file names."""
+    yield from _Log(path, 1000, posixpath.normpath(_folder(path))).calls()
 
 
 def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str = "us") -> About:

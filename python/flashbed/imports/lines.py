@@ -6,12 +6,13 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from flashbed.errors import InputError
 from flashbed.formats.names import escaped
 from flashbed.paths import shown
 
-__all__ = ["ImportedError", "lines_of", "refuse"]
+__all__ = ["ImportedError", "lines_of", "opened", "refuse"]
 
 LINE_BYTES_MAX = 64 << 20
 
@@ -25,8 +26,8 @@ def refuse(path: Path, line: int, why: str) -> ImportedError:
     return ImportedError(f"{shown(path)}:{line}: {escaped(why)}")
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Number, from 1, and bytes of each line, without its end. Raises `ImportedError`."""
+def opened(path: Path) -> IO[bytes]:
+    """Opens a plain file. Raises `ImportedError`."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -34,9 +35,16 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     except (OSError, ValueError) as why:
         text = why.strerror if isinstance(why, OSError) else "not the path of a file"
         raise ImportedError(f"{shown(path)}: {text}") from None
-    with open(number, "rb") as file:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise ImportedError(f"{shown(path)}: a device or a pipe, not a file")
+    file = open(number, "rb")  # noqa: PTH123, SIM115
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        file.close()
+        raise ImportedError(f"{shown(path)}: a device or a pipe, not a file")
+    return file
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and bytes of each line, without its end. Raises `ImportedError`."""
+    with opened(path) as file:
         line = 0
         while data := file.readline(LINE_BYTES_MAX + 1):
             line += 1

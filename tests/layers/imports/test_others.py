@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -109,19 +110,40 @@ def test_jobs_without_stonewall_run_request_by_request(tmp_path: Path) -> None:
     ("text", "where"),
     [
         ("size=4k\n", ":1: size: before the first"),
-        ("[a]\nsize=4k\niodepth=32\n", ":3: iodepth: more than one request in flight"),
-        ("[a]\nsize=4k\nverify=md5\n", ":3: verify: unknown key"),
-        ("[a]\nioengine=io_uring\n", ":2: ioengine: 'io_uring'"),
-        ("[a]\nsize=9999t\n", ":2: size: '9999t': 8 GiB at most"),
-        ("[a]\nfilename=../x\n", ":2: filename: "),
-        ("[a]\nrw=read\n", ":1: a: size and bs must be above 0"),
-        ("# nothing\n", ": no job"),
-        ("[a]\nsize=8g\nbs=1\n", ": 8,589,934,592 requests"),
+        ("[a]\nsize=4k\nnever=1\n", ":3: never: not an option of fio"),
+        ("[a]\nioengine=net\n", ":2: ioengine: 'net' asks another machine"),
+        ("[a]\nioengine=mtd\n", ":2: ioengine: 'mtd' writes the partition itself"),
+        ("[a]\nioengine=mine\n", ":2: ioengine: 'mine' is not an engine"),
+        ("[a]\nzonemode=zbd\n", ":2: zonemode: 'zbd': zones of a device"),
+        ("[a]\nopendir=/x\n", ":2: opendir: the files of that folder"),
+        ("[a]\nsize=9999p\n", ":2: size: '9999p': a file has"),
+        ("[a]\nsize=18446744073709551615\n", ":2: size: '18446744073709551615' is no size"),
+        ("[a]\nsize=99999999999999999\n", ":2: a: 24,414,062,500,000 requests; 1,000,000"),
+        ("[a]\nrw=read\n", ":1: a: no size; --size SIZE"),
+        ("[a]\nfilename=/dev/sda\n", ":2: a: a device, whose size is not in the file; --size"),
+        ("[a]\nsize=1m\nfilename=a\0b\n", ":3: filename: a name that has a NUL"),
+        ("[a]\nsize=9g\nbs=1g\nrw=read\n", ":2: a: more than 8 GiB of files"),
+        ("[a]\nsize=8g\nbs=4g\n", ":3: a: a request of more than 1 GiB"),
+        ("[a]\nsize=1m\nbs=0\nnumjobs=1000000\n", ":4: a: 1,000,000 jobs; 1,024 at most"),
+        ("[a]\nsize=1m\nnrfiles=1000000000\n", ":3: a: 1,000,000,000 files; 100,000 at most"),
+        ("[a]\nsize=100\nloops=1000000000\n", ":2: a: 1,000,000,000 requests"),
+        ("[a]\nsize=8g\nbs=1\n", ":2: a: 8,589,934,592 requests; 1,000,000 at most. --size"),
+        ("[a]\nsize=1m\nrate_iops=1000000\ntime_based\nruntime=1d\n", ":2: a: 86,400,000,000"),
+        ("[a]\nsize=1m\nbssplit=4k/60:8k/60\n", ":3: bssplit: '4k/60:8k/60': more than 100%"),
+        ("[a]\nsize=${FB_NOT_SET}\n", ":2: size: ${FB_NOT_SET} is not set"),
+        ("[a]\ninclude other.fio\n", ":2: include other.fio: no such file"),
+        ("include x.fio\n", ":1: include x.fio: files that include one another"),
+        ("[a]\nread_iolog=none.log\n", ":2: a: read_iolog: none.log: no such file"),
+        ("# nothing\n", ": "),
     ],
-)
-def test_a_key_of_a_job_that_is_not_known_is_named(tmp_path: Path, text: str, where: str) -> None:
-    with pytest.raises(ImportedError, match=rf"x\.fio{where}"):
+)  # fmt: skip
+def test_what_a_job_file_claims_and_cannot_have_is_named(
+    tmp_path: Path, text: str, where: str
+) -> None:
+    """Among them: requests, loops, jobs and files without end, which took hours and gigabytes."""
+    with pytest.raises(ImportedError, match=rf"x\.fio{re.escape(where)}"):
         _job(tmp_path, text)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.fio"]
 
 
 def test_requests_of_a_device_are_those_of_one_file(tmp_path: Path) -> None:
@@ -135,13 +157,26 @@ def test_requests_of_a_device_are_those_of_one_file(tmp_path: Path) -> None:
     assert "files and their names" in about.lacks[0]
 
 
-def test_what_is_no_line_of_blkparse_is_named(tmp_path: Path) -> None:
+def test_what_is_no_line_of_blkparse_is_counted(tmp_path: Path) -> None:
     trace = tmp_path / "x.txt"
-    trace.write_text("8,0 0 1 0.000000001 1 Q R 1 + 2 [a]\nhello\n")
-    with pytest.raises(ImportedError, match=r"x\.txt:2: not a line of blkparse"):
-        import_blktrace(trace, tmp_path / "x.rec")
-    trace.write_text("8,0 0 1 0.000000001 1 Q R 1 + 2 [a]\n8,1 0 1 0.000000001 1 Q R 1 + 2 [a]\n")
-    with pytest.raises(ImportedError, match=r"x\.txt:2: a second device, 8,1"):
+    one = "8,0 0 1 0.000000001 1 Q R 1 + 2 [a]\n"
+    trace.write_text(one + "hello\n" + one + one.replace("8,0", "8,1"))
+    lacks = import_blktrace(trace, tmp_path / "x.rec").lacks
+    assert "lines that are no request of blkparse: 1" in lacks
+    assert "requests of other devices than 8,0: 8,1 (1)" in lacks
+
+
+@pytest.mark.parametrize(
+    ("sectors", "why"),
+    [
+        ("1 + 9999999", "no request"), ("99999999999999999999 + 8", "no request"),
+        ("999999999999999999 + 8", "no request"),
+    ],
+)  # fmt: skip
+def test_a_request_that_no_device_has_is_left_out(tmp_path: Path, sectors: str, why: str) -> None:
+    trace = tmp_path / "x.txt"
+    trace.write_text(f"8,0 0 1 0.000000001 1 Q R {sectors} [a]\n")
+    with pytest.raises(ImportedError, match=why):
         import_blktrace(trace, tmp_path / "x.rec")
 
 

@@ -73,10 +73,12 @@ def powercut(
     reads every file. docs/models/power-cuts.md lists what has to be there. Exit status 1 if any cut
     did not recover.
     """
+    import polars as pl
+
     from flashbed.powercut.cutting import Choice, PowerCuts
-    from flashbed.powercut.outcomes import lines, summary
+    from flashbed.powercut.outcomes import cut_tables, lines, summary
     from flashbed.runner import run_target
-    from flashbed.tables.run_directory import RunDirectory, read_table
+    from flashbed.tables.run_directory import RunDirectory
     from flashbed.targets import load_target
     from flashbed.targets.unavailable import Unavailable
 
@@ -107,8 +109,9 @@ def powercut(
     rows = []
     if outcome.measured + outcome.kept:
         names = {item.case.case_id for item in planned}
-        table = read_table(directory.path, "power_cuts")
-        rows = [row for row in summary(table) if row["case_id"] in names and row["target"] == on]
+        mine = pl.col("case_id").is_in(names) & (pl.col("target") == on)
+        cuts, files = cut_tables(directory.path)
+        rows = summary(cuts.filter(mine), files.filter(mine))
     if output == "json":
         print(json.dumps({"directory": str(directory.path), "cases": rows}, indent=1))
     else:

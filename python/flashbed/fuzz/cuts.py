@@ -114,7 +114,7 @@ class CutsBench:
         found = {case.case_id: case.cut for case in cases if case.cut}
         for target in self.targets:
             choice = _Drawn(None, CUTS_MAX, 0, found=found)
-            cutting = PowerCuts(target, choice, target.name)
+            cutting = PowerCuts(target, choice, target.name, files=False)
             programs = [
                 replace(case.program(self.board, self.kernel), check_contents=False)
                 for case in cases

@@ -19,7 +19,8 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.formats.operations import Operation, parse
 from flashbed.paths import sha256_of
-from flashbed.powercut.judge import Done, Judged, judge
+from flashbed.powercut.judge import Done, judge
+from flashbed.powercut.program_files import DAMAGED, STATES, ProgramFiles
 from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Failure, Program, RunOptions, Target
 
@@ -63,6 +64,8 @@ class PowerCuts:
     choice: Choice
     name: str
     """The inner target's."""
+    files: bool = True
+    """Whether the program's own files are judged too."""
 
     @property
     def apart(self) -> Apart:
@@ -111,7 +114,7 @@ class PowerCuts:
         by_id = {program.case_id: program for program in cut}
         if cut:
             for batch in self.target.run(cut, replace(options, long_rows=None)):
-                yield _judged(batch, by_id)
+                yield _judged(batch, by_id, files=self.files)
 
 
 def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:
@@ -129,19 +132,23 @@ def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:
     return found, failures
 
 
-def _judged(batch: Batch, programs: dict[str, Program]) -> Batch:
+def _judged(batch: Batch, programs: dict[str, Program], *, files: bool) -> Batch:
     rows: list[tuple[object, ...]] = []
+    states: list[tuple[object, ...]] = []
     failures = list(batch.failures)
     judged = []
     for case_id in batch.cases["case_id"] if batch.cases.width else []:
         surveys = [survey for survey in batch.surveys if survey.case_id == case_id]
         done = _done(programs[case_id], batch.requests.filter(pl.col("case_id") == case_id))
+        first = next((n for n, step in enumerate(done) if step.operation.name == "mark"), 0)
+        program = ProgramFiles(done, first) if files else None
         try:
-            rows += [(case_id, *_row(cut)) for cut in judge(done, surveys)]
+            cuts = [(cut.change, (case_id, *astuple(cut))) for cut in judge(done, surveys, program)]
+            rows += [(*row, *_counts(program, change)) for change, row in cuts]
+            states += [(case_id, *astuple(state)) for state in program.rows()] if program else []
             judged.append(case_id)
         except InputError as why:
             failures.append(Failure(case_id, f"cannot be judged: {why}"))
-    schema = {name: kind for name, kind in SCHEMAS["power_cuts"].items() if name != "target"}
     keep = pl.col("case_id").is_in(judged)
     return Batch(
         cases=batch.cases.filter(keep) if batch.cases.width else batch.cases,
@@ -149,26 +156,49 @@ def _judged(batch: Batch, programs: dict[str, Program]) -> Batch:
         flash=batch.flash.filter(keep) if batch.flash.width else batch.flash,
         failures=tuple(failures),
         surveys=batch.surveys,
-        power_cuts=pl.DataFrame(rows, schema=schema, orient="row"),
+        power_cuts=_table("power_cuts", rows),
+        cut_files=_table("cut_files", states),
     )
 
 
-def _row(judged: Judged) -> tuple[object, ...]:
-    return astuple(judged)
+def _table(name: str, rows: Sequence[tuple[object, ...]]) -> pl.DataFrame:
+    schema = {column: kind for column, kind in SCHEMAS[name].items() if column != "target"}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _counts(program: ProgramFiles | None, change: int) -> tuple[int | None, int | None]:
+    """How many files of the program were judged after a cut, and how many of them were damaged."""
+    if program is None:
+        return None, None
+    counts = {state: program.counts[change, state] for state in STATES}
+    return sum(counts.values()), sum(counts[state] for state in DAMAGED)
 
 
 def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
     """All operations with results: those before the mark succeeded, the others have rows."""
-    body = list(with_data(parse(program.body)))
-    rows = list(requests.sort("seq").select("result", "changes").iter_rows())
-    unmeasured = [*with_data(parse(program.prepare)), *body[: len(body) - len(rows)]]
-    done = [Done(step, _succeeded(step), 0, data) for step, data in unmeasured]
-    measured = body[len(body) - len(rows) :]
+    operations = parse(program.body)
+    body, tasks = list(with_data(operations)), list(_tasks(operations))
+    rows = list(requests.sort("seq").select("result", "changes", "start_ns").iter_rows())
+    first = len(body) - len(rows)
+    unmeasured = [*with_data(parse(program.prepare)), *body[:first]]
+    done = [Done(step, _succeeded(step), 0, data, start_ns=0) for step, data in unmeasured]
     done += [
-        Done(step, result, changes, data)
-        for (step, data), (result, changes) in zip(measured, rows, strict=True)
+        Done(step, result, changes, data, task, start_ns)
+        for (step, data), task, (result, changes, start_ns) in zip(
+            body[first:], tasks[first:], rows, strict=True
+        )
     ]
     return done
+
+
+def _tasks(steps: Iterable[Operation]) -> Iterator[int]:
+    """The task of each operation that `with_data` yields."""
+    task = 0
+    for step in steps:
+        if step.name == "task":
+            task = int(step.fields[0])
+        elif step.name != "data":
+            yield task
 
 
 def with_data(steps: Iterable[Operation]) -> Iterator[tuple[Operation, bytes]]:

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flashbed.formats.content import Bytes, generated
-from flashbed.formats.operations import Operation
 from flashbed.powercut.database_judge import History
+from flashbed.powercut.finished import Done
+from flashbed.powercut.program_files import ProgramFiles
 from flashbed.powercut.tree import Entry, File, Symlink, Tree
 from flashbed.targets.base import Survey, SurveyedFile
 
@@ -44,20 +45,6 @@ VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
 
 
 @dataclass(frozen=True)
-class Done:
-    """An operation of the counted run: its result, and the chip's changes when it returned.
-
-    `changes` of the preparation is 0: counting begins after it.
-    """
-
-    operation: Operation
-    result: int
-    changes: int
-    data: bytes = b""
-    """The bytes of the `data` lines above it."""
-
-
-@dataclass(frozen=True)
 class Judged:
     """A cut and its verdict; numbers of files are None if nothing could be read."""
 
@@ -77,24 +64,37 @@ class _Fault:
     message: str
 
 
-def judge(done: Sequence[Done], surveys: Sequence[Survey]) -> Iterator[Judged]:
-    """Judges every survey, sorted by change. Raises `InputError` for what cannot be judged."""
+def judge(
+    done: Sequence[Done], surveys: Sequence[Survey], program: ProgramFiles | None = None
+) -> Iterator[Judged]:
+    """Judges every survey, sorted by change; `program` judges what its files hold.
+
+    Raises `InputError` for what cannot be judged.
+    """
     tree, history, returned, begun = Tree(), History(), 0, 0
+
+    def begin() -> None:
+        step = done[begun]
+        tree.begin(step.operation, step.result, step.data)
+        history.begin(step.operation, step.result)
+        if program is not None:
+            program.begun(begun, tree)
+
     for survey in sorted(surveys, key=lambda survey: survey.change):
         while returned < len(done) and done[returned].changes < survey.change:
             step = done[returned]
             if begun == returned:
-                tree.begin(step.operation, step.result, step.data)
-                history.begin(step.operation, step.result)
+                begin()
                 begun += 1
             tree.returned(step.operation, step.result)
             history.returned(step.operation)
             returned += 1
         if begun == returned and begun < len(done):
-            step = done[begun]
-            tree.begin(step.operation, step.result, step.data)
-            history.begin(step.operation, step.result)
+            begin()
             begun += 1
+        if program is not None and not survey.mount_result:
+            found = {file.path: file for file in survey.files if not history.owns(file.path)}
+            program.judge(survey.change, begun, found, _whole_content)
         yield _judged(tree, history, survey)
     history.close()
 
@@ -274,6 +274,11 @@ def _content(found: SurveyedFile) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         if isinstance(run.what, tuple | bytes) or run.what == "zero":
             unknown[start:end] = False
     return data, unknown
+
+
+def _whole_content(found: SurveyedFile) -> Bytes | None:
+    data, unknown = _content(found)
+    return None if unknown.any() else data
 
 
 @lru_cache(maxsize=4096)

@@ -1,23 +1,39 @@
-"""Counts the `power_cuts` table by case, for the terminal, the report and JSON."""
+"""Counts `power_cuts` and `cut_files` by case, for the terminal, the report and JSON."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from flashbed.formats.human import time_text
+from flashbed.formats.names import escaped
 from flashbed.powercut.judge import RECOVERED, VERDICTS
+from flashbed.powercut.program_files import DAMAGED, NOT_JUDGED, OLD, STATES
+from flashbed.tables.columns import empty_table
+from flashbed.tables.run_directory import read_table
 
-__all__ = ["BAD_SHOWN", "lines", "summary"]
+__all__ = ["BAD_SHOWN", "cut_tables", "lines", "summary"]
 
 BAD_SHOWN = 10
+FILES_SHOWN = 10
+_HEADS = ("file", *STATES, "lost at most", "what would have kept it")
 
 
-def summary(cuts: pl.DataFrame) -> list[dict[str, Any]]:
+def cut_tables(directory: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables `power_cuts` and `cut_files` of a run; the latter may have no rows and no file."""
+    there = (directory / "cut_files.parquet").is_file()
+    files = read_table(directory, "cut_files") if there else empty_table("cut_files")
+    return read_table(directory, "power_cuts"), files
+
+
+def summary(cuts: pl.DataFrame, states: pl.DataFrame) -> list[dict[str, Any]]:
     """A row for each case and target, in the table's order.
 
     It has the number of cuts, of each verdict, and of acknowledged files (over all cuts), the
-    minimum, median and maximum of the mount time, and the first cuts that did not recover.
+    minimum, median and maximum of the mount time, the first cuts that did not recover, and the
+    program's files (`cut_files`) that were not new after every cut.
     """
     rows = []
     for (case_id, target), part in cuts.group_by("case_id", "target", maintain_order=True):
@@ -36,10 +52,39 @@ def summary(cuts: pl.DataFrame) -> list[dict[str, Any]]:
                 "mount_time_min_ns": times.min(),
                 "mount_time_median_ns": times.quantile(0.5, "lower"),
                 "mount_time_max_ns": times.max(),
+                "damaging_cuts": part.filter(pl.col("damaged_files") > 0).height,
+                "program_files": part["program_files"].max(),
+                "files": _files(
+                    states.filter((pl.col("case_id") == case_id) & (pl.col("target") == target))
+                ),
                 "first_bad": bad.head(BAD_SHOWN).select("change", "verdict", "reason").to_dicts(),
             }
         )
     return rows
+
+
+def _files(states: pl.DataFrame) -> list[dict[str, Any]]:
+    """The files that were not new after every cut: of each state how many, damaged ones first.
+
+    A file that is not judged has no counts and stands last.
+    """
+    rows = []
+    for (file,), part in states.group_by("file", maintain_order=True):
+        counts = {state: part.filter(pl.col("state") == state).height for state in STATES}
+        damaged = part.filter(pl.col("state").is_in(DAMAGED))
+        worst = damaged if damaged.height else part.filter(pl.col("state") == OLD)
+        advice = worst["kept_by"].value_counts().sort("count", "kept_by", descending=True)
+        kept_by = advice["kept_by"][0] if advice.height else None
+        lost_ns = part["lost_ns"].max()
+        judged = part["state"][0] != NOT_JUDGED
+        rows.append(
+            {"file": file, "judged": judged, **counts, "lost_ns": lost_ns, "kept_by": kept_by}
+        )
+    return sorted(rows, key=_damage)
+
+
+def _damage(row: dict[str, Any]) -> tuple[bool, int, str]:
+    return not row["judged"], -sum(row[state] for state in DAMAGED), row["file"]
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -53,7 +98,38 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
         more = row["cuts"] - row[RECOVERED] - len(row["first_bad"])
         if more:
             said.append(f"  and {more} more (flashbed table DIR power_cuts)")
+        said += _file_lines(row)
     return said
+
+
+def _file_lines(row: dict[str, Any]) -> list[str]:
+    """What the program found of its own files, as a table."""
+    if not row["program_files"] and not row["files"]:
+        return []
+    judged = [file for file in row["files"] if file["judged"]]
+    aside = [
+        f"    {escaped(file['file'])}: not judged; SQLite repairs it when it is opened"
+        for file in row["files"]
+        if not file["judged"]
+    ]
+    if not judged:
+        count = row["program_files"] or 0
+        return [*([f"  the program's files ({count}): as it had left them"] if count else ()),
+                *aside]  # fmt: skip
+    table = [
+        [escaped(file["file"]), *(str(file[state]) for state in STATES),
+         time_text(file["lost_ns"]), escaped(file["kept_by"])]
+        for file in judged[:FILES_SHOWN]
+    ]  # fmt: skip
+    wide = [max(map(len, column)) for column in zip(_HEADS, *table, strict=True)]
+    said = ["  the program's files after the cuts, those that were not always new:"]
+    for line in (_HEADS, *table):
+        cells = [line[0].ljust(wide[0]), *map(str.rjust, line[1:-1], wide[1:-1]), line[-1]]
+        said.append("    " + "  ".join(cells))
+    more = len(judged) - FILES_SHOWN
+    if more > 0:
+        said.append(f"    and {more} more (flashbed table DIR cut_files)")
+    return [*said, *aside]
 
 
 def _counted(row: dict[str, Any]) -> str:
@@ -62,6 +138,8 @@ def _counted(row: dict[str, Any]) -> str:
         for name in VERDICTS
         if name != RECOVERED and row[name.replace(" ", "_")]
     ]
+    if row["damaging_cuts"]:
+        others.append(f"{row['damaging_cuts']} damaged the program's files")
     return ", ".join([f"{row[RECOVERED]} of {row['cuts']} cuts recovered", *others])
 
 

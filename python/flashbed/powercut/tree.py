@@ -165,6 +165,17 @@ class Tree:
     """Folders, by their new names, that were renamed since everything was durable."""
     _wrote: tuple[_Slot, int, int] | None = None
     """Slot, start and end of what the operation in progress writes."""
+    named: list[str] = field(default_factory=list)
+    """Paths that name something else since the last `begin`."""
+
+    def file_of(self, operation: Operation) -> File | None:
+        """The file that an operation writes to, by its slot or mapping."""
+        fields = operation.fields
+        if operation.name == "store":
+            mapping = self._mappings.get(int(fields[0]))
+            return mapping.slot.file if mapping else None
+        slot = self._slots.get(int(fields[2 if operation.name == "copy" else 0]))
+        return slot.file if slot else None
 
     def begin(self, operation: Operation, result: int, data: bytes = b"") -> None:
         """Applies an operation; `result` is what it will return. A failed one does nothing.
@@ -173,6 +184,7 @@ class Tree:
         does not cover.
         """
         self._wrote = None
+        self.named.clear()
         fields = operation.fields
         if operation.name == "store" and (result < 0) and int(fields[0]) in self._mappings:
             raise _unjudged(operation, "a store that failed half way")
@@ -230,6 +242,7 @@ class Tree:
         return self.names.get(path, [None])[-1]
 
     def _name(self, path: str, entry: Entry) -> None:
+        self.named.append(path)
         self.names.setdefault(path, [None]).append(entry)
 
     def _path(self, operation: Operation, field_number: int, *, follow: bool = False) -> str:

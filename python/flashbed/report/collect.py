@@ -32,7 +32,7 @@ from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.changes import UNCHANGED
 from flashbed.plan.experiment import Experiment, read_experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
-from flashbed.powercut.outcomes import summary
+from flashbed.powercut.outcomes import cut_tables, summary
 from flashbed.report.again import run_again, validate_again
 from flashbed.report.default_figures import default_figures
 from flashbed.report.judged import JudgedRun, judged_run, traced
@@ -249,7 +249,7 @@ def _power_cuts(directory: Path) -> list[dict[str, Any]]:
     """A row for each case whose power was cut."""
     if not (directory / "power_cuts.parquet").is_file():
         return []
-    return summary(read_table(directory, "power_cuts"))
+    return summary(*cut_tables(directory))
 
 
 def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from flashbed.analysis.answer import HEADS, Answer
 from flashbed.analysis.verdicts import AGREES, DIFFERS, IN_DIRECTION, Verdict, judged_on
 from flashbed.energy.fold import COMPONENTS
-from flashbed.formats.human import number_reader
+from flashbed.formats.human import number_reader, time_text
 from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan.claims import Claim
 from flashbed.plan.experiment import Experiment
@@ -425,6 +425,7 @@ def _microseconds(value_ns: int | None) -> str:
 
 _FILTERS = {
     "number": _number,
+    "time_text": time_text,
     "signed": _signed,
     "hundredths": _hundredths,
     "microseconds": _microseconds,

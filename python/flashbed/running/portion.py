@@ -278,6 +278,7 @@ class _Adding:
             "requests": requests,
             "flash": batch.flash,
             "power_cuts": batch.power_cuts,
+            "cut_files": batch.cut_files,
             "wear": batch.wear,
         }
         for name, frame in stored.items():

@@ -20,6 +20,7 @@ ROWS: Mapping[str, str] = {
     "wear": "one block of the partition, with `--trace wear`",
     "not_measured": "one case for which a target lacks something",
     "power_cuts": "one power cut",
+    "cut_files": "one file of the program after one power cut, of those that some cut changed",
 }
 """Table -> what a row of it is."""
 
@@ -167,6 +168,17 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "mount_time_ns": "How long mounting took, with attaching UBI.",
         "verdict": "`recovered`, `not mounted`, `lost`, `corrupt` or `unusable`.",
         "reason": "The first path of that kind, and what is wrong with it.",
+        "program_files": "Files that the program had changed and finished before the cut.",
+        "damaged_files": "Of these, those that are `empty`, `mixed` or `missing`.",
+    },
+    "cut_files": {
+        **_KEY,
+        "change": "Change to the chip, counted from the mark, in which power failed.",
+        "file": "Path of the file.",
+        "state": "`new`, `old`, `empty`, `mixed` or `missing`, compared with what the program had"
+        " finished; `not judged` of SQLite's.",
+        "lost_ns": "Time of work on the file that is gone at most; null where it is no time.",
+        "kept_by": "The call that would have kept it.",
     },
 }  # fmt: skip
 """Table -> column -> what it holds; columns in the order of columns.py."""

@@ -150,6 +150,17 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "mount_time_ns": _WHOLE,
         "verdict": _TEXT,
         "reason": _TEXT,
+        "program_files": _WHOLE,
+        "damaged_files": _WHOLE,
+    },
+    "cut_files": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "change": _WHOLE,
+        "file": _TEXT,
+        "state": _TEXT,
+        "lost_ns": _WHOLE,
+        "kept_by": _TEXT,
     },
 }
 """Columns of each table, in order."""

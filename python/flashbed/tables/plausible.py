@@ -24,6 +24,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "wear": ("block",),
     "not_measured": ("reason",),
     "power_cuts": ("change", "verdict"),
+    "cut_files": ("change", "file", "state"),
 }
 """Columns besides the key that are never null."""
 _KEY = ("case_id", "target")

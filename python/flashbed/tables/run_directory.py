@@ -53,10 +53,11 @@ __all__ = [
     "write_part",
 ]
 
-_STORED = ("requests", "flash", "power_cuts", "wear")
+_STORED = ("requests", "flash", "power_cuts", "cut_files", "wear")
 _RECORDS = {
     "flash": "flashbed run --trace flash",
     "power_cuts": "flashbed powercut",
+    "cut_files": "flashbed powercut",
     "wear": "flashbed run --trace wear",
     "vfs": "flashbed trace --vfs",
     "functions": "flashbed trace --func",

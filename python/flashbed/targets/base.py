@@ -205,7 +205,7 @@ class Batch:
     """Whole cases, as tables with the measured columns of docs/reference/operations.md.
 
     The caller adds axes, target and provenance. A case's surveys are in the same batch as the case.
-    `power_cuts` is what powercut/ makes of them; targets leave it empty.
+    `power_cuts` and `cut_files` are what powercut/ makes of them; targets leave them empty.
     """
 
     cases: pl.DataFrame
@@ -214,6 +214,7 @@ class Batch:
     failures: tuple[Failure, ...] = ()
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
+    cut_files: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
     calls: pl.DataFrame = field(default_factory=pl.DataFrame)
     """case_id, seq of the statement, call (an operation; a write without its bytes)."""

@@ -18,6 +18,7 @@ from flashbed.plan.case import Case
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
 from flashbed.powercut.outcomes import lines, summary
+from flashbed.tables.columns import empty_table
 from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Program, RunOptions
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import Guest, run_guest
@@ -132,7 +133,7 @@ say("done\\n")
     assert failures == {}
     expected = [RECOVERED, RECOVERED, NOT_MOUNTED, RECOVERED, LOST]
     assert rows["verdict"].to_list() == expected
-    (row,) = summary(rows.with_columns(target=pl.lit("uml")))
+    (row,) = summary(rows.with_columns(target=pl.lit("uml")), empty_table("cut_files"))
     assert (row["cuts"], row["recovered"], row["not_mounted"], row["lost"]) == (5, 3, 1, 1)
     assert [bad["change"] for bad in row["first_bad"]] == [3, 5]
     said = lines([row])

@@ -251,11 +251,43 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
     assert (status, err) == (0, "small/one on sim: 84 cases measured, 12 were there\n")
 
 
+@pytest.mark.parametrize("what", ["experiments", "boards", "chips", "kernels"])
+def test_an_unfinished_file_does_not_break_a_list(small: Path, run: Run, what: str) -> None:
+    """One board whose file was begun ended `list boards` after the boards before it."""
+    good = run("list", what)[1]
+    for file in ("boards/a-half", "boards/kernels/0.0", "experiments/small/a-half"):
+        (small / f"{file}.toml").write_text("[board]\n")
+    (small / "boards" / "no-toml.toml").write_text("[board")
+    status, out, err = run("list", what)
+    assert (status, out) == (0, good)
+    assert all(line.startswith("flashbed: left out: ") for line in err.splitlines())
+    assert ".toml: " in err
+
+
+@pytest.mark.extension
+def test_a_file_of_operations_stands_for_an_experiment(small: Path, run: Run) -> None:
+    Path("my.ops").write_text("flashbed-ops 1\nopen 0 a wo,create\nwrite 0 0 9 1 0\nclose 0\n")
+    status, out, _ = run("run", "my.ops", "--set", "fs=jffs2,ubifs")
+    assert status == 0
+    assert out.startswith("2 choices, the same work for each")
+    assert "results/operations/my\n" in out
+    Path("my.ops").write_text("flashbed-ops 1\nopen 0 a\n")
+    status, out, err = run("run", "my.ops")
+    assert (status, out) == (2, "")
+    assert "line 2: wrong-arguments" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ("run nothing", "no experiment 'nothing'; there are small/one"),
         ("run ./gone.toml", "gone.toml: no such file"),
+        ("run gone.rec", "gone.rec: no such file"),
+        ("run gone.ops", "gone.ops: no such file"),
+        ("run boards.txt", "boards.txt: no recording, no file of operations and no experiment"),
+        ("run .", ".: a folder, and no recording"),
+        ("run sh", "no experiment 'sh'; there are small/one; `flashbed exec -- sh` runs a program"),
+        ("run -- sh -c true", "`flashbed exec -- sh -c true` runs a program"),
         ("run", "Missing argument"),
         ("walk", "No such command"),
         ("run one --on moon", "--on moon: no such target; there are sim, sim-chip, uml, emulator"),

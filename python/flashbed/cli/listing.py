@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
+from flashbed.cli.progress import say
+from flashbed.errors import InputError
 from flashbed.formats.human import bytes_text, time_text
 from flashbed.formats.profiles import Board, board_names, kernel_names, load_board, load_kernel
 from flashbed.plan.axes import REQUIRED
@@ -17,6 +19,8 @@ from flashbed.plan.narrowing import plan
 from flashbed.plan.patterns import WORKLOADS
 
 __all__ = ["register"]
+
+Loaded = TypeVar("Loaded")
 
 
 class What(Enum):
@@ -45,9 +49,18 @@ def list_(
     _LISTS[what]()
 
 
+def _each(names: Iterable[str], load: Callable[[str], Loaded]) -> Iterator[tuple[str, Loaded]]:
+    """The names with what their files hold; a file that is wrong is left out, and told."""
+    for name in names:
+        try:
+            yield name, load(name)
+        except InputError as wrong:
+            more = f" (and {len(wrong.also)} more mistakes)" if wrong.also else ""
+            say(f"flashbed: left out: {wrong}{more}")
+
+
 def _experiments() -> None:
-    for name in experiment_names():
-        experiment = load_experiment(name)
+    for name, experiment in _each(experiment_names(), load_experiment):
         planned = plan(experiment)
         counts = ", ".join(
             f"{sum(target in item.targets for item in planned)} on {target}"
@@ -61,16 +74,15 @@ def _experiments() -> None:
 
 
 def _boards() -> None:
-    for name in board_names():
-        board = load_board(name)
+    for name, board in _each(board_names(), load_board):
         print(f"{name}  {board.board.title}")
         partition = bytes_text(board.partition_bytes)
         print(f"    partition of {partition}, memory {board.board.ram_mib} MiB")
 
 
 def _chips() -> None:
-    for name in board_names():
-        print(f"{name}  {_chip(load_board(name))}")
+    for name, board in _each(board_names(), load_board):
+        print(f"{name}  {_chip(board)}")
 
 
 def _chip(board: Board) -> str:
@@ -85,8 +97,7 @@ def _chip(board: Board) -> str:
 
 
 def _kernels() -> None:
-    for name in kernel_names():
-        kernel = load_kernel(name)
+    for name, kernel in _each(kernel_names(), load_kernel):
         print(f"{name}  on {', '.join(kernel.kernel.targets)}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,6 +83,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands to the program."""
     app.command(
         "run",
+        context_settings={"allow_extra_args": True},  # to say how a program is run
         epilog="Examples: `flashbed run readahead/figure3` · "
         "`flashbed run figure3 --on sim,uml --set fs=jffs2 --set requests=8,64` · "
         "`flashbed run figure3 --case "
@@ -95,7 +97,10 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    experiment: Annotated[str, typer.Argument(help="STUDY/NAME, NAME, or a .toml file.")],
+    context: typer.Context,
+    experiment: Annotated[
+        str, typer.Argument(help="STUDY/NAME, NAME, a .toml file, a recording, or operations.")
+    ],
     on: On = None,
     settings: Set = None,
     out: Out = None,
@@ -119,6 +124,12 @@ def run(
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
+    if context.args:
+        command = shlex.join([experiment, *context.args])
+        raise InputError(
+            f"run takes one experiment, recording or file of operations, not {command};"
+            f" `flashbed exec -- {command}` runs a program"
+        )
     chosen = load_experiment(experiment)
     way = _way(jobs, shard, scheduler)
     if not settings and case is None and scheduler is None and on in (None, ["sim"]):

@@ -30,7 +30,11 @@ from flashbed.plan.database import PACKAGED, PAPERS
 from flashbed.plan.findings import Finding
 from flashbed.plan.grid import LIST, Grid
 from flashbed.plan.mounts import PLAIN
-from flashbed.plan.of_recording import written_experiment
+from flashbed.plan.of_recording import (
+    experiment_of_operations,
+    is_operations,
+    written_experiment,
+)
 from flashbed.plan.patterns import WORKLOADS
 from flashbed.plan.planned import Plan, Planned, plan_of
 from flashbed.plan.quantities import (
@@ -43,6 +47,7 @@ from flashbed.plan.quantities import (
     StatementMetric,
     TargetNumber,
 )
+from flashbed.plan.unknown_name import why_none
 from flashbed.recording.recognised import is_recording
 
 __all__ = [
@@ -353,17 +358,19 @@ def study_experiments(study: str) -> list[Experiment]:
 def load_experiment(name: str) -> Experiment:
     """An experiment by STUDY/NAME, by a unique NAME, or by the path of its file.
 
-    A recording's file gives the experiment that replays it. Raises `ExperimentError`.
+    A recording, or a file of operations, gives the experiment that runs it. Raises
+    `ExperimentError`.
     """
     path = Path(name)
     if is_recording(path):
         path = written_experiment(path)
+    elif is_operations(path):
+        path = experiment_of_operations(path)
     elif path.suffix != ".toml":
         names = experiment_names()
         found = [known for known in names if name in (known, known.split("/")[1])]
         if len(found) != 1:
-            problem = "several experiments are called" if found else "no experiment"
-            raise ExperimentError(f"{problem} {name!r}; there are {', '.join(found or names)}")
+            raise ExperimentError(why_none(name, found, names))
         path = paths.experiment_file(found[0])
     experiment = read_experiment(path)
     for number, grid in enumerate(experiment.grid, start=1):

@@ -1,7 +1,7 @@
-"""Makes an experiment of a recording, for commands that take experiments.
+"""Makes an experiment of a recording or of operations, for commands that take experiments.
 
-It has one case: the program as recorded, on UBIFS of the emulated board. `--set` selects other file
-systems, boards and kernels, as for any experiment.
+It has one case: the program as recorded or written, on UBIFS of the emulated board. `--set` selects
+other file systems, boards and kernels, as for any experiment.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from flashbed.storage.files import read_text
 from flashbed.storage.forks import remover
 
-__all__ = ["own_file", "written_experiment"]
+__all__ = ["experiment_of_operations", "is_operations", "own_file", "written_experiment"]
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_CHARACTERS = 48
@@ -48,9 +49,67 @@ pattern = "recorded"
 """
 
 
+_OPERATIONS = """\
+# A file of operations in the place of an experiment (docs/reference/operations.md).
+
+[experiment]
+id = {id}
+title = {title}
+question = "What does a flash file system do to these operations?"
+source = "a file of operations"
+
+[workload]
+kind = "operations"
+operations = {operations}
+
+[[grid]]
+targets = ["sim", "uml", "emulator"]
+board = ["emulated"]
+kernel = ["6.1"]
+fs = ["ubifs", "jffs2", "yaffs2"]
+read_ahead_kib = ["shipped"]
+pattern = ["as-written"]
+requests = [1]
+seed = [1]
+
+[usual]
+fs = "ubifs"
+"""
+_HEAD = b"flashbed-ops "
+_OPERATIONS_BYTES_MAX = 1 << 19
+"""As a line of TOML they take up to twice as much."""
+
+
+def is_operations(path: Path) -> bool:
+    """Whether a file begins as a file of operations does."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_HEAD)) == _HEAD
+    except (OSError, ValueError):
+        return False
+
+
+def experiment_of_operations(file: Path) -> Path:
+    """Writes the experiment of a file of operations to a file that exists until the program ends.
+
+    Raises `InputError` if it is too long.
+    """
+    name = _name_of(file, "operations")
+    text = read_text(file, _OPERATIONS_BYTES_MAX)
+    values = {
+        "id": f"operations/{name}",
+        "title": f"The operations of {file.name}"[:200],
+        "operations": text,
+    }
+    quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
+    return own_file(name, _OPERATIONS.format(**quoted))
+
+
 def written_experiment(recording: Path) -> Path:
     """Writes the experiment of a recording to a file that exists until the program ends."""
-    name = _ODD.sub("-", recording.stem).strip("-._")[:_NAME_CHARACTERS] or "recording"
+    name = _name_of(recording, "recording")
     values = {
         "id": f"program/{name}",
         "title": f"The program of {recording.name}"[:200],
@@ -58,6 +117,10 @@ def written_experiment(recording: Path) -> Path:
     }
     quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
     return own_file(name, _TEXT.format(**quoted))
+
+
+def _name_of(file: Path, otherwise: str) -> str:
+    return _ODD.sub("-", file.stem).strip("-._")[:_NAME_CHARACTERS] or otherwise
 
 
 def own_file(name: str, text: str) -> Path:

@@ -31,7 +31,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Execution:
-    """What a program did: `calls` and `files` are frames, `text` is what `exec` prints."""
+    """What a program did: `calls` and `files` are frames, `text` is what `exec` prints.
+
+    `flash_` counts to the program's end, `flush_` what it left in the cache, `bytes_programmed`
+    both; the words of docs/reference/tables.md.
+    """
 
     exit_status: int
     signal: int | None
@@ -40,6 +44,10 @@ class Execution:
     flash_programs: int
     flash_erases: int
     flash_time_ns: int
+    flush_reads: int
+    flush_programs: int
+    flush_erases: int
+    failed: int | None
     bytes_written: int | None
     bytes_programmed: int
     calls: pl.DataFrame
@@ -127,9 +135,13 @@ def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Exec
         signal=outcome.signal,
         time_ns=outcome.time_ns,
         flash_reads=outcome.ran.reads,
-        flash_programs=outcome.programs,
-        flash_erases=outcome.ran.erases + outcome.flushed.erases,
+        flash_programs=outcome.ran.programs,
+        flash_erases=outcome.ran.erases,
         flash_time_ns=outcome.ran.busy_ns,
+        flush_reads=outcome.flushed.reads,
+        flush_programs=outcome.flushed.programs,
+        flush_erases=outcome.flushed.erases,
+        failed=sum(failed.calls for failed in outcome.failed) if request.where == "uml" else None,
         bytes_written=outcome.bytes_written if request.where == "uml" else None,
         bytes_programmed=outcome.bytes_programmed,
         calls=pl.DataFrame([vars(call) for call in outcome.calls]),

@@ -57,6 +57,8 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
     _say_lifetime(fact, request, outcome, rounds)
     for number, line in enumerate(_calls(outcome)):
         fact("calls" if number == 0 else "", line)
+    for number, line in enumerate(_failed(outcome)):
+        fact("failed calls" if number == 0 else "", line)
     for number, line in enumerate(_files(outcome)):
         fact("files" if number == 0 else "", line)
     if outcome.kept is not None:
@@ -118,6 +120,14 @@ def _calls(outcome: Outcome) -> list[str]:
     for call in most[:CALLS_SHOWN]:
         written = f", {_bytes(call.bytes_written)} to flash" if call.bytes_written else ""
         lines.append(f"{call.name:<16} {call.calls:>7,} in {_time(call.ns)}{written}")
+    left = len(most) - len(lines)
+    return [*lines, f"and {left} other kinds"] if left > 0 else lines
+
+
+def _failed(outcome: Outcome) -> list[str]:
+    """The calls that failed on flash, the most frequent first."""
+    most = sorted(outcome.failed, key=lambda failed: (-failed.calls, failed.name, failed.why))
+    lines = [f"{failed.name:<16} {failed.calls:>7,} {failed.why}" for failed in most[:CALLS_SHOWN]]
     left = len(most) - len(lines)
     return [*lines, f"and {left} other kinds"] if left > 0 else lines
 
@@ -199,6 +209,8 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
         },
         "until_signal": outcome.until,
         "system_calls": [vars(call) for call in outcome.calls],
+        "failed_calls": [vars(failed) for failed in outcome.failed] if counted else None,
+        "failure": outcome.failure,
         "files": [vars(file) for file in outcome.files],
         "kept": None
         if outcome.kept is None

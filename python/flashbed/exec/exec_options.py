@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed.errors import InputError
+from flashbed.exec.named_files import missing_files
 from flashbed.exec.request import USUAL_PATH, Put, Request, environment, find, puts_of
 from flashbed.exec.software import FREE, costs_of
 from flashbed.exec.sysroot import Sysroot, packages_folder, read_sysroot
@@ -80,6 +81,9 @@ def requests_of(
         if folder is not None:
             kept_folder(folder)
     made = [first(fs, keeps[fs]) for fs in systems]
+    missing = missing_files(options.words, puts)
+    if missing is not None:
+        say(missing)
     if options.record is not None:
         records = _records(options.record, systems)
         made = [replace(each, record=records[each.fs]) for each in made]

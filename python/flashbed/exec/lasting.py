@@ -41,6 +41,9 @@ def lasting_of(request: Request, outcome: Outcome, rounds: float | None) -> Last
     if outcome.unseen is not None or endurance is None:
         why = "the board has no [endurance]" if endurance is None else "the flash was not seen"
         return Lasting(None, None, None, f"unknown: {why}")
+    if outcome.failure is not None:
+        why = f"none: {outcome.failure}, so this is not the work of a device"
+        return Lasting(None, None, None, why)
     try:
         a_day = rounds_per_day(rounds, outcome.time_ns / 1e9, _busy_s(request, outcome), "none")
     except InputError as why_not:  # the rest of the answer is as it is

@@ -12,7 +12,7 @@ from flashbed.errors import FlashbedError
 from flashbed.exec.unpacking import UnpackedFiles
 from flashbed.recorder.recorded_run import Recorded
 
-__all__ = ["Call", "Counts", "File", "NotRunError", "Outcome", "outcome_of"]
+__all__ = ["Call", "Counts", "FailedCall", "File", "NotRunError", "Outcome", "outcome_of"]
 
 NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 """Exit statuses, as env(1) uses them."""
@@ -49,6 +49,15 @@ class Call:
 
 
 @dataclass(frozen=True)
+class FailedCall:
+    """Calls of one kind that failed alike on flash: `write`, `ENOSPC`; `short` of short writes."""
+
+    name: str
+    why: str
+    calls: int
+
+
+@dataclass(frozen=True)
 class File:
     """What the program's calls did with a file on flash, and their time.
 
@@ -78,6 +87,7 @@ class Outcome:
     ran: Counts = field(default_factory=Counts)
     flushed: Counts = field(default_factory=Counts)
     calls: list[Call] = field(default_factory=list)
+    failed: list[FailedCall] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
     until: int | None = None
     """The signal that `--until` sent, when its time was up."""
@@ -88,6 +98,16 @@ class Outcome:
     page_bytes: int = 0
     kept: UnpackedFiles | None = None
     recorded: Recorded | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the program did not do all of its work; None if nothing tells so."""
+        if self.until is None and self.signal is not None:
+            return f"signal {self.signal} ended the program"
+        if self.until is None and self.exit_status:
+            return f"the program failed with exit status {self.exit_status}"
+        calls = sum(failed.calls for failed in self.failed)
+        return f"{calls:,} call{'s' if calls > 1 else ''} failed" if calls else None
 
     @property
     def bytes_written(self) -> int:
@@ -163,6 +183,9 @@ def _take(outcome: Outcome, word: str, words: list[str]) -> None:
             outcome.flushed = counts
     elif word == "call":
         outcome.calls.append(Call(words[0], *map(int, words[1:])))
+    elif word == "failed":
+        why = errno.errorcode.get(int(words[1]), f"errno {words[1]}") if int(words[1]) else "short"
+        outcome.failed.append(FailedCall(words[0], why, int(words[2])))
     elif word == "file":
         path = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(words[0]))
         outcome.files.append(File(os.fsdecode(path), *map(int, words[1:])))

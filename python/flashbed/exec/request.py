@@ -208,11 +208,29 @@ def find(word: str, search: str, puts: Sequence[Put]) -> str:
     for place in (path, path.resolve()):
         hidden = _hidden(place)
         if hidden:
+            named = "is" if str(place) == word else f"{place} is"
             raise InputError(
-                f"{word}: is in {hidden}, where the program sees another folder; --put copies it"
-                " onto the flash"
+                f"{word}: {named} in {hidden}, where the program sees another folder; --put copies"
+                " it onto the flash"
             )
+    _check_interpreter(word, path)
     return str(path)
+
+
+def _check_interpreter(word: str, path: Path) -> None:
+    """Refuses a script whose interpreter the program does not see: its ENOENT names neither."""
+    try:
+        with path.open("rb") as file:
+            first = os.fsdecode(file.readline(PATH_BYTES_MAX))
+    except OSError:
+        return
+    interpreter = Path((first.removeprefix("#!").split() or [""])[0])
+    hidden = _hidden(interpreter) if first.startswith("#!") else None
+    if hidden:
+        raise InputError(
+            f"{word}: its interpreter {interpreter} is in {hidden}, where the program sees another"
+            " folder"
+        )
 
 
 def _executable(put: Put, word: str) -> None:

@@ -14,7 +14,7 @@ from flashbed.exec.request import Request, at, environment, find, puts_of
 from flashbed.formats.profiles import load_board
 
 ANSWER = """\
-ran exit 3
+ran exit 0
 time 5000000
 call write 4 1000 4096
 call read 2 500 0
@@ -108,7 +108,7 @@ def test_the_request_keeps_any_bytes_in_one_line_each() -> None:
 def test_the_answer_becomes_counts_and_a_lifetime() -> None:
     outcome = outcome_of(ANSWER, "x")
     assert outcome is not None
-    assert (outcome.exit_status, outcome.time_ns, outcome.wear) == (3, 5_000_000, [0, 1, 0, 0])
+    assert (outcome.exit_status, outcome.time_ns, outcome.wear) == (0, 5_000_000, [0, 1, 0, 0])
     assert outcome.bytes_written == 4096
     assert outcome.bytes_programmed == 22 * 2048
     found = as_json(_request(), outcome, 24.0)
@@ -117,6 +117,31 @@ def test_the_answer_becomes_counts_and_a_lifetime() -> None:
     said = text(_request(), outcome, None)
     assert "20 programs" in said
     assert "amplification  11.00" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("ran exit 0", "ran exit 3", "the program failed with exit status 3"),
+        ("ran exit 0", "ran signal 11", "signal 11 ended the program"),
+        ("page", "failed write 28 11255\nfailed write 0 2\npage", "11,257 calls failed"),
+    ],
+)
+def test_a_program_that_failed_has_no_lifetime(old: str, new: str, why: str) -> None:
+    """A program whose 11,257 writes failed on a full flash got a lifetime of decades."""
+    outcome = outcome_of(ANSWER.replace(old, new), "x")
+    assert outcome is not None
+    found = as_json(_request(), outcome, 24.0)
+    assert (found["years"], found["failure"]) == (None, why)
+    said = text(_request(), outcome, 24.0)
+    assert f"lifetime       none: {why}, so" in said
+    assert ("write             11,255 ENOSPC" in said) == ("calls failed" in why)
+
+
+def test_a_program_that_until_ended_did_its_work() -> None:
+    outcome = outcome_of(ANSWER.replace("ran exit 0", "ran signal 15\nuntil 15"), "x")
+    assert outcome is not None
+    assert as_json(_request(), outcome, 24.0)["years"] is not None
 
 
 def test_an_answer_that_breaks_off_is_none_and_nonsense_is_refused() -> None:

@@ -35,7 +35,6 @@ pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Answer
     let mut json = json!({
         "counts": counts(board, measured),
         "unpriced": measured.unpriced.map(|packing| packing.name()),
-        "failed_by_result": measured.failed.by_result().collect::<Vec<_>>(),
         "files": measured.files,
         "op_names": sim::ops::NAMES.as_slice(),
         "task_names": TASK_NAMES.as_slice(),

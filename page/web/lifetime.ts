@@ -41,7 +41,7 @@ export function lifetime(
   board: BoardTables,
   endurance: number | null,
 ): Lifetime | null {
-  if (endurance === null || answer.unpriced !== null) return null;
+  if (endurance === null || answer.unpriced !== null || answer.counts.failed) return null;
   const seconds = answer.counts.elapsed_ns / 1e9;
   const blocks = board.partition.blocks;
   const blockBytes = board.chip.page_bytes * board.chip.pages_per_block;

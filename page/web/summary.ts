@@ -57,6 +57,11 @@ export function sentence(place: HTMLElement, title: string, shown: Shown): void 
     parts.push(`and erase${s} `, strong(`${count(counts.flash_erases)} ${blocks}`), ".");
   } else if (writes) parts.push(`and erase${s} nothing.`);
   else parts.push(`and read${s} `, strong(`${count(counts.flash_reads)} flash pages`), ".");
+  if (counts.failed > 0) {
+    const calls = counts.failed === 1 ? "call" : "calls";
+    const failed = strong(`${count(counts.failed)} ${calls} failed`);
+    parts.push(" ", failed, ": this is less than its work.");
+  }
   place.replaceChildren(...parts);
 }
 
@@ -123,7 +128,7 @@ function tilesOf(shown: Shown): Tile[] {
       key: "lifetime",
       label: "The chip lasts",
       value: years1 === null ? "–" : `${lasts?.steady ? "" : "≤ "}${years(years1)}`,
-      note: lastsNote(lasts, endurance),
+      note: counts.failed ? "calls failed" : lastsNote(lasts, endurance),
       number: (of) => lifetime(of.answer, of.board, of.endurance)?.levelled ?? null,
     },
     ...energyTiles(shown.energies),

@@ -88,6 +88,7 @@ export interface Counts {
   elapsed_ns: number;
   bytes: number;
   bytes_written: number;
+  failed: number;
   flash_reads: number;
   flash_programs: number;
   flash_erases: number;

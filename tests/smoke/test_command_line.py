@@ -277,6 +277,43 @@ def test_a_file_of_operations_stands_for_an_experiment(small: Path, run: Run) ->
     assert "line 2: wrong-arguments" in err
 
 
+MAPPED = """flashbed-ops 2
+open 0 a rw,create
+truncate 0 8192
+mmap 0 0 0 8192 rw
+store 0 0 4096 1 0
+munmap 0
+fsync 0
+close 0
+"""
+
+
+@pytest.mark.extension
+def test_every_answer_tells_of_failed_calls(small: Path, run: Run) -> None:
+    """JFFS2 has no shared mappings that can be written to, so SQLite's WAL cannot run on it.
+
+    It got a time, a place in the ranking, a lifetime and "62 of 62 cuts recovered".
+    """
+    told = "3 calls failed (EINVAL 2, EFAULT 1)"
+    Path("wal.ops").write_text(MAPPED)
+    out = run("run", "wal.ops", "--set", "fs=jffs2,ubifs", "--out", "r")[1]
+    assert out.startswith("1 of 2 choices did the same work")
+    assert f"WARNING: {told}" in out
+    lines = out.splitlines()
+    assert [line.split()[:2] for line in lines[3:5]] == [["ubifs", "0"], ["jffs2", "3"]]
+    (ubifs, jffs2) = json.loads(
+        run("run", "wal.ops", "--set", "fs=jffs2,ubifs", "--out", "r", "--format", "json")[1]
+    )["rows"]
+    assert (ubifs["failed"], jffs2["failed"]) == (0, 3)
+    run("report", "r")
+    assert f"WARNING: {told}" in Path("r/report.html").read_text()
+    cut = ("powercut", "wal.ops", "--on", "sim", "--set", "fs=jffs2", "--samples", "2")
+    _, out, _ = run(*cut, "--out", "c")
+    assert f"{told}: what was cut is less than the program's work" in out
+    (failed,) = json.loads(run(*cut, "--out", "c", "--format", "json")[1])["failed"].values()
+    assert failed == told
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

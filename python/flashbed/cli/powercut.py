@@ -78,7 +78,8 @@ def powercut(
     from flashbed.powercut.cutting import Choice, PowerCuts
     from flashbed.powercut.outcomes import cut_tables, lines, summary
     from flashbed.runner import run_target
-    from flashbed.tables.run_directory import RunDirectory
+    from flashbed.tables.failed_calls import failed_by_case
+    from flashbed.tables.run_directory import RunDirectory, read_table
     from flashbed.targets import load_target
     from flashbed.targets.unavailable import Unavailable
 
@@ -106,16 +107,23 @@ def powercut(
         raise RunError(f"{on}: {why}") from None
     for line in failure_lines(outcome.failures):
         say(f"flashbed: {on}: {line}")
-    rows = []
+    rows, failed = [], []
     if outcome.measured + outcome.kept:
         names = {item.case.case_id for item in planned}
         mine = pl.col("case_id").is_in(names) & (pl.col("target") == on)
         cuts, files = cut_tables(directory.path)
         rows = summary(cuts.filter(mine), files.filter(mine))
+        cases = read_table(directory.path, "cases").filter(mine)
+        failed = failed_by_case(cases)
     if output == "json":
-        print(json.dumps({"directory": str(directory.path), "cases": rows}, indent=1))
+        told = {"directory": str(directory.path), "cases": rows, "failed": dict(failed)}
+        print(json.dumps(told, indent=1))
     else:
-        print("\n".join([*lines(rows), shown(directory.path.absolute())]))
+        warned = [
+            f"WARNING: {name}: {words}: what was cut is less than the program's work"
+            for name, words in failed
+        ]
+        print("\n".join([*lines(rows), *warned, shown(directory.path.absolute())]))
     bad = sum(row["cuts"] - row["recovered"] for row in rows)
     if bad:
         raise RunError(f"{bad} of {sum(row['cuts'] for row in rows)} cuts did not recover")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import polars as pl
 
-__all__ = ["failed_words", "failures_of", "words_of"]
+__all__ = ["failed_by_case", "failed_words", "failures_of"]
 
 
 def failures_of(cases: pl.DataFrame) -> dict[str, int]:
@@ -21,19 +19,25 @@ def failures_of(cases: pl.DataFrame) -> dict[str, int]:
 
 def failed_words(cases: pl.DataFrame) -> str | None:
     """`11,257 calls failed (ENOSPC)` of all these cases; None if none failed."""
-    failures = failures_of(cases)
-    return words_of(failures.items()) if failures else None
-
-
-def words_of(failures: Iterable[tuple[str, int]]) -> str:
-    """The same of kinds and how often they occurred."""
-    kinds = list(failures)
+    kinds = list(failures_of(cases).items())
+    if not kinds:
+        return None
     total = sum(count for _, count in kinds)
     if len(kinds) == 1:
         named = _kind(kinds[0][0])
     else:
         named = ", ".join(f"{_kind(kind)} {count:,}" for kind, count in kinds)
     return f"{total:,} call{'s' if total != 1 else ''} failed ({named})"
+
+
+def failed_by_case(cases: pl.DataFrame) -> list[tuple[str, str]]:
+    """The cases in which calls failed, each with `failed_words`, in their order."""
+    found = []
+    for row in cases.filter(pl.col("failed") > 0).iter_slices(1):
+        words = failed_words(row)
+        if words is not None:
+            found.append((str(row["case_id"][0]), words))
+    return found
 
 
 def _kind(kind: str) -> str:

@@ -2,8 +2,10 @@
 //! page.
 //!
 //! A write is cut at the boundaries of 4,096 bytes of its file. The pages that were written last
-//! are kept, so that a piece can be compressed after the bytes before it. Sizes are those of
-//! `compressed_size` on at least 128 bytes: shorter pieces are padded with zeros.
+//! are kept, so that a piece can be compressed after the bytes before it. Pieces that were written
+//! one behind the other add up to the size of their page: what one could not say, because a size is
+//! at least 0 and at most the piece's length, the next one says. zstd, which only UBIFS uses,
+//! leaves less than 128 bytes as they are.
 
 use crate::bug;
 use pyo3::exceptions::PyValueError;
@@ -23,6 +25,9 @@ type Sizes = [usize; 3];
 /// A piece after the bytes that precede it in its page.
 struct Piece {
     worker: usize,
+    page: (u64, u64),
+    /// Whether it begins where the piece before it in its page ended.
+    follows: bool,
     head: usize,
     bytes: Vec<u8>,
 }
@@ -31,7 +36,15 @@ struct Piece {
 struct Worker {
     compressors: Compressors,
     known: Vec<Option<(u128, Sizes)>>,
-    padded: Vec<u8>,
+    /// The sum of the sizes in context of each page's pieces so far.
+    said: BTreeMap<(u64, u64), Sizes>,
+}
+
+/// A page as it was written last.
+#[derive(Default)]
+struct Page {
+    bytes: Vec<u8>,
+    end: usize,
 }
 
 fn hash_of(bytes: &[u8]) -> u128 {
@@ -51,7 +64,7 @@ fn hash_of(bytes: &[u8]) -> u128 {
 
 impl Worker {
     fn new() -> Worker {
-        Worker { compressors: Compressors::new(), known: vec![None; KNOWN], padded: Vec::new() }
+        Worker { compressors: Compressors::new(), known: vec![None; KNOWN], said: BTreeMap::new() }
     }
 
     fn sizes(&mut self, bytes: &[u8]) -> Sizes {
@@ -62,13 +75,10 @@ impl Worker {
                 return sizes;
             }
         }
-        self.padded.clear();
-        self.padded.extend_from_slice(bytes);
-        if self.padded.len() < UBIFS_BYTES_MIN as usize {
-            self.padded.resize(UBIFS_BYTES_MIN as usize, 0);
-        }
-        let sizes = KINDS
-            .map(|kind| self.compressors.size(kind, &self.padded).unwrap_or(self.padded.len()));
+        let sizes = KINDS.map(|kind| match kind {
+            UbifsCompressor::Zstd if bytes.len() < UBIFS_BYTES_MIN as usize => bytes.len(),
+            _ => self.compressors.size(kind, bytes).unwrap_or(bytes.len()),
+        });
         self.known[place] = Some((hash, sizes));
         sizes
     }
@@ -77,12 +87,17 @@ impl Worker {
     fn numbers(&mut self, piece: &Piece) -> [u8; 12] {
         let own = &piece.bytes[piece.head..];
         let alone = self.sizes(own).map(|size| size.min(own.len()));
-        let context = if piece.head == 0 {
-            alone
-        } else {
-            let (before, both) = (self.sizes(&piece.bytes[..piece.head]), self.sizes(&piece.bytes));
-            core::array::from_fn(|kind| both[kind].saturating_sub(before[kind]).min(own.len()))
+        let before = match self.said.get(&piece.page) {
+            _ if piece.head == 0 => [0; 3],
+            Some(&said) if piece.follows => said,
+            _ => self.sizes(&piece.bytes[..piece.head]),
         };
+        let both = if piece.head == 0 { alone } else { self.sizes(&piece.bytes) };
+        let context: Sizes =
+            core::array::from_fn(|kind| both[kind].saturating_sub(before[kind]).min(own.len()));
+        if piece.bytes.len() < PAGE_BYTES_MAX {
+            self.said.insert(piece.page, core::array::from_fn(|kind| before[kind] + context[kind]));
+        }
         let mut numbers = [0; 12];
         for (place, (one, other)) in alone.into_iter().zip(context).enumerate() {
             let at = place * 4;
@@ -96,7 +111,7 @@ impl Worker {
 /// Measures one write after another.
 #[pyclass]
 pub struct PieceSizer {
-    pages: BTreeMap<(u64, u64), Vec<u8>>,
+    pages: BTreeMap<(u64, u64), Page>,
     written: VecDeque<(u64, u64)>,
     workers: Vec<Worker>,
 }
@@ -114,13 +129,15 @@ impl PieceSizer {
                 }
             }
         }
-        let bytes = self.pages.entry((file, page)).or_default();
-        if bytes.len() < end {
-            bytes.resize(end, 0);
+        let found = self.pages.entry((file, page)).or_default();
+        if found.bytes.len() < end {
+            found.bytes.resize(end, 0);
         }
-        bytes[head..end].copy_from_slice(data);
+        found.bytes[head..end].copy_from_slice(data);
+        let follows = found.end == head;
+        found.end = end;
         let worker = (file.wrapping_add(page) % self.workers.len() as u64) as usize;
-        Piece { worker, head, bytes: bytes[..end].to_vec() }
+        Piece { worker, page: (file, page), follows, head, bytes: found.bytes[..end].to_vec() }
     }
 
     fn pieces(&mut self, data: &[u8], writes: &[(u64, u64, usize)]) -> Option<Vec<Piece>> {
@@ -160,6 +177,9 @@ impl PieceSizer {
                 .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
                 .collect()
         });
+        for worker in &mut self.workers {
+            worker.said.retain(|page, _| self.pages.contains_key(page));
+        }
         for (index, twelve) in parts.into_iter().flatten() {
             numbers[index * 12..index * 12 + 12].copy_from_slice(&twelve);
         }

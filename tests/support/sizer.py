@@ -14,8 +14,8 @@ from flashbed.recording.fill import Compressor
 __all__ = ["Sizer"]
 
 _PAGES_KEPT = 1024
-_LEAST_BYTES = 128
-"""The simulator's zstd takes no fewer (UBIFS compresses no fewer); zeroes are put behind."""
+_ZSTD_BYTES_MIN = 128
+"""UBIFS compresses no fewer, and only UBIFS uses zstd."""
 
 
 @dataclass
@@ -23,6 +23,8 @@ class Sizer:
     """Measures one write after the other. It remembers the pages that were written last."""
 
     _pages: OrderedDict[tuple[int, int], bytes] = field(default_factory=OrderedDict)
+    _said: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    """Of each page, where its last piece ended and what its pieces say by each compressor."""
 
     def sizes(self, file: int, offset: int, data: bytes) -> tuple[Piece, ...]:
         """Of data written at an offset of a file, which `file` tells from others."""
@@ -36,19 +38,24 @@ class Sizer:
             self._pages[page] = head + piece + before[within + length :]
             if len(self._pages) > _PAGES_KEPT:
                 self._pages.popitem(last=False)
-            numbers = []
-            for compressor in COMPRESSORS:
-                alone = min(length, _size(compressor, piece))
-                context = alone
-                if head:
-                    both = _size(compressor, head + piece)
-                    context = min(length, max(0, both - _size(compressor, head)))
-                numbers += [alone, context]
-            pieces.append(Piece(*numbers))
+            alone = [min(length, _size(compressor, piece)) for compressor in COMPRESSORS]
+            end, before_it = self._said.get(page, (0, ()))
+            if not head:
+                before_it = (0,) * len(COMPRESSORS)
+            elif end != within:
+                before_it = tuple(_size(compressor, head) for compressor in COMPRESSORS)
+            both = [_size(compressor, head + piece) for compressor in COMPRESSORS]
+            context = [min(length, max(0, one - other))
+                       for one, other in zip(both, before_it, strict=True)]  # fmt: skip
+            said = tuple(one + other for one, other in zip(before_it, context, strict=True))
+            self._said[page] = within + length, said
+            pairs = zip(alone, context, strict=True)
+            pieces.append(Piece(*(number for pair in pairs for number in pair)))
         return tuple(pieces)
 
 
 @lru_cache(maxsize=4096)
 def _size(compressor: str, data: bytes) -> int:
-    padded = data.ljust(_LEAST_BYTES, b"\0")
-    return _sim.compressed_size(cast(Compressor, compressor), padded)
+    if compressor == "zstd" and len(data) < _ZSTD_BYTES_MIN:
+        return len(data)
+    return _sim.compressed_size(cast(Compressor, compressor), data)

@@ -44,8 +44,8 @@ class Piece(NamedTuple):
 
     A write is cut into pieces at multiples of 4,096 bytes in the file. `alone` is the size of the
     piece compressed by itself. `context` is what the piece adds to the bytes before it in its page:
-    the compressed size of both together minus that of the bytes before. At the beginning of a page
-    both are equal.
+    the compressed size of both together minus that of the bytes before, or minus what the pieces
+    that were written there one behind the other say. At the beginning of a page both are equal.
     """
 
     lzo_alone: int

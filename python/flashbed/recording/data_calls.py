@@ -198,11 +198,10 @@ def written_lines(
         return
     shift = (at if file_at is None else file_at) - at
     for start, size, first in _parts(at, length, shift):
-        file = id(node) if node is not None else 0
         if written is None:
             fill = state.filler.like_the_rest(start + shift, size)
         else:
-            fill = state.filler.fill(file, start + shift, written[first:], size)
+            fill = state.filler.fill(node, start + shift, written[first:], size)
         yield f"{begin} {start} {size} {state.seed()} {fill}"
 
 

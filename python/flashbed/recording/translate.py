@@ -90,7 +90,6 @@ class Translation:
                 )
             if call.path() != self.own:
                 yield from _prepared_lines(self.state, call, filler, number)
-            _put(self.state, call)
 
     def _needed(self) -> tuple[Call | None, list[Call]]:
         """The recorded folder itself, and what a replay needs of what existed, by path."""
@@ -118,7 +117,7 @@ class Translation:
         filler = Filler(self.compressor, self.then)
         for call in self.recording.calls_with_sizes():
             if isinstance(call.written, tuple) and call.name in _MOVES:
-                filler.fill(0, call.number("offset"), call.written, call.result)
+                filler.learn(call.number("offset"), call.written, call.result)
         return filler
 
     def body(self) -> Iterator[str]:
@@ -219,7 +218,8 @@ def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iter
     elif kind == stat.S_IFREG:
         yield f"open 0 {name} wo,create"
         if call.written is not None:
-            yield from data_calls.written_lines(state, "write 0", None, 0, length, call.written)
+            node = state.tree.find(path, follow=False)
+            yield from data_calls.written_lines(state, "write 0", node, 0, length, call.written)
         else:
             for at in range(0, length, _REQUEST_BYTES):
                 some = min(_REQUEST_BYTES, length - at)

@@ -1,5 +1,6 @@
 """Translates a recording into operations: makes what existed before, then does what it recorded.
 
+The program begins on a file system that was just mounted, as it does in `flashbed exec`.
 Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, compressed
 sizes FILL. Calls are in the order in which they began, except a `flock` that locks: it stands where
 it ended, because calls of operations do not overlap and one that waited would wait for ever.
@@ -248,6 +249,6 @@ def translate(
     Raises `RecordingError`.
     """
     made = Translation(recording, compressor, think, then, own)
-    rest = ("sync", f"pause {settle_ns}", "prepared")
+    rest = ("sync", "remount", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
     return prepare, text_of(made.body(), HEADER_2), made

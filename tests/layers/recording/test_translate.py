@@ -84,7 +84,8 @@ def test_positions_follow_the_descriptor_and_appends_the_file(tmp_path: Path) ->
     do("close", descriptor=4)
     prepare, body, _ = do.lines(tmp_path)
     assert prepare == [
-        "open 0 log wo,create", "write 0 0 100 1 0", "close 0", "sync", "pause 7", "prepared",
+        "open 0 log wo,create", "write 0 0 100 1 0", "close 0",
+        "sync", "remount", "pause 7", "prepared",
     ]  # fmt: skip
     assert body == [
         "open 0 log wo,append", "open 1 log rw", "write 0 100 10 1 0", "read 1 0 4",
@@ -286,7 +287,7 @@ def test_a_folder_that_the_file_system_has_by_itself_is_not_made(tmp_path: Path)
     assert prepare[:2] == ["chmod . 493", "mkdir lost%2Bfound"]
     recording = open_recording(tmp_path / "program.rec")
     made = translate(recording, None, 7, own=b"lost+found")[0].splitlines()
-    assert made[1:] == ["chmod . 493", "sync", "pause 7", "prepared"]
+    assert made[1:] == ["chmod . 493", "sync", "remount", "pause 7", "prepared"]
 
 
 def test_sizes_that_cannot_be_made_exactly_are_made_on_the_whole() -> None:

@@ -15,6 +15,7 @@ __all__ = ["HANDLERS", "Handler", "access_of", "written_lines"]
 Handler = Callable[[State, Call], None]
 
 TRANSFER_BYTES_MAX = 1 << 30
+_OFFSET_MAX = 2**63 - 1
 _FILL_CHARACTERS_MAX = 3800
 _DATA_BYTES = 3000
 _WRITTEN_BYTES_MAX = 1 << 40
@@ -35,6 +36,7 @@ _DUPFD, _SETFD, _SETFL, _DUPFD_CLOEXEC = 0, 2, 4, 1030
 _ADVICE = ("normal", "random", "sequential", "willneed", "dontneed", "noreuse")
 _FALLOCATE = {0: "allocate", 1: "keep", 3: "punch", 8: "collapse", 16: "zero", 17: "zero",
               32: "insert"}  # fmt: skip
+_RWF_DSYNC, _RWF_SYNC, _RWF_APPEND = 2, 4, 16
 _RANGE = ((1, "wait_before"), (2, "write"), (4, "wait_after"))
 
 
@@ -48,7 +50,8 @@ def access_of(flags: int, *, folder: bool = False) -> str:
     elif left & _DIRECTORY:
         left &= ~(_CREATE | _EXCL | _TRUNC)
     if left & _SYNC == _SYNC:
-        left &= ~_DSYNC
+        words.append("sync")
+        left &= ~_SYNC  # which O_DSYNC is a part of
     words += [name for bit, name in _WORDS[:-1] if left & bit == bit]
     return ",".join([words[0], *sorted(words[1:], key=[name for _, name in _WORDS].index)])
 
@@ -167,10 +170,13 @@ def _write(state: State, call: Call) -> None:
     node = description.node
     own = "offset" not in call.arguments
     at = description.position if own else call.number("offset")
-    if description.append and node is not None:
+    flags = call.number("flags") if call.name == "pwritev2" else 0
+    if (description.append or flags & _RWF_APPEND) and node is not None:
         at = node.size
     slot, length = description.slot, call.result
     state.lines += written_lines(state, f"write {slot}", node, at, length, call.written)
+    if flags & (_RWF_DSYNC | _RWF_SYNC):
+        state.lines.append(f"{'fsync' if flags & _RWF_SYNC else 'fdatasync'} {slot}")
     if node is not None:
         node.size = max(node.size, at + length)
     if own:
@@ -185,7 +191,7 @@ def written_lines(
 
     `file_at` is the offset in the file, if it differs from the operation's.
     """
-    if at + length > 2**63 - 1:
+    if at + length > _OFFSET_MAX:
         raise TranslationError("a write beyond the largest offset")
     state.written_bytes += length
     if state.written_bytes > _WRITTEN_BYTES_MAX:
@@ -293,6 +299,8 @@ def _advise(state: State, call: Call) -> None:
         state.skip(f"fadvise64 with advice {command}")
         return
     at, length = call.number("offset"), call.number("length")
+    if at + length > _OFFSET_MAX:
+        length = 0  # to the end of the file, as the kernel takes it
     state.lines.append(f"fadvise {description.slot} {at} {length} {_ADVICE[command]}")
 
 

@@ -89,6 +89,7 @@ class Translation:
                     f"{shown(self.recording.path)}: more than {_THERE_BYTES_MAX >> 30} GiB of files"
                     " existed before"
                 )
+            _put(self.state, call)
             if call.path() != self.own:
                 yield from _prepared_lines(self.state, call, filler, number)
 

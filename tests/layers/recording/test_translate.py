@@ -66,6 +66,41 @@ def _body(program: Program, folder: Path, **more: object) -> list[str]:
     return program.lines(folder, **more)[1]  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [(0o4010000, "sync"), (0o10000, "dsync"), (0o4010000 | CREAT | APPEND, "create,append,sync")],
+)
+def test_a_file_that_syncs_each_write_is_opened_as_one(
+    flags: int, words: str, tmp_path: Path
+) -> None:
+    """O_SYNC holds O_DSYNC; 109 pages were replayed as 11 when both were dropped."""
+    do = Program()
+    do("openat", 3, path=b"a", flags=RW | flags)
+    assert _body(do, tmp_path) == [f"open 0 a rw,{words}"]
+
+
+def test_a_write_that_asks_for_it_is_synced_or_appended(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", 3, path=b"a", flags=RW | CREAT)
+    for flags in (2, 4, 16, 0):  # RWF_DSYNC, RWF_SYNC, RWF_APPEND
+        do("pwritev2", 9, descriptor=3, offset=0, length=9, flags=flags)
+    assert _body(do, tmp_path)[1:] == [
+        "write 0 0 9 1 0", "fdatasync 0", "write 0 0 9 2 0", "fsync 0", "write 0 9 9 3 0",
+        "write 0 0 9 4 0",
+    ]  # fmt: skip
+
+
+def test_a_hint_beyond_the_largest_offset_ends_with_the_file(tmp_path: Path) -> None:
+    """`readahead` near 2^63 made operations that no target ran."""
+    do = Program()
+    do("openat", 3, path=b"a", flags=RW | CREAT)
+    do("readahead", descriptor=3, offset=2**63 - 1, length=1)
+    do("fadvise64", descriptor=3, offset=4096, length=2**63 - 1, command=4)
+    assert _body(do, tmp_path)[1:] == [
+        "fadvise 0 9223372036854775807 0 willneed", "fadvise 0 4096 0 dontneed",
+    ]  # fmt: skip
+
+
 def test_positions_follow_the_descriptor_and_appends_the_file(tmp_path: Path) -> None:
     do = Program()
     do.existed(b"log", 100)

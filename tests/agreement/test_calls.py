@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +83,24 @@ def test_a_call_does_what_it_does_on_the_kernel(
     for ours, kernels in zip_longest(told(sim), told(real)):
         assert ours == kernels
     assert len(real.rows) == len([line for line in PROGRAMS[name].split("\n") if line.strip()])
+
+
+def test_jffs2s_thread_waits_until_a_summary_is_written_whole(tmp_path: Path) -> None:
+    """A summary's pages but the first are one call into MTD, so the thread finds the chip locked.
+
+    The simulator made two calls of it, and the thread read between them (gen_links: 4,394 reads
+    for 10,657 after eight rounds).
+    """
+    names = [f"d/stress-ng-link-21-0-{number}" for number in range(4000)]
+    turn = [f"link d/x {name}" for name in names] + [f"unlink {name}" for name in names]
+    text = "\n".join(["mkdir d", "open 0 d/x rw,create", "close 0", *turn * 3])
+    case = program("jffs2", "links", text)
+    [sim] = outcomes(SimTarget(), [in_user_mode(case)]).values()
+    [real] = outcomes(UmlTarget(work_dir=tmp_path), [case]).values()
+    assert isinstance(sim, Outcome)
+    assert isinstance(real, Outcome)
+    assert any(op.key[0] == "erase" for op in real.flash)
+    assert [op.key for op in sim.flash] == [op.key for op in real.flash]
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -3,7 +3,8 @@
 //! Mirrors fs/namei.c of Linux 6.1 (link_path_walk, step_into, pick_link, nd_jump_root). A path
 //! without symbolic links is never copied. If the walk meets one, it starts over component by
 //! component, and the components before it are in the dentry cache by then. A link that leaves the
-//! file system finds nothing; one that would find something, or could create it, is refused by name.
+//! file system finds nothing. One that would find something, or could create it, is refused by
+//! name.
 //!
 //! Invariant: the path that a walk returns contains no symbolic link, so it is a key of
 //! `Names::paths`.

@@ -240,8 +240,9 @@ impl<F: Flash> Jffs2<F> {
         (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
     }
 
-    /// The answer about an extended attribute of an inode that has none. Without CONFIG_JFFS2_FS_XATTR
-    /// no handler takes the call; where the configuration is not known, Kconfig's default holds.
+    /// The answer about an extended attribute of an inode that has none. Without
+    /// CONFIG_JFFS2_FS_XATTR no handler takes the call. Where the configuration is not known,
+    /// Kconfig's default holds.
     fn no_xattr(&self, now: Ns) -> FsError {
         let is_on = self.options.xattr == Xattr::On;
         FsError::Errno(if is_on { ENODATA } else { EOPNOTSUPP }, now)

@@ -82,7 +82,7 @@ _PATTERNS: tuple[tuple[str, str, re.Pattern[bytes], int], ...] = (
     ("", "a workload of filebench", re.compile(rb"define (?:file|fileset|process|thread)\b"), 1),
     ("", "a parameter file of vdbench", re.compile(rb"(?:sd|wd|rd|fsd|fwd)=\w+,"), 2),
     ("", "a command line of fio; write its options into a job file, a line each",
-     re.compile(rb"(?:\$ *|sudo +)*(?:\S*/)?fio +-"), 1),
+     re.compile(rb"\s*(?:\$ *|sudo +)*(?:\S*/)?fio +-"), 1),
     ("fio-job", "a job file of fio",
      re.compile(rb"\[[^\]]+\]\s*\Z|(?:rw|readwrite|ioengine|iodepth|bs|numjobs)=\w"), 2),
     ("", "a page of HTML; save the text alone",

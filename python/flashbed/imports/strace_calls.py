@@ -164,7 +164,8 @@ def parse_call(name: str, texts: Sequence[bytes], *, joined: bool = False) -> Pa
         return parsed
     at: int | None = None
     for number, (word, given) in enumerate(zip(ROWS[canonical], texts, strict=False), start=1):
-        leading = _LEADING.match(given) if joined and number == len(texts) else None
+        cut = (joined or canonical == "write") and number == len(texts)
+        leading = _LEADING.match(given) if cut else None
         text = leading[0] if leading else given
         if word == "at":
             at = _begin(parsed, text)

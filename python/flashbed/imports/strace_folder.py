@@ -61,12 +61,14 @@ class Folder:
         named: whether strace printed the names of descriptors (-y).
         files: numbers of descriptors that are files wherever they were opened.
         lacks: what the choice leaves out, or an empty text.
+        others: where else its files are, for an error.
     """
 
     path: bytes
     named: bool
     files: frozenset[int]
     lacks: str = ""
+    others: str = ""
 
 
 @dataclass
@@ -143,16 +145,18 @@ def folder_of(path: Path, folder: str | None) -> Folder:
             look.see(text)
     named, files = look.named, frozenset(look.files)
     if folder is not None:
-        return Folder(posixpath.normpath(folder).encode("utf-8", "surrogateescape"), named, files)
+        return Folder(posixpath.normpath(folder).encode("utf-8", "surrogateescape"), named, files,
+                      others="is --folder right?")  # fmt: skip
     working = look.working
     if working is not None and working != b"/":
         written = look.relative_written + look.inside(look.written, working)
         used = look.relative + look.inside(look.used, working)
         if written or (used and not look.written):
-            return Folder(working, named, files)
+            return Folder(working, named, files, others=_named(look))
     elif look.relative_written or (look.relative and not look.written):
         lacks = "the working folder's name: relative names are below it (strace -y, or --folder)"
-        return Folder(WORKING if working is None else working, named, files, lacks)
+        below = WORKING if working is None else working
+        return Folder(below, named, files, lacks, _named(look))
     if look.written:
         common = posixpath.commonpath(list(look.written))
         if common == b"/":
@@ -161,9 +165,9 @@ def folder_of(path: Path, folder: str | None) -> Folder:
             f"files outside {escaped(common.decode('utf-8', 'backslashreplace'))}, where the"
             " program wrote most; --folder chooses another folder"
         )
-        return Folder(common, named, files, lacks)
+        return Folder(common, named, files, lacks, _named(look))
     if files and not look.relative:
-        return Folder(WORKING, named, files)
+        return Folder(WORKING, named, files, others=_named(look))
     raise ImportedError(f"{shown(path)}: no call in the working folder; {_named(look)}")
 
 

@@ -19,7 +19,7 @@ __all__ = [
 Clock = Literal["none", "epoch", "day", "relative"]
 """What a time counts from: nothing, 1970 (-ttt), midnight (-t, -tt), the line before (-r)."""
 
-_TASK = rb"(?:\[pid +(\d{1,10})(?:<[^\]]*>)?\]( +)|(\d{1,8})(?:<[^ ]*>)?( +)|( +))?"
+_TASK = rb"(?:\[pid +(\d{1,10})(?:<[^\]]*>)?\]( +)|(\d{1,8})(?:<[^ ]*>)?( +)|([ \t]+))?"
 _TIME = (
     rb"(?:(?:\d{4}-\d\d-\d\dT)?(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[+-]\d{4})? "
     rb"|(\d{1,12})\.(\d{1,9}) |(\d{9,12}) )?"

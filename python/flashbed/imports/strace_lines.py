@@ -92,9 +92,9 @@ class Trace:
             if summary:
                 summary = not _TOTAL.match(raw)
                 continue
-            text = raw
+            text = raw.rstrip(b" \t")
             if begun is not None:
-                joined = _joined(begun, raw, by_strace)
+                joined = _joined(begun, text, by_strace)
                 if joined is not None:
                     begun = None
                     line = times.line(joined, number, again=True)

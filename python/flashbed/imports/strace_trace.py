@@ -143,7 +143,7 @@ class _Import:
         if not self.count:
             refuse_foreign(files_of(self.path)[0][0], "strace")
             return ImportedError(f"{shown(self.path)}: no line of strace")
-        return ImportedError(f"{shown(self.path)}: no call in the folder; is --folder right?")
+        return ImportedError(f"{shown(self.path)}: no call in the folder; {self.folder.others}")
 
     def _not_read(self, number: int, why: str) -> None:
         """Counts a call that cannot be understood."""
@@ -265,7 +265,7 @@ class _Import:
             return None
         if name == "execve" and not self.command and result == 0 and len(texts) > 1:
             self.command = tuple(_shown(word) for word in _WORD.findall(texts[1]))
-        if line.joined and parsed.name == "write" and result > 0:
+        if parsed.name == "write" and result > 0 and not texts[-1].isdigit():
             parsed.arguments["length"] = result
         if parsed.name == "wait4" and result > 0:
             result = (self.tasks.get(result) or self._new_task(result)).number
@@ -521,7 +521,7 @@ def _result(text: bytes, parsed: Parsed) -> tuple[int | None, bytes | None]:
     if text.startswith(b"?"):
         return (0 if parsed.name in ("exit", "exit_group") else None), None
     word, place = strip_place(text) if b"<" in text else (text, None)
-    first = word.split(b" ", 1)
+    first = word.split(None, 1)
     if first[0] == b"-1" and len(first) > 1:
         return -_errno(first[1]), None
     number = number_of(first[0].split(b"<")[0])

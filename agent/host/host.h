@@ -34,7 +34,7 @@ struct host_put {
 };
 
 struct host_request {
-	const char *fs;
+	const char *fs;      /* with its mount options: "ubifs,bulk_read" */
 	const char *at;      /* where the program sees the flash */
 	const char *program; /* its path */
 	uid_t uid;
@@ -46,14 +46,16 @@ struct host_request {
 	size_t covers_count;
 	struct host_put *puts;
 	size_t puts_count;
-	uint64_t until_ns; /* after this the program is ended; 0 for never */
-	bool keep;         /* send what is left on the flash to HOST_KEEP */
-	bool record;       /* send the program's calls to HOST_RECORD */
-	bool terminal;     /* the program has a terminal; else the host's descriptors */
-	const char *shell; /* to look around on a terminal afterwards; NULL for none */
-	bool symbols;      /* send only the kernel's symbols, of the emulated board */
-	char **costs;      /* lines for the kernel's flashbed_costs; NULL for none */
-	char **arguments;  /* ends with NULL, like the next one */
+	uint64_t until_ns;      /* after this the program is ended; 0 for never */
+	bool keep;              /* send what is left on the flash to HOST_KEEP */
+	bool record;            /* send the program's calls to HOST_RECORD */
+	bool terminal;          /* the program has a terminal; else the host's descriptors */
+	const char *shell;      /* to look around on a terminal afterwards; NULL for none */
+	bool symbols;           /* send only the kernel's symbols, of the emulated board */
+	int64_t read_ahead_kib; /* the window of the mount; WINDOW_SHIPPED for the kernel's own */
+	char **sysctls;         /* NAME VALUE, for /proc/sys; NULL for none */
+	char **costs;           /* lines for the kernel's flashbed_costs; NULL for none */
+	char **arguments;       /* ends with NULL, like the next one */
 	char **environment;
 };
 

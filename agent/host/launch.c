@@ -294,12 +294,35 @@ static int give_folder(const struct host_request *request, const char *folder)
 	return 0;
 }
 
+/* Sets what the request wants in /proc/sys, dots in a name as slashes. */
+static int set_sysctls(const struct host_request *request, const char **what)
+{
+	static char path[MAX_PATH_BYTES + 1];
+	int err = 0;
+
+	for (char **each = request->sysctls; each && *each && !err; each++) {
+		const size_t length = strcspn(*each, " ");
+
+		(void)snprintf(path, sizeof(path), "/proc/sys/%.*s", (int)length, *each);
+		for (char *at = path + strlen("/proc/sys/"); *at; at++)
+			if (*at == '.')
+				*at = '/';
+		*what = path;
+		err = (*each)[length] ? write_file(path, *each + length + 1) : -EPROTO;
+	}
+	return err;
+}
+
 /* Prepares a new file system with the request's files on it, none of them in memory. */
 static int prepare(const struct host_request *request, const struct host_place *place,
 		   struct fs *fs, struct host_recorder **recorder, const char **what)
 {
-	int err = fs_init(fs, place->mtd, place->mount_point);
+	int64_t window = 0;
+	int err = set_sysctls(request, what);
 
+	if (err)
+		return err;
+	err = fs_init(fs, place->mtd, place->mount_point);
 	fs->name = place->name;
 	*what = fs->detail;
 	if (!err)
@@ -320,7 +343,10 @@ static int prepare(const struct host_request *request, const struct host_place *
 	if (err)
 		return err;
 	*what = fs->detail;
-	return fs_remount(fs);
+	err = fs_remount(fs);
+	if (err || request->read_ahead_kib == WINDOW_SHIPPED)
+		return err;
+	return fs_set_read_ahead(fs, request->read_ahead_kib, &window);
 }
 
 /* Arms the source of flash operations; a board may have none. */

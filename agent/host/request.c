@@ -6,6 +6,7 @@
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
  *   until NS | keep yes | record yes | terminal yes | symbols yes | shell PATH
+ *   read_ahead KIB | sysctl NAME VALUE
  *   cost NAME NS PS_PER_BYTE
  *   arg WORD | env NAME=VALUE
  *   run
@@ -116,13 +117,15 @@ static int read_user(struct host_request *request, char **rest)
 	return 0;
 }
 
-enum { ARGUMENTS, VARIABLES, COSTS, LISTS };
+enum { ARGUMENTS, VARIABLES, COSTS, SYSCTLS, LISTS };
 
 /* Reads an optional line; false for another word. */
 static bool read_option(struct host_request *request, const char *word, char *rest)
 {
 	if (strcmp(word, "until") == 0)
 		request->until_ns = strtoull(rest, NULL, 10);
+	else if (strcmp(word, "read_ahead") == 0)
+		request->read_ahead_kib = (int64_t)strtoll(rest, NULL, 10);
 	else if (strcmp(word, "keep") == 0)
 		request->keep = true;
 	else if (strcmp(word, "record") == 0)
@@ -159,6 +162,8 @@ static int read_line(struct host_request *request, const char *word, char *rest,
 		return append(&request->environment, &counts[VARIABLES], decoded(rest));
 	if (strcmp(word, "cost") == 0)
 		return append(&request->costs, &counts[COSTS], rest);
+	if (strcmp(word, "sysctl") == 0)
+		return append(&request->sysctls, &counts[SYSCTLS], rest);
 	if (strcmp(word, "memory") == 0)
 		request->memory_bytes = strtoull(rest, NULL, 10);
 	else if (strcmp(word, "fs") == 0)
@@ -182,7 +187,7 @@ int host_read_request(int fd, struct host_request *request)
 	static char *nothing[] = {NULL};
 	int err = 0;
 
-	*request = (struct host_request){.environment = nothing};
+	*request = (struct host_request){.environment = nothing, .read_ahead_kib = WINDOW_SHIPPED};
 	/* Appending begins with an empty list. */
 	request->environment = NULL;
 	if (!line || strcmp(line, "flashbed-program 1") != 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ from flashbed.exec.exec_options import ExecOptions, requests_of
 from flashbed.exec.lasting import lasting_of
 from flashbed.exec.launch import launch
 from flashbed.exec.outcome import NotRunError, Outcome
-from flashbed.exec.request import FILE_SYSTEMS, Request
+from flashbed.exec.request import Request
 from flashbed.exec.sysroot import Sysroot
+from flashbed.exec.systems import systems_of
 from flashbed.lifetimes.estimate import Estimate
 from flashbed.lifetimes.given import rate_per_day
 from flashbed.storage.forks import need_threads
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Execution", "execute", "launched"]
 
+_OF_SHELLS = "|&;<>()$`*?[]#~!{}\n"
 Say = Callable[[str], None]
 
 
@@ -58,12 +61,17 @@ class Execution:
     json: dict[str, Any]
     """Everything that `flashbed exec --format json` prints."""
 
+    @property
+    def programs(self) -> int:
+        """Programmed pages, those of the sync after the program included."""
+        return self.flash_programs
+
     def __str__(self) -> str:
         return self.text
 
 
 def execute(
-    command: Sequence[str],
+    command: str | Sequence[str],
     on: str = "uml",
     *,
     fs: str = "ubifs",
@@ -78,13 +86,16 @@ def execute(
     package: Sequence[str] = (),
     sysroot: str | Path | None = None,
     repeat: str | None = None,
+    record: str | Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    sysctl: Mapping[str, object] | None = None,
 ) -> Execution:
     """Runs a program in a folder on the flash of a fresh system.
 
     docs/guide/my-program.md has every option.
 
     Args:
-        command: The program and its arguments.
+        command: The program and its arguments; a string is split into words as a shell would.
         on: `uml` for programs of this machine, `emulator` for those of Debian's armhf.
         fs: `ubifs`, `jffs2` or `yaffs2`.
         board: The profile of chip, partition and memory: its name, or a `Board`.
@@ -98,29 +109,65 @@ def execute(
         package: Debian packages with the emulated board's programs.
         sysroot: A root file system with its programs, in place of packages.
         repeat: How often the program runs, for its lifetime: `10/h`.
+        record: A new file for the recording of its calls, on `uml`.
+        settings: Axes of the system and their values: `{"compressor": "zlib"}`.
+        sysctl: Settings of the kernel: `{"vm.dirty_expire_centisecs": 500}`.
 
     Raises:
         errors.InputError: an argument is wrong.
         errors.FlashbedError: the program could not be run; `exit_status` says why, as env(1) does.
     """
     need_threads("fb.execute")
-    if fs not in FILE_SYSTEMS:
-        raise InputError(f"fs {fs}: must be {' or '.join(FILE_SYSTEMS)}")
     if on not in ("uml", "emulator"):
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
     variables = [f"{name}={value}" for name, value in (env or {}).items()]
+    chosen = [f"{axis}={value}" for axis, value in (settings or {}).items()]
+    kernel_settings = [f"{name}={value}" for name, value in (sysctl or {}).items()]
+    systems = systems_of(fs, str(board), kernel, chosen, kernel_settings)
+    if len(systems) > 1:
+        raise InputError("settings and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(
-        list(command), on, str(board), kernel, [Path(each) for each in put], variables, memory_mib,
+        _words(command), on, [Path(each) for each in put], variables, memory_mib,
         patience_s, Path(keep) if keep else None, False, until_s, None, list(package),
-        Path(sysroot) if sysroot else None, None,
+        Path(sysroot) if sysroot else None, None, Path(record) if record else None,
     )  # fmt: skip
     try:
-        (request,), tree = requests_of(options, [fs], _silent)
+        (request,), tree = requests_of(options, systems, _silent)
         request, outcome = launched(request, on, tree, None, _silent, aside=False)
     except Unavailable as why:
         raise NotRunError(str(why)) from None
     return _execution(request, outcome, rounds)
+
+
+def _words(command: str | Sequence[str]) -> list[str]:
+    """A command's words. Raises `InputError` for a string that only a shell can read."""
+    if not isinstance(command, str):
+        return list(command)
+    character = _for_a_shell(command)
+    if character is not None:
+        raise InputError(
+            f'command {command!r}: {character} is for a shell; write ["sh", "-c", {command!r}]'
+        )
+    try:
+        return shlex.split(command)
+    except ValueError as why:
+        raise InputError(f"command {command!r}: {why}") from None
+
+
+def _for_a_shell(command: str) -> str | None:
+    """The first character that a shell would not take as it is: a pipe, a variable, a pattern."""
+    quote, escaped = "", False
+    for character in command:
+        if escaped:
+            escaped = False
+        elif character == "\\" and quote != "'":
+            escaped = True
+        elif character in ("'", '"') and quote in ("", character):
+            quote = "" if quote else character
+        elif (not quote and character in _OF_SHELLS) or (quote == '"' and character in "$`"):
+            return character
+    return None
 
 
 def _silent(_what: str) -> None:

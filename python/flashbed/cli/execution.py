@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +14,10 @@ from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
 from flashbed.errors import InputError, Interrupted
 from flashbed.lifetimes.given import rate_per_day
+
+if TYPE_CHECKING:
+    from flashbed.exec.outcome import Outcome
+    from flashbed.exec.request import Request
 
 __all__ = ["register"]
 
@@ -59,7 +62,19 @@ def exec_(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="fs=FS,…", help="Run it on each of these file systems."),
+        typer.Option(
+            "--set",
+            metavar="AXIS=VALUE,…",
+            help="Run it on each of these: fs, board, chip.KEY, compressor, mount, ….",
+        ),
+    ] = None,
+    sysctls: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sysctl",
+            metavar="NAME=VALUE,…",
+            help="Set in /proc/sys first, as vm.dirty_expire_centisecs=500; several: run each.",
+        ),
     ] = None,
     memory: Annotated[
         int | None, typer.Option("--memory", metavar="MIB", help="Memory. Default: the board's.")
@@ -129,20 +144,23 @@ def exec_(
     """
     from flashbed.api.executing import launched
     from flashbed.exec.account import as_json, text
+    from flashbed.exec.comparison import compared
     from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
+    from flashbed.exec.systems import systems_of
     from flashbed.targets.unavailable import Unavailable
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     rounds = None if repeat is None else rate_per_day(repeat)
-    systems = _file_systems(fs, settings or [])
+    systems = systems_of(fs, board, kernel, settings or [], sysctls or [])
     options = ExecOptions(
-        words or [], on, board, kernel, put or [], env or [], memory, patience, keep, shell, until,
+        words or [], on, put or [], env or [], memory, patience, keep, shell, until,
         software, package or [], sysroot, gdb, record,
     )  # fmt: skip
     status = 0
     answers = []
+    ran: list[tuple[Request, Outcome]] = []
     try:
         requests, tree = requests_of(options, systems, _note)
         target = all_allowed([on], erase)[0]
@@ -151,6 +169,7 @@ def exec_(
             # A program that `--until` ended was stopped as requested: that is no failure.
             if outcome.until is None or outcome.signal is None:
                 status = status or outcome.exit_status
+            ran.append((request, outcome))
             if output == "json":
                 answers.append(as_json(request, outcome, rounds))
             else:
@@ -163,26 +182,12 @@ def exec_(
         raise Interrupted("interrupted; the program and its flash are gone") from None
     if output == "json":
         print(json.dumps({"exec": answers}, indent=1))
+    elif len(ran) > 1:
+        for line in compared(ran, rounds):
+            say(line)
     # Not returned: `main` takes a returned 130 for Ctrl-C; here it is the program's own status.
     sys.exit(status)
 
 
 def _note(what: str) -> None:
     say(f"flashbed: {what}")
-
-
-def _file_systems(fs: str, settings: Sequence[str]) -> list[str]:
-    from flashbed.exec.request import FILE_SYSTEMS
-
-    chosen = [fs]
-    for setting in settings:
-        name, equals, values = setting.partition("=")
-        if name != "fs" or not equals:
-            raise InputError(f"--set {setting}: only fs can be set, as in fs=jffs2,ubifs")
-        chosen = values.split(",")
-    for name in chosen:
-        if name not in FILE_SYSTEMS:
-            raise InputError(f"fs {name}: must be {' or '.join(FILE_SYSTEMS)}")
-    if len(set(chosen)) != len(chosen):
-        raise InputError(f"fs {','.join(chosen)}: names a file system twice")
-    return chosen

@@ -8,6 +8,7 @@ from typing import Any
 from flashbed.exec.lasting import lasting_of
 from flashbed.exec.outcome import Counts, File, Outcome
 from flashbed.exec.request import Request
+from flashbed.formats.names import escaped
 from flashbed.lifetimes.estimate_text import years_text
 from flashbed.recorder.summary_lines import in_brief
 
@@ -18,6 +19,8 @@ _WHERE = {
     "emulator": "emulated board, time by instructions",
     "board": "the board's own time",
 }
+_NAMED = ("fs", "board", "kernel")
+"""What an account always names."""
 CALLS_SHOWN = 8
 FILES_SHOWN = 6
 
@@ -28,10 +31,9 @@ def _ratio(outcome: Outcome) -> float | None:
 
 def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
     """The report for a person, on several lines."""
-    lines = [
-        f"{request.words[0]} on {request.fs}, board {request.board.name},"
-        f" Linux {request.kernel} ({_WHERE[request.where]})"
-    ]
+    others = [f"{name} {value}" for name, value in request.changes if name not in _NAMED]
+    on = ", ".join([request.fs, f"board {request.board.name}", *others, f"Linux {request.kernel}"])
+    lines = [f"{escaped(request.words[0])} on {on} ({_WHERE[request.where]})"]
 
     def fact(name: str, value: str) -> None:
         lines.append(f"  {name:<14} {value}")
@@ -63,9 +65,9 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
         fact("files" if number == 0 else "", line)
     if outcome.kept is not None:
         kept = outcome.kept
-        fact("kept", f"{kept.files:,} files, {_bytes(kept.bytes)}, in {request.keep}")
+        fact("kept", f"{kept.files:,} files, {_bytes(kept.bytes)}, in {escaped(str(request.keep))}")
         for path, why in kept.left_out:
-            fact("", f"not {path}: {why}")
+            fact("", f"not {escaped(path)}: {escaped(why)}")
     if outcome.recorded is not None:
         for number, line in enumerate(in_brief(outcome.recorded)):
             fact("recorded" if number == 0 else "", line)
@@ -161,7 +163,7 @@ def _files(outcome: Outcome) -> list[str]:
         ]
         if file.syncs:
             parts.append(f"{file.syncs:,} syncs")
-        lines.append(f"{file.path.lstrip('/') or '.':<24} {', '.join(parts) or 'nothing'}")
+        lines.append(f"{escaped(file.path.lstrip('/') or '.'):<24} {', '.join(parts) or 'nothing'}")
     left = len(most) - len(lines)
     return [*lines, f"and {left:,} others"] if left > 0 else lines
 
@@ -188,6 +190,7 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
         "fs": request.fs,
         "board": request.board.name,
         "kernel": request.kernel,
+        "settings": dict(request.changes),
         "on": request.address or request.where,
         "exit_status": outcome.exit_status,
         "signal": outcome.signal,

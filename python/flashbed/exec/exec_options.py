@@ -16,8 +16,8 @@ from flashbed.exec.named_files import missing_files
 from flashbed.exec.request import USUAL_PATH, Put, Request, environment, find, puts_of
 from flashbed.exec.software import FREE, costs_of
 from flashbed.exec.sysroot import Sysroot, packages_folder, read_sysroot
+from flashbed.exec.systems import System
 from flashbed.exec.unpacking import kept_folder
-from flashbed.formats.profiles import Board, load_board
 from flashbed.paths import cache_folder, shown
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import SERIES
@@ -39,8 +39,6 @@ class ExecOptions:
 
     words: Sequence[str]
     on: str
-    board: str
-    kernel: str
     put: Sequence[Path]
     env: Sequence[str]
     memory: int | None
@@ -56,70 +54,76 @@ class ExecOptions:
 
 
 def requests_of(
-    options: ExecOptions, systems: Sequence[str], say: Say
+    options: ExecOptions, systems: Sequence[System], say: Say
 ) -> tuple[list[Request], Sysroot | None]:
-    """A request for each file system, and the tree of programs for the emulated board.
+    """A request for each system, and the tree of programs for the emulated board.
 
     Raises `InputError` and `Unavailable`.
     """
     _check(options)
-    profile = load_board(options.board)
-    puts = puts_of(options.put, profile)
-    keeps = {
-        fs: options.keep and (options.keep / fs if len(systems) > 1 else options.keep)
-        for fs in systems
-    }
-    sysroot = None
-    if options.on == "uml":
-        first = _of_this_machine(options, profile, puts)
-    elif options.on == "emulator":
-        sysroot = _sysroot(options, say)
-        first = _of_a_tree(options, profile, puts, sysroot)
-    else:
-        first = _of_a_board(options, profile, puts)
-    for folder in keeps.values():
-        if folder is not None:
-            kept_folder(folder)
-    made = [first(fs, keeps[fs]) for fs in systems]
-    missing = missing_files(options.words, puts)
+    for system in systems:
+        _check_system(options, system)
+    sysroot = _sysroot(options, say) if options.on == "emulator" else None
+    made = [_request(options, system, sysroot) for system in systems]
+    several = len(systems) > 1
+    if options.keep is not None:
+        made = [
+            replace(each, keep=options.keep / system.word if several else options.keep)
+            for each, system in zip(made, systems, strict=True)
+        ]
+        for each in made:
+            assert each.keep is not None
+            kept_folder(each.keep)
+    missing = missing_files(options.words, made[0].puts) if made else None
     if missing is not None:
         say(missing)
     if options.record is not None:
-        records = _records(options.record, systems)
-        made = [replace(each, record=records[each.fs]) for each in made]
+        made = [
+            replace(each, record=_record(options.record, system.word if several else None))
+            for each, system in zip(made, systems, strict=True)
+        ]
     return made, sysroot
 
 
-def _records(path: Path, systems: Sequence[str]) -> dict[str, Path]:
-    """The file of each file system's recording. Raises `InputError` if it exists."""
-    paths = {fs: path.with_name(f"{path.stem}-{fs}{path.suffix}") for fs in systems}
-    if len(systems) == 1:
-        paths = {systems[0]: path}
-    for each in paths.values():
-        if each.exists():
-            raise InputError(f"--record {shown(each)}: exists already")
-    return paths
+def _record(path: Path, word: str | None) -> Path:
+    """The file of a system's recording. Raises `InputError` if it exists."""
+    if word is not None:
+        path = path.with_name(f"{path.stem}-{word}{path.suffix}")
+    if path.exists():
+        raise InputError(f"--record {shown(path)}: exists already")
+    return path
 
 
-Make = Callable[[str, Path | None], Request]
+def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> Request:
+    puts = puts_of(options.put, system.board)
+    if options.on == "uml":
+        made = _of_this_machine(options, system, puts)
+    elif sysroot is not None:
+        made = _of_a_tree(options, system, puts, sysroot)
+    else:
+        made = _of_a_board(options, system, puts)
+    window = system.read_ahead_kib
+    return replace(
+        made,
+        mount_options=system.options,
+        read_ahead_kib=window if isinstance(window, int) else None,
+        sysctls=system.sysctls,
+        changes=system.changes,
+    )
 
 
-def _of_this_machine(options: ExecOptions, profile: Board, puts: Sequence[Put]) -> Make:
-    costs = costs_of(profile.software, options.software or "flat")
+def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
+    costs = costs_of(system.board.software, options.software or "flat")
     variables = environment(options.env)
     own_shell = os.environ.get("SHELL") or "/bin/sh"
     shell = find(own_shell, variables["PATH"], ()) if options.shell else None
     words = options.words or [own_shell]
     program = find(words[0], variables["PATH"], puts)
     patience = options.patience or (None if options.shell else PATIENCE_S)
-
-    def made(fs: str, keep: Path | None) -> Request:
-        return Request(
-            profile, options.kernel, fs, words, program, variables, puts, options.memory, patience,
-            costs, options.until, keep, not options.words, shell if options.words else None,
-        )  # fmt: skip
-
-    return made
+    return Request(
+        system.board, system.kernel, system.fs, words, program, variables, puts, options.memory,
+        patience, costs, options.until, None, not options.words, shell if options.words else None,
+    )  # fmt: skip
 
 
 def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
@@ -130,34 +134,28 @@ def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
     return read_sysroot(packages_folder(cache_folder(), options.package, say))
 
 
-def _of_a_tree(options: ExecOptions, profile: Board, puts: Sequence[Put], sysroot: Sysroot) -> Make:
+def _of_a_tree(
+    options: ExecOptions, system: System, puts: Sequence[Put], sysroot: Sysroot
+) -> Request:
     variables = environment(options.env, path=USUAL_PATH)
     program = options.words[0]
     # A person who debugs a kernel takes longer than any limit.
     patience = options.patience or (None if options.gdb else PATIENCE_S)
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
-
-    def made(fs: str, keep: Path | None) -> Request:
-        return Request(
-            profile, options.kernel, fs, options.words, program, variables, puts, options.memory,
-            patience, FREE, options.until, keep, where="emulator",
-        )  # fmt: skip
-
-    return made
+    return Request(
+        system.board, system.kernel, system.fs, options.words, program, variables, puts,
+        options.memory, patience, FREE, options.until, None, where="emulator",
+    )  # fmt: skip
 
 
-def _of_a_board(options: ExecOptions, profile: Board, puts: Sequence[Put]) -> Make:
+def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
     variables = environment(options.env, path=USUAL_PATH)
-
-    def made(fs: str, keep: Path | None) -> Request:
-        return Request(
-            profile, options.kernel, fs, options.words, options.words[0], variables, puts, None,
-            options.patience or PATIENCE_S, FREE, options.until, keep,
-            where="board", address=options.on,
-        )  # fmt: skip
-
-    return made
+    return Request(
+        system.board, system.kernel, system.fs, options.words, options.words[0], variables, puts,
+        None, options.patience or PATIENCE_S, FREE, options.until, None,
+        where="board", address=options.on,
+    )  # fmt: skip
 
 
 def _check(options: ExecOptions) -> None:
@@ -166,8 +164,6 @@ def _check(options: ExecOptions) -> None:
         raise InputError("no command to run; example: flashbed exec -- ls")
     if any("\0" in word for word in [*options.words, *options.env]):
         raise InputError("the command holds a NUL byte")
-    if options.kernel not in SERIES:
-        raise InputError(f"--kernel {options.kernel}: programs run on Linux {' or '.join(SERIES)}")
     if options.memory is not None and not MEMORY_MIB[0] <= options.memory <= MEMORY_MIB[1]:
         raise InputError(f"--memory {options.memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
     if options.patience is not None and not 0 < options.patience < 1e9:
@@ -179,6 +175,20 @@ def _check(options: ExecOptions) -> None:
     if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
         raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
     _check_target(options)
+
+
+def _check_system(options: ExecOptions, system: System) -> None:
+    """Checks that the target can be such a system. Raises `InputError`."""
+    if system.kernel not in SERIES:
+        raise InputError(f"--kernel {system.kernel}: programs run on Linux {' or '.join(SERIES)}")
+    if not is_address(options.on):
+        return
+    for name, _ in system.changes:
+        axis = name.partition(".")[0]
+        if axis in ("chip", "partition", "kernel"):
+            raise InputError(f"--set {name}: a real board's {axis} cannot be changed")
+    if system.sysctls:
+        raise InputError("--sysctl: works with --on uml and --on emulator only")
 
 
 def _check_target(options: ExecOptions) -> None:

@@ -24,7 +24,7 @@ from flashbed.exec.terminal import Terminal
 from flashbed.exec.unpacking import unpack
 from flashbed.paths import cache_folder
 from flashbed.recorder.recorded_run import CONTENTS_THERE, LACKS, Recorded
-from flashbed.recording.about import About
+from flashbed.recording.about import About, shortened
 from flashbed.storage.locking import scratch, tidy
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
@@ -88,7 +88,8 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
             shell = shell.replace('"$@"', f'"$@" {opened}')
         _boot(["/bin/sh", "-c", shell, "sh", *_command(kernel, request)],
               request, folder, say, terminal)  # fmt: skip
-        answer = (folder / "answer").read_text(encoding="utf-8", errors="surrogateescape")
+        # Not as text: a carriage return in a file's name would become the end of a line.
+        answer = (folder / "answer").read_bytes().decode("utf-8", "surrogateescape")
         outcome = outcome_of(answer, request.words[0])
         if outcome is None:
             raise NotRunError(f"user-mode Linux stopped early: {_last_words(folder)}")
@@ -107,7 +108,7 @@ def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
     assert request.record is not None
     about = About(
         source="flashbed exec",
-        command=tuple(request.words),
+        command=shortened(request.words),
         machine=f"Linux {kernel.series} (user-mode Linux, {request.fs}, virtual time)",
         think="gaps",
         mapped="present",

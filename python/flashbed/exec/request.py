@@ -96,6 +96,12 @@ class Request:
     """The agent's folder on a board."""
     record: Path | None = None
     """A file for the recording of the program."""
+    mount_options: str = ""
+    read_ahead_kib: int | None = None
+    """The window of the mount's files; None for the kernel's own."""
+    sysctls: Sequence[tuple[str, str]] = ()
+    changes: Sequence[tuple[str, str]] = ()
+    """What was chosen for this system: axes and sysctls, with their values."""
 
     def source(self, number: int) -> str:
         """The path at which the agent finds a file that it puts onto the flash."""
@@ -113,7 +119,7 @@ class Request:
         user = (os.getuid(), os.getgid(), *sorted(os.getgroups()))
         lines = [
             "flashbed-program 1",
-            f"fs {self.fs}",
+            f"fs {_field(','.join(filter(None, (self.fs, self.mount_options))))}",
             f"at {_field(at() if self.where == 'uml' else AT)}",
             f"program {_field(self.program)}",
             f"user {' '.join(map(str, user))}",
@@ -126,6 +132,9 @@ class Request:
                 source = self.source(number) if put.kind == "file" else put.source
                 source = f" {_field(source)}"
             lines.append(f"{put.kind} {put.mode:o} {_field(put.path)}{source}")
+        if self.read_ahead_kib is not None:
+            lines.append(f"read_ahead {self.read_ahead_kib}")
+        lines += (f"sysctl {name} {value}" for name, value in self.sysctls)
         if self.until_s is not None:
             lines.append(f"until {round(self.until_s * 1e9)}")
         lines += (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = [
+    "aligned",
     "bytes_text",
     "count_text",
     "energy_text",
@@ -58,6 +59,19 @@ def count_text(count: float | None) -> str:
 def ratio_text(ratio: float | None) -> str:
     """A quotient."""
     return UNKNOWN if ratio is None else f"{ratio:.2f}"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
+    """Lines with columns of one width: the first `left` of them, and the last, to the left."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if number < left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row[:-1], wide, strict=False))
+        ]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return lines
 
 
 _BY_UNIT: dict[str, Callable[[Any], str]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.formats.human import time_text
+from flashbed.formats.human import aligned, time_text
 from flashbed.formats.names import escaped
 from flashbed.powercut.judge import RECOVERED, VERDICTS
 from flashbed.powercut.program_files import DAMAGED, NOT_JUDGED, OLD, STATES
@@ -121,11 +121,8 @@ def _file_lines(row: dict[str, Any]) -> list[str]:
          time_text(file["lost_ns"]), escaped(file["kept_by"])]
         for file in judged[:FILES_SHOWN]
     ]  # fmt: skip
-    wide = [max(map(len, column)) for column in zip(_HEADS, *table, strict=True)]
     said = ["  the program's files after the cuts, those that were not always new:"]
-    for line in (_HEADS, *table):
-        cells = [line[0].ljust(wide[0]), *map(str.rjust, line[1:-1], wide[1:-1]), line[-1]]
-        said.append("    " + "  ".join(cells))
+    said += (f"    {line}" for line in aligned([_HEADS, *table]))
     more = len(judged) - FILES_SHOWN
     if more > 0:
         said.append(f"    and {more} more (flashbed table DIR cut_files)")

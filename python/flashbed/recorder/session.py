@@ -24,7 +24,7 @@ from flashbed.recorder.assemble import Assembler, Folders
 from flashbed.recorder.places import Place, Recorder
 from flashbed.recorder.recorded_run import LACKS, Recorded
 from flashbed.recorder.wire import Chunk, Facts, ReadAhead, chunks
-from flashbed.recording.about import About
+from flashbed.recording.about import About, shortened
 from flashbed.recording.calls import EXISTED
 from flashbed.recording.file import RecordingWriter
 
@@ -47,7 +47,7 @@ def record(
     """Records a command into a file. Raises `InputError`, `RunError`, `Unavailable`."""
     about = About(
         source=SOURCE,
-        command=tuple(command),
+        command=shortened(command),
         machine=place.machine,
         think="cpu",
         step_ps=place.step_ps(),

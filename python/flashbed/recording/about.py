@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -11,11 +12,12 @@ from flashbed.formats.names import Text
 from flashbed.formats.toml import Strict
 from flashbed.formats.toml_errors import wrong_lines
 
-__all__ = ["VERSION", "About", "Think", "about_of"]
+__all__ = ["VERSION", "About", "Think", "about_of", "shortened"]
 
 VERSION = 1
 Think = Literal["cpu", "gaps", "none"]
-_Word = Annotated[str, Field(max_length=4096)]
+_WORD_CHARACTERS = 4096
+_Word = Annotated[str, Field(max_length=_WORD_CHARACTERS)]
 _WORDS_MAX = 4096
 
 
@@ -51,6 +53,17 @@ class About(Strict):
         default_factory=dict
     )
     lacks: Annotated[tuple[_Word, ...], Field(strict=False, max_length=_WORDS_MAX)] = ()
+
+
+def shortened(command: Sequence[str]) -> tuple[str, ...]:
+    """A command as a recording keeps it: long words, and words after many, end in `…`."""
+    words = [
+        word if len(word) <= _WORD_CHARACTERS else f"{word[: _WORD_CHARACTERS - 1]}…"
+        for word in command[:_WORDS_MAX]
+    ]
+    if len(command) > _WORDS_MAX:
+        words[-1] = "…"
+    return tuple(words)
 
 
 def about_of(text: str) -> About:

@@ -9,16 +9,24 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
+from flashbed.exec.account import text
 from flashbed.exec.answer_stream import read_answer
+from flashbed.exec.comparison import compared
 from flashbed.exec.exec_options import ExecOptions, requests_of
-from flashbed.exec.outcome import outcome_of
+from flashbed.exec.outcome import Counts, File, Outcome, outcome_of
 from flashbed.exec.software import costs_of
 from flashbed.exec.sysroot import packages_folder, read_sysroot
+from flashbed.exec.systems import System, systems_of
 from flashbed.formats.profiles import load_board
+from flashbed.recording.about import About, shortened
 
 OPTIONS = ExecOptions(
-    ["sh"], "uml", "emulated", "6.1", [], [], None, None, None, False, None, None, [], None, None,
+    ["sh"], "uml", [], [], None, None, None, False, None, None, [], None, None,
 )  # fmt: skip
+
+
+def _systems(*settings: str, sysctls: tuple[str, ...] = ()) -> list[System]:
+    return systems_of("ubifs", "emulated", "6.1", settings, sysctls)
 
 
 def _said(what: str) -> None:
@@ -40,18 +48,17 @@ def _said(what: str) -> None:
         ({"until": 0.0}, "--until"),
         ({"until": 1e9}, "--until"),
         ({"software": "much"}, "--software"),
-        ({"kernel": "6.12"}, "--kernel"),
         ({"words": ["a\0b"]}, "NUL"),
     ],
 )
 def test_what_a_target_cannot_do_is_refused_by_name(changes: dict[str, object], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        requests_of(replace(OPTIONS, **changes), ["ubifs"], _said)  # type: ignore[arg-type]
+        requests_of(replace(OPTIONS, **changes), _systems(), _said)  # type: ignore[arg-type]
 
 
 def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
     options = replace(OPTIONS, until=2.5, keep=tmp_path / "k", software="calls")
-    (first, second), _ = requests_of(options, ["ubifs", "jffs2"], _said)
+    (first, second), _ = requests_of(options, _systems("fs=ubifs,jffs2"), _said)
     lines = first.text().splitlines()
     assert "until 2500000000" in lines
     assert "keep yes" in lines
@@ -60,9 +67,9 @@ def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
 
 
 def test_a_shell_alone_has_the_terminal_and_behind_a_command_comes_after() -> None:
-    (alone,), _ = requests_of(replace(OPTIONS, words=[], shell=True), ["ubifs"], _said)
+    (alone,), _ = requests_of(replace(OPTIONS, words=[], shell=True), _systems(), _said)
     assert (alone.terminal, alone.shell, alone.patience_s) == (True, None, None)
-    (behind,), _ = requests_of(replace(OPTIONS, shell=True), ["ubifs"], _said)
+    (behind,), _ = requests_of(replace(OPTIONS, shell=True), _systems(), _said)
     assert not behind.terminal
     assert behind.shell is not None
 
@@ -129,3 +136,100 @@ def test_files_of_a_name_are_added_up_and_names_are_any_bytes() -> None:
         == [("/a b\\", 25, 4096, 12), ("/\udcff", 0, 0, 1)]  # fmt: skip
     assert outcome.unseen == "no probes"
     assert outcome.bytes_mapped == 4096
+
+
+def test_every_axis_of_the_system_can_be_set_and_several_values_are_a_comparison() -> None:
+    """`--set` took file systems only; a compressor or a chip needed another board's file."""
+    systems = _systems(
+        "fs=ubifs,jffs2", "compressor=zlib", "mount=ubifs:bulk_read", "chip.page_bytes=4096",
+        "chip.oob_bytes=128", "partition.blocks=100", "read_ahead_kib=0",
+        sysctls=("vm.dirty_expire_centisecs=500",),
+    )  # fmt: skip
+    requests, _ = requests_of(OPTIONS, systems, _said)
+    first, second = (request.text().splitlines() for request in requests)
+    assert "fs ubifs,bulk_read,compr=zlib" in first
+    assert "fs jffs2,compr=zlib" in second
+    assert {"read_ahead 0", "sysctl vm.dirty_expire_centisecs 500"} <= set(first)
+    board = requests[0].board
+    assert (board.chip.page_bytes, board.chip.oob_bytes, board.partition.blocks) == (4096, 128, 100)
+    assert requests[0].changes[0] == ("fs", "ubifs")
+
+
+def test_systems_are_the_product_of_all_values_each_once() -> None:
+    systems = _systems("partition.blocks=100,200", sysctls=("vm.dirty_ratio=5,10",))
+    assert [system.word for system in systems] == ["100-5", "100-10", "200-5", "200-10"]
+    # A mount option of UBIFS leaves JFFS2 as it is.
+    systems = _systems("fs=ubifs,jffs2", "mount=default,ubifs:bulk_read")
+    assert [system.word for system in systems] == [
+        "ubifs-default", "ubifs-ubifs:bulk_read", "jffs2-default",
+    ]  # fmt: skip
+    assert len(_systems()) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "sysctls", "why"),
+    [
+        (["state=valid0.5"], (), "--set state: does not hold in exec"),
+        (["pattern=random"], (), "--set pattern: does not hold in exec"),
+        (["fs=ext4"], (), "fs ext4|fs takes"),
+        (["fs=ubifs,ubifs"], (), "names a value twice"),
+        (["compressor=zstd", "fs=jffs2"], (), "jffs2 takes"),
+        (["chip.pages=1"], (), "no key of chip"),
+        (["partition.blocks=much"], (), "not KEY=NUMBER"),
+        (["partition.blocks=9999"], (), "partition"),
+        ([], ("vm=5",), "--sysctl vm=5: NAME=VALUE"),
+        ([], ("vm/x.y=5",), "--sysctl"),
+        ([], ("vm.x=5\n",), "--sysctl"),
+        ([], ("../x.y=5",), "--sysctl"),
+        (["partition.blocks=" + ",".join(map(str, range(50, 150)))],
+         ("vm.dirty_ratio=" + ",".join(map(str, range(1, 90))),), "more than 1000"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_set_is_refused_by_name(
+    settings: list[str], sysctls: tuple[str, ...], why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        _systems(*settings, sysctls=sysctls)
+
+
+def test_a_kernel_or_a_chip_that_the_target_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match=r"--kernel 6\.12"):
+        requests_of(OPTIONS, _systems("kernel=6.12"), _said)
+    board = replace(OPTIONS, on="ssh://b")
+    with pytest.raises(InputError, match="a real board's chip cannot be changed"):
+        requests_of(board, _systems("chip.page_bytes=4096", "chip.oob_bytes=128"), _said)
+    with pytest.raises(InputError, match="--sysctl"):
+        requests_of(board, _systems(sysctls=("vm.dirty_ratio=5",)), _said)
+
+
+def test_several_systems_end_in_one_table() -> None:
+    systems = _systems("fs=ubifs", "compressor=zlib,none")
+    requests, _ = requests_of(OPTIONS, systems, _said)
+    outcomes = [
+        Outcome(time_ns=10**9, ran=Counts(1, n, 0, 10**6), page_bytes=2048, wear=[1, 0])
+        for n in (3, 5)
+    ]
+    title, head, *rows = compared(list(zip(requests, outcomes, strict=True)), None)[1:]
+    assert title == "sh on 2 systems, each from a new file system"
+    assert head.split()[:2] == ["compressor", "time"]
+    assert [row.split()[0] for row in rows] == ["zlib", "none"]
+    assert [row.split()[6] for row in rows] == ["3", "5"]
+
+
+def test_names_of_files_cannot_forge_lines_of_the_answer() -> None:
+    (request,), _ = requests_of(OPTIONS, _systems(), _said)
+    named = "a\n  lifetime       1,000 years\r\x0b\u2028"
+    outcome = Outcome(files=[File(named, 0, 0, 1, 9, 0, 0, 0)], page_bytes=2048, wear=[1])
+    lines = text(request, outcome, None).splitlines()
+    assert not any(line.startswith("  lifetime       1,000") for line in lines)
+    (line,) = [line for line in lines if "a\\n  lifetime" in line]
+    assert "\\r" in line
+
+
+def test_a_long_command_is_kept_short_in_a_recording() -> None:
+    """A word of more than 4,096 characters, or more words, ended in an internal error."""
+    command = shortened(["sh", "-c", "x" * 5000])
+    assert command[:2] == ("sh", "-c")
+    assert (len(command[2]), command[2][-2:]) == (4096, "x…")
+    assert About(source="x", command=shortened(["w"] * 5000)).command[-2:] == ("w", "…")
+    assert shortened(["sh", "x" * 4096]) == ("sh", "x" * 4096)

@@ -308,6 +308,10 @@ pub struct SoftwareCosts {
     /// The resolution of the scheduler's clock: 1 ns, or a tick on user-mode Linux.
     #[serde(default = "nanosecond")]
     pub sched_clock_ns: u64,
+    /// The agent's reading of the clock before an operation, and after it, where code takes no time
+    /// but this does (user-mode Linux). `syscall_ns` contains both elsewhere.
+    #[serde(default)]
+    pub clock_read_ns: Ns,
     /// sizeof(void *) of the kernel, which decides the size of some structures on flash (a
     /// checkpoint of YAFFS2).
     #[serde(default = "word")]

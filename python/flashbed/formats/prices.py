@@ -332,6 +332,9 @@ class Software(Strict):
     compressors: CompressorCosts = CompressorCosts()
     sched_clock_ns: Annotated[int, Field(gt=0, le=1_000_000_000)] = 1
     """The unit of the scheduler's clock: nanoseconds, or a tick for kernels that count ticks."""
+    clock_read_ns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """A reading of the clock by the agent, where code takes no time but this does (user-mode
+    Linux). `syscall_ns` contains it elsewhere."""
     pointer_bytes: Literal[4, 8] = 4
     """Bytes of the kernel's pointers: some structures are stored on flash as in memory."""
 

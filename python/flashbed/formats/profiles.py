@@ -59,6 +59,8 @@ __all__ = [
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
 """CONFIG_HZ=250 of kernel/uml/config."""
+CLOCK_READ_NS = 256
+"""TIMER_MULTIPLIER of arch/um/kernel/time.c."""
 HOST_POINTER_BYTES = 8
 
 HAMMING_CODE_BYTES = 3
@@ -197,11 +199,11 @@ class Board(FromFile):
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
 
-        Code takes no time except the agent's two readings of the clock, the scheduler's clock
-        counts ticks, and pointers have 64 bits.
+        Code takes no time except the agent's readings of the clock, the scheduler's clock counts
+        ticks, and pointers have 64 bits.
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
-        nothing |= {"source": "kernel/uml", "syscall_ns": 512}
+        nothing |= {"source": "kernel/uml", "clock_read_ns": CLOCK_READ_NS}
         nothing |= {"compressors": _free(CompressorCosts)}
         nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
         return self.model_copy(update={"software": self.software.model_copy(update=nothing)})

@@ -63,7 +63,8 @@ impl<F: Flash> MtdChar<F> {
 
     /// Runs one operation.
     pub fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
-        let called = now + self.costs.syscall_ns;
+        let began = now + self.costs.clock_read_ns * 2;
+        let called = began + self.costs.syscall_ns;
         match *operation {
             Operation::Open { slot, path, flags } => Ok((self.open(slot, path, flags)?, called)),
             Operation::Close { slot } => Ok((self.slots[slot].take().map_or(EBADF, |_| 0), called)),
@@ -83,9 +84,9 @@ impl<F: Flash> MtdChar<F> {
             Operation::Fadvise { slot, .. } => Ok((self.slots[slot].map_or(EBADF, |_| 0), called)),
             Operation::Sync => Ok((0, called)),
             Operation::DropCaches => Ok((0, called + self.costs.drop_caches_ns)),
-            Operation::Pause { ns } => Ok((0, now + Ns(ns) + TIMER_SLACK)),
+            Operation::Pause { ns } => Ok((0, began + Ns(ns) + TIMER_SLACK)),
             Operation::Compute { steps } => {
-                Ok((0, now + Ns::from_ps(steps, self.costs.compute_step_ps)))
+                Ok((0, began + Ns::from_ps(steps, self.costs.compute_step_ps)))
             }
             Operation::Prepared | Operation::Mark => Ok((0, now)),
             Operation::Mkdir { .. }

@@ -155,6 +155,11 @@ impl<S: FlashFs> Vfs<S> {
         self.read_ahead_pages = kib / (PAGE_BYTES / 1024);
     }
 
+    /// The agent reads the clock after an operation, and before the next one.
+    pub(crate) fn clock_reads(&self) -> Ns {
+        self.costs.clock_read_ns * 2
+    }
+
     /// The file system.
     pub fn fs(&self) -> &S {
         &self.fs

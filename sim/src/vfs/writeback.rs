@@ -29,11 +29,13 @@ impl<S: FlashFs> Vfs<S> {
                 (now, now)
             }
         };
-        let due = called + self.costs.syscall_ns + time;
-        Ok((0, self.pause_between(now + self.costs.syscall_ns, due, due + TIMER_SLACK)?))
+        let entry = self.clock_reads() + self.costs.syscall_ns;
+        let due = called + entry + time;
+        Ok((0, self.pause_between(now + entry, due, due + TIMER_SLACK)?))
     }
 
-    /// clock_nanosleep with TIMER_ABSTIME, after handling expired timers.
+    /// clock_nanosleep with TIMER_ABSTIME, after handling expired timers. The agent does not read
+    /// the clock again before it.
     pub fn sleep_until(&mut self, now: Ns, due: Ns) -> Result<Ns, FsError> {
         if due <= now {
             return Ok(now);
@@ -42,7 +44,7 @@ impl<S: FlashFs> Vfs<S> {
             Some((_, now)) => now,
             None => self.catch_up(now)?,
         };
-        let now = now + self.costs.syscall_ns;
+        let now = now + self.costs.clock_read_ns + self.costs.syscall_ns;
         self.pause_between(now, due.max(now), due.max(now) + TIMER_SLACK)
     }
 

@@ -260,8 +260,7 @@ struct state {
 	uint64_t mapped[SLOTS]; /* bytes in whole pages, 0 for a mapping that is not open */
 	bool stored[SLOTS];     /* the mapping is writable */
 	int task;
-	bool spawned[MAX_TASKS];
-	bool ended[MAX_TASKS];
+	bool running[MAX_TASKS];
 	uint32_t data_line; /* the last `data` line whose operation has not come yet */
 	uint64_t data_bytes;
 };

@@ -222,7 +222,10 @@ int ops_parse(char *text, size_t length, struct ops *ops, struct ops_error *erro
 
 	memset(ops, 0, sizeof(*ops));
 	memset(error, 0, sizeof(*error));
-	const int err = state ? parse_text(text, text + length, ops, state, error) : -ENOMEM;
+	if (!state)
+		return -ENOMEM;
+	state->running[0] = true;
+	const int err = parse_text(text, text + length, ops, state, error);
 
 	free(state);
 	return err;

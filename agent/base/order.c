@@ -58,20 +58,19 @@ static int check_mapping(const struct op *op, struct state *state, struct ops_er
 static int check_task(const struct op *op, struct state *state, struct ops_error *error)
 {
 	const int task = (int)op->number[0];
-	const bool runs = (task == 0 || state->spawned[task]) && !state->ended[task];
+	const bool runs = state->running[task];
 
 	if (op->kind == OP_SPAWN) {
-		if (task == 0 || state->spawned[task])
-			return reader_fail(error, "bad-task", "task %s was started before",
-					   op->field[0]);
-		state->spawned[task] = true;
+		if (runs)
+			return reader_fail(error, "bad-task", "task %s runs already", op->field[0]);
+		state->running[task] = true;
 		return 0;
 	}
 	if (!runs || (op->kind == OP_WAIT && task == state->task))
 		return reader_fail(error, "bad-task", "task %s does not run, or is the current one",
 				   op->field[0]);
 	if (op->kind == OP_WAIT)
-		state->ended[task] = true;
+		state->running[task] = false;
 	else
 		state->task = task;
 	return 0;
@@ -93,7 +92,7 @@ static int check_between(const struct op *op, struct state *state, struct ops_er
 	if (op->kind == OP_REMOUNT)
 		return 0;
 	for (int task = 0; task < MAX_TASKS; task++)
-		if (task ? state->spawned[task] && !state->ended[task] : state->ended[task])
+		if (state->running[task] != (task == 0))
 			return reader_fail(error, "bad-task", "%s while other tasks run", name);
 	if (state->task)
 		return reader_fail(error, "bad-task", "%s outside of task 0", name);

@@ -82,10 +82,11 @@ struct runner {
 	int directory; /* paths are relative to it; sql.directory is its own path */
 	int fd[SLOTS];
 	struct mapping mapping[SLOTS];
-	int drop_caches; /* /proc/sys/vm/drop_caches, or -1 */
-	int null;        /* /dev/null, or -1 */
-	int task;        /* the current task */
-	uint64_t ready_ns[MAX_TASKS];
+	int drop_caches;               /* /proc/sys/vm/drop_caches, or -1 */
+	int null;                      /* /dev/null, or -1 */
+	int task;                      /* the current task */
+	uint64_t own_ns[MAX_TASKS];    /* the tasks' own times */
+	uint64_t read_ns;              /* the last reading of the clock */
 	char path[2 * MAX_PATH_BYTES]; /* of an extended attribute */
 	/* buffer for names and attributes that are read and dropped */
 	uint8_t extra[65536];

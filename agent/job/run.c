@@ -99,64 +99,86 @@ static bool is_sql(const struct op *op)
 	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
 }
 
-/* Tasks, as in docs/reference/operations.md: calls do not overlap, and `pause` and `wait` make
- * their task wait before its next line. A program of version 1 sleeps in the pause itself. */
-static int64_t execute_for_task(struct runner *runner, const struct op *op)
+static uint64_t read_clock(struct runner *runner)
 {
-	uint64_t *ready = &runner->ready_ns[runner->task];
-
-	switch (op->kind) {
-	case OP_PAUSE:
-		*ready = read_clock_ns() + op->number[0];
-		return 0;
-	case OP_SPAWN:
-		runner->ready_ns[op->number[0]] = 0;
-		return 0;
-	case OP_WAIT:
-		if (runner->ready_ns[op->number[0]] > *ready)
-			*ready = runner->ready_ns[op->number[0]];
-		return 0;
-	default:
-		return execute(runner, op);
-	}
+	runner->read_ns = read_clock_ns();
+	return runner->read_ns;
 }
 
-static int wait_until(uint64_t ns)
+/* No own time is before this: the beginning of the file, or the mark. */
+static void begin_own_times(struct runner *runner, uint64_t began_ns)
 {
-	return ns > read_clock_ns() ? sleep_ns(ns, true) : 0;
+	runner->read_ns = began_ns;
+	for (int task = 0; task < MAX_TASKS; task++)
+		if (runner->own_ns[task] < began_ns)
+			runner->own_ns[task] = began_ns;
+}
+
+/* Handles a line that only changes the tasks' own times, as in docs/reference/operations.md. It is
+ * no call: the clock is not read for it, so that the line takes no time. Returns whether it did. */
+static bool handle_own_time(struct runner *runner, const struct op *op, uint64_t *start_ns,
+			    uint64_t *latency_ns)
+{
+	uint64_t *own = &runner->own_ns[runner->task];
+
+	if (op->kind != OP_PAUSE && op->kind != OP_SPAWN && op->kind != OP_WAIT)
+		return false;
+	/* Nothing has been run yet: own times count from the beginning of the file. */
+	if (!runner->read_ns)
+		begin_own_times(runner, read_clock_ns());
+	*start_ns = *own;
+	*latency_ns = op->kind == OP_PAUSE ? op->number[0] : 0;
+	if (op->kind == OP_PAUSE)
+		*own += op->number[0];
+	else if (op->kind == OP_SPAWN)
+		runner->own_ns[op->number[0]] = *own;
+	else if (runner->own_ns[op->number[0]] > *own)
+		*own = runner->own_ns[op->number[0]];
+	return true;
+}
+
+/* The clock is read afterwards, as it is after every call. */
+static int wait_until(struct runner *runner, uint64_t ns)
+{
+	if (ns <= runner->read_ns)
+		return 0;
+	const int err = sleep_ns(ns, true);
+
+	(void)read_clock(runner);
+	return err;
 }
 
 /* Sleeps until every task is ready. */
-static int wait_for_tasks(const struct runner *runner)
+static int wait_for_tasks(struct runner *runner)
 {
 	uint64_t last = 0;
 
 	for (int task = 0; task < MAX_TASKS; task++)
-		if (runner->ready_ns[task] > last)
-			last = runner->ready_ns[task];
-	return last ? wait_until(last) : 0;
+		if (runner->own_ns[task] > last)
+			last = runner->own_ns[task];
+	return wait_until(runner, last);
 }
 
 static int64_t timed(struct runner *runner, const struct ops *ops, size_t index, uint64_t *start_ns,
 		     uint64_t *latency_ns)
 {
 	const struct op *op = &ops->list[index];
-	const uint64_t ready = runner->ready_ns[runner->task];
 
-	if (ready) {
-		const int err = wait_until(ready);
+	/* A program of version 1 sleeps in the pause itself. */
+	if (ops->version > 1 && handle_own_time(runner, op, start_ns, latency_ns))
+		return 0;
+	*start_ns = runner->read_ns;
+	*latency_ns = 0;
+	const int err = wait_until(runner, runner->own_ns[runner->task]);
 
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	execute_ready(runner, ops, index);
-	int64_t (*const call)(struct runner *, const struct op *) =
-		ops->version == 1 ? execute : execute_for_task;
-	const uint64_t start = read_clock_ns();
-	const int64_t result = call(runner, op);
+	*start_ns = read_clock_ns();
+	const int64_t result = execute(runner, op);
 
-	*latency_ns = read_clock_ns() - start;
-	*start_ns = start;
+	*latency_ns = read_clock(runner) - *start_ns;
+	runner->own_ns[runner->task] = runner->read_ns;
 	return result;
 }
 
@@ -248,7 +270,8 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 	runner->failed_line = 0;
 	runner->failed_op = NULL;
 	runner->task = 0;
-	memset(runner->ready_ns, 0, sizeof(runner->ready_ns));
+	runner->read_ns = 0;
+	memset(runner->own_ns, 0, sizeof(runner->own_ns));
 	runner->sql.message[0] = '\0';
 	runner->sql.sum_rows = runner->contents;
 	calls_begin(NULL);
@@ -260,7 +283,8 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 		return err ? err : wait_for_tasks(runner);
 	if (runner->calls)
 		calls_begin(runner->sql.directory);
-	runner->mark_ns = read_clock_ns();
+	runner->mark_ns = read_clock(runner);
+	begin_own_times(runner, runner->mark_ns);
 	for (size_t i = marked; i < ops->count; i++)
 		measured(runner, ops, i);
 	return wait_for_tasks(runner);

@@ -42,7 +42,6 @@ class Order:
     """Bytes in whole pages, and whether it may be written to."""
     task: int = 0
     running: set[int] = field(default_factory=lambda: {0})
-    started: set[int] = field(default_factory=lambda: {0})
     seen: set[str] = field(default_factory=set)
     data_line: int = 0
     """Line of the last `data` that still waits for its operation."""
@@ -131,9 +130,8 @@ class Order:
 
     def _check_task(self, name: str, task: int) -> None:
         if name == "spawn":
-            if task in self.started:
-                raise Refused("bad-task", f"task {task} was started before")
-            self.started.add(task)
+            if task in self.running:
+                raise Refused("bad-task", f"task {task} runs already")
             self.running.add(task)
         elif task not in self.running or (name == "wait" and task == self.task):
             raise Refused("bad-task", f"task {task} does not run, or is the current one")

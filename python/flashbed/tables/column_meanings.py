@@ -56,7 +56,7 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "time_ns": "Sum of the latencies of the measured operations, without `pause`.",
         "time_unknown": "Why the time is not known: a compressor without a price.",
         "flash_time_ns": "Time that the chip's array and bus were busy in measured operations.",
-        "elapsed_ns": "Time from the mark to the end of the last operation, pauses included.",
+        "elapsed_ns": "Time from the mark to the end of all operations, pauses included.",
         "bytes": "Bytes that reads, writes, copies, sends and stores moved; null where SQLite ran"
         " on a board.",
         "bytes_written": "Bytes that writes, copies and stores through a mapping moved; null where"

@@ -36,16 +36,17 @@ struct Mapping {
 
 /// The tasks. Task 0 runs from the beginning, another one from its `spawn`, each until another task
 /// waits for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Tasks {
     current: usize,
-    spawned: Numbers,
-    ended: Numbers,
+    running: Numbers,
 }
 
-impl Tasks {
-    fn runs(&self, task: usize) -> bool {
-        (task == 0 || self.spawned.has(task)) && !self.ended.has(task)
+impl Default for Tasks {
+    fn default() -> Tasks {
+        let mut running = Numbers::default();
+        running.add(0);
+        Tasks { current: 0, running }
     }
 }
 
@@ -202,29 +203,29 @@ impl<'a> State<'a> {
         let bad = |detail: String| Err(refuse("bad-task", detail));
         match *operation {
             Operation::Task { task } => {
-                if !tasks.runs(task) {
+                if !tasks.running.has(task) {
                     return bad(format!("task {task} does not run"));
                 }
                 tasks.current = task;
             }
             Operation::Spawn { task } => {
-                if task == 0 || tasks.spawned.has(task) {
-                    return bad(format!("task {task} was started before"));
+                if tasks.running.has(task) {
+                    return bad(format!("task {task} runs already"));
                 }
-                tasks.spawned.add(task);
+                tasks.running.add(task);
             }
             Operation::Wait { task } => {
-                if task == tasks.current || !tasks.runs(task) {
+                if task == tasks.current || !tasks.running.has(task) {
                     return bad(format!("task {task} is the current one, or does not run"));
                 }
-                tasks.ended.add(task);
+                tasks.running.remove(task);
             }
             _ => {
-                let others = (0..SLOTS).find(|&task| task != 0 && tasks.runs(task));
+                let others = (0..SLOTS).find(|&task| task != 0 && tasks.running.has(task));
                 if let Some(task) = others {
                     return bad(format!("task {task} runs at prepared"));
                 }
-                if tasks.current != 0 || tasks.ended.has(0) {
+                if tasks.current != 0 || !tasks.running.has(0) {
                     return bad("prepared outside of task 0".to_owned());
                 }
             }

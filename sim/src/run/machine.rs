@@ -50,6 +50,8 @@ pub(super) struct Machine<S> {
     prepared: FreeSpace,
     /// The time in which the program generates a byte that it writes.
     fill_byte_ps: u64,
+    /// The time of the agent's reading of the clock.
+    clock_read_ns: Ns,
 }
 
 /// The counts when measuring began.
@@ -69,7 +71,7 @@ impl<S: Stack> Machine<S> {
     pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
         let fresh = FreeSpace::of(&stack, board);
         let slots = vec![None; ops::SLOTS_AT_FIRST];
-        let fill_byte_ps = board.software.fill_byte_ps;
+        let software = &board.software;
         Machine {
             stack,
             now,
@@ -79,7 +81,8 @@ impl<S: Stack> Machine<S> {
             tasks: Tasks::default(),
             fresh,
             prepared: fresh,
-            fill_byte_ps,
+            fill_byte_ps: software.fill_byte_ps,
+            clock_read_ns: software.clock_read_ns,
         }
     }
 
@@ -126,22 +129,33 @@ impl<S: Stack> Machine<S> {
     /// Begins the operations of a file, and its tasks.
     fn begin<'a>(&mut self, text: &'a str) -> Result<Operations<'a>, OperationError> {
         let operations = ops::operations(text)?;
-        self.tasks = Tasks::new(operations.version() == Version::Two);
+        self.tasks = Tasks::new(operations.version() == Version::Two, self.read_ns());
         Ok(operations)
     }
 
-    /// The current task sleeps until it is ready.
+    /// What the agent's clock shows now: the reading itself takes time.
     #[inline]
-    fn wait(&mut self) -> Result<(), FsError> {
-        if let Some(ready) = self.tasks.ready() {
-            self.now = self.stack.sleep_until(self.now, ready)?;
+    fn read_ns(&self) -> Ns {
+        self.now + self.clock_read_ns
+    }
+
+    /// Before a call: the current task sleeps until it is ready.
+    #[inline]
+    fn wait(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
+        if self.tasks.is_own(operation) {
+            return Ok(());
         }
-        Ok(())
+        self.sleep_until(self.tasks.ready())
     }
 
     /// Sleeps until every task is ready, at the end of a file.
     fn wait_for_tasks(&mut self) -> Result<(), FsError> {
-        if let Some(ready) = self.tasks.all_ready() {
+        self.sleep_until(self.tasks.all_ready())
+    }
+
+    #[inline]
+    fn sleep_until(&mut self, ready: Ns) -> Result<(), FsError> {
+        if ready > self.read_ns() {
             self.now = self.stack.sleep_until(self.now, ready)?;
         }
         Ok(())
@@ -166,7 +180,7 @@ impl<S: Stack> Machine<S> {
         if self.tasks.switch(operation) {
             return Ok(());
         }
-        let result = self.wait().and_then(|()| self.fill(operation));
+        let result = self.wait(operation).and_then(|()| self.fill(operation));
         let result = result.and_then(|()| self.step(operation));
         let result = result.map_err(|error| RunError::of_operation(line, operation, &error))?;
         let wanted = match operation {
@@ -205,6 +219,7 @@ impl<S: Stack> Machine<S> {
         let now = self.stack.pause(self.now, read).map_err(RunError::Interrupted)?;
         self.stack.close_elsewhere(now); // the file with the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Interrupted)?;
+        self.tasks.mark(self.read_ns());
         if let Some(choices) = self.stack.choices() {
             choices.replay_choices(case.gc_choices);
         }
@@ -237,14 +252,18 @@ impl<S: Stack> Machine<S> {
             if self.tasks.switch(operation) {
                 continue;
             }
-            self.wait().and_then(|()| self.fill(operation)).map_err(failed)?;
+            self.wait(operation).and_then(|()| self.fill(operation)).map_err(failed)?;
             let (began, busy) = (self.now, self.flash().counts().busy);
             let before = recorded.layers.then(|| self.stack.layer_times());
-            let result = self.step(operation).map_err(failed)?;
+            let own = self.tasks.is_own(operation).then(|| self.tasks.call(operation));
+            let result = match own {
+                Some(_) => 0,
+                None => self.step(operation).map_err(failed)?,
+            };
             let file = self.file_of(operation);
             let so_far = self.flash().counts();
-            let (latency, flash_time) = (self.now - began, so_far.busy - busy);
-            let times = (began - mark.at, latency, flash_time);
+            let (start, latency) = own.unwrap_or((began - mark.at, self.now - began));
+            let times = (start, latency, so_far.busy - busy);
             let changes = so_far.changes() - mark.counts.changes();
             let request = request(operation, file, times, changes, result);
             measured.count(&request);
@@ -401,7 +420,7 @@ impl<S: Stack> Machine<S> {
                 continue;
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
-            let ready = self.wait().and_then(|()| self.fill(operation));
+            let ready = self.wait(operation).and_then(|()| self.fill(operation));
             match ready.and_then(|()| self.step(operation)) {
                 Ok(_) => {}
                 Err(FsError::PowerLost(_)) if watch.stop().is_thrown() => {
@@ -452,7 +471,8 @@ impl<S: Stack> Machine<S> {
             }
             self.mappings[mapping] = self.slots[slot];
         }
-        if self.tasks.call(self.now, operation) {
+        if self.tasks.is_own(operation) {
+            self.tasks.call(operation);
             return Ok(0);
         }
         let (result, now) = self.stack.call(self.now, operation)?;
@@ -460,6 +480,7 @@ impl<S: Stack> Machine<S> {
             return Err(FsError::NotModelled("a machine that runs for more than 31 years"));
         }
         self.now = now;
+        self.tasks.returned(self.read_ns());
         Ok(result)
     }
 

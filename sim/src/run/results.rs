@@ -41,7 +41,7 @@ pub struct Measured {
     pub time: Ns,
     /// The chip's part of `time`. It is the whole if software costs nothing.
     pub flash_time: Ns,
-    /// From the mark to the end of the last operation, pauses included.
+    /// From the mark to the end of all operations, pauses included.
     pub elapsed: Ns,
     /// Bytes that reads and writes transferred.
     pub bytes: u64,
@@ -167,7 +167,7 @@ impl Measured {
             self.time += request.latency;
             self.flash_time += request.flash_time;
         }
-        self.elapsed = request.start + request.latency;
+        self.elapsed = self.elapsed.max(request.start + request.latency);
         self.failed.count(request);
         // A store's result is 0: its bytes are those of its line.
         let stored = || request.length_bytes.filter(|_| request.result == 0).unwrap_or(0);

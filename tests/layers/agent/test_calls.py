@@ -114,11 +114,24 @@ def test_a_pause_makes_only_its_own_task_wait(tmp_path: Path) -> None:
         "task 0\nwait 1\nsync\n",
     )
     begun = {line: start for line, (start, _, _) in rows.items()}
+    end = {line: start + latency for line, (start, latency, _) in rows.items()}
     assert list(rows) == [3, 4, 6, 8, 10, 12, 13], "task has no row"
-    assert rows[4][1] < 50_000_000, "a pause returns at once"
-    assert begun[6] < 100_000_000, "the other task goes on"
-    assert 200_000_000 <= begun[8] < 300_000_000
-    assert begun[13] >= begun[10] + 150_000_000, "wait is over when the pause of the task is"
+    assert rows[3][:2] == (0, 0), "task 1 begins with task 0, at the mark"
+    assert rows[4][:2] == (0, 200_000_000)
+    assert begun[8] >= end[4]
+    assert rows[10][:2] == (end[6], 150_000_000), "it counts from the end of the task's own sync"
+    assert begun[12] == end[8], "wait is a line of task 0"
+    assert begun[13] >= max(end[10], end[8])
+
+
+def test_a_number_is_spawned_again_with_the_own_time_of_its_new_parent(tmp_path: Path) -> None:
+    rows = run(
+        tmp_path,
+        "mark\nspawn 1\ntask 1\npause 3000000\ntask 0\nwait 1\nspawn 1\ntask 1\npause 5000000\n",
+    )
+    assert [(start, latency) for start, latency, _ in rows.values()] == [
+        (0, 0), (0, 3_000_000), (0, 0), (3_000_000, 0), (3_000_000, 5_000_000),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

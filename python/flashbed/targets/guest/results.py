@@ -158,7 +158,7 @@ class RowsOfCase:
         if known.op != "pause":
             self.time_ns += row.latency_ns
             self.flash_time_ns += row.flash_time_ns or 0
-        self.elapsed_ns = row.start_ns + row.latency_ns
+        self.elapsed_ns = max(self.elapsed_ns, row.start_ns + row.latency_ns)
         transferred, written = moved(known.op, row.result, known.length_bytes)
         self.transferred += transferred
         self.written += written

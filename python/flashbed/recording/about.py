@@ -15,7 +15,7 @@ from flashbed.formats.toml_errors import wrong_lines
 __all__ = ["VERSION", "About", "Think", "about_of", "shortened"]
 
 VERSION = 1
-Think = Literal["cpu", "gaps", "none"]
+Think = Literal["cpu", "slept", "gaps", "none"]
 _WORD_CHARACTERS = 4096
 _Word = Annotated[str, Field(max_length=_WORD_CHARACTERS)]
 _WORDS_MAX = 4096
@@ -30,7 +30,8 @@ class About(Strict):
         command: the recorded command, word by word; empty if the source does not say.
         machine: `uname -srm` of the machine, or a description of it.
         think: how the time between calls is known. `cpu`: each call has the processor time that its
-            task used before it. `gaps`: only when calls began and ended. `none`: no times.
+            task used before it. `slept`: each call has the time before it in which its task did
+            not sleep. `gaps`: only when calls began and ended. `none`: no times.
         step_ps: time of one step of `compute` on that machine; None if it was not measured.
         mapped: how reads and writes of mapped files were seen. `faults`: at the page fault.
             `present`: a page in the page table when its mapping ends counts as read once.

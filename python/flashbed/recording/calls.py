@@ -20,6 +20,7 @@ __all__ = [
     "COMPRESSORS",
     "EXISTED",
     "FOLDER",
+    "FORKS",
     "PACKED_BYTES",
     "PIECE_BYTES",
     "Call",
@@ -179,6 +180,8 @@ CALLS: Mapping[str, tuple[tuple[str, bool], ...]] = MappingProxyType(
 )
 """Call -> its arguments by name, and whether each may be missing."""
 
+FORKS = frozenset({"clone", "clone3", "fork", "vfork"})
+"""Calls whose result is the number of a new task."""
 WRITES = frozenset(
     {"write", "writev", "pwrite64", "pwritev", "pwritev2", "mapped_write"}
     | {"setxattr", "lsetxattr", "fsetxattr", EXISTED}
@@ -194,8 +197,8 @@ class Call:
         task: the calling task: a number from 0, in the order in which tasks began.
         start_ns: when it began, since the recording's beginning.
         duration_ns: how long it took on the recorded machine; None if it is not known.
-        cpu_ns: processor time that its task used since its previous call; None if the recorder
-            does not know it.
+        cpu_ns: processor time that its task used since its previous call, or, if the recording
+            says so, the time in which its task did not sleep; None if the recorder knows neither.
         name: the kernel's name of the call: a key of `CALLS`.
         arguments: by name, those of `CALLS`. A path is relative to the recorded folder (`.` is the
             folder itself), without `.` and `..`; one outside begins with `/`, and may be just that.

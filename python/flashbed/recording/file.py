@@ -28,6 +28,7 @@ from flashbed.recording.calls import (
     ARGUMENTS,
     CALLS,
     EXISTED,
+    FORKS,
     PACKED_BYTES,
     PIECE_BYTES,
     WRITES,
@@ -228,6 +229,31 @@ class Recording:
         """The calls that name a path, in order; the order itself is not checked."""
         named = pl.col("path").is_not_null() | pl.col("to_path").is_not_null()
         return (call for _, call in self._each(pl.col("call").ne_missing(EXISTED) & named))
+
+    def roots(self) -> list[int]:
+        """Tasks whose beginning was not recorded, in the order of their first calls; unchecked."""
+        seen: dict[int, None] = {}
+        made: set[int] = set()
+        is_fork = pl.col("call").is_in(list(FORKS)) & (pl.col("result") > 0)
+        for file in self.files:
+            with self._copy_of(file) as safe:
+                rows = pl.scan_parquet(_name(safe), glob=False)
+                calls = rows.filter(pl.col("call").ne_missing(EXISTED)).drop_nulls("task")
+                tasks = calls.select("task").collect()["task"]
+                made.update(calls.filter(is_fork).select("result").collect()["result"])
+            seen.update(dict.fromkeys(tasks.unique(maintain_order=True)))
+        return [task for task in seen if task not in made]
+
+    def took_ns(self) -> int:
+        """When the last call had returned; unchecked."""
+        last_ns = 0
+        end_ns = (pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).max()
+        for file in self.files:
+            with self._copy_of(file) as safe:
+                rows = pl.scan_parquet(_name(safe), glob=False)
+                calls = rows.filter(pl.col("call").ne_missing(EXISTED))
+                last_ns = max(last_ns, calls.select(end_ns).collect().item() or 0)
+        return last_ns
 
     def calls_with_sizes(self) -> Iterator[Call]:
         """The calls whose compressed sizes were recorded, in order, which is not checked."""

@@ -17,7 +17,7 @@ from flashbed.formats.names import escaped
 from flashbed.formats.operations import OperationError, canonical, each, header_of
 from flashbed.paths import shown
 from flashbed.recording.about import About
-from flashbed.recording.calls import FOLDER, Call, is_outside
+from flashbed.recording.calls import FOLDER, FORKS, Call, is_outside
 from flashbed.recording.file import Recording, RecordingWriter, open_recording
 from flashbed.recording.fill import as_compressor
 from flashbed.recording.recognised import is_recording
@@ -127,8 +127,9 @@ def _of_recording(recording: Recording) -> Iterator[str]:
         there_bytes += call.number("length")
     yield f"made by {escaped(about.source)}: {escaped(' '.join(about.command)[:200]) or '-'}"
     seconds, in_calls, of_cpu = (ns / _SECOND_NS for ns in (duration_ns, calls_ns, cpu_ns))
+    between = "awake" if about.think == "slept" else "of processor"
     yield f"{sum(counts.values()):,} calls of {len(tasks):,} tasks in {seconds:.3f} s"
-    yield f"{in_calls:.3f} s in calls, {of_cpu:.3f} s of processor between"
+    yield f"{in_calls:.3f} s in calls, {of_cpu:.3f} s {between} between"
     yield (
         f"read {read:,} bytes, wrote {wrote:,}; {len(files):,} paths; {there:,} were there"
         + (f" with {there_bytes:,} bytes")
@@ -217,7 +218,7 @@ def _extent(recording: Recording) -> tuple[int, int]:
     return tasks, end_ns
 
 
-_NAME_TASKS = ("clone", "clone3", "fork", "vfork", "wait4", "waitid")
+_NAME_TASKS = (*FORKS, "wait4", "waitid")
 """Calls whose result is a task's number."""
 _TASKS_END = 1 << 31
 _NS_END = 1 << 63

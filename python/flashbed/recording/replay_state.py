@@ -167,13 +167,17 @@ class State:
         self.left_out[why] += 1
 
     def task(self, call: Call) -> Task:
-        """The calling task; one whose beginning was not recorded shares the first task's files."""
+        """The calling task.
+
+        One whose beginning was not recorded shares the first task's files, and has run since the
+        recording began.
+        """
         task = self.tasks.get(call.task)
         if task is None:
             first = next(iter(self.tasks.values()), None)
             task = self.fork(first, 0) if first else Task()
             task.group.append(task)
-            task.end_ns = call.start_ns
+            task.end_ns = 0
             self.tasks[call.task] = task
         return task
 

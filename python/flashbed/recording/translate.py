@@ -2,8 +2,9 @@
 
 The program begins on a file system that was just mounted, as it does in `flashbed exec`.
 Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, compressed
-sizes FILL. Calls are in the order in which they began, except a `flock` that locks: it stands where
-it ended, because calls of operations do not overlap and one that waited would wait for ever.
+sizes FILL. A task is spawned where it was created, because its own time begins there. Calls are in
+the order in which they began, except a `flock` that locks: it stands where it ended, because calls
+of operations do not overlap and one that waited would wait for ever.
 Handlers for the calls are in data_calls.py, name_calls.py and mapped_calls.py.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from flashbed.formats.operations import HEADER_2, text_of
 from flashbed.paths import shown
 from flashbed.recording import data_calls, mapped_calls, name_calls
-from flashbed.recording.calls import FOLDER, Call
+from flashbed.recording.calls import FOLDER, FORKS, Call
 from flashbed.recording.file import Recording, RecordingError
 from flashbed.recording.fill import Compressor, Filler
 from flashbed.recording.known_names import Node
@@ -28,7 +29,8 @@ from flashbed.recording.replay_state import State, Task, TranslationError
 __all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
 
 PAUSE_LEAST_NS = 1_000_000
-"""Shorter gaps come from the recorder, the scheduler and the machine."""
+"""Shorter gaps come from the recorder, the scheduler and the machine. Sleeps that the recorder saw
+add up to pauses of at least this."""
 COMPUTE_LEAST_NS = 10_000
 """Pieces of work passed on are at least this large."""
 _PAUSE_NS_MAX = 10**15
@@ -64,7 +66,10 @@ class Translation:
     _locks: int = 0
     _numbers: dict[int, int] = field(default_factory=dict)
     """Task of the recording -> task of the operations."""
+    _next: int = 1
+    """The lowest number that no task has had."""
     _ended: list[int] = field(default_factory=list)
+    """Tasks of the recording that have ended, and whose numbers can be used again."""
     _current: int = 0
 
     def __post_init__(self) -> None:
@@ -126,10 +131,12 @@ class Translation:
         """Lines of what the program did."""
         row = 0
         try:
+            yield from self._roots()
             for row, call in enumerate(self.recording.calls(), start=1):  # noqa: B007
                 yield from self._waited_until(call.start_ns)
                 yield from self._call(call)
             yield from self._waited_until(None)
+            yield from self._last_wait()
         except TranslationError as why:
             raise RecordingError(f"{shown(self.recording.path)}: call {row}: {why}") from None
 
@@ -146,50 +153,78 @@ class Translation:
             return
         yield from self._lines_of(call)
 
+    def _roots(self) -> Iterator[str]:
+        """Starts the tasks whose beginning was not recorded: they run from the beginning on."""
+        for number, task in enumerate(self.recording.roots()[:_TASKS]):
+            self._numbers[task] = number
+            self._next = number + 1
+            if number:
+                yield f"spawn {number}"
+
     def _lines_of(self, call: Call) -> Iterator[str]:
         state = self.state
         task = state.task(call)
         if task.ended:
             if call.name not in ("exit", "exit_group"):
                 state.skip("calls of a task after its process had ended")
+            elif call.task in self._numbers and call.task not in self._ended:
+                self._ended.append(call.task)
             return
         task.wait_ns += max(0, call.start_ns - task.end_ns - (call.cpu_ns or 0))
         task.cpu_ns += call.cpu_ns or 0
         task.end_ns = max(task.end_ns, call.end_ns)
         HANDLERS[call.name](state, call)
-        if state.lines:
+        forks = call.name in FORKS and call.result > 0
+        if state.lines or forks:
             yield from self._turn(call.task)
             yield from self._think(task)
             yield from state.lines
             state.lines.clear()
-        elif task.wait_ns < PAUSE_LEAST_NS:
-            task.wait_ns = 0
+        elif not self._knows_sleep:
+            task.wait_ns += call.duration_ns or 0
+            if task.wait_ns < PAUSE_LEAST_NS:
+                task.wait_ns = 0
+        if forks:
+            state.tasks[call.result].wait_ns = task.wait_ns
+            yield from self._spawn(call.result)
         if task.ended and call.task in self._numbers:
-            self._ended.append(self._numbers[call.task])
+            self._ended.append(call.task)
 
     def _turn(self, task: int) -> Iterator[str]:
-        """Switches to this task, starting it first if it is new."""
-        number = self._numbers.get(task)
-        if number is None:
-            number = len(self._numbers)
-            if number < _TASKS:
-                if number:
-                    yield f"spawn {number}"
-            elif self._ended:
-                number = self._ended.pop(0)
-            else:
+        """Switches to this task, starting it first if it could not be started at its beginning."""
+        if task not in self._numbers:
+            yield from self._spawn(task)
+            if task not in self._numbers:
                 raise TranslationError(f"more than {_TASKS:,} tasks at once")
-            self._numbers[task] = number
+        number = self._numbers[task]
         if number != self._current:
             yield f"task {number}"
             self._current = number
 
+    def _spawn(self, task: int) -> Iterator[str]:
+        """Starts a task, if a number is free; its own time begins with that of the current task."""
+        number = self._next
+        if number < _TASKS:
+            self._next += 1
+        else:
+            used = (old for old in self._ended if self._numbers[old] != self._current)
+            old = next(used, None)
+            if old is None:
+                return
+            self._ended.remove(old)
+            number = self._numbers.pop(old)
+            yield f"wait {number}"
+        self._numbers[task] = number
+        yield f"spawn {number}"
+
     def _think(self, task: Task) -> Iterator[str]:
         """Work and waiting of the task before its line."""
         about = self.recording.about
-        if not self.think or about.think == "none":
+        if not self._has_times:
             return
-        if about.step_ps is None:
+        if about.think == "slept":
+            task.cpu_ns = 0
+        elif about.step_ps is None:
             task.wait_ns, task.cpu_ns = task.wait_ns + task.cpu_ns, 0
         elif task.cpu_ns >= COMPUTE_LEAST_NS:
             steps = min(task.cpu_ns * 1000 // about.step_ps, _STEPS_MAX)
@@ -198,7 +233,27 @@ class Translation:
                 yield f"compute {steps}"
         if task.wait_ns >= PAUSE_LEAST_NS:
             yield f"pause {min(task.wait_ns, _PAUSE_NS_MAX)}"
-        task.wait_ns = 0
+            task.wait_ns = 0
+        elif not self._knows_sleep:
+            task.wait_ns = 0
+
+    def _last_wait(self) -> Iterator[str]:
+        """What the task that ended last waited after its last line."""
+        last = max(self.state.tasks.items(), key=lambda item: item[1].end_ns, default=None)
+        if last is None or not self._has_times:
+            return
+        number, task = last
+        if task.wait_ns >= PAUSE_LEAST_NS and number in self._numbers:
+            yield from self._turn(number)
+            yield from self._think(task)
+
+    @property
+    def _has_times(self) -> bool:
+        return self.think and self.recording.about.think != "none"
+
+    @property
+    def _knows_sleep(self) -> bool:
+        return self.recording.about.think == "slept"
 
 
 _MOVES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})

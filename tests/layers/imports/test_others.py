@@ -59,7 +59,9 @@ def test_the_traps_of_logs_are_met(tmp_path: Path) -> None:
     """No add and no open; times that go back; a log in nanoseconds."""
     text = "fio version 3 iolog\n5000 /f/a write 0 512\n1000 /f/a write 512 512\n"
     recording = _log(tmp_path, text)
-    assert _body(recording) == ["open 0 a rw,create", "write 0 0 512 1 0", "write 0 512 512 2 0"]
+    assert _body(recording) == [
+        "pause 5000000", "open 0 a rw,create", "write 0 0 512 1 0", "write 0 512 512 2 0",
+    ]  # fmt: skip
     assert any("1 lines, which go back" in text for text in recording.about.lacks)
     assert [call.start_ns for call in recording.calls()] == [5_000_000] * 3
     twice = _log(tmp_path, text + "fio version 3 iolog\n1 /f/a sync 0 0\n")

@@ -16,11 +16,13 @@ from flashbed.recording.about import About, Think
 from flashbed.recording.calls import EXISTED, PIECE_BYTES, Call, Piece
 from flashbed.recording.file import RecordingError, RecordingWriter, open_recording
 from flashbed.recording.fill import Compressor, Filler, random_bytes
+from flashbed.recording.recording_tools import merged
 from flashbed.recording.translate import translate
 from tests.support.sizer import Sizer
 
 CREAT, EXCL, TRUNC, APPEND, CLOEXEC = 0o100, 0o200, 0o1000, 0o2000, 0o2000000
 RW, WO = 2, 1
+SECOND_NS = 10**9
 
 
 class Program:
@@ -101,6 +103,25 @@ def test_a_hint_beyond_the_largest_offset_ends_with_the_file(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+def _elapsed_s(folder: Path) -> float:
+    """How long the replay of program.rec takes if no call takes any time."""
+    _, body, _ = translate(open_recording(folder / "program.rec"), None, 7)
+    own, current, now = {0: 0}, 0, 0
+    for line in body.splitlines()[1:]:
+        word, *fields = line.split()
+        if word == "task":
+            current = int(fields[0])
+        elif word == "spawn":
+            own[int(fields[0])] = own[current]
+        elif word == "wait":
+            own[current] = max(own[current], own[int(fields[0])])
+        elif word == "pause":
+            own[current] += int(fields[0])
+        else:
+            own[current] = now = max(now, own[current])
+    return max(own.values()) / SECOND_NS
+
+
 def test_positions_follow_the_descriptor_and_appends_the_file(tmp_path: Path) -> None:
     do = Program()
     do.existed(b"log", 100)
@@ -145,7 +166,7 @@ def test_a_shared_descriptor_has_one_position_and_is_closed_by_the_last(tmp_path
     do("write", 1, descriptor=9, length=1)
     do("exit_group")
     assert _body(do, tmp_path) == [
-        "open 0 a rw,create", "write 0 0 5 1 0", "spawn 1", "task 1", "write 0 5 5 2 0",
+        "open 0 a rw,create", "spawn 1", "write 0 0 5 1 0", "task 1", "write 0 5 5 2 0",
         "task 0", "write 0 10 1 3 0", "close 0",
     ]  # fmt: skip
 
@@ -160,7 +181,8 @@ def test_threads_share_descriptors_and_a_fork_has_its_own(tmp_path: Path) -> Non
     do("exit_group")
     do("close", task=2, descriptor=3)
     assert _body(do, tmp_path) == [
-        "open 0 a rw,create", "spawn 1", "task 1", "write 0 0 1 1 0", "close 0",
+        "spawn 1", "task 1", "open 0 a rw,create", "task 0", "spawn 2",
+        "task 2", "write 0 0 1 1 0", "close 0",
     ]  # fmt: skip
 
 
@@ -409,7 +431,80 @@ def test_more_tasks_than_operations_have_take_the_place_of_those_that_ended(
         do("exit_group", task=task)
     body = _body(do, tmp_path)
     assert len([line for line in body if line.startswith("mkdir")]) == 1499
-    assert len([line for line in body if line.startswith("spawn")]) == 1023
+    first = body.index("wait 1")
+    assert body[first : first + 4] == ["wait 1", "spawn 1", "task 1", "mkdir d1024"]
+
+
+def test_a_task_begins_where_it_was_forked_after_what_its_parent_waited(tmp_path: Path) -> None:
+    do = Program()
+    do("mkdir", path=b"a")
+    do("fork", 1, gap_ns=10 * SECOND_NS)
+    do("mkdir", task=1, gap_ns=5 * SECOND_NS, path=b"b")
+    assert _body(do, tmp_path, think="gaps") == [
+        "mkdir a", "pause 10000000000", "spawn 1", "task 1", "pause 5000001000", "mkdir b",
+    ]  # fmt: skip
+
+
+def test_a_parent_and_the_child_that_it_waits_for_pause_side_by_side(tmp_path: Path) -> None:
+    do = Program()
+    do("fork", 1)
+    do("mkdir", task=1, gap_ns=10 * SECOND_NS, path=b"a")
+    do("exit_group", task=1)
+    do("wait4", 1)
+    do("mkdir", path=b"b")
+    body = _body(do, tmp_path, think="gaps")
+    assert body[:4] == ["spawn 1", "task 1", "pause 10000001000", "mkdir a"]
+    assert _elapsed_s(tmp_path) == pytest.approx(10)
+
+
+def test_what_an_import_saw_a_parent_wait_in_wait4_is_a_pause_of_it(tmp_path: Path) -> None:
+    do = Program()
+    do("fork", 1)
+    do("wait4", 1, takes_ns=10 * SECOND_NS)
+    do("exit_group", task=1, gap_ns=10 * SECOND_NS - 5000)
+    do("mkdir", path=b"a", gap_ns=5000)
+    assert _body(do, tmp_path, think="gaps") == ["spawn 1", "pause 10000002000", "mkdir a"]
+
+
+def test_tasks_whose_beginning_was_not_seen_begin_with_the_recording(tmp_path: Path) -> None:
+    do = Program()
+    do("mkdir", path=b"a")
+    do("mkdir", path=b"b", gap_ns=600 * SECOND_NS)
+    do("mkdir", task=7, path=b"c", gap_ns=5 * SECOND_NS)
+    body = _body(do, tmp_path, think="gaps")
+    assert body[:2] == ["spawn 1", "mkdir a"]
+    assert body[-3:] == ["task 1", "pause 605000002000", "mkdir c"]
+
+
+def test_what_the_last_task_waited_before_it_ended_is_not_lost(tmp_path: Path) -> None:
+    do = Program()
+    do("mkdir", path=b"a")
+    do("exit_group", gap_ns=600 * SECOND_NS)
+    assert _body(do, tmp_path, think="gaps") == ["mkdir a", "pause 600000001000"]
+
+
+def test_time_awake_is_no_pause_and_sleeps_add_up(tmp_path: Path) -> None:
+    do = Program()
+    do("mkdir", path=b"a", cpu_ns=0)
+    do("mkdir", path=b"b", gap_ns=2_000_000, cpu_ns=2_000_000)
+    for _ in range(3):
+        do("lseek", 1, descriptor=3, offset=1, command=0, gap_ns=600_000, cpu_ns=200_000)
+    do("mkdir", path=b"c", cpu_ns=0)
+    assert _body(do, tmp_path, think="slept", step_ps=None) == [
+        "mkdir a", "mkdir b", "pause 1200000", "mkdir c",
+    ]  # fmt: skip
+
+
+def test_programs_merged_together_take_as_long_as_the_longest(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.rec" for name in "abc"]
+    for number, path in enumerate(paths):
+        do = Program()
+        for line in range(10):
+            do("mkdir", path=b"%d-%d" % (number, line), gap_ns=60 * SECOND_NS)
+        do.lines(tmp_path, think="gaps")
+        (tmp_path / "program.rec").rename(path)
+    merged(paths, tmp_path / "program.rec", together=True)
+    assert _elapsed_s(tmp_path) == pytest.approx(600)
 
 
 def test_an_existing_link_and_folder_are_made_again(tmp_path: Path) -> None:

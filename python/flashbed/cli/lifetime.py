@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.progress import say
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
 from flashbed.lifetimes.given import (
@@ -259,6 +260,7 @@ def _run(
     Returns the directory of results, the chosen cases, and the target's name in tables. The
     directory may hold other cases too.
     """
+    from flashbed.api.replays import time_notes
     from flashbed.formats.profiles import load_board
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
@@ -280,7 +282,10 @@ def _run(
     outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"], Way())
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
-    return directory, [item.case.case_id for item in planned], _table_name(target)
+    names = [item.case.case_id for item in planned]
+    for note in time_notes(directory, experiment, names):
+        say(f"flashbed: {note}")
+    return directory, names, _table_name(target)
 
 
 def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:

@@ -119,6 +119,7 @@ def run(
     The same command continues an interrupted run. Where a board over ssh lacks something, its
     cases are `not measured` (docs/reference/boards-over-ssh.md).
     """
+    from flashbed.api.replays import time_notes
     from flashbed.api.result import answer_of
     from flashbed.running.ways import start_ahead
 
@@ -154,6 +155,8 @@ def run(
         print(json.dumps(answer_json(found, directory), indent=1))
     else:
         say_answer(found, directory)
+    for note in time_notes(directory, chosen, planned.names):
+        say(f"flashbed: {note}")
     _conclude(outcomes)
     if unavailable:
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")

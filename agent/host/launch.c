@@ -213,15 +213,16 @@ static int run(const struct host_request *request, const struct host_place *plac
 		return err;
 	host_wait(request, program, &end);
 	err = host_count(fs, &ran);
-	host_kill_the_rest();
 	if (!err)
-		err = host_record_end(recorder);
+		err = host_record_kill_the_rest(recorder);
 	if (err)
 		return err;
 	say_end(out, launch, &end);
 	host_say_calls(out);
 	host_say_counts(out, "run", &before, &ran);
 	err = flush(fs, &flushed);
+	/* Waiting for the recorder earlier would let the file system's threads run before sync(2). */
+	host_record_end(recorder);
 	if (err)
 		return err;
 	host_say_counts(out, "flush", &ran, &flushed);

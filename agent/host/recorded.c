@@ -3,16 +3,18 @@
  *
  * It is a process of its own that sees the same files as the program and keeps root's rights. Its
  * work takes no virtual time and is not counted (/sys/kernel/debug/flashbed_free). The same holds
- * for what this process and the program's do for it. The program and its children get the process
+ * for what this process and the program's do for it. It is a real-time task, so that it runs when
+ * the program stops for it, and nothing else does. The program and its children get the process
  * numbers that they would have without it, because it uses clone3 with a number of its own. First
  * it lists the files on the flash. Then the flash is mounted again, so that no file is in memory
  * when the program begins.
  *
- * Kernel interfaces: flashbed_free, clone3(2) with set_tid (Linux 5.5), chroot(2).
+ * Kernel interfaces: flashbed_free, flashbed_slept, sched_setscheduler(2), clone3(2) with set_tid (Linux 5.5), chroot(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@
 #include "record/record.h"
 
 #define FREE "/sys/kernel/debug/flashbed_free"
+#define SLEPT "/sys/kernel/debug/flashbed_slept"
 #define VIEW "/view"
 
 /* The highest process number of a small kernel (PID_MAX_DEFAULT of CONFIG_BASE_SMALL). */
@@ -55,8 +58,9 @@ int host_record_begin(const struct host_request *request, const struct host_plac
 	*made = recorder;
 	recorder->recorder.in_virtual_time = true;
 	recorder->free_of = open(FREE, O_WRONLY | O_CLOEXEC);
-	if (recorder->free_of < 0 || pipe2(recorder->process, O_CLOEXEC) ||
-	    pipe2(recorder->gate, O_CLOEXEC))
+	recorder->recorder.slept_of = open(SLEPT, O_RDONLY | O_CLOEXEC);
+	if (recorder->free_of < 0 || recorder->recorder.slept_of < 0 ||
+	    pipe2(recorder->process, O_CLOEXEC) || pipe2(recorder->gate, O_CLOEXEC))
 		return -errno;
 	int err = folders_add_named(&recorder->recorder.folders, request->at);
 
@@ -69,6 +73,14 @@ int host_record_begin(const struct host_request *request, const struct host_plac
 	return err ? err : list_folder(&recorder->recorder, place->mount_point, request->at, true);
 }
 
+/* musl's own call of this name does nothing. */
+static int become_real_time(void)
+{
+	const struct sched_param first = {.sched_priority = 1};
+
+	return syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &first) ? -errno : 0;
+}
+
 /* In the recorder's process. */
 static int follow(struct host_recorder *recorder)
 {
@@ -78,6 +90,8 @@ static int follow(struct host_recorder *recorder)
 	for (int number = 1; number < NSIG; number++)
 		(void)signal(number, SIG_IGN);
 	(void)signal(SIGCHLD, SIG_DFL);
+	if (!err)
+		err = become_real_time();
 	if (!err && (chroot(VIEW) || chdir("/")))
 		err = -errno;
 	(void)close(recorder->process[1]);
@@ -146,13 +160,25 @@ int host_record_wait(struct host_recorder *recorder)
 	return err ? err : cost_nothing(recorder, false);
 }
 
-int host_record_end(struct host_recorder *recorder)
+int host_record_kill_the_rest(struct host_recorder *recorder)
+{
+	if (!recorder) {
+		host_kill_the_rest();
+		return 0;
+	}
+	/* Sparing the recorder takes many calls. */
+	const int err = cost_nothing(recorder, true);
+
+	host_kill_the_rest();
+	return err ? err : cost_nothing(recorder, false);
+}
+
+void host_record_end(struct host_recorder *recorder)
 {
 	if (!recorder)
-		return 0;
+		return;
 	/* The stream says whether it ended well. */
 	while (waitpid(recorder->pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	host_spare(0);
-	return 0;
 }

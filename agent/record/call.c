@@ -300,7 +300,7 @@ void call_end(struct recorder *recorder, struct tracee *tracee)
 		add_row(recorder, tracee);
 	tracees_leave(&recorder->tracees, tracee);
 	tracee->call = NULL;
-	tracee->cpu_ns = proc_cpu_ns(tracee);
+	tracee->cpu_ns = event_cpu_ns(recorder, tracee);
 	tracee->rows = true;
 }
 

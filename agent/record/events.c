@@ -23,16 +23,23 @@ uint64_t event_now(const struct recorder *recorder)
 	return (recorder->in_virtual_time ? recorder->now_ns : now_ns()) - recorder->zero_ns;
 }
 
+uint64_t event_cpu_ns(const struct recorder *recorder, const struct tracee *tracee)
+{
+	if (!recorder->in_virtual_time)
+		return proc_cpu_ns(tracee);
+	return recorder->now_ns - proc_slept_ns(recorder->slept_of, tracee->tid);
+}
+
 /* Fills in the fields that every row has. */
 void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
 {
-	const uint64_t cpu_ns = recorder->in_virtual_time ? 0 : proc_cpu_ns(tracee);
+	const uint64_t cpu_ns = event_cpu_ns(recorder, tracee);
 	const uint64_t cost = tracee->stops * recorder->overhead.stop_cpu_ns +
 			      (tracee->rows ? recorder->overhead.call_cpu_ns : 0);
 	const uint64_t used = cpu_ns > tracee->cpu_ns ? cpu_ns - tracee->cpu_ns : 0;
 
 	row->task = tracee->number;
-	row->cpu_ns = recorder->in_virtual_time ? UINT64_MAX : used > cost ? used - cost : 0;
+	row->cpu_ns = used > cost ? used - cost : 0;
 	row->order = ++recorder->order;
 	row->start_ns = event_now(recorder);
 	tracee->stops = 0;

@@ -204,13 +204,13 @@ static void on_exec(struct recorder *recorder, struct tracee *tracee)
 	tracee->call = NULL;
 	if (recorder->zero_ns == 0) {
 		recorder->zero_ns = now_ns();
-		tracee->cpu_ns = proc_cpu_ns(tracee);
+		tracee->cpu_ns = event_cpu_ns(recorder, tracee);
 		descriptors_look(recorder, tracee);
 	}
 	table_after_exec(tracee);
 	if (proc_link(tracee->tid, "exe", -1, path, sizeof(path)) > 0)
 		event_row(recorder, tracee, "execve", &row, path);
-	tracee->cpu_ns = proc_cpu_ns(tracee);
+	tracee->cpu_ns = event_cpu_ns(recorder, tracee);
 }
 
 static void on_exit_of(struct recorder *recorder, struct tracee *tracee)

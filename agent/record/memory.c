@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a stopped task: its memory, its links in /proc, its processor time.
  *
- * Kernel interfaces: process_vm_readv(2), /proc/TID/fd, /proc/TID/fdinfo, /proc/TID/schedstat, and
- * the processor clock of a process. That clock costs one call, but it covers the whole process. For
+ * Kernel interfaces: process_vm_readv(2), /proc/TID/fd, /proc/TID/fdinfo, /proc/TID/schedstat, the
+ * processor clock of a process, and flashbed_slept of the kernel for programs. That clock costs one call, but it covers the whole process. For
  * a task of several the schedstat is read instead.
  */
 #define _GNU_SOURCE
@@ -106,6 +106,14 @@ int64_t proc_position(pid_t tid, int fd, uint64_t *flags)
 static clockid_t clock_of(pid_t tgid)
 {
 	return (clockid_t)(~(unsigned int)tgid << 3 | 2U);
+}
+
+uint64_t proc_slept_ns(int slept_of, pid_t tid)
+{
+	uint64_t ns = 0;
+
+	return pread(slept_of, &ns, sizeof(ns), (off_t)tid * (off_t)sizeof(ns)) == sizeof(ns) ? ns
+											      : 0;
 }
 
 uint64_t proc_cpu_ns(const struct tracee *tracee)

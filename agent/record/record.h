@@ -118,7 +118,7 @@ struct record_row {
 	uint64_t order; /* of call beginnings */
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	uint64_t cpu_ns; /* UINT64_MAX if unknown */
+	uint64_t cpu_ns; /* in virtual time, that in which the task did not sleep */
 	int64_t result;
 	int64_t offset;
 	int64_t to_offset;
@@ -172,6 +172,8 @@ int memory_text(pid_t tid, uint64_t address, char *text, size_t size);
 int proc_link(pid_t tid, const char *name, int fd, char *text, size_t size);
 int64_t proc_position(pid_t tid, int fd, uint64_t *flags);
 uint64_t proc_cpu_ns(const struct tracee *tracee);
+/* How long a task has slept, from the kernel for programs. */
+uint64_t proc_slept_ns(int slept_of, pid_t tid);
 
 /* followed.c: the folders below which files are followed */
 
@@ -195,6 +197,8 @@ uint64_t event_now(const struct recorder *recorder);
 /* Sets the fields of every row: its task, its order, when it begins, the processor time before it.
  */
 void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row);
+/* The processor time of a task; in virtual time, how long it has not slept. */
+uint64_t event_cpu_ns(const struct recorder *recorder, const struct tracee *tracee);
 /* Adds a row now for something that is no call of the task's own. */
 void event_row(struct recorder *recorder, struct tracee *tracee, const char *name,
 	       struct record_row *row, const char *path);
@@ -394,9 +398,10 @@ struct recorder {
 	struct overhead overhead;
 	uint64_t zero_ns;
 	uint64_t now_ns; /* when the current stop was seen */
-	/* The recorder's work takes no time, and processor times are unknown. It must not read
-	 * flash that the program would not read: that does take time. */
+	/* The recorder's work takes no time, and a task's time awake stands for its processor time.
+	 * It must not read flash that the program would not read: that does take time. */
 	bool in_virtual_time;
+	int slept_of; /* then the kernel's flashbed_slept */
 	uint64_t order;
 	uint64_t stops;
 	uint64_t calls;

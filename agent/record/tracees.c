@@ -187,9 +187,11 @@ int tracee_born(struct recorder *recorder, struct tracee *parent, struct tracee 
 	child->number = ++recorder->tracees.numbers;
 	if (flags & CLONE_THREAD) {
 		child->tgid = parent->tgid;
-		own_clock(parent);
-		own_clock(child);
+		if (!recorder->in_virtual_time) {
+			own_clock(parent);
+			own_clock(child);
+		}
 	}
-	child->cpu_ns = proc_cpu_ns(child);
+	child->cpu_ns = event_cpu_ns(recorder, child);
 	return 0;
 }

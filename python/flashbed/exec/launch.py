@@ -110,7 +110,7 @@ def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
         source="flashbed exec",
         command=shortened(request.words),
         machine=f"Linux {kernel.series} (user-mode Linux, {request.fs}, virtual time)",
-        think="gaps",
+        think="slept",
         mapped="present",
         # The folder starts empty: only files of --put are there, and their contents are known.
         lacks=tuple(each for each in LACKS if each != CONTENTS_THERE),

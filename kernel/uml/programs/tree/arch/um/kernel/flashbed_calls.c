@@ -33,6 +33,7 @@
 #include <flashbed_calls.h>
 #include <flashbed_files.h>
 #include <flashbed_host.h>
+#include <flashbed_recorder.h>
 
 #define ASKED_FREELY 64
 #define ASKED_STEP_NS 1000u
@@ -187,7 +188,9 @@ void flashbed_call_ends(struct uml_pt_regs *r, int nr, long result, u64 began)
 	u64 ns;
 	int fd;
 
-	if (began != for_nothing && !flashbed_is_free())
+	if (flashbed_is_free())
+		flashbed_reclaim();
+	else if (began != for_nothing)
 		spend(nr, result);
 	flashbed_terminal_looks();
 	if (is_global_init(current) || began == for_nothing)

@@ -179,6 +179,7 @@ def _write(state: State, call: Call) -> None:
         state.lines.append(f"{'fsync' if flags & _RWF_SYNC else 'fdatasync'} {slot}")
     if node is not None:
         node.size = max(node.size, at + length)
+        node.unflushed = not flags & (_RWF_DSYNC | _RWF_SYNC)
     if own:
         description.position = at + length
 
@@ -234,6 +235,8 @@ def _on_slot(operation: str) -> Handler:
         description = state.slot(call)
         if description is not None and call.result >= 0:
             state.lines.append(f"{operation} {description.slot}")
+            if description.node is not None:
+                description.node.unflushed = False
 
     return handle
 
@@ -256,6 +259,7 @@ def _ftruncate(state: State, call: Call) -> None:
         state.lines.append(f"truncate {description.slot} {call.number('length')}")
         if description.node is not None:
             description.node.size = call.number("length")
+            description.node.unflushed = True
 
 
 def _truncate(state: State, call: Call) -> None:
@@ -323,6 +327,7 @@ def _copy(state: State, call: Call) -> None:
         state.lines += written_lines(state, begin, target.node, end, length, call.written)
     if target and target.node is not None:
         target.node.size = max(target.node.size, end + length)
+        target.node.unflushed = True
 
 
 def _copy_offset(description: Description | None, call: Call, name: str, length: int) -> int:

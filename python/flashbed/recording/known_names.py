@@ -20,11 +20,15 @@ _LINKS_MAX = 40
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A file, a folder or a link. `places` are its folders and names."""
+    """A file, a folder or a link. `places` are its folders and names.
+
+    `unflushed`: it was changed since a descriptor of it was closed, or it was synced.
+    """
 
     kind: int = stat.S_IFREG
     size: int = 0
     target: bytes = b""
+    unflushed: bool = False
     children: dict[bytes, Node] = field(default_factory=dict)
     places: dict[tuple[int, bytes], Node] = field(default_factory=dict)
 

@@ -161,6 +161,8 @@ class State:
     written_bytes: int = 0
     descriptors: int = 0
     """Of all tasks."""
+    opened: dict[int, Description] = field(default_factory=dict)
+    """By slot."""
 
     def skip(self, why: str) -> None:
         """Counts a call that has no operation."""
@@ -228,6 +230,8 @@ class State:
         description.uses += 1
         self.uninstall(task, number)
         task.files.by_number[number] = description
+        if description.slot is not None:
+            self.opened[description.slot] = description
         if by_exec:
             task.files.closed_by_exec.add(number)
         self._count(1)
@@ -253,9 +257,28 @@ class State:
 
     def _release(self, description: Description) -> None:
         description.uses -= 1
-        if not description.uses and description.slot is not None:
+        if description.slot is None:
+            return
+        if not description.uses:
+            del self.opened[description.slot]
             self.lines.append(f"close {description.slot}")
             self.slots.give_back(description.slot)
+        elif description.node is not None and description.node.unflushed:
+            self._flush(description.node)
+        if description.node is not None:
+            description.node.unflushed = False
+
+    def _flush(self, node: Node) -> None:
+        """Closes another descriptor of a file, which YAFFS2 flushes at each close.
+
+        So it is where a process ends that inherited the descriptor. A file without a name stays
+        as it is.
+        """
+        path = self.path_of(node)
+        if path is not None:
+            slot = self.slots.take()
+            self.lines += [f"open {slot} {path} ro", f"close {slot}"]
+            self.slots.give_back(slot)
 
     def unmap(self, task: Task, mapped: Mapped) -> None:
         """Removes a mapping from one address space."""
@@ -272,9 +295,22 @@ class State:
         task.ended = True
         self._leave(task)
         task.files.users -= 1
-        if not task.files.users and not task.files.leave():
-            for number in sorted(task.files.by_number):
-                self.uninstall(task, number)
+        if task.files.users:
+            return
+        if task.files.leave():
+            self._flush_inherited(task.files)
+            return
+        for number in sorted(task.files.by_number):
+            self.uninstall(task, number)
+
+    def _flush_inherited(self, files: Files) -> None:
+        """Flushes what a task wrote that ends and leaves its tables to another."""
+        changed = [one for one in self.opened.values() if one.node and one.node.unflushed]
+        for description in changed:
+            there = any(one is description for one in files.by_number.values())
+            if there and description.node is not None:
+                self._flush(description.node)
+                description.node.unflushed = False
 
     def path(self, call: Call, name: str = "path") -> str | None:
         """A path as operations write it; None outside the folder, or if it is too long."""

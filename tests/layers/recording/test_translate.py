@@ -167,7 +167,23 @@ def test_a_shared_descriptor_has_one_position_and_is_closed_by_the_last(tmp_path
     do("exit_group")
     assert _body(do, tmp_path) == [
         "open 0 a rw,create", "spawn 1", "write 0 0 5 1 0", "task 1", "write 0 5 5 2 0",
-        "task 0", "write 0 10 1 3 0", "close 0",
+        "open 1 a ro", "close 1", "task 0", "write 0 10 1 3 0", "close 0",
+    ]  # fmt: skip
+
+
+def test_a_process_that_ends_closes_the_file_that_it_wrote_and_inherited(tmp_path: Path) -> None:
+    """YAFFS2 flushes a file at each close: 40 programs were replayed as 22."""
+    do = Program()
+    do("openat", 3, path=b"a", flags=RW | CREAT)
+    do("clone", 1)
+    do("write", 5, task=1, descriptor=3, length=5)
+    do("exit_group", task=1)
+    do("clone", 2)
+    do("exit_group", task=2)
+    do("fsync", descriptor=3)
+    assert _body(do, tmp_path) == [
+        "open 0 a rw,create", "spawn 1", "task 1", "write 0 0 5 1 0", "open 1 a ro", "close 1",
+        "task 0", "spawn 2", "fsync 0",
     ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ enum {
 };
 static const uint64_t HELD_NS = 50000000;
 static const uint64_t SAME_SIGNAL_NS = 1000000000;
+static const uint64_t LEFT_NS = 2000000000;
 
 static volatile sig_atomic_t ticked;
 static volatile sig_atomic_t ended_by;
@@ -304,6 +305,7 @@ static void on_end(struct recorder *recorder, pid_t tid, int status)
 	if (tid == recorder->child) {
 		recorder->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		recorder->over = true;
+		recorder->over_ns = now_ns();
 		signalled = 0;
 		ended_by = 0;
 	}
@@ -362,11 +364,24 @@ static void begin_parked(struct recorder *recorder)
 	}
 }
 
+/* A daemon may run for ever. */
+static void tell_of_those_left(struct recorder *recorder)
+{
+	if (!recorder->tells || !recorder->over || now_ns() - recorder->over_ns < LEFT_NS)
+		return;
+	recorder->tells = false;
+	(void)fprintf(stderr,
+		      "flashbed-agent: the program has ended, %zu of its tasks go on and are "
+		      "recorded; Ctrl-C ends them\n",
+		      recorder->tracees.count);
+}
+
 static void on_tick(struct recorder *recorder)
 {
 	struct pollfd reader = {.fd = recorder->stream.handle};
 
 	ticked = 0;
+	tell_of_those_left(recorder);
 	if (recorder->stream.rows && now_ns() - recorder->stream.first_ns > HELD_NS)
 		(void)rows_flush(&recorder->stream);
 	/* The stream's reader is gone, so the rest would be lost. */
@@ -404,6 +419,7 @@ int follow_program(struct recorder *recorder, char **command, bool output_aside)
 {
 	const int err = start(recorder, command, output_aside);
 
+	recorder->tells = true;
 	return err ? err : follow(recorder);
 }
 

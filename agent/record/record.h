@@ -412,6 +412,8 @@ struct recorder {
 	pid_t child;
 	int status; /* of the program, as a shell reports it */
 	bool over;  /* the program has ended, perhaps not all of its tasks */
+	uint64_t over_ns;
+	bool tells; /* says so if tasks that it left go on */
 };
 
 int follow_program(struct recorder *recorder, char **command, bool output_aside);

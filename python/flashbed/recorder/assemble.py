@@ -28,6 +28,8 @@ _HAS_BYTES = 1 << 15
 _UNKNOWN = np.uint64(2**64 - 1)
 _PIECE_BYTES = 12
 _BY_LENGTH = frozenset({"setxattr", "lsetxattr", "fsetxattr", "mapped_write"})
+CONTENTS_BYTES_MAX = 64 << 20
+"""Of a write whose bytes are kept: a row of a table is in memory several times."""
 _LENGTHS = ("offset", "length", "to_offset")
 
 
@@ -70,6 +72,8 @@ class _Begun:
     file: int
     at: int
     left: int
+    column: str
+    """`data` for its bytes, `sizes` for their compressed sizes."""
     tail: bytes = b""
     parts: list[bytes] = field(default_factory=list)
 
@@ -84,8 +88,11 @@ class Assembler:
     contents: bool
     threads: int = 2
     written_bytes: int = 0
+    without_contents: int = 0
+    """Writes of more than CONTENTS_BYTES_MAX, of which only the sizes are kept."""
     _begun: _Begun | None = None
-    _late: dict[int, bytes] = field(default_factory=dict)
+    _late: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+    """By row: the column, and its value that came after the row."""
     _held: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -112,12 +119,11 @@ class Assembler:
         if rows.size and int(ends[-1]) != len(chunk.blob):
             raise RunError("the recorder's stream has rows whose texts have another length")
         begins = ends - texts - rows["bytes"].astype(np.int64)
-        kept, other = ("data", "sizes") if self.contents else ("sizes", "data")
         written = self._written(rows, chunk.blob, begins + texts)
         wanted = np.flatnonzero(self._wanted(rows))
         frame = self._frame(rows[wanted], chunk.blob, begins[wanted]).with_columns(
-            pl.Series(kept, [written.get(place) for place in wanted.tolist()], pl.Binary),
-            pl.lit(None, pl.Binary).alias(other),
+            pl.Series(column, [of.get(place) for place in wanted.tolist()], pl.Binary)
+            for column, of in written.items()
         )
         return self._released(frame, chunk.oldest)
 
@@ -196,9 +202,9 @@ class Assembler:
 
     def _written(
         self, rows: npt.NDArray[np.void], blob: bytes, begins: npt.NDArray[np.int64]
-    ) -> dict[int, bytes]:
-        """For each row, the bytes that it wrote, or their compressed sizes."""
-        done: dict[int, bytes] = {}
+    ) -> dict[str, dict[int, bytes]]:
+        """`data` and `sizes`: for each row the bytes that it wrote, or their compressed sizes."""
+        done: dict[str, dict[int, bytes]] = {"data": {}, "sizes": {}}
         places: list[int] = []
         writes: list[tuple[int, int, int]] = []
         parts: list[bytes] = []
@@ -212,20 +218,24 @@ class Assembler:
             total = int(row["length"] if self._by_length[row["call"]] else row["result"])
             file, at = int(row["file"]) ^ int(row["device"]) << 40, max(0, int(row["at"]))
             self.written_bytes += total
+            keeps = self.contents and total <= CONTENTS_BYTES_MAX
+            self.without_contents += self.contents and not keeps
+            if len(data) == total and keeps:
+                done["data"][place] = data
+                continue
             if len(data) == total:
                 places.append(place)
                 writes.append((file & (2**64 - 1), at, total))
                 parts.append(data)
                 continue
-            self._begun = _Begun(int(row["order"]), file & (2**64 - 1), at, total)
+            column = "data" if keeps else "sizes"
+            self._begun = _Begun(int(row["order"]), file & (2**64 - 1), at, total, column)
             self._more(int(row["order"]), data)
-        if self.contents:
-            return dict(zip(places, parts, strict=True))
         sizes = self._sizer.sizes(b"".join(parts), writes) if writes else b""
         end = 0
         for place, (_, at, length) in zip(places, writes, strict=True):
             pieces = (at % PIECE_BYTES + length + PIECE_BYTES - 1) // PIECE_BYTES
-            done[place] = sizes[end : end + pieces * _PIECE_BYTES]
+            done["sizes"][place] = sizes[end : end + pieces * _PIECE_BYTES]
             end += pieces * _PIECE_BYTES
         return done
 
@@ -235,7 +245,7 @@ class Assembler:
         if begun is None or begun.order != order or len(data) > begun.left:
             raise RunError("the recorder's stream has bytes without a write")
         begun.left -= len(data)
-        if self.contents:
+        if begun.column == "data":
             begun.parts.append(data)
         else:
             whole = begun.tail + data
@@ -247,7 +257,7 @@ class Assembler:
             begun.at += cut
             begun.tail = whole[cut:]
         if begun.left == 0:
-            self._late[order] = b"".join(begun.parts)
+            self._late[order] = begun.column, b"".join(begun.parts)
             self._begun = None
 
     def _released(self, frame: pl.DataFrame | None, oldest: int) -> pl.DataFrame | None:
@@ -258,9 +268,9 @@ class Assembler:
         every = pl.concat(frames).sort("order")
         ready = every.filter(pl.col("order") < limit)
         self._held = every.filter(pl.col("order") >= limit)
-        column = "data" if self.contents else "sizes"
         for order in [order for order in self._late if order < limit]:
-            late = pl.lit(self._late.pop(order), pl.Binary)
+            column, value = self._late.pop(order)
+            late = pl.lit(value, pl.Binary)
             ready = ready.with_columns(
                 pl.when(pl.col("order") == order).then(late).otherwise(pl.col(column)).alias(column)
             )

@@ -40,5 +40,6 @@ class Recorded:
     tasks: int = 0
     written_bytes: int = 0
     read_bytes: int = 0
+    without_contents: int = 0
     end: Facts | None = None
     begin: Facts | None = None

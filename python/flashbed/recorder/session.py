@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -107,7 +107,15 @@ def _handing_on(recorder: Recorder) -> Iterator[None]:
         if recorder.process.poll() is None:
             recorder.process.send_signal(number)
 
+    def resume(_number: int, _frame: object) -> None:
+        """Continues a recorder that the program, its child, has stopped: it would wait for ever."""
+        with suppress(ChildProcessError):
+            found = os.waitid(os.P_PID, recorder.process.pid, os.WSTOPPED | os.WNOHANG)
+            if found is not None and found.si_status == signal.SIGSTOP:
+                recorder.process.send_signal(signal.SIGCONT)
+
     before = {number: signal.signal(number, hand_on) for number in _HANDED_ON}
+    before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, resume)
     try:
         yield
     finally:
@@ -244,6 +252,7 @@ def _take_chunks(source: ReadAhead, sink: _Sink) -> None:
     if sink.assembler is not None:
         sink.add(sink.assembler.rest())
         sink.recorded.written_bytes = sink.assembler.written_bytes
+        sink.recorded.without_contents = sink.assembler.without_contents
     sink.flush()
 
 
@@ -254,7 +263,11 @@ def _final(about: About, recorded: Recorded) -> About:
     for value in end.all("not_followed") if end else ():
         count, _, name = value.partition(" ")
         not_followed[name] = int(count)
-    return about.model_copy(update={"complete": recorded.complete, "not_followed": not_followed})
+    lacks = about.lacks
+    if recorded.without_contents:
+        lacks += (f"The contents of {recorded.without_contents:,} writes of more than 64 MiB.",)
+    found = {"complete": recorded.complete, "not_followed": not_followed, "lacks": lacks}
+    return about.model_copy(update=found)
 
 
 def _unescaped(text: str) -> bytes:

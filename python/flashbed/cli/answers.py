@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashbed.cli.laid_out import print_table
+from flashbed.formats.names import escaped
 from flashbed.paths import shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def say_answer(found: Answer | None, directory: Path) -> None:
             print(note)
         if found.left:
             print(f"{found.left:,} more rows: flashbed table {_shell_word(directory)} cases")
-    print(shown(directory.absolute()))
+    print(escaped(shown(directory.absolute())))
     print(f"next: flashbed report {_shell_word(directory)}")
     print(f"      flashbed table {_shell_word(directory)} cases --format csv")
     if _is_below_results(directory):
@@ -49,4 +50,4 @@ def _is_below_results(directory: Path) -> bool:
 
 
 def _shell_word(directory: Path) -> str:
-    return shlex.quote(str(directory))
+    return escaped(shlex.quote(str(directory)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.errors import InputError
+from flashbed.formats.names import escaped
 from flashbed.paths import new_board_file, shown
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def doctor(
     if profile:
         from flashbed.targets.ssh.board_profile import blank_profile_text
 
-        print(shown(_write_profile(profile, blank_profile_text(profile))))
+        print(escaped(shown(_write_profile(profile, blank_profile_text(profile)))))
         return
     results = checks()
     if output == "json":
@@ -153,7 +154,7 @@ def _board(on: str, output: str, name: str | None, partition: str | None) -> Non
         board_path(name)  # refuses an impossible name before the board is connected to
     facts = facts_of(address)
     if name is not None:
-        print(shown(_begin_profile(name, facts, partition)))
+        print(escaped(shown(_begin_profile(name, facts, partition))))
     elif output == "json":
         known = {
             "kernel_profile": kernel_profile(facts.kernel),

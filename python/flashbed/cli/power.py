@@ -13,6 +13,7 @@ import typer
 from flashbed.cli.progress import say
 from flashbed.cli.run import CaseId
 from flashbed.errors import InputError, RunError
+from flashbed.formats.names import escaped
 from flashbed.paths import shown
 from flashbed.storage.files import output, own_file, read_text
 
@@ -191,7 +192,7 @@ def draw(
     elif rail or unit or rate or marker:
         raise InputError("--rail, --unit, --rate, --marker: only with --measured")
     draw_power(directory, case, convention, reading, file)
-    print(shown(file))
+    print(escaped(shown(file)))
 
 
 def _check(condition: dict[str, str | None], board: str | None, *, write: bool) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flashbed.formats.names import message
+from flashbed.formats.names import escaped, message
 from flashbed.storage.files import is_plain
 
 __all__ = ["bar", "say", "tell_written"]
@@ -30,7 +30,7 @@ def say(line: str) -> None:
 def tell_written(path: Path, line: str) -> None:
     """Prints a line about a written file; to standard error if it may have been standard output."""
     if is_plain(path):
-        print(line)
+        print(escaped(line))
     else:
         say(line)
 
@@ -43,8 +43,8 @@ def bar(title: str, unit: str = "cases") -> Iterator[Progress]:
         return
     from flashbed.api.shown_progress import terminal_bar
 
-    with terminal_bar(title) as show:
-        yield show
+    with terminal_bar(escaped(title)) as show:
+        yield lambda what, done, total: show(escaped(what), done, total)
 
 
 def _plain(title: str, unit: str) -> Progress:

@@ -17,6 +17,7 @@ from flashbed.cli.show import INDEX, RESULTS
 from flashbed.errors import InputError, RunError
 from flashbed.extras import require
 from flashbed.formats.doubts import doubts
+from flashbed.formats.names import escaped
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
@@ -209,7 +210,7 @@ def reproduce(
         print(json.dumps(summary_json(directories), indent=1))
         say(shown(report))
     else:
-        print(shown(report))
+        print(escaped(shown(report)))
     if out is None:
         say(f"all results on one page: {RESULTS / INDEX}")
     _conclude(outcomes)

@@ -115,10 +115,10 @@ def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
 
 
 def _csv(rows: pl.LazyFrame) -> Iterator[str]:
-    from flashbed.storage.frames import pieces
+    from flashbed.storage.frames import as_csv, pieces
 
     for number, piece in enumerate(pieces(rows)):
-        yield piece.write_csv(include_header=number == 0)
+        yield as_csv(piece).write_csv(include_header=number == 0)
 
 
 def _json(rows: pl.LazyFrame) -> Iterator[str]:

@@ -16,7 +16,7 @@ from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.errors import InputError, RunError
-from flashbed.formats.names import FileSystem
+from flashbed.formats.names import FileSystem, escaped
 from flashbed.paths import shown
 from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
@@ -308,7 +308,7 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     """Keeps the trace, writes the requested formats beside it, prints the summary."""
     import polars as pl
 
-    from flashbed.storage.frames import pieces
+    from flashbed.storage.frames import as_csv, pieces
     from flashbed.tracing.flashmon_log import written_log
     from flashbed.tracing.summary import lines
     from flashbed.tracing.trace import TABLES, LongTrace, keep
@@ -322,7 +322,7 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
         for name in TABLES:
             with whole(out / f"{name}.csv") as new, new.open("wb") as file:
                 for number, piece in enumerate(pieces(pl.scan_parquet(out / f"{name}.parquet"))):
-                    piece.write_csv(file, include_header=number == 0)
+                    as_csv(piece).write_csv(file, include_header=number == 0)
     if "flashmon" in formats:
         with whole(out / FLASHMON_LOG) as new, new.open("w", encoding="utf-8") as log:
             for piece in pieces(pl.scan_parquet(out / "flash.parquet")):
@@ -334,7 +334,7 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
             write_perfetto(traced, new)
     for line in lines(traced):
         print(line)
-    print(shown(out.absolute()))
+    print(escaped(shown(out.absolute())))
     if "not_probed" in traced.facts.info:
         say(f"flashbed: not probed: {traced.facts.info['not_probed'].replace(',', ', ')}")
     lost = traced.facts.lost

@@ -2,7 +2,8 @@
 
 Pydantic reports what a model expected; this says what to write in the file instead. Unknown keys
 come before missing ones, because a typo causes both; the key that was probably meant is then not
-reported as missing. Left out: line numbers, which the TOML reader does not keep.
+reported as missing. A table's name that is wrong makes all its keys unknown or missing: several of
+a table are one line. Left out: line numbers, which the TOML reader does not keep.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ __all__ = ["wrong_lines"]
 
 LINES_MAX = 20
 VALUE_CHARACTERS = 40
+NAMES_MAX = 10
 
 _KIND_NAMES = ("int", "float", "str", "bool", "none")
 _KINDS = {
@@ -39,6 +41,7 @@ _LIMITS = {
 }
 
 Found = Mapping[str, Any]
+Place = tuple[str | int | None, ...]
 
 
 def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
@@ -47,22 +50,72 @@ def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
     unknown = [error for error in errors if error["type"] == "extra_forbidden"]
     meant = {error["loc"]: _meant(model, error, errors) for error in unknown}
     missed = {(*at[:-1], name) for at, name in meant.items() if name is not None}
+    moved = [(error, (*error["loc"][:-1], meant[error["loc"]])) for error in unknown]
     others = [
         error
         for error in errors
         if error["type"] != "extra_forbidden"
         and not (error["type"] == "missing" and error["loc"] in missed)
+        and not any(error["type"] == "missing" and _is_in(error, *there) for there in moved)
     ]
     lines = [
-        f"{_key(at)}: unknown key" + ("" if name is None else f", {name} is meant?")
+        f"{_key(at)}: unknown key, {name} is meant?"
         for at, name in meant.items()
+        if name is not None
     ]
-    lines += [_line(error) for error in others]
+    strange = [at for at, name in meant.items() if name is None]
+    lacking = [error["loc"] for error in others if error["type"] == "missing"]
+    lines += _of_tables(strange, lacking)
+    lines += [_line(error) for error in _firsts_of_lists(others)]
     lines = list(dict.fromkeys(lines))
     if len(lines) > LINES_MAX:
         left = len(lines) - LINES_MAX
         lines[LINES_MAX:] = [f"{left:,} more errors, listed when these are fixed"]
     return lines
+
+
+def _is_in(missing: Found, unknown: Found, meant: Place) -> bool:
+    """Whether a missing key stands in the table of an unknown name, which means this place."""
+    found, rest = unknown["input"], missing["loc"][len(meant) :]
+    if not rest or tuple(missing["loc"][: len(meant)]) != meant:
+        return False
+    for part in rest:
+        if not isinstance(found, Mapping) or part not in found:
+            return False
+        found = found[part]
+    return True
+
+
+def _of_tables(unknown: Sequence[Place], missing: Sequence[Place]) -> Iterator[str]:
+    """Lines for keys that tables do not know, or lack: one for a table with several."""
+    for table in dict.fromkeys(at[:-1] for at in (*unknown, *missing)):
+        strange = [at for at in unknown if at[:-1] == table]
+        lacking = [at for at in missing if at[:-1] == table]
+        if max(len(strange), len(lacking)) < 2:
+            yield from (f"{_key(at)}: unknown key" for at in strange)
+            yield from (f"{_key(at)}: missing" for at in lacking)
+            continue
+        said = [f"unknown {_names(strange)}"] if strange else []
+        said += [f"missing {_names(lacking)}"] if lacking else []
+        yield (f"{_key(table)}: " if table else "") + "; ".join(said)
+
+
+def _names(places: Sequence[Place]) -> str:
+    names = ", ".join(str(at[-1])[:VALUE_CHARACTERS] for at in places[:NAMES_MAX])
+    more = f" and {len(places) - NAMES_MAX:,} more" if len(places) > NAMES_MAX else ""
+    return f"{'key' if len(places) == 1 else 'keys'} {names}{more}"
+
+
+def _firsts_of_lists(errors: Sequence[Found]) -> Iterator[Found]:
+    """All errors but missing keys; of values in one list only the first."""
+    lists = set()
+    for error in errors:
+        *above, last = error["loc"] or ("",)
+        if error["type"] == "missing" or (isinstance(last, int) and tuple(above) in lists):
+            continue
+        if isinstance(last, int):
+            lists.add(tuple(above))
+        yield error
 
 
 def _of_their_own(errors: Sequence[Found]) -> Iterator[Found]:
@@ -123,17 +176,15 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return found[0] if found else None
 
 
-def _key(place: Sequence[str | int]) -> str:
+def _key(place: Sequence[str | int | None]) -> str:
     """A key with its path; positions in a list count from 1."""
-    return ".".join(str(part + 1) if isinstance(part, int) else part for part in place)
+    return ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in place)
 
 
 def _line(error: Found) -> str:
     place = _key(error["loc"])
     kind, given = error["type"], _given(error["input"])
     context = error.get("ctx", {})
-    if kind == "missing":
-        return f"{place}: missing"
     if kind in ("tuple_type", "list_type"):
         return f"{place}: {given} is not a list, as [{given}] is"
     if kind in _KINDS:

@@ -1,8 +1,15 @@
 // The page is complete without this script. It opens the folded part that a link leads into, and marks
 // tables that continue to the right.
 "use strict";
+function named() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return ""; // an address such as #% is no name
+  }
+}
 function unfold() {
-  const there = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const there = document.getElementById(named());
   for (let at = there; at; at = at.parentElement) {
     if (at.tagName === "DETAILS") at.open = true;
   }

@@ -18,6 +18,7 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
+from flashbed.report.engine import need_engine
 from flashbed.storage.files import output
 
 __all__ = ["drawn_page", "in_script", "page", "write_whole"]
@@ -67,6 +68,7 @@ def in_script(data: Any) -> str:
 
 def _engine() -> str:
     """Vega, Vega-Lite and vegaEmbed as one script, in the version that altair writes for."""
+    need_engine()
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     bundle: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
     return bundle.replace("</script", "<\\/script")

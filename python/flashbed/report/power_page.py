@@ -87,8 +87,10 @@ def _write(points: pl.DataFrame, out: Path) -> None:
     import altair as alt
     import vl_convert
 
+    from flashbed.report.engine import need_engine
     from flashbed.report.figures import power_figure
 
+    need_engine()
     specification = power_figure(points)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     if out.suffix == ".svg":

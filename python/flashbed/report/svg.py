@@ -17,6 +17,7 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
+from flashbed.report.engine import need_engine
 from flashbed.report.figures.narrow import narrowed
 
 __all__ = ["Drawing"]
@@ -78,6 +79,7 @@ class Drawing:
         return Markup(f'<svg class="shapes" width="0" height="0"><defs>{paths}</defs></svg>')
 
     def _drawn(self, name: str, title: str, specification: Mapping[str, Any]) -> Markup:
+        need_engine()
         version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
         drawn = vl_convert.vegalite_to_svg(dict(specification), vl_version=version)
         root = Xml.fromstring(drawn)

@@ -17,6 +17,7 @@ from flashbed.storage.footer import extent
 __all__ = [
     "UNREADABLE",
     "DamagedError",
+    "as_csv",
     "check_extent",
     "check_text",
     "open_parquet",
@@ -81,6 +82,16 @@ def open_parquet(path: Path) -> pl.DataFrame | pl.LazyFrame:
     file = copy(path)
     _scanned.append(file)
     return pl.scan_parquet(_name(file), glob=False)
+
+
+def as_csv(frame: pl.DataFrame) -> pl.DataFrame:
+    """Texts as CSV may hold them: a spreadsheet takes one that begins like a formula for one.
+
+    An apostrophe before it makes it text there. Numbers stay as they are.
+    """
+    texts = cs.string()
+    formula = texts.str.contains(r"^[=+\-@\t\r]")
+    return frame.with_columns(pl.when(formula).then(pl.lit("'") + texts).otherwise(texts))
 
 
 def _name(file: IO[bytes]) -> str:

@@ -84,7 +84,31 @@ def test_a_board_of_which_much_is_wrong_says_so_in_as_many_lines(
 
 
 def test_no_more_is_said_than_a_screen_has(tmp_path: Path) -> None:
-    keys = "".join(f"unknown{number} = 1\n" for number in range(1000))
+    keys = "".join(f"titel{number} = 1\n" for number in range(1000))
     said = _wrong(EXPERIMENT.replace('id = "my/own"\n', f'id = "my/own"\n{keys}'), tmp_path)
     assert len(said) == LINES_MAX + 1
     assert said[-1].endswith("more errors, listed when these are fixed")
+
+
+ONE_MISTAKE = (
+    ("[board]", "[board.x]", "board: unknown key x; missing keys name, title, ram_mib, source"),
+    ("[board]", "", "unknown keys name, title, ram_mib, source; missing key board"),
+    ("[memory]", "[memory.x]", "memory: unknown key x; missing keys source, free_kib"),
+    ("compressors.lzo.node_ns", "xcompressors.lzo.node_ns",
+     "software.xcompressors: unknown key, compressors is meant?"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line"), ONE_MISTAKE)
+def test_one_mistake_in_a_board_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, line: str
+) -> None:
+    """A table's wrong name was said in as many lines as the table has keys: 21 of `software`."""
+    (tmp_path / "boards").mkdir()
+    text = (PROJECT / "boards" / "emulated.toml").read_text()
+    assert old in text
+    (tmp_path / "boards" / "bent.toml").write_text(text.replace(old, new, 1))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ProfileError) as raised:
+        load_board("bent")
+    assert [str(raised.value), *raised.value.also] == [f"boards/bent.toml: {line}"]

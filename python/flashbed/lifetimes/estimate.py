@@ -69,9 +69,9 @@ class Observed:
     endurance first at this rate, None if no block is known by itself. `spent_mean` and
     `spent_worst` are the erases so far, of the mean block and of that block; 0 for a new chip.
     `programmed_blocks` is what was programmed, in blocks. `early_erases` are those among `erases`
-    whose blocks may have been erased before they were full. `used` is the share of the partition
-    that files use. `dispersion` is that of the erases between blocks. None is unknown; of
-    `seconds`: no rate was given.
+    whose blocks may not have been full. `used` is the share of the partition that files use in the
+    end, and `grown` the part of it that is new. `dispersion` is that of the erases between blocks.
+    None is unknown; of `seconds`: no rate was given.
     """
 
     seconds: float | None
@@ -85,6 +85,7 @@ class Observed:
     programmed_blocks: float | None = None
     early_erases: float = 0.0
     used: float | None = None
+    grown: float = 0.0
     wl_threshold: int | None = None
 
     @property
@@ -179,8 +180,10 @@ def estimate_mix(parts: Sequence[Observed], endurance: int) -> Estimate | None:
 
 def used_by(parts: Sequence[Observed]) -> Observed:
     """The blocks that the parts share, with what all of them use of the partition."""
-    known = [part.used for part in parts if part.used is not None]
-    used = min(USED_MAX, sum(known)) if len(known) == len(parts) else None
+    before = [part.used - part.grown for part in parts if part.used is not None]
+    used = None
+    if len(before) == len(parts):
+        used = min(USED_MAX, max(before) + sum(part.grown for part in parts))
     return replace(parts[0], worst=None, used=used)
 
 

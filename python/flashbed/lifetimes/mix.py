@@ -59,15 +59,16 @@ class Mix:
         return next(((n, p) for n, p in named if p.workload and not p.workload.lasts), None)
 
     @property
+    def axes(self) -> dict[str, Any]:
+        """The axes of the flash."""
+        of_flash = self.parts[0].axes.items()
+        return {axis: value for axis, value in of_flash if axis not in OF_PROGRAMS}
+
+    @property
     def name(self) -> str:
         """The axes of the flash, as in the name of a case."""
-        axes = self.parts[0].axes
-        words = (
-            word(axes[axis])
-            for axis, word in NAME_WORDS.items()
-            if axis in axes and axis not in OF_PROGRAMS
-        )
-        return "".join(words)
+        axes = self.axes
+        return "".join(word(axes[axis]) for axis, word in NAME_WORDS.items() if axis in axes)
 
     def shares(self) -> list[float | None]:
         """The share of each part in the erases of the long run."""
@@ -122,8 +123,8 @@ class Mix:
         heads = [
             "program",
             "runs a day",
-            "programs each",
-            "programs a day",
+            "page writes each",
+            "page writes a day",
             "erases a day",
             "share",
         ]

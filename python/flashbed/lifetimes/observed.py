@@ -110,10 +110,10 @@ def _case(
         failed=case.get("failed"),
     )
     grown = min(programmed, programmed if moved.extent is None else moved.extent)
-    used = (case["state_valid"] or 0.0) + grown / (board.partition.blocks * block_bytes)
+    share = grown / (board.partition.blocks * block_bytes)
     subject = _of_wear(
         wear, case["case_id"], workload, board, target=case["target"], fs=case["fs"],
-        programmed_blocks=programmed / block_bytes, used=min(USED_MAX, used),
+        programmed_blocks=programmed / block_bytes, used=case["state_valid"] or 0.0, grown=share,
     )  # fmt: skip
     return replace(subject, axes={axis: case[axis] for axis in AXES})
 
@@ -221,11 +221,12 @@ def wear_table_of(path: Path, rounds: float, board: Board | None) -> list[Subjec
 def _of_wear(
     wear: pl.DataFrame, name: str, workload: Workload, board: Board | None,
     *, target: str, fs: str | None, programmed_blocks: float | None = None,
-    used: float | None = None,
+    used: float | None = None, grown: float = 0.0,
 ) -> Subject:  # fmt: skip
     """A new chip under rounds of a workload, one of which was measured. Bad blocks do not wear.
 
-    A block of unknown state counts as good.
+    A block of unknown state counts as good. `used` is the share of the partition that files used at
+    the mark, `grown` the share that they can have added.
     """
     there = wear.filter(pl.col("state").fill_null("good") == "good")
     good = _erases(there)
@@ -240,7 +241,8 @@ def _of_wear(
         dispersion=dispersion(good.to_list()),
         programmed_blocks=programmed_blocks,
         early_erases=early_erases(fs, int(there["erases_measured"].sum())),
-        used=used,
+        used=None if used is None else min(USED_MAX, used + grown),
+        grown=grown,
         wl_threshold=UBI_WL_THRESHOLD if fs == "ubifs" else None,
     )
     return Subject(name, observed, board, int((good > 0).sum()), target, fs, workload)

@@ -117,7 +117,7 @@ def test_rates_stand_behind_a_program() -> None:
 def part(filled: float, rounds: float, **more: Any) -> Subject:
     """A program that fills so many blocks a run."""
     seen = replace(SHORT, seconds=DAY_S / rounds, erases=0, worst=0, early_erases=0.0,
-                   programmed_blocks=filled, used=0.01)  # fmt: skip
+                   programmed_blocks=filled, used=0.01, grown=0.01)  # fmt: skip
     programs = round(filled * 64)
     found = subject(seen, rounds_per_day=rounds, programs=programs, **more)
     return replace(found, axes={"fs": "ubifs", "board": "emulated", "kernel": "6.1", "seed": 1})
@@ -135,10 +135,18 @@ def test_the_erases_of_a_mix_add_up() -> None:
     assert mix.shares() == pytest.approx([432 / a_day, 12 / a_day, 170 / 30.4375 / a_day])
     said = mix.text(CYCLES, "s")
     assert "3 programs, ubifs-emulated-6.1 on sim" in said
-    assert "  month        0.0329         10,880             357          5.59   1.2%" in said
+    assert "  month        0.0329            10,880                357          5.59   1.2%" in said
     found_json = mix.json(CYCLES, "s")
     assert found_json["years"] == {"low": found.low, "high": found.high}
     assert [one["program"] for one in found_json["programs"]] == ["day", "hour", "month"]
+
+
+def test_what_was_there_before_counts_once_in_a_mix() -> None:
+    """Half of the partition was in use, and each of three programs adds a hundredth."""
+    parts = [replace(SHORT, used=0.51, grown=0.01, early_erases=0.0, erases=0)] * 3
+    found = estimate_mix(parts, CYCLES)
+    assert found is not None
+    assert found.low == pytest.approx(2000 * (CYCLES - 8192) / (300 / 0.47) / 365.25)
 
 
 def test_a_mix_that_a_program_leaves_silent_says_which() -> None:

@@ -96,6 +96,10 @@ class _Worker:
             if writes and job.number("end_syncfs"):
                 yield Step("syncfs", {"descriptor": _FIRST + number})
             yield Step("close", {"descriptor": _FIRST + number})
+            if job.text("ioengine") == "mmap":
+                address = _ADDRESS + number * _MAPPED_BYTES
+                length = self.region.begin + self.region.length
+                yield Step("munmap", {"address": address, "length": length})
         if job.number("unlink"):
             for name in self.names:
                 yield Step("unlink", {"path": name})

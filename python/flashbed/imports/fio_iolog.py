@@ -8,21 +8,25 @@ A log is read as a stream, twice. Left out: what was written; which job wrote it
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.errors import InputError
-from flashbed.imports.lines import ImportedError, lines_of, refuse
+from flashbed.imports.lines import ImportedError, check_name, lines_of, refuse
+from flashbed.imports.looks import refuse_foreign
+from flashbed.imports.recorded import recorded
 from flashbed.paths import shown
 from flashbed.recording.about import About
 from flashbed.recording.calls import Call
 from flashbed.recording.discover import Discovery
-from flashbed.recording.file import RecordingWriter, check
+from flashbed.recording.file import check
 
 __all__ = ["calls_of_log", "import_fio_iolog"]
 
 _VERSIONS = {b"fio version 2 iolog": 2, b"fio version 3 iolog": 3}
+_VERSION_1 = re.compile(rb"[012],\d+,\d+\Z")
 _OFFSET_MAX = 2**62
 _TIME_MAX = 10**18
 _READ_WRITE_CREATE = 0o102
@@ -100,6 +104,7 @@ class _Log:
 
     def _open(self, name: bytes) -> Call:
         number = next(n for n in range(3, len(self.opened) + 4) if n not in self.opened.values())
+        check_name(name)
         self.opened[name] = number
         path = _relative(name, self.folder)
         return self._call("openat", {"path": path, "flags": _READ_WRITE_CREATE}, number)
@@ -108,8 +113,11 @@ class _Log:
         call = _REQUESTS[action]
         arguments: dict[str, int | bytes] = {"descriptor": descriptor}
         if call in ("pread64", "pwrite64", "fallocate"):
-            if not 0 < length <= 1 << 30:
+            most = _OFFSET_MAX if call == "fallocate" else 1 << 30
+            if not 0 < length <= most:
                 raise ValueError("a length that no request has")
+            if at + length > _OFFSET_MAX:
+                raise ValueError("a request behind the largest offset")
             arguments |= {"offset": at, "length": length}
         if call == "fallocate":
             return self._call(call, {**arguments, "mode": _PUNCH})
@@ -141,6 +149,10 @@ def _each(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 def _version(path: Path, line: int, fields: list[bytes]) -> int:
     found = _VERSIONS.get(b" ".join(fields))
     if found is None:
+        if line == 1:
+            if _VERSION_1.match(fields[0]):
+                raise refuse(path, line, "a log of version 1, which fio itself no longer reads")
+            refuse_foreign(path, "fio-iolog")
         raise refuse(path, line, "not a log of fio: must begin with 'fio version 2 iolog' or 3")
     return found
 
@@ -181,13 +193,14 @@ def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str
         raise InputError(f"--unit {unit}: must be us or ns")
     below = folder.encode() if folder is not None else _folder(path)
     log = _Log(path, 1000 if unit == "us" else 1, posixpath.normpath(below))
-    about = About(source="fio iolog", think="gaps", lacks=LACKS)
-    with RecordingWriter(out, about) as writer:
-        for call in log.calls():
-            writer.add(call)
-        for call in log.discovery.existed():
-            writer.add(call)
-        if log.backwards:
-            more = f"the times of {log.backwards:,} lines, which go back: they follow at once"
-            writer.set_about(about := about.model_copy(update={"lacks": (*LACKS, more)}))
-    return about
+    first = About(source="fio iolog", think="gaps", lacks=LACKS)
+
+    def calls() -> Iterator[Call]:
+        yield from log.calls()
+        yield from log.discovery.existed()
+
+    def about() -> About:
+        more = f"the times of {log.backwards:,} lines, which go back: they follow at once"
+        return first.model_copy(update={"lacks": (*LACKS, more)}) if log.backwards else first
+
+    return recorded(path, out, first, calls(), about)

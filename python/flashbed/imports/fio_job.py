@@ -20,6 +20,7 @@ from flashbed.imports.fio_engines import Step, steps_of
 from flashbed.imports.fio_file import Job, jobs_of
 from flashbed.imports.fio_iolog import calls_of_log
 from flashbed.imports.fio_offsets import Region, blocks_of, kind_of
+from flashbed.imports.lines import check_name
 from flashbed.imports.recorded import recorded
 from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED, Call
@@ -150,6 +151,11 @@ class _Plan:
         every = sorted({name for job in jobs if "read_iolog" not in job.values
                         for copy in range(self.copies(job))
                         for name in self.names(job, copy)})  # fmt: skip
+        for name in every:
+            try:
+                check_name(name.encode())
+            except ValueError as why:
+                raise jobs[0].error(str(why), "filename", "directory") from None
         self.folder = posixpath.commonpath([posixpath.dirname(name) for name in every] or ["/"])
         for job in jobs:
             self._check_requests(job)

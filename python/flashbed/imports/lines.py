@@ -12,9 +12,10 @@ from flashbed.errors import InputError
 from flashbed.formats.names import escaped
 from flashbed.paths import shown
 
-__all__ = ["ImportedError", "lines_of", "opened", "refuse"]
+__all__ = ["ImportedError", "check_name", "lines_of", "opened", "refuse"]
 
 LINE_BYTES_MAX = 64 << 20
+_NAME_BYTES_MAX, _DEEP_MAX = 4095, 256
 
 
 class ImportedError(InputError):
@@ -24,6 +25,18 @@ class ImportedError(InputError):
 def refuse(path: Path, line: int, why: str) -> ImportedError:
     """The error of a line."""
     return ImportedError(f"{shown(path)}:{line}: {escaped(why)}")
+
+
+def check_name(name: bytes) -> None:
+    """Raises `ValueError` for a file's whole name that is longer or deeper than any program's."""
+    deep = name.strip(b"/").count(b"/")
+    if len(name) > _NAME_BYTES_MAX or deep > _DEEP_MAX:
+        raise ValueError(
+            f"a name of {len(name):,} bytes, {deep:,} folders deep; {_NAME_BYTES_MAX:,} bytes and"
+            f" {_DEEP_MAX} folders at most"
+        )
+    if b"\0" in name:
+        raise ValueError("a name with a NUL byte")
 
 
 def opened(path: Path) -> IO[bytes]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from flashbed.formats.names import escaped
 from flashbed.imports.lines import ImportedError, lines_of
+from flashbed.imports.looks import refuse_foreign
 from flashbed.imports.strace_line import strip_place, unescaped
 from flashbed.imports.strace_lines import files_of
 from flashbed.paths import shown
@@ -168,6 +169,7 @@ def folder_of(path: Path, folder: str | None) -> Folder:
         return Folder(common, named, files, lacks, _named(look))
     if files and not look.relative:
         return Folder(WORKING, named, files, others=_named(look))
+    refuse_foreign(files_of(path)[0][0], "strace")
     raise ImportedError(f"{shown(path)}: no call in the working folder; {_named(look)}")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from flashbed._sim import PieceSizer
 from flashbed.errors import InputError
 from flashbed.imports.constants import number_of
-from flashbed.imports.lines import ImportedError, refuse
+from flashbed.imports.lines import ImportedError, check_name, refuse
 from flashbed.imports.looks import refuse_foreign
 from flashbed.imports.recorded import recorded
 from flashbed.imports.strace_calls import ALIASES, ROWS, Parsed, parse_call
@@ -52,7 +52,6 @@ _PAIR = re.compile(rb"\[(\d{1,9})(?:<[^\]]*>)?, (\d{1,9})(?:<[^\]]*>)?\]")
 _DESCRIPTORS = frozenset(
     ("open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl")
 )  # fmt: skip
-_DEEP_MAX, _PATH_BYTES_MAX = 256, 4095
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"(?:\.\.\.)?', re.DOTALL)
 _ANONYMOUS = 0x20
 LACKS = (
@@ -343,12 +342,7 @@ class _Import:
             if descriptor is not None and not given.startswith(b"/"):
                 begin = self._place(call, event, descriptor)
             whole = posixpath.normpath(posixpath.join(begin or b"/", given))
-            deep = whole.count(b"/") - 1
-            if len(whole) > _PATH_BYTES_MAX or deep > _DEEP_MAX:
-                raise ValueError(
-                    f"{call.name}: a name of {len(whole):,} bytes, {deep:,} folders deep;"
-                    f" {_PATH_BYTES_MAX:,} bytes and {_DEEP_MAX} folders at most"
-                )
+            check_name(whole)
             if call.name == "chdir" and call.result == 0:
                 task.working = whole
             parsed.arguments[name] = self._relative(whole)

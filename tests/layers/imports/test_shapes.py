@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
+from flashbed.imports.blktrace import import_blktrace
+from flashbed.imports.fio_iolog import import_fio_iolog
+from flashbed.imports.fio_job import import_fio_job
+from flashbed.imports.lines import ImportedError
 from flashbed.imports.strace_trace import import_strace
 from flashbed.recording.file import Recording, open_recording
 from flashbed.recording.translate import translate
@@ -148,3 +153,121 @@ def test_a_call_may_be_cut_before_or_behind_any_comma(
     )
     import_strace(trace, tmp_path / "x.rec")
     assert _body(open_recording(tmp_path / "x.rec")) == ["open 0 a rw,create", "write 0 0 2 1 0"]
+
+
+def _blktrace(name: str, folder: Path) -> Recording:
+    import_blktrace(CORPUS / name, folder / "x.rec")
+    return open_recording(folder / "x.rec")
+
+
+def test_requests_of_several_processors_are_sorted_by_time(tmp_path: Path) -> None:
+    recording = _blktrace("out-of-order.blkparse", tmp_path)
+    assert _body(recording) == [
+        "open 0 device rw", "write 0 0 4096 1 0", "read 0 0 4096", "write 0 4096 4096 2 0",
+        "fdatasync 0", "write 0 8192 4096 3 0",
+    ]  # fmt: skip
+    assert [call.start_ns for call in recording.calls()][1:4] == [0, 2_000_000, 3_000_000]
+
+
+def test_a_trace_of_completions_says_so_and_leaves_out_what_no_request_touches(
+    tmp_path: Path,
+) -> None:
+    recording = _blktrace("completed.blkparse", tmp_path)
+    assert _body(recording, think=True) == [
+        "open 0 device rw", "write 0 1048576 8192 1 0", "pause 2000000", "read 0 0 4096",
+        "pause 5000000", "write 0 1056768 4096 2 0",
+    ]  # fmt: skip
+    assert any("completed (C)" in text for text in recording.about.lacks)
+
+
+def test_of_remapped_requests_the_upper_device_counts(tmp_path: Path) -> None:
+    recording = _blktrace("remapped.blkparse", tmp_path)
+    assert _body(recording) == ["open 0 device rw", "write 0 0 4096 1 0"]
+    assert "requests of other devices than 253,0: 8,0 (1)" in recording.about.lacks
+
+
+def test_lines_of_blkparse_are_found_in_a_page(tmp_path: Path) -> None:
+    recording = _blktrace("page.md", tmp_path)
+    assert _body(recording) == ["open 0 device rw", "write 0 0 4096 1 0"]
+    assert "lines that are no request of blkparse: 8" in recording.about.lacks
+
+
+@pytest.mark.parametrize("name", ["disk", "disk.blktrace.1", "all-processors.blktrace"])
+def test_binary_files_of_blktrace_are_their_processors_together(tmp_path: Path, name: str) -> None:
+    recording = _blktrace(name, tmp_path)
+    assert _body(recording) == [
+        "open 0 device rw", "write 0 0 4096 1 0", "read 0 1048576 8192", "fdatasync 0",
+        "write 0 4096 4096 2 0", "fdatasync 0", "write 0 2097152 512 3 0", "fdatasync 0",
+        "fallocate 0 0 4096 punch",
+    ]  # fmt: skip
+
+
+def test_binary_files_of_the_other_byte_order_are_read(tmp_path: Path) -> None:
+    little = struct.Struct("<IIQQIIIIIHH")
+    event = (0x65617407, 1, 10**6, 64, 4096, 1 | 1 << 17, 5, 8 << 20, 0, 0, 0)
+    (tmp_path / "x").write_bytes(struct.pack(">IIQQIIIIIHH", *event) + b"")
+    import_blktrace(tmp_path / "x", tmp_path / "x.rec")
+    assert _body(open_recording(tmp_path / "x.rec")) == ["open 0 device rw", "write 0 0 4096 1 0"]
+    (tmp_path / "x").write_bytes(little.pack(0x65617406, *event[1:]))
+    with pytest.raises(ImportedError, match="a binary blktrace of version 6; 7 is read"):
+        import_blktrace(tmp_path / "x", tmp_path / "x.rec")
+    (tmp_path / "x").write_bytes(little.pack(*event) + little.pack(*event)[:30])
+    with pytest.raises(ImportedError, match="cut in the event at byte 48"):
+        import_blktrace(tmp_path / "x", tmp_path / "x.rec")
+    (tmp_path / "x").write_bytes(little.pack(*event) + bytes(48))
+    with pytest.raises(ImportedError, match="no event of blktrace at byte 48"):
+        import_blktrace(tmp_path / "x", tmp_path / "x.rec")
+
+
+FOREIGN = {
+    "ltrace": "__libc_start_main(0x1, 1) = 0\nmalloc(24) = 0x5581\nprintf(\"x\") = 1\n",
+    "perf script": "dd 4711 [000] 12.5: block:block_rq_issue: 8,0 W 4096\n" * 3,
+    "perf trace": "     0.000 ( 0.005 ms): ls/4711 openat(dfd: CWD) = 3\n" * 3,
+    "ftrace": "# tracer: nop\n#\n",
+    "truss": "open(\"/etc/motd\",O_RDONLY,00) = 3 (0x3)\n",
+    "strace -c": "% time     seconds  usecs/call     calls    errors syscall\n",
+    "latencies": "0, 12034, 0, 4096\n1, 9034, 0, 4096\n",
+    "results of fio": "job: (g=0): rw=read, bs=(R) 4096B-4096B\nfio-3.33\n",
+    "SPC": "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n",
+    "MSR": "128166372003061629,hm,0,Read,383496192,32768,413\n" * 2,
+    "HTML": "<!DOCTYPE html><html>\n",
+    "JSON": "{\n  \"fio version\" : \"fio-3.33\"\n}\n",
+    "command line of fio": "fio --name=a --rw=write --size=1m\n",
+    "ktrace": "  101 ls CALL open(0x1,0,0)\n  101 ls NAMI \"/etc\"\n",
+    "gzip": "\x1f\x8b\x08\x00",
+    "program": "\x7fELF\x02",
+    "empty": "",
+}  # fmt: skip
+IMPORTS = {
+    "strace": import_strace, "blktrace": import_blktrace, "fio-job": import_fio_job,
+    "fio-iolog": import_fio_iolog,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IMPORTS)
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_is_none_of_these_is_refused_by_what_it_looks_like(
+    tmp_path: Path, what: str, kind: str
+) -> None:
+    (tmp_path / "x").write_bytes(FOREIGN[what].encode("latin-1"))
+    with pytest.raises(ImportedError) as error:
+        IMPORTS[kind](tmp_path / "x", tmp_path / "x.rec")
+    assert what in str(error.value)
+    assert "\n" not in str(error.value)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("kind", IMPORTS)
+@pytest.mark.parametrize(
+    ("name", "taken_by"),
+    [("clock.strace", "strace"), ("blocks.fio", "fio-job"), ("write.iolog", "fio-iolog"),
+     ("queue.blkparse", "blktrace"), ("all-processors.blktrace", "blktrace")],
+)  # fmt: skip
+def test_a_file_of_another_import_is_refused_with_its_name(
+    tmp_path: Path, name: str, taken_by: str, kind: str
+) -> None:
+    if kind == taken_by:
+        IMPORTS[kind](CORPUS / name, tmp_path / "x.rec")
+        return
+    with pytest.raises(ImportedError, match=f"; flashbed import {taken_by} takes it"):
+        IMPORTS[kind](CORPUS / name, tmp_path / "x.rec")

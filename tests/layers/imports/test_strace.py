@@ -179,7 +179,7 @@ def test_what_was_there_is_found_by_what_was_read_and_looked_at(tmp_path: Path) 
         ('7 1.000000 openat(AT_FDCWD</w>, "a", O_WRONLY|NOT_A_FLAG) = 3 <0.1>', "NOT_A_FLAG"),
         ('7 1.000000 mkdir("a", 0755) = -1 EWHAT (x) <0.1>', "EWHAT"),
         ('7 1.000000 unlinkat(9, "a", 0) = 0 <0.1>', "whose opening is not in the trace"),
-        ('7 1.000000 mkdir("a\\0b", 0755) = 0 <0.1>', "has a NUL byte"),
+        ('7 1.000000 mkdir("a\\0b", 0755) = 0 <0.1>', "a name with a NUL byte"),
         ("7 1.000000 write(1</w/a>, \"\"..., 3000000000) = 3000000000 <0.1>", "2,147,479,552"),
         ("7 1.000000 ftruncate(1</w/a>, 99999999999999999999) = 0 <0.1>", "more than 64 bits"),
         ("7 1.000000 ftruncate(1</w/a>, 18446744073709551615) = 0 <0.1>", "length is below 0"),

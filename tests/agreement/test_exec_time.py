@@ -14,17 +14,13 @@ from typing import Any
 import pytest
 
 from flashbed.paths import cache_folder
-from flashbed.plan.experiment import load_experiment
-from flashbed.plan.of_recording import written_experiment
 from flashbed.recording.file import open_recording
 from flashbed.recording.translate import translate
-from flashbed.running.programs import programs_of
-from flashbed.targets import load_target
-from flashbed.targets.base import RunOptions
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.agreement.test_exec import FLASHBED
-from tests.support.recorded_programs import COLUMNS, of_answer
+from tests.support.exec_and_replay import Counts, replayed
+from tests.support.recorded_programs import of_answer
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(600)]
 
@@ -70,16 +66,12 @@ def _ran(folder: Path, fs: str, *words: str) -> dict[str, Any]:
     return answer
 
 
-def _replay(recording: Path, fs: str, target: str) -> tuple[tuple[int, ...], float]:
+def _replay(recording: Path, fs: str, target: str) -> tuple[Counts, float]:
     """Reads, programs and erases; seconds."""
-    experiment = load_experiment(str(written_experiment(recording)))
-    cases = [item.case for item in experiment.planned
-             if item.case.fs == fs and item.case.pattern == "recorded"]  # fmt: skip
-    (program,) = programs_of(experiment, cases)
-    (batch,) = load_target(target).run([program], RunOptions())
-    assert [failure.message for failure in batch.failures] == []
-    (row,) = batch.cases.select(*COLUMNS, "elapsed_ns").iter_rows()
-    return (row[0] + row[1], row[2] + row[3], row[4] + row[5]), row[6] / 1e9
+    ran = replayed(recording, fs, target)
+    assert ran.counts is not None, ran.why
+    assert ran.time_ns is not None
+    return ran.counts, ran.time_ns / 1e9
 
 
 @pytest.mark.parametrize("fs", ["ubifs", "jffs2"])

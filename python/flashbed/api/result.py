@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.answer import Answer, answer
+from flashbed.api.answering import answer_of_names
 from flashbed.api.own_experiment import Experiment
 from flashbed.api.plot import Plot
 from flashbed.extras import missing_extra
-from flashbed.formats.profiles import default_compressors, load_board
-from flashbed.plan.planned import Plan
 from flashbed.report import write_report
 from flashbed.storage.forks import need_threads, remover
-from flashbed.storage.frames import pieces
-from flashbed.tables.case_places import Names
-from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
+from flashbed.tables.run_directory import CHIP_ALONE, read_table
 
-__all__ = ["Result", "answer_of"]
+__all__ = ["OwnResult", "Result", "own_folder"]
 
 
 class Result:
@@ -127,37 +123,3 @@ class OwnResult(Result):
 def own_folder() -> Path:
     """A temporary folder, for a result without `out`."""
     return Path(tempfile.mkdtemp(prefix="flashbed-result."))
-
-
-def answer_of_names(
-    directory: Path, names: Iterable[str], apart: Collection[str] = (), *, ours: bool = False
-) -> Answer | None:
-    """The answer about cases with these names; None if none of them was measured.
-
-    `names` may be iterated more than once. `apart` are axes that are columns wherever they vary.
-    `ours` says that this process wrote the tables.
-    """
-    if not (directory / "cases.parquet").is_file():
-        return None
-    wanted = Names.of(names)
-    chosen = pl.col("case_id").map_batches(wanted.has, pl.Boolean(), is_elementwise=True)
-    # Only the needed columns are read: a sweep's table may not fit into memory.
-    kept = scan_table(directory, "cases", ours=ours)
-    keys = kept.select("case_id", "target")
-    if not all(
-        wanted.has(rows["case_id"]).all() and (rows["target"] != CHIP_ALONE).all()
-        for rows in pieces(keys)
-    ):
-        kept = kept.filter(chosen, pl.col("target") != CHIP_ALONE)
-    there = kept.select("board", "kernel").unique().sort(pl.all()).collect(engine="streaming")
-    if there.is_empty():
-        return None
-    pages = {name: load_board(name).chip.page_bytes for name in there["board"].unique().sort()}
-    return answer(kept, pages, default_compressors(there["kernel"].unique().sort()), apart)
-
-
-def answer_of(
-    directory: Path, planned: Plan, apart: Collection[str] = (), *, ours: bool = False
-) -> Answer | None:
-    """The answer about these cases of a run directory; None if none of them was measured."""
-    return answer_of_names(directory, planned.names, apart, ours=ours)

@@ -31,8 +31,8 @@ def merge(
 
     docs/guide/many-machines.md shows how.
     """
+    from flashbed.api.answering import answer_of_names
     from flashbed.api.merged_shards import merge_shards
-    from flashbed.api.result import answer_of_names
     from flashbed.tables.run_directory import read_table
 
     cases = merge_shards(shards, out)

@@ -119,16 +119,18 @@ def powercut(
         told = {"directory": str(directory.path), "cases": rows, "failed": dict(failed)}
         print(json.dumps(told, indent=1))
     else:
-        warned = [
-            f"WARNING: {name}: {words}: what was cut is less than the program's work"
-            for name, words in failed
-        ]
-        print("\n".join([*lines(rows), *warned, shown(directory.path.absolute())]))
+        print("\n".join([*lines(rows), *_warnings(failed), shown(directory.path.absolute())]))
     bad = sum(row["cuts"] - row["recovered"] for row in rows)
     if bad:
         raise RunError(f"{bad} of {sum(row['cuts'] for row in rows)} cuts did not recover")
     if outcome.failures:
         raise RunError(f"{len(outcome.failures)} cases or cuts failed; the others are kept")
+
+
+def _warnings(failed: Sequence[tuple[str, str]]) -> list[str]:
+    """A line for each case in which calls failed."""
+    less = "what was cut is less than the program's work"
+    return [f"WARNING: {name}: {words}: {less}" for name, words in failed]
 
 
 def _check(

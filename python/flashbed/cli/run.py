@@ -120,8 +120,8 @@ def run(
     The same command continues an interrupted run. Where a board over ssh lacks something, its
     cases are `not measured` (docs/reference/boards-over-ssh.md).
     """
+    from flashbed.api.answering import answer_of
     from flashbed.api.replays import time_notes
-    from flashbed.api.result import answer_of
     from flashbed.running.ways import start_ahead
 
     if output not in (None, "json"):

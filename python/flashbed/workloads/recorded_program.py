@@ -18,6 +18,7 @@ from flashbed.plan.narrowing import plan
 from flashbed.recording.file import open_recording
 from flashbed.recording.fill import Compressor, as_compressor
 from flashbed.recording.translate import translate
+from flashbed.workloads.kept_translation import translated_once
 
 __all__ = [
     "OF_YAFFS2",
@@ -99,6 +100,10 @@ def _translated(
     own: bytes | None,
 ) -> tuple[str, str]:  # fmt: skip
     first, then = compressors
-    recording = open_recording(path)
-    prepare, body, _ = translate(recording, first, settle_ns, think=think, then=then, own=own)
-    return prepare, body
+
+    def made() -> tuple[str, str]:
+        recording = open_recording(path)
+        prepare, body, _ = translate(recording, first, settle_ns, think=think, then=then, own=own)
+        return prepare, body
+
+    return translated_once(path, (first, then, think, settle_ns, own), made)

@@ -34,6 +34,7 @@ TEXT_BYTES_MAX = 4 << 30
 """Limit of a table's texts, repetitions counted: the file holds a repeated text once."""
 _ROWS_AT_ONCE = 1 << 16
 _CELLS_HELD = 1 << 20
+_FORMULA = r"^[=+\-@\t\r]"
 _scanned: list[IO[bytes]] = []
 """Copies that lazy frames may still read."""
 
@@ -89,9 +90,14 @@ def as_csv(frame: pl.DataFrame) -> pl.DataFrame:
 
     An apostrophe before it makes it text there. Numbers stay as they are.
     """
-    texts = cs.string()
-    formula = texts.str.contains(r"^[=+\-@\t\r]")
-    return frame.with_columns(pl.when(formula).then(pl.lit("'") + texts).otherwise(texts))
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    return frame.with_columns(
+        pl.when(pl.col(name).str.contains(_FORMULA))
+        .then(pl.concat_str(pl.lit("'"), pl.col(name)))
+        .otherwise(pl.col(name))
+        .alias(name)
+        for name in texts
+    )
 
 
 def _name(file: IO[bytes]) -> str:

@@ -25,8 +25,10 @@ use sim::run::parallel::{self, Job};
 use sim::run::{KernelProfile, Mount, MountError};
 
 fn board(json: &str) -> PyResult<BoardProfile> {
-    serde_json::from_str(json)
-        .map_err(|error| PyValueError::new_err(format!("board profile: {error}")))
+    let refused = |why: String| PyValueError::new_err(format!("board profile: {why}"));
+    let board: BoardProfile = serde_json::from_str(json).map_err(|why| refused(why.to_string()))?;
+    board.check().map_err(refused)?;
+    Ok(board)
 }
 
 fn kernel(json: &str) -> PyResult<KernelProfile> {

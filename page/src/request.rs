@@ -54,6 +54,7 @@ impl<'a> Request<'a> {
         }
         let [header, prepare, body] = texts;
         let header: Header = serde_json::from_str(header).map_err(|error| error.to_string())?;
+        header.board.check()?;
         let fs = header.fs.parse().map_err(|error: sim::run::MountError| error.to_string())?;
         let chip = ChipState {
             erases: header.erases,

@@ -1,7 +1,8 @@
 //! Boards and kernels as the simulator needs them: numbers only.
 //!
 //! Python reads boards/*.toml, checks that every key is there and names its source, and passes the
-//! same tables as JSON. A missing or unknown key here is our bug, and serde refuses it.
+//! same tables as JSON. A missing or unknown key here is our bug, and serde refuses it. `check` refuses
+//! what no chip can be, for callers without Python as well.
 
 use crate::compress::work::{CompressorCosts, Priced, Work};
 use crate::compress::UbifsData;
@@ -362,4 +363,74 @@ pub struct BoardProfile {
     pub memory: MemoryProfile,
     /// Processor costs.
     pub software: SoftwareCosts,
+}
+
+/// Bounds of a chip, as python/flashbed/formats/bounds.py has them.
+const PAGE_BYTES: std::ops::RangeInclusive<u32> = 256..=65_536;
+const OOB_BYTES: std::ops::RangeInclusive<u32> = 8..=16_384;
+const PAGES_PER_BLOCK: std::ops::RangeInclusive<u32> = 1..=1_024;
+const BLOCKS: std::ops::RangeInclusive<u32> = 1..=65_536;
+const PAGES_MAX: u64 = 1 << 23;
+const STEP_NS_MAX: u64 = 1_000_000_000;
+
+impl BoardProfile {
+    /// Refuses a chip or a partition that cannot be, with what is wrong with it.
+    ///
+    /// The simulator relies on it. A profile's file is checked in Python, which knows its keys; an
+    /// address of the playground is checked by this alone.
+    pub fn check(&self) -> Result<(), String> {
+        let chip = &self.chip;
+        for (name, value, bounds) in [
+            ("page_bytes", chip.page_bytes, &PAGE_BYTES),
+            ("oob_bytes", chip.oob_bytes, &OOB_BYTES),
+            ("pages_per_block", chip.pages_per_block, &PAGES_PER_BLOCK),
+            ("blocks", chip.blocks, &BLOCKS),
+        ] {
+            if !bounds.contains(&value) {
+                let (least, most) = (bounds.start(), bounds.end());
+                return Err(format!("chip.{name}: {value} is not from {least} to {most}"));
+            }
+        }
+        for (name, value) in
+            [("page_bytes", chip.page_bytes), ("pages_per_block", chip.pages_per_block)]
+        {
+            if !value.is_power_of_two() {
+                return Err(format!("chip.{name}: {value} is not a power of two"));
+            }
+        }
+        let pages = u64::from(chip.pages_per_block) * u64::from(chip.blocks);
+        if pages > PAGES_MAX {
+            return Err(format!("chip.blocks: {pages} pages, {PAGES_MAX} at most"));
+        }
+        if chip.oob_bytes > chip.page_bytes {
+            return Err(format!("chip.oob_bytes: {} is more than a page", chip.oob_bytes));
+        }
+        self.check_times()?;
+        let end = u64::from(self.partition.first_block) + u64::from(self.partition.blocks);
+        if self.partition.blocks == 0 || end > u64::from(chip.blocks) {
+            return Err(format!("partition.blocks: it ends at block {end} of {}", chip.blocks));
+        }
+        if self.ecc.step_bytes == 0 || chip.page_bytes % self.ecc.step_bytes != 0 {
+            let step = self.ecc.step_bytes;
+            return Err(format!("ecc.step_bytes: {step} does not divide {}", chip.page_bytes));
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), String> {
+        let chip = &self.chip;
+        for (name, time, least) in [
+            ("read_array_ns", chip.read_array_ns, 1),
+            ("program_array_ns", chip.program_array_ns, 1),
+            ("erase_array_ns", chip.erase_array_ns, 1),
+            ("bus_read_ns", chip.bus_read_ns, 0),
+            ("bus_program_ns", chip.bus_program_ns, 0),
+            ("column_change_ns", chip.column_change_ns, 0),
+        ] {
+            if time.0 < least || time.0 > STEP_NS_MAX {
+                return Err(format!("chip.{name}: {} is not from {least} to 10^9", time.0));
+            }
+        }
+        Ok(())
+    }
 }

@@ -6,9 +6,11 @@ one line, or taken in a time and memory that its own size explains.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.hostile.calls import Call, Worker
@@ -137,4 +139,34 @@ def test_a_key_has_more_parts_than_any_table(worker: Worker, result: Kept, text:
     deep = text.encode()
     assert worker.finding(Call(("run", "x.toml", "--out", "o"), {"x.toml": deep})) is None
     files = {**result, "good/experiment.toml": deep}
+    assert worker.finding(Call(("report", "good"), files)) is None
+
+
+COLUMNS = ("target", "case_id", "experiment", "board", "fs", "pattern", "kernel", "window")
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_name_in_a_table_has_the_length_of_a_name(
+    worker: Worker, result: Kept, column: str
+) -> None:
+    """A target of 100,000 characters ended `report` in an internal error, or never."""
+    for name in ("cases", "requests"):
+        rows = pl.read_parquet(io.BytesIO(result[f"good/{name}.parquet"]))
+        if column in rows.columns:
+            rows = rows.with_columns(pl.lit("x" * 100_000).alias(column))
+        bent = io.BytesIO()
+        rows.write_parquet(bent)
+        files = {**result, f"good/{name}.parquet": bent.getvalue()}
+        for arguments in (("report", "good"), ("table", "good", name)):
+            assert worker.finding(Call(arguments, files)) is None
+
+
+def test_the_longest_name_of_a_case_is_drawn(worker: Worker, result: Kept) -> None:
+    files = dict(result)
+    for name in ("cases", "requests", "wear", "flash", "finished"):
+        rows = pl.read_parquet(io.BytesIO(files[f"good/{name}.parquet"]))
+        long = pl.lit("-" + "x" * 30_000) + pl.col("case_id")
+        bent = io.BytesIO()
+        rows.with_columns(long.alias("case_id")).write_parquet(bent)
+        files[f"good/{name}.parquet"] = bent.getvalue()
     assert worker.finding(Call(("report", "good"), files)) is None

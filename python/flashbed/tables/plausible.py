@@ -27,6 +27,9 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "cut_files": ("change", "file", "state"),
 }
 """Columns besides the key that are never null."""
+_TEXT_BYTES = {"target": 64, "case_id": 1 << 15, "experiment": 256, "op": 256, "board": 256,
+               "kernel": 256, "fs": 256, "pattern": 256, "window": 256, "advice": 256}  # fmt: skip
+"""Bounds of texts that pages show: each is a name, and a figure's time grows with its length."""
 _KEY = ("case_id", "target")
 _TWICE = "case_id: twice"
 
@@ -39,6 +42,8 @@ def implausible(rows: pl.DataFrame | pl.LazyFrame, table: str) -> str | None:
           for name in (*_KEY, *_KNOWN.get(table, ())) if name in schema),
         *(_beyond(name).alias(f"{name}: out of range")
           for name, kind in schema.items() if kind == pl.Int64 and name not in _ANY),
+        *((pl.col(name).str.len_bytes() > most).any().alias(f"{name}: longer than {most:,} bytes")
+          for name, most in _TEXT_BYTES.items() if name in schema),
         *((~pl.col(name).is_finite()).any().alias(f"{name}: not a number")
           for name, kind in schema.items() if kind == pl.Float64),
     ]  # fmt: skip

@@ -1,8 +1,8 @@
 //! Boards and kernels as the simulator needs them: numbers only.
 //!
 //! Python reads boards/*.toml, checks that every key is there and names its source, and passes the
-//! same tables as JSON. A missing or unknown key here is our bug, and serde refuses it. `check` refuses
-//! what no chip can be, for callers without Python as well.
+//! same tables as JSON. A missing or unknown key here is our bug, and serde refuses it.
+//! `check` refuses what no chip can be, for callers without Python as well.
 
 use crate::compress::work::{CompressorCosts, Priced, Work};
 use crate::compress::UbifsData;

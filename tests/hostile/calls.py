@@ -33,7 +33,7 @@ _NEVER = ("internal error", "Traceback", "panicked", "came through", "PanicExcep
 class Kind(Enum):
     """What a path can lead to besides files, folders and links."""
 
-    PIPE = "a pipe that nobody reads or writes"
+    PIPE = "a pipe without a reader or a writer"
     SOCKET = "a socket"
     DEEP = "folders below folders"
     OTHER_NAME = "another name of the file ../victims/file"

@@ -25,6 +25,9 @@ few = settings(
     suppress_health_check=list(HealthCheck),
 )
 
+fewer = settings(few, max_examples=(EXAMPLES + 1) // 2)
+"""Of calls that take longer."""
+
 EXPERIMENT: dict[str, Any] = {
     "experiment": {"id": "t/x", "title": "t", "question": "q", "source": "s"},
     "workload": {

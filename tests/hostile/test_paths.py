@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.hostile.calls import Call, Content, Kind, Worker, lay_out
 from tests.hostile.conftest import Kept
-from tests.hostile.good import EXPERIMENT, OPERATIONS, few, lines_of, toml_of
+from tests.hostile.good import EXPERIMENT, OPERATIONS, fewer, lines_of, toml_of
 from tests.hostile.test_recordings import PROGRAM, packed
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
@@ -75,7 +75,7 @@ def _kind(path: Path) -> tuple[int, str]:
     return path.lstat().st_mode & 0o170000, str(path.readlink()) if path.is_symlink() else ""
 
 
-@few
+@fewer
 @given(arguments=st.sampled_from(OUTPUTS), end=st.sampled_from(sorted(ENDS)))
 def test_an_output_replaces_plain_files_only(
     worker: Worker, files: Planted, arguments: tuple[str, ...], end: str
@@ -134,7 +134,7 @@ def _content(folder: Path) -> dict[str, bytes]:
     }
 
 
-@few
+@fewer
 @given(
     arguments=st.sampled_from(FOLDERS),
     name=st.sampled_from(PLANTED),

@@ -11,6 +11,7 @@ from flashbed.cli.progress import say, tell_written
 from flashbed.errors import InputError
 from flashbed.paths import playground as built_page
 from flashbed.paths import shown
+from flashbed.storage.files import output as written_to
 
 __all__ = ["register"]
 
@@ -41,7 +42,6 @@ def playground(
     The file has the program's operations for every file system and compressor. With -o NAME.html it
     is the playground itself with the program in it. docs/guide/playground.md is the guide.
     """
-    from flashbed.storage.files import output as written_to
     from flashbed.workloads.playground_program import packed_program, page_with
 
     out = output or recording.with_suffix(SUFFIX)

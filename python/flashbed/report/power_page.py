@@ -13,6 +13,7 @@ from flashbed.lifetimes.observed import board_of_run
 from flashbed.paths import shown
 from flashbed.plan.experiment import read_experiment
 from flashbed.power.measure import ReadingOptions, RecordingFit, measure
+from flashbed.report.engine import need_engine
 from flashbed.report.page import in_script, write_whole
 from flashbed.tables.run_directory import read_table
 
@@ -87,7 +88,6 @@ def _write(points: pl.DataFrame, out: Path) -> None:
     import altair as alt
     import vl_convert
 
-    from flashbed.report.engine import need_engine
     from flashbed.report.figures import power_figure
 
     need_engine()

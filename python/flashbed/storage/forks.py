@@ -25,7 +25,7 @@ def need_threads(what: str) -> None:
         _users.append(os.getpid())
     if _users[0] != os.getpid():
         raise RunError(
-            f"{what}: not in a process forked from one that has used flashbed; start it anew, as"
+            f"{what}: not in a process forked from one that has used flashbed; start a new one, as"
             " multiprocessing.get_context('spawn') does"
         )
 

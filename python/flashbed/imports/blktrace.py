@@ -21,7 +21,7 @@ import numpy as np
 from flashbed.imports.blktrace_binary import Event, binary_files, events_of
 from flashbed.imports.lines import ImportedError, lines_of
 from flashbed.imports.looks import refuse_foreign
-from flashbed.imports.recorded import recorded
+from flashbed.imports.writing import recorded
 from flashbed.paths import shown
 from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED, Call

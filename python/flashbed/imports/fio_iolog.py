@@ -16,7 +16,7 @@ from pathlib import Path
 from flashbed.errors import InputError
 from flashbed.imports.lines import ImportedError, check_name, lines_of, refuse
 from flashbed.imports.looks import refuse_foreign
-from flashbed.imports.recorded import recorded
+from flashbed.imports.writing import recorded
 from flashbed.paths import shown
 from flashbed.recording.about import About
 from flashbed.recording.calls import Call

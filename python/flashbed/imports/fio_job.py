@@ -21,7 +21,7 @@ from flashbed.imports.fio_file import Job, jobs_of
 from flashbed.imports.fio_iolog import calls_of_log
 from flashbed.imports.fio_offsets import Region, blocks_of, kind_of
 from flashbed.imports.lines import check_name
-from flashbed.imports.recorded import recorded
+from flashbed.imports.writing import recorded
 from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED, Call
 

@@ -20,11 +20,11 @@ from flashbed.errors import InputError
 from flashbed.imports.constants import number_of
 from flashbed.imports.lines import ImportedError, check_name, refuse
 from flashbed.imports.looks import refuse_foreign
-from flashbed.imports.recorded import recorded
 from flashbed.imports.strace_calls import ALIASES, ROWS, Parsed, parse_call
 from flashbed.imports.strace_folder import Folder, folder_of
 from flashbed.imports.strace_line import Ended, Line, arguments_of, strip_place, text_of
 from flashbed.imports.strace_lines import Trace, files_of
+from flashbed.imports.writing import recorded
 from flashbed.paths import shown
 from flashbed.recording.about import About, Think
 from flashbed.recording.calls import FOLDER, WRITES, Call, unpack_pieces
@@ -319,7 +319,8 @@ class _Import:
         call = self._with_data(call, parsed)
         inside = self.discovery.is_inside(call)
         if not inside and call.name not in _TASKS and call.name != "sync":
-            if call.name in _DESCRIPTORS:
+            if call.name in _DESCRIPTORS and call.result >= 0:
+                check(call)
                 self.discovery.see(call)  # a number that is not free
             return
         check(call)

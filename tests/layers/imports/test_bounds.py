@@ -119,11 +119,13 @@ def test_a_damaged_file_is_taken_or_refused_in_one_line(
         length = draw.choice([0, 1, 3, 12])
         data[at : at + length] = draw.choice(odd)
     (tmp_path / "x").write_bytes(data)
+    refused = ""
     try:
         importer(tmp_path / "x", tmp_path / "x.rec")
     except ImportedError as why:
-        assert "\n" not in str(why)
+        refused = str(why)
+    assert "\n" not in refused
+    if refused:
         assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
     else:
-        recording = open_recording(tmp_path / "x.rec")
-        assert sum(1 for _ in recording.calls()) > 0
+        assert sum(1 for _ in open_recording(tmp_path / "x.rec").calls()) > 0

@@ -52,6 +52,7 @@ _PAIR = re.compile(rb"\[(\d{1,9})(?:<[^\]]*>)?, (\d{1,9})(?:<[^\]]*>)?\]")
 _DESCRIPTORS = frozenset(
     ("open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl")
 )  # fmt: skip
+_SPAN_NS_MAX = 10**17
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"(?:\.\.\.)?', re.DOTALL)
 _ANONYMOUS = 0x20
 LACKS = (
@@ -112,7 +113,7 @@ class _Import:
     first_ns: int | None = None
     now_ns: int = 0
     backwards: int = 0
-    """Lines earlier than those above them: the machine's clock was set."""
+    """Lines earlier than those above them, or years later: the machine's clock was set."""
     cut_texts: int = 0
     written: int = 0
     calls: int = 0
@@ -154,7 +155,7 @@ class _Import:
         """Takes a line; yields the calls that are now next in order."""
         if self.first_ns is None:
             self.first_ns = self.now_ns = line.time_ns
-        if line.time_ns < self.now_ns:
+        if not self.now_ns <= line.time_ns <= self.first_ns + _SPAN_NS_MAX:
             line = replace(line, time_ns=self.now_ns)
             self.backwards += 1
         self.now_ns = line.time_ns
@@ -316,7 +317,6 @@ class _Import:
         if call.name in ("chdir", "fchdir"):
             return
         yield from self._inherited(call, event)
-        call = self._with_data(call, parsed)
         inside = self.discovery.is_inside(call)
         if not inside and call.name not in _TASKS and call.name != "sync":
             if call.name in _DESCRIPTORS and call.result >= 0:
@@ -324,6 +324,7 @@ class _Import:
                 self.discovery.see(call)  # a number that is not free
             return
         check(call)
+        call = self._with_data(call, parsed) if inside else call
         self.discovery.see(call, kind=parsed.kind, size=parsed.size, target=parsed.target)
         self.calls += call.name not in _TASKS
         if "exit" not in call.name:
@@ -410,8 +411,6 @@ class _Import:
         """Adds what was written, as sizes, if strace printed all of it."""
         if call.name not in WRITES or call.result < 0:
             return call
-        if not self.discovery.is_inside(call):
-            return call
         self.written += 1
         wanted = call.number("length") if "xattr" in call.name else call.result
         data = parsed.data[:wanted] if parsed.data is not None else None
@@ -484,8 +483,8 @@ class _Import:
             )
         if self.backwards:
             yield (
-                f"the times of {self.backwards:,} lines, which are earlier than those above them:"
-                " they count as at once"
+                f"the times of {self.backwards:,} lines, which are earlier than those above them,"
+                " or years later: they count as at once"
             )
         if self.unread:
             yield f"calls that cannot be read: {self.unread:,}, the first in line{self.unread_why}"

@@ -235,3 +235,16 @@ def test_arguments_are_cut_at_their_own_commas() -> None:
     assert text_of(b'"\\1\\12\\377\\x41"...') == (b"\x01\n\xffA", False)
     assert number_of(b"O_RDWR|O_CREAT|O_CLOEXEC") == 0o2000102
     assert number_of(b"0644") == 0o644
+
+
+def test_a_time_centuries_later_and_an_offset_below_0_are_no_internal_error(tmp_path: Path) -> None:
+    recording = _imported(
+        tmp_path,
+        '7 1.0 openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT, 0644) = 3</w/a> <0.000010>\n'
+        '7 1.1 pwrite64(3</w/a>, "xy", 2, -8) = 2 <0.000010>\n'
+        "7 999999999999.5 fsync(3</w/a>) = 0 <0.000200>\n"
+        '7 1.5 write(3</w/a>, "xy", 2) = 2 <0.000010>\n',
+    )
+    calls = [(call.name, call.start_ns) for call in recording.calls()]
+    assert calls == [("openat", 0), ("fsync", 100_000_000), ("write", 500_000_000)]
+    assert any("or years later" in text for text in recording.about.lacks)

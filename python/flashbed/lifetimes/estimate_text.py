@@ -284,7 +284,8 @@ def _a_day(seen: Observed, work: Workload, rounds: float) -> str:
     erases = (seen.erases or 0) * rounds
     filled = seen.programmed_blocks
     blocks = "" if filled is None else f" ({digits_small(filled * rounds)} blocks)"
-    return f"{digits_small(programs)} page writes{blocks} and {digits_small(erases)} erases a day in all"
+    pages = f"{digits_small(programs)} page writes{blocks}"
+    return f"{pages} and {digits_small(erases)} erases a day in all"
 
 
 def _unflushed(subject: Subject) -> bool:

@@ -113,7 +113,8 @@ def _case(
     share = grown / (board.partition.blocks * block_bytes)
     subject = _of_wear(
         wear, case["case_id"], workload, board, target=case["target"], fs=case["fs"],
-        programmed_blocks=programmed / block_bytes, used=case["state_valid"] or 0.0, grown=share,
+        programmed_blocks=programs / board.chip.pages_per_block,
+        used=case["state_valid"] or 0.0, grown=share,
     )  # fmt: skip
     return replace(subject, axes={axis: case[axis] for axis in AXES})
 

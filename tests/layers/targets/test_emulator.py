@@ -97,6 +97,8 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
             "elapsed_ns": 205,
             "bytes": 10,
             "bytes_written": 0,
+            "failed": 0,
+            "failed_errno": None,
             "flash_reads": 3,
             "flash_programs": 0,
             "flash_erases": 0,

@@ -221,7 +221,7 @@ static int run(const struct host_request *request, const struct host_place *plac
 	host_say_calls(out);
 	host_say_counts(out, "run", &before, &ran);
 	err = flush(fs, &flushed);
-	/* Waiting for the recorder earlier would let the file system's threads run before sync(2). */
+	/* Earlier, the file system's threads would run before sync(2). */
 	host_record_end(recorder);
 	if (err)
 		return err;

@@ -9,7 +9,8 @@
  * it lists the files on the flash. Then the flash is mounted again, so that no file is in memory
  * when the program begins.
  *
- * Kernel interfaces: flashbed_free, flashbed_slept, sched_setscheduler(2), clone3(2) with set_tid (Linux 5.5), chroot(2).
+ * Kernel interfaces: flashbed_free, flashbed_slept, sched_setscheduler(2), clone3(2) with set_tid
+ * (Linux 5.5), chroot(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,8 +2,9 @@
 /* Reading a stopped task: its memory, its links in /proc, its processor time.
  *
  * Kernel interfaces: process_vm_readv(2), /proc/TID/fd, /proc/TID/fdinfo, /proc/TID/schedstat, the
- * processor clock of a process, and flashbed_slept of the kernel for programs. That clock costs one call, but it covers the whole process. For
- * a task of several the schedstat is read instead.
+ * processor clock of a process, and flashbed_slept of the kernel for programs. The processor clock
+ * costs one call, but it covers the whole process. For a task of several the schedstat is read
+ * instead.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -144,7 +144,7 @@ def exec_(
     """
     from flashbed.api.executing import launched
     from flashbed.exec.account import as_json, text
-    from flashbed.exec.comparison import compared
+    from flashbed.exec.compared_systems import compared
     from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
     from flashbed.exec.systems import systems_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,13 +73,10 @@ def powercut(
     reads every file. docs/models/power-cuts.md lists what has to be there. Exit status 1 if any cut
     did not recover.
     """
-    import polars as pl
-
     from flashbed.powercut.cutting import Choice, PowerCuts
-    from flashbed.powercut.outcomes import cut_tables, lines, summary
+    from flashbed.powercut.outcomes import lines
     from flashbed.runner import run_target
-    from flashbed.tables.failed_calls import failed_by_case
-    from flashbed.tables.run_directory import RunDirectory, read_table
+    from flashbed.tables.run_directory import RunDirectory
     from flashbed.targets import load_target
     from flashbed.targets.unavailable import Unavailable
 
@@ -107,14 +104,10 @@ def powercut(
         raise RunError(f"{on}: {why}") from None
     for line in failure_lines(outcome.failures):
         say(f"flashbed: {on}: {line}")
-    rows, failed = [], []
+    rows: list[dict[str, Any]] = []
+    failed: list[tuple[str, str]] = []
     if outcome.measured + outcome.kept:
-        names = {item.case.case_id for item in planned}
-        mine = pl.col("case_id").is_in(names) & (pl.col("target") == on)
-        cuts, files = cut_tables(directory.path)
-        rows = summary(cuts.filter(mine), files.filter(mine))
-        cases = read_table(directory.path, "cases").filter(mine)
-        failed = failed_by_case(cases)
+        rows, failed = _told(directory.path, {item.case.case_id for item in planned}, on)
     if output == "json":
         told = {"directory": str(directory.path), "cases": rows, "failed": dict(failed)}
         print(json.dumps(told, indent=1))
@@ -125,6 +118,22 @@ def powercut(
         raise RunError(f"{bad} of {sum(row['cuts'] for row in rows)} cuts did not recover")
     if outcome.failures:
         raise RunError(f"{len(outcome.failures)} cases or cuts failed; the others are kept")
+
+
+def _told(
+    directory: Path, names: Collection[str], on: str
+) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """The summary of these cases' cuts, and the calls that failed, by case."""
+    import polars as pl
+
+    from flashbed.powercut.outcomes import cut_tables, summary
+    from flashbed.tables.failed_calls import failed_by_case
+    from flashbed.tables.run_directory import read_table
+
+    mine = pl.col("case_id").is_in(names) & (pl.col("target") == on)
+    cuts, files = cut_tables(directory)
+    cases = read_table(directory, "cases").filter(mine)
+    return summary(cuts.filter(mine), files.filter(mine)), failed_by_case(cases)
 
 
 def _warnings(failed: Sequence[tuple[str, str]]) -> list[str]:

@@ -285,11 +285,22 @@ impl<S: Stack> Machine<S> {
             }
         }
         self.wait_for_tasks().map_err(RunError::Interrupted)?;
-        measured.files = core::mem::take(&mut self.files);
-        self.since(&mark, setting, &mut measured);
         measured.live = live.end(&self.stack, self.now - mark.at);
-        measured.wear = self.wear_since(&mark, setting, &mut measured);
-        if recorded.flush {
+        self.end(&mark, setting, measured, watch)
+    }
+
+    /// What is known when all tasks have ended, and what the flush afterwards does.
+    fn end(
+        &mut self,
+        mark: &Mark,
+        setting: &Setting<'_>,
+        mut measured: Measured,
+        watch: &dyn Watch,
+    ) -> Result<Measured, RunError> {
+        measured.files = core::mem::take(&mut self.files);
+        self.since(mark, setting, &mut measured);
+        measured.wear = self.wear_since(mark, setting, &mut measured);
+        if setting.recorded.flush {
             measured.flush = self.flush();
             if watch.stop().is_thrown() {
                 return Err(RunError::Stopped); // rather than a model that refuses to flush

@@ -11,7 +11,7 @@ import pytest
 from flashbed.errors import InputError
 from flashbed.exec.account import text
 from flashbed.exec.answer_stream import read_answer
-from flashbed.exec.comparison import compared
+from flashbed.exec.compared_systems import compared
 from flashbed.exec.exec_options import ExecOptions, requests_of
 from flashbed.exec.outcome import Counts, File, Outcome, outcome_of
 from flashbed.exec.software import costs_of

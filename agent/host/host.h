@@ -140,10 +140,8 @@ int host_record_start(struct host_recorder *recorder);
 int host_record_process(struct host_recorder *recorder, pid_t process);
 /* In that process: waits until it is followed. */
 int host_record_wait(struct host_recorder *recorder);
-/* Kills what the program left running, but not the recorder, which `recorder` may lack. */
-int host_record_kill_the_rest(struct host_recorder *recorder);
-/* After all processes of the program have ended. */
-void host_record_end(struct host_recorder *recorder);
+/* Kills what the program left running, and waits for the recorder; none of it takes time. */
+int host_record_end(struct host_recorder *recorder);
 
 /* shell.c: terminals */
 

@@ -214,15 +214,14 @@ static int run(const struct host_request *request, const struct host_place *plac
 	host_wait(request, program, &end);
 	err = host_count(fs, &ran);
 	if (!err)
-		err = host_record_kill_the_rest(recorder);
+		err = host_record_end(recorder);
+	host_kill_the_rest();
 	if (err)
 		return err;
 	say_end(out, launch, &end);
 	host_say_calls(out);
 	host_say_counts(out, "run", &before, &ran);
 	err = flush(fs, &flushed);
-	/* Earlier, the file system's threads would run before sync(2). */
-	host_record_end(recorder);
 	if (err)
 		return err;
 	host_say_counts(out, "flush", &ran, &flushed);

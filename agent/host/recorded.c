@@ -161,25 +161,16 @@ int host_record_wait(struct host_recorder *recorder)
 	return err ? err : cost_nothing(recorder, false);
 }
 
-int host_record_kill_the_rest(struct host_recorder *recorder)
+int host_record_end(struct host_recorder *recorder)
 {
-	if (!recorder) {
-		host_kill_the_rest();
+	if (!recorder)
 		return 0;
-	}
-	/* Sparing the recorder takes many calls. */
 	const int err = cost_nothing(recorder, true);
 
 	host_kill_the_rest();
-	return err ? err : cost_nothing(recorder, false);
-}
-
-void host_record_end(struct host_recorder *recorder)
-{
-	if (!recorder)
-		return;
 	/* The stream says whether it ended well. */
 	while (waitpid(recorder->pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	host_spare(0);
+	return err ? err : cost_nothing(recorder, false);
 }

@@ -49,6 +49,7 @@ _WORKING = re.compile(rb"AT_FDCWD(?: \*/)?<((?:/|\\x2f)[^>]*)>")
 _GETCWD = re.compile(rb"\bgetcwd\(" + _TEXT + rb", \d+\) += \d")
 _NAMED = re.compile(rb"\(\d+<(?:/|\\x2f|[a-z_]+:)")
 _NO_FILES = (b"/dev/", b"/proc/", b"/sys/")
+_STANDARD_ERROR = 2
 _FOLDERS_MAX = 10_000
 _NAMED_IN_ERROR = 3
 
@@ -98,7 +99,8 @@ class _Look:
             if place is not None and not place.startswith(_NO_FILES):
                 self._count(self.written, posixpath.dirname(place))
         elif (file := _OF_A_FILE.search(text)) is not None and not _FAILED.search(text):
-            self.files.add(int(file[1]))
+            if int(file[1]) > _STANDARD_ERROR:
+                self.files.add(int(file[1]))
 
     def _working(self, text: bytes) -> None:
         found = _WORKING.search(text)

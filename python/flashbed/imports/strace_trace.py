@@ -170,8 +170,8 @@ class _Import:
         if not line.resumed:
             yield from self._begin(task, line)
         if line.ended is None:
-            if line.resumed:  # interrupted again
-                task.begun = line
+            if line.resumed and task.begun is not None:  # interrupted again
+                task.begun = replace(task.begun, text=task.begun.text + line.text)
             return
         yield from self._end(task, line)
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from flashbed.recording.calls import EXISTED, FOLDER, Call, is_outside
 from flashbed.recording.fill import Filler
 from flashbed.recording.known_names import Node
-from flashbed.recording.replay_state import State
+from flashbed.recording.replay_state import State, TranslationError
 from flashbed.recording.translate import HANDLERS
 
 __all__ = ["Discovery"]
 
 _CREATE, _DIRECTORY, _TRUNC = 0o100, 0o200000, 0o1000
+_NAMES_BYTES_MAX = 256 << 20
 _MAKES = {
     "mkdir", "mkdirat", "symlink", "symlinkat", "creat", "execve", "execveat", EXISTED,
 }  # fmt: skip
@@ -37,6 +38,7 @@ class Discovery:
     """By node: the path it was first seen by, and its kind and size then."""
     _made: dict[int, Node] = field(default_factory=dict)
     """Nodes that the program made; keeps them alive."""
+    _names_bytes: int = 0
 
     def see(
         self, call: Call, *, kind: int | None = None, size: int | None = None, target: bytes = b""
@@ -86,6 +88,11 @@ class Discovery:
             self._found[id(node)] = (path, node, 0, 0)
 
     def _add(self, path: bytes, kind: int) -> Node:
+        self._names_bytes += len(path)
+        if self._names_bytes > _NAMES_BYTES_MAX:
+            raise TranslationError(
+                f"more than {_NAMES_BYTES_MAX >> 20} MiB of names of files that were there before"
+            )
         node = Node(kind)
         self.state.tree.put(path, node)
         self._found[id(node)] = (path, node, kind, 0)

@@ -133,6 +133,22 @@ def test_an_unfinished_clone_keeps_its_comma(tmp_path: Path) -> None:
     assert any(text.startswith("files outside /data/app") for text in recording.about.lacks)
 
 
+def test_a_call_that_is_resumed_and_interrupted_again_began_when_it_began(tmp_path: Path) -> None:
+    """Its second beginning was another than the first: an internal error."""
+    trace = tmp_path / "x.strace"
+    trace.write_text(
+        '1 100.0 openat(AT_FDCWD, "a", O_RDWR|O_CREAT, 0600) = 3\n'
+        "1 100.1 pwrite64(3,  <unfinished ...>\n2 100.2 getpid() = 2\n"
+        '1 100.3 <... pwrite64 resumed>"ab", 2,  <unfinished ...>\n2 100.4 getpid() = 2\n'
+        "1 100.5 <... pwrite64 resumed>0) = 2\n"
+    )
+    import_strace(trace, tmp_path / "x.rec")
+    calls = list(open_recording(tmp_path / "x.rec").calls())
+    assert [(call.name, call.start_ns, call.duration_ns) for call in calls] == [
+        ("openat", 0, None), ("pwrite64", 100_000_000, 400_000_000),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("begun", "rest"),
     [

@@ -124,7 +124,8 @@ void host_say_wear(struct channel *out, const struct fs *fs, const struct host_c
 
 /* keep.c: a folder with its content, sent to the host */
 
-int host_keep(struct channel *out, const char *folder);
+/* `flash_bytes` are those of the partition; what claims many times more is left out. */
+int host_keep(struct channel *out, const char *folder, uint64_t flash_bytes);
 int host_send_file(struct channel *out, const char *path, uint64_t size);
 
 /* recorded.c: the recorder next to the program, in the kernel for programs */

@@ -255,7 +255,7 @@ static int say_output(struct channel *out, const struct host_place *place)
 
 /* Lets the user look at the flash after everything is counted. */
 static int look(const struct host_request *request, const struct host_place *place,
-		struct channel *out, const char **what)
+		const struct fs *fs, struct channel *out, const char **what)
 {
 	static struct channel kept;
 	const bool apart = place->where == HOST_USER_MODE;
@@ -266,14 +266,14 @@ static int look(const struct host_request *request, const struct host_place *pla
 		*what = "what is on the flash";
 		err = channel_from_fd(&kept, host_open(HOST_KEEP));
 		if (!err)
-			err = host_keep(&kept, place->mount_point);
+			err = host_keep(&kept, place->mount_point, fs->geometry.size_bytes);
 	}
 	if (request->shell && !err)
 		err = host_shell(request, place);
 	if (!err)
 		err = channel_printf(out, "end\n");
 	if (request->keep && !apart && !err)
-		err = host_keep(out, place->mount_point);
+		err = host_keep(out, place->mount_point, fs->geometry.size_bytes);
 	return err;
 }
 
@@ -403,7 +403,7 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 	if (!err)
 		err = say_output(out, place);
 	if (!err)
-		err = look(&request, place, out, &what);
+		err = look(&request, place, &fs, out, &what);
 	if (err)
 		(void)channel_printf(out, "error %s: %s\n", what, strerror(-err));
 	flash_disarm();

@@ -87,7 +87,7 @@ def execute(
     sysroot: str | Path | None = None,
     repeat: str | None = None,
     record: str | Path | None = None,
-    settings: Mapping[str, object] | None = None,
+    set: Mapping[str, object] | None = None,  # noqa: A002
     sysctl: Mapping[str, object] | None = None,
 ) -> Execution:
     """Runs a program in a folder on the flash of a fresh system.
@@ -110,7 +110,7 @@ def execute(
         sysroot: A root file system with its programs, in place of packages.
         repeat: How often the program runs, for its lifetime: `10/h`.
         record: A new file for the recording of its calls, on `uml`.
-        settings: Axes of the system and their values: `{"compressor": "zlib"}`.
+        set: Axes of the system and their values: `{"compressor": "zlib"}`.
         sysctl: Settings of the kernel: `{"vm.dirty_expire_centisecs": 500}`.
 
     Raises:
@@ -122,11 +122,11 @@ def execute(
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
     variables = [f"{name}={value}" for name, value in (env or {}).items()]
-    chosen = [f"{axis}={value}" for axis, value in (settings or {}).items()]
+    chosen = [f"{axis}={value}" for axis, value in (set or {}).items()]
     kernel_settings = [f"{name}={value}" for name, value in (sysctl or {}).items()]
     systems = systems_of(fs, str(board), kernel, chosen, kernel_settings)
     if len(systems) > 1:
-        raise InputError("settings and sysctl: one value each; call fb.execute for each of several")
+        raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(
         _words(command), on, [Path(each) for each in put], variables, memory_mib,
         patience_s, Path(keep) if keep else None, False, until_s, None, list(package),

@@ -64,5 +64,5 @@ def hand_on(
     if outcome is None:
         raise NotRunError(last_words())
     if request.keep is not None:
-        outcome.kept = unpack(stream, request.keep)
+        outcome.kept = unpack(stream, request.keep, request.board.partition_bytes)
     return outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from flashbed.errors import InputError
 from flashbed.exec.outcome import Outcome
@@ -79,7 +78,7 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None, *, given:
         unsynced=_unsynced(request, outcome),
     )
     blocks = len(outcome.wear)
-    used = (_put_bytes(request) + _grown(request, outcome)) / (blocks * block_bytes)
+    used = (request.put_bytes + _grown(request, outcome)) / (blocks * block_bytes)
     observed = Observed(
         seconds=DAY_S / rounds if rounds else None,
         blocks=blocks,
@@ -112,15 +111,3 @@ def _grown(request: Request, outcome: Outcome) -> int:
     if request.where != "uml":
         return outcome.bytes_programmed
     return min(outcome.bytes_written, outcome.bytes_programmed)
-
-
-def _put_bytes(request: Request) -> int:
-    """Bytes of the files that were on the flash before."""
-    sizes = 0
-    for put in request.puts:
-        if put.kind == "file":
-            try:
-                sizes += Path(put.source).stat().st_size
-            except OSError:
-                continue  # it was there when the flash was filled
-    return sizes

@@ -97,7 +97,7 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
             outcome.recorded = _recorded(request, kernel, folder / "stream")
         if request.keep is not None:
             with (folder / "kept").open("rb") as stream:
-                outcome.kept = unpack(stream, request.keep)
+                outcome.kept = unpack(stream, request.keep, request.board.partition_bytes)
         return outcome
 
 
@@ -131,7 +131,7 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={request.memory}M",
+        f"mem={request.guest_memory}M",
         "initrd=image",
         "time-travel=inf-cpu",
         f"time-travel-start={_START_NS}",
@@ -156,7 +156,9 @@ def _boot(
         env={
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(folder.resolve()),
-            "TMPDIR": memory_folder(request.memory).replace("{folder}", str(folder.resolve())),
+            "TMPDIR": memory_folder(request.guest_memory).replace(
+                "{folder}", str(folder.resolve())
+            ),
         },
     )
     keeper = GroupKeeper(process.pid, folder.resolve())
@@ -189,15 +191,21 @@ def _waited(process: subprocess.Popen[bytes], patience_s: float | None, say: Say
         left = patience_s - (monotonic() - began)
         if left <= 0:
             raise NotRunError(
-                f"the program did not end within {patience_s:g} s (--patience)", TIMED_OUT
+                f"the program did not end within {patience_s:g} s (--patience); running code takes"
+                " no time here, so a thread that spins until another has time never ends;"
+                " --until SECONDS of virtual time ends a program that does not end by itself",
+                TIMED_OUT,
             )
         try:
             process.wait(min(left, said))
             return
         except subprocess.TimeoutExpired:
             if monotonic() - began < patience_s:
-                say(f"running for {monotonic() - began:.0f} s; --patience ends it at"
-                    f" {patience_s:g} s")  # fmt: skip
+                say(
+                    f"running for {monotonic() - began:.0f} s; --patience ends it at"
+                    f" {patience_s:g} s; --until SECONDS of virtual time ends a program that does"
+                    " not end by itself"
+                )
                 said *= 2
 
 

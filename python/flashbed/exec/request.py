@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -45,6 +46,8 @@ AT = "/mnt"
 """The folder of the flash as the program sees it; `at` names another if the host lacks this."""
 AT_ELSEWHERE = "/tmp/flash"
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PAGE_MORE_BYTES = 64
+"""What kernel/flashbed_nand keeps of a programmed page besides its bytes."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = frozenset(range(0x21, 0x7F)) - {ord("%")}
 
@@ -111,8 +114,25 @@ class Request:
 
     @property
     def memory(self) -> int:
-        """Memory of the guest in MiB."""
+        """Memory of the machine in MiB."""
         return self.memory_mib or self.board.board.ram_mib
+
+    @property
+    def put_bytes(self) -> int:
+        """Bytes of the files that are on the flash before the program begins."""
+        sizes = 0
+        for put in self.puts:
+            if put.kind == "file":
+                with suppress(OSError):  # it was there when it was checked
+                    sizes += Path(put.source).stat().st_size
+        return sizes
+
+    @property
+    def guest_memory(self) -> int:
+        """Memory of the guest in MiB: the chip is in it, and holds the files of `--put`."""
+        chip = self.board.chip
+        page_bytes = chip.page_bytes + chip.oob_bytes + _PAGE_MORE_BYTES
+        return self.memory + (self.put_bytes // chip.page_bytes * page_bytes >> 20)
 
     def text(self) -> str:
         """The request as the agent reads it."""

@@ -2,8 +2,8 @@
 
 The guest sends a stream (agent/host/keep.c has the format) and is not trusted. Every path must stay
 below the folder; nothing is overwritten or followed. Links are made last, and only those that stay
-within the folder. Files lose their owner, set-user-ID bit and holes; each name of a hard-linked
-file becomes a file of its own.
+within the folder. Files lose their owner and set-user-ID bit. Long files keep their holes, files
+with several names their names. At most `LIMIT_TIMES` the flash's bytes are taken.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ __all__ = ["UnpackedFiles", "kept_folder", "unpack"]
 
 _LINE_BYTES_MAX = 16_384
 _CHUNK_BYTES = 1 << 20
+LIMIT_TIMES = 16
+"""As in agent/host/keep.c: more than compression makes of a program's data."""
+_CHUNK = re.compile(rb"at ([0-9]{1,19}) ([0-9]{1,19})\n")
 _ESCAPE = re.compile(rb"%([0-9a-f]{2})")
 
 
@@ -45,16 +48,20 @@ def kept_folder(folder: Path) -> None:
         raise InputError(f"--keep {folder}: {why.strerror}") from None
 
 
-def unpack(stream: BinaryIO, folder: Path) -> UnpackedFiles:
-    """Unpacks into an empty folder. Raises `RunError` for a stream that ends too soon."""
+def unpack(stream: BinaryIO, folder: Path, flash_bytes: int) -> UnpackedFiles:
+    """Unpacks what was on a flash of this size into an empty folder.
+
+    Raises `RunError` for a stream that ends too soon, or holds more than a flash can.
+    """
     try:
-        return _unpack(stream, folder)
+        return _unpack(stream, folder, LIMIT_TIMES * flash_bytes)
     except OSError as why:
         raise RunError(f"--keep {folder}: {why.strerror}") from None
 
 
-def _unpack(stream: BinaryIO, folder: Path) -> UnpackedFiles:
+def _unpack(stream: BinaryIO, folder: Path, limit_bytes: int) -> UnpackedFiles:
     kept = UnpackedFiles()
+    files: set[str] = set()
     links: list[tuple[str, str]] = []
     modes: list[tuple[Path, int]] = []
     root = folder.resolve()
@@ -65,10 +72,22 @@ def _unpack(stream: BinaryIO, folder: Path) -> UnpackedFiles:
         if words[0] == b"folder":
             place.mkdir(0o700)
             modes.append((place, int(words[1], 8) & 0o777 | 0o700))
-        elif words[0] == b"file":
-            _copy(stream, place, int(words[1], 8) & 0o777, int(words[2]))
+        elif words[0] in (b"file", b"sparse"):
+            size = int(words[2])
+            if size > limit_bytes - kept.bytes:
+                raise RunError(f"--keep: the guest sent more than {limit_bytes:,} bytes")
+            copy = _copy if words[0] == b"file" else _copy_sparse
+            copy(stream, place, int(words[1], 8) & 0o777, size)
             kept.files += 1
-            kept.bytes += int(words[2])
+            kept.bytes += size
+            files.add(path)
+        elif words[0] == b"same":
+            _name(root, _decoded(words[1]), path, files)
+            kept.files += 1
+        elif words[0] == b"large":
+            kept.left_out.append(
+                (path, f"its size, {int(words[1]):,} bytes, is beyond the flash's")
+            )
         elif words[0] == b"link":
             links.append((path, _decoded(words[1])))
         else:
@@ -84,7 +103,8 @@ def _unpack(stream: BinaryIO, folder: Path) -> UnpackedFiles:
 
 
 def _lines(stream: BinaryIO) -> Iterator[list[bytes]]:
-    counts = {b"folder": 3, b"file": 4, b"link": 3, b"other": 3}
+    counts = {b"folder": 3, b"file": 4, b"sparse": 4, b"same": 3, b"large": 3, b"link": 3,
+              b"other": 3}  # fmt: skip
     if stream.readline(_LINE_BYTES_MAX) != b"flashbed-files 1\n":
         raise RunError("--keep: the guest sent nothing")
     while True:
@@ -121,14 +141,43 @@ def _stays_within(path: str, target: str) -> bool:
     return ".." not in parts[up:] and up <= path.count("/")
 
 
-def _copy(stream: BinaryIO, place: Path, mode: int, size: int) -> None:
+def _name(root: Path, first: str, path: str, files: set[str]) -> None:
+    """Gives a file that is already there another name."""
+    if first not in files:
+        raise RunError(f"--keep: the guest named {first[:80]!r}")
+    (root / path).hardlink_to(root / first)
+    files.add(path)
+
+
+def _new(place: Path) -> BinaryIO:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(place, flags, 0o600), "wb") as to:
-        left = size
-        while left:
-            data = stream.read(min(left, _CHUNK_BYTES))
-            if not data:
-                raise RunError("--keep: the guest's stream ended early")
-            to.write(data)
-            left -= len(data)
+    return os.fdopen(os.open(place, flags, 0o600), "wb")
+
+
+def _copy(stream: BinaryIO, place: Path, mode: int, size: int) -> None:
+    with _new(place) as to:
+        _take(stream, to, size)
         os.fchmod(to.fileno(), mode)
+
+
+def _copy_sparse(stream: BinaryIO, place: Path, mode: int, size: int) -> None:
+    """Copies the chunks of a file that are not zeros."""
+    with _new(place) as to:
+        to.truncate(size)
+        while (line := stream.readline(_LINE_BYTES_MAX)) != b"whole\n":
+            found = _CHUNK.fullmatch(line)
+            if found is None or int(found[1]) + int(found[2]) > size:
+                raise RunError("--keep: the guest's stream ended early")
+            to.seek(int(found[1]))
+            _take(stream, to, int(found[2]))
+        os.fchmod(to.fileno(), mode)
+
+
+def _take(stream: BinaryIO, to: BinaryIO, size: int) -> None:
+    left = size
+    while left:
+        data = stream.read(min(left, _CHUNK_BYTES))
+        if not data:
+            raise RunError("--keep: the guest's stream ended early")
+        to.write(data)
+        left -= len(data)

@@ -10,6 +10,7 @@
  *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, or `flush` for sync(2)'s writes
  *   missed N | unseen WHY                      operations not recorded: some, or all
  *   call NAME CALLS NS BYTES                   a kind of system call
+ *   failed NAME ERRNO CALLS                    calls that failed on flash; 0: short writes
  *   file ...                                   a line of flashbed_files
  *   wear ERASES...                             by block, in run and flush
  *   page BYTES

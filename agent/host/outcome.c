@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program did to the flash, as lines of the answer (launch.c lists them).
  *
- * Kernel interfaces: /sys/kernel/debug/flashbed_calls and flashbed_files, which only the kernel for
- * programs has.
+ * Kernel interfaces: /sys/kernel/debug/flashbed_calls, flashbed_failed and flashbed_files, which
+ * only the kernel for programs has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "host/host.h"
 
 #define CALLS "/sys/kernel/debug/flashbed_calls"
+#define FAILED "/sys/kernel/debug/flashbed_failed"
 #define FILES "/sys/kernel/debug/flashbed_files"
 
 enum { WEAR_IN_LINE = 64, FILE_LINE_BYTES = 4 * 4096 + 256 };
@@ -92,6 +93,7 @@ static void say_lines(struct channel *out, const char *word, const char *path)
 void host_say_calls(struct channel *out)
 {
 	say_lines(out, "call", CALLS);
+	say_lines(out, "failed", FAILED);
 	say_lines(out, "file", FILES);
 }
 

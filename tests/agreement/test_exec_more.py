@@ -198,3 +198,42 @@ def test_a_key_ends_a_session_and_the_terminal_is_as_it_was() -> None:
 def test_without_a_terminal_a_shell_is_refused() -> None:
     ran = _exec("--shell")
     assert (ran.status, "terminal" in ran.err) == (2, True)
+
+
+FULL = """
+import os
+f = os.open('log', os.O_CREAT | os.O_WRONLY)
+for n in range(1000):
+    try:
+        os.write(f, os.urandom(4096))
+    except OSError:
+        pass
+open('/etc/hostname', 'rb').read()
+"""
+
+
+@pytest.mark.parametrize("fs", ["ubifs", "jffs2"])
+def test_calls_that_failed_on_flash_are_counted_and_leave_no_lifetime(fs: str) -> None:
+    """A logger that ignores ENOSPC wrote a twentieth of its data, and was promised decades."""
+    small = ("--fs", fs, "--board", "emulated-small", "--repeat", "1/h", "--format", "json")
+    ran = _exec(*small, "--", "/usr/bin/python3", "-c", FULL)
+    assert ran.status == 0, ran.err
+    failed = {(each["name"], each["why"]): each["calls"] for each in ran.answer["failed_calls"]}
+    assert failed["write", "ENOSPC"] > 100
+    assert set(failed) <= {("write", "ENOSPC"), ("write", "short")}
+    assert (ran.answer["years"], "calls failed" in ran.answer["failure"]) == (None, True)
+
+
+def test_a_mapping_that_a_file_system_lacks_is_a_failed_call() -> None:
+    jffs2 = ("--fs", "jffs2", "--format", "json")
+    ran = _exec(*jffs2, "--", "/usr/bin/python3", "-c", MAPPED)
+    (failed,) = ran.answer["failed_calls"]
+    assert (failed["name"], failed["calls"]) == ("mmap", 1)
+
+
+def test_names_that_are_not_there_and_other_files_are_no_failed_calls() -> None:
+    script = (
+        "ls nothing; mkdir d; mkdir d; echo x > /dev/full; echo x > /etc/x; rmdir nothing; true"
+    )
+    ran = _exec("--format", "json", "--", "sh", "-c", script)
+    assert (ran.status, ran.answer["failed_calls"]) == (0, [])

@@ -10,6 +10,8 @@
  * /sys/kernel/debug/flashbed_calls: `NAME CALLS NS BYTES` a kind that there was. Writing starts
  * over. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
  * shared mappings are not among them (flashbed_files.c).
+ * /sys/kernel/debug/flashbed_failed: `NAME ERRNO CALLS` of calls that failed on flash, with 0 as
+ * the errno of short writes. Writing to flashbed_calls starts over.
  * /sys/kernel/debug/flashbed_costs takes `NAME NS PS_PER_BYTE`, a line a write(2): what a call of
  * that kind costs, and a byte that it moved.
  * /sys/kernel/debug/flashbed_free: what a process that writes `1` does costs nothing and is not
@@ -39,11 +41,18 @@
 #define ASKED_STEP_NS 1000u
 #define ASKED_MOST_NS 100000u
 #define FREE_PROCESSES 4
+#define FAILED_KINDS 64
 
 struct call {
 	u64 calls;
 	u64 ns;
 	u64 bytes;
+};
+
+struct failed {
+	int nr;
+	int error;
+	u64 calls;
 };
 
 struct cost {
@@ -62,6 +71,7 @@ static const char *const names[__NR_syscalls] = {
 extern unsigned long long time_travel_time;
 
 static struct call calls[__NR_syscalls];
+static struct failed failed[FAILED_KINDS]; /* those with calls, in the order of the first */
 static struct cost costs[__NR_syscalls];
 static unsigned int syscall_ns;
 static pid_t free_processes[FREE_PROCESSES]; /* 0: none */
@@ -174,6 +184,76 @@ static bool count_file(int number, enum flashbed_did did, u64 bytes, u64 ns)
 	return yes;
 }
 
+/* Whether the descriptor is of a file on flash. */
+static bool is_on_flash(int number)
+{
+	struct fd fd = fdget(number);
+	bool yes = fd.file && flashbed_file_on_flash(fd.file);
+
+	if (fd.file)
+		fdput(fd);
+	return yes;
+}
+
+/* The descriptor whose file decides whether a failed call is of the flash; -1 for none. */
+static int decides(struct uml_pt_regs *r, int nr)
+{
+	switch (nr) {
+	case __NR_ftruncate:
+	case __NR_fallocate:
+		return (int)UPT_SYSCALL_ARG1(r);
+	case __NR_mmap:
+		return (int)UPT_SYSCALL_ARG5(r);
+	default:
+		return max3(written(r, nr), read_from(r, nr), synced(r, nr));
+	}
+}
+
+/* Whether an error tells that the flash or its file system is full, broken or lacks the call.
+ * Others are answers: a name is not there, a lock is taken, a program can copy otherwise. */
+static bool is_trouble(int nr, long error, bool of_file)
+{
+	switch (error) {
+	case ENOSPC:
+	case EIO:
+	case EUCLEAN:
+	case EBADMSG:
+		return true;
+	case EROFS:
+		return of_file;
+	case EINVAL:
+	case ENODEV:
+		return of_file && nr == __NR_mmap;
+	default:
+		return false;
+	}
+}
+
+static bool is_short(struct uml_pt_regs *r, int nr, long result)
+{
+	return (nr == __NR_write || nr == __NR_pwrite64) && result >= 0 &&
+	       result < (long)UPT_SYSCALL_ARG3(r);
+}
+
+static void count_failed(struct uml_pt_regs *r, int nr, long result)
+{
+	const int fd = decides(r, nr);
+	const long error = result < 0 ? -result : 0;
+	int i;
+
+	if (!is_short(r, nr, result) && !is_trouble(nr, error, fd >= 0))
+		return;
+	if (fd >= 0 && !is_on_flash(fd))
+		return;
+	for (i = 0; i < FAILED_KINDS; i++)
+		if (!failed[i].calls || (failed[i].nr == nr && failed[i].error == error)) {
+			failed[i].nr = nr;
+			failed[i].error = error;
+			failed[i].calls++;
+			return;
+		}
+}
+
 u64 flashbed_call_begins(int nr)
 {
 	if (flashbed_is_free())
@@ -197,6 +277,7 @@ void flashbed_call_ends(struct uml_pt_regs *r, int nr, long result, u64 began)
 		return;
 	ns = time_travel_time - began;
 	calls[nr].ns += ns;
+	count_failed(r, nr, result);
 	if (result < 0)
 		return;
 	fd = written(r, nr);
@@ -226,9 +307,33 @@ static int calls_open(struct inode *inode, struct file *file)
 	return single_open(file, calls_show, NULL);
 }
 
+static int failed_show(struct seq_file *file, void *unused)
+{
+	int i;
+
+	for (i = 0; i < FAILED_KINDS && failed[i].calls; i++)
+		if (names[failed[i].nr])
+			seq_printf(file, "%s %d %llu\n", names[failed[i].nr] + strlen("sys_"),
+				   failed[i].error, failed[i].calls);
+	return 0;
+}
+
+static int failed_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, failed_show, NULL);
+}
+
+static const struct file_operations failed_fops = {
+	.open = failed_open,
+	.read = seq_read,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
 static ssize_t calls_write(struct file *file, const char __user *text, size_t count, loff_t *at)
 {
 	memset(calls, 0, sizeof(calls));
+	memset(failed, 0, sizeof(failed));
 	return count;
 }
 
@@ -310,6 +415,7 @@ static int __init calls_init(void)
 	debugfs_create_file("flashbed_free", 0200, NULL, NULL, &free_fops);
 	debugfs_create_file("flashbed_costs", 0200, NULL, NULL, &costs_fops);
 	debugfs_create_file("flashbed_calls", 0600, NULL, NULL, &calls_fops);
+	debugfs_create_file("flashbed_failed", 0400, NULL, NULL, &failed_fops);
 	return 0;
 }
 device_initcall(calls_init);

@@ -47,6 +47,11 @@ static bool on_flash(const struct inode *inode)
 	return !strcmp(type, "ubifs") || !strcmp(type, "jffs2") || !strcmp(type, "yaffs2");
 }
 
+bool flashbed_file_on_flash(const struct file *file)
+{
+	return on_flash(file_inode(file));
+}
+
 static struct file_row *new_row(const char *path)
 {
 	struct file_row *row = kzalloc(sizeof(*row) + strlen(path) + 1, GFP_KERNEL);

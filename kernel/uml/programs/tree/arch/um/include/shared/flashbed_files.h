@@ -11,6 +11,7 @@ struct vm_fault;
 
 enum flashbed_did { FLASHBED_READ, FLASHBED_WROTE, FLASHBED_MAPPED, FLASHBED_SYNCED };
 
+bool flashbed_file_on_flash(const struct file *file);
 /* Whether the file is on flash. */
 bool flashbed_file_did(struct file *file, enum flashbed_did did, u64 bytes, u64 ns);
 /* `result` is what the file system's page_mkwrite returned. */

@@ -157,7 +157,7 @@ int host_record_wait(struct host_recorder *recorder)
 	if (!err && read(recorder->gate[0], &byte, 1) != 1)
 		err = -EPIPE;
 	if (!err)
-		err = filter_install();
+		err = filter_install(true);
 	return err ? err : cost_nothing(recorder, false);
 }
 

@@ -21,7 +21,7 @@
 
 enum { ERESTART_FIRST = 512, ERESTART_LAST = 516, VECTORS = 1024, VECTOR_BYTES_AT = 1 };
 enum { ACCESS = 3, READ_ONLY = 0 };
-enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, APPEND = 02000, IS_FIXED = 0x10 };
+enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, APPEND = 02000, IS_FIXED = 0x10, IS_SYNC = 4 };
 enum { RANGE_CLOEXEC = 4, P_INFO_AT = 2, LOCK_WAITING = 7, LOCK_WAITING_OFD = 38 };
 
 static void opened(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
@@ -269,7 +269,7 @@ static bool may_block(const struct tracee *tracee)
 
 static bool has_row(const struct known_call *call)
 {
-	return call->action != DO_CHDIR && call->action != DO_OWN_FILES;
+	return call->action != DO_CHDIR && call->action != DO_OWN_FILES && call->action != DO_SLEEP;
 }
 
 void call_end(struct recorder *recorder, struct tracee *tracee)
@@ -278,6 +278,8 @@ void call_end(struct recorder *recorder, struct tracee *tracee)
 	int64_t result = 0;
 	bool wanted = has_row(tracee->call);
 
+	if (tracee->call->action == DO_SLEEP || tracee->call->action == DO_WAIT)
+		(void)space_look(recorder, tracee);
 	row->duration_ns = recorder->now_ns - recorder->zero_ns - row->start_ns;
 	row->duration_ns -= row->duration_ns < recorder->overhead.call_ns
 				    ? row->duration_ns
@@ -343,7 +345,8 @@ static bool begin_memory(struct recorder *recorder, struct tracee *tracee)
 	if (action == DO_MUNMAP)
 		space_say(recorder, tracee, argument[0], argument[1], SAY_GONE);
 	if (action == DO_MSYNC)
-		space_say(recorder, tracee, argument[0], argument[1], SAY_CHANGED);
+		space_say(recorder, tracee, argument[0], argument[1],
+			  argument[2] & IS_SYNC ? SAY_SYNCED : SAY_CHANGED);
 	return true;
 }
 
@@ -389,18 +392,19 @@ static bool begin_other(struct recorder *recorder, struct tracee *tracee)
 		if (!*call->arguments || arguments_read(recorder, tracee))
 			count_one(recorder, call->name);
 		return false;
+	case DO_SLEEP:
+		return space_look(recorder, tracee);
 	case DO_WAIT:
+		(void)space_look(recorder, tracee);
 		(void)arguments_read(recorder, tracee);
 		return true;
 	case DO_CLOSE_RANGE:
+	case DO_CHDIR:
 		(void)arguments_read(recorder, tracee);
 		return true;
 	case DO_SYNC:
 		(void)arguments_read(recorder, tracee);
 		space_say_file(recorder, tracee, NULL);
-		return true;
-	case DO_CHDIR:
-		(void)arguments_read(recorder, tracee);
 		return true;
 	default:
 		return arguments_read(recorder, tracee);
@@ -566,6 +570,8 @@ enum call_course call_begin(struct recorder *recorder, struct tracee *tracee)
 	}
 	const enum call_action action = tracee->call->action;
 
+	if (action == DO_SLEEP)
+		return CALL_RETURNS;
 	if (strcmp(tracee->call->name, "fsync") == 0 ||
 	    strcmp(tracee->call->name, "fdatasync") == 0)
 		space_say_file(recorder, tracee, table_get(tracee->table, row->descriptor));

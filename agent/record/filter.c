@@ -23,7 +23,7 @@
 
 #include "record/record.h"
 
-enum { INSTRUCTIONS = 1024, LEAVES = 256, NUMBER_X32 = 0x40000000 };
+enum { INSTRUCTIONS = 2048, LEAVES = 256, NUMBER_X32 = 0x40000000 };
 
 struct leaf {
 	uint32_t number;
@@ -118,13 +118,13 @@ static int by_number(const void *a, const void *b)
 	return (left->number > right->number) - (left->number < right->number);
 }
 
-static int build(struct filter *filter)
+static int build(struct filter *filter, bool in_virtual_time)
 {
 	size_t count = 0;
 	const struct known_call *calls = known_calls(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (calls[i].number < 0)
+		if (calls[i].number < 0 || (calls[i].action == DO_SLEEP && !in_virtual_time))
 			continue;
 		if (filter->leaves == LEAVES)
 			return -E2BIG;
@@ -143,10 +143,10 @@ static int build(struct filter *filter)
 	return grow(filter, 0, filter->leaves);
 }
 
-int filter_install(void)
+int filter_install(bool in_virtual_time)
 {
 	static struct filter filter;
-	const int err = build(&filter);
+	const int err = build(&filter, in_virtual_time);
 
 	if (err)
 		return err;

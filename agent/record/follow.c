@@ -85,7 +85,7 @@ static void execute_followed(char **command, bool output_aside, int gate, void (
 		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
 	if (read(gate, &byte, 1) != 1)
 		_exit(NOT_FOUND);
-	const int err = filter_install();
+	const int err = filter_install(false);
 
 	if (err)
 		(void)fprintf(stderr, "flashbed-agent: seccomp: %s\n", strerror(-err));

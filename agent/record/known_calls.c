@@ -336,6 +336,39 @@ static const struct known_call calls[] = {
 #ifdef __NR_unshare
 	{"unshare", __NR_unshare, DO_OWN_FILES, "", 0},
 #endif
+#ifdef __NR_nanosleep
+	{"nanosleep", __NR_nanosleep, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_clock_nanosleep
+	{"clock_nanosleep", __NR_clock_nanosleep, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_poll
+	{"poll", __NR_poll, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_ppoll
+	{"ppoll", __NR_ppoll, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_select
+	{"select", __NR_select, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_pselect6
+	{"pselect6", __NR_pselect6, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_epoll_wait
+	{"epoll_wait", __NR_epoll_wait, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_epoll_pwait
+	{"epoll_pwait", __NR_epoll_pwait, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_pause
+	{"pause", __NR_pause, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_rt_sigsuspend
+	{"rt_sigsuspend", __NR_rt_sigsuspend, DO_SLEEP, "", 0},
+#endif
+#ifdef __NR_rt_sigtimedwait
+	{"rt_sigtimedwait", __NR_rt_sigtimedwait, DO_SLEEP, "", 0},
+#endif
 #ifdef __NR_io_uring_setup
 	{"io_uring_setup", __NR_io_uring_setup, DO_UNKNOWN, "", 0},
 #endif

@@ -4,10 +4,16 @@
  * Page faults do not stop the program. When a mapping is removed (munmap, exec, the end of its last
  * task) each page in the page table counts as read once. A kernel that faults in pages around
  * another one makes those count, too, and without /proc/TID/pagemap all pages count. Pages of a
- * shared writable mapping are compared with their hashes at msync, fsync of the file, sync, and
- * when the mapping is removed. A changed page counts as written then.
+ * shared writable mapping are looked at at msync, fsync of the file, sync, and when the mapping is
+ * removed. A page that differs from its hash counts as written then.
  *
- * Leaves out changes by a process that is not followed, and pages changed back.
+ * In virtual time, where the recorder is root and costs nothing, a page also counts if it is dirty:
+ * each time that it became so, whatever was written. Time passes while the program sleeps, and the
+ * flusher may then write the page back. So the pages are looked at before it sleeps and after it.
+ *
+ * Leaves out changes by a process that is not followed; outside of virtual time, pages written
+ * with the same bytes; in it, pages that are written twice while their task waits for another
+ * thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,11 +35,13 @@ enum {
 static const uint64_t PRESENT = UINT64_C(1) << 63 | UINT64_C(1) << 62;
 static const uint64_t FRAME = (UINT64_C(1) << 55) - 1;
 static const uint64_t DIRTY = UINT64_C(1) << 4; /* in /proc/kpageflags */
+/* In a page's hash: it was dirty, and that was reported. */
+static const uint64_t SAID = 1;
 /* A longer mapping is not compared, and counted. */
 static const uint64_t COMPARED_BYTES_MAX = UINT64_C(8) << 30;
 
-/* Hashes of all pages that a mapping had at first. Its parts and a child's copy share them, so that
- * a change is reported once. */
+/* Hashes of all pages that a mapping had at first, 0 if unknown. Its parts and a child's copy share
+ * them, so that a change is reported once. */
 struct page_hashes {
 	unsigned int uses;
 	uint64_t page[];
@@ -71,7 +79,7 @@ static uint64_t hash_of(const uint8_t *page)
 		hash = (hash ^ word) * UINT64_C(0xff51afd7ed558ccd);
 		hash ^= hash >> 32;
 	}
-	return hash;
+	return hash & ~SAID;
 }
 
 struct address_space *space_new(void)
@@ -251,6 +259,7 @@ struct page_walk {
 	struct tracee *tracee;
 	struct mapping *one;
 	bool reads;
+	bool cleans; /* the pages are written back next */
 	struct page_run read;
 	struct page_run written;
 	uint8_t *bytes; /* of the run that was written */
@@ -296,9 +305,11 @@ static bool has_dirty_pages(pid_t tid, uint64_t address)
 	return found;
 }
 
+enum page_state { IS_CLEAN, IS_DIRTY, MAY_BE_DIRTY };
+
 /* Whether the page is dirty, which only root may ask. The kernel does not answer for frames after
- * what it takes for the last; then whether any page of the mapping is. */
-static bool is_dirty(pid_t tid, uint64_t address, uint64_t entry)
+ * what it takes for the last. Such a page may be dirty if any page of the mapping is. */
+static enum page_state state_of(pid_t tid, uint64_t address, uint64_t entry)
 {
 	static int flags_of = -1;
 	const off_t place = (off_t)((entry & FRAME) * sizeof(uint64_t));
@@ -307,13 +318,37 @@ static bool is_dirty(pid_t tid, uint64_t address, uint64_t entry)
 	if (flags_of < 0)
 		flags_of = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
 	if (place && pread(flags_of, &flags, sizeof(flags), place) == sizeof(flags))
-		return flags & DIRTY;
-	return has_dirty_pages(tid, address);
+		return flags & DIRTY ? IS_DIRTY : IS_CLEAN;
+	return has_dirty_pages(tid, address) ? MAY_BE_DIRTY : IS_CLEAN;
+}
+
+/* Reads the page and compares it with what is known of it; returns whether it was written. */
+static bool was_written(const struct page_walk *walk, uint64_t address, uint64_t entry,
+			uint8_t *bytes)
+{
+	const uint64_t index = walk->one->first + (address - walk->one->start) / page_bytes();
+	const pid_t tid = walk->tracee->tid;
+	uint64_t *known = &walk->one->hashes->page[index];
+	enum page_state state = IS_CLEAN;
+
+	if (walk->recorder->in_virtual_time) {
+		state = state_of(tid, address, entry);
+		if (state == IS_CLEAN) {
+			*known &= ~SAID;
+			return false;
+		}
+	}
+	if (memory_read(tid, address, bytes, page_bytes()) != (int64_t)page_bytes())
+		return false;
+	const uint64_t now = hash_of(bytes);
+	const bool written = now != (*known & ~SAID) || (state == IS_DIRTY && !(*known & SAID));
+
+	*known = now | (state == IS_DIRTY && !walk->cleans ? SAID : 0);
+	return written;
 }
 
 static void visit(struct page_walk *walk, uint64_t address, uint64_t entry)
 {
-	struct mapping *one = walk->one;
 	const uint64_t page = page_bytes();
 
 	if (!(entry & PRESENT)) {
@@ -324,27 +359,16 @@ static void visit(struct page_walk *walk, uint64_t address, uint64_t entry)
 	if (walk->read.end != address)
 		walk->read.start = address;
 	walk->read.end = address + page;
-	if (!one->hashes || !walk->bytes)
+	if (!walk->one->hashes || !walk->bytes)
 		return;
 	if (walk->written.end - walk->written.start == RUN_PAGES * page)
 		end_written(walk);
 	uint8_t *bytes = walk->bytes + (walk->written.end - walk->written.start);
-	uint64_t *hash = &one->hashes->page[one->first + (address - one->start) / page];
 
-	if (memory_read(walk->tracee->tid, address, bytes, page) != (int64_t)page)
-		return;
-	const uint64_t now = hash_of(bytes);
-
-	const bool same = *hash == 0 && walk->recorder->in_virtual_time
-				  ? !is_dirty(walk->tracee->tid, address, entry)
-				  : now == *hash;
-
-	if (same) {
-		*hash = now;
+	if (!was_written(walk, address, entry, bytes)) {
 		end_written(walk);
 		return;
 	}
-	*hash = now;
 	if (walk->written.end != address)
 		walk->written.start = address;
 	walk->written.end = address + page;
@@ -378,9 +402,11 @@ static void walk_pages(struct page_walk *walk, uint64_t start, uint64_t end)
 }
 
 static void say_part(struct recorder *recorder, struct tracee *tracee, struct mapping *one,
-		     const struct page_run *part, bool reads)
+		     const struct page_run *part, enum space_saying what)
 {
-	struct page_walk walk = {recorder, tracee, one, .reads = reads};
+	const bool reads = what == SAY_ALL || what == SAY_GONE;
+	struct page_walk walk = {recorder, tracee, one, .reads = reads,
+				 .cleans = what == SAY_SYNCED};
 
 	if (!reads && !one->hashes)
 		return;
@@ -424,7 +450,7 @@ void space_say(struct recorder *recorder, struct tracee *tracee, uint64_t addres
 			place = &one->next;
 			continue;
 		}
-		say_part(recorder, tracee, one, &part, what != SAY_CHANGED);
+		say_part(recorder, tracee, one, &part, what);
 		if (what == SAY_GONE)
 			cut(place, &part);
 		else
@@ -440,8 +466,23 @@ void space_say_file(struct recorder *recorder, struct tracee *tracee,
 
 		if (!description ||
 		    (one->file == description->file && one->device == description->device))
-			say_part(recorder, tracee, one, &part, false);
+			say_part(recorder, tracee, one, &part, SAY_SYNCED);
 	}
+}
+
+bool space_look(struct recorder *recorder, struct tracee *tracee)
+{
+	bool compared = false;
+
+	if (!recorder->in_virtual_time)
+		return false;
+	for (struct mapping *one = tracee->space->first; one; one = one->next) {
+		const struct page_run part = {one->start, one->end};
+
+		say_part(recorder, tracee, one, &part, SAY_CHANGED);
+		compared = compared || one->hashes;
+	}
+	return compared;
 }
 
 void space_moved(struct tracee *tracee, const struct record_row *row)

@@ -55,7 +55,8 @@ enum call_action {
 	DO_WAIT,
 	DO_SYNC,
 	DO_MADVISE,
-	DO_LOCK, /* a row when it returns: it may wait for another task */
+	DO_LOCK,  /* a row when it returns: it may wait for another task */
+	DO_SLEEP, /* in virtual time only: changed pages count before the time passes */
 	DO_OWN_FILES,
 	DO_CLONE,  /* its arguments are needed when the child exists */
 	DO_UNKNOWN /* counted if it may touch a followed file */
@@ -88,7 +89,8 @@ uint32_t portable_fcntl(uint32_t command);
 
 /* filter.c: the seccomp filter */
 
-int filter_install(void); /* in the program's process, before its exec */
+/* In the program's process, before its exec. */
+int filter_install(bool in_virtual_time);
 
 /* rows.c: the stream */
 
@@ -269,6 +271,7 @@ struct address_space {
 
 enum space_saying {
 	SAY_CHANGED, /* changed pages */
+	SAY_SYNCED,  /* the same, before they are written back */
 	SAY_ALL,     /* touched pages, too */
 	SAY_GONE     /* the same, and drops the range */
 };
@@ -281,9 +284,11 @@ void space_add(struct recorder *recorder, struct tracee *tracee, const struct re
 	       const struct description *description);
 void space_say(struct recorder *recorder, struct tracee *tracee, uint64_t address, uint64_t length,
 	       enum space_saying what);
-/* Reports changes in mappings of a file, or of all files for NULL. */
+/* Reports changes in mappings of a file that is synced, or of all files for NULL. */
 void space_say_file(struct recorder *recorder, struct tracee *tracee,
 		    const struct description *description);
+/* In virtual time, reports changes in all mappings; returns whether any is compared. */
+bool space_look(struct recorder *recorder, struct tracee *tracee);
 void space_moved(struct tracee *tracee, const struct record_row *row);
 void space_protected(struct recorder *recorder, struct tracee *tracee,
 		     const struct record_row *row);

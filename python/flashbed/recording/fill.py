@@ -256,6 +256,8 @@ class Filler:
             if self.then is not None and not text:
                 text = min(length, _BYTES_OF_A_BYTE_SAVED * max(0, length - added))
             return PieceSizes(0, chance, text)
+        if added <= _MATCH_BYTES and self.compressor == "zstd":
+            return PieceSizes(0, 0)  # less than a match; UBIFS compresses whole pages only
         shared = chance - min(chance, max(1, added - _MATCH_BYTES))
         # A COMMON that exceeds all earlier ones of the page costs as much as OWN, and later pieces
         # can share it.

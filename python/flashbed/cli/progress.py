@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flashbed.formats.names import escaped, message
-from flashbed.storage.files import is_plain
+from flashbed.storage.files import is_stream
 
 __all__ = ["bar", "say", "tell_written"]
 
@@ -29,10 +29,10 @@ def say(line: str) -> None:
 
 def tell_written(path: Path, line: str) -> None:
     """Prints a line about a written file; to standard error if it may have been standard output."""
-    if is_plain(path):
-        print(escaped(line))
-    else:
+    if is_stream(path):
         say(line)
+    else:
+        print(escaped(line))
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from flashbed.recording.calls import (
 )
 from flashbed.recording.recognised import ABOUT, KEY, parts_of
 from flashbed.storage.copies import DamagedError, copy
-from flashbed.storage.files import is_plain, output, read_text, whole
+from flashbed.storage.files import is_stream, output, own_file, read_text, whole
 from flashbed.storage.footer import extent, key_value
 from flashbed.storage.frames import UNREADABLE, check_extent, check_text
 
@@ -80,12 +80,12 @@ class RecordingWriter:
         self.path = path
         self._about = about
         try:
-            if is_plain(path):
-                self._folder = parts_of(path)
+            if is_stream(path):  # beside a device or a pipe stands nothing of ours
+                self._folder = Path(tempfile.mkdtemp(prefix="flashbed-"))
+            else:
+                self._folder = parts_of(own_file(path))
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._folder.mkdir()
-            else:  # beside a device or a pipe stands nothing of ours
-                self._folder = Path(tempfile.mkdtemp(prefix="flashbed-"))
         except FileExistsError:
             raise InputError(
                 f"{shown(self._folder)}: exists already; a recorder that was killed left it"

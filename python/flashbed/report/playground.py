@@ -29,7 +29,7 @@ from flashbed.plan.conditions import Faults, State, Worn
 from flashbed.plan.database import PAPERS
 from flashbed.plan.experiment import SETTLE_NS, Experiment, WorkloadTable
 from flashbed.plan.mounts import PLAIN
-from flashbed.storage.files import is_plain, read_json, whole
+from flashbed.storage.files import is_stream, read_json, whole
 
 __all__ = ["ADDRESS", "BESIDE", "USUAL", "LiveCase", "address", "live_cases", "page_for"]
 
@@ -241,8 +241,8 @@ def page_for(out: Path) -> str | None:
         if given and not _ADDRESS.fullmatch(given):
             raise InputError(f"{ADDRESS}: {given!r} is no address such as https://example.org/try")
         return given or None
-    built, beside = paths.playground(), Path(os.path.realpath(out)).parent / BESIDE
-    if not built.is_file() or not is_plain(out):
+    built, beside = paths.playground(), out.parent / BESIDE
+    if not built.is_file() or is_stream(out):
         return None
     if not (beside.exists() and beside.samefile(built)):
         with whole(beside) as new:

@@ -2,7 +2,7 @@
 
 A file may come from anyone: it must be a regular file, no pipe or device, and within the size of
 its kind. A file is written under a random new name first and then renamed. A link, a device or a
-pipe is never replaced: `whole` refuses it, and `output` writes where the user's name leads.
+pipe is never replaced: `whole` refuses it, and `output` writes into what takes a stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "OPERATIONS_BYTES_MAX",
     "TEXT_BYTES_MAX",
     "begun",
-    "is_plain",
+    "is_stream",
     "output",
     "own_file",
     "own_path",
@@ -46,6 +46,9 @@ OPERATIONS_BYTES_MAX = 1 << 30
 """About forty million operations."""
 _PIECE_BYTES = 1 << 20
 _MORE_BYTES = 1 << 16
+_LINKS_MAX = 40
+_DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
+_INTO = os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _THRIFT = "transport error"
 """The only message of Parquet's writer if the system refuses it the footer."""
 _KIB = 1024
@@ -139,17 +142,15 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def output(path: Path) -> Iterator[Path]:
-    """A file to write to, for a path that the user named: a link is followed.
+    """A file to write to, for a path that the user named.
 
-    A plain file is replaced as by `whole`. Into a character device or a pipe the finished file is
-    written. Raises as `whole` does, and `InputError` for a block device or a socket.
+    A plain file is replaced as by `whole`. Into a character device, a pipe or an open descriptor
+    (`/dev/stdout`) the finished file is written. Raises as `whole` does.
     """
-    if is_plain(path):
-        with whole(Path(os.path.realpath(path))) as new:
+    if not is_stream(path):
+        with whole(path) as new:
             yield new
         return
-    if not _takes_a_stream(path):
-        raise InputError(f"{shown(path)}: a block device or a socket, not a file to be written")
     with tempfile.TemporaryDirectory(prefix="flashbed-") as folder:
         new = Path(folder) / "new"
         with _said_of(path, new):
@@ -158,10 +159,20 @@ def output(path: Path) -> Iterator[Path]:
             _stream(new, path)
 
 
-def is_plain(path: Path) -> bool:
-    """Whether a path leads to a plain file or a folder, or to nothing yet."""
-    mode = _mode(path)
-    return mode is None or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+def is_stream(path: Path) -> bool:
+    """Whether a path leads to a character device, a pipe, or a descriptor of a process."""
+    mode = _mode(path) or 0
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or (mode != 0 and _is_descriptor(path))
+
+
+def _is_descriptor(path: Path) -> bool:
+    for _ in range(_LINKS_MAX):
+        if not path.is_symlink():
+            return False
+        if _DESCRIPTORS.fullmatch(os.path.realpath(path.parent)):
+            return True
+        path = path.parent / path.readlink()
+    return False
 
 
 def own_file(path: Path) -> Path:
@@ -178,7 +189,7 @@ def own_path(path: Path) -> Path:
     """The path. Raises `InputError` if it is a link's, a device's or a pipe's."""
     mode = _mode(path, follow=False)
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        kind = "a link" if stat.S_ISLNK(mode) else "a device or a pipe"
+        kind = "a link" if stat.S_ISLNK(mode) else "a device, a pipe or a socket"
         raise InputError(f"{shown(path)}: {kind}, which flashbed does not replace; remove it")
     return path
 
@@ -191,15 +202,10 @@ def _mode(path: Path, *, follow: bool = True) -> int | None:
         return None
 
 
-def _takes_a_stream(path: Path) -> bool:
-    mode = _mode(path) or 0
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
-
-
 def _stream(new: Path, path: Path) -> None:
     """Writes a finished file into a device or a pipe. A pipe without a reader is refused."""
     try:
-        number = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        number = os.open(path, _INTO)
     except OSError as why:
         if why.errno == errno.ENXIO:
             raise InputError(f"{shown(path)}: a pipe that no program reads") from None

@@ -76,10 +76,23 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     for name in (".report.html.new", f".report.html.{os.getpid()}"):
         (folder / name).symlink_to(other)
     (folder / "report.html").symlink_to(other)
+    with pytest.raises(InputError, match="a link"):
+        write_whole("page", folder / "report.html")
+    assert other.read_text() == "precious"
+    (folder / "report.html").unlink()
     write_whole("page", folder / "report.html")
     assert other.read_text() == "precious"
     assert (folder / "report.html").read_text() == "page"
-    assert not (folder / "report.html").is_symlink()
+
+
+def test_a_descriptor_is_written_into(tmp_path: Path) -> None:
+    """`-o /dev/stdout > page.html` replaced the machine's /dev/stdout."""
+    link = tmp_path / "stdout"
+    with (tmp_path / "page").open("wb") as file:
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        write_whole("page", link)
+        assert link.is_symlink()
+    assert (tmp_path / "page").read_text() == "page"
 
 
 def test_what_dead_processes_left_is_removed(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_lock_is_never_a_link_to_another_file(tmp_path: Path) -> None:
     precious.write_text("mine")
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / LOCK).symlink_to(precious)
-    with pytest.raises(InputError, match="symbolic links"), held(tmp_path / "r"):
+    with pytest.raises(InputError, match="a link"), held(tmp_path / "r"):
         pass
     assert precious.read_text() == "mine"
 

@@ -98,9 +98,10 @@ class _Look:
             _, place = strip_place(wrote[1].partition(b">")[0] + b">")
             if place is not None and not place.startswith(_NO_FILES):
                 self._count(self.written, posixpath.dirname(place))
-        elif (file := _OF_A_FILE.search(text)) is not None and not _FAILED.search(text):
-            if int(file[1]) > _STANDARD_ERROR:
-                self.files.add(int(file[1]))
+            return
+        file = _OF_A_FILE.search(text)
+        if file and int(file[1]) > _STANDARD_ERROR and not _FAILED.search(text):
+            self.files.add(int(file[1]))
 
     def _working(self, text: bytes) -> None:
         found = _WORKING.search(text)

@@ -272,16 +272,17 @@ _DEVICE = "gives a device its own commands"
 _MEMORY = "stores to persistent memory, or a GPU's"
 _REASONS = {
     **dict.fromkeys(("null", "cpp_null"), _NULL), "cpuio": "uses the processor only",
+    "page_fault": "maps memory, not a file",
     "exec": "runs other programs: record them with flashbed record",
     "mtd": "writes the partition itself, and no recording can: the workload raw of an experiment"
            " does the same with fs = mtd",
     "e4defrag": "is an ioctl of ext4",
     **dict.fromkeys(("net", "netsplice", "rdma", "rbd", "rados", "gfapi", "gfapi_async", "libhdfs",
                      "dfs", "http", "nfs", "nbd", "libiscsi", "rpma_apm_client",
-                     "rpma_apm_server", "rpma_gpspm_client", "rpma_gpspm_server"), _REMOTE),
-    **dict.fromkeys(("sg", "io_uring_cmd", "xnvme", "libzbc", "libblkio", "guasi", "ime_psync",
-                     "ime_psyncv", "ime_aio"), _DEVICE),
-    **dict.fromkeys(("dev-dax", "libpmem", "pmemblk", "libcufile", "libhipfile", "page_fault"),
+                     "rpma_apm_server", "rpma_gpspm_client", "rpma_gpspm_server", "ime_psync",
+                     "ime_psyncv", "ime_aio"), _REMOTE),
+    **dict.fromkeys(("sg", "io_uring_cmd", "xnvme", "libzbc", "libblkio", "guasi"), _DEVICE),
+    **dict.fromkeys(("dev-dax", "libpmem", "pmemblk", "libcufile", "libhipfile"),
                     _MEMORY),
 }  # fmt: skip
 

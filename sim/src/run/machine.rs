@@ -253,16 +253,11 @@ impl<S: Stack> Machine<S> {
                 continue;
             }
             self.wait(operation).and_then(|()| self.fill(operation)).map_err(failed)?;
-            let (began, busy) = (self.now, self.flash().counts().busy);
+            let busy = self.flash().counts().busy;
             let before = recorded.layers.then(|| self.stack.layer_times());
-            let own = self.tasks.is_own(operation).then(|| self.tasks.call(operation));
-            let result = match own {
-                Some(_) => 0,
-                None => self.step(operation).map_err(failed)?,
-            };
+            let (result, (start, latency)) = self.timed(operation, mark.at).map_err(failed)?;
             let file = self.file_of(operation);
             let so_far = self.flash().counts();
-            let (start, latency) = own.unwrap_or((began - mark.at, self.now - began));
             let times = (start, latency, so_far.busy - busy);
             let changes = so_far.changes() - mark.counts.changes();
             let request = request(operation, file, times, changes, result);
@@ -493,6 +488,16 @@ impl<S: Stack> Machine<S> {
         self.now = now;
         self.tasks.returned(self.read_ns());
         Ok(result)
+    }
+
+    /// The same, and when the operation began, since the mark, and how long it took.
+    fn timed(&mut self, operation: &Operation<'_>, mark: Ns) -> Result<(i64, (Ns, Ns)), FsError> {
+        let began = self.now;
+        if self.tasks.is_own(operation) {
+            return Ok((0, self.tasks.call(operation)));
+        }
+        let result = self.step(operation)?;
+        Ok((result, (began - mark, self.now - began)))
     }
 
     /// The index of an operation's file.

@@ -13,8 +13,8 @@
  * by one space, and `%` and bytes other than visible ASCII are encoded as %XX. A file's bytes
  * follow its line. Of a longer file chunks of zeros are left out: no file system here tells where
  * its holes are. Reading one takes time in any case, so files are left out once the sizes add up to
- * LIMIT_TIMES the flash. `other` is a file without bytes: a fifo, a socket. `error WORDS` ends a stream
- * that fails.
+ * LIMIT_TIMES the flash. `other` is a file without bytes: a fifo, a socket. `error WORDS` ends a
+ * stream that fails.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -63,8 +63,8 @@ class Execution:
 
     @property
     def programs(self) -> int:
-        """Programmed pages, those of the sync after the program included."""
-        return self.flash_programs
+        """Programmed pages, of run and flush: those that `bytes_programmed` counts."""
+        return self.flash_programs + self.flush_programs
 
     def __str__(self) -> str:
         return self.text

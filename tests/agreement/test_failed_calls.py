@@ -18,7 +18,7 @@ def test_failed_calls_are_those_of_the_kernel(fs: str) -> None:
     if cached_kernel(cache_folder(), "6.1") is None:
         pytest.skip("Linux 6.1 is not built: make uml")
     programs = [program(fs, body).in_user_mode for body in ("full", "looks", "mapped", "missing")]
-    counted = {}
+    counted: dict[str, list[str | None]] = {}
     for target in (SimTarget(), load_target("uml")):
         for batch in target.run(programs):
             assert batch.failures == ()

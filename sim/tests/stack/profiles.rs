@@ -93,3 +93,23 @@ proptest! {
         }
     }
 }
+
+/// The playground panicked at a page of 0 bytes, and at 10^9 pages in a block.
+#[test]
+fn a_chip_that_cannot_be_is_refused() {
+    assert_eq!(support::board("emulated").check(), Ok(()));
+    for (key, values) in [
+        ("page_bytes", [0_u64, 3000, 1_000_000_000]),
+        ("oob_bytes", [0, 4096, 1_000_000_000]),
+        ("pages_per_block", [0, 3, 1_000_000_000]),
+        ("blocks", [0, 65_537, 1_000_000_000]),
+        ("erase_array_ns", [0, 1_000_000_001, 4_000_000_000]),
+    ] {
+        for value in values {
+            let mut text = support::values("emulated", &support::OF_BOARD);
+            text["chip"][key] = value.into();
+            let board: BoardProfile = serde_json::from_value(text).expect("a profile's keys");
+            assert!(board.check().is_err(), "{key} = {value}");
+        }
+    }
+}

@@ -107,8 +107,8 @@ def test_engines_of_names_make_look_at_and_remove_files(tmp_path: Path) -> None:
     recording = _job("names.fio", tmp_path)
     assert _body(recording) == [
         "open 0 create.0.0 rw,create", "close 0", "open 0 create.0.1 rw,create", "close 0",
-        "spawn 1", "task 1", "stat stat.0.0", "stat stat.0.1", "spawn 2", "task 2",
-        "unlink delete.0.0", "unlink delete.0.1", "spawn 3", "task 3", "mkdir mkdir.0.0",
+        "spawn 1", "task 1", "stat stat.0.0", "stat stat.0.1", "task 0", "spawn 2", "task 2",
+        "unlink delete.0.0", "unlink delete.0.1", "task 0", "spawn 3", "task 3", "mkdir mkdir.0.0",
         "mkdir mkdir.0.1",
     ]  # fmt: skip
     there = [b"stat.0.0", b"stat.0.1", b"delete.0.0", b"delete.0.1"]

@@ -42,12 +42,14 @@ def _of_task(body: list[str], task: int) -> list[str]:
 
 PARENT = [
     "mkdir d%C3%A4%20x", "open 0 a.db rw,create,trunc", "write 0 0 14", "write 0 14 6000",
-    "write 0 6014 4098", "read 0 0 100", "truncate 0 5000", "fdatasync 0", "write 0 8192 4096",
+    "write 0 6014 4098", "read 0 0 100", "truncate 0 5000", "open 1 a.db ro", "close 1",
+    "fdatasync 0", "write 0 8192 4096",
     "fsync 0", "write 0 12288 4096", "fsync 0", "write 0 16384 4096", "fsync 0",
     "mmap 0 0 0 4096 rw", "touch 0 0 4096", "rename a.db b.db", "stat b.db", "unlink nosuch",
     "rmdir d%C3%A4%20x", "close 0", "munmap 0",
 ]  # fmt: skip
-CHILD = ["open 1 child wo,create", "write 1 0 6", "close 1", "write 0 100 7"]
+CHILD = ["open 1 child wo,create", "write 1 0 6", "close 1", "write 0 100 7", "open 1 a.db ro",
+         "close 1"]  # fmt: skip
 THREAD = ["open 1 thr rw,create", "write 1 0 12", "fsync 1", "write 1 12 12", "fsync 1",
           "write 1 24 12", "fsync 1", "close 1"]  # fmt: skip
 
@@ -118,7 +120,7 @@ def test_a_program_that_strace_attached_to_keeps_the_files_it_had_open(tmp_path:
 def test_strace_of_2009_on_a_32_bit_machine_is_read(tmp_path: Path) -> None:
     assert _body(_strace("old.strace", tmp_path)) == [
         "stat job", "open 0 log wo,create,append", "write 0 0 7 1 0", "spawn 1", "task 1",
-        "write 0 7 6 2 0", "task 0", "fsync 0", "utimens log",
+        "write 0 7 6 2 0", "open 1 log ro", "close 1", "task 0", "fsync 0", "utimens log",
     ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def test_a_shell_script_with_children_keeps_its_files_tasks_and_order(tmp_path: 
         ["open 1 conf.new wo,create,trunc", "write 1 0 8 1 0", "close 1"],
         ["open 1 conf.new ro", "fsync 1", "close 1"],
         ["open 1 log wo,create,append", "write 1 32 16 4 0", "close 1"],
-        ["copy 2 0 1 0 48", "close 2", "task 3", "open 2 log wo,create,append"],
+        ["copy 2 0 1 0 48", "close 2", "open 2 copy ro", "close 2", "task 3"],
         ["open 1 d ro,directory,nofollow", "readdir 1", "unlink d/copy", "close 1", "rmdir d"],
     ):
         at = body.index(lines[0]) if lines[0] in body else -1

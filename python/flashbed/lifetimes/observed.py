@@ -7,6 +7,7 @@ a given rate.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from flashbed.lifetimes.subject import CAUSES, Subject, Workload
 from flashbed.paths import shown
 from flashbed.plan.case import AXES
 from flashbed.plan.changes import UNCHANGED, ChipChange, PartitionChange
+from flashbed.plan.patterns import WORKLOADS
 from flashbed.storage.frames import UNREADABLE, DamagedError, read_parquet
 from flashbed.tables.plausible import implausible
 from flashbed.tables.run_directory import SCHEMAS, read_table, scan_table
@@ -107,7 +109,7 @@ def _case(
         programs=programs,
         bytes_flushed=_flushed(case, board.chip.page_bytes),
         unsynced=_unsynced(case),
-        failed=case.get("failed"),
+        failed=_failed(case),
     )
     grown = min(programmed, programmed if moved.extent is None else moved.extent)
     share = grown / (board.partition.blocks * block_bytes)
@@ -127,6 +129,15 @@ def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
         return sum(known)
     programs: int | None = case["flush_programs"]
     return None if programs is None else programs * page_bytes
+
+
+def _failed(case: Mapping[str, Any]) -> int | None:
+    """Failed calls; SQLite opens a journal to learn whether it is there, and ENOENT is an answer."""
+    failed: int | None = case.get("failed")
+    if not failed or case["pattern"] not in WORKLOADS["sqlite"].patterns:
+        return failed
+    absent = re.search(r"\bENOENT (\d+)", case.get("failed_errno") or "")
+    return failed - (int(absent[1]) if absent else 0)
 
 
 def _unsynced(case: Mapping[str, Any]) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import flashbed as fb
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board
 from flashbed.lifetimes.estimate import DAY_S, Observed, estimate, estimate_mix
@@ -165,3 +166,10 @@ def test_programs_share_a_flash_only_where_it_is_the_same() -> None:
         mixes_of({"a": [part(1.0, 1.0)], "b": [part(1.0, 1.0)] * 2})
     mixes = mixes_of({"a": [part(1.0, 1.0), other], "b": [other, part(1.0, 1.0)]})
     assert [mix.name for mix in mixes] == ["ubifs-emulated-6.1", "jffs2-emulated-6.1"]
+
+
+def test_each_result_of_a_mix_has_a_rate() -> None:
+    with pytest.raises(InputError, match="repeat: 1 rates for 2 results"):
+        fb.lifetime(["a", "b"], ["1/d"])
+    with pytest.raises(InputError, match="repeat: one result has one rate"):
+        fb.lifetime("a", ["1/d"])

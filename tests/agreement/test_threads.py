@@ -23,12 +23,12 @@ PROGRAMS = {"jffs2-930046": 4, "yaffs2-920000": 32, "yaffs2-930025": 16, "yaffs2
 """Files of tests/corpus/programs, and the window that each is read with, in KiB."""
 
 
-def case(name: str) -> FuzzCase:
+def case(name: str, window_kib: int) -> FuzzCase:
     text = (PROJECT / "tests" / "corpus" / "programs" / f"{name}.ops").read_bytes()
     operations = tuple(parse(text))
     split = operations.index(Operation("prepared"))
     fs = name.split("-")[0]
-    return FuzzCase(name, fs, PROGRAMS[name], operations[:split], operations[split + 1 :])
+    return FuzzCase(name, fs, window_kib, operations[:split], operations[split + 1 :])
 
 
 @pytest.mark.uml
@@ -37,5 +37,19 @@ def test_a_mount_creates_its_thread_as_the_kernel_does(name: str, tmp_path: Path
     bench = Bench(
         SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
     )
-    [verdict] = bench.verdicts([case(name)], lambda *_: None)
+    [verdict] = bench.verdicts([case(name, PROGRAMS[name])], lambda *_: None)
+    assert verdict.kind == "exact", verdict.difference
+
+
+@pytest.mark.uml
+def test_ubis_thread_finds_the_chip_locked_after_the_flusher_ran(tmp_path: Path) -> None:
+    """A tick within the last page of an fsync: the flusher, which is behind both, runs first.
+
+    UBI's thread is scheduled after it, still within the program's call, and blocks on the chip's
+    lock. The simulator let it erase a block (fuzz-any-ubifs-920025 in ten lines).
+    """
+    bench = Bench(
+        SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
+    )
+    [verdict] = bench.verdicts([case("ubifs-fsync-tick", 0)], lambda *_: None)
     assert verdict.kind == "exact", verdict.difference

@@ -247,13 +247,21 @@ impl<F: Flash> Ubi<F> {
     /// Runs other tasks than `task`, if the scheduler chooses them.
     #[cold]
     fn resched_from(&mut self, now: Ns, task: Task) -> Result<Ns> {
-        // The thread was scheduled within the call: it blocks on the chip's lock until `task` runs
-        // again and has released it.
-        if self.sched.resched(now) == Some(Task::UbiThread) && !self.wl.is_idle() {
-            self.sched.sleep(now);
-            let now = self.run_others_until(now, task)?;
+        let (mut now, mut is_waiting) = (now, false);
+        self.sched.resched(now);
+        while self.sched.current() != Some(task) {
+            // Scheduled within the call, at once or after another task, the thread blocks on the
+            // chip's lock until `task` runs again and has released it.
+            if self.sched.current() == Some(Task::UbiThread) && !self.wl.is_idle() {
+                self.sched.sleep(now);
+                is_waiting = true;
+            } else {
+                now = self.run_other(now, None)?;
+            }
+        }
+        self.mtd.set_task(task);
+        if is_waiting {
             self.sched.wake(now, Task::UbiThread);
-            return self.might_resched(now, task);
         }
         self.might_resched(now, task)
     }

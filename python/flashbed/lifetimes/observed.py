@@ -132,12 +132,13 @@ def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
 
 
 def _failed(case: Mapping[str, Any]) -> int | None:
-    """Failed calls; SQLite opens a journal to learn whether it is there, and ENOENT is an answer."""
+    """Failed calls. SQLite opens a journal to learn whether it is there: that is an answer."""
     failed: int | None = case.get("failed")
     if not failed or case["pattern"] not in WORKLOADS["sqlite"].patterns:
         return failed
-    absent = re.search(r"\bENOENT (\d+)", case.get("failed_errno") or "")
-    return failed - (int(absent[1]) if absent else 0)
+    # The close() of what was not opened is EBADF.
+    absent = re.findall(r"\b(?:ENOENT|EBADF) (\d+)", case.get("failed_errno") or "")
+    return failed - sum(map(int, absent))
 
 
 def _unsynced(case: Mapping[str, Any]) -> float | None:

@@ -22,5 +22,8 @@ def time_notes(directory: Path, experiment: Experiment, names: Iterable[str]) ->
         return []
     chosen = pl.col("case_id").is_in(list(names))
     cases = scan_table(directory, "cases").filter(chosen).select(COLUMNS).collect()
-    note = other_time(cases, open_recording(Path(recording)).took_ns())
+    recorded = open_recording(Path(recording))
+    if recorded.about.think == "none":  # its source had no times
+        return []
+    note = other_time(cases, recorded.took_ns())
     return [] if note is None else [note]

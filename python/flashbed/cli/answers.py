@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +35,16 @@ def say_answer(found: Answer | None, directory: Path) -> None:
         print("      flashbed report    # all results on one page, results/index.html")
 
 
-def answer_json(found: Answer | None, directory: Path) -> dict[str, Any]:
-    """The answer as a dictionary for JSON; unknown is null."""
+def answer_json(
+    found: Answer | None, directory: Path, notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The answer as a dictionary for JSON; unknown is null. `notes` are more of them."""
     return {
         "directory": str(directory),
         "works": found.works if found else 0,
         "rows": found.rows.to_dicts() if found else [],
         "rows_left_out": found.left if found else 0,
-        "notes": list(found.notes) if found else [],
+        "notes": [*(found.notes if found else ()), *notes],
     }
 
 

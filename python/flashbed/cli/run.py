@@ -152,11 +152,12 @@ def run(
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     ours = any(outcome.measured for outcome in outcomes)
     found = answer_of(directory, planned, several(selected), ours=ours)
+    times = time_notes(directory, chosen, planned.names)
     if output == "json":
-        print(json.dumps(answer_json(found, directory), indent=1))
+        print(json.dumps(answer_json(found, directory, times), indent=1))
     else:
         say_answer(found, directory)
-    for note in time_notes(directory, chosen, planned.names):
+    for note in times:
         say(f"flashbed: {note}")
     _conclude(outcomes)
     if unavailable:

@@ -147,5 +147,6 @@ def load(path: Path) -> Model:
     try:
         return Model.model_validate_json(text)
     except ValidationError as why:
-        said = wrong_lines(Model, why)[0]
+        lines = wrong_lines(Model, why)
+        said = next((line for line in lines if line.startswith("format: ")), lines[0])
         raise InputError(f"{shown(path)}: not a model of `flashbed cost fit`: {said}") from None

@@ -64,7 +64,10 @@ def test_a_program_that_never_waits_is_the_recording_without_its_waits(name: str
     recording = open_recording(PROJECT / "experiments" / "programs" / f"{name}.parquet")
     kept = translate(recording, None, SETTLE_NS, own=OF_YAFFS2)[1].splitlines()
     flat_out = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)[1].splitlines()
-    assert flat_out == [line for line in kept if line.split()[0] not in ("pause", "compute")]
+    without = [line for line in kept if line.split()[0] not in ("pause", "compute")]
+    if without[-1].startswith("task "):  # of a task that only waited at the end
+        without.pop()
+    assert flat_out == without
     assert flat_out != kept
 
 

@@ -308,7 +308,8 @@ impl<F: Flash> Yaffs2<F> {
                 at += 1;
             }
             // The content of a directory is deleted before the directory.
-            if doomed.iter().any(|&number| !self.object(number).other_names.is_empty()) {
+            let has_names = |&number: &_| !self.object(number).other_names.is_empty();
+            if directory == LOST_AND_FOUND && doomed.iter().any(has_names) {
                 return Err(FsError::NotModelled("YAFFS2 that deletes a file of several names"));
             }
             let (own, below) = doomed.split_at(self.object(directory).children.len());

@@ -130,7 +130,8 @@ def test_standard_input_is_handed_through() -> None:
 def test_both_file_systems_in_one_command() -> None:
     ran = _exec("--set", "fs=jffs2,ubifs", "--repeat", "1/min", "--", "sh", "-c", "echo a > b")
     assert ran.status == 0
-    assert ran.err.count("lifetime") == 2
+    assert ran.err.count("\n  lifetime ") == 2
+    assert "sh on 2 systems, each from a new file system" in ran.err
     assert "sh on jffs2" in ran.err
     assert "sh on ubifs" in ran.err
 

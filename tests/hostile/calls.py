@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -162,9 +163,8 @@ def _lay_out_kind(folder: Path, path: Path, kind: Kind) -> None:
     if kind is Kind.PIPE:
         os.mkfifo(path)
     elif kind is Kind.SOCKET:
-        with socket.socket(socket.AF_UNIX) as bound:
-            # Its address has 107 characters at most, the path may have more.
-            os.chdir(path.parent)
+        # Its address has 107 characters at most, the path may have more.
+        with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as bound:
             bound.bind(path.name)
     elif kind is Kind.OTHER_NAME:
         path.hardlink_to(folder.parent / "victims" / "file")

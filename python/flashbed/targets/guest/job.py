@@ -4,8 +4,9 @@ Cases with the same file system and preparation share a group: a fresh file syst
 Some cases change more than their group allows:
 
 - A case that writes is the last of its group; the next one would not find the state it starts from.
-- A case that remounts JFFS2 is the last of its boot. The kernel sums up the nodes it finds
-  (`pseudo_random` of fs/jffs2/scan.c), rotates its lists of blocks by that, and keeps the sum.
+- A case that remounts JFFS2, in its preparation or later, is the last of its boot. The kernel sums
+  up the nodes it finds (`pseudo_random` of fs/jffs2/scan.c), rotates its lists of blocks by that,
+  and keeps the sum.
 - A case that writes and removes at least an eighth of JFFS2's partition, or may, has a boot of its
   own. The blocks it empties advance a counter in jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c), and so
   do those of the cases before it. How much an SQL statement writes is not known.
@@ -61,7 +62,7 @@ class Item:
         """Whether the case changes the kernel's state, which the next case would notice."""
         if self.program.fs != "jffs2":
             return False
-        if _MARKING.search(self.body):
+        if _MARKING.search(self.body) or _REMOUNT.search(self.prepare):
             return True
         sizes, slots = _files_after(self.prepare)
         return (
@@ -271,6 +272,7 @@ _OF_A_PATH = frozenset(
     {"mkdir", "unlink", "rmdir", "rename", "link", "stat", "readlink", "chmod", "chown", "utimens",
      "getxattr", "listxattr", "removexattr"}
 )  # fmt: skip
+_REMOUNT = re.compile(r"^remount\b", re.MULTILINE)
 _MARKING = re.compile(r"^(?:remount|sql)\b", re.MULTILINE)
 _LINE = re.compile(r"([^ \n]+)(?: ([^\n]*))?\n?")
 

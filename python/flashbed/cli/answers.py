@@ -35,9 +35,7 @@ def say_answer(found: Answer | None, directory: Path) -> None:
         print("      flashbed report    # all results on one page, results/index.html")
 
 
-def answer_json(
-    found: Answer | None, directory: Path, notes: Sequence[str] = ()
-) -> dict[str, Any]:
+def answer_json(found: Answer | None, directory: Path, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The answer as a dictionary for JSON; unknown is null. `notes` are more of them."""
     return {
         "directory": str(directory),

@@ -22,8 +22,6 @@ def time_notes(directory: Path, experiment: Experiment, names: Iterable[str]) ->
         return []
     chosen = pl.col("case_id").is_in(list(names))
     cases = scan_table(directory, "cases").filter(chosen).select(COLUMNS).collect()
-    recorded = open_recording(Path(recording))
-    if recorded.about.think == "none":  # its source had no times
-        return []
-    note = other_time(cases, recorded.took_ns())
+    took_ns = open_recording(Path(recording)).took_ns()
+    note = None if took_ns is None else other_time(cases, took_ns)
     return [] if note is None else [note]

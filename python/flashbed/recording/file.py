@@ -244,16 +244,18 @@ class Recording:
             seen.update(dict.fromkeys(tasks.unique(maintain_order=True)))
         return [task for task in seen if task not in made]
 
-    def took_ns(self) -> int:
-        """When the last call had returned; unchecked."""
-        last_ns = 0
-        end_ns = (pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).max()
+    def took_ns(self) -> int | None:
+        """When the last call had returned, unchecked; None if its source knew of no call's time."""
+        last_ns = longest_ns = 0
+        duration = pl.col("duration_ns").fill_null(0)
+        times = ((pl.col("start_ns") + duration).max(), duration.max())
         for file in self.files:
             with self._copy_of(file) as safe:
                 rows = pl.scan_parquet(_name(safe), glob=False)
                 calls = rows.filter(pl.col("call").ne_missing(EXISTED))
-                last_ns = max(last_ns, calls.select(end_ns).collect().item() or 0)
-        return last_ns
+                last, longest = calls.select(*times).collect().row(0)
+            last_ns, longest_ns = max(last_ns, last or 0), max(longest_ns, longest or 0)
+        return last_ns if longest_ns else None
 
     def calls_with_sizes(self) -> Iterator[Call]:
         """The calls whose compressed sizes were recorded, in order, which is not checked."""

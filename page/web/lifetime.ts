@@ -8,13 +8,15 @@ import type { Answer, BoardTables, Causes } from "./types";
 const YEAR_S = 365.25 * 86_400;
 /** Erased over programmed blocks, from which on a measurement counts as steady. */
 const STEADY_SHARE = 0.9;
+/** Fewer erases, in all or of the worst block, say nothing about collecting or levelling. */
+const FEW_ERASES = 10;
 
 export interface Lifetime {
   /** Whether erasing kept up with programming. */
   steady: boolean;
   /** Every block is erased as often as every other; an upper bound where not steady. */
   levelled: number | null;
-  /** The most erased block goes on as it did; null where not steady. */
+  /** The most erased block keeps its rate; null where not steady, or after few erases. */
   asSeen: number | null;
 }
 
@@ -49,9 +51,10 @@ export function lifetime(
   const programmed = (total(answer.counts.causes) + flushed) / blockBytes;
   const { all, worst } = erasesOf(answer);
   if ((all === 0 && programmed === 0) || seconds <= 0) return null;
-  const steady = all >= STEADY_SHARE * programmed;
-  const rate = (steady ? all : programmed) / (blocks * seconds);
+  const steady = all >= STEADY_SHARE * programmed && all >= FEW_ERASES;
+  // Every programmed page is erased one day.
+  const rate = (steady ? Math.max(all, programmed) : programmed) / (blocks * seconds);
   const levelled = rate > 0 ? endurance / rate / YEAR_S : null;
-  const asSeen = steady && worst > 0 ? endurance / (worst / seconds) / YEAR_S : null;
+  const asSeen = steady && worst >= FEW_ERASES ? endurance / (worst / seconds) / YEAR_S : null;
   return { steady, levelled, asSeen };
 }

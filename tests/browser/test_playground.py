@@ -298,7 +298,7 @@ def shown_tiles(answer: dict[str, Any], case: dict[str, Any], batch: Batch, give
         programmed_blocks=programmed / block_bytes,
     )  # fmt: skip
     lasts = estimate(seen, board.endurance.cycles)
-    if lasts is None:
+    if lasts is None or case["failed"]:
         assert tiles["lifetime"] == ""
         return
     levelled = lasts.perfect_levelling

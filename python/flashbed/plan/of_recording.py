@@ -21,17 +21,17 @@ __all__ = ["experiment_of_operations", "is_operations", "own_file", "written_exp
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_CHARACTERS = 48
 _TEXT = """\
-# A recording in the place of an experiment (docs/guide/my-program.md).
+# {what} in the place of an experiment ({page}).
 
 [experiment]
 id = {id}
 title = {title}
-question = "What does a flash file system do to this program?"
-source = "a recording: flashbed record, or flashbed import"
+question = "What does a flash file system do to {subject}?"
+source = "{source}"
 
 [workload]
-kind = "program"
-recording = {recording}
+kind = "{kind}"
+{key} = {value}
 
 [[grid]]
 targets = ["sim", "uml", "emulator"]
@@ -39,42 +39,25 @@ board = ["emulated"]
 kernel = ["6.1"]
 fs = ["ubifs", "jffs2", "yaffs2"]
 read_ahead_kib = ["shipped"]
-pattern = ["recorded", "flat-out"]
-requests = [1]
-seed = [1]
-
-[usual]
-fs = "ubifs"
-pattern = "recorded"
-"""
-
-
-_OPERATIONS = """\
-# A file of operations in the place of an experiment (docs/reference/operations.md).
-
-[experiment]
-id = {id}
-title = {title}
-question = "What does a flash file system do to these operations?"
-source = "a file of operations"
-
-[workload]
-kind = "operations"
-operations = {operations}
-
-[[grid]]
-targets = ["sim", "uml", "emulator"]
-board = ["emulated"]
-kernel = ["6.1"]
-fs = ["ubifs", "jffs2", "yaffs2"]
-read_ahead_kib = ["shipped"]
-pattern = ["as-written"]
+pattern = [{patterns}]
 requests = [1]
 seed = [1]
 
 [usual]
 fs = "ubifs"
 """
+_RECORDING = {
+    "what": "A recording", "page": "docs/guide/my-program.md", "subject": "this program",
+    "source": "a recording: flashbed record, or flashbed import", "kind": "program",
+    "key": "recording", "patterns": '"recorded", "flat-out"',
+}  # fmt: skip
+_USUAL_PATTERN = 'pattern = "recorded"\n'
+"""The end of the text of a recording, which may run without its pauses too."""
+_OPERATIONS = {
+    "what": "A file of operations", "page": "docs/reference/operations.md",
+    "subject": "these operations", "source": "a file of operations", "kind": "operations",
+    "key": "operations", "patterns": '"as-written"',
+}  # fmt: skip
 _HEAD = b"flashbed-ops "
 _OPERATIONS_BYTES_MAX = 1 << 19
 """As a line of TOML they take up to twice as much."""
@@ -101,10 +84,10 @@ def experiment_of_operations(file: Path) -> Path:
     values = {
         "id": f"operations/{name}",
         "title": f"The operations of {file.name}"[:200],
-        "operations": text,
+        "value": text,
     }
     quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
-    return own_file(name, _OPERATIONS.format(**quoted))
+    return own_file(name, _TEXT.format(**_OPERATIONS, **quoted))
 
 
 def written_experiment(recording: Path) -> Path:
@@ -113,10 +96,10 @@ def written_experiment(recording: Path) -> Path:
     values = {
         "id": f"program/{name}",
         "title": f"The program of {recording.name}"[:200],
-        "recording": str(recording.resolve()),
+        "value": str(recording.resolve()),
     }
     quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
-    return own_file(name, _TEXT.format(**quoted))
+    return own_file(name, _TEXT.format(**_RECORDING, **quoted) + _USUAL_PATTERN)
 
 
 def _name_of(file: Path, otherwise: str) -> str:

@@ -80,11 +80,15 @@ def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 def power_row(
     energy: Energy | None, activity: str | None, fs: str, pattern: str, read_ahead_kib: int
 ) -> RailPower | SupplyPower | None:
-    """The most specific matching row of the profile."""
+    """The most specific matching row of the profile.
+
+    A row of `random` holds for every random order, such as `random-byte`.
+    """
     table = energy and (energy.paper or energy.supply)
     if not table or activity is None:
         return None
-    case = (activity, fs, pattern, "on" if read_ahead_kib else "off")
+    order = "random" if pattern.startswith("random-") else pattern
+    case = (activity, fs, order, "on" if read_ahead_kib else "off")
     holding: list[RailPower | SupplyPower] = [
         row
         for row in table.power

@@ -41,7 +41,7 @@ class MeanPower(Strict):
     fs: FileSystem | None = None
     """The file system; missing: all."""
     pattern: Pattern | None = None
-    """The pattern of access; missing: all."""
+    """The pattern of access, `random` for every random order; missing: all."""
     read_ahead: Literal["on", "off"] | None = None
     """Whether read-ahead was on; missing: both."""
     source: Text | None = None

@@ -46,6 +46,7 @@ class Workload:
 _COLLECTION = tuple(
     f"{layout}-NN{idle}" for layout in ("fill", "apart", "mixed", "all") for idle in ("", "-idle")
 )
+_READS = ("sequential", "random", "random-page", "random-byte", "random-once")
 _STATEMENTS = (
     "insert", "select", "select-random", "update", "join", "select-all", "contacts",
     "contacts-random", "script",
@@ -54,7 +55,7 @@ _STATEMENTS = (
 WORKLOADS = {
     workload.kind: workload
     for workload in (
-        Workload("micro-read", ("sequential", "random"), pauses=True, advises=True),
+        Workload("micro-read", _READS, pauses=True, advises=True),
         Workload("micro-write", ("sequential", "random")),
         Workload("read-layout", ("unfragmented", "fragmented", "cached")),
         Workload("collection", _COLLECTION),

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import energy_gaps, energy_summary, rates, savings
-from flashbed.energy.fold import COMPONENTS, energy_of
+from flashbed.energy.fold import COMPONENTS, energy_of, power_row
 from flashbed.formats.energy import Energy
 from flashbed.formats.profiles import ProfileError, load_board
 from flashbed.formats.toml import read_model
@@ -391,3 +391,9 @@ def test_every_target_gets_its_energy_when_it_is_kept(tmp_path: Path) -> None:
     for row in rows:
         watts = Fraction("0.252") if row["read_ahead_kib"] else Fraction("0.247")
         assert abs(row["energy_nj"] - watts * row["time_ns"]) <= 1
+
+
+def test_a_power_at_random_is_one_of_every_random_order() -> None:
+    energy = load_board("omap3evm").energy
+    rows = [power_row(energy, "read", "jffs2", order, 128) for order in ("random", "random-byte")]
+    assert rows[0] == rows[1] != power_row(energy, "read", "jffs2", "sequential", 128)

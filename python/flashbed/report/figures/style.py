@@ -42,7 +42,7 @@ PUBLISHED = "stated in the paper"
 PANEL = {"width": 350, "height": 165}
 SMALL = {"width": 215, "height": 150}
 NARROW = {"width": 320, "height": 165}
-PATTERNS = ["sequential", "random"]
+PATTERNS = ["sequential", "random-byte", "random"]
 REQUESTS = "number of 4 KiB requests"
 X_TITLES = {
     "requests": "number of requests",

@@ -41,10 +41,8 @@ def restated(text: str, now: Mapping[str, str]) -> str:
     """An experiment's file with these values."""
     lines = text.split("\n")
     for place, key in enumerate(keys_of(lines)):
-        if key in now:
-            lines[place] = re.sub(
-                r"value = -?[0-9_.]+", f"value = {now[key]}", lines[place], count=1
-            )
+        if key is not None and key in now:
+            lines[place] = _VALUE.sub(f"value = {now[str(key)]}", lines[place], count=1)
     return "\n".join(lines)
 
 

@@ -51,8 +51,9 @@ def savings(cases: pl.DataFrame) -> pl.DataFrame:
     """What disabling read-ahead saves, in percent of the run with it.
 
     Columns: the point; what is saved of time, flash reads, energy, energy by component and by rail
-    (mean over seeds); their standard deviations over seeds (`_sd`, null for one seed); `seeds`. A
-    run without its partner (with or without read-ahead) is left out. Source: read-ahead paper,
+    (mean over seeds); their standard deviations over seeds (`_sd`, null for one seed); `seeds`; how
+    far the energy saved is from the time saved, in points, in either convention. A run without its
+    partner (with or without read-ahead) is left out. Source: read-ahead paper,
     Figures 3 and 4.
 
     `disabled_by` is `kernel` (read_ahead_kib is 0) or `fadvise` (POSIX_FADV_RANDOM). `window` is
@@ -74,7 +75,15 @@ def savings(cases: pl.DataFrame) -> pl.DataFrame:
         _saved(on.join(off, on=pair, suffix="_off"), "kernel"),
         _saved(on.join(advised, on=same, suffix="_off"), "fadvise"),
     ]
-    return pl.concat(compared).with_columns(PAUSE_MS)
+    return pl.concat(compared).with_columns(
+        PAUSE_MS,
+        *(
+            (pl.col(f"{energy}_saved_pct") - pl.col("time_saved_pct"))
+            .abs()
+            .alias(f"{energy}_apart_points")
+            for energy in ("energy", "component_energy")
+        ),
+    )
 
 
 def _saved(pairs: pl.DataFrame, disabled_by: str) -> pl.DataFrame:

@@ -84,6 +84,7 @@ class ExperimentError(InputError):
 class Facts(Strict):
     """`[experiment]`: the question, its source, and what every run records.
 
+    `reading` says what flashbed did where the source leaves open what its authors did, and why.
     `trace` is recorded in addition, `omit` is not kept. `activity` is what the programs do, where
     the operations alone do not show it (docs/models/energy.md).
     """
@@ -92,6 +93,7 @@ class Facts(Strict):
     title: Text
     question: Text
     source: Text
+    reading: Text | None = None
     open_measured: bool | None = None
     trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
     omit: Annotated[tuple[Literal["requests"], ...], Field(strict=False)] = ()

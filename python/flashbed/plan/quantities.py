@@ -53,7 +53,15 @@ DrawnSaving = Literal[
     "component_cpu_saved_pct",
     "component_mem_saved_pct",
 ]
-SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"]
+UndrawnSaving = Literal[
+    "energy_apart_points",
+    "component_energy_apart_points",
+    "cache_hit_pct",
+    "prefetch_kib",
+    "flash_reads_per_stall",
+]
+"""Without standard deviations, so that no figure has their bands."""
+SavingMetric = Literal[DrawnSaving, UndrawnSaving]
 """Metrics of pairs of cases with read-ahead on and off (analysis/measures.py)."""
 RateMetric = Literal[
     "time_ms",
@@ -378,6 +386,6 @@ class Figure(Strict):
             raise ValueError("scale: goes with colour, rows and columns")
         elif self.x not in _USUAL_X or self.only or self.metric in _OVER_AXES:
             raise ValueError("colour, rows, columns: missing, and it is no predefined figure")
-        elif self.metric in ("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"):
+        elif self.metric in get_args(UndrawnSaving):
             raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
         return self

@@ -66,6 +66,9 @@ def test_energy_by_component_is_saved_on_each_rail_of_its_own() -> None:
     (row,) = savings(pl.DataFrame(pair)).to_dicts()
     assert row["component_cpu_saved_pct"] == pytest.approx(50)
     assert row["component_mem_saved_pct"] == pytest.approx(40)
+    apart = abs(row["component_energy_saved_pct"] - row["time_saved_pct"])
+    assert row["component_energy_apart_points"] == pytest.approx(apart)
+    assert apart > 1
 
 
 def test_a_run_without_its_partner_and_a_run_of_nothing_save_nothing() -> None:

@@ -1,7 +1,8 @@
 """Verdicts on a study's sentences, and their counts.
 
 A claim's verdict on a target is the worst of its file systems, a sentence's the worst of its
-claims: if one differs, the whole differs. Kernels that the source did not have do not count.
+claims: if one differs, the whole differs. Kernels that the source did not have do not count. What
+is unexplained, and what is close to its bound, is counted apart (`Judged.counted`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from dataclasses import dataclass
 
 from flashbed.analysis.verdicts import (
     AGREES,
-    DERIVED,
+    CLOSE,
+    DERIVED_FAILS,
+    DERIVED_HOLDS,
     DIFFERS,
+    FITTED,
     IN_DIRECTION,
     NOT_MEASURED,
+    UNEXPLAINED,
     Verdict,
     worst,
 )
@@ -23,7 +28,10 @@ from flashbed.plan.study import Item, Sentence, Study
 __all__ = ["CANNOT", "COUNTED", "Tally", "claim_verdicts", "sentence_verdict", "tallies"]
 
 CANNOT = "cannot be measured"
-COUNTED = (AGREES, IN_DIRECTION, DIFFERS, DERIVED, NOT_MEASURED, CANNOT)
+COUNTED = (
+    AGREES, CLOSE, IN_DIRECTION, DIFFERS, UNEXPLAINED, FITTED, DERIVED_HOLDS, DERIVED_FAILS,
+    NOT_MEASURED, CANNOT,
+)  # fmt: skip
 """The verdicts that a table of sentences has a column for."""
 
 
@@ -46,7 +54,7 @@ def claim_verdicts(runs: Mapping[str, Sequence[Verdict]], target: str) -> dict[s
             if verdict.further_kernel is None:
                 judged = verdict.judged.get(target)
                 name = f"{experiment}/{verdict.claim.id}"
-                words.setdefault(name, []).append(judged.verdict if judged else NOT_MEASURED)
+                words.setdefault(name, []).append(judged.counted if judged else NOT_MEASURED)
     return {name: worst(found) for name, found in words.items()}
 
 

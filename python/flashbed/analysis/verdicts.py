@@ -1,9 +1,12 @@
 """Judges the source's sentences: each is an inequality over the measures of a few points.
 
 A claim gets a verdict per file system and target and, if it says so, per further kernel of the
-simulator. The value behind a verdict is kept, so that a reader can disagree with the bound. Seeds
-are averaged before a claim is judged. Their scatter is shown as a 95 % interval (a jackknife that
-leaves out one seed at a time); the verdict rests on the mean alone.
+simulator. A value that only follows from the source's own constants is no evidence. It still holds
+or fails, under words of its own: a profile that does not give its source's number back is wrong.
+Nor is one evidence that agrees with a number to which a constant was fitted.
+The value behind a verdict is kept, so that a reader can disagree with the bound. Seeds are averaged
+before a claim is judged. Their scatter is shown as a 95 % interval (a jackknife that leaves out one
+seed at a time); the verdict rests on the mean alone.
 """
 
 from __future__ import annotations
@@ -27,11 +30,17 @@ from flashbed.plan.quantities import ReducedMetric, TargetNumber
 
 __all__ = [
     "AGREES",
-    "DERIVED",
+    "CLOSE",
+    "DERIVED_FAILS",
+    "DERIVED_HOLDS",
     "DIFFERS",
+    "FITTED",
     "IN_DIRECTION",
     "JUDGED",
+    "LESSER",
     "NOT_MEASURED",
+    "NO_EVIDENCE",
+    "UNEXPLAINED",
     "Judged",
     "Verdict",
     "WithoutSeed",
@@ -50,9 +59,22 @@ _BOARD = "board"
 AGREES = "agrees"
 IN_DIRECTION = "agrees in direction"
 DIFFERS = "differs"
-DERIVED = "derived"
+DERIVED_HOLDS = "derived, holds"
+DERIVED_FAILS = "derived, fails"
+FITTED = "fitted"
 NOT_MEASURED = "not measured"
-_WORST_FIRST = (DIFFERS, IN_DIRECTION, AGREES, DERIVED, NOT_MEASURED)
+UNEXPLAINED = "unexplained"
+CLOSE = "close"
+_WORST_FIRST = (
+    UNEXPLAINED, DIFFERS, DERIVED_FAILS, CLOSE, IN_DIRECTION, AGREES, FITTED, DERIVED_HOLDS,
+    NOT_MEASURED,
+)  # fmt: skip
+
+LESSER = (DIFFERS, IN_DIRECTION, DERIVED_FAILS)
+"""The verdicts that an experiment has to explain."""
+
+NO_EVIDENCE = (FITTED, DERIVED_HOLDS, NOT_MEASURED)
+"""The verdicts that say nothing for the model and nothing against it."""
 
 Tables = Mapping[str, pl.DataFrame]
 """Points by table (analysis/points.py)."""
@@ -104,6 +126,17 @@ class Judged:
     """95 % interval of the value over seeds; null for one seed."""
     close: bool = False
     """Whether part of the interval would get another verdict: more seeds might change it."""
+
+    @property
+    def counted(self) -> str:
+        """The verdict as tables count it.
+
+        Seeds have not decided a close one. One that differs is unexplained if no run shows why.
+        """
+        if self.close:
+            return CLOSE
+        explained = self.why is not None and not self.why.unexplained
+        return UNEXPLAINED if self.verdict == DIFFERS and not explained else self.verdict
 
 
 @dataclass(frozen=True)
@@ -194,7 +227,8 @@ def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
     """Item of the paper -> target -> verdicts that agree, and all verdicts.
 
     A claim's further kernels do not count, since items are judged on machines that represent the
-    paper's. Nor do claims that follow from the paper's own constants.
+    paper's. Nor do values that follow from the paper's own constants, or that a constant was fitted
+    to, unless one fails.
     """
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for verdict in verdicts:
@@ -203,7 +237,7 @@ def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
         of_item = counts.setdefault(verdict.claim.item, {})
         for target, judged in verdict.judged.items():
             agree, known = of_item.setdefault(target, (0, 0))
-            if judged.verdict not in (NOT_MEASURED, DERIVED):
+            if judged.verdict not in NO_EVIDENCE:
                 of_item[target] = (agree + (judged.verdict == AGREES), known + 1)
     return counts
 
@@ -221,7 +255,8 @@ def _verdict(
     judged = {}
     for target in judged_on(experiment):
         compared = experiment.compared.get(target)
-        if compared is None or (kernel is not None and target != "sim"):
+        unlike = kernel is not None and target != "sim"
+        if compared is None or unlike or target in claim.unmeasured:
             judged[target] = Judged(None, None, NOT_MEASURED)
             continue
         machine = (target, compared.board, kernel or compared.kernel)
@@ -233,7 +268,7 @@ def _verdict(
             if value is not None and target in left.targets
         ]
         interval = _interval(value, [other for other in others if other is not None])
-        why = _why(claim, group, target, kernel) if holds in (DIFFERS, IN_DIRECTION) else None
+        why = _why(claim, group, target, kernel) if holds in LESSER else None
         name = ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else machine[2]
         close = interval is not None and {_holds(claim, end) for end in interval} != {holds}
         judged[target] = Judged(name, value, holds, why, interval, close)
@@ -270,15 +305,15 @@ def _why(claim: Claim, group: Sequence[str], target: str, kernel: str | None) ->
 def _holds(claim: Claim, value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
-    if claim.derived is not None:
-        return DERIVED
     if claim.low is not None and claim.high is not None:
         holds = claim.low <= value <= claim.high
     else:
         assert claim.bound is not None  # the model checks it
         holds = _OPERATORS[claim.operator](value, claim.bound)
+    if claim.derived is not None:
+        return DERIVED_HOLDS if holds else DERIVED_FAILS
     if holds:
-        return AGREES
+        return FITTED if claim.fitted is not None else AGREES
     way = claim.direction
     return IN_DIRECTION if way and _OPERATORS[way.operator](value, way.bound) else DIFFERS
 
@@ -327,7 +362,10 @@ def _curves(
 def _reduce(claim: ReducedMetric, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """Reduces curves, one per file system and pattern, to one number."""
     if "_ratio_of_" in claim.reduce:
-        return _OF_RATIOS[claim.reduce.split("_")[0]](_ratios(claim, group, curves))
+        pairs = _pairs(claim, group, curves)
+        return _OF_RATIOS[claim.reduce.split("_")[0]]([_ratio(b, a) for a, b in pairs])
+    if claim.reduce == "mean_difference_of_patterns":
+        return statistics.fmean(b - a for a, b in _pairs(claim, group, curves))
     if claim.reduce == "last_ratio_above_rest":
         first, second = group
         ratios = [
@@ -372,10 +410,10 @@ def _reduce(claim: ReducedMetric, group: Sequence[str], curves: Mapping[Key, lis
     raise AssertionError(claim.reduce)
 
 
-def _ratios(
+def _pairs(
     claim: ReducedMetric, group: Sequence[str], curves: Mapping[Key, list[float]]
-) -> list[float]:
-    """The ratios of the second to the first, of the third to the second and so on, at each point.
+) -> list[tuple[float, float]]:
+    """The first beside the second, the second beside the third and so on, at each point.
 
     They are of patterns or of file systems, in the claim's order.
     """
@@ -390,13 +428,12 @@ def _ratios(
             [curves[(fs, pattern, *rest)] for fs in group]
             for pattern, rest in itertools.product(claim.pattern, rests)
         ]
-    pairs = [
+    return [
         (first, second)
         for row in rows
         for one, other in itertools.pairwise(row)
         for first, second in zip(one, other, strict=True)
     ]
-    return [_ratio(second, first) for first, second in pairs]
 
 
 def _share_of_rise(first: float, second: float, last: float) -> float:

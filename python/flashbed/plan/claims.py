@@ -34,27 +34,38 @@ class Differs(Strict):
     """`[[claim.differs]]`: why a verdict is less than `agrees`, and what was run to show it.
 
     It applies to the targets `on`, to all file systems or those of `fs`, to the claim's kernel and
-    those of `kernel`. The evidence is `numbers`, which are recomputed, or a `test`.
+    those of `kernel`. The evidence is `numbers`, which are recomputed, or a `test`. If no run shows
+    why, `tried` stands in place of `why`: the verdict is unexplained, and `tried` says what was
+    varied in vain.
     """
 
     on: Annotated[tuple[TargetName, ...], LIST]
     fs: FileSystems | None = None
     kernel: Annotated[tuple[Name, ...], LIST] | None = None
-    why: Text
+    why: Text | None = None
+    tried: Text | None = None
     evidence: Text
     numbers: Numbers = Field(default_factory=dict)
     test: TestName | None = None
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        _check_numbers([self.why, self.evidence], self.numbers)
+        if (self.why is None) == (self.tried is None):
+            raise ValueError("why: either it, or tried if no run shows why")
+        _check_numbers([self.why, self.tried, self.evidence], self.numbers)
         return self
 
     @property
+    def unexplained(self) -> bool:
+        """Whether no run shows why."""
+        return self.tried is not None
+
+    @property
     def explanation(self) -> tuple[str, str]:
-        """Why, and the evidence, with numbers filled in."""
+        """Why, or what was tried, and the evidence, with numbers filled in."""
         shown = f" ({self.test})" if self.test else ""
-        return _filled(self.why, self.numbers), _filled(self.evidence, self.numbers) + shown
+        reason = _filled(self.why or self.tried or "", self.numbers)
+        return reason, _filled(self.evidence, self.numbers) + shown
 
 
 class Claim(ReducedMetric):
@@ -63,7 +74,10 @@ class Claim(ReducedMetric):
     `published` is the source's number, null if it gives none. With `operator = "within"` the value
     agrees from `low` to `high`, the range that the source's precision leaves open; with another
     operator it is compared with `bound`. `direction` is the sentence without its number. `derived`
-    says why the value cannot be judged: it follows from the source's own constants. `reading` says
+    says which constants of the source the value follows from, with nothing simulated in between.
+    `fitted` names the constant of a profile that was fitted to the source's number. `unmeasured`
+    says why a target has the points and still does not measure the sentence. `stays` argues why the
+    verdict may stay when one side of the comparison moves by the source's precision. `reading` says
     how the sentence became the inequality and how precise it is. `item` names the figure, table or
     section, `comment` the result.
     """
@@ -84,6 +98,9 @@ class Claim(ReducedMetric):
     high: float | None = Field(default=None, strict=False)
     direction: Direction | None = None
     derived: Text | None = None
+    fitted: Text | None = None
+    stays: Text | None = None
+    unmeasured: dict[TargetName, Text] = Field(default_factory=dict)
     also_kernels: tuple[str, ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
@@ -97,6 +114,8 @@ class Claim(ReducedMetric):
                 raise ValueError(f"published: {self.published} is not between low and high")
         elif self.bound is None or (self.low, self.high) != (None, None):
             raise ValueError(f"bound: goes with the operator {self.operator}; low, high do not")
+        if self.fitted is not None and (self.derived is not None or self.published is None):
+            raise ValueError("fitted: goes with published, and not with derived")
         _check_numbers([self.comment], self.numbers)
         return self
 

@@ -154,6 +154,7 @@ Reduce = Literal[
     "largest_ratio_of_fs",
     "mean_ratio_of_patterns",
     "mean_ratio_of_fs",
+    "mean_difference_of_patterns",
     "largest_over_smallest",
 ]
 """How values at several points are reduced to one number (docs/reference/experiment-file.md)."""
@@ -205,7 +206,7 @@ class ReducedMetric(Strict):
         pairs = ("largest_difference_between_fs", "last_ratio_above_rest")
         if self.reduce in pairs and len(self.fs) != 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two file systems")
-        if self.reduce.endswith("_ratio_of_patterns") and len(self.pattern) < 2:
+        if self.reduce.endswith("_of_patterns") and len(self.pattern) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
         if self.reduce.endswith("_ratio_of_fs") and len(self.fs) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
@@ -313,7 +314,7 @@ class PublishedPoint(Strict):
 
 def _along(name: str) -> str:
     """What a figure is drawn along: an axis, or something within a case."""
-    return name if name in ("request", "time") else _point_axis(name)
+    return name if name in (*_OF_REQUESTS, "time") else _point_axis(name)
 
 
 def _coloured(name: str) -> str:
@@ -321,6 +322,8 @@ def _coloured(name: str) -> str:
     return name if name == "stack" else _point_axis(name)
 
 
+_OF_REQUESTS = ("request", "arrival_ms")
+"""What single requests are drawn along: their number, or when they arrive."""
 _USUAL_X = ("requests", "request_bytes", "request", "pattern", "fs", "time")
 
 
@@ -375,8 +378,10 @@ class Figure(Strict):
     @model_validator(mode="after")
     def _drawable(self) -> Self:
         check_numbers([self.text], self.numbers)
-        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
-            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        if (self.x in _OF_REQUESTS) != (self.metric in get_args(RequestMetric)):
+            raise ValueError(
+                "x = 'request' or 'arrival_ms' goes with latency_ms and flash_pages, and no other"
+            )
         if (self.x == "time") != (self.metric in get_args(PowerMetric)):
             raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
         if self.over_axes:

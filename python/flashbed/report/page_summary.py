@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field, ValidationError
 
-from flashbed.analysis.sentences import CANNOT, claim_verdicts, sentence_verdict
-from flashbed.analysis.verdicts import AGREES, DIFFERS, IN_DIRECTION, JUDGED, NOT_MEASURED
+from flashbed.analysis.sentences import COUNTED, claim_verdicts, sentence_verdict
+from flashbed.analysis.verdicts import JUDGED
 from flashbed.errors import InputError
 from flashbed.formats.human import time_text
 from flashbed.formats.names import Text
@@ -24,10 +24,8 @@ from flashbed.report.collect import Content
 from flashbed.report.stated_findings import StatedFinding
 from flashbed.storage.files import read_text
 
-__all__ = ["COUNTED", "BarSummary", "FindingSummary", "Summary", "read_summary", "summary_of"]
+__all__ = ["BarSummary", "FindingSummary", "Summary", "read_summary", "summary_of"]
 
-COUNTED = (AGREES, IN_DIRECTION, DIFFERS, NOT_MEASURED, CANNOT)
-"""Verdicts on sentences that the page of all results counts."""
 _KEPT = re.compile(r'<script type="application/json" id="summary">(.*?)</script>', re.DOTALL)
 Target = Annotated[str, Field(max_length=40, pattern=r"^[a-z-]+$")]
 Anchor = Annotated[str, Field(max_length=400, pattern=r"^[A-Za-z0-9.-]+$")]
@@ -52,12 +50,13 @@ class FindingSummary(Strict):
 
 
 class Summary(Strict):
-    """A report in short. `verdicts` counts a study's sentences by target, in the order of COUNTED.
+    """A report in short.
 
-    `cases` counts the cases of each target; `best` is the first row of the answer.
+    `verdicts` counts a study's sentences by target, as analysis/sentences.py orders them. `cases`
+    counts the cases of each target; `best` is the first row of the answer.
     """
 
-    format: Literal["flashbed-summary 1"] = "flashbed-summary 1"
+    format: Literal["flashbed-summary 2"] = "flashbed-summary 2"
     title: Text
     study: Text | None
     experiments: list[Text]

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import polars as pl
 from markupsafe import Markup
 
 from flashbed.analysis.answer import HEADS, Answer
-from flashbed.analysis.verdicts import AGREES, DIFFERS, IN_DIRECTION, Verdict, judged_on
+from flashbed.analysis.verdicts import (
+    AGREES,
+    IN_DIRECTION,
+    LESSER,
+    NO_EVIDENCE,
+    Verdict,
+    judged_on,
+)
 from flashbed.energy.fold import COMPONENTS
 from flashbed.formats.human import number_reader, time_text
 from flashbed.lifetimes.subject import CAUSES
-from flashbed.plan.claims import Claim
+from flashbed.plan.claims import Claim, Differs
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.plan.study import Study
@@ -316,9 +323,9 @@ def _map_line(worn: Worn) -> str:
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     counts = []
     for target in verdicts[0].judged if verdicts else ():
-        given = [verdict.judged[target].verdict for verdict in verdicts]
+        given = [verdict.judged[target].counted for verdict in verdicts]
         agree, nearly = given.count(AGREES), given.count(IN_DIRECTION)
-        known = agree + nearly + given.count(DIFFERS)
+        known = sum(word not in NO_EVIDENCE for word in given)
         if known:
             name = _NAMES[target]
             counts.append({"target": name, "agree": agree, "nearly": nearly, "judged": known})
@@ -348,17 +355,23 @@ def _claims(experiment: Experiment, verdicts: Sequence[Verdict]) -> list[dict[st
 
 def _reasons(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
     """Why verdicts of a claim are not `agrees`: each reason once, with where it applies."""
-    where: dict[tuple[str, str], list[str]] = {}
+    where: dict[tuple[str, str, str], list[str]] = {}
     for verdict in verdicts:
         for target, judged in verdict.judged.items():
-            if judged.verdict in (DIFFERS, IN_DIRECTION):
-                reason = judged.why.explanation if judged.why else ("not explained yet", "")
+            if judged.verdict in LESSER:
                 name = f"{verdict.fs} on {_NAMES[target]}"
-                where.setdefault(reason, []).append(f"{name}, Linux {judged.kernel}")
+                where.setdefault(_reason(judged.why), []).append(f"{name}, Linux {judged.kernel}")
     return [
-        {"why": why, "evidence": evidence, "where": "; ".join(dict.fromkeys(places))}
-        for (why, evidence), places in where.items()
+        {"head": head, "why": why, "evidence": evidence, "where": "; ".join(dict.fromkeys(places))}
+        for (head, why, evidence), places in where.items()
     ]
+
+
+def _reason(why: Differs | None) -> tuple[str, str, str]:
+    """The heading of a reason, the reason, and its evidence."""
+    if why is None:
+        return "Unexplained", "nothing was tried yet", ""
+    return ("Unexplained; tried" if why.unexplained else "Why it differs", *why.explanation)
 
 
 def _paper(claim: Claim) -> str:
@@ -387,6 +400,16 @@ def _within(content: Content) -> list[dict[str, Any]]:
                 name = {"target": _NAMES[str(target)], "measure": MEASURES[error]}
                 kept.append({"bound": bound, **name, **counts})
     return kept
+
+
+def _printed(value: float) -> str:
+    """A number of a source, with as many digits as it has."""
+    return f"{value:g}".replace("-", "\u2212")
+
+
+def _slug(word: str) -> str:
+    """A verdict as a class of the style sheet."""
+    return word.replace(", ", "-").replace(" ", "-")
 
 
 def _number(value: float | None) -> str:
@@ -423,11 +446,13 @@ def _microseconds(value_ns: int | None) -> str:
     return "—" if value_ns is None else f"{value_ns // 1000:,}"
 
 
-_FILTERS = {
+_FILTERS: dict[str, Callable[..., str]] = {
     "number": _number,
     "time_text": time_text,
     "signed": _signed,
     "hundredths": _hundredths,
     "microseconds": _microseconds,
     "significant": _significant,
+    "slug": _slug,
+    "printed": _printed,
 }

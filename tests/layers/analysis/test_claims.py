@@ -69,8 +69,58 @@ def test_a_sentence_may_hold_without_its_number(value: float, word: str) -> None
     assert judged(claim(direction={"operator": ">", "bound": 0}), [value]).verdict == word
 
 
-def test_what_follows_from_the_sources_constants_gets_no_verdict() -> None:
-    assert judged(claim(derived="time times its constant"), [50]).verdict == "derived"
+def test_what_follows_from_the_sources_constants_holds_or_fails() -> None:
+    """It had no verdict, so a profile that did not give its source's number back went unseen."""
+    derived = claim(derived="time times its constant")
+    assert judged(derived, [50]).verdict == "derived, holds"
+    assert judged(derived, [56]).verdict == "derived, fails"
+    assert worst(["derived, fails", "agrees"]) == "derived, fails"
+    assert worst(["derived, holds", "agrees"]) == "agrees"
+
+
+def test_a_number_that_a_constant_was_fitted_to_is_no_evidence() -> None:
+    fitted = claim(published=50, fitted="the price of a byte")
+    assert judged(fitted, [50]).counted == "fitted"
+    assert judged(fitted, [56]).counted == "unexplained"
+    with pytest.raises(ValueError, match="fitted: goes with published"):
+        claim(fitted="the price of a byte")
+    with pytest.raises(ValueError, match="fitted: goes with published"):
+        claim(fitted="a", derived="b", published=50)
+
+
+def test_what_no_run_explains_is_counted_as_unexplained() -> None:
+    shown = {"on": ["sim"], "evidence": "nothing moved it"}
+    assert judged(claim(), [60]).counted == "unexplained"
+    assert judged(claim(differs=[{**shown, "tried": "another file"}]), [60]).counted == (
+        "unexplained"
+    )
+    assert judged(claim(differs=[{**shown, "why": "the file"}]), [60]).counted == "differs"
+    for neither in ({}, {"why": "a", "tried": "b"}):
+        with pytest.raises(ValueError, match="why: either it, or tried"):
+            claim(differs=[{**shown, **neither}])
+
+
+def test_a_bound_inside_the_interval_counts_as_close() -> None:
+    values = [48.0, 50.0, 53.0, 49.0]
+    assert judged(claim(), values).counted == "agrees"
+    assert judged(claim(low=49), values).counted == "close"
+    assert judged(claim(low=50.5), values).counted == "close"
+    assert worst(["close", "agrees"]) == "close"
+
+
+def test_a_claim_can_say_that_a_target_does_not_measure_it() -> None:
+    found = judged(claim(unmeasured={"sim": "its writes have no price"}), [50])
+    assert (found.value, found.counted) == (None, "not measured")
+
+
+def test_the_difference_of_two_patterns_is_a_number() -> None:
+    rows = [points(value)["savings"].with_columns(pattern=pl.lit(pattern))
+            for pattern, value in (("sequential", 20.0), ("random", 50.0))]  # fmt: skip
+    one = claim(pattern=["sequential", "random"], reduce="mean_difference_of_patterns",
+                low=29, high=31)  # fmt: skip
+    experiment = load_experiment("figure3").model_copy(update={"claim": (one,)})
+    (verdict,) = judge(experiment, {"savings": pl.concat(rows)})
+    assert verdict.judged["sim"].value == 30
 
 
 def test_the_interval_of_a_mean_is_students() -> None:

@@ -279,7 +279,7 @@ def test_a_page_that_is_older_than_its_tables_says_so(write: Write, tmp_path: Pa
 def test_a_strangers_page_is_not_believed(tmp_path: Path) -> None:
     page = tmp_path / "results" / "x" / "report.html"
     page.parent.mkdir(parents=True)
-    kept = {"format": "flashbed-summary 1", "title": "x", "findings": [{"text": "<script>"}]}
+    kept = {"format": "flashbed-summary 2", "title": "x", "findings": [{"text": "<script>"}]}
     page.write_text(f'<script type="application/json" id="summary">{json.dumps(kept)}</script>')
     assert read_summary(page) is None
     with pytest.raises(InputError, match="holds no results"):

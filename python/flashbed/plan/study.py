@@ -15,9 +15,11 @@ from pydantic import Field, model_validator
 from flashbed import paths
 from flashbed.formats.names import Label, Name, Text, is_name
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
-from flashbed.plan.experiment import Experiment, ExperimentError
+from flashbed.plan.claims import Claim
+from flashbed.plan.cross_checks import CheckedRow, CrossCheck, checked
+from flashbed.plan.experiment import Experiment, ExperimentError, load_experiment
 
-__all__ = ["Item", "Sentence", "Study", "in_order", "load_study"]
+__all__ = ["Item", "Sentence", "Study", "cross_checked", "in_order", "load_study"]
 
 
 class StudyFacts(Strict):
@@ -63,11 +65,15 @@ class Item(Strict):
 
 
 class Study(FromFile):
-    """A whole study file. `experiments` is the report's order."""
+    """A whole study file. `experiments` is the report's order.
+
+    `cross_check` holds the source against itself (plan/cross_checks.py).
+    """
 
     study: StudyFacts
     experiments: Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
     item: Annotated[tuple[Item, ...], Field(min_length=1, strict=False)]
+    cross_check: Annotated[tuple[CrossCheck, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
@@ -86,6 +92,30 @@ def load_study(name: str) -> Study | None:
     study = read_model(Study, read_toml(path, ExperimentError), path, ExperimentError)
     study._path = path.resolve()
     return study
+
+
+def cross_checked(study: Study) -> list[tuple[CrossCheck, list[CheckedRow]]]:
+    """The study's checks of its source with their rows. Raises `ExperimentError`."""
+    found = []
+    for check in study.cross_check:
+        claims = {name: _published(study, check, name) for name in check.claims}
+        try:
+            found.append((check, checked(check, claims)))
+        except ValueError as why:
+            where = f"{paths.shown(study.path)}: cross_check {check.id}"
+            raise ExperimentError(f"{where}: {why}") from None
+    return found
+
+
+def _published(study: Study, check: CrossCheck, name: str) -> Claim:
+    """The claim that a check names: EXPERIMENT/CLAIM of this study, or STUDY/EXPERIMENT/CLAIM."""
+    experiment, _, identifier = name.rpartition("/")
+    whole = experiment if "/" in experiment else f"{study.path.stem}/{experiment}"
+    for claim in load_experiment(whole).claim:
+        if claim.id == identifier:
+            return claim
+    where = f"{paths.shown(study.path)}: cross_check {check.id}"
+    raise ExperimentError(f"{where}: no claim {name}")
 
 
 def in_order(study: Study | None, experiments: list[Experiment]) -> list[Experiment]:

@@ -1,9 +1,12 @@
-"""The command `verdicts`: counts which sentences of a study's source were confirmed."""
+"""The command `verdicts`: counts which sentences of a study's source were confirmed.
+
+It also lists every number that the sources print, with its error (`--numbers`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +19,7 @@ from flashbed.plan.study import Study, load_study
 if TYPE_CHECKING:
     from flashbed.analysis.sentences import Tally
     from flashbed.report.judged import JudgedRun
+    from flashbed.report.printed import Errors, PrintedNumber
 
 __all__ = ["register"]
 
@@ -27,7 +31,8 @@ def register(app: typer.Typer) -> None:
     app.command(
         "verdicts",
         epilog="Examples: `flashbed verdicts readahead sqlite methodology` · "
-        "`flashbed verdicts readahead --sentences` · `flashbed verdicts readahead --check`",
+        "`flashbed verdicts readahead --sentences` · `flashbed verdicts readahead --check` · "
+        "`flashbed verdicts readahead sqlite methodology --numbers`",
     )(verdicts)
 
 
@@ -45,6 +50,9 @@ def verdicts(
     check: Annotated[
         bool, typer.Option("--check", help="Recompute the numbers in the texts, and compare.")
     ] = False,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="List every printed number with its error.")
+    ] = False,
     output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "text",
 ) -> None:
     """Counts the sentences of a study's source, the claims that judge them, and their verdicts.
@@ -53,12 +61,14 @@ def verdicts(
     worst verdict of its claims.
     """
     from flashbed.analysis.sentences import tallies
+    from flashbed.report.printed import printed_numbers
 
     if output not in FORMATS:
         raise InputError(f"--format {output}: {', '.join(FORMATS)}")
     counted: list[Tally] = []
     listed: list[dict[str, Any]] = []
     every: dict[str, JudgedRun] = {}
+    printed: list[PrintedNumber] = []
     for name in studies:
         study = load_study(name)
         if study is None:
@@ -68,8 +78,11 @@ def verdicts(
         judged = {experiment: run.verdicts for experiment, run in runs.items()}
         counted += tallies(name, study, judged, on)
         listed += _sentences(name, study, judged, on)
+        printed += printed_numbers(name, study, runs, on) if numbers else []
     if check:
         _check(every, on)
+    elif numbers:
+        print(_numbers(printed, output))
     elif output == "json":
         print(json.dumps({"counts": [_row(one) for one in counted], "sentences": listed}, indent=1))
     elif sentences:
@@ -144,18 +157,79 @@ def _cells(tallies: Sequence[Tally]) -> list[list[str]]:
     return [head, *([str(value) for value in _row(tally).values()] for tally in tallies)]
 
 
+def _numbers(printed: Sequence[PrintedNumber], output: str) -> str:
+    """Every printed number with its error, the errors by item and over all."""
+    from flashbed.report.printed import counted_line, errors_by_item, errors_of
+
+    groups = errors_by_item(printed)
+    free = errors_of(number for number in printed if number.fitted is None)
+    if output == "json":
+        found = {
+            "all": vars(free),
+            "by_item": [
+                {"study": study, "item": item, **vars(errors)}
+                for (study, item), errors in groups.items()
+            ],
+            "numbers": [number.as_json() for number in printed],
+        }
+        return json.dumps(found, indent=1)
+    head = ["source", "number", "file system", "printed", "simulated", "unit", "error %"]
+    rows = [
+        [
+            f"{number.study}, {number.item}",
+            f"{number.name}{' (fitted)' if number.fitted else ''}",
+            number.fs,
+            f"{number.printed:g}",
+            "" if number.simulated is None else f"{number.simulated:.4g}",
+            number.unit,
+            "" if number.error_pct is None else f"{number.error_pct:+.1f}",
+            number.verdict,
+        ]
+        for number in printed
+    ]
+    items = [
+        [study, item, str(errors.measured), str(errors.near), _median(errors)]
+        for (study, item), errors in groups.items()
+    ]
+    by_item = [["source", "item", "numbers", "within 10 %", "median error %"], *items]
+    lay = _markdown_table if output == "markdown" else _text_table
+    return "\n\n".join(
+        [
+            counted_line(printed),
+            lay(by_item, {2, 3, 4}),
+            lay([[*head, "verdict"], *rows], {3, 4, 6}),
+        ]
+    )
+
+
+def _median(errors: Errors) -> str:
+    return "" if errors.median_pct is None else f"{errors.median_pct:.1f}"
+
+
 def _text(tallies: Sequence[Tally]) -> str:
     cells = _cells(tallies)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        words = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        words += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        lines.append("  ".join(words))
-    return "\n".join(lines)
+    return _text_table(cells, set(range(2, len(cells[0]))))
 
 
 def _markdown(tallies: Sequence[Tally]) -> str:
-    head, *rows = _cells(tallies)
-    rule = ["---", "---", *("---:" for _ in head[2:])]
+    cells = _cells(tallies)
+    return _markdown_table(cells, set(range(2, len(cells[0]))))
+
+
+def _text_table(cells: Sequence[Sequence[str]], right: Collection[int]) -> str:
+    """Columns side by side; those of `right` are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def _markdown_table(cells: Sequence[Sequence[str]], right: Collection[int]) -> str:
+    head, *rows = cells
+    rule = ["---:" if place in right else "---" for place in range(len(head))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))

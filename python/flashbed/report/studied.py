@@ -8,9 +8,15 @@ from typing import Any
 from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
 from flashbed.analysis.verdicts import AGREES, DIFFERS, JUDGED, NOT_MEASURED, items, judged_on
 from flashbed.plan.experiment import Experiment
-from flashbed.plan.study import Study
+from flashbed.plan.study import Study, cross_checked
 from flashbed.report.anchors import claim_anchor, item_anchor
 from flashbed.report.collect import Content
+from flashbed.report.printed import (
+    NEAR_PCT,
+    counted_line,
+    errors_by_item,
+    printed_numbers,
+)
 
 __all__ = ["study_rows"]
 
@@ -53,12 +59,41 @@ def study_rows(
         for item in study.item
     ]
     return {
+        "printed": _printed(study, contents, experiments),
+        "cross_checks": [
+            {**check.model_dump(), "anchor": item_anchor(check.id), "rows": rows}
+            for check, rows in cross_checked(study)
+        ],
         "facts": study.study,
         "ours": ours,
         "heading": "What this study asks" if ours else "What the source says, item by item",
         "rows": rows,
         "targets": [names[name] for name in targets],
     }
+
+
+def _printed(
+    study: Study, contents: Sequence[Content], experiments: Mapping[str, Experiment]
+) -> dict[str, Any]:
+    """The numbers that the source prints, with their errors on the simulator."""
+    runs = {content.experiment.id.split("/")[1]: content.judged for content in contents}
+    numbers = printed_numbers(study.path.stem, study, runs)
+    items = {item.id for item in study.item}
+    claims = {
+        f"{name}/{claim.id}": claim_anchor(one, claim.id)
+        for name, one in experiments.items()
+        for claim in one.claim
+    }
+    return {
+        "line": counted_line(numbers),
+        "near_pct": NEAR_PCT,
+        "rows": [{"number": one, "claim": claims.get(one.name)} for one in numbers],
+        "by_item": [
+            {"item": item, "anchor": item_anchor(item) if item in items else "numbers",
+             "errors": errors}
+            for (_, item), errors in errors_by_item(numbers).items()
+        ],
+    }  # fmt: skip
 
 
 def _experiments(contents: Sequence[Content]) -> dict[str, Experiment]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +23,11 @@ from flashbed.report import write_report
 from flashbed.report.collect import collect, figure_tables
 from flashbed.report.judged import judged_run
 from flashbed.report.numbers import outdated_numbers
+from flashbed.report.printed import counted_line, errors_by_item, printed_numbers
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from tests.support.fake import FakeTarget
-from tests.support.perturb import survivors
+from tests.support.perturb import standing, survivors
 
 STUDY = """experiments = ["one"]
 
@@ -177,6 +180,13 @@ def test_a_sentence_names_only_claims_that_exist(studied: Path) -> None:
         in_order(load_study("small"), study_experiments("small"))
 
 
+def told_of(results: Path, output: str, *, numbers: bool = False) -> None:
+    verdicts(
+        ["small"], results=results, on="sim", sentences=False, check=False, numbers=numbers,
+        output=output,
+    )  # fmt: skip
+
+
 SOURCES = ("readahead", "sqlite", "methodology", "aged")
 
 
@@ -207,16 +217,17 @@ def test_an_experiment_the_target_cannot_run_is_not_missed(
     studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`sqlite/on-board` has no cases on the simulator, and `verdicts sqlite` asked to run it."""
+    told = functools.partial(told_of, tmp_path)
     file = studied / "experiments" / "small" / "one.toml"
     simulated = file.read_text()
     head, _, emulated = simulated.split("[[grid]]")
     file.write_text("[[grid]]".join((head, emulated.replace('"sim", ', ""))))
-    verdicts(["small"], results=tmp_path, on="sim", sentences=False, check=False, output="json")
+    told("json")
     sentences, _ = json.loads(capsys.readouterr().out)["counts"]
     assert sentences["not measured"] == 1
     file.write_text(simulated)
     with pytest.raises(InputError, match="first run"):
-        verdicts(["small"], results=tmp_path, on="sim", sentences=False, check=False, output="json")
+        told("json")
 
 
 def test_a_report_needs_no_simulated_board_that_stands_for_the_papers(
@@ -261,3 +272,62 @@ def test_a_claim_that_agrees_whatever_is_measured_is_found(studied: Path, tmp_pa
     judged = replace(run, experiment=experiment, verdicts=judge(experiment, run.tables))
     assert [one.judged["sim"].verdict for one in judged.verdicts] == ["agrees", "agrees"]
     assert survivors(judged) == ["any/jffs2"]
+
+
+def test_a_claim_that_stays_when_one_side_moves_is_found(studied: Path, tmp_path: Path) -> None:
+    """Claims of 2 and more agreed at 10 whatever was moved by the source's digits."""
+    report(tmp_path)
+    run = judged_run(tmp_path / "run")
+    (claim,) = run.experiment.claim
+    (value,) = [verdict.judged["sim"].value for verdict in run.verdicts]
+    assert value is not None
+    wide = claim.model_copy(update={"id": "wide", "bound": value / 2})
+    digits = {"operator": "within", "bound": None, "low": value - 1, "high": value + 1}
+    narrow = claim.model_copy(update={"id": "narrow", **digits})
+    experiment = run.experiment.model_copy(update={"claim": (wide, narrow)})
+    judged = replace(run, experiment=experiment, verdicts=judge(experiment, run.tables))
+    assert standing(judged) == ["wide/jffs2"]
+
+
+PRINTED = {"operator": "within", "bound": None, "low": 50, "high": 99, "published": 80}
+
+
+def test_every_printed_number_has_its_error(studied: Path, tmp_path: Path) -> None:
+    """The claim's number counts once; the figure's point of another place counts besides."""
+    report(tmp_path)
+    study = load_study("small")
+    assert study is not None
+    whole = judged_run(tmp_path / "run")
+    figures = tuple(one for one in whole.experiment.figure if one.id == "axes")
+    run = replace(whole, experiment=whole.experiment.model_copy(update={"figure": figures}))
+    assert [one.name for one in printed_numbers("small", study, {"one": run})] == ["one/axes"]
+    (claim,) = run.experiment.claim
+    free = claim.model_copy(update=PRINTED)
+    fitted = claim.model_copy(update={**PRINTED, "id": "fitted", "fitted": "the window"})
+    derived = claim.model_copy(update={**PRINTED, "id": "derived", "derived": "a constant"})
+    experiment = run.experiment.model_copy(update={"claim": (free, fitted, derived)})
+    judged = replace(run, experiment=experiment, verdicts=judge(experiment, run.tables))
+    numbers = printed_numbers("small", study, {"one": judged})
+    assert [one.name for one in numbers] == ["one/half", "one/fitted"]
+    value = judged.verdicts[0].judged["sim"].value
+    assert value is not None
+    assert numbers[0].error_pct == pytest.approx((value - 80) / 80 * 100)
+    assert list(errors_by_item(numbers)) == [("small", "Figure 3-a")]
+    assert errors_by_item(numbers)["small", "Figure 3-a"].numbers == 1
+    assert counted_line(numbers).startswith("Of 1 printed numbers ")
+    assert "1 more are not counted" in counted_line(numbers)
+
+
+def test_the_command_lists_the_printed_numbers(
+    studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path)
+    (tmp_path / "small").mkdir()
+    (tmp_path / "run").rename(tmp_path / "small" / "one")
+    told_of(tmp_path, "json", numbers=True)
+    numbers = json.loads(capsys.readouterr().out)["numbers"]
+    assert ("one/axes", 70.0) in [(number["name"], number["printed"]) for number in numbers]
+    told_of(tmp_path, "markdown", numbers=True)
+    assert "| small, Figure axes | one/axes | jffs2 | 70 |" in capsys.readouterr().out
+    told_of(tmp_path, "text", numbers=True)
+    assert re.match(r"Of [0-9]+ printed numbers [0-9]+ come out within", capsys.readouterr().out)

@@ -157,10 +157,11 @@ def per_request(
     flash: pl.DataFrame | pl.LazyFrame | None,
     kinds: Sequence[str],
 ) -> pl.DataFrame:
-    """Each read, write or erase of the cases: the point, machine, request, latency_ms, flash_pages.
+    """Each read, write or erase of the cases: the point, machine, request and its metrics.
 
-    `request` counts from 1. `flash_pages` is the number of flash operations of these kinds that
-    began in it; null if the case was not traced.
+    `request` counts from 1. `arrival_ms` is when it began, after the first of its case.
+    `flash_pages` is the number of flash operations of these kinds that began in it; null if the
+    case was not traced.
     """
     some = requests.lazy().filter(pl.col("op").is_in(_OF_DATA))
     columns = ("target", "case_id", "seq", "start_ns", "latency_ns")
@@ -168,6 +169,10 @@ def per_request(
     numbered = of_data.with_columns(
         (pl.col("seq").cum_count().over("target", "case_id")).alias("request"),
         pl.col("start_ns").cast(pl.Int64),
+        (
+            (pl.col("start_ns") - pl.col("start_ns").min().over("target", "case_id")).cast(pl.Int64)
+            / _MS
+        ).alias("arrival_ms"),
     )
     counted = _pages(numbered, flash, kinds)
     axes = cases.select("case_id", *RATE_POINT, MACHINE)
@@ -176,6 +181,7 @@ def per_request(
         *RATE_POINT,
         "machine",
         "request",
+        "arrival_ms",
         (pl.col("latency_ns") / _MS).alias("latency_ms"),
         "flash_pages",
     )

@@ -57,9 +57,9 @@ WORKLOADS = {
     for workload in (
         Workload("micro-read", _READS, pauses=True, advises=True),
         Workload("micro-write", ("sequential", "random")),
-        Workload("read-layout", ("unfragmented", "fragmented", "cached")),
+        Workload("read-layout", ("unfragmented", "fragmented", "fragmented-NN", "cached")),
         Workload("collection", _COLLECTION),
-        Workload("raw", ("read", "write", "erase")),
+        Workload("raw", ("read", "read-random", "write", "erase")),
         Workload("fsync-files", ("random",)),
         Workload("overwrite", ("sequential", "random")),
         Workload("sqlite", _STATEMENTS, pauses=True),

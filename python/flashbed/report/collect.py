@@ -306,7 +306,9 @@ def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.Da
     if figure.over_axes:
         drawn = [axis for axis in (figure.x, figure.colour, figure.rows, figure.columns) if axis]
         only = {str(axis): values for axis, values in figure.only.items()}
-        points = chosen(content.tables[table_of(figure.metric)], figure.metric, only, drawn)
+        single = figure.metric in get_args(RequestMetric)
+        table = content.single if single else content.tables[table_of(figure.metric)]
+        points = chosen(table, figure.metric, only, drawn)
         columns = [name for name in published.columns if name in points.columns]
         return points, published.select(*columns, "text")
     if figure.metric in get_args(RequestMetric):

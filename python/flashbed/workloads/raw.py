@@ -1,8 +1,9 @@
 """The same work at every level of the stack: the driver, MTD from user space, a file.
 
 `read` and `write` move `requests` requests of `request_bytes` in order, on a file or on the
-partition itself (the file systems `mtd` and `mtd-driver`, docs/models/mtd.md). Written files are
-synced within the measured part. Files are read from dropped caches with the file open. A partition
+partition itself (the file systems `mtd` and `mtd-driver`, docs/models/mtd.md). `read-random` reads
+the same places in an order that the case's seed draws. Written files are synced within the measured
+part. Files are read from dropped caches with the file open. A partition
 that is read is written before. `erase`, for the partition only, erases `requests` blocks in order,
 and begins again after the last.
 
@@ -12,6 +13,7 @@ Reads wrap around: beyond `file_bytes` they begin again at the start.
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
 
 from flashbed.errors import InputError
@@ -37,10 +39,14 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     raw = case.fs in RAW
     path = PARTITION if raw else FILE
     offsets = (size * number % case.file_bytes for number in range(case.requests))
-    if case.pattern == "read":
+    if case.pattern in ("read", "read-random"):
+        places = list(offsets)
+        if case.pattern == "read-random":
+            draw = random.Random(case.seed).random  # shuffle() may change between versions
+            places = sorted(places, key=lambda _: draw())
         written = list(_written(path, case.file_bytes, raw=raw))
         before = ("drop_caches", f"open 0 {path} ro", "mark")
-        reads = (f"read 0 {offset} {size}" for offset in offsets)
+        reads = (f"read 0 {offset} {size}" for offset in places)
         return prepared([written], settle_ns), text_of(itertools.chain(before, reads))
     if case.pattern == "write":
         if size * case.requests > case.file_bytes:

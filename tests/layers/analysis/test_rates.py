@@ -122,11 +122,13 @@ def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: i
         ("micro-write", case("jffs2", "sequential", 10, 4096, 40_960)),
         ("micro-write", case("jffs2", "random", 10, 4096, 40_960)),
         ("read-layout", case("ubifs", "fragmented", 10, 4096, 40_960)),
+        ("read-layout", case("jffs2", "fragmented-12", 10, 4096, 40_960)),
         ("collection", case("jffs2", "fill-30", 10, 4096, 2_097_152)),
         ("collection", case("jffs2", "fill-75-idle", 100, 65_536, 2_097_152)),
         ("raw", case("mtd", "erase", 800, 2048, 4_194_304)),
         ("raw", case("mtd-driver", "write", 10, 4096, 40_960)),
         ("raw", case("ubifs", "read", 20, 4096, 40_960)),
+        ("raw", case("mtd", "read-random", 20, 4096, 40_960)),
     ],
 )
 def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) -> None:
@@ -158,3 +160,20 @@ def test_idle_time_comes_after_every_so_many_bytes() -> None:
 def test_a_case_that_cannot_be_is_refused(kind: str, given: Case) -> None:
     with pytest.raises(InputError, match=given.case_id):
         operations(kind, given, 0)
+
+
+def test_a_file_is_rewritten_in_the_pieces_that_its_pattern_names() -> None:
+    for pattern, piece_bytes in (("fragmented", 512), ("fragmented-12", 341)):
+        prepare, _ = operations("read-layout", case("jffs2", pattern, 10, 4096, 40_960), 0)
+        sizes = [int(line.split()[3]) for line in prepare.splitlines() if line[:6] == "write "]
+        assert sizes.count(piece_bytes) == 40_960 // piece_bytes
+
+
+def test_reads_at_random_are_the_reads_in_order_in_another_order() -> None:
+    bodies = [
+        operations("raw", case("mtd", pattern, 20, 2048, 40_960), 0)[1].splitlines()
+        for pattern in ("read", "read-random")
+    ]
+    in_order, drawn = bodies
+    assert in_order != drawn
+    assert sorted(in_order) == sorted(drawn)

@@ -41,6 +41,8 @@ _AXIS_TITLES = {
     "disabled_by": "disabled by",
     "advice": "advice",
     "statement": "statement",
+    "request": "request",
+    "arrival_ms": "arrival of the request (ms)",
     **{axis: axis for axis in CONDITIONS},
     "state": "initial state",
     "pattern": None,
@@ -48,7 +50,7 @@ _AXIS_TITLES = {
 }
 _DOUBLING = ("requests", "request_bytes", "file_bytes")
 """Axes whose values double from step to step, unless the steps are even."""
-_COUNTED = (*_DOUBLING, "statement")
+_COUNTED = (*_DOUBLING, "statement", "request", "arrival_ms")
 """Axes with a numeric scale; the others are evenly spaced."""
 UNORDERED = (
     "pattern", "fs", "board", "advice", "window", "disabled_by", *CONDITIONS,

@@ -6,6 +6,10 @@ or of a pattern: the mean of hundreds that each have one of their own hardly mov
 cases and requests exchange what was measured, which is what moves a number that is nothing; or
 nothing was written. Of a trace each operation is kept or not. A claim that agrees whatever the
 numbers are says nothing of the stack.
+
+`standing` moves the points instead, one side of a comparison at a time: a file system, a pattern,
+or one value of an axis, by as much as the source's digits leave open. A sentence that only says
+which of two is more has no digits: there one side is moved past the other.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ import polars as pl
 
 from flashbed.analysis import judge
 from flashbed.analysis.points import table_of
-from flashbed.analysis.verdicts import AGREES, Verdict
+from flashbed.analysis.verdicts import AGREES, FITTED, Verdict
 from flashbed.energy.fold import COMPONENTS
+from flashbed.plan.claims import Claim
 from flashbed.report.judged import JudgedRun, points_of
 
-__all__ = ["CASES", "REQUESTS", "exchanged", "scaled", "survivors", "unwritten"]
+__all__ = ["CASES", "REQUESTS", "exchanged", "scaled", "standing", "survivors", "unwritten"]
 
 CASES = (
     "time_ns", "flash_time_ns", "flash_reads", "flash_programs", "flash_erases", "energy_nj",
@@ -35,6 +40,10 @@ TOGETHER: tuple[tuple[str, ...], ...] = ((), ("case_id",), ("op",))
 ALIKE: tuple[tuple[str, ...], ...] = ((), ("read_ahead_kib",), ("fs", "pattern"))
 """The same of cases: a window of read-ahead, or a pattern, can be dearer as a whole."""
 DRAWS = 60
+PRECISION = 0.1
+"""How far a side is moved whose sentence has a number without digits of its own."""
+PAST = 1000.0
+"""How far a side is moved of which only the order is said."""
 
 
 def scaled(
@@ -111,3 +120,64 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
 
 def _agreeing(verdicts: Sequence[Verdict], target: str) -> set[str]:
     return {one.id for one in verdicts if one.judged[target].verdict == AGREES}
+
+
+def standing(run: JudgedRun, target: str = "sim") -> list[str]:
+    """Claims that agree still when any one side of them moves by the source's precision."""
+    agreeing = {
+        one.id: one for one in run.verdicts if one.judged[target].verdict in (AGREES, FITTED)
+    }
+    return sorted(
+        name
+        for name, verdict in agreeing.items()
+        if verdict.further_kernel is None and not _turns(run, verdict, target)
+    )
+
+
+def _turns(run: JudgedRun, verdict: Verdict, target: str) -> bool:
+    """Whether moving one side of a claim, up or down, gives it another verdict."""
+    claim, fs = verdict.claim, verdict.fs.split(" and ")
+    value = verdict.judged[target].value
+    assert value is not None
+    alone = run.experiment.model_copy(update={"claim": (claim.model_copy(update={"fs": fs}),)})
+    name = table_of(claim.metric)
+    for axis, side in _sides(claim, fs):
+        for factor in _factors(claim, value):
+            moved = _moved(run.tables[name], claim.metric, axis, side, factor)
+            (now, *_) = judge(alone, {name: moved})
+            if now.judged[target].verdict not in (AGREES, FITTED):
+                return True
+    return False
+
+
+def _sides(claim: Claim, fs: Sequence[str]) -> list[tuple[str, object]]:
+    """What one side of a claim can be: each of its file systems, patterns and places on an axis."""
+    sides: list[tuple[str, object]] = [("fs", name) for name in fs]
+    sides += [("pattern", pattern) for pattern in claim.pattern]
+    for place in claim.places:
+        sides += [side for side in place.items() if side not in sides]
+    return sides
+
+
+def _factors(claim: Claim, value: float) -> tuple[float, ...]:
+    """By how much a side is moved up and down."""
+    if claim.low is not None and claim.high is not None:
+        share = min(0.99, 1.01 * (claim.high - claim.low) / max(abs(value), 1e-9))
+        return (1 + share, 1 - share)
+    if not claim.published and claim.bound in (0, 1):
+        return (PAST, 1 / PAST, 0.0)
+    return (1 + PRECISION, 1 - PRECISION)
+
+
+def _moved(
+    points: pl.DataFrame, metric: str, axis: str, side: object, factor: float
+) -> pl.DataFrame:
+    """The points with one side's metric times a factor; what is nothing becomes something."""
+    value = pl.col(metric).cast(pl.Float64)
+    something = (factor - 1) * 100 if metric.endswith("_pct") else factor
+    return points.with_columns(
+        pl.when(pl.col(axis) == side)
+        .then(value * factor + pl.when((value == 0) & (factor > 1)).then(something).otherwise(0.0))
+        .otherwise(value)
+        .alias(metric)
+    )

@@ -154,3 +154,35 @@ fn a_mount_is_paid_for_by_the_object_and_a_fresh_one_by_the_byte_of_a_page() {
     let bytes = u64::from(board.partition.blocks * board.chip.page_bytes);
     assert_eq!((looked_at - fresh_at, by_checkpoint), (Ns(bytes), free));
 }
+
+/// Each lookup went through a copy of the directory: 200,000 files and 70,000 links took minutes.
+#[test]
+fn a_name_among_many_is_found_after_as_many_entries_as_the_core_passes() {
+    const FILES: u64 = 20_000;
+    let (mut fs, mut now) = fresh_with(|costs| costs.yaffs2_entry_ns = Ns(1));
+    let name_of = |number: u64| format!("file-{number}");
+    for number in 0..FILES {
+        now = make(&mut fs, now, &name_of(number));
+    }
+    for number in (0..FILES).step_by(7) {
+        let at = Name { directory: ROOT, name: &name_of(number) };
+        let end = fs.lookup(now, at, None).expect("no flash");
+        assert_eq!(end - now, Ns(FILES - number), "file {number}");
+    }
+}
+
+/// A name of more than 15 bytes is in the header only. Its sum weighs each byte by its place, so
+/// that "CA" and "AB" are alike at the beginning.
+#[test]
+fn headers_of_long_names_with_the_sum_looked_for_are_read_newest_first() {
+    let (mut fs, mut now) = fresh_with(|_| {});
+    for name in ["CA-of-some-more-bytes", "other-of-more-bytes", "AB-of-some-more-bytes", "last"] {
+        now = make(&mut fs, now, name);
+    }
+    for (name, wanted) in [("AB-of-some-more-bytes", 1), ("last", 0), ("CA-of-some-more-bytes", 2)]
+    {
+        let before = fs.mtd().flash().counts().reads;
+        now = fs.lookup(now, Name { directory: ROOT, name }, None).expect("readable");
+        assert_eq!(fs.mtd().flash().counts().reads - before, wanted, "{name}");
+    }
+}

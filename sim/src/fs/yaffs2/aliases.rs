@@ -7,9 +7,9 @@
 //!
 //! Invariant: the numbers in an object's `other_names` are of hard links to it.
 
+use super::children::SHORT_NAME_BYTES;
 use super::kind::Kind;
-use super::object::SHORT_NAME_BYTES;
-use super::{Yaffs2, LOST_AND_FOUND, UNLINKED};
+use super::{Yaffs2, UNLINKED};
 use crate::errno::ENAMETOOLONG;
 use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Result};
@@ -49,13 +49,6 @@ impl<F: Flash> Yaffs2<F> {
         self.make(now, at, Kind::Link(target.into()))
     }
 
-    /// yaffs_del_link: removes the name from the object's links.
-    pub(super) fn forget_name(&mut self, of: u32, number: u32) {
-        if self.objects.get(of).is_some() {
-            self.object_mut(of).other_names.retain(|&other| other != number);
-        }
-    }
-
     /// The "curve ball" in yaffs_unlink_worker: the object takes the place of its newest hard link.
     pub(super) fn take_name(&mut self, now: Ns, number: u32, other: u32) -> Result<(bool, Ns)> {
         let now = self.read_name(now, other)?;
@@ -81,14 +74,8 @@ impl<F: Flash> Yaffs2<F> {
 
     /// iterate of kernel/yaffs2/readdir.c: objects in the order of their numbers.
     pub(super) fn read_entries(&mut self, mut now: Ns, directory: u32) -> Result<Ns> {
-        let mut numbers = self.object(directory).children.clone();
-        numbers.sort_unstable();
-        for number in numbers {
+        for number in self.objects.children_in_order(directory) {
             now += self.mtd.costs().yaffs2_entry_ns;
-            if number == LOST_AND_FOUND {
-                now = self.load_details(now, number)?;
-                continue;
-            }
             now = self.load_equivalent(now, number)?;
             now = self.read_name(now, number)?;
         }
@@ -109,7 +96,7 @@ impl<F: Flash> Yaffs2<F> {
         for number in found.into_iter().rev() {
             let Kind::Name(of) = self.object(number).kind else { continue };
             if self.objects.get(of).is_some() {
-                self.object_mut(of).other_names.push(number);
+                self.objects.add_other_name(of, number);
             }
         }
     }

@@ -78,7 +78,7 @@ impl<F: Flash> Yaffs2<F> {
             if !self.is_dirty && !checkpoint {
                 continue;
             }
-            for number in self.objects.inodes.clone().into_iter().rev() {
+            for number in Vec::from_iter(self.objects.inodes.iter().rev()) {
                 now = self.locked(now, |fs, now| fs.flush_file(now, number, false))?;
             }
             now = self.locked(now, |fs, now| fs.flush_rest(now, checkpoint))?;

@@ -70,7 +70,7 @@ impl<F: Flash> Yaffs2<F> {
 
     /// Objects in the order of yaffs2_wr_checkpt_objs: the newest of each bucket first.
     fn objects_in_order(&self) -> Vec<u32> {
-        let all = self.objects.buckets.iter().flat_map(|bucket| bucket.iter().rev().copied());
+        let all = self.objects.buckets.iter().flat_map(|bucket| bucket.iter().rev());
         all.filter(|&number| self.objects.get(number).is_some()).collect()
     }
 
@@ -249,20 +249,19 @@ impl<F: Flash> Yaffs2<F> {
         if self.objects.get(number).is_none() {
             self.new_object(number, saved.kind.clone());
         }
+        self.object_mut(number).is_lazy = saved.header_chunk != 0;
         if saved.parent != 0 {
             if self.objects.get(saved.parent).is_none() {
                 self.new_object(saved.parent, Kind::Directory);
             }
-            self.add_to_directory(saved.parent, number);
+            self.name_in_directory(number, (saved.parent, &saved.name));
         }
         let object = self.object_mut(number);
-        object.name.clone_from(&saved.name);
         object.tree = saved.tree.clone();
         object.is_fake = saved.is_fake;
         object.header_chunk = saved.header_chunk;
         object.data_chunks = saved.data_chunks;
         object.size_bytes = saved.size_bytes;
-        object.is_lazy = saved.header_chunk != 0;
         if saved.is_file() {
             self.tnodes += saved.tree.tnodes() - 1;
         }

@@ -15,6 +15,7 @@ mod background;
 mod blocks;
 mod cache;
 mod checkptrw;
+mod children;
 mod file;
 mod gc;
 mod kind;
@@ -304,7 +305,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn inodes_in_memory(&self) -> u64 {
-        self.objects.inodes.iter().filter(|&&number| number != ROOT_OBJECT).count() as u64
+        (self.objects.inodes.len() - usize::from(self.objects.inodes.contains(ROOT_OBJECT))) as u64
     }
 
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
@@ -346,7 +347,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
 
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
         let now = self.lock(now)?;
-        for number in self.objects.inodes.clone() {
+        for number in Vec::from_iter(self.objects.inodes.iter()) {
             if number != ROOT_OBJECT && !kept.contains(&Ino(number)) {
                 self.put_inode(number);
             }

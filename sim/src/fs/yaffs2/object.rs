@@ -5,27 +5,28 @@
 //! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. aliases.rs has links.
 //!
 //! An object that loses its name moves to a hidden directory, and is deleted when its inode is
-//! evicted. The background thread writes headers of directories later. Left out: special files,
-//! extended attributes, names that differ in case only.
+//! evicted. The background thread writes headers of directories later. children.rs finds names.
+//! Left out: special files, extended attributes, names that differ in case only.
 //!
 //! Invariants:
 //! 1. An object is among its parent's children exactly once.
 //! 2. A freed object whose inode is in memory (`deferred`) has no parent and no header.
 
+use super::children::{Children, InMemory, SHORT_NAME_BYTES};
 use super::kind::Kind;
 use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
+use crate::collections::arrivals::Arrivals;
 use crate::errno::EPERM;
 use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Rename, Result};
-use crate::ops::{name_bytes, name_len};
+use crate::ops::name_len;
 use crate::units::Ns;
+use std::collections::BTreeMap;
 
 /// YAFFS_NOBJECT_BUCKETS.
 pub(super) const BUCKETS: u32 = 256;
-/// YAFFS_SHORT_NAME_LENGTH: a longer name is only in the header.
-pub(super) const SHORT_NAME_BYTES: usize = 15;
 /// YAFFS_LOSTNFOUND_NAME.
 pub(super) const LOST_AND_FOUND_NAME: &str = "lost%2Bfound";
 
@@ -33,13 +34,9 @@ pub(super) const LOST_AND_FOUND_NAME: &str = "lost%2Bfound";
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub kind: Kind,
-    /// Hard links to this object, the newest last.
-    pub other_names: Vec<u32>,
     /// It needs no header: root, lost+found and the two hidden directories.
     pub is_fake: bool,
     pub parent: u32,
-    /// The newest last; the core's lists have the newest first.
-    pub children: Vec<u32>,
     /// 0 if none was written.
     pub header_chunk: Chunk,
     pub name: String,
@@ -81,10 +78,8 @@ impl Object {
     fn new(kind: Kind) -> Object {
         Object {
             kind,
-            other_names: Vec::new(),
             is_fake: false,
             parent: 0,
-            children: Vec::new(),
             header_chunk: 0,
             name: String::new(),
             is_lazy: false,
@@ -106,25 +101,33 @@ impl Object {
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
     list: Vec<Option<Box<Object>>>,
-    /// The newest last.
-    pub buckets: Vec<Vec<u32>>,
+    pub buckets: Vec<Arrivals>,
     bucket_finder: u32,
+    /// Of each bucket a number below which none is free; `BUCKETS` times this, and the bucket.
+    free_from: Vec<u32>,
     pub count: u32,
     /// Inodes in the order in which they were read.
-    pub inodes: Vec<u32>,
-    /// Directories with a pending header, the newest last.
-    pub dirty_directories: Vec<u32>,
+    pub inodes: Arrivals,
+    /// Directories with a pending header.
+    pub dirty_directories: Arrivals,
+    /// What is in each directory.
+    children: BTreeMap<u32, Children>,
+    /// Hard links to each object that has some.
+    other_names: BTreeMap<u32, Arrivals>,
 }
 
 impl Objects {
     pub fn new() -> Objects {
         Objects {
             list: Vec::new(),
-            buckets: vec![Vec::new(); BUCKETS as usize],
+            buckets: vec![Arrivals::default(); BUCKETS as usize],
             bucket_finder: 0,
+            free_from: vec![1; BUCKETS as usize],
             count: 0,
-            inodes: Vec::new(),
-            dirty_directories: Vec::new(),
+            inodes: Arrivals::default(),
+            dirty_directories: Arrivals::default(),
+            children: BTreeMap::new(),
+            other_names: BTreeMap::new(),
         }
     }
 
@@ -148,8 +151,11 @@ impl Objects {
                 (lowest, bucket) = (count, self.bucket_finder);
             }
         }
-        let is_taken = |number: &u32| self.buckets[bucket as usize].contains(number);
-        (1..).map(|turn| bucket + turn * BUCKETS).find(|number| !is_taken(number)).expect("endless")
+        let turn = &mut self.free_from[bucket as usize];
+        while self.list.get((bucket + *turn * BUCKETS) as usize).is_some_and(Option::is_some) {
+            *turn += 1;
+        }
+        bucket + *turn * BUCKETS
     }
 
     fn insert(&mut self, number: u32, object: Object) {
@@ -163,8 +169,44 @@ impl Objects {
 
     fn remove(&mut self, number: u32) {
         self.list[number as usize] = None;
-        self.buckets[(number % BUCKETS) as usize].retain(|&other| other != number);
+        let bucket = (number % BUCKETS) as usize;
+        self.buckets[bucket].remove(number);
+        self.free_from[bucket] = self.free_from[bucket].min((number / BUCKETS).max(1));
         self.count -= 1;
+    }
+
+    /// What is in a directory, the newest last.
+    pub fn children(&self, directory: u32) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        self.children.get(&directory).into_iter().flat_map(|children| children.all.iter())
+    }
+
+    /// What is in a directory, the lowest number first.
+    pub fn children_in_order(&self, directory: u32) -> Vec<u32> {
+        self.children.get(&directory).map_or(Vec::new(), |all| all.all.in_order().collect())
+    }
+
+    /// Whether an object has hard links.
+    pub fn has_other_names(&self, number: u32) -> bool {
+        self.other_names.contains_key(&number)
+    }
+
+    /// Adds a hard link to an object, as its newest.
+    pub fn add_other_name(&mut self, of: u32, number: u32) {
+        self.other_names.entry(of).or_default().push(number);
+    }
+
+    /// yaffs_del_link: removes a hard link from those of its object.
+    pub fn forget_other_name(&mut self, of: u32, number: u32) {
+        if let Some(names) = self.other_names.get_mut(&of) {
+            names.remove(number);
+            if names.is_empty() {
+                self.other_names.remove(&of);
+            }
+        }
+    }
+
+    fn newest_other_name(&self, number: u32) -> Option<u32> {
+        self.other_names.get(&number).and_then(Arrivals::last)
     }
 }
 
@@ -186,6 +228,7 @@ impl<F: Flash> Yaffs2<F> {
             let object = self.object_mut(number);
             (object.is_fake, object.is_valid) = (true, false);
         }
+        self.object_mut(LOST_AND_FOUND).name = LOST_AND_FOUND_NAME.to_owned();
         self.add_to_directory(ROOT_OBJECT, LOST_AND_FOUND);
     }
 
@@ -200,17 +243,27 @@ impl<F: Flash> Yaffs2<F> {
 
     /// yaffs_remove_obj_from_dir.
     pub(super) fn remove_from_directory(&mut self, number: u32) {
-        let parent = std::mem::take(&mut self.object_mut(number).parent);
-        if parent != 0 {
-            self.object_mut(parent).children.retain(|&child| child != number);
+        let object = self.object_mut(number);
+        let (parent, name) = (std::mem::take(&mut object.parent), InMemory::of(&object.name));
+        if let Some(children) = self.objects.children.get_mut(&parent) {
+            children.remove(number, name);
         }
     }
 
     /// yaffs_add_obj_to_dir.
     pub(super) fn add_to_directory(&mut self, directory: u32, number: u32) {
         self.remove_from_directory(number);
-        self.object_mut(directory).children.push(number);
-        self.object_mut(number).parent = directory;
+        let object = self.object_mut(number);
+        object.parent = directory;
+        let (name, is_lazy) = (InMemory::of(&object.name), object.is_lazy);
+        self.objects.children.entry(directory).or_default().add(number, name, is_lazy);
+    }
+
+    /// yaffs_set_obj_name, and yaffs_add_obj_to_dir.
+    pub(super) fn name_in_directory(&mut self, number: u32, (directory, name): (u32, &str)) {
+        self.remove_from_directory(number);
+        self.object_mut(number).name = name.to_owned();
+        self.add_to_directory(directory, number);
     }
 
     /// yaffs_free_obj: deferred if the inode is in memory.
@@ -229,25 +282,35 @@ impl<F: Flash> Yaffs2<F> {
             return Ok(now);
         }
         object.is_lazy = false;
-        let chunk = object.header_chunk;
+        let (chunk, parent) = (object.header_chunk, object.parent);
+        if let Some(children) = self.objects.children.get_mut(&parent) {
+            children.set_read(number);
+        }
         Ok(self.read_chunk(now, chunk)?.1)
     }
 
     /// yaffs_find_by_name: on its way it reads headers that have not been read, and the header of
     /// each name too long for memory.
     pub(super) fn find_by_name(&mut self, mut now: Ns, at: Name<'_>) -> Result<(Option<u32>, Ns)> {
-        for number in self.object(at.directory.0).children.clone().into_iter().rev() {
-            now = self.load_details(now + self.mtd.costs().yaffs2_entry_ns, number)?;
+        let directory = at.directory.0;
+        let Some(children) = self.objects.children.get(&directory) else { return Ok((None, now)) };
+        let price = self.mtd.costs().yaffs2_entry_ns;
+        let entries = |count: usize| price * count as u64;
+        let mut named = children.named_like(at.name);
+        let mut passed = 0;
+        loop {
+            let children = &self.objects.children[&directory];
+            let unread = children.first_unread();
+            let Some((newer, number)) = named.last().copied().into_iter().chain(unread).min()
+            else {
+                return Ok((None, now + entries(children.all.len() - passed)));
+            };
+            now = self.load_details(now + entries(newer + 1 - passed), number)?;
+            passed = newer + 1;
+            if named.pop_if(|&mut (_, other)| other == number).is_none() {
+                continue;
+            }
             let object = self.object(number);
-            if number == LOST_AND_FOUND {
-                if at.name == LOST_AND_FOUND_NAME {
-                    return Ok((Some(number), now));
-                }
-                continue;
-            }
-            if name_sum(&object.name) != name_sum(at.name) && object.header_chunk != 0 {
-                continue;
-            }
             let (is_it, chunk) = (object.name == at.name, object.header_chunk);
             if name_len(&object.name) > SHORT_NAME_BYTES && chunk != 0 {
                 now = self.read_chunk(now, chunk)?.1;
@@ -256,7 +319,6 @@ impl<F: Flash> Yaffs2<F> {
                 return Ok((Some(number), now));
             }
         }
-        Ok((None, now))
     }
 
     /// yfs_iget: returns whether the object had no inode.
@@ -271,7 +333,7 @@ impl<F: Flash> Yaffs2<F> {
 
     /// The end of yfs_evict_inode.
     pub(super) fn put_inode(&mut self, number: u32) {
-        self.objects.inodes.retain(|&other| other != number);
+        self.objects.inodes.remove(number);
         let object = self.object_mut(number);
         object.has_inode = false;
         if object.is_deferred {
@@ -347,9 +409,7 @@ impl<F: Flash> Yaffs2<F> {
             return;
         }
         self.object_mut(directory).is_dirty = true;
-        if !self.objects.dirty_directories.contains(&directory) {
-            self.objects.dirty_directories.push(directory);
-        }
+        self.objects.dirty_directories.push(directory);
     }
 
     /// yaffs_update_dirty_dirs.
@@ -379,12 +439,12 @@ impl<F: Flash> Yaffs2<F> {
         let (_, now) = self.find_by_name(now, at)?;
         let number = self.objects.new_number();
         if let Kind::Name(of) = kind {
-            self.object_mut(of).other_names.push(number);
+            self.objects.add_other_name(of, number);
         }
         self.new_object(number, kind);
         let object = self.object_mut(number);
-        (object.name, object.is_valid, object.is_dirty) = (at.name.to_owned(), true, true);
-        self.add_to_directory(at.directory.0, number);
+        (object.is_valid, object.is_dirty) = (true, true);
+        self.name_in_directory(number, (at.directory.0, at.name));
         let (written, now) = self.update_header(now, number, Some(at.name), false, 0)?;
         if !written {
             let now = self.delete_object(now, number)?;
@@ -402,9 +462,8 @@ impl<F: Flash> Yaffs2<F> {
         (directory, name): (u32, &str),
         shadows: u32,
     ) -> Result<(bool, Ns)> {
-        let object = self.object_mut(number);
-        (object.name, object.is_dirty) = (name.to_owned(), true);
-        self.add_to_directory(directory, number);
+        self.object_mut(number).is_dirty = true;
+        self.name_in_directory(number, (directory, name));
         self.update_header(now, number, Some(name), directory == DELETED, shadows)
     }
 
@@ -425,13 +484,13 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn delete_object(&mut self, mut now: Ns, number: u32) -> Result<Ns> {
         match self.object(number).kind {
             Kind::Directory => {
-                self.objects.dirty_directories.retain(|&other| other != number);
+                self.objects.dirty_directories.remove(number);
             }
             Kind::File => {
                 now = self.resize(now, number, 0)?;
                 self.tnodes -= self.object(number).tree.tnodes();
             }
-            Kind::Name(of) => self.forget_name(of, number),
+            Kind::Name(of) => self.objects.forget_other_name(of, number),
             Kind::Link(_) => {}
         }
         self.delete_generic(now, number)
@@ -443,8 +502,11 @@ impl<F: Flash> Yaffs2<F> {
         if let Kind::Name(_) = self.object(number).kind {
             return Ok((true, self.delete_object(now, number)?));
         }
-        match self.object_mut(number).other_names.pop() {
-            Some(other) => self.take_name(now, number, other),
+        match self.objects.newest_other_name(number) {
+            Some(other) => {
+                self.objects.forget_other_name(number, other);
+                self.take_name(now, number, other)
+            }
             None => self.change_name(now, number, (UNLINKED, "unlinked"), 0),
         }
     }
@@ -502,10 +564,4 @@ impl<F: Flash> Yaffs2<F> {
             Err(FsError::NoSpace(now))
         }
     }
-}
-
-/// yaffs_calc_name_sum.
-fn name_sum(name: &str) -> u16 {
-    let terms = (1u16..).zip(name_bytes(name).take(126));
-    terms.fold(0, |sum, (place, byte)| sum.wrapping_add(u16::from(byte & 0x1f).wrapping_mul(place)))
 }

@@ -283,12 +283,11 @@ impl<F: Flash> Yaffs2<F> {
             parent if self.object(parent).is_directory() => parent,
             _ => LOST_AND_FOUND,
         };
-        self.add_to_directory(parent, number);
+        self.name_in_directory(number, (parent, &header.name));
         if header.is_shrink {
             self.blocks.get_mut(chunk / self.pages_per_block).has_shrink_header = true;
         }
         let object = self.object_mut(number);
-        object.name = header.name;
         if !object.is_file() {
             return;
         }
@@ -301,18 +300,19 @@ impl<F: Flash> Yaffs2<F> {
     /// yaffs_strip_deleted_objs and yaffs_empty_l_n_f.
     fn strip_deleted(&mut self, mut now: Ns) -> Result<Ns> {
         for directory in [UNLINKED, DELETED, LOST_AND_FOUND] {
-            let mut doomed = Vec::from_iter(self.object(directory).children.iter().rev().copied());
+            let mut doomed = Vec::from_iter(self.objects.children(directory).rev());
+            let own = doomed.len();
             let mut at = 0;
             while let Some(&number) = doomed.get(at) {
-                doomed.extend(self.object(number).children.iter().rev().copied());
+                doomed.extend(self.objects.children(number).rev());
                 at += 1;
             }
             // The content of a directory is deleted before the directory.
-            let has_names = |&number: &_| !self.object(number).other_names.is_empty();
+            let has_names = |&number: &_| self.objects.has_other_names(number);
             if directory == LOST_AND_FOUND && doomed.iter().any(has_names) {
                 return Err(FsError::NotModelled("YAFFS2 that deletes a file of several names"));
             }
-            let (own, below) = doomed.split_at(self.object(directory).children.len());
+            let (own, below) = doomed.split_at(own);
             for &number in below.iter().rev().chain(own) {
                 now = self.delete_object(now, number)?;
             }
@@ -353,7 +353,7 @@ impl<F: Flash> Yaffs2<F> {
         let mut tree = Vec::new();
         let mut directories = VecDeque::from([ROOT]);
         while let Some(directory) = directories.pop_front() {
-            for &number in &self.object(directory.0).children {
+            for number in self.objects.children(directory.0) {
                 if number == LOST_AND_FOUND {
                     continue;
                 }

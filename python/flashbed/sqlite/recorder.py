@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -33,9 +34,14 @@ _SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
 SHORT = 4
 VM_STEPS_MAX = 500_000_000
 """Of one statement: seven minutes of the emulated board. A statement that never ends has more."""
-TURN_STEPS = 1_000_000
+TURN_STEPS = 10_000
+"""Between two looks at the clock."""
+STATEMENT_S = 300.0
+"""Processor time of one statement. Within an instruction SQLite goes on however long its function
+takes, and LIKE over values of megabytes is one: few of them take hours."""
 ROWS_MAX = 2_000_000
-VALUE_BYTES_MAX = 1 << 28
+VALUE_BYTES_MAX = 1 << 24
+"""What a function does with two values takes their product."""
 PATTERN_BYTES_MAX = 1000
 Written = dict[int, tuple[int, bytes]]
 Bindings = Sequence[int | float | str | bytes | None]
@@ -76,7 +82,7 @@ class Recording:
             statementcachesize=100 if database.prepared else 0,
         )
         self._seen: set[str] = set()
-        self._turns = 0
+        self._turns, self._begun_s = 0, 0.0
         self._connection.set_progress_handler(self._goes_on, TURN_STEPS)
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
         self._connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES_MAX)
@@ -113,7 +119,7 @@ class Recording:
             return self._run(statement, bindings)
         except apsw.InterruptError:
             raise StatementError(
-                f"{_shortened(statement)}: more than {VM_STEPS_MAX:,} instructions of SQLite"
+                f"{_shortened(statement)}: more than {self._more_than()}"
             ) from None
         except apsw.Error as why:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
@@ -163,7 +169,7 @@ class Recording:
         return Prepared(self._instructions[kind], len(statement), is_select)
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        self._turns = 0
+        self._turns, self._begun_s = 0, time.thread_time()
         rows = list(itertools.islice(self._connection.execute(statement, bindings), ROWS_MAX + 1))
         if len(rows) > ROWS_MAX:
             raise apsw.TooBigError(f"more than {ROWS_MAX:,} rows")
@@ -172,7 +178,17 @@ class Recording:
     def _goes_on(self) -> bool:
         """Called by SQLite every TURN_STEPS instructions; true interrupts the statement."""
         self._turns += 1
+        return self._has_too_many or time.thread_time() - self._begun_s > STATEMENT_S
+
+    @property
+    def _has_too_many(self) -> bool:
         return self._turns * TURN_STEPS > VM_STEPS_MAX
+
+    def _more_than(self) -> str:
+        """What the statement that was interrupted had more of than any may have."""
+        if self._has_too_many:
+            return f"{VM_STEPS_MAX:,} instructions of SQLite"
+        return f"{STATEMENT_S:g} s of processor time"
 
     def _ended(self, event: dict[str, Any]) -> None:
         self._vm_steps += event["stmt_status"][VM_STEP]

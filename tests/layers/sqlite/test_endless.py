@@ -30,6 +30,17 @@ def test_a_statement_ends(monkeypatch: pytest.MonkeyPatch, statement: str, why: 
         recording.execute(statement)
 
 
+def test_a_statement_whose_functions_take_hours_ends_by_its_processor_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LIKE over megabytes is a handful of instructions: the count of these never ended it."""
+    monkeypatch.setattr(recorder, "STATEMENT_S", 0.0)
+    monkeypatch.setattr(recorder, "TURN_STEPS", 10)
+    rows = "SELECT count(*) FROM json_each('[1,2,3,4,5,6,7,8,9]')"
+    with pytest.raises(StatementError, match=r"processor time$"):
+        Recording({}, PAPERS).execute(f"{rows} WHERE printf('%.9999c', 'a') LIKE '%a%a%a%b'")
+
+
 def test_the_next_statement_is_counted_from_its_own_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

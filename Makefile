@@ -51,7 +51,7 @@ FUZZ_INPUTS ?= 2000
 
 .PHONY: playground wheel wheels report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
 .PHONY: docs docs-generated docs-packages
-.PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
+.PHONY: lost-wheel uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := report
@@ -162,9 +162,20 @@ chaos: build uml $(STAMPS)/test-tools
 pip_wheel = PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--zig --compatibility manylinux2014 $(1)" \
   $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheels .
 
-wheel: tools $(STAMPS)/packages
+wheel: $(STAMPS)/wheel
+	@ls build/wheels/*.whl
+
+# What a wheel is made of. cargo keeps what it compiled, so a change of Python alone compiles nothing again.
+WHEEL_NEEDS := $(RUST) pyproject.toml bind/wheel_backend.py $(shell find python boards experiments agent kernel -type f \
+  ! -path '*/__pycache__/*' ! -path 'python/flashbed/data/*' ! -name '*.so' ! -name '*.o' ! -name '.*')
+
+$(STAMPS)/wheel: $(WHEEL_NEEDS) $(STAMPS)/packages $(if $(wildcard build/wheels/*.whl),,lost-wheel) | tools
+	@echo "building a wheel: compiling the simulator with every optimisation (four to seven minutes the first time)"
 	@mkdir -p build/wheels
 	@$(call pip_wheel,)
+	@touch $@
+
+lost-wheel:
 
 # rustup has Rust's library for the other architecture; a distribution's Rust may lack it.
 wheels: tools $(STAMPS)/packages

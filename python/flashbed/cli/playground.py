@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flashbed.cli.progress import say, tell_written
+from flashbed.cli.progress import bar, say, tell_written
 from flashbed.errors import InputError
 from flashbed.paths import playground as built_page
 from flashbed.paths import shown
@@ -47,7 +47,8 @@ def playground(
     out = output or recording.with_suffix(SUFFIX)
     if out.is_file() and out.samefile(recording):
         raise InputError(f"{shown(out)}: the recording itself; -o names another file")
-    made = packed_program(recording)
+    with bar(f"playground {shown(recording)}", "translations") as told:
+        made = packed_program(recording, told)
     if out.suffix == PAGE:
         made = page_with(built_page(), made)
     with written_to(out) as new:

@@ -27,6 +27,7 @@ from flashbed.recording.calls import PIECE_BYTES, Piece, pieces_of
 __all__ = ["Compressor", "Filler", "piece_text", "random_bytes"]
 
 Compressor = Literal["lzo", "zlib", "zstd"]
+_PLACES = {name: 2 * at for at, name in enumerate(get_args(Compressor))}
 _OWN_LEAST_BYTES = 16
 """OWN bytes of a piece, at least, so that different writes differ."""
 _ZSTD_BYTES_MIN = 128
@@ -229,7 +230,7 @@ class Filler:
 
     def _at(self, compressor: Compressor | None) -> int:
         """Where a `Piece` has the size alone by a compressor; the size in context follows."""
-        return 2 * get_args(Compressor).index(compressor or self.compressor)
+        return _PLACES[compressor or self.compressor]
 
     def _in_context(self, piece: Piece) -> tuple[int, int]:
         return piece[self._at(self.compressor) + 1], piece[self._at(self.then) + 1]

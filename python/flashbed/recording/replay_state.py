@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from flashbed.recording.calls import Call, is_outside
 from flashbed.recording.fill import Filler
@@ -346,6 +347,7 @@ class State:
 _CLONE_VM, _CLONE_FILES, _CLONE_THREAD = 0x100, 0x400, 0x10000
 
 
+@lru_cache(maxsize=1 << 12)
 def word(path: bytes) -> str:
     """A path, or a link's target, as version 2 writes it."""
     return "/".join(name_word(name) for name in path.split(b"/"))

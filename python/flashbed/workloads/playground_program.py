@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,9 @@ from flashbed.errors import InputError
 from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, kernel_names, load_kernel
 from flashbed.paths import shown
 from flashbed.plan.experiment import SETTLE_NS
-from flashbed.recording.file import open_recording
 from flashbed.recording.fill import Compressor, as_compressor
-from flashbed.recording.translate import translate
 from flashbed.storage.files import read_text
-from flashbed.workloads.recorded_program import OF_YAFFS2, usual_compressors
+from flashbed.workloads.recorded_program import OF_YAFFS2, translated_for, usual_compressors
 
 __all__ = ["packed_program", "page_with", "program_variants"]
 
@@ -38,12 +36,14 @@ _Texts = tuple[str, str]
 """Preparation and body."""
 _Way = tuple[Compressor | None, Compressor | None, bytes | None]
 """First and second compressor, and the folder that the file system has by itself."""
+Told = Callable[[str, int, int], None]
+"""Takes what is done now, how many translations are done, and how many there are."""
 
 
-def packed_program(path: Path) -> bytes:
+def packed_program(path: Path, told: Told = lambda *_: None) -> bytes:
     """A recording as a file for the playground. Raises `RecordingError`."""
     name = path.stem
-    program = {"flashbed-program": FORMAT, **program_variants(path, name, name)}
+    program = {"flashbed-program": FORMAT, **program_variants(path, name, name, told)}
     text = json.dumps(program, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
@@ -59,22 +59,17 @@ def page_with(page: Path, packed: bytes) -> bytes:
     return (before + _PLACE.format(b64encode(packed).decode()) + after).encode()
 
 
-def program_variants(path: Path, name: str, title: str) -> dict[str, Any]:
+def program_variants(
+    path: Path, name: str, title: str, told: Told = lambda *_: None
+) -> dict[str, Any]:
     """Every variant of a recorded program, as JSON has it. Raises `RecordingError`."""
-    recording = open_recording(path)
-
-    @cache
-    def translated(first: Compressor | None, then: Compressor | None, own: bytes | None) -> _Texts:
-        prepare, body, _ = translate(recording, first, SETTLE_NS, then=then, own=own)
-        return prepare, body
-
-    distinct: list[_Texts] = []
-    variants: dict[str, int] = {}
-    for key, way in _ways().items():
-        texts = translated(*way)
-        if texts not in distinct:
-            distinct.append(texts)
-        variants[key] = distinct.index(texts)
+    ways = _ways()
+    texts: dict[_Way, _Texts] = {}
+    for way in dict.fromkeys(ways.values()):
+        told(f"translating for {way[0] or 'no compressor'}", len(texts), len(set(ways.values())))
+        texts[way] = translated_for(path, way[:2], SETTLE_NS, own=way[2])
+    distinct = list(dict.fromkeys(texts.values()))
+    variants = {key: distinct.index(texts[way]) for key, way in ways.items()}
     return {
         "name": name,
         "title": title,

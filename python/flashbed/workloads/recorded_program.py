@@ -26,6 +26,7 @@ __all__ = [
     "compressor_of",
     "operations",
     "second_of",
+    "translated_for",
     "usual_compressors",
 ]
 
@@ -54,7 +55,7 @@ def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
     path = Path(recording)
     compressors = compressor_of(case), second_of(case)
     own = OF_YAFFS2 if case.fs == "yaffs2" else None
-    return _translated(path, _stamp(path), compressors, case.pattern == RECORDED, settle_ns, own)
+    return translated_for(path, compressors, settle_ns, think=case.pattern == RECORDED, own=own)
 
 
 def compressor_of(case: Case) -> Compressor | None:
@@ -91,6 +92,18 @@ def _stamp(path: Path) -> tuple[int, int]:
     except (OSError, ValueError):  # no file, or a path that no file can have
         return 0, 0
     return status.st_mtime_ns, status.st_size
+
+
+def translated_for(
+    path: Path,
+    compressors: tuple[Compressor | None, Compressor | None],
+    settle_ns: int,
+    *,
+    think: bool = True,
+    own: bytes | None = None,
+) -> tuple[str, str]:
+    """Preparation and body of a recording for a pair of compressors. Raises `RecordingError`."""
+    return _translated(path, _stamp(path), compressors, think, settle_ns, own)
 
 
 @lru_cache(maxsize=4)

@@ -76,6 +76,15 @@ def test_the_same_recording_is_the_same_file(tmp_path: Path) -> None:
     assert packed_program(path) == packed_program(path)
 
 
+def test_each_way_is_translated_once_and_told_before(tmp_path: Path) -> None:
+    """A recording of 34,000 calls took a minute, and nothing was said."""
+    told: list[tuple[str, int, int]] = []
+    packed_program(recorded(tmp_path), lambda *now: told.append(now))
+    assert [done for _, done, _ in told] == list(range(len(told)))
+    assert {total for *_, total in told} == {len(told)}
+    assert {"translating for lzo", "translating for no compressor"} <= {what for what, *_ in told}
+
+
 def test_the_command_writes_it_beside_the_recording(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     done = CliRunner().invoke(app, ["playground", str(path)])

@@ -12,12 +12,16 @@ import typer
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
-from flashbed.errors import InputError, Interrupted
+from flashbed.errors import InputError, Interrupted, RunError
 from flashbed.lifetimes.given import rate_per_day
 
 if TYPE_CHECKING:
-    from flashbed.exec.outcome import Outcome
+    from collections.abc import Sequence
+
+    from flashbed.exec.compared_systems import Ran
+    from flashbed.exec.outcome import NotRunError, Outcome
     from flashbed.exec.request import Request
+    from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["register"]
 
@@ -143,7 +147,7 @@ def exec_(
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.executing import launched
-    from flashbed.exec.account import as_json, text
+    from flashbed.exec.account import as_json
     from flashbed.exec.compared_systems import compared
     from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
@@ -158,35 +162,63 @@ def exec_(
         words or [], on, put or [], env or [], memory, patience, keep, shell, until,
         software, package or [], sysroot, gdb, record,
     )  # fmt: skip
-    status = 0
-    answers = []
-    ran: list[tuple[Request, Outcome]] = []
+    ran: list[Ran] = []
     try:
         requests, tree = requests_of(options, systems, _note)
         target = all_allowed([on], erase)[0]
         for given in requests:
-            request, outcome = launched(given, target, tree, gdb, _note, aside=output == "json")
-            # A program that `--until` ended was stopped as requested: that is no failure.
-            if outcome.until is None or outcome.signal is None:
-                status = status or outcome.exit_status
-            ran.append((request, outcome))
-            if output == "json":
-                answers.append(as_json(request, outcome, rounds))
-            else:
-                sys.stdout.flush()
-                for line in text(request, outcome, rounds).splitlines():
-                    say(line)
+            try:
+                ran.append(launched(given, target, tree, gdb, _note, aside=output == "json"))
+            except (NotRunError, Unavailable) as why:
+                ran.append((given, _of_one_system(why, requests)))
+            if output != "json":
+                _print_account(*ran[-1], rounds)
     except Unavailable as why:
         raise NotRunError(str(why)) from None
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the program and its flash are gone") from None
     if output == "json":
-        print(json.dumps({"exec": answers}, indent=1))
+        print(json.dumps({"exec": [as_json(*each, rounds) for each in ran]}, indent=1))
     elif len(ran) > 1:
         for line in compared(ran, rounds):
             say(line)
     # Not returned: `main` takes a returned 130 for Ctrl-C; here it is the program's own status.
-    sys.exit(status)
+    sys.exit(_status(ran))
+
+
+def _of_one_system(why: NotRunError | Unavailable, requests: Sequence[Request]) -> NotRunError:
+    """Why one of several systems could not run it. Raises what concerns all of them."""
+    from flashbed.exec.outcome import NotRunError
+
+    failed = why if isinstance(why, NotRunError) else NotRunError(str(why))
+    if len(requests) == 1 or failed.of_command:
+        raise failed from None
+    return failed
+
+
+def _print_account(request: Request, outcome: Outcome | NotRunError, rounds: float | None) -> None:
+    from flashbed.exec.account import text
+    from flashbed.exec.outcome import NotRunError
+
+    if isinstance(outcome, NotRunError):
+        return  # the table at the end says it
+    sys.stdout.flush()
+    for line in text(request, outcome, rounds).splitlines():
+        say(line)
+
+
+def _status(ran: Sequence[Ran]) -> int:
+    """1 if a system could not run the program, else the first exit status that is not 0."""
+    from flashbed.exec.outcome import NotRunError
+
+    status = 0
+    for _, outcome in ran:
+        if isinstance(outcome, NotRunError):
+            return RunError.exit_status
+        # A program that `--until` ended was stopped as requested: that is no failure.
+        if outcome.until is None or outcome.signal is None:
+            status = status or outcome.exit_status
+    return status
 
 
 def _note(what: str) -> None:

@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 from flashbed.exec.lasting import lasting_of
-from flashbed.exec.outcome import Counts, File, Outcome
+from flashbed.exec.outcome import Counts, File, NotRunError, Outcome
 from flashbed.exec.request import Request
 from flashbed.formats.names import escaped
 from flashbed.lifetimes.estimate_text import years_text
@@ -180,11 +180,7 @@ def _bytes(count: int) -> str:
     return f"{count / 1024:,.1f} KiB" if count < 10 << 20 else f"{count / 2**20:,.1f} MiB"
 
 
-def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[str, Any]:
-    """All results; unknown is null."""
-    known = lasting_of(request, outcome, rounds)
-    found = known.found
-    seen, counted = outcome.unseen is None, request.where == "uml"
+def _named(request: Request) -> dict[str, Any]:
     return {
         "command": list(request.words),
         "fs": request.fs,
@@ -192,6 +188,20 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
         "kernel": request.kernel,
         "settings": dict(request.changes),
         "on": request.address or request.where,
+    }
+
+
+def as_json(
+    request: Request, outcome: Outcome | NotRunError, rounds: float | None
+) -> dict[str, Any]:
+    """All results; unknown is null. Of a system that could not run it, the reason."""
+    if isinstance(outcome, NotRunError):
+        return {**_named(request), "exit_status": None, "failure": str(outcome)}
+    known = lasting_of(request, outcome, rounds)
+    found = known.found
+    seen, counted = outcome.unseen is None, request.where == "uml"
+    return {
+        **_named(request),
         "exit_status": outcome.exit_status,
         "signal": outcome.signal,
         "time_ns": outcome.time_ns,

@@ -5,39 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flashbed.exec.lasting import lasting_of
-from flashbed.exec.outcome import Outcome
+from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import Request
 from flashbed.formats.human import UNKNOWN, aligned, bytes_text, count_text, ratio_text, time_text
 from flashbed.formats.names import escaped
 from flashbed.lifetimes.estimate_text import years_text
 
-__all__ = ["compared"]
+__all__ = ["Ran", "compared"]
+
+Ran = tuple[Request, Outcome | NotRunError]
+"""A program on one system; an error where that cannot mount or run it."""
 
 _HEADS = (
     "time", "chip time", "reads", "programs", "erases", "written", "amplification", "lifetime",
 )  # fmt: skip
 
 
-def compared(ran: Sequence[tuple[Request, Outcome]], rounds: float | None) -> list[str]:
-    """A line for each system, with what differs between them; counts are those of run and sync."""
+_NOT_RUN = "not run"
+
+
+def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
+    """A line for each system, with what differs between them; counts are those of run and sync.
+
+    Below the table are the reasons of those that could not run.
+    """
     names = [name for name, _ in ran[0][0].changes]
     varying = [
         name for name in names if len({dict(request.changes)[name] for request, _ in ran}) > 1
     ]
     heads = [*varying, *_HEADS]
-    failed = any(outcome.exit_status for _, outcome in ran)
+    failed = any(isinstance(each, Outcome) and each.exit_status for _, each in ran)
     if failed:
         heads.append("exit status")
-    rows = []
+    rows, reasons = [], []
     for request, outcome in ran:
         changes = dict(request.changes)
-        row = [*(changes[name] for name in varying), *_cells(request, outcome, rounds)]
+        named = [changes[name] for name in varying]
+        if isinstance(outcome, NotRunError):
+            rows.append([*named, _NOT_RUN, *[UNKNOWN] * (len(heads) - len(named) - 1)])
+            reasons.append(f"{_NOT_RUN} on {' '.join(named)}: {escaped(str(outcome))}")
+            continue
+        row = [*named, *_cells(request, outcome, rounds)]
         rows.append([*row, str(outcome.exit_status)] if failed else row)
     table = aligned([heads, *rows], left=len(varying))
     return [
         "",
         f"{escaped(ran[0][0].words[0])} on {len(ran)} systems, each from a new file system",
         *table,
+        *reasons,
     ]
 
 

@@ -27,6 +27,11 @@ class NotRunError(FlashbedError):
         super().__init__(message)
         self.exit_status = exit_status
 
+    @property
+    def of_command(self) -> bool:
+        """Whether the command is at fault, which is the same on every system."""
+        return self.exit_status in (NOT_EXECUTABLE, NOT_FOUND)
+
 
 @dataclass(frozen=True)
 class Counts:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.exec.account import text
+from flashbed.exec.account import as_json, text
 from flashbed.exec.answer_stream import read_answer
 from flashbed.exec.compared_systems import compared
 from flashbed.exec.exec_options import ExecOptions, requests_of
-from flashbed.exec.outcome import Counts, File, Outcome, outcome_of
+from flashbed.exec.outcome import Counts, File, NotRunError, Outcome, outcome_of
 from flashbed.exec.software import costs_of
 from flashbed.exec.sysroot import packages_folder, read_sysroot
 from flashbed.exec.systems import System, systems_of
@@ -214,6 +214,24 @@ def test_several_systems_end_in_one_table() -> None:
     assert head.split()[:2] == ["compressor", "time"]
     assert [row.split()[0] for row in rows] == ["zlib", "none"]
     assert [row.split()[6] for row in rows] == ["3", "5"]
+
+
+def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> None:
+    """One of them that could not be mounted lost the table of all."""
+    systems = _systems("partition.blocks=12,400")
+    requests, _ = requests_of(OPTIONS, systems, _said)
+    lacks = NotRunError("mounting: No space left on device")
+    outcome = Outcome(time_ns=10**9, ran=Counts(1, 3, 0, 10**6), page_bytes=2048, wear=[1, 0])
+    _, _, head, *rows, why = compared([(requests[0], lacks), (requests[1], outcome)], None)
+    assert head.split()[0] == "partition.blocks"
+    assert rows[0].split()[:4] == ["12", "not", "run", "-"]
+    assert rows[1].split()[0] == "400"
+    assert why == "not run on 12: mounting: No space left on device"
+    answer = as_json(requests[0], lacks, None)
+    assert (answer["settings"], answer["exit_status"]) == ({"partition.blocks": "12"}, None)
+    assert answer["failure"] == str(lacks)
+    assert not lacks.of_command
+    assert NotRunError("nothing: no such program", 127).of_command
 
 
 def test_names_of_files_cannot_forge_lines_of_the_answer() -> None:

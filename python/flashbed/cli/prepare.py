@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -17,7 +18,9 @@ EXEC = "exec"
 On = Annotated[
     str,
     typer.Option(
-        "--on", metavar="TARGET,...", help="uml, emulator, or exec: the kernel of `flashbed exec`."
+        "--on",
+        metavar="TARGET,...",
+        help="uml, uml-6.12 (that kernel), emulator, or exec: the kernel of `flashbed exec`.",
     ),
 ]
 
@@ -33,21 +36,31 @@ def prepare(on: On = "uml,emulator") -> None:
     A target otherwise does this when it is first used. The first time takes minutes and a network;
     later calls take nothing. The result is kept in build/cache (or in `FLASHBED_CACHE`).
     """
-    from flashbed.exec.launch import prepare as prepare_exec
-    from flashbed.targets import load_target
-    from flashbed.targets.uml.programs_kernel import SERIES
     from flashbed.targets.unavailable import Unavailable
 
     failed = 0
     for name in on.split(","):
         with bar(f"preparing {name}") as progress:
             try:
-                if name == EXEC:
-                    prepare_exec(SERIES[0], lambda what: progress(what, 0, 1))
-                else:
-                    load_target(name).prepare(lambda what: progress(what, 0, 1))
+                _prepare(name, lambda what: progress(what, 0, 1))
             except Unavailable as why:
                 say(f"flashbed: {name}: {why}")
                 failed += 1
     if failed:
         raise RunError(f"{failed} of the targets cannot run here")
+
+
+def _prepare(name: str, say: Callable[[str], None]) -> None:
+    """Prepares a target, one of its kernels (`uml-6.12`), or the kernel of `exec`."""
+    from flashbed.exec.launch import prepare as prepare_exec
+    from flashbed.targets import load_target
+    from flashbed.targets.uml.programs_kernel import SERIES
+    from flashbed.targets.uml.uml_target import UmlTarget
+
+    target, _, kernel = name.partition("-")
+    if name == EXEC:
+        prepare_exec(SERIES[0], say)
+    elif target == UmlTarget.name and kernel:
+        UmlTarget().prepare(say, kernel)
+    else:
+        load_target(name).prepare(say)

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.cli.prepare import prepare
+from flashbed.errors import InputError, RunError
 from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.paths import cache_folder
 from flashbed.targets.base import Program, RunOptions
-from flashbed.targets.uml import uml_target
+from flashbed.targets.uml import uml_requirements, uml_target
+from flashbed.targets.uml.uml_kernel import KERNELS
 from flashbed.targets.uml.uml_target import UmlTarget
 from flashbed.targets.unavailable import Unavailable
 from flashbed.validation import programs
@@ -55,6 +58,27 @@ def test_cases_are_measured_and_their_software_time_is_not(tmp_path: Path) -> No
     assert case["flash_reads"] < commands < 2 * case["flash_reads"]
     assert case["flash_reads"] == batch.flash.height
     assert not list(tmp_path.glob("run-*")), "a clean run leaves nothing behind"
+
+
+def test_each_kernel_is_prepared_by_the_name_that_doctor_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`doctor` named `prepare --on uml` for Linux 6.12, which it did not build."""
+    asked = []
+
+    def build(_cache: Path, series: str, _say: object) -> None:
+        asked.append(series)
+        raise Unavailable(series)
+
+    monkeypatch.setattr(uml_target, "built_kernel", build)
+    monkeypatch.setattr(uml_requirements, "cached_kernel", lambda _cache, _series: None)
+    hints = [each.how for each in uml_requirements.check() if "user-mode Linux" in each.name]
+    names = [hint.removeprefix("flashbed prepare --on ").split(",")[0] for hint in hints]
+    with pytest.raises(RunError, match="2 of the targets"):
+        prepare(",".join(names))
+    assert asked == list(KERNELS)
+    with pytest.raises(InputError, match=r"kernel 5\.10: uml has Linux 6\.1 and 6\.12"):
+        UmlTarget(work_dir=tmp_path).prepare(lambda _what: None, "5.10")
 
 
 def test_a_case_gives_the_same_rows_whatever_ran_before_it_in_its_boot(tmp_path: Path) -> None:

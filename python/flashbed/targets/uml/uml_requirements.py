@@ -12,6 +12,9 @@ from flashbed.targets.uml.uml_kernel import BUILD_TOOLS, KERNELS, cached_kernel
 __all__ = ["check"]
 
 
+_PREPARED_AS = {series: "uml" if series == KERNELS[0] else f"uml-{series}" for series in KERNELS}
+
+
 def check() -> list[Requirement]:
     """Everything the target needs; the build tools are needed once for each kernel."""
     machine = platform.machine()
@@ -31,5 +34,5 @@ def _kernel(series: str) -> Requirement:
         f"user-mode Linux {series}",
         kernel is not None,
         kernel.version if kernel else "not built yet",
-        "flashbed prepare --on uml, or the first run, builds it",
+        f"flashbed prepare --on {_PREPARED_AS[series]}, or the first run, builds it",
     )

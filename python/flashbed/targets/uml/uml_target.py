@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flashbed import paths
+from flashbed.errors import InputError
 from flashbed.paths import cache_folder
 from flashbed.storage.locking import clear, tidy
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
@@ -58,10 +59,12 @@ class UmlTarget:
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
-    def prepare(self, say: Callable[[str], None]) -> None:
-        """Builds the default kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+    def prepare(self, say: Callable[[str], None], kernel: str = KERNELS[0]) -> None:
+        """Builds a kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+        if kernel not in KERNELS:
+            raise InputError(f"kernel {kernel}: uml has Linux {' and '.join(KERNELS)}")
         agent(ARCHITECTURE)
-        tree = Tree(built_kernel(self.cache, KERNELS[0], say).tree, "um")
+        tree = Tree(built_kernel(self.cache, kernel, say).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
         yaffs2.prepare(self.cache, tree, say)
 

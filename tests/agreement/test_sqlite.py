@@ -25,20 +25,27 @@ CASES = [
 ]
 PACED = ("paced-insert", "paced-update")
 """Each request commits by itself, and seven seconds pass to the next: the flusher writes."""
+AT_A_RATE = "rated-insert"
+"""A transaction begins every seven seconds, whatever the one before it took."""
 CASES += [(fs, pattern, journal) for fs in ("jffs2", "ubifs") for pattern in PACED
           for journal in ("delete", "wal")]  # fmt: skip
+CASES += [(fs, AT_A_RATE, journal) for fs in ("jffs2", "ubifs") for journal in ("delete", "wal")]
 
 
 def program(fs: str, pattern: str, journal: Any) -> Program:
     """On a board whose software takes no time, as in user mode."""
     paced = pattern.startswith("paced-")
+    rated = pattern == AT_A_RATE
     database = Database(
-        records=400, journal=journal, autocommit=paced, synchronous="normal" if paced else "full"
-    )
+        records=400, journal=journal, autocommit=paced,
+        synchronous="normal" if paced or rated else "full",
+        transactions_per_s=1 / 7 if rated else None,
+    )  # fmt: skip
     case = Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs=fs, read_ahead_kib=128,
-        pattern=pattern.removeprefix("paced-"), requests=200, request_bytes=600, file_bytes=0,
-        seed=1, database=database, pause_ns=7_000_000_000 if paced else 0,
+        pattern=pattern.removeprefix("paced-").removeprefix("rated-"), requests=200,
+        request_bytes=600, file_bytes=0, seed=1, database=database,
+        pause_ns=7_000_000_000 if paced else 0,
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)

@@ -283,7 +283,7 @@ def _run(
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
     names = [item.case.case_id for item in planned]
-    for note in time_notes(directory, experiment, names):
+    for note in time_notes(directory, experiment, planned, names):
         say(f"flashbed: {note}")
     return directory, names, _table_name(target)
 

@@ -152,7 +152,7 @@ def run(
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     ours = any(outcome.measured for outcome in outcomes)
     found = answer_of(directory, planned, several(selected), ours=ours)
-    times = time_notes(directory, chosen, planned.names)
+    times = time_notes(directory, chosen, planned, planned.names)
     if output == "json":
         print(json.dumps(answer_json(found, directory, times), indent=1))
     else:

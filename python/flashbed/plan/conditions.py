@@ -18,7 +18,7 @@ from flashbed.errors import InputError
 from flashbed.formats.toml import Hashed, Strict
 from flashbed.formats.toml_errors import wrong_lines
 
-__all__ = ["NEW", "NONE", "BitFlips", "Condition", "Faults", "State", "Worn"]
+__all__ = ["NEW", "NONE", "BitFlips", "Condition", "Faults", "State", "Worn", "plain"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -126,7 +126,7 @@ class State(Drawn):
     def text(self) -> str:
         """See `Condition`; `new` is a fresh file system on a new chip."""
         shares = (("valid", self.valid), ("invalid", self.invalid), ("fragmented", self.fragmented))
-        parts = [f"{word}{_plain(share)}" for word, share in shares if share]
+        parts = [f"{word}{plain(share)}" for word, share in shares if share]
         if self.worn:
             mean, spread = self._worn()
             parts.append(f"worn{mean}{f'~{spread}' if spread else ''}")
@@ -186,16 +186,16 @@ class Faults(Drawn):
         """See `Condition`; `none` is a chip that does not fail."""
         parts = [f"bad@{_listed(self.bad_blocks)}"] if self.bad_blocks else []
         if self.bad_fraction:
-            parts.append(f"badfraction{_plain(self.bad_fraction)}")
+            parts.append(f"badfraction{plain(self.bad_fraction)}")
         if self.endurance_erases:
             parts.append(f"endurance{self.endurance_erases}")
         for word, given in (("programfail", self.program_fail), ("erasefail", self.erase_fail)):
             if isinstance(given, tuple):
                 parts.append(f"{word}@{_listed(given)}")
             elif given:
-                parts.append(f"{word}{_plain(given)}")
+                parts.append(f"{word}{plain(given)}")
         if self.bit_flips:
-            parts.append(f"flips{_plain(self.bit_flips.rate)}x{self.bit_flips.bits}")
+            parts.append(f"flips{plain(self.bit_flips.rate)}x{self.bit_flips.bits}")
         return self._joined(parts) or "none"
 
     @classmethod
@@ -249,7 +249,7 @@ def _shuffle(values: list[int], seed: int) -> None:
         values[at], values[other] = values[other], values[at]
 
 
-def _plain(number: float) -> str:
+def plain(number: float) -> str:
     """A number without an exponent or trailing zeroes."""
     return f"{number:.9f}".rstrip("0").rstrip(".")
 

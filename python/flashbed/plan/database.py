@@ -14,14 +14,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from flashbed.errors import InputError
-from flashbed.plan.conditions import Condition
+from flashbed.plan.conditions import Condition, plain
 
 __all__ = ["PACKAGED", "PAPERS", "Database"]
 
 PACKAGED = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*):(?=[^/])")
 """A `file` that a Python package ships: `pyzipcode:zipcodes.db`."""
 
-_VALUED = {"page": "page_bytes", "cache": "cache_pages", "records": "records"}
+_VALUED = {
+    "page": "page_bytes", "cache": "cache_pages", "records": "records", "tps": "transactions_per_s",
+}  # fmt: skip
 _WORDS: dict[str, dict[str, Any]] = {
     "truncate": {"journal": "truncate"},
     "persist": {"journal": "persist"},
@@ -47,7 +49,8 @@ class Database(Condition):
 
     `records` is the number of rows before a workload reads or updates the table. `connected` says
     whether the connection is open when measuring begins. `autocommit` makes each request a
-    transaction of its own. `executed` says where SQLite runs: on the
+    transaction of its own; `transactions_per_s` does too, and says how many of them begin a second
+    (of a script: runs of its measured part). `executed` says where SQLite runs: on the
     host, once, with its calls replayed on the board, or on the board itself. `script` and `file`
     are the user's own program and the database it begins with.
     """
@@ -63,6 +66,7 @@ class Database(Condition):
     sync: Literal["fsync", "fdatasync"] = "fsync"
     connected: bool = False
     autocommit: bool = False
+    transactions_per_s: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
     executed: Literal["host", "board"] = "host"
     records: Annotated[int, Field(ge=1, lt=2**24)] = 5000
     script: Annotated[str, Field(min_length=1)] | None = None
@@ -87,7 +91,7 @@ class Database(Condition):
         """See `Condition`; `papers` is SQLite with the papers' settings."""
         usual = Database()
         parts = [
-            f"{word}{getattr(self, key)}"
+            f"{word}{plain(getattr(self, key))}"
             for word, key in _VALUED.items()
             if getattr(self, key) != getattr(usual, key)
         ]
@@ -102,12 +106,19 @@ class Database(Condition):
         """See `Condition`: settings of a script or file are told apart by a name."""
         if self.name is None or getattr(self, key) == value:
             return self.name
-        return f"{self.name}-{key}-{value}".replace("_", "-").lower()
+        return re.sub("[_.]", "-", f"{self.name}-{key}-{value}").lower()
 
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
         """See `Condition`."""
-        return {_VALUED[word]: int(value)} if value else _WORDS[word]
+        if not value:
+            return _WORDS[word]
+        return {_VALUED[word]: float(value) if word == "tps" else int(value)}
+
+    @property
+    def period_ns(self) -> int | None:
+        """From the beginning of a transaction to that of the next; None at no rate."""
+        return None if self.transactions_per_s is None else round(1e9 / self.transactions_per_s)
 
     @property
     def file_path(self) -> Path | None:

@@ -100,7 +100,8 @@ def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:
             if about.is_table:
                 grid[axis] = [about.type.model_validate(given) for given in grid[axis]]
     values["usual"] = {}
-    for name, wanted in settings.items():
+    # A key is set in the tables that the settings choose, in whatever order they are written.
+    for name, wanted in sorted(settings.items(), key=lambda setting: "." in setting[0]):
         axis, dot, key = name.partition(".")
         if dot:
             for grid in values["grid"]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["OF_PARTITIONS", "RAW", "WORKLOADS", "Workload"]
+__all__ = ["OF_PARTITIONS", "RAW", "SQLITE", "WORKLOADS", "Workload"]
 
 RAW = ("mtd", "mtd-driver")
 """Pseudo file systems: their one file is the partition."""
+SQLITE = "sqlite"
 OF_PARTITIONS = ("erase",)
 """Patterns of `raw` that need a partition."""
 _PERCENT = re.compile(r"-[1-9][0-9]?(?=-|$)")
@@ -62,7 +63,7 @@ WORKLOADS = {
         Workload("raw", ("read", "read-random", "write", "erase")),
         Workload("fsync-files", ("random",)),
         Workload("overwrite", ("sequential", "random")),
-        Workload("sqlite", _STATEMENTS, pauses=True),
+        Workload(SQLITE, _STATEMENTS, pauses=True),
         Workload("program", ("recorded", "flat-out")),
         Workload("operations", ("as-written",)),
         Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),

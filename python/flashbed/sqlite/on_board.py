@@ -11,6 +11,7 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import LINE_BYTES_MAX
 from flashbed.formats.sql import escaped
 from flashbed.plan.database import Database
+from flashbed.sqlite.pace import UNPACED, Pace
 
 __all__ = ["executed"]
 
@@ -19,20 +20,19 @@ Bindings = Sequence[int | str]
 
 def executed(
     path: str, database: Database, statements: Iterable[tuple[str, Bindings] | None], seed: int,
-    pause_ns: int = 0,
+    pace: Pace = UNPACED,
 ) -> tuple[list[str], list[str]]:  # fmt: skip
     """Operations that open the database at `path`, and those that run statements and close it.
 
-    None among the statements is a pause. Raises `InputError` for a statement that is too long for
-    a line.
+    None among the statements stands between two requests. Raises `InputError` for a statement that
+    is too long for a line.
     """
     use = database.sync + (",prepared" if database.prepared else "")
     settings = "; ".join(database.pragmas)
-    pause = [f"pause {pause_ns}"] if pause_ns else []
-    lines: list[str] = []
+    lines: list[str] = list(pace.first)
     for statement in statements:
-        lines += pause if statement is None else [_line(path, *statement)]
-    return [f"sql_open {path} {seed} {use} {settings}"], [*lines, f"sql_close {path}"]
+        lines += pace.between if statement is None else [_line(path, *statement)]
+    return [f"sql_open {path} {seed} {use} {settings}"], [*lines, *pace.last, f"sql_close {path}"]
 
 
 def _line(path: str, text: str, values: Bindings) -> str:

@@ -10,7 +10,8 @@ by id, in order or at random, each a transaction of its own, from a table like A
 line `-- measured` is the preparation, the rest runs `requests` times.
 
 Where the database commits by itself (`database.autocommit`), BEGIN and END are left out, and each
-request is a transaction. The program sleeps for `pause_ns` between two requests.
+request is a transaction. The program sleeps for `pause_ns` between two requests, or begins them at
+a rate (`database.transactions_per_s`), each of them a transaction.
 
 Caches are dropped before the mark and the connection is opened after it, so the first statement
 pays for opening the database and reading its schema. A `connected` database is opened between the
@@ -33,12 +34,13 @@ from pathlib import Path
 import apsw
 
 from flashbed.errors import InputError
-from flashbed.formats.operations import text_of
+from flashbed.formats.operations import HEADER, HEADER_2, text_of
 from flashbed.paths import shown
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
 from flashbed.sqlite.compressibility import compressibility
 from flashbed.sqlite.on_board import executed
+from flashbed.sqlite.pace import UNPACED, Pace
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.storage.files import read_bytes, read_text
@@ -74,7 +76,7 @@ COPY_BYTES = 65536
 
 Statement = tuple[str, tuple[int | str, ...]]
 Step = Statement | None
-"""A statement, or the pause between two requests."""
+"""A statement, or None between two requests."""
 Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
 """Operations, and the files they leave."""
 
@@ -112,8 +114,10 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
     """Operations of the preparation, and the body."""
     database = sql_case.database
     statements: Iterable[Step]
-    if sql_case.pause_ns and sql_case.pattern in ONE_REQUEST:
-        raise InputError(f"pause_ns: {sql_case.pattern} is one request, with no other after it")
+    pace = Pace.of(sql_case.pause_ns, database.period_ns)
+    if pace.between and sql_case.pattern in ONE_REQUEST:
+        key = "pause_ns" if sql_case.pause_ns else "database.transactions_per_s"
+        raise InputError(f"{key}: {sql_case.pattern} is one request, with no other after it")
     if sql_case.pattern == "script":
         script = _script(database)
         lines, left = _prepared_script(script, database)
@@ -128,34 +132,35 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
         lines, left = _prepared_tables(sql_case.request_bytes, database, filled)
         statements = _requests(sql_case)
     files = {path: bytearray(data) for path, data in left}
-    connecting, measured = _run(
-        files, database, statements, 1_000_000 * (1 + sql_case.seed), sql_case.pause_ns
-    )
+    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + sql_case.seed), pace)
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
-    return lines, text_of(itertools.chain(("drop_caches", *begin), measured))
+    header = HEADER_2 if pace.has_tasks else HEADER
+    return lines, text_of(itertools.chain(("drop_caches", *begin), measured), header)
 
 
 def _run(
     files: Files, database: Database, steps: Iterable[Step], seed: int | None = None,
-    pause_ns: int = 0,
+    pace: Pace = UNPACED,
 ) -> tuple[list[str], list[str]]:  # fmt: skip
     """Operations of a connection of its own: opening it, and the statements.
 
     Measured ones have a seed. Where SQLite runs on the board, the operations are the statements.
     """
     if database.executed == "board":
-        return executed(DATABASE_PATH, database, steps, seed or 1, pause_ns)
+        return executed(DATABASE_PATH, database, steps, seed or 1, pace)
     measured = seed is not None
     opening = measured and not database.connected
     with Recording(files, database, seed=seed or 1, measured=opening) as recording:
         opened = len(recording.lines)
         if measured:
             recording.measure()
+        recording.lines.extend(pace.first)
         for step in steps:
             if step is not None:
                 recording.execute(*step)
-            elif pause_ns:
-                recording.lines.append(f"pause {pause_ns}")
+            else:
+                recording.lines.extend(pace.between)
+        recording.lines.extend(pace.last)
     return recording.lines[:opened], recording.lines[opened:]
 
 
@@ -237,9 +242,10 @@ def _selections(sql_case: _SqlCase) -> Iterator[Step]:
 def _requests(sql_case: _SqlCase) -> Iterator[Step]:
     """BEGIN, the requests, END; without BEGIN and END where each commits by itself."""
     database, records = sql_case.database, sql_case.database.records
+    together = not database.autocommit and database.period_ns is None
     numbers: Iterable[int] = range(1, 1 + sql_case.requests)
     texts = _records(1 + sql_case.seed, sql_case.request_bytes)
-    if not database.autocommit:
+    if together:
         yield "BEGIN TRANSACTION", ()
     if sql_case.pattern == "join":
         yield (
@@ -265,7 +271,7 @@ def _requests(sql_case: _SqlCase) -> Iterator[Step]:
             )
         else:
             yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
-    if not database.autocommit:
+    if together:
         yield "END TRANSACTION", ()
 
 

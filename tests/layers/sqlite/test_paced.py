@@ -1,7 +1,9 @@
-"""SQL at a program's own pace: pauses between requests, and requests that commit by themselves."""
+"""SQL at a program's own pace: pauses between requests, commits of their own, and a rate."""
 
 from __future__ import annotations
 
+import itertools
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +16,12 @@ from flashbed.formats.operations import parse
 from flashbed.formats.profiles import load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
-from flashbed.plan.experiment import read_experiment
+from flashbed.plan.experiment import load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.targets.base import Program
+from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import SimTarget
 from flashbed.workloads.sqlite import operations
+from tests.support.exec_programs import FLASHBED
 
 SECOND = 1_000_000_000
 SCRIPT = """CREATE TABLE log (at INTEGER, what TEXT);
@@ -34,6 +37,15 @@ def case(pattern: str, requests: int = 20, pause_ns: int = SECOND, **database: o
         pattern=pattern, requests=requests, request_bytes=60, file_bytes=0, seed=1,
         pause_ns=pause_ns, database=Database.model_validate({"records": 40, **database}),
     )  # fmt: skip
+
+
+def program(one: Case) -> Program:
+    prepare, body = operations(one, 10 * SECOND)
+    return Program(one.case_id, one.fs, one.profile(), load_kernel("6.1"), 0, prepare, body)
+
+
+def simulated(*programs: Program) -> list[Batch]:
+    return list(SimTarget().run(programs))
 
 
 @pytest.mark.parametrize("pattern", ["insert", "select", "select-random", "update", "contacts"])
@@ -98,12 +110,8 @@ def test_off_is_no_better_than_normal_where_the_flusher_meets_the_data() -> None
         for pause_ns in (0, SECOND):
             one = case("insert", 300, pause_ns, journal="wal", synchronous=word, page_bytes=4096,
                        autocommit=True)  # fmt: skip
-            prepare, body = operations(one, 10 * SECOND)
-            programs[word, pause_ns] = Program(
-                one.case_id, "ubifs", one.profile(), load_kernel("6.1"), 0, prepare, body,
-                record_flush=True,
-            )  # fmt: skip
-    batches = SimTarget().run(list(programs.values()))
+            programs[word, pause_ns] = replace(program(one), record_flush=True)
+    batches = simulated(*programs.values())
     counts = {
         row["case_id"]: row["flash_programs"] + row["flush_programs"]
         for batch in batches
@@ -112,6 +120,80 @@ def test_off_is_no_better_than_normal_where_the_flusher_meets_the_data() -> None
     pages = {key: counts[program.case_id] for key, program in programs.items()}
     assert pages["normal", 0] > 2 * pages["off", 0]
     assert pages["off", SECOND] == pytest.approx(pages["normal", SECOND], rel=0.1)
+
+
+def at_a_rate(per_s: float, requests: int = 20, **database: object) -> Case:
+    return case("insert", requests, 0, page_bytes=4096, transactions_per_s=per_s, **database)
+
+
+def test_a_rate_makes_each_request_a_transaction_and_adds_no_call() -> None:
+    """A user says a commit a second, and had to say a pause: the commit's own time came on top."""
+    own = ("spawn", "task", "pause", "wait")
+    _, body = operations(at_a_rate(1), 0)
+    parse(body)
+    calls = [line for line in body.splitlines()[1:] if not line.startswith(own)]
+    _, alone = operations(case("insert", pause_ns=0, page_bytes=4096, autocommit=True), 0)
+    assert calls == alone.splitlines()[1:]
+    assert body.count(f"\npause {SECOND}") == 20
+    assert operations(at_a_rate(1, autocommit=True), 0)[1] == body
+
+
+@pytest.mark.extension
+def test_the_time_of_a_transaction_is_part_of_its_period() -> None:
+    (batch,) = simulated(program(at_a_rate(1, 60)))
+    (elapsed_ns,) = batch.cases["elapsed_ns"]
+    assert 60 * SECOND < elapsed_ns < 60.1 * SECOND
+    _, *due_ns = batch.requests.filter(pl.col("op") == "spawn")["start_ns"].to_list()
+    assert {after - before for before, after in itertools.pairwise(due_ns)} == {SECOND}
+
+
+@pytest.mark.extension
+def test_a_late_transaction_begins_at_once() -> None:
+    (late,) = simulated(program(at_a_rate(1000, 60)))
+    (flat_out,) = simulated(program(case("insert", 60, 0, page_bytes=4096, autocommit=True)))
+    assert late.cases["elapsed_ns"][0] == pytest.approx(flat_out.cases["elapsed_ns"][0], rel=0.01)
+
+
+@pytest.mark.extension
+def test_the_answer_says_that_the_rate_was_not_kept(tmp_path: Path) -> None:
+    words = ["run", "sqlite/requests", "--set", "board=emulated", "--set", "kernel=6.1",
+             "--set", "fs=ubifs", "--set", "pattern=insert", "--set", "requests=300",
+             "--set", "request_bytes=100"]  # fmt: skip
+    said = {}
+    for per_s in ("2", "1000"):
+        out = ["--set", f"database.transactions_per_s={per_s}", "--out", str(tmp_path / per_s)]
+        done = subprocess.run([FLASHBED, *words, *out], capture_output=True, text=True, check=True)
+        said[per_s] = [line for line in done.stderr.splitlines() if "at this rate" in line]
+    assert said["2"] == []
+    assert said["1000"][0].startswith(
+        "flashbed: WARNING: 300 transactions at this rate are due in 0.3 s and took"
+    )
+
+
+def test_a_rate_stands_in_the_name_of_a_case_and_is_read_back() -> None:
+    for per_s, word in ((1, "tps1"), (0.2, "tps0.2"), (0.000001, "tps0.000001")):
+        database = Database(transactions_per_s=per_s)
+        assert str(database) == word
+        assert Database.parse(word) == database
+    mine = Database(name="mine", script="my.sql")
+    assert mine.named_with("transactions_per_s", 0.5) == "mine-transactions-per-s-0-5"
+
+
+def test_a_script_runs_its_measured_part_at_a_rate(tmp_path: Path) -> None:
+    script = tmp_path / "my.sql"
+    script.write_text(SCRIPT)
+    given = {"name": "mine", "script": str(script), "transactions_per_s": 0.1}
+    _, body = operations(case("script", 3, 0, **given), 0)
+    kinds = [line.split()[0] for line in body.splitlines()]
+    told = [kind for kind in kinds if kind in ("compute", "pause")]
+    assert told == ["compute", "compute", "pause"] * 3
+
+
+def test_a_rate_and_a_pause_or_one_request_are_refused() -> None:
+    with pytest.raises(InputError, match=r"pause_ns: the program has database\.transactions_per_s"):
+        operations(case("insert", transactions_per_s=1), 0)
+    with pytest.raises(InputError, match=r"database\.transactions_per_s: join is one request"):
+        operations(case("join", pause_ns=0, transactions_per_s=1), 0)
 
 
 EXPERIMENT = """
@@ -152,3 +234,13 @@ def test_a_scripts_pragmas_are_set_and_its_name_says_so(tmp_path: Path) -> None:
     bodies = {operations(each, 0)[1] for each in found}
     assert len(bodies) == 2
     assert replace(found[0], pause_ns=0).case_id != found[0].case_id
+
+
+def test_a_key_is_set_in_the_tables_that_are_chosen_in_either_order() -> None:
+    """`--set database.page_bytes=4096 --set database=wal` ran WAL with pages of 1 KiB."""
+    experiment = load_experiment("sqlite/requests")
+    words = ["database.transactions_per_s=1", "database=page4096-wal"]
+    only = ["board=emulated", "kernel=6.1", "fs=ubifs", "pattern=insert", "requests=600"]
+    for settings in (words, words[::-1]):
+        chosen = plan(experiment, parse_settings([*only, *settings]))
+        assert {str(planned.case.database) for planned in chosen} == {"page4096-tps1-wal"}

@@ -45,7 +45,9 @@ Every table names in `source` where its numbers come from.
 _PRICES = """The kernel's code costs these, layer by layer, on the CPU. `flashbed calibrate BOARD
 --write` fits them. How a price is found: `fitted`, to the cases of a calibration; `folded`, seen in
 single requests of these cases or part of another price; `by hand`. A price that ends in `_ps` is
-for a byte or a step. Each is 0 to 1,000,000,000. docs/models/costs.md explains the model."""
+for a byte or a step. Each is 0 to 1,000,000,000. A table without any price is that of a board that
+is not calibrated: code takes no time there, and runs warn of it. docs/models/costs.md explains the
+model."""
 _NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
 
 

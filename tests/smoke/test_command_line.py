@@ -424,6 +424,17 @@ def test_a_profile_is_begun_in_the_working_folder(
     assert not (tmp_path / "boards" / "emulated.toml").exists()
 
 
+def test_a_profile_takes_the_prices_of_a_known_board(small: Path, run: Run) -> None:
+    words = ("doctor", "--profile", "mine")
+    assert run(*words, "--like", "omap3evm", "--mhz", "528")[0] == 0
+    table = tomllib.loads((small / "boards" / "mine.toml").read_text())
+    assert table["software"]["syscall_ns"] == round(1_500 * 720 / 528)
+    for wrong in (("--like", "omap3evm"), ("--mhz", "528"), ("--like", "omap3evm", "--mhz", "0")):
+        status, _, err = run("doctor", "--profile", "other", *wrong)
+        assert (status, err.count("\n")) == (2, 1), wrong
+    assert not (small / "boards" / "other.toml").exists()
+
+
 def test_a_profile_is_begun_without_a_board(small: Path, fakes: Fakes, run: Run) -> None:
     status, out, _ = run("doctor", "--profile", "mine")
     assert (status, out) == (0, "project/boards/mine.toml\n")

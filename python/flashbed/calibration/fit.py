@@ -25,7 +25,7 @@ import polars as pl
 from flashbed.analysis.least_squares import non_negative
 from flashbed.calibration.cases import PAUSE_NS
 from flashbed.errors import InputError
-from flashbed.formats.prices import How, Price, prices
+from flashbed.formats.prices import How, Price, known_price, prices
 from flashbed.formats.profiles import Board
 from flashbed.targets.base import Program
 from flashbed.targets.sim import cases_of
@@ -94,7 +94,7 @@ def with_software_table(
     """A profile's text with the fitted costs as `[software]`, which must be its last table."""
     head = _before_software(text, board)
     lines = ["[software]", f"source = {json.dumps(source)}"]
-    kept = {name: _price(board, name) for name in fitted.kept}
+    kept = {name: known_price(board.software, name) for name in fitted.kept}
     lines += [
         f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None
     ]
@@ -157,14 +157,6 @@ def _of(how: How) -> list[Price]:
 
 def _unit(name: str) -> int:
     return LOOP_UNIT if name.startswith("compressors.") and name.endswith("_ns") else UNIT
-
-
-def _price(board: Board, name: str) -> int | None:
-    """A cost of the profile by its key; None for a compressor without a price there."""
-    at: Any = board.software
-    for key in name.split("."):
-        at = getattr(at, key) if at is not None else None
-    return at if isinstance(at, int) else None
 
 
 def _priced(board: Board, costs: dict[str, int]) -> str:
@@ -239,7 +231,9 @@ def _held(board: Board, only: Sequence[str]) -> dict[str, int]:
     unknown = sorted(set(only) - set(FITTED))
     if unknown:
         raise InputError(f"--only {','.join(unknown)}: no price that a calibration fits")
-    values = {name: _price(board, name) for name in FITTED if only and name not in only}
+    values = {
+        name: known_price(board.software, name) for name in FITTED if only and name not in only
+    }
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.errors import InputError
+from flashbed.formats.bounds import MHZ_MAX
 from flashbed.formats.names import escaped
 from flashbed.paths import new_board_file, shown
 
 if TYPE_CHECKING:
+    from flashbed.targets.ssh.board_profile import Like
     from flashbed.targets.ssh.facts import BoardFacts
 
 __all__ = ["Check", "checks", "register"]
@@ -39,6 +41,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "doctor",
         epilog="Examples: `flashbed doctor --format json` · "
+        "`flashbed doctor --profile mine --like emulated --mhz 528` · "
         "`flashbed doctor --on ssh://root@board` · "
         "`flashbed doctor --on ssh://root@board --profile mine --partition mtd5`",
     )(doctor)
@@ -112,6 +115,16 @@ def doctor(
         str | None,
         typer.Option("--partition", metavar="mtdN", help="The partition to describe in it."),
     ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like", metavar="BOARD", help="Give it this board's prices of software, by --mhz."
+        ),
+    ] = None,
+    mhz: Annotated[
+        int | None,
+        typer.Option("--mhz", metavar="N", help="The clock of the CPU that --like scales to."),
+    ] = None,
 ) -> None:
     """Lists what is installed, what is missing, what needs it, and how to install it.
 
@@ -120,15 +133,16 @@ def doctor(
     """
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
+    known = _known_prices(profile, like, mhz)
     if on is not None:
-        _board(on, output, profile, partition)
+        _board(on, output, profile, partition, known)
         return
     if partition:
         raise InputError("--partition: needs a board; --on ssh://USER@HOST names one")
     if profile:
         from flashbed.targets.ssh.board_profile import blank_profile_text
 
-        print(escaped(shown(_write_profile(profile, blank_profile_text(profile)))))
+        print(escaped(shown(_write_profile(profile, blank_profile_text(profile, known)))))
         return
     results = checks()
     if output == "json":
@@ -141,7 +155,22 @@ def doctor(
             print(f"missing  {check.name}: for {check.needed_for}; {check.how}")
 
 
-def _board(on: str, output: str, name: str | None, partition: str | None) -> None:
+def _known_prices(profile: str | None, like: str | None, mhz: int | None) -> Like | None:
+    """Raises `InputError` unless `--like` and `--mhz` stand together, with `--profile`."""
+    from flashbed.targets.ssh.board_profile import Like
+
+    if like is None and mhz is None:
+        return None
+    if profile is None or like is None or mhz is None:
+        raise InputError("--like BOARD, --mhz N: need each other and --profile NAME")
+    if not 0 < mhz <= MHZ_MAX:
+        raise InputError(f"--mhz {mhz}: a clock of 1 to {MHZ_MAX:,} MHz")
+    return Like.of(like, mhz)
+
+
+def _board(
+    on: str, output: str, name: str | None, partition: str | None, like: Like | None
+) -> None:
     from flashbed.cli.boards import facts_of
     from flashbed.formats.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
@@ -154,7 +183,7 @@ def _board(on: str, output: str, name: str | None, partition: str | None) -> Non
         board_path(name)  # refuses an impossible name before the board is connected to
     facts = facts_of(address)
     if name is not None:
-        print(escaped(shown(_begin_profile(name, facts, partition))))
+        print(escaped(shown(_begin_profile(name, facts, partition, like))))
     elif output == "json":
         known = {
             "kernel_profile": kernel_profile(facts.kernel),
@@ -184,7 +213,7 @@ def _show_board(facts: BoardFacts, kernel: str | None, newer: str | None) -> Non
         print(f"mounted   {facts.mounted.fs} on {flash}")
 
 
-def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
+def _begin_profile(name: str, facts: BoardFacts, partition: str | None, like: Like | None) -> Path:
     """Writes boards/NAME.toml, which must not exist yet."""
     from flashbed.targets.ssh.address import parse_partition
     from flashbed.targets.ssh.board_profile import profile_text
@@ -195,7 +224,7 @@ def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
     number = parse_partition(partition, f"--partition {partition}").number
     if number not in facts.partitions:
         raise InputError(f"--partition {partition}: the board has no such partition")
-    return _write_profile(name, profile_text(name, facts, facts.partitions[number]))
+    return _write_profile(name, profile_text(name, facts, facts.partitions[number], like))
 
 
 def _write_profile(name: str, text: str) -> Path:

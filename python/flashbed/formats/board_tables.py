@@ -15,6 +15,7 @@ from flashbed.formats.bounds import (
     Blocks,
     Erases,
     Kib,
+    Mhz,
     Mib,
     Ns,
     OobBytes,
@@ -207,6 +208,11 @@ class BoardFacts(Strict):
     ram_mib: Mib
     """Memory of the board.
     From: its data sheet; `MemTotal` of /proc/meminfo is less.
+    """
+    cpu_mhz: Mhz | None = None
+    """Clock of the CPU, by which `flashbed doctor --like` scales prices; of an emulated board, its
+    instructions in a microsecond.
+    From: the data sheet; `cpuinfo_max_freq` of /sys/devices/system/cpu/cpu0/cpufreq.
     """
     source: Text
     """Where the numbers of this table come from."""

@@ -10,11 +10,13 @@ from typing import Annotated
 from pydantic import Field
 
 __all__ = [
+    "MHZ_MAX",
     "PAGES_MAX",
     "Blocks",
     "Erases",
     "Hertz",
     "Kib",
+    "Mhz",
     "Mib",
     "MicroWatt",
     "Nj",
@@ -38,6 +40,8 @@ OobBytes = Annotated[int, Field(ge=8, le=16_384)]
 """No NAND has fewer than 8 pages of 256 bytes in a block; JFFS2's cleanmarker is as long."""
 PAGES_MAX = 1 << 23
 """Pages of a chip: 64 GiB in pages of 8 KiB."""
+MHZ_MAX = 100_000
+Mhz = Annotated[int, Field(gt=0, le=MHZ_MAX)]
 Mib = Annotated[int, Field(gt=0, le=65_536)]
 Kib = Annotated[int, Field(gt=0, le=65_536 * 1_024)]
 Erases = Annotated[int, Field(gt=0, le=100_000_000)]

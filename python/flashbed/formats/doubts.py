@@ -18,10 +18,16 @@ _PLAUSIBLE_NS = {
     "erase_array_ns": (300_000, 100_000_000),
 }
 
+_UNPRICED = (
+    "[software] has no prices: code takes no time, and times are those of the chip;"
+    " `flashbed calibrate` measures them",
+)
+
 
 def doubts(board: Board) -> list[str]:
-    """A line for each time of the chip that no NAND has."""
-    return [f"{shown(board.path)}: {doubt}" for doubt in _of_chip(board.chip)]
+    """A line for each time of the chip that no NAND has, and one for software without prices."""
+    found = [*_of_chip(board.chip), *(_UNPRICED if board.software.is_free else ())]
+    return [f"{shown(board.path)}: {doubt}" for doubt in found]
 
 
 def _of_chip(chip: Chip) -> list[str]:

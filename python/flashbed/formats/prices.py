@@ -6,7 +6,8 @@ cases or contained in another price; or by hand. sim/src/profile.rs and sim/src/
 have the same fields; a test compares them.
 
 The price of a file system or compressor that a board's kernel lacks is 0 and never used. A
-compressor without a table has no price, and a case in which it worked has no time.
+compressor without a table has no price, and a case in which it worked has no time. A table without
+any price is that of a board that is not calibrated: its code takes no time, and runs warn of it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from flashbed.formats.bounds import Ns, Ps
 from flashbed.formats.names import Text
 from flashbed.formats.toml import Strict
 
-__all__ = ["CompressorCosts", "How", "Price", "Software", "prices"]
+__all__ = ["CompressorCosts", "How", "Price", "Software", "known_price", "prices"]
 
 How = Literal["fitted", "folded", "by hand"]
 
@@ -338,6 +339,20 @@ class Software(Strict):
     pointer_bytes: Literal[4, 8] = 4
     """Bytes of the kernel's pointers: some structures are stored on flash as in memory."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _none_at_all(cls, values: Any) -> Any:
+        """Takes a table without any price as one of no cost."""
+        if not isinstance(values, dict) or "compressors" in values:
+            return values
+        own = [price.key for price in prices(cls) if "." not in price.key]
+        return values if set(own) & set(values) else dict.fromkeys(own, 0) | values
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no code takes any time: the board is not calibrated."""
+        return not any(known_price(self, price.key) for price in prices())
+
 
 def prices(model: type[BaseModel] = Software, prefix: str = "") -> Iterator[Price]:
     """Every price in the table's order, compressors' prices last."""
@@ -349,3 +364,11 @@ def prices(model: type[BaseModel] = Software, prefix: str = "") -> Iterator[Pric
         if isinstance(known, dict) and "how" in known:
             how: Any = known["how"]
             yield Price(f"{prefix}{name}", field.description or "", how, str(known["why"]))
+
+
+def known_price(software: Software, key: str) -> int | None:
+    """The price of this key; None for a compressor without a price there."""
+    at: Any = software
+    for name in key.split("."):
+        at = getattr(at, name) if at is not None else None
+    return at if isinstance(at, int) else None

@@ -29,3 +29,9 @@ def test_a_forgotten_factor_is_named(name: str, value: int, end: str) -> None:
     chip = board.chip.model_copy(update={name: value})
     (doubt,) = doubts(board.model_copy(update={"chip": chip}))
     assert doubt.endswith(f"emulated.toml: chip.{name} = {value:_}: NAND takes {end}")
+
+
+def test_software_without_prices_is_doubted() -> None:
+    board = load_board("emulated")
+    (doubt,) = doubts(board.without_software())
+    assert "emulated.toml: [software] has no prices: code takes no time" in doubt

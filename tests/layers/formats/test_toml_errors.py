@@ -92,7 +92,7 @@ def test_no_more_is_said_than_a_screen_has(tmp_path: Path) -> None:
 
 ONE_MISTAKE = (
     ("[board]", "[board.x]", "board: unknown key x; missing keys name, title, ram_mib, source"),
-    ("[board]", "", "unknown keys name, title, ram_mib, source; missing key board"),
+    ("[board]", "", "unknown keys name, title, ram_mib, cpu_mhz, source; missing key board"),
     ("[memory]", "[memory.x]", "memory: unknown key x; missing keys source, free_kib"),
     ("compressors.lzo.node_ns", "xcompressors.lzo.node_ns",
      "software.xcompressors: unknown key, compressors is meant?"),

@@ -1,22 +1,66 @@
 """Writes a first profile of a board: what is known, and `?` for what is not.
 
 `flashbed doctor --profile NAME` writes it; with `--on ssh://...` the board reports its memory and
-geometry. Loading it lists every `?`.
+geometry. Loading it lists every `?`. Prices of software are left out until they are measured, or
+are those of another board by the clocks of both (`--like`).
 """
 
 from __future__ import annotations
 
-from flashbed.formats.prices import Software
+import json
+from dataclasses import dataclass
+
+from flashbed.errors import InputError
+from flashbed.formats.prices import known_price, prices
+from flashbed.formats.profiles import Board, load_board
+from flashbed.paths import shown
 from flashbed.targets.ssh.facts import BoardFacts, MtdPartition
 
-__all__ = ["blank_profile_text", "profile_text"]
+__all__ = ["Like", "blank_profile_text", "profile_text"]
 
 _BLANK = '"?"'
 _POINTER_BYTES = {"32": 4, "64": 8}
 _SOURCE_BLANK = f"{_BLANK}  # where the numbers come from: a data sheet, a measurement"
 
 
-def blank_profile_text(name: str) -> str:
+@dataclass(frozen=True)
+class Like:
+    """A board whose prices are known, and the clock of one that is to have prices like it."""
+
+    board: Board
+    mhz: int
+
+    @classmethod
+    def of(cls, name: str, mhz: int) -> Like:
+        """Raises `InputError` for a board without a clock or prices."""
+        board = load_board(name)
+        if board.board.cpu_mhz is None:
+            raise InputError(f"--like {name}: {shown(board.path)} has no board.cpu_mhz")
+        if board.software.is_free:
+            raise InputError(f"--like {name}: {shown(board.path)} has no prices in [software]")
+        return cls(board, mhz)
+
+    def prices(self) -> dict[str, str]:
+        """`[software]` with the board's prices by the two clocks.
+
+        What no source knew of that board is 0 there, and is not known here either.
+        """
+        clock, software = self.board.board.cpu_mhz or self.mhz, self.board.software
+        source = (
+            f"estimate: prices of {self.board.name} by the clock, {clock} to {self.mhz} MHz;"
+            f" there: {software.source}"
+        )
+        table = {"source": json.dumps(source, ensure_ascii=False)}
+        for price in prices():
+            value = known_price(software, price.key)
+            if value is not None:
+                table[price.key] = f"{round(value * clock / self.mhz):_}"
+        if software.compressors.included:
+            table["compressors.included"] = json.dumps(list(software.compressors.included))
+        return table
+
+
+def blank_profile_text(name: str, like: Like | None = None) -> str:
     """A boards/NAME.toml without a board: a `?` with a hint for each number."""
     return _text(
         {
@@ -33,15 +77,18 @@ def blank_profile_text(name: str) -> str:
         {"step_bytes": f"{_BLANK}  # 512, 1024", "strength_bits": f"{_BLANK}  # 1, 4, 8"},
         {
             "source": _SOURCE_BLANK,
-            "first_block": "0",
+            "first_block": f"{_BLANK}  # 0 if it begins the chip",
             "blocks": f"{_BLANK}  # its size divided by that of a block",
         },
         {"source": _SOURCE_BLANK, "free_kib": f"{_BLANK}  # MemFree of /proc/meminfo"},
         f"{_BLANK}  # of the kernel: 4 on 32 bits, 8 on 64",
+        like,
     )
 
 
-def profile_text(name: str, board: BoardFacts, there: MtdPartition) -> str:
+def profile_text(
+    name: str, board: BoardFacts, there: MtdPartition, like: Like | None = None
+) -> str:
     """A boards/NAME.toml with geometry, memory and a `[software]` for `calibrate` to fill."""
     block_bytes = there.block_bytes
     first = _BLANK if there.offset_bytes is None else str(there.offset_bytes // block_bytes)
@@ -69,12 +116,13 @@ def profile_text(name: str, board: BoardFacts, there: MtdPartition) -> str:
         },
         {"source": f'"MemFree; {source}"', "free_kib": board.facts["free_kib"]},
         str(_POINTER_BYTES[board.facts["word_bits"]]),
+        like,
     )
 
 
 def _text(
     board: dict[str, str], geometry: dict[str, str], ecc: dict[str, str],
-    partition: dict[str, str], memory: dict[str, str], pointer_bytes: str,
+    partition: dict[str, str], memory: dict[str, str], pointer_bytes: str, like: Like | None,
 ) -> str:  # fmt: skip
     chip = {
         "source": f"{_BLANK}  # which chip, which data sheet",
@@ -89,13 +137,20 @@ def _text(
         "column_change_ns": f"{_BLANK}  # tCCS",
     }
     kind = f'{_BLANK}  # "hardware-page", "software-subpage" or "none"'
+    endurance = {
+        "source": f"{_BLANK}  # which data sheet; without this table `--endurance` has to say it",
+        "cycles": f"{_BLANK}  # PROGRAM/ERASE cycles with the ECC that it asks for: 100_000 (SLC)",
+    }
     software = {"source": '"not calibrated: flashbed calibrate --write"'}
-    software |= {field: "0" for field in Software.model_fields if field.endswith(("_ns", "_ps"))}
+    if like is not None:
+        board = board | {"cpu_mhz": str(like.mhz)}
+        software = like.prices()
     software |= {"sched_clock_ns": "1", "pointer_bytes": pointer_bytes}
     tables = {
         "board": board,
         "chip": chip,
         "ecc": {"source": _BLANK, "kind": kind, **ecc},
+        "endurance": endurance,
         "partition": partition,
         "memory": memory,
         "software": software,

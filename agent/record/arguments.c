@@ -135,8 +135,14 @@ static void take_path(struct reading *reading, int which)
 		by_descriptor(reading);
 		return;
 	}
-	if (empty || resolve(reading->recorder, tracee, folder, path, symlink_is_followed(reading),
-			     absolute))
+	if (empty)
+		return;
+	const int err = resolve(reading->recorder, tracee, folder, path,
+				symlink_is_followed(reading), absolute);
+
+	if (err == -ENAMETOOLONG)
+		count_one(reading->recorder, "calls on files of too long a path");
+	if (err)
 		return;
 	say(reading, which == TEXT_PATH ? HAS_PATH : HAS_TO_PATH);
 	if (folders_have(&reading->recorder->folders, absolute))

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -90,7 +91,20 @@ int facts_end(struct recorder *recorder)
 	add(&facts, "stops %" PRIu64 "\n", recorder->stops);
 	add(&facts, "busy_ns %" PRIu64 "\n", recorder->busy_ns);
 	add(&facts, "blocked_ns %" PRIu64 "\n", recorder->stream.blocked_ns);
-	add(&facts, "wall_ns %" PRIu64 "\n", now_ns() - recorder->zero_ns);
+	if (recorder->zero_ns)
+		add(&facts, "wall_ns %" PRIu64 "\n", now_ns() - recorder->zero_ns);
 	add(&facts, "status %d\n", recorder->status);
+	return rows_facts(&recorder->stream, "last", facts.text);
+}
+
+int facts_failed(struct recorder *recorder, int handle, const char *what, int error)
+{
+	static struct facts facts;
+	static char why[RECORD_PATH + 128];
+
+	if (!recorder->stream.row && rows_init(&recorder->stream, handle))
+		return recorder->stream.error;
+	(void)snprintf(why, sizeof(why), "%s: %s", what, strerror(error));
+	add_escaped(&facts, "failed", why);
 	return rows_facts(&recorder->stream, "last", facts.text);
 }

@@ -75,23 +75,30 @@ static void catch_signals(void)
 	(void)setitimer(ITIMER_REAL, &every, NULL);
 }
 
+/* What the recorder and the program's process have between them until its exec. */
+struct child_pipes {
+	int gate[2];    /* a byte lets the process begin */
+	int failure[2]; /* -errno if there is no exec; an exec closes it */
+	void (*pipe_action)(int);
+};
+
 /* In the program's process. The recorder ignores SIGPIPE, the program must not. */
-static void execute_followed(char **command, bool output_aside, int gate, void (*pipe_action)(int))
+static void execute_followed(char **command, bool output_aside, const struct child_pipes *pipes)
 {
 	char byte;
+	int err;
 
-	(void)signal(SIGPIPE, pipe_action);
+	(void)signal(SIGPIPE, pipes->pipe_action);
 	if (output_aside)
 		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
-	if (read(gate, &byte, 1) != 1)
+	if (read(pipes->gate[0], &byte, 1) != 1)
 		_exit(NOT_FOUND);
-	const int err = filter_install(false);
-
-	if (err)
-		(void)fprintf(stderr, "flashbed-agent: seccomp: %s\n", strerror(-err));
-	else
+	err = filter_install(false);
+	if (!err) {
 		(void)execvp(command[0], command);
-	(void)fprintf(stderr, "flashbed-agent: %s: %s\n", command[0], strerror(errno));
+		err = -errno;
+	}
+	(void)!write(pipes->failure[1], &err, sizeof(err));
 	_exit(NOT_FOUND);
 }
 
@@ -118,17 +125,21 @@ static int let_go(int gate)
 	return put == 1 ? 0 : -EIO;
 }
 
-static int start(struct recorder *recorder, char **command, bool output_aside)
+static int start(struct recorder *recorder, char **command, bool output_aside, int *failure)
 {
-	int ends[2];
+	struct child_pipes pipes;
 	struct sigaction pipe_before;
 
-	if (pipe2(ends, O_CLOEXEC) || sigaction(SIGPIPE, NULL, &pipe_before))
+	if (pipe2(pipes.gate, O_CLOEXEC) || pipe2(pipes.failure, O_CLOEXEC) ||
+	    sigaction(SIGPIPE, NULL, &pipe_before))
 		return -errno;
+	pipes.pipe_action = pipe_before.sa_handler;
 	recorder->child = fork();
 	if (recorder->child == 0)
-		execute_followed(command, output_aside, ends[0], pipe_before.sa_handler);
-	(void)close(ends[0]);
+		execute_followed(command, output_aside, &pipes);
+	(void)close(pipes.gate[0]);
+	(void)close(pipes.failure[1]);
+	*failure = pipes.failure[0];
 	if (recorder->child < 0)
 		return -errno;
 	const int err = seize(recorder, recorder->child);
@@ -139,7 +150,7 @@ static int start(struct recorder *recorder, char **command, bool output_aside)
 	}
 	signalled = recorder->child;
 	catch_signals();
-	return let_go(ends[1]);
+	return let_go(pipes.gate[1]);
 }
 
 static unsigned long message_of(pid_t tid)
@@ -417,10 +428,17 @@ static int follow(struct recorder *recorder)
 
 int follow_program(struct recorder *recorder, char **command, bool output_aside)
 {
-	const int err = start(recorder, command, output_aside);
+	int failure = -1;
+	int err = start(recorder, command, output_aside, &failure);
 
 	recorder->tells = true;
-	return err ? err : follow(recorder);
+	if (!err)
+		err = follow(recorder);
+	/* No exec, and so nothing but what the recorder's own child has written. */
+	if (!err && recorder->zero_ns == 0 && read(failure, &err, sizeof(err)) != sizeof(err))
+		err = 0;
+	(void)close(failure);
+	return err;
 }
 
 int follow_process(struct recorder *recorder, pid_t process, int gate)

@@ -430,6 +430,8 @@ int follow_process(struct recorder *recorder, pid_t process, int gate);
 
 int facts_begin(struct recorder *recorder, char **command);
 int facts_end(struct recorder *recorder);
+/* The end of a stream of nothing, or of nothing whole: what failed, and its errno. */
+int facts_failed(struct recorder *recorder, int handle, const char *what, int error);
 
 /* record_main.c: flashbed-agent record */
 int record_main(int argc, char **argv);

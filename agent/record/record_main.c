@@ -9,7 +9,8 @@
  *                 standard output
  *   --aside       the program's standard output goes to standard error, as without --fd
  *
- * Exit status: the program's, 126 if it could not be recorded, 2 for a bad command line.
+ * Exit status: the program's, 126 if it could not be recorded, 127 if there is no such program, 2
+ * for a bad command line. Why it was not recorded is the last fact of the stream.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 #include "record/record.h"
 
-enum { NOT_RECORDED = 126, USAGE = 2 };
+enum { NOT_RECORDED = 126, NOT_FOUND = 127, USAGE = 2 };
 
 struct wish {
 	const char *below[RECORD_FOLDERS];
@@ -76,8 +77,10 @@ static int record(struct recorder *recorder, const struct wish *wish, const char
 		err = facts_begin(recorder, wish->command);
 	if (!err)
 		err = listing(recorder);
-	if (!err)
-		err = follow_program(recorder, wish->command, wish->aside);
+	if (err)
+		return err;
+	*what = wish->command[0];
+	err = follow_program(recorder, wish->command, wish->aside);
 	return err ? err : facts_end(recorder);
 }
 
@@ -99,13 +102,23 @@ int record_main(int argc, char **argv)
 	}
 	const int given = wish.fd;
 
+	/* Out of the program's way, if there may be so many. */
 	wish.fd = fcntl(given, F_DUPFD_CLOEXEC, 100);
+	if (wish.fd < 0 && errno == EINVAL)
+		wish.fd = fcntl(given, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (given > STDERR_FILENO)
 		(void)close(given);
-	const int err = wish.fd < 0 ? -errno : record(&recorder, &wish, &what);
+	if (wish.fd < 0) {
+		(void)fprintf(stderr, "flashbed-agent: not recorded: descriptor %d: %s\n", given,
+			      strerror(errno));
+		return NOT_RECORDED;
+	}
+	const int err = record(&recorder, &wish, &what);
 
 	if (!err)
 		return recorder.status;
-	(void)fprintf(stderr, "flashbed-agent: not recorded: %s: %s\n", what, strerror(-err));
-	return NOT_RECORDED;
+	if (facts_failed(&recorder, wish.fd, what, -err))
+		(void)fprintf(stderr, "flashbed-agent: not recorded: %s: %s\n", what,
+			      strerror(-err));
+	return err == -ENOENT && what == wish.command[0] ? NOT_FOUND : NOT_RECORDED;
 }

@@ -145,11 +145,12 @@ static int join(struct recorder *recorder, struct tracee *tracee, int folder, co
 		for_tracee(tracee, path, joined);
 		return 0;
 	}
+	errno = 0;
 	const char *base = folder == AT_FDCWD ? folder_path(recorder, tracee)
 					      : descriptor_path(recorder, tracee, folder);
 
-	if (!base)
-		return -EBADF;
+	if (!base) /* the kernel has no link to a folder of such a path */
+		return errno == ENAMETOOLONG ? -ENAMETOOLONG : -EBADF;
 	const int length = snprintf(joined, RECORD_PATH, "%s/%s", base, path);
 
 	return length < RECORD_PATH ? 0 : -ENAMETOOLONG;

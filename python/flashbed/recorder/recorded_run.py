@@ -43,3 +43,8 @@ class Recorded:
     without_contents: int = 0
     end: Facts | None = None
     begin: Facts | None = None
+
+    @property
+    def failed(self) -> str | None:
+        """Why the program was not recorded, from the recorder; None if it was."""
+        return self.end.text("failed") if self.end is not None else None

@@ -23,12 +23,12 @@ from flashbed.errors import RunError
 from flashbed.recorder.assemble import Assembler, Folders
 from flashbed.recorder.places import Place, Recorder
 from flashbed.recorder.recorded_run import LACKS, Recorded
-from flashbed.recorder.wire import Chunk, Facts, ReadAhead, chunks
+from flashbed.recorder.wire import Chunk, Facts, ReadAhead, chunks, unescaped
 from flashbed.recording.about import About, shortened
 from flashbed.recording.calls import EXISTED
 from flashbed.recording.file import RecordingWriter
 
-__all__ = ["keep_stream", "record"]
+__all__ = ["NotRecordedError", "keep_stream", "record"]
 
 SOURCE = "flashbed record"
 _ROWS_AT_ONCE = 1 << 16
@@ -41,10 +41,18 @@ _CUT_OFF = 255
 _MIB = 1 << 20
 
 
+class NotRecordedError(RunError):
+    """The program did not begin, or could not be recorded. The status is as a shell's."""
+
+    def __init__(self, why: str, status: int) -> None:
+        super().__init__(why)
+        self.exit_status = status
+
+
 def record(
     place: Place, command: Sequence[str], path: Path, *, below: Sequence[str], contents: bool
 ) -> Recorded:
-    """Records a command into a file. Raises `InputError`, `RunError`, `Unavailable`."""
+    """Records a command into a file. Raises `InputError`, `NotRecordedError`, `Unavailable`."""
     about = About(
         source=SOURCE,
         command=shortened(command),
@@ -68,6 +76,9 @@ def record(
             writer.discard()
         raise
     recorded.status = status if status >= 0 else 128 - status
+    if failed := recorded.failed:
+        writer.discard()
+        raise NotRecordedError(f"not recorded: {failed}", recorded.status)
     if recorded.begin is None or (status == _FAILED and recorded.end is None):
         writer.discard()
         raise RunError(f"{place.name}: nothing was recorded (status {recorded.status})")
@@ -147,7 +158,7 @@ class _Sink:
         self.recorded.begin = facts
         numbered = dict(value.split(" ", 1) for value in facts.all("call"))
         names = ["", *(numbered[str(number)] for number in range(1, len(numbered) + 1))]
-        folders = Folders(tuple(map(_unescaped, facts.all("folder"))))
+        folders = Folders(tuple(map(unescaped, facts.all("folder"))))
         threads = max(1, min(4, (os.cpu_count() or 1)))
         self.assembler = Assembler(names, folders, self.contents, threads)
         self._own = folders.relative(self.own)
@@ -268,9 +279,3 @@ def _final(about: About, recorded: Recorded) -> About:
         lacks += (f"The contents of {recorded.without_contents:,} writes of more than 64 MiB.",)
     found = {"complete": recorded.complete, "not_followed": not_followed, "lacks": lacks}
     return about.model_copy(update=found)
-
-
-def _unescaped(text: str) -> bytes:
-    """A path of the facts; %XX stands for % and for bytes that would end a line."""
-    parts = text.encode("utf-8", "surrogateescape").split(b"%")
-    return parts[0] + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in parts[1:])

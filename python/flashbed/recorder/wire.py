@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from flashbed.errors import RunError
 
-__all__ = ["HEADER", "ROW", "Chunk", "Facts", "ReadAhead", "chunks"]
+__all__ = ["HEADER", "ROW", "Chunk", "Facts", "ReadAhead", "chunks", "unescaped"]
 
 HEADER = b"flashbed-record 1\n"
 READ_AHEAD_BYTES = 256 << 20
@@ -52,6 +52,11 @@ class Facts:
     def one(self, key: str, default: str = "") -> str:
         """The value of a key that occurs once."""
         return next((value for name, value in self.lines if name == key), default)
+
+    def text(self, key: str) -> str | None:
+        """The value of a key that occurs once, without %XX; None if it does not."""
+        value = self.one(key)
+        return unescaped(value).decode("utf-8", "backslashreplace") if value else None
 
     def number(self, key: str) -> int:
         """The value as a number; 0 if there is none."""
@@ -141,3 +146,9 @@ def _chunk(tag: bytes, rows: int, payload: bytes, oldest: int) -> Chunk | Facts:
     lines = payload.decode("utf-8", "surrogateescape").split("\n")
     pairs = tuple((key, value) for key, _, value in (line.partition(" ") for line in lines) if key)
     return Facts(tag == b"last", pairs)
+
+
+def unescaped(text: str) -> bytes:
+    """A path of the facts; %XX stands for % and for bytes that would end a line."""
+    parts = text.encode("utf-8", "surrogateescape").split(b"%")
+    return parts[0] + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in parts[1:])

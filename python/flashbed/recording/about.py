@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -57,14 +58,21 @@ class About(Strict):
 
 
 def shortened(command: Sequence[str]) -> tuple[str, ...]:
-    """A command as a recording keeps it: long words, and words after many, end in `…`."""
+    r"""A command as a recording keeps it: long words, and words after many, end in `…`.
+
+    A byte that is not UTF-8 becomes `\xNN`.
+    """
     words = [
         word if len(word) <= _WORD_CHARACTERS else f"{word[: _WORD_CHARACTERS - 1]}…"
-        for word in command[:_WORDS_MAX]
+        for word in map(_utf8, command[:_WORDS_MAX])
     ]
     if len(command) > _WORDS_MAX:
         words[-1] = "…"
     return tuple(words)
+
+
+def _utf8(word: str) -> str:
+    return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
 def about_of(text: str) -> About:

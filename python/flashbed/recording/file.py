@@ -39,7 +39,7 @@ from flashbed.recording.calls import (
 )
 from flashbed.recording.recognised import ABOUT, KEY, parts_of
 from flashbed.storage.copies import DamagedError, copy
-from flashbed.storage.files import is_stream, output, own_file, read_text, whole
+from flashbed.storage.files import is_stream, output, own_file, own_path, read_text, whole
 from flashbed.storage.footer import extent, key_value
 from flashbed.storage.frames import UNREADABLE, check_extent, check_text
 
@@ -127,7 +127,7 @@ class RecordingWriter:
         They are checked when they are read, as all rows are.
         """
         self.flush()
-        with whole(self._folder / f"{self._parts:08}.parquet") as new:
+        with whole(own_path(self._folder) / f"{self._parts:08}.parquet") as new:
             rows.select(*SCHEMA).write_parquet(new, compression="zstd", compression_level=3)
         self._parts += 1
         self.calls += rows.height
@@ -137,7 +137,7 @@ class RecordingWriter:
         if not self._columns["task"]:
             return
         frame = pl.DataFrame(self._columns, schema=SCHEMA)
-        with whole(self._folder / f"{self._parts:08}.parquet") as new:
+        with whole(own_path(self._folder) / f"{self._parts:08}.parquet") as new:
             frame.write_parquet(new, compression="zstd", compression_level=3)
         self._parts += 1
         self._data_bytes = 0

@@ -90,7 +90,15 @@ def _places() -> list[Path]:
     """
     if os.environ.get("FLASHBED_ROOT"):
         return [root()]
-    return list(dict.fromkeys([Path.cwd(), root()]))
+    return _places_of_work()
+
+
+def _places_of_work() -> list[Path]:
+    """The working folder, unless it was removed, then `root`."""
+    try:
+        return list(dict.fromkeys([Path.cwd(), root()]))
+    except FileNotFoundError:
+        return [root()]
 
 
 def _files(pattern: str) -> dict[str, Path]:
@@ -154,7 +162,7 @@ def experiment_file(name: str) -> Path:
 
 def shown(path: Path) -> str:
     """A path in a message: relative to the working folder or the checkout if inside."""
-    for base in (Path.cwd(), root()):
+    for base in _places_of_work():
         if path.is_relative_to(base):
             return str(path.relative_to(base))
     return str(path)

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 
 __all__ = ["main", "open_streams"]
 
 INTERRUPTED = 130
+WRONG = 2
+ADDRESSES_MIB = 1536
+"""With fewer a process does not load tables."""
 
 
 def main() -> None:
     """Imports the command line, then runs it."""
+    _speak_utf8()
+    _check_limits()
     usual = signal.getsignal(signal.SIGINT)
     if usual is signal.default_int_handler:  # otherwise the parent process wants it ignored
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
@@ -26,6 +32,26 @@ def main() -> None:
     gc.freeze()  # imported modules never become garbage
     signal.signal(signal.SIGINT, usual)
     run()
+
+
+def _speak_utf8() -> None:
+    """Begins again in UTF-8 where the locale has another encoding, in which few names are right."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def _check_limits() -> None:
+    """Ends with one line where Polars and its allocator would print thousands, or wait for ever."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= most < ADDRESSES_MIB << 20:
+        need = ADDRESSES_MIB << 10
+        sys.exit(_said(f"flashbed: `ulimit -v` is {most >> 10}: raise it to {need} at least"))
+
+
+def _said(line: str) -> int:
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
+    return WRONG
 
 
 def open_streams() -> None:

@@ -154,6 +154,15 @@ def _status() -> int:
     return status if isinstance(status, int) else 0
 
 
+def _in_a_folder() -> bool:
+    """Whether the working folder still exists."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _unforeseen(error: BaseException) -> int:
     """Prints a wrong command line (raised by typer's parser), a full disk, or a bug of ours."""
     message = getattr(error, "format_message", None)
@@ -166,7 +175,13 @@ def _unforeseen(error: BaseException) -> int:
         return 2
     if os.environ.get("FLASHBED_DEBUG"):
         raise error
+    if isinstance(error, UnicodeEncodeError):
+        say(f"flashbed: {error.object[:_PATH_SHOWN]}: not UTF-8")
+        return 2
     if isinstance(error, OSError):
+        if error.errno == errno.ENOENT and not _in_a_folder():
+            say("flashbed: the working folder was removed; run it in another one")
+            return 2
         where = f"{str(error.filename)[:_PATH_SHOWN]}: " if error.filename else ""
         say(f"flashbed: {where}{error.strerror or error}")
         if error.errno in _NO_PATH:

@@ -22,7 +22,7 @@ from flashbed.imports.fio_iolog import calls_of_log
 from flashbed.imports.fio_offsets import Region, blocks_of, kind_of
 from flashbed.imports.lines import check_name
 from flashbed.imports.writing import recorded
-from flashbed.recording.about import About
+from flashbed.recording.about import About, shortened
 from flashbed.recording.calls import EXISTED, Call
 
 __all__ = ["import_fio_job"]
@@ -277,7 +277,7 @@ def import_fio_job(path: Path, out: Path, size: int | None = None) -> About:
     plan.check(jobs)
     for job in jobs:
         plan.notes(job)
-    command = ("fio", path.name)
+    command = shortened(("fio", path.name))
     about = About(source="fio job file", command=command, think="gaps", lacks=(*LACKS, *plan.lacks))
     return recorded(path, out, about, _all(plan, jobs), lambda: about)
 

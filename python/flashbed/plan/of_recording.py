@@ -10,10 +10,9 @@ import atexit
 import json
 import re
 import tempfile
-from functools import cache
 from pathlib import Path
 
-from flashbed.storage.files import read_text
+from flashbed.storage.files import read_text, utf8_path
 from flashbed.storage.forks import remover
 
 __all__ = ["experiment_of_operations", "is_operations", "own_file", "written_experiment"]
@@ -77,28 +76,31 @@ def is_operations(path: Path) -> bool:
 def experiment_of_operations(file: Path) -> Path:
     """Writes the experiment of a file of operations to a file that exists until the program ends.
 
-    Raises `InputError` if it is too long.
+    Raises `InputError` if it is too long, or its name is not UTF-8.
     """
-    name = _name_of(file, "operations")
+    name = _name_of(utf8_path(file), "operations")
     text = read_text(file, _OPERATIONS_BYTES_MAX)
     values = {
         "id": f"operations/{name}",
         "title": f"The operations of {file.name}"[:200],
         "value": text,
     }
-    quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
+    quoted = {key: _quoted(value) for key, value in values.items()}
     return own_file(name, _TEXT.format(**_OPERATIONS, **quoted))
 
 
 def written_experiment(recording: Path) -> Path:
-    """Writes the experiment of a recording to a file that exists until the program ends."""
-    name = _name_of(recording, "recording")
+    """Writes the experiment of a recording to a file that exists until the program ends.
+
+    Raises `InputError` if its name is not UTF-8.
+    """
+    name = _name_of(utf8_path(recording), "recording")
     values = {
         "id": f"program/{name}",
         "title": f"The program of {recording.name}"[:200],
         "value": str(recording.resolve()),
     }
-    quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
+    quoted = {key: _quoted(value) for key, value in values.items()}
     return own_file(name, _TEXT.format(**_RECORDING, **quoted) + _USUAL_PATTERN)
 
 
@@ -106,15 +108,18 @@ def _name_of(file: Path, otherwise: str) -> str:
     return _ODD.sub("-", file.stem).strip("-._")[:_NAME_CHARACTERS] or otherwise
 
 
+def _quoted(value: str) -> str:
+    """A text as TOML has it; JSON's escapes of characters beyond 16 bits are none of TOML's."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def own_file(name: str, text: str) -> Path:
-    """Writes an experiment's text to a file that exists until the program ends."""
-    file = _folder() / f"{name}.toml"
-    file.write_text(text, encoding="utf-8")
-    return file
+    """Writes an experiment's text to a file that exists until the program ends.
 
-
-@cache
-def _folder() -> Path:
+    It is in a folder of its own: another thread may have an experiment of the same name.
+    """
     made = tempfile.mkdtemp(prefix="flashbed-program.")
     atexit.register(remover(made))
-    return Path(made)
+    file = Path(made) / f"{name}.toml"
+    file.write_text(text, encoding="utf-8")
+    return file

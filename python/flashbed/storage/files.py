@@ -38,6 +38,7 @@ __all__ = [
     "read_json",
     "read_text",
     "refusal",
+    "utf8_path",
     "whole",
 ]
 
@@ -185,9 +186,18 @@ def own_file(path: Path) -> Path:
     return path
 
 
+def utf8_path(path: Path) -> Path:
+    """The path. Raises `InputError` if it is not UTF-8: no table and no TOML can name it."""
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{shown(path)}: not UTF-8; rename it") from None
+    return path
+
+
 def own_path(path: Path) -> Path:
-    """The path. Raises `InputError` if it is a link's, a device's or a pipe's."""
-    mode = _mode(path, follow=False)
+    """The path. Raises `InputError` if it is a link's, a device's, a pipe's, or no UTF-8."""
+    mode = _mode(utf8_path(path), follow=False)
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "a link" if stat.S_ISLNK(mode) else "a device, a pipe or a socket"
         raise InputError(f"{shown(path)}: {kind}, which flashbed does not replace; remove it")

@@ -20,6 +20,7 @@ from flashbed.imports.fio_engines import Step, steps_of
 from flashbed.imports.fio_file import Job, jobs_of
 from flashbed.imports.fio_iolog import calls_of_log
 from flashbed.imports.fio_offsets import Region, blocks_of, kind_of
+from flashbed.imports.fio_options import NOTED
 from flashbed.imports.lines import check_name
 from flashbed.imports.writing import recorded
 from flashbed.recording.about import About, shortened
@@ -33,6 +34,7 @@ _FILES_MAX = 100_000
 _THERE_BYTES_MAX = 1 << 33
 _REQUEST_BYTES_MAX = 1 << 30
 _ON_NAMES = ("filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete")
+_OFF = ("0", "none")
 LACKS = (
     "the offsets that fio would draw: random ones are drawn here, each block once unless the job"
     " says otherwise",
@@ -223,6 +225,9 @@ class _Plan:
             self.lack("the device: it is a file of the same name")
         if job.number("ramp_time"):
             self.lack("the time before fio measures (ramp_time)")
+        for option in sorted(NOTED & job.values.keys()):
+            if job.text(option) not in _OFF:
+                self.lack(f"what an option of the job does: {option}")
         if self.size is not None:
             self.lack(f"the sizes of the job file: a file has {self.size:,} bytes at most (--size)")
 

@@ -1,7 +1,8 @@
 """The options of fio's job files: how their values are read, and what happens to each.
 
 Options that change requests have a reader. Those that change reports, buffers or processors are
-ignored. The rest is refused, with the reason.
+ignored. Those that change little are noted: the recording names them. The rest is refused, with the
+reason.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 __all__ = [
-    "ALIASES", "ENGINES", "IGNORED", "NUMBER_MAX", "READERS", "REFUSED", "Amount", "Split", "Value",
-    "refused_engine", "size_of",
+    "ALIASES", "ENGINES", "IGNORED", "NOTED", "NUMBER_MAX", "READERS", "REFUSED", "Amount", "Split",
+    "Value", "refused_engine", "size_of",
 ]  # fmt: skip
 
 NUMBER_MAX = 2**60
@@ -241,6 +242,20 @@ def _kilobyte(text: str) -> int:
     return 1024
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+NOTED = _words(
+    """
+    sync_file_range write_barrier blockalign offset_align unlink_each_loop fadvise_hint fallocate
+    pre_read ramp_size random_sequence_stride thinktime_iotime rate_ignore_thinktime
+    replay_no_stall replay_time_scale replay_align replay_scale replay_skip verify_offset
+    verify_interval verify_backlog_batch create_on_open openfiles
+    """
+)
+"""Options that add calls, or move or delay some. A recording says that it lacks them."""
+
 READERS: Mapping[str, Callable[[str], Value]] = {
     "rw": _rw, "bs": _triple(size_of), "bsrange": _splits(_block_range), "bssplit": _splits(_split),
     "size": _amount, "filesize": _range_of, "io_size": _amount, "offset": _amount,
@@ -256,14 +271,15 @@ READERS: Mapping[str, Callable[[str], Value]] = {
     "randseed": _count, "verify": _name, "do_verify": _flag, "verify_only": _flag,
     "verify_backlog": size_of, "ioengine": _name, "iodepth": _count, "flow": _count,
     "read_iolog": _name, "name": _name, "zonemode": _zone_mode, "kb_base": _kilobyte,
-    "fill_device": _flag,
+    "fill_device": _flag, **dict.fromkeys(NOTED, _name),
 }  # fmt: skip
 """Options that change requests."""
 
 ALIASES = {
     "readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "io_limit": "io_size",
     "wait_for_previous": "stonewall", "timeout": "runtime", "nr_files": "nrfiles",
-    "fill_fs": "fill_device", "start_delay": "startdelay", "file_size": "filesize",
+    "fill_fs": "fill_device", "ba": "blockalign",
+    "start_delay": "startdelay", "file_size": "filesize",
 }  # fmt: skip
 
 _NULL = "does no input or output"
@@ -285,10 +301,6 @@ _REASONS = {
     **dict.fromkeys(("dev-dax", "libpmem", "pmemblk", "libcufile", "libhipfile"),
                     _MEMORY),
 }  # fmt: skip
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 ENGINES = _words(
@@ -322,37 +334,33 @@ REFUSED: Mapping[str, str] = {
 
 IGNORED = _words(
     """
-    description unit_base job_start_clock_id clocksource gtod_reduce gtod_cpu ramp_time ramp_size
-    unique_filename filetype lockfile openfiles ioscheduler create_serialize create_fsync
-    create_on_open allow_file_create allow_mounted_write pre_read unlink_each_loop read_beyond_wp
-    max_open_zones job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency
-    recover_zbd_write_error write_zone_remainders unified_rw_reporting randrepeat allrandrepeat
-    fallocate fadvise_hint write_hint offset_align write_barrier sync_file_range softrandommap
-    random_sequence_stride random_generator blockalign ba zero_buffers refill_buffers
-    scramble_buffers buffer_compress_percentage buffer_compress_chunk buffer_pattern
-    dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global invalidate iomem mem
-    iomem_align mem_align hugepage-size lockmem spr_num_regions spr_op spr_cs cmdprio_percentage
-    cmdprio_class cmdprio_hint cmdprio cmdprio_bssplit fixedbufs nonvectored force_async
-    registerfiles sqthread_poll sqthread_poll_cpu cmd_type cdb_len hipri userspace_reap
+    description unit_base job_start_clock_id clocksource gtod_reduce gtod_cpu ramp_time
+    unique_filename filetype lockfile ioscheduler create_serialize create_fsync allow_file_create
+    allow_mounted_write read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits
+    zone_reset_threshold zone_reset_frequency recover_zbd_write_error write_zone_remainders
+    unified_rw_reporting randrepeat allrandrepeat write_hint softrandommap random_generator
+    zero_buffers refill_buffers scramble_buffers buffer_compress_percentage buffer_compress_chunk
+    buffer_pattern dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global
+    invalidate iomem mem iomem_align mem_align hugepage-size lockmem spr_num_regions spr_op spr_cs
+    cmdprio_percentage cmdprio_class cmdprio_hint cmdprio cmdprio_bssplit fixedbufs nonvectored
+    force_async registerfiles sqthread_poll sqthread_poll_cpu cmd_type cdb_len hipri userspace_reap
     hipri_percentage nowait uncached atomic libaio_vectored fdp dataplacement plid_select
     fdp_pli_select plids fdp_pli dp_scheme cpuload cpuchunks cpumode exit_on_io_done skip_bad
     stat_type iodepth_batch_submit iodepth_batch iodepth_batch_complete_min iodepth_batch_complete
     iodepth_batch_complete_max iodepth_low serialize_overlap io_submit_mode thinkcycles
-    thinktime_spin thinktime_blocks_type thinktime_iotime rate_min ratemin rate_iops_min
-    rate_process rate_ignore_thinktime rate_cycle latency_target latency_window latency_percentile
-    latency_run max_latency write_iolog read_iolog_chunked replay_no_stall replay_time_scale
-    replay_redirect replay_align replay_scale replay_skip thread threads comm nice prio prioclass
-    priohint cpus_allowed cpus_allowed_policy cpumask numa_cpu_nodes numa_mem_policy cgroup
-    cgroup_weight cgroup_nodelete flow_id flow_sleep flow_watermark exitall exit_what exec_prerun
-    exec_postrun uid gid verify_offset verify_interval verify_pattern verify_pattern_interval
-    verify_policy verify_fatal verify_dump verify_async verify_async_cpus verify_backlog_batch
-    verify_state_save verify_state_load verifysort verifysort_nr experimental_verify
-    verify_write_sequence verify_header_seed trim_verify_zero trim_backlog_batch steadystate ss
-    steadystate_duration ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval
-    ss_interval per_job_logs group_reporting new_group stats write_bw_log write_lat_log
-    write_hist_log write_iops_log log_entries log_avg_msec log_hist_msec log_hist_coarseness
-    log_window_value log_max_value log_max log_offset log_prio log_issue_time log_compression
-    log_compression_cpus log_store_compressed log_unix_epoch log_alternate_epoch
+    thinktime_spin thinktime_blocks_type rate_min ratemin rate_iops_min rate_process rate_cycle
+    latency_target latency_window latency_percentile latency_run max_latency write_iolog
+    read_iolog_chunked replay_redirect thread threads comm nice prio prioclass priohint
+    cpus_allowed cpus_allowed_policy cpumask numa_cpu_nodes numa_mem_policy cgroup cgroup_weight
+    cgroup_nodelete flow_id flow_sleep flow_watermark exitall exit_what exec_prerun exec_postrun
+    uid gid verify_pattern verify_pattern_interval verify_policy verify_fatal verify_dump
+    verify_async verify_async_cpus verify_state_save verify_state_load verifysort verifysort_nr
+    experimental_verify verify_write_sequence verify_header_seed trim_verify_zero
+    trim_backlog_batch steadystate ss steadystate_duration ss_dur steadystate_ramp_time ss_ramp
+    steadystate_check_interval ss_interval per_job_logs group_reporting new_group stats
+    write_bw_log write_lat_log write_hist_log write_iops_log log_entries log_avg_msec log_hist_msec
+    log_hist_coarseness log_window_value log_max_value log_max log_offset log_prio log_issue_time
+    log_compression log_compression_cpus log_store_compressed log_unix_epoch log_alternate_epoch
     log_alternate_epoch_clock_id block_error_percentiles bwavgtime iopsavgtime disk_util
     disable_lat disable_clat disable_slat disable_bw disable_bw_measurement slat_percentiles
     clat_percentiles lat_percentiles percentile_list significant_figures exitall_on_error

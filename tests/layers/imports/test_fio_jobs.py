@@ -165,3 +165,17 @@ def test_global_sections_add_up(tmp_path: Path) -> None:
     recording = open_recording(tmp_path / "x.rec")
     assert len(_places(recording, 0, "pwrite64")) == 2
     assert len(_places(recording, 1, "pwrite64")) == 4
+
+
+def test_options_that_add_or_move_calls_are_named_as_missing(tmp_path: Path) -> None:
+    """They were ignored without a word."""
+    job = tmp_path / "x.fio"
+    job.write_text(
+        "[global]\nsync_file_range=write:8\nwrite_barrier=4\nunlink_each_loop\nfallocate=none\n"
+        "[a]\nrw=randwrite\nsize=64k\nba=8k\noffset_align=4k\nwrite_barrier=0\npre_read=0\n"
+    )
+    lacks = import_fio_job(job, tmp_path / "x.rec").lacks
+    said = [text.removeprefix("what an option of the job does: ") for text in lacks]
+    assert [text for text in said if " " not in text] == [
+        "blockalign", "offset_align", "sync_file_range", "unlink_each_loop",
+    ]  # fmt: skip

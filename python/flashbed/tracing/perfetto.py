@@ -1,8 +1,9 @@
 """Writes a trace in Perfetto's format, for ui.perfetto.dev and trace_processor.
 
 There is a track for each layer: system calls, VFS, page cache, file system and flash. Below it,
-each task has a track of its own, so that simultaneous events do not overlap. An event without a
-duration is an instant. Two counters, pages in the page cache and free blocks, begin at 0, because a
+each task has a track of its own, so that simultaneous events do not overlap. Replayed operations do
+not say their task: those that overlap, such as pauses of several tasks, have further tracks. An
+event without a duration is an instant. Two counters, pages in the page cache and free blocks, begin at 0, because a
 trace does not know the initial numbers. Time 0 is the mark or the start of the command; earlier
 events of the agent are moved with it.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
@@ -46,6 +47,25 @@ class _Event:
     facts: dict[str, int | str | None]
 
 
+@dataclass
+class _Track:
+    """A track, and the ends of the slices that are open on it, the outermost first."""
+
+    number: int
+    ends: list[int] = field(default_factory=list)
+
+    def takes(self, event: _Event) -> bool:
+        """Whether the event fits: after what is there, or inside it unless it is a long call."""
+        while self.ends and self.ends[-1] <= event.start_ns:
+            self.ends.pop()
+        end_ns = event.start_ns + (event.duration_ns or 0)
+        calls = event.layer == LAYERS[0] and end_ns > event.start_ns
+        if self.ends and (calls or end_ns > self.ends[-1]):
+            return False
+        self.ends.append(end_ns)
+        return True
+
+
 def write_perfetto(trace: Trace, path: Path) -> None:
     """Writes the file. Tables may exceed memory, so rows are read in pieces."""
     counters = {CACHED: cached_pages(trace), FREE: free_blocks(trace)}
@@ -55,12 +75,16 @@ def write_perfetto(trace: Trace, path: Path) -> None:
         writer = _Writer(file, min(0, *(start.item() or 0 for start in first)))
         writer.process(f"{trace.facts.name} on {trace.facts.target}")
         tracks = {layer: writer.track(layer) for layer in LAYERS}
-        below: dict[tuple[str, str], int] = {}
+        below: dict[tuple[str, str], list[_Track]] = {}
         for event in heapq.merge(*map(_in_order, _events(trace)), key=_sort_key):
-            key = event.layer, event.task
-            if key not in below:
-                below[key] = writer.track(event.task, tracks[event.layer])
-            writer.event(below[key], event)
+            there = below.setdefault((event.layer, event.task), [])
+            on = next((track for track in there if track.takes(event)), None)
+            if on is None:
+                name = f"{event.task} ({len(there) + 1})" if there else event.task
+                on = _Track(writer.track(name, tracks[event.layer]))
+                there.append(on)
+                on.takes(event)
+            writer.event(on.number, event)
         for name, points in counters.items():
             track = writer.counter(name)
             for time_ns, value in points:

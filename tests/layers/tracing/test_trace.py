@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -228,6 +229,23 @@ def test_perfettos_file_has_a_track_a_layer_and_nested_slices(tmp_path: Path) ->
         }
     )
     assert min(time_ns for time_ns, *_ in events) == 900
+
+
+def test_calls_of_several_tasks_that_overlap_are_on_tracks_of_their_own(tmp_path: Path) -> None:
+    """They were nested, and a slice that began within another ended it: pauses changed lengths."""
+    calls = [("pause", 0, 50), ("pause", 10, 100), ("write", 20, 10), ("write", 60, 70)]
+    rows = {
+        "op": [name for name, _, _ in calls], "start_ns": [start for _, start, _ in calls],
+        "latency_ns": [took for _, _, took in calls], "flash_time_ns": [0] * 4, "file": ["a"] * 4,
+        "offset_bytes": [0] * 4, "length_bytes": [1] * 4, "result": [0] * 4,
+    }  # fmt: skip
+    path = tmp_path / "trace"
+    perfetto.write_perfetto(replace(traced(), requests=pl.DataFrame(rows)), path)
+    calls_of = {key: count for key, count in slices(path).items() if key[0] == "system calls"}
+    assert calls_of == {
+        ("system calls", "cat", "pause", 50): 1, ("system calls", "cat (2)", "pause", 100): 1,
+        ("system calls", "cat (3)", "write", 10): 1, ("system calls", "cat", "write", 70): 1,
+    }  # fmt: skip
 
 
 AGENT = """#!{python}

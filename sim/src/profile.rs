@@ -25,6 +25,67 @@ pub struct KernelFacts {
     pub first_idle_tick: bool,
     /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
+    /// Its settings in /proc/sys/vm.
+    #[serde(default)]
+    pub vm: Vm,
+}
+
+/// Settings of write-back, as /proc/sys/vm has them. A field that is missing has the default of
+/// mm/page-writeback.c.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Vm {
+    /// How old dirty data is when the flusher writes it.
+    pub dirty_expire_centisecs: u64,
+    /// How long the flusher sleeps, and how long file systems keep a partly filled write-buffer.
+    pub dirty_writeback_centisecs: u64,
+    /// Dirty pages at which a writer waits, percent of the memory that the page cache may fill.
+    pub dirty_ratio: u64,
+    /// Dirty pages at which the flusher writes in the background, likewise.
+    pub dirty_background_ratio: u64,
+    /// The same limits in bytes; 0 leaves them to the ratios.
+    pub dirty_bytes: u64,
+    #[allow(missing_docs, reason = "the line above")]
+    pub dirty_background_bytes: u64,
+}
+
+impl Vm {
+    /// mm/page-writeback.c.
+    pub const DEFAULT: Vm = Vm {
+        dirty_expire_centisecs: 3_000,
+        dirty_writeback_centisecs: 500,
+        dirty_ratio: 20,
+        dirty_background_ratio: 10,
+        dirty_bytes: 0,
+        dirty_background_bytes: 0,
+    };
+
+    /// `dirty_writeback_interval` in milliseconds.
+    pub fn writeback_ms(&self) -> u64 {
+        self.dirty_writeback_centisecs * 10
+    }
+
+    /// `dirty_expire_interval` in milliseconds.
+    pub fn expire_ms(&self) -> u64 {
+        self.dirty_expire_centisecs * 10
+    }
+
+    /// domain_dirty_limits: the background threshold and the limit, of so many pages.
+    pub fn dirty_limits(&self, dirtyable_pages: u64) -> (u64, u64) {
+        let pages = |bytes: u64, percent: u64| match bytes {
+            0 => dirtyable_pages * percent / 100,
+            bytes => bytes.div_ceil(u64::from(crate::fs::PAGE_BYTES)),
+        };
+        let limit = pages(self.dirty_bytes, self.dirty_ratio);
+        let background = pages(self.dirty_background_bytes, self.dirty_background_ratio);
+        (if background >= limit { limit / 2 } else { background }, limit)
+    }
+}
+
+impl Default for Vm {
+    fn default() -> Vm {
+        Vm::DEFAULT
+    }
 }
 
 #[cfg(test)]
@@ -37,6 +98,7 @@ impl KernelFacts {
         task_groups: true,
         first_idle_tick: false,
         longest_idle_ms: 512,
+        vm: Vm::DEFAULT,
     };
     /// User-mode Linux 6.1.
     pub const USER_MODE: KernelFacts = KernelFacts {

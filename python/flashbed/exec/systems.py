@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,16 +18,17 @@ from flashbed.errors import InputError
 from flashbed.exec.request import FILE_SYSTEMS
 from flashbed.formats.names import SHIPPED
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, load_board
-from flashbed.formats.toml import Hashed
 from flashbed.plan.axes import ReadAhead
 from flashbed.plan.case import AXES, fitting_mount
+from flashbed.plan.changes import UNCHANGED, VmChange
 from flashbed.plan.mounts import PLAIN, options_for
 from flashbed.plan.narrowing import parse_settings
 
 __all__ = ["System", "systems_of"]
 
 _TABLES = ("chip", "partition")
-_HOLDING = ("board", "kernel", "fs", *_TABLES, "mount", "compressor", "read_ahead_kib")
+_VM = "vm"
+_HOLDING = ("board", "kernel", "fs", *_TABLES, _VM, "mount", "compressor", "read_ahead_kib")
 SYSTEMS_MAX = 1000
 _OPTIONS_BYTES_MAX = 31
 """Of `options` in agent/fs/fs.h."""
@@ -119,7 +120,7 @@ def _system(values: Mapping[str, Any], chosen: Sequence[str]) -> System:
         values["mount"],
         compressor,
         values.get("read_ahead_kib", SHIPPED),
-        tuple((name, values[name]) for name in chosen if _is_sysctl(name)),
+        _sysctls_of(values, chosen),
         tuple((name, str(values[name])) for name in chosen),
     )
     if len(system.options) > _OPTIONS_BYTES_MAX:
@@ -127,18 +128,32 @@ def _system(values: Mapping[str, Any], chosen: Sequence[str]) -> System:
     return system
 
 
-def _is_sysctl(name: str) -> bool:
-    return name.partition(".")[0] not in AXES
+def _sysctls_of(values: Mapping[str, Any], chosen: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The kernel's settings: those of the axis `vm`, checked as experiments do, and any other."""
+    own: VmChange = _changed(_VM, values)
+    others = (name for name in chosen if "." in name and not _is_key(name))
+    return (*own.sysctls, *((name, values[name]) for name in others))
+
+
+def _is_key(name: str) -> bool:
+    """Whether a name is AXIS.KEY: no axis has `vm.swappiness` or `fs.file-max`."""
+    axis, _, key = name.partition(".")
+    return axis in AXES and AXES[axis].is_table and key in AXES[axis].type.model_fields
 
 
 def _table_changes(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Keys of the board's tables with other values, from words and from single keys."""
+    """Keys of the board's tables with other values."""
     for axis in _TABLES:
-        word = values.get(axis)
-        change: Hashed = AXES[axis].type.parse(word or "default")
-        keys = {name.partition(".")[2]: value for name, value in values.items()
-                if name.startswith(f"{axis}.")}  # fmt: skip
-        own = {key: value for key, value in change if value is not None}
-        if own or keys:
-            word = "+".join(f"{key}={value}" for key, value in (own | keys).items())
-            yield axis, AXES[axis].type.parse(word).values
+        changed = _changed(axis, values).values
+        if changed:
+            yield axis, changed
+
+
+def _changed(axis: str, values: Mapping[str, Any]) -> Any:
+    """The value of an axis of tables, from its word and from single keys. Raises `InputError`."""
+    kind = AXES[axis].type
+    keys = {name.partition(".")[2]: value for name, value in values.items()
+            if name.startswith(f"{axis}.") and _is_key(name)}  # fmt: skip
+    own = kind.parse(values.get(axis) or UNCHANGED).values
+    word = "+".join(f"{key}={value}" for key, value in (own | keys).items())
+    return kind.parse(word or UNCHANGED)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, get_args
 
 from pydantic import PrivateAttr, model_validator
@@ -286,8 +287,12 @@ class Kernel(FromFile):
         """What sim/src/run/mod.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
         return self.sim_json_with("any", USUAL_COMPRESSOR)
 
-    def sim_json_with(self, fs: str, compressor: str) -> str:
-        """`sim_json` with a file system mounted with `compr=`. Raises `ProfileError`.
+    def sim_json_with(
+        self, fs: str, compressor: str, vm: Mapping[str, int] = MappingProxyType({})
+    ) -> str:
+        """`sim_json` with settings of /proc/sys/vm, and a file system mounted with `compr=`.
+
+        Raises `ProfileError`.
 
         The option names a compressor without its version: zstd means zstd-1.4.10 on 6.1.
         """
@@ -298,6 +303,8 @@ class Kernel(FromFile):
         tables = json.loads(_without_sources(self, {"readahead", "jffs2", "ubifs"}))
         told = {"source", "name", "title", "targets"}
         tables["kernel"] = self.kernel.model_dump(exclude=told)
+        if vm:
+            tables["kernel"]["vm"] = dict(vm)
         of_jffs2, of_ubifs = (tables[name].pop("compr_option") for name in ("jffs2", "ubifs"))
         if compressor == USUAL_COMPRESSOR:
             return json.dumps(tables)

@@ -28,7 +28,14 @@ from flashbed.plan.axes import (
     read_window,
     takes_compressor,
 )
-from flashbed.plan.changes import AS_PROFILED, UNPARTED, ChipChange, PartitionChange
+from flashbed.plan.changes import (
+    AS_BOOTED,
+    AS_PROFILED,
+    UNPARTED,
+    ChipChange,
+    PartitionChange,
+    VmChange,
+)
 from flashbed.plan.conditions import NEW, NONE, Faults, State
 from flashbed.plan.database import PAPERS, Database
 from flashbed.plan.mounts import PLAIN, Mount, options_for, read_mount
@@ -101,6 +108,10 @@ class Case:
     partition: PartitionChange = axis(
         "values that replace those in the board's `[partition]`", PartitionChange,
         assumed=True, part=lambda value: f"partition.{value}", usual=UNPARTED, chosen=True,
+    )  # fmt: skip
+    vm: VmChange = axis(
+        "settings of the kernel's write-back", VmChange,
+        assumed=True, part=lambda value: f"vm.{value}", usual=AS_BOOTED, chosen=True,
     )  # fmt: skip
     file_bytes: int = axis(
         "size of the file, or of the largest", FileBytes, **_NUMBER, of_workload=True

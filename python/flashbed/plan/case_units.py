@@ -30,7 +30,8 @@ _TOGETHER: Mapping[Together, tuple[str, ...]] = {
     "everything": (),
     "board": _BOARD,
     "preparation": (
-        *_BOARD, "kernel", "fs", "mount", "compressor", "state", "faults", "database", "file_bytes",
+        *_BOARD, "kernel", "vm", "fs", "mount", "compressor", "state", "faults", "database",
+        "file_bytes",
     ),
 }  # fmt: skip
 """The axes in which the cases of a unit agree."""

@@ -1,6 +1,7 @@
-"""What a case changes in its board's profile: the axes `chip` and `partition`.
+"""What a case changes in its board and kernel: the axes `chip`, `partition` and `vm`.
 
-A value is a table of the experiment with keys of the profile's table of that name, or one word,
+A value is a table of the experiment with keys of the profile's table of that name, of `vm` with
+names of /proc/sys/vm, or one word,
 `read_array_ns=60000+erase_array_ns=2000000`. `--set chip.read_array_ns=25000,60000` gives one key
 several values. Software costs stay the board's, however its chip is changed.
 """
@@ -10,21 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from flashbed.errors import InputError
 from flashbed.formats.bounds import Blocks, Ns, OobBytes, PageBytes, PagesPerBlock
 from flashbed.formats.toml import Hashed
 from flashbed.formats.toml_errors import wrong_lines
 
-__all__ = ["AS_PROFILED", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "PartitionChange"]
+__all__ = [
+    "AS_BOOTED", "AS_PROFILED", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "PartitionChange",
+    "VmChange",
+]  # fmt: skip
 
 UNCHANGED = "default"
 DIGITS_MAX = 19
 
 
 class Change(Hashed):
-    """Keys of one table of a board's profile with other values."""
+    """Keys of one table with other values than the board or the kernel has."""
 
     example: ClassVar[str]
     """An example word for messages."""
@@ -85,6 +89,41 @@ class PartitionChange(Change):
     blocks: Blocks | None = None
 
 
+Centisecs = Annotated[int, Field(ge=0, le=8_640_000)]
+"""A day at most."""
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class VmChange(Change):
+    """`vm = { … }`: settings of the kernel's write-back, by their names in /proc/sys/vm.
+
+    The kernel refuses a `dirty_bytes` of less than two pages (mm/page-writeback.c). A limit in
+    bytes and the same one in percent replace each other there, so a case has one of them.
+    """
+
+    example = "dirty_expire_centisecs=500"
+
+    dirty_expire_centisecs: Centisecs | None = None
+    dirty_writeback_centisecs: Centisecs | None = None
+    dirty_ratio: Percent | None = None
+    dirty_background_ratio: Percent | None = None
+    dirty_bytes: Annotated[int, Field(ge=8_192, lt=2**40)] | None = None
+    dirty_background_bytes: Annotated[int, Field(ge=1, lt=2**40)] | None = None
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        for limit in ("dirty", "dirty_background"):
+            if {f"{limit}_bytes", f"{limit}_ratio"} <= self.values.keys():
+                raise ValueError(f"{limit}_bytes and {limit}_ratio: only one of them holds")
+        return self
+
+    @property
+    def sysctls(self) -> tuple[tuple[str, str], ...]:
+        """Names and values as sysctl(8) has them."""
+        return tuple((f"vm.{key}", str(value)) for key, value in self.values.items())
+
+
 AS_PROFILED = ChipChange()
 UNPARTED = PartitionChange()
-"""No change to the board's profile."""
+AS_BOOTED = VmChange()
+"""No change to the board's profile, nor to the kernel's settings."""

@@ -24,7 +24,7 @@ from flashbed.errors import InputError
 from flashbed.formats.names import SHIPPED
 from flashbed.formats.profiles import Board, load_kernel
 from flashbed.plan.case import AXES, NO_ADVICE, Case
-from flashbed.plan.changes import ChipChange, PartitionChange
+from flashbed.plan.changes import AS_BOOTED, ChipChange, PartitionChange, VmChange
 from flashbed.plan.conditions import Faults, State, Worn
 from flashbed.plan.database import PAPERS
 from flashbed.plan.experiment import SETTLE_NS, Experiment, WorkloadTable
@@ -105,6 +105,7 @@ def _case(row: Mapping[str, Any]) -> Case:
         "faults": Faults.parse(row["faults"]),
         "chip": ChipChange.parse(row["chip"]),
         "partition": PartitionChange.parse(row["partition"]),
+        "vm": VmChange.parse(row["vm"]),
     }
     if row["window"] == SHIPPED:
         values["read_ahead_kib"] = SHIPPED
@@ -135,7 +136,7 @@ def _address(case: Case, workload: WorkloadTable, profiles: _Profiles) -> str | 
     conditions = _conditions(case, profiles)
     if program is None or conditions is None or workload.settle_ns != SETTLE_NS:
         return None
-    if case.mount not in _MOUNTS or str(case.database) != str(PAPERS):
+    if case.mount not in _MOUNTS or str(case.database) != str(PAPERS) or case.vm != AS_BOOTED:
         return None
     words: dict[str, object] = {
         "fs": case.fs, "bulkRead": _MOUNTS[case.mount], "kernel": case.kernel,

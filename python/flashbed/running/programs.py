@@ -142,6 +142,7 @@ def programs_with(
                 filled=case.state.fills,
                 mount_options=case.mount_options,
                 compressor=case.compressor,
+                vm=case.vm,
             )
         )
         made(len(programs))

@@ -14,6 +14,7 @@ import polars as pl
 
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
 from flashbed.plan.case_units import Together
+from flashbed.plan.changes import AS_BOOTED, VmChange
 from flashbed.plan.conditions import NONE, Faults
 from flashbed.targets.long_rows import LongRows
 
@@ -93,6 +94,8 @@ class Program:
     """Options the file system is mounted with before anything is prepared: `bulk_read`."""
     compressor: str = USUAL_COMPRESSOR
     """The option `compr=` of JFFS2 and UBIFS; the usual value leaves the kernel's default."""
+    vm: VmChange = AS_BOOTED
+    """Settings of the kernel's write-back, from its boot on."""
 
     @property
     def in_user_mode(self) -> Program:
@@ -126,7 +129,12 @@ class Program:
     @property
     def simulated_kernel(self) -> str:
         """The kernel as the simulator reads it, with this compressor. Raises `InputError`."""
-        return self.kernel.sim_json_with(self.fs, self.compressor)
+        return self.kernel.sim_json_with(self.fs, self.compressor, self.vm.values)
+
+    @property
+    def boot_parameters(self) -> list[str]:
+        """Settings on the kernel's command line (since 5.8, fs/proc/proc_sysctl.c)."""
+        return [f"sysctl.{name}={value}" for name, value in self.vm.sysctls]
 
 
 @dataclass(frozen=True)

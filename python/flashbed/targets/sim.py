@@ -157,7 +157,7 @@ def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
 
 
 def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Failure]]:
-    """The programs whose mounts the simulator models, and failures for the others."""
+    """The programs whose mounts and settings the simulator models, and failures for the others."""
     from flashbed._sim import Case, Chip, NotModelled
 
     unknown: dict[str, NotModelled] = {}
@@ -166,12 +166,25 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
             Case(fs=mount, prepare="", body="", read_ahead_kib=0, chip=Chip())
         except NotModelled as error:
             unknown[mount] = error
-    refused = [
-        Failure(program.case_id, str(why), not_modelled=why.what)
-        for program in programs
-        if (why := unknown.get(program.simulated_fs))
-    ]
-    return [program for program in programs if program.simulated_fs not in unknown], refused
+    modelled, refused = [], []
+    for program in programs:
+        why = unknown.get(program.simulated_fs)
+        if why is not None:
+            refused.append(Failure(program.case_id, str(why), not_modelled=why.what))
+        elif _writes_buffers_at_once(program):
+            said = f"{_AT_ONCE} is not modelled"
+            refused.append(Failure(program.case_id, said, not_modelled=_AT_ONCE))
+        else:
+            modelled.append(program)
+    return modelled, refused
+
+
+_AT_ONCE = "dirty_writeback_centisecs=0 on jffs2"
+
+
+def _writes_buffers_at_once(program: Program) -> bool:
+    """Whether JFFS2's delayed flush follows each node, as its worker comes to run."""
+    return program.fs == "jffs2" and program.vm.dirty_writeback_centisecs == 0
 
 
 def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
@@ -243,12 +256,12 @@ def _failing(given: float | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    groups: dict[tuple[str, str, str, bool, bool, bool], list[Program]] = {}
+    groups: dict[tuple[object, ...], list[Program]] = {}
     for program in programs:
         recorded = (program.record_wear, program.record_requests, program.record_flush)
         usual = program.compressor == USUAL_COMPRESSOR
         mounted = "" if usual else program.mounted
-        key = (program.board.sha256, program.kernel.sha256, mounted, *recorded)
+        key = (program.board.sha256, program.kernel.sha256, program.vm, mounted, *recorded)
         groups.setdefault(key, []).append(program)
     for group in groups.values():
         call: list[Program] = []

@@ -49,7 +49,12 @@ impl Ticks {
     /// When a timer expires that is set `ms` from now. The timer wheel rounds up to its granularity
     /// there, and by at least one tick (kernel/time/timer.c calc_index, since 4.8).
     pub fn timer(&self, now: Ns, ms: u64) -> Ns {
-        self.timer_in(now, (ms * self.per_second).div_ceil(1000))
+        self.timer_in(now, self.of_ms(ms))
+    }
+
+    /// msecs_to_jiffies.
+    pub fn of_ms(&self, ms: u64) -> u64 {
+        (ms * self.per_second).div_ceil(1000)
     }
 
     /// HZ.

@@ -5,32 +5,22 @@
 //! work; completions.rs has the device's share of the dirty limit.
 //!
 //! The flusher moves all inodes that it will write to `io` at once. If it stops early it continues
-//! with them next time, before inodes that became dirty since. It wakes five seconds after the
-//! first inode became dirty, and again while any inode is dirty.
+//! with them next time, before inodes that became dirty since. It wakes five seconds (or what
+//! vm.dirty_writeback_centisecs says) after the first inode became dirty, and again while any inode
+//! is dirty.
 //!
 //! Invariant: an inode is in at most one of the lists, and once.
 
 use super::completions::Completions;
 use crate::fs::Writeback;
+use crate::profile::Vm;
 use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::VecDeque;
 
-/// dirty_writeback_centisecs and dirty_expire_centisecs.
-const WRITEBACK_INTERVAL_MS: u64 = 5_000;
-const DIRTY_EXPIRE_MS: u64 = 30_000;
-/// How long a round of writing lasts before the flusher checks its limits.
-const ROUND_MS: u64 = 100;
 /// MIN_WRITEBACK_PAGES: pages of an inode that are written at a time, unless a task waits for the
 /// whole inode.
 const CHUNK_PAGES: i64 = 1024;
-/// vm.dirty_background_ratio, percent.
-const BACKGROUND_PERCENT: u64 = 10;
-
-/// The background threshold of a machine with so many pages for the page cache.
-pub(super) fn background_pages(dirtyable_pages: u64) -> u64 {
-    dirtyable_pages * BACKGROUND_PERCENT / 100
-}
 
 /// The reason of a write-back (enum wb_reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +121,7 @@ pub(super) enum Wait {
 #[derive(Clone, Debug)]
 pub(super) struct Flusher {
     ticks: Ticks,
+    vm: Vm,
     /// b_dirty: the inodes and since when each is dirty, in that order.
     pub dirty: Vec<(usize, Ns)>,
     /// b_io and b_more_io.
@@ -159,9 +150,15 @@ pub(super) struct Flusher {
 
 impl Flusher {
     /// The flusher of a newly mounted file system.
-    pub fn new(ticks: Ticks, now: Ns, background_pages: u64, completions: Completions) -> Flusher {
+    pub fn new(
+        ticks: Ticks,
+        now: Ns,
+        (vm, dirtyable_pages): (Vm, u64),
+        completions: Completions,
+    ) -> Flusher {
         Flusher {
             ticks,
+            vm,
             dirty: Vec::new(),
             io: Vec::new(),
             more_io: Vec::new(),
@@ -174,7 +171,7 @@ impl Flusher {
             writing: None,
             found: None,
             waits: None,
-            background_pages,
+            background_pages: vm.dirty_limits(dirtyable_pages).0,
             last_old_flush: now,
             completions,
         }
@@ -199,8 +196,11 @@ impl Flusher {
 
     /// inode_io_list_move_locked to b_dirty.
     pub fn add(&mut self, now: Ns, index: usize, since: Ns) {
+        let is_first = !self.has_dirty_io();
         self.dirty.push((index, since));
-        self.sleep(now);
+        if self.vm.writeback_ms() > 0 || (is_first && !self.is_awake()) {
+            self.wake_delayed(now);
+        }
     }
 
     /// inode_io_list_del.
@@ -227,14 +227,24 @@ impl Flusher {
         self.is_pending || self.check != Check::Asleep
     }
 
-    /// wb_wakeup_delayed, at the end of wb_workfn or when the first inode becomes dirty.
+    /// The end of wb_workfn.
     pub fn sleep(&mut self, now: Ns) {
-        if self.has_dirty_io() && self.wake.is_none() && !self.is_pending {
-            self.wake = Some(self.ticks.timer(now, WRITEBACK_INTERVAL_MS));
+        if self.has_dirty_io() && self.vm.writeback_ms() > 0 {
+            self.wake_delayed(now);
         }
     }
 
-    /// Whether wb_check_old_data_flush does its work, which it does at most once in five seconds.
+    /// wb_wakeup_delayed.
+    fn wake_delayed(&mut self, now: Ns) {
+        if self.wake.is_none() && !self.is_pending {
+            self.wake = Some(match self.vm.writeback_ms() {
+                0 => now,
+                ms => self.ticks.timer(now, ms),
+            });
+        }
+    }
+
+    /// Whether wb_check_old_data_flush does its work, which it does at most once in an interval.
     pub fn begins_old_flush(&mut self, now: Ns) -> bool {
         let is_due = self.is_old_flush_due(now);
         if is_due {
@@ -244,7 +254,8 @@ impl Flusher {
     }
 
     fn is_old_flush_due(&self, now: Ns) -> bool {
-        self.has_passed(self.last_old_flush, now, WRITEBACK_INTERVAL_MS)
+        let interval_ms = self.vm.writeback_ms();
+        interval_ms > 0 && self.has_passed(self.last_old_flush, now, interval_ms)
     }
 
     /// wb_over_bg_thresh.
@@ -255,7 +266,7 @@ impl Flusher {
 
     /// Whether an inode that is dirty since then is old enough for the periodic flush.
     pub fn is_old(&self, since: Ns, now: Ns) -> bool {
-        self.has_passed(since, now, DIRTY_EXPIRE_MS)
+        self.has_passed(since, now, self.vm.expire_ms())
     }
 
     /// inode_dirtied_after.
@@ -265,11 +276,12 @@ impl Flusher {
 
     /// Whether a round of writeback_sb_inodes that began then has used its time.
     pub fn is_round_over(&self, begun: Ns, now: Ns) -> bool {
-        self.has_passed(begun, now, ROUND_MS + self.ticks.tick_ns() / 1_000_000)
+        let ticks = self.ticks.per_second() / 10; // HZ / 10
+        self.ticks.jiffies(begun) + ticks < self.ticks.jiffies(now)
     }
 
     fn has_passed(&self, since: Ns, now: Ns, ms: u64) -> bool {
-        let ticks = ms * 1_000_000 / self.ticks.tick_ns();
+        let ticks = self.ticks.of_ms(ms);
         self.ticks.jiffies(since) + ticks <= self.ticks.jiffies(now)
     }
 }
@@ -284,7 +296,7 @@ mod tests {
     fn flusher() -> Flusher {
         let ticks = Ticks::new(250);
         let completions = Completions::new(&KernelFacts::USER_MODE, Ns(0));
-        Flusher::new(ticks, Ns(0), 1000, completions)
+        Flusher::new(ticks, Ns(0), (Vm::DEFAULT, 10_000), completions)
     }
 
     #[test]

@@ -11,13 +11,14 @@
 
 use super::cache::FileCache;
 use super::completions::Completions;
-use super::flusher::{background_pages, Flusher, Reason};
+use super::flusher::{Flusher, Reason};
 use super::inode::{DirtyState, Inode};
 use super::reclaim::Lru;
 use super::truncate::Truncated;
 use crate::content::Contents;
 use crate::errno::{errno, FsError, Result};
 use crate::fs::{Grabbed, Ino, PageCache, Writeback, PAGE_BYTES};
+use crate::profile::Vm;
 use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -92,12 +93,17 @@ impl Inodes {
         }
     }
 
-    /// No inodes, on a machine with so many pages for the page cache.
-    pub fn new(free_pages: u64, ticks: Ticks, now: Ns, completions: Completions) -> Inodes {
+    /// No inodes, on a machine with these settings and so many pages for the page cache.
+    pub fn new(
+        (vm, free_pages): (Vm, u64),
+        ticks: Ticks,
+        now: Ns,
+        completions: Completions,
+    ) -> Inodes {
         Inodes {
             list: Vec::new(),
             by_ino: BTreeMap::new(),
-            flusher: Flusher::new(ticks, now, background_pages(free_pages), completions),
+            flusher: Flusher::new(ticks, now, (vm, free_pages), completions),
             ticks,
             next_in_window: None,
             added_besides: 0,

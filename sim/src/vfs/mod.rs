@@ -35,11 +35,11 @@ use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags, Locking, SLOTS};
-use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts};
+use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts, Vm};
 use crate::sched::Ticks;
 use crate::units::Ns;
 use completions::Completions;
-use flusher::{background_pages, Flusher};
+use flusher::Flusher;
 use inode::Inode;
 use inodes::Inodes;
 use mmap::Mapping;
@@ -97,8 +97,8 @@ pub struct Vfs<S> {
     inodes: Inodes,
     names: Names,
     limits: DirtyLimits,
-    /// Free pages when the kernel has booted.
-    memory_pages: u64,
+    /// Settings of write-back, and free pages when the kernel has booted.
+    memory: (Vm, u64),
     /// Open files by slot; from `SLOTS` on, files that are closed but still mapped.
     slots: Vec<Option<OpenFile>>,
     mappings: Vec<Option<Mapping>>,
@@ -125,7 +125,7 @@ impl<S: FlashFs> Vfs<S> {
         facts: KernelFacts,
         slots: usize,
     ) -> Vfs<S> {
-        let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
+        let memory = (facts.vm, memory.free_kib * 1024 / u64::from(PAGE_BYTES));
         let ticks = Ticks::new(facts.ticks_per_second);
         let completions = Completions::new(&facts, Ns::ZERO);
         let mut vfs = Vfs {
@@ -133,10 +133,10 @@ impl<S: FlashFs> Vfs<S> {
             kernel,
             costs,
             read_ahead_pages: 0,
-            inodes: Inodes::new(memory_pages, ticks, Ns::ZERO, completions),
+            inodes: Inodes::new(memory, ticks, Ns::ZERO, completions),
             names: Names::default(),
-            limits: DirtyLimits::new(memory_pages),
-            memory_pages,
+            limits: DirtyLimits::new(memory.0, memory.1),
+            memory,
             slots: vec![None; slots],
             mappings: Vec::new(),
             written: 0,
@@ -267,8 +267,8 @@ impl<S: FlashFs> Vfs<S> {
         self.slots.fill(None);
         self.mappings.clear();
         let completions = self.inodes.flusher.completions.of_new_device();
-        self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now, completions);
-        self.limits = DirtyLimits::new(self.memory_pages);
+        self.inodes = Inodes::new(self.memory, self.inodes.ticks, now, completions);
+        self.limits = DirtyLimits::new(self.memory.0, self.memory.1);
         self.names = Names::default();
         self.add_lost_and_found(now);
         found.into_iter().for_each(|file| self.add_found(now, file));
@@ -289,8 +289,7 @@ impl<S: FlashFs> Vfs<S> {
         let now = self.fs.remount(now)?;
         self.empty_lost_and_found();
         let completions = self.inodes.flusher.completions.of_new_device();
-        let background = background_pages(self.memory_pages);
-        self.inodes.flusher = Flusher::new(self.inodes.ticks, now, background, completions);
+        self.inodes.flusher = Flusher::new(self.inodes.ticks, now, self.memory, completions);
         Ok((0, now))
     }
 

@@ -1,24 +1,22 @@
 //! Dirty limits: when background write-back begins, and when a writer has to wait.
 //!
 //! Mirrors mm/page-writeback.c (domain_dirty_limits, balance_dirty_pages_ratelimited,
-//! dirty_freerun_ceiling) of Linux 6.1 with the default vm.dirty_ratio and
-//! vm.dirty_background_ratio. Above the background threshold the flusher writes until the dirty
+//! dirty_freerun_ceiling) of Linux 6.1, with the limits of `Vm`. Above the background threshold the flusher writes until the dirty
 //! pages are below it again. Above the middle between that and the limit a writer waits while the
 //! flusher writes as many pages as the writer dirtied. Left out: the control loop that spreads
 //! these waits by bandwidth (wb_dirty_ratelimit); per-device limits (there is one device).
 //!
 //! Invariant: a wait never ends with more dirty pages than it began with.
 
-use super::flusher::{background_pages, Wait};
+use super::flusher::Wait;
 use super::Vfs;
 use crate::errno::FsError;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::FlashFs;
+use crate::profile::Vm;
 use crate::sched::Task;
 use crate::units::Ns;
 
-/// vm.dirty_ratio, percent.
-const LIMIT_PERCENT: u64 = 20;
 /// ratelimit_pages: pages that a task dirties between two checks, and that are written while it
 /// waits.
 const RATELIMIT_PAGES: u32 = 32;
@@ -34,9 +32,8 @@ pub(super) struct DirtyLimits {
 
 impl DirtyLimits {
     /// The limits of a machine with so many pages for the page cache (global_dirtyable_memory).
-    pub fn new(dirtyable_pages: u64) -> DirtyLimits {
-        let background = background_pages(dirtyable_pages);
-        let limit = dirtyable_pages * LIMIT_PERCENT / 100;
+    pub fn new(vm: Vm, dirtyable_pages: u64) -> DirtyLimits {
+        let (background, limit) = vm.dirty_limits(dirtyable_pages);
         DirtyLimits { background, freerun: (background + limit) / 2, dirtied: 0 }
     }
 }

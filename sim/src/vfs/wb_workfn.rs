@@ -304,7 +304,7 @@ impl Inodes {
 mod tests {
     use super::super::completions::Completions;
     use super::*;
-    use crate::profile::KernelFacts;
+    use crate::profile::{KernelFacts, Vm};
     use crate::sched::Ticks;
 
     const S: u64 = 1_000_000_000;
@@ -312,7 +312,7 @@ mod tests {
     fn flusher() -> Flusher {
         let ticks = Ticks::new(250);
         let completions = Completions::new(&KernelFacts::USER_MODE, Ns(0));
-        Flusher::new(ticks, Ns(0), 1000, completions)
+        Flusher::new(ticks, Ns(0), (Vm::DEFAULT, 10_000), completions)
     }
 
     /// The inodes that a work writes, in order, if writing takes no time.

@@ -166,9 +166,28 @@ def test_systems_are_the_product_of_all_values_each_once() -> None:
     assert len(_systems()) == 1
 
 
+def test_settings_of_write_back_are_an_axis_and_sysctls_alike() -> None:
+    same = (
+        _systems("vm.dirty_ratio=5,10"),
+        _systems("vm=dirty_ratio=5,dirty_ratio=10"),
+        _systems(sysctls=("vm.dirty_ratio=5,10",)),
+    )
+    for systems in same:
+        assert [system.sysctls for system in systems] == [
+            (("vm.dirty_ratio", "5"),), (("vm.dirty_ratio", "10"),),
+        ]  # fmt: skip
+    (other,) = _systems("vm.dirty_ratio=5", sysctls=("vm.swappiness=1", "fs.pipe-max-size=4096"))
+    assert set(other.sysctls) == {
+        ("vm.dirty_ratio", "5"), ("vm.swappiness", "1"), ("fs.pipe-max-size", "4096"),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("settings", "sysctls", "why"),
     [
+        (["vm.dirty_ratio=101"], (), "dirty_ratio"),
+        ([], ("vm.dirty_ratio=101",), "dirty_ratio"),
+        ([], ("vm.dirty_ratio=5", "vm.dirty_bytes=9000"), "only one of them holds"),
         (["state=valid0.5"], (), "--set state: does not hold in exec"),
         (["pattern=random"], (), "--set pattern: does not hold in exec"),
         (["fs=ext4"], (), "fs ext4|fs takes"),

@@ -73,6 +73,36 @@ def test_several_keys_are_multiplied_and_what_cannot_be_is_refused_by_file(small
         programs_of(load_experiment("one"), [past])
 
 
+def test_a_setting_of_write_back_is_an_axis(small: Path, tmp_path: Path) -> None:
+    """`exec --sysctl` had it, and no experiment: the two could not be compared."""
+    settings = (*ONE, "fs=jffs2", "kernel=6.1", "board=emulated")
+    asked = cases(*settings, "vm.dirty_expire_centisecs=500,3000", "vm.dirty_ratio=5")
+    assert [case.case_id.partition("-s1")[2] for case in asked] == [
+        "-vm.dirty_expire_centisecs=500+dirty_ratio=5",
+        "-vm.dirty_expire_centisecs=3000+dirty_ratio=5",
+    ]
+    programs = programs_of(load_experiment("one"), asked)
+    assert programs[0].boot_parameters == [
+        "sysctl.vm.dirty_expire_centisecs=500", "sysctl.vm.dirty_ratio=5",
+    ]  # fmt: skip
+    found = measured(tmp_path / "run", *settings, "vm.dirty_expire_centisecs=500,3000")
+    assert sorted(found["vm"]) == ["dirty_expire_centisecs=3000", "dirty_expire_centisecs=500"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("vm.swappiness=1", "no key of vm; keys are dirty_expire_centisecs"),
+        ("vm.dirty_ratio=101", "dirty_ratio"),
+        ("vm.dirty_bytes=4096", "dirty_bytes"),
+        ("vm=dirty_ratio=5+dirty_bytes=9000", "dirty_bytes and dirty_ratio: only one of them"),
+    ],
+)
+def test_a_setting_that_the_kernel_refuses_is_refused(small: Path, setting: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        cases(*ONE, "fs=jffs2", "kernel=6.1", "board=emulated", setting)
+
+
 def test_another_partition_is_what_is_worn(small: Path, tmp_path: Path) -> None:
     settings = (*ONE, "fs=jffs2", "kernel=6.1", "board=emulated", "partition.blocks=64")
     measured(tmp_path / "run", *settings, wear=True)

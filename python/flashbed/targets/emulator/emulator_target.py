@@ -88,7 +88,7 @@ class EmulatorTarget:
         kernel = fetch_kernel(self.cache, say)
         chip = self._chip(kernel, say)
         self.work.mkdir(parents=True, exist_ok=True)
-        stacks: dict[tuple[str, bool, bool], list[Program]] = {}
+        stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
             why = self._refusal(program)
@@ -96,7 +96,7 @@ class EmulatorTarget:
                 refused.append(Failure(program.case_id, why))
             else:
                 more = (program.fs == yaffs2.FS, has_statements(program))
-                stack = (program.board.sha256, *more)
+                stack = (program.board.sha256, program.vm, *more)
                 stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
@@ -161,7 +161,9 @@ class EmulatorTarget:
         machine = Machine(
             name="the board",
             process="QEMU",
-            command=command(qemu, board, bootable(kernel.image), image),
+            command=command(
+                qemu, board, bootable(kernel.image), image, parameters=first.boot_parameters
+            ),
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
             # The emulated CPU and QEMU's main thread alternate at every wait.

@@ -54,8 +54,12 @@ def command(
     *,
     more_mib: int = 0,
     channel: Sequence[str] = SEMIHOSTING,
+    parameters: Sequence[str] = (),
 ) -> list[str]:
-    """QEMU's command line; `more_mib` is memory on top of the board's."""
+    """QEMU's command line.
+
+    `more_mib` is memory on top of the board's, `parameters` are the kernel's besides the usual.
+    """
     emulator = board.emulator
     if emulator is None:
         raise Unavailable(f"{board.path}: the board has no [emulator]")
@@ -68,5 +72,5 @@ def command(
         *("-serial", "file:console.log"),
         *channel,
         *("-kernel", str(kernel), "-initrd", str(initramfs), "-append"),
-        " ".join(KERNEL_ARGUMENTS),
+        " ".join((*KERNEL_ARGUMENTS, *parameters)),
     ]

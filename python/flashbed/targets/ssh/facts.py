@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from flashbed import paths
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, kernel_names
+from flashbed.plan.changes import AS_BOOTED
 from flashbed.plan.conditions import NONE
 from flashbed.targets.base import Program
 from flashbed.targets.ssh.address import AllowedBoard
@@ -226,6 +227,8 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
         return "power cuts: a real chip does not record its changes"
     if program.erases or program.faults != NONE:
         return "wear and faults: a real chip cannot be set up for them"
+    if program.vm != AS_BOOTED:
+        return "vm: a board keeps the settings of its kernel; sysctl(8) on the board changes them"
     if program.fs == "mtd-driver":
         return "mtd-driver: a real board has no file for its driver"
     if allowed.address.directory is None:

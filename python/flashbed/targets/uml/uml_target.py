@@ -71,7 +71,7 @@ class UmlTarget:
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in as few boots as possible."""
         agent(ARCHITECTURE)
-        stacks: dict[tuple[str, str, bool, bool], list[Program]] = {}
+        stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
             if program.kernel.name not in KERNELS:
@@ -79,7 +79,7 @@ class UmlTarget:
                 refused.append(Failure(program.case_id, why))
                 continue
             more = (program.fs == yaffs2.FS, has_statements(program))
-            stack = (program.board.sha256, program.kernel.name, *more)
+            stack = (program.board.sha256, program.kernel.name, program.vm, *more)
             stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
@@ -145,4 +145,5 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         "random.trust_cpu=on",
         # JFFS2 writes a field of its nodes that it never sets; this makes it 0, not old memory.
         "init_on_alloc=1",
+        *program.boot_parameters,
     ]

@@ -21,9 +21,6 @@ use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 use serde::Deserialize;
 
-/// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
-const FLUSH_DELAY_MS: u64 = 5_000;
-
 /// What calls jffs2_flush_wbuf_gc for a partly filled buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -110,9 +107,11 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_dirty_trigger: arms the delayed flush.
     fn dirty_trigger(&mut self, now: Ns) {
         if self.wbuf.due.is_none() {
+            let delay_ms = self.facts.vm.writeback_ms();
             self.wbuf.due = Some(match self.options.wbuf_flush {
-                WbufFlush::DelayedWork => self.ticks.timer(now, FLUSH_DELAY_MS),
-                WbufFlush::SyncSupers => self.ticks.next_round(now, FLUSH_DELAY_MS),
+                WbufFlush::DelayedWork if delay_ms == 0 => now,
+                WbufFlush::DelayedWork => self.ticks.timer(now, delay_ms),
+                WbufFlush::SyncSupers => self.ticks.next_round(now, delay_ms),
             });
         }
     }

@@ -14,11 +14,6 @@ use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
-/// The timer expires dirty_writeback_interval, 5 s, after the last node. Its slack is a tenth
-/// (hrtimer_start_range_ns): it may expire early in that range if the processor is awake.
-const TIMER_NS: Ns = Ns(5_000_000_000);
-pub(super) const TIMER_SLACK_NS: Ns = Ns(500_000_000);
-
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     /// The LEB it writes to, once there is one.
@@ -169,7 +164,7 @@ impl<F: Flash> Ubifs<F> {
         now = self.update_bud(now, head, 0)?;
         let state = &mut self.journal.heads[head];
         if state.used > 0 && head != GC_HEAD {
-            state.timer = Some(now + TIMER_NS);
+            state.timer = Some(now + self.timer);
         }
         Ok(now)
     }

@@ -114,6 +114,9 @@ pub struct Ubifs<F> {
     options: Options,
     /// Mounted with `bulk_read`.
     reads_in_bulk: bool,
+    /// A write-buffer's timer expires dirty_writeback_interval after the last node. Its slack is a
+    /// tenth (hrtimer_start_range_ns): it may expire early in that range if the processor is awake.
+    timer: Ns,
     compressors: WorkingSpace,
     /// What a mount after a power cut would find; kept where the power can fail.
     on_flash: Option<Box<OnFlash>>,
@@ -170,6 +173,7 @@ impl<F: Flash> Ubifs<F> {
             collected_index: Vec::new(),
             options,
             reads_in_bulk: false,
+            timer: Ns::from_ms(facts.vm.writeback_ms()),
             compressors: WorkingSpace::default(),
             on_flash: None,
             geometry,
@@ -512,7 +516,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
 impl<F: Flash> Scheduled for Ubifs<F> {
     fn next_due(&self) -> Option<Ns> {
-        self.journal.next_due().map(|due| due + io::TIMER_SLACK_NS)
+        self.journal.next_due().map(|due| due + Ns(self.timer.0 / 10))
     }
 
     fn next_due_earliest(&self) -> Option<Ns> {

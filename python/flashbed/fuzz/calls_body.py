@@ -131,13 +131,20 @@ class CallsBody(AnyBody):
         self.seed += 1
         self._do("write", slot, offset, length, self.seed, ",".join(fill))
 
+    def _spawn(self) -> None:
+        """Starts a task with a new number, or with that of one that was waited for."""
+        known = range(1, min(self.started + 1, _TASKS_MAX))
+        free = [task for task in known if task not in self.running]
+        number = self.draw.pick(free) if len(free) > 1 else free[0]
+        self.started = max(self.started, number + 1)
+        self._do("spawn", number)
+        self.running.append(number)
+
     def _task(self) -> None:
         """Switches to another task, starts one, or ends one."""
         others = [task for task in self.running if task != self.task]
-        if self.started < _TASKS_MAX and (not others or self.draw.chance(35)):
-            self._do("spawn", self.started)
-            self.running.append(self.started)
-            self.started += 1
+        if len(self.running) < _TASKS_MAX and (not others or self.draw.chance(35)):
+            self._spawn()
         elif self.task == 0 and self.draw.chance(20):
             ended = self.draw.pick(others)
             self._do("wait", ended)

@@ -2,10 +2,11 @@
 
 There is a track for each layer: system calls, VFS, page cache, file system and flash. Below it,
 each task has a track of its own, so that simultaneous events do not overlap. Replayed operations do
-not say their task: those that overlap, such as pauses of several tasks, have further tracks. An
-event without a duration is an instant. Two counters, pages in the page cache and free blocks, begin at 0, because a
-trace does not know the initial numbers. Time 0 is the mark or the start of the command; earlier
-events of the agent are moved with it.
+not say their task: those that overlap, such as pauses of several tasks, have further tracks.
+
+An event without a duration is an instant. Two counters, pages in the page cache and free blocks,
+begin at 0, because a trace does not know the initial numbers. Time 0 is the mark or the start of
+the command; earlier events of the agent are moved with it.
 """
 
 from __future__ import annotations

@@ -7,17 +7,19 @@ nothing strikes, and nothing else.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,18 @@ __all__ = ["KINDS", "Command", "Trial", "Zygote", "campaign", "zygote"]
 
 MIB = 1 << 20
 KINDS = ("kill", "terminate", "interrupt", "stop", "full", "read-only", "file-limit", "memory",
-         "clock", "kill-all")  # fmt: skip
-"""`kill-all` takes guests with it; `full` and `read-only` last to the command's end."""
+         "clock", "kill-all", "descriptors", "lack", "fork", "path")  # fmt: skip
+"""`kill-all` takes guests with it; `full` and `read-only` last to the command's end.
+
+`descriptors` and `lack` are what the environment does not have. `fork` is a child that ends in the
+middle, `path` is something else at the place of the results.
+"""
+_LACKS = (
+    {"HOME": "/nonexistent"}, {"TMPDIR": "/nonexistent"}, {"LC_ALL": "xx_YY.none", "LANG": ""},
+    {"TERM": "", "COLUMNS": "0", "LINES": "0"}, {"XDG_CACHE_HOME": "/dev/null/x"},
+)  # fmt: skip
+_LED = ("/dev/null", "/dev/full", "nothing/at/all", ".", "victims", "loop")
+"""What a link at the place of the results leads to; in turn with a pipe, a socket and a file."""
 DONE = ("case_id", "target", "seq", "op", "file", "offset_bytes", "length_bytes", "result",
         "content_crc32", "bytes", "bytes_written")  # fmt: skip
 _STUCK_S = 120.0
@@ -162,7 +174,8 @@ class Zygote:
         if command.before:
             assert self.run(command.before, cwd).status == 0
         for kind, moment in trial.strikes:
-            ended = self.run(command.words, cwd, _strike(kind, moment, events, took_s))
+            with _planted(command, cwd, moment) if kind == "path" else nullcontext():
+                ended = self.run(command.words, cwd, _strike(kind, moment, events, took_s))
             _was_told(kind, ended)
             for kept in self._boots():
                 # A person is told to look into it. Out of memory, an allocator may end the
@@ -226,6 +239,14 @@ def _strike(kind: str, moment: float, events: int, took_s: float) -> dict[str, A
         return {"file_bytes": 1 + int(10 ** (1 + 4.5 * moment))}
     if kind == "memory":
         return {"memory_bytes": int((100 + 1500 * moment) * MIB)}
+    if kind == "descriptors":
+        return {"descriptors": 6 + int(60 * moment)}
+    if kind == "lack":
+        return {"lacks": _LACKS[int(moment * len(_LACKS))]}
+    if kind == "fork":
+        return {"at": at, "fork": True}
+    if kind == "path":
+        return {}
     if kind == "clock":
         return {"clock_seed": 1 + int(1e6 * moment)}
     return {"after_s": took_s * moment}
@@ -234,14 +255,51 @@ def _strike(kind: str, moment: float, events: int, took_s: float) -> dict[str, A
 def _was_told(kind: str, ended: Ended) -> None:
     """How the program has to end. Out of memory, the allocator of a library may end it."""
     about = f"{kind}: status {ended.status}, {ended.err}"
-    if kind in ("stop", "clock"):
+    if kind in ("stop", "clock", "lack", "fork"):
         assert ended.status == 0, about
     elif kind == "interrupt":
         assert ended.status in (0, 130), about
         assert ended.said_so, about
-    elif kind in ("full", "read-only", "file-limit"):
+    elif kind == "path":
+        assert ended.status in (1, 2), about
+        assert ended.said_so, about
+    elif kind in ("full", "read-only", "file-limit", "descriptors"):
         assert ended.status in (0, 1, 2), about
         assert ended.said_so, about
+
+
+@contextmanager
+def _planted(command: Command, cwd: Path, moment: float) -> Iterator[None]:
+    """What is no folder stands where the results go, and is there as before at the end."""
+    words = command.words
+    place = cwd / (words[words.index("--out") + 1] if "--out" in words else "r")
+    kept, victims = cwd / "kept", cwd / "victims"
+    victims.mkdir()
+    (victims / "file").write_bytes(b"precious")
+    if place.exists():
+        place.rename(kept)
+    _plant(place, int(moment * (len(_LED) + 3)))
+    before = place.lstat()
+    yield
+    after = place.lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode), place
+    assert bytes_of(victims) == {"file": hashlib.sha256(b"precious").hexdigest()}
+    place.unlink()
+    shutil.rmtree(victims)
+    if kept.exists():
+        kept.rename(place)
+
+
+def _plant(place: Path, number: int) -> None:
+    if number < len(_LED):
+        place.symlink_to(place.name if _LED[number] == "loop" else _LED[number])
+    elif number == len(_LED):
+        os.mkfifo(place)
+    elif number == len(_LED) + 1:
+        with chdir(place.parent), socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(place.name)
+    else:
+        place.write_bytes(b"not a folder")
 
 
 def _let_go_on(pid: int) -> None:

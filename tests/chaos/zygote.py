@@ -8,6 +8,7 @@ struck by limits and by signals from outside.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import importlib
 import itertools
@@ -60,11 +61,22 @@ class Struck:
         with_signal, error = self.asked.get("signal"), self.asked.get("error")
         if with_signal and self.seen == self.asked["at"]:
             os.kill(os.getpid(), with_signal)
+        if self.asked.get("fork") and self.seen == self.asked["at"]:
+            _fork()
         writes = event == "open" and details[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
         if error == READ_ONLY and (event in CHANGES or writes):
             raise OSError(error, os.strerror(error), details[0])
         if error == FULL and (event == "os.mkdir" or writes):
             raise OSError(error, os.strerror(error), details[0])
+
+
+def _fork() -> None:
+    """A child of the program that ends as a thread's child does: by what was registered for it."""
+    child = os.fork()
+    if child == 0:
+        atexit._run_exitfuncs()
+        os._exit(0)
+    os.waitpid(child, 0)
 
 
 def _limits(asked: dict[str, Any]) -> None:
@@ -73,6 +85,8 @@ def _limits(asked: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["file_bytes"],) * 2)
     if asked.get("memory_bytes"):
         resource.setrlimit(resource.RLIMIT_AS, (asked["memory_bytes"],) * 2)
+    if asked.get("descriptors"):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (asked["descriptors"],) * 2)
     if asked.get("clock_seed"):
         jump = random.Random(asked["clock_seed"])
         real = time.time
@@ -84,6 +98,7 @@ def _become(asked: dict[str, Any]) -> None:
     os.setsid()
     os.chdir(asked["cwd"])
     os.environ.update(asked["environment"])
+    os.environ.update(asked.get("lacks", {}))
     for number, path in ((0, os.devnull), (1, asked["out"]), (2, asked["err"])):
         opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(opened, number)

@@ -17,12 +17,12 @@ Update = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def terminal_bar(title: str) -> Iterator[Update]:
+def terminal_bar(title: str, *, counted: bool = True) -> Iterator[Update]:
     """Shows a bar on standard error, which disappears at the end."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        *([MofNCompleteColumn()] if counted else ()),
         TimeElapsedColumn(),
         TextColumn("{task.fields[what]}", style="dim"),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from flashbed.formats.names import escaped, message
 from flashbed.storage.files import is_stream
 
-__all__ = ["bar", "say", "tell_written"]
+__all__ = ["bar", "say", "tell_written", "working"]
 
 PLAIN_EVERY_S = 10.0
 
@@ -45,6 +45,18 @@ def bar(title: str, unit: str = "cases") -> Iterator[Progress]:
 
     with terminal_bar(escaped(title)) as show:
         yield lambda what, done, total: show(escaped(what), done, total)
+
+
+@contextmanager
+def working(title: str) -> Iterator[None]:
+    """Shows on a terminal for how long something of unknown length has been going on."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from flashbed.api.shown_progress import terminal_bar
+
+    with terminal_bar(escaped(title), counted=False):
+        yield
 
 
 def _plain(title: str, unit: str) -> Progress:

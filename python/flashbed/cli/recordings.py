@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.progress import say, tell_written
+from flashbed.cli.progress import say, tell_written, working
 from flashbed.errors import InputError
 from flashbed.formats.names import escaped
 from flashbed.paths import shown
@@ -79,7 +79,9 @@ def import_(
     if output.is_dir():
         raise InputError(f"{shown(output)}: not a file")
     whole = os.path.abspath(folder) if folder is not None else None  # noqa: PTH100
-    about = _importer(kind, file, output, whole, unit, _size(kind, size))
+    most = _size(kind, size)
+    with working(f"importing {file.name}"):
+        about = _importer(kind, file, output, whole, unit, most)
     for line in about_lines(about):
         say(line)
     tell_written(output, shown(output.absolute()))
@@ -139,14 +141,18 @@ def check(file: File) -> None:
     """Reads a file to its end. Exits with status 2 and one line at the first error."""
     from flashbed.recording.recording_tools import checked
 
-    print(f"{escaped(shown(file))}: {checked(file)}")
+    with working(f"checking {file.name}"):
+        found = checked(file)
+    print(f"{escaped(shown(file))}: {found}")
 
 
 def stat(file: File) -> None:
     """Counts what a file does: calls, bytes, files, durability, and what it leaves out."""
     from flashbed.recording.recording_tools import statistics
 
-    for line in statistics(file):
+    with working(f"counting {file.name}"):
+        lines = list(statistics(file))
+    for line in lines:
         print(line)
 
 
@@ -168,7 +174,9 @@ def cut(
     if (first is not None and first < 0) or (until is not None and not 0 <= until < 1e9):
         raise InputError("--first, --until: must be 0 or more, and finite")
     until_ns = None if until is None else round(until * 1e9)
-    tell_written(output, cut_file(file, output, first, until_ns))
+    with working(f"cutting {file.name}"):
+        said = cut_file(file, output, first, until_ns)
+    tell_written(output, said)
 
 
 def merge(
@@ -181,11 +189,15 @@ def merge(
     """Joins recordings into one: one after the other, or all at once."""
     from flashbed.recording.recording_tools import merged
 
-    tell_written(output, merged(files, output, together=side_by_side))
+    with working(f"merging {len(files)} recordings"):
+        said = merged(files, output, together=side_by_side)
+    tell_written(output, said)
 
 
 def anonymise(file: File, output: Output) -> None:
     """Removes names, contents, command and machine from a recording; sizes and times stay."""
     from flashbed.recording.recording_tools import anonymised
 
-    tell_written(output, anonymised(file, output))
+    with working(f"anonymising {file.name}"):
+        said = anonymised(file, output)
+    tell_written(output, said)

@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "insert": ("insert", {}),
     "select": ("select", {}),
     "select-random": ("select-random", {"connected": True}),
-    "update": ("update", {"prepared": True}),
+    "update": ("update", {"prepared": True, "contents": "letters"}),
     "join": ("join", {}),
     "contacts": ("contacts-random", {}),
     "wal": ("insert", {"journal": "wal", "sync": "fdatasync"}),

@@ -27,6 +27,7 @@ from flashbed.formats.board_tables import (
     EnduranceFacts,
     Memory,
     Partition,
+    Sqlite,
 )
 from flashbed.formats.energy import Energy
 from flashbed.formats.kernel_tables import (
@@ -106,6 +107,8 @@ class Board(FromFile):
     """What the page cache may grow into."""
     software: Software
     """What the code of its kernel costs."""
+    sqlite: Sqlite | None = None
+    """What SQLite's work costs, where its steps differ."""
     endurance: EnduranceFacts | None = None
     """How often a block may be erased."""
     energy: Energy | None = None

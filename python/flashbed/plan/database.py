@@ -38,7 +38,10 @@ _WORDS: dict[str, dict[str, Any]] = {
     "prepared": {"prepared": True},
     "fdatasync": {"sync": "fdatasync"},
     "connected": {"connected": True},
+    "held": {"held": True},
+    "reconnect": {"reconnect": True},
     "autocommit": {"autocommit": True},
+    "letters": {"contents": "letters"},
     "board": {"executed": "board"},
 }
 """Grammar of a database as one word: what differs from the papers' settings."""
@@ -47,12 +50,15 @@ _WORDS: dict[str, dict[str, Any]] = {
 class Database(Condition):
     """`database = { … }` of an experiment (docs/guide/my-database.md).
 
-    `records` is the number of rows before a workload reads or updates the table. `connected` says
-    whether the connection is open when measuring begins. `autocommit` makes each request a
-    transaction of its own; `transactions_per_s` does too, and says how many of them begin a second
-    (of a script: runs of its measured part). `executed` says where SQLite runs: on the
-    host, once, with its calls replayed on the board, or on the board itself. `script` and `file`
-    are the user's own program and the database it begins with.
+    `contents` is what the workload's records consist of: random bytes, as in the papers, which no
+    file system can compress, or letters. `records` is the number of rows before a workload reads
+    or updates the table. `connected` says whether the connection is open when measuring begins;
+    with `reconnect` each request opens one of its own and closes it. A `held` database keeps its
+    inode while caches are dropped, as where `drop_caches` is 1 and drops pages alone.
+    `autocommit` makes each request a transaction of its own; `transactions_per_s` does too, and
+    says how many of them begin a second (of a script: runs of its measured part). `executed` says
+    where SQLite runs: on the host, once, with its calls replayed on the board, or on the board
+    itself. `script` and `file` are the user's own program and the database it begins with.
     """
 
     example = "page4096-wal-prepared"
@@ -65,8 +71,11 @@ class Database(Condition):
     prepared: bool = False
     sync: Literal["fsync", "fdatasync"] = "fsync"
     connected: bool = False
+    held: bool = False
+    reconnect: bool = False
     autocommit: bool = False
     transactions_per_s: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
+    contents: Literal["random", "letters"] = "random"
     executed: Literal["host", "board"] = "host"
     records: Annotated[int, Field(ge=1, lt=2**24)] = 5000
     script: Annotated[str, Field(min_length=1)] | None = None
@@ -82,6 +91,8 @@ class Database(Condition):
             raise ValueError(
                 "file: its bytes cannot be copied to a board that runs SQLite; a script can make it"
             )
+        if self.reconnect and self.connected:
+            raise ValueError("reconnect: each request opens a connection, so none is connected")
         if self.file and not self.script:
             raise ValueError("script: missing; a file needs a script that uses it")
         return self

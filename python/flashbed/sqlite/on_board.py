@@ -15,7 +15,7 @@ from flashbed.sqlite.pace import UNPACED, Pace
 
 __all__ = ["executed"]
 
-Bindings = Sequence[int | str]
+Bindings = Sequence[int | str | bytes]
 
 
 def executed(
@@ -36,13 +36,18 @@ def executed(
 
 
 def _line(path: str, text: str, values: Bindings) -> str:
-    bound = (
-        f"\\|{value}" if isinstance(value, int) else f"\\|'{escaped(value)}" for value in values
-    )
-    line = f"sql {path} {escaped(text)}{''.join(bound)}"
+    line = f"sql {path} {escaped(text)}{''.join(map(_bound, values))}"
     if len(line) > LINE_BYTES_MAX:
         raise InputError(
             f"a statement of {len(line)} bytes with its path and values: the board accepts at most"
             f" {LINE_BYTES_MAX}: {text[:40]}..."
         )
     return line
+
+
+def _bound(value: int | str | bytes) -> str:
+    if isinstance(value, bytes):
+        raise InputError(
+            'prepared: a board that runs SQLite binds no bytes; use database.contents = "letters"'
+        )
+    return f"\\|{value}" if isinstance(value, int) else f"\\|'{escaped(value)}"

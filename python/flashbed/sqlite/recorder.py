@@ -31,6 +31,9 @@ _VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
 """A text with a quote in it counts as two."""
 _SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
 """Statements that EXPLAIN would execute or cannot explain; their programs are short."""
+_BLOB = re.compile(r"[xX]'[0-9a-fA-F]*'")
+"""EXPLAIN returns its bytes as text, which apsw can decode only if they are UTF-8."""
+EMPTY_BLOB = "x''"
 SHORT = 4
 VM_STEPS_MAX = 500_000_000
 """Of one statement: seven minutes of the emulated board. A statement that never ends has more."""
@@ -71,6 +74,8 @@ class Recording:
         self._vfs = RecordingVfs(files, database.sync, seed, measured)
         self._vfs.written = written
         self._prepared = database.prepared
+        self.text_bytes: list[int] = []
+        """For each `compute`, the bytes of the text that its statement prepared."""
         self._vm_steps = 0
         self._instructions: dict[str, int] = {}
         """Lengths of the statements' programs, by text without values."""
@@ -126,6 +131,7 @@ class Recording:
         finally:
             if self._vfs.measured:
                 self.lines.append(f"compute {self._steps(prepared)}")
+                self.text_bytes.append(prepared.text_bytes if prepared else 0)
 
     def __enter__(self) -> Self:
         return self
@@ -161,7 +167,8 @@ class Recording:
         if kind not in self._instructions:
             known = not _SET_BY_PREPARING.match(statement)
             try:
-                explained = self._run(f"EXPLAIN {statement}", bindings) if known else ()
+                asked = f"EXPLAIN {_BLOB.sub(EMPTY_BLOB, statement)}"
+                explained = self._run(asked, bindings) if known else ()
             except apsw.Error:
                 explained = ()  # running it will raise the error
             self._instructions[kind] = len(explained) or SHORT

@@ -25,7 +25,7 @@ import apsw
 
 from flashbed.sqlite.compressibility import compressibility
 
-__all__ = ["FOLDER", "Files", "RecordingVfs", "Tally"]
+__all__ = ["FOLDER", "SLOTS", "Files", "RecordingVfs", "Tally"]
 
 FOLDER = "db"
 """The directory of the database, which SQLite syncs as well."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["OPENING_STEPS", "Prepared", "Work"]
+__all__ = ["OPENING_STEPS", "PREPARED_BYTE_STEPS", "Prepared", "Work"]
 
 STATEMENT_STEPS = 280
 VM_STEP_STEPS = 130
@@ -31,7 +31,7 @@ PLANNED_STEPS = 3_880
 PREPARED_INSTRUCTION_STEPS = 340
 """sqlite3_prepare_v2: parser, planner and code, by the length of the program (EXPLAIN)..."""
 PREPARED_BYTE_STEPS = 17
-"""...and each byte of the statement's text."""
+"""...and each byte of the statement's text; a board's `[sqlite]` may have another price."""
 PAGE_READ_STEPS = 840
 """The pager's work for a page, besides the system call that reads it."""
 WRITE_STEPS = 440

@@ -1,13 +1,16 @@
 """SQL requests on a database: Algorithm 1 of the SQLite paper, or the user's own script.
 
 `requests` statements between BEGIN and END, each a request of its own, on records of
-`request_bytes` letters: `insert` into an empty table; `select` and `update` by id in order
+`request_bytes`: `insert` into an empty table; `select` and `update` by id in order
 (`select-random` by random ids); `join` of two tables, one statement for all; and `select-all`, one
 statement with the join's result from its second table alone. What they read was inserted before,
 `database.records` of them. `contacts` and `contacts-random` are the read-ahead paper's: selections
 by id, in order or at random, each a transaction of its own, from a table like Android's contacts:
-12 integers and 5 texts of `request_bytes` letters. `script` runs a file of SQL: the part before its
-line `-- measured` is the preparation, the rest runs `requests` times.
+12 integers and 5 texts of `request_bytes`. `script` runs a file of SQL: the part before its line
+`-- measured` is the preparation, the rest runs `requests` times.
+
+Records are random bytes, which do not compress, or letters (`database.contents`). SQLite stores
+both alike; bytes are blobs, because a statement's text has to be UTF-8.
 
 Where the database commits by itself (`database.autocommit`), BEGIN and END are left out, and each
 request is a transaction. The program sleeps for `pause_ns` between two requests, or begins them at
@@ -15,7 +18,8 @@ a rate (`database.transactions_per_s`), each of them a transaction.
 
 Caches are dropped before the mark and the connection is opened after it, so the first statement
 pays for opening the database and reading its schema. A `connected` database is opened between the
-two.
+two. Another descriptor of a `held` one is open all the time, so that its inode stays. With
+`reconnect` each request has a connection of its own.
 
 Left out: what a program does with a row; statements of several connections.
 """
@@ -25,16 +29,19 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import string
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import HEADER, HEADER_2, text_of
+from flashbed.formats.profiles import Board
 from flashbed.paths import shown
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
@@ -42,7 +49,8 @@ from flashbed.sqlite.compressibility import compressibility
 from flashbed.sqlite.on_board import executed
 from flashbed.sqlite.pace import UNPACED, Pace
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording
-from flashbed.sqlite.vfs import FOLDER, Files
+from flashbed.sqlite.vfs import FOLDER, SLOTS, Files
+from flashbed.sqlite.work import PREPARED_BYTE_STEPS
 from flashbed.storage.files import read_bytes, read_text
 from flashbed.workloads.layout_files import prepared
 
@@ -71,14 +79,20 @@ SCRIPT_SUFFIX = ".sql"
 SCRIPT_BYTES_MAX = 1 << 20
 DATABASE_BYTES_MAX = 256 << 20
 MEASURED = "-- measured"
+HOLDING_SLOT = SLOTS - 1
+"""SQLite's files take the lowest."""
+WRITES_MAX = 1000
+"""Of one statement with a connection of its own: so far apart are their seeds."""
 COPY_BYTES = 65536
 """The user's database is written in pieces of this size."""
 
-Statement = tuple[str, tuple[int | str, ...]]
+Value = int | str | bytes
+Statement = tuple[str, tuple[Value, ...]]
 Step = Statement | None
 """A statement, or None between two requests."""
 Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
 """Operations, and the files they leave."""
+_COMPUTE = re.compile(r"^compute (\d+)$", re.MULTILINE)
 
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
@@ -91,10 +105,24 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         case.pattern, case.requests, case.request_bytes, case.seed, case.database, case.pause_ns
     )
     try:
-        lines, body = _recorded(sql_case)
+        lines, body, text_bytes = _recorded(sql_case)
     except InputError as why:
         raise InputError(f"{case.case_id}: {why}") from None
-    return prepared([lines], settle_ns), body
+    return prepared([lines], settle_ns), _priced(body, text_bytes, case.profile())
+
+
+def _priced(body: str, text_bytes: tuple[int, ...], board: Board) -> str:
+    """The body with as many steps for the statements' texts as the board's price makes them."""
+    step_ps = board.software.compute_step_ps
+    if board.sqlite is None or not step_ps:
+        return body
+    more_steps = board.sqlite.text_byte_ps / step_ps - PREPARED_BYTE_STEPS
+    counts = iter(text_bytes)
+
+    def compute(found: re.Match[str]) -> str:
+        return f"compute {int(found[1]) + round(more_steps * next(counts))}"
+
+    return _COMPUTE.sub(compute, body)
 
 
 @dataclass(frozen=True)
@@ -110,14 +138,18 @@ class _SqlCase:
 
 
 @lru_cache(maxsize=1024)
-def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
-    """Operations of the preparation, and the body."""
+def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[int, ...]]:
+    """Operations of the preparation, the body, and its statements' `text_bytes`."""
     database = sql_case.database
     statements: Iterable[Step]
     pace = Pace.of(sql_case.pause_ns, database.period_ns)
     if pace.between and sql_case.pattern in ONE_REQUEST:
         key = "pause_ns" if sql_case.pause_ns else "database.transactions_per_s"
         raise InputError(f"{key}: {sql_case.pattern} is one request, with no other after it")
+    if database.reconnect and not (
+        database.autocommit or database.period_ns or sql_case.pattern in CONTACTS
+    ):
+        raise InputError("reconnect: a transaction needs one connection; set autocommit too")
     if sql_case.pattern == "script":
         script = _script(database)
         lines, left = _prepared_script(script, database)
@@ -132,22 +164,35 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str]:
         lines, left = _prepared_tables(sql_case.request_bytes, database, filled)
         statements = _requests(sql_case)
     files = {path: bytearray(data) for path, data in left}
-    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + sql_case.seed), pace)
-    begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
+    run = _reconnecting if database.reconnect else _run
+    ran = run(files, database, statements, 1_000_000 * (1 + sql_case.seed), pace)
+    begin = [*ran.connecting, "mark"] if database.connected else ["mark", *ran.connecting]
+    body = itertools.chain(("drop_caches", *begin), ran.lines)
+    if database.held:
+        opened, closed = f"open {HOLDING_SLOT} {DATABASE_PATH} ro", f"close {HOLDING_SLOT}"
+        body = itertools.chain((opened,), body, (closed,))
     header = HEADER_2 if pace.has_tasks else HEADER
-    return lines, text_of(itertools.chain(("drop_caches", *begin), measured), header)
+    return lines, text_of(body, header), tuple(ran.text_bytes)
+
+
+class _Ran(NamedTuple):
+    """A connection's operations: opening it, and the statements with the texts they prepared."""
+
+    connecting: list[str]
+    lines: list[str]
+    text_bytes: list[int]
 
 
 def _run(
     files: Files, database: Database, steps: Iterable[Step], seed: int | None = None,
     pace: Pace = UNPACED,
-) -> tuple[list[str], list[str]]:  # fmt: skip
-    """Operations of a connection of its own: opening it, and the statements.
+) -> _Ran:  # fmt: skip
+    """Runs the statements over a connection of its own.
 
     Measured ones have a seed. Where SQLite runs on the board, the operations are the statements.
     """
     if database.executed == "board":
-        return executed(DATABASE_PATH, database, steps, seed or 1, pace)
+        return _Ran(*executed(DATABASE_PATH, database, steps, seed or 1, pace), [])
     measured = seed is not None
     opening = measured and not database.connected
     with Recording(files, database, seed=seed or 1, measured=opening) as recording:
@@ -161,26 +206,53 @@ def _run(
             else:
                 recording.lines.extend(pace.between)
         recording.lines.extend(pace.last)
-    return recording.lines[:opened], recording.lines[opened:]
+    return _Ran(recording.lines[:opened], recording.lines[opened:], recording.text_bytes)
 
 
-def _records(seed: int, length_bytes: int) -> Iterator[str]:
-    """Texts of letters, all different."""
+def _reconnecting(
+    files: Files, database: Database, steps: Iterable[Step], seed: int, pace: Pace
+) -> _Ran:
+    """The same with a connection for each statement."""
+    ran = _Ran([], [], [])
+    for number, step in enumerate(steps):
+        if step is None:
+            ran.lines.extend(pace.between)
+            continue
+        one = _run(files, database, [step], seed + WRITES_MAX * number)
+        ran.lines.extend((*one.connecting, *one.lines))
+        ran.text_bytes.extend(one.text_bytes)
+    ran.lines.extend(pace.last)
+    return ran
+
+
+def _records(seed: int, length_bytes: int, database: Database) -> Iterator[str | bytes]:
+    """Contents of records, all different."""
     draw = random.Random(seed).randbytes  # the same in every version of Python
     while True:
-        yield draw(length_bytes).translate(LETTER_OF).decode()
+        drawn = draw(length_bytes)
+        yield drawn if database.contents == "random" else drawn.translate(LETTER_OF).decode()
 
 
-def _statement(database: Database, statement: str, *values: int | str) -> Statement:
-    """A statement with its values bound, or written into it: numbers, and unquoted letters."""
+def _statement(database: Database, statement: str, *values: Value) -> Statement:
+    """A statement with its values bound, or written into it."""
     if database.prepared:
         return statement, values
-    texts = (f"'{value}'" if isinstance(value, str) else str(value) for value in values)
-    return statement.replace("?", "{}").format(*texts), ()
+    return _written_into(statement, values)
 
 
-def _insert(database: Database, table: str, number: int, text: str) -> Statement:
-    return _statement(database, f"INSERT INTO {table} VALUES (?, ?)", number, text)
+def _written_into(statement: str, values: Iterable[Value]) -> Statement:
+    return statement.replace("?", "{}").format(*map(_literal, values)), ()
+
+
+def _literal(value: Value) -> str:
+    """A number, a blob, or letters, none of which is a quote."""
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _insert(database: Database, table: str, number: int, record: str | bytes) -> Statement:
+    return _statement(database, f"INSERT INTO {table} VALUES (?, ?)", number, record)
 
 
 @lru_cache(maxsize=64)
@@ -189,18 +261,18 @@ def _prepared_tables(record_bytes: int, database: Database, filled: tuple[str, .
     statements: list[Statement] = [
         (f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, val TEXT)", ()) for table in TABLES
     ]
-    texts = _records(1, record_bytes)
+    records = _records(1, record_bytes, database)
     for table in filled:
         numbers = range(1, 1 + database.records)
-        inserts = (_insert(database, table, number, next(texts)) for number in numbers)
+        inserts = (_insert(database, table, number, next(records)) for number in numbers)
         statements += [("BEGIN", ()), *inserts, ("END", ())]
     return _left_by(statements, database)
 
 
 def _left_by(statements: Iterable[Statement], database: Database) -> Prepared:
     files: Files = {}
-    connecting, lines = _run(files, database, statements)
-    return (f"mkdir {FOLDER}", *connecting, *lines), _frozen(files)
+    ran = _run(files, database, statements)
+    return (f"mkdir {FOLDER}", *ran.connecting, *ran.lines), _frozen(files)
 
 
 def _frozen(files: Files) -> tuple[tuple[str, bytes], ...]:
@@ -210,21 +282,23 @@ def _frozen(files: Files) -> tuple[tuple[str, bytes], ...]:
 @lru_cache(maxsize=8)
 def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
     """The contacts, inserted in one transaction, by id."""
-    draw, texts = random.Random(1).getrandbits, _records(1, text_bytes)
+    draw, texts = random.Random(1).getrandbits, _records(1, text_bytes, database)
     columns = [f"number{n} INTEGER" for n in range(CONTACT_INTEGERS)]
     columns += [f"text{n} TEXT" for n in range(CONTACT_TEXTS)]
     create = f"CREATE TABLE contacts (id INTEGER PRIMARY KEY, {', '.join(columns)})"
     insert = f"INSERT INTO contacts VALUES ({', '.join('?' * (1 + len(columns)))})"
-    rows: Iterable[Statement] = (
+    contacts: Iterable[tuple[Value, ...]] = (
         (
-            insert,
-            (
-                number,
-                *(draw(31) for _ in range(CONTACT_INTEGERS)),
-                *(next(texts) for _ in range(CONTACT_TEXTS)),
-            ),
+            number,
+            *(draw(31) for _ in range(CONTACT_INTEGERS)),
+            *(next(texts) for _ in range(CONTACT_TEXTS)),
         )
         for number in range(1, 1 + database.records)
+    )
+    # The board binds numbers and texts only.
+    rows: Iterable[Statement] = (
+        _written_into(insert, contact) if database.executed == "board" else (insert, contact)
+        for contact in contacts
     )
     return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
 
@@ -244,7 +318,7 @@ def _requests(sql_case: _SqlCase) -> Iterator[Step]:
     database, records = sql_case.database, sql_case.database.records
     together = not database.autocommit and database.period_ns is None
     numbers: Iterable[int] = range(1, 1 + sql_case.requests)
-    texts = _records(1 + sql_case.seed, sql_case.request_bytes)
+    contents = _records(1 + sql_case.seed, sql_case.request_bytes, database)
     if together:
         yield "BEGIN TRANSACTION", ()
     if sql_case.pattern == "join":
@@ -264,10 +338,10 @@ def _requests(sql_case: _SqlCase) -> Iterator[Step]:
         if index:
             yield None
         if sql_case.pattern == "insert":
-            yield _insert(database, "table1", number, next(texts))
+            yield _insert(database, "table1", number, next(contents))
         elif sql_case.pattern == "update":
             yield _statement(
-                database, "UPDATE table1 SET val = ? WHERE id = ?", next(texts), number
+                database, "UPDATE table1 SET val = ? WHERE id = ?", next(contents), number
             )
         else:
             yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
@@ -314,8 +388,8 @@ def _prepared_script(script: Script, database: Database) -> Prepared:
         data = read_bytes(path, DATABASE_BYTES_MAX)
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
-    connecting, lines = _run(files, database, script[0]) if script[0] else ([], [])
-    return (f"mkdir {FOLDER}", *copied, *connecting, *lines), _frozen(files)
+    ran = _run(files, database, script[0]) if script[0] else _Ran([], [], [])
+    return (f"mkdir {FOLDER}", *copied, *ran.connecting, *ran.lines), _frozen(files)
 
 
 def _copied(data: bytes) -> list[str]:

@@ -35,9 +35,17 @@ def test_a_copy_with_other_values_is_another_board_to_the_simulator() -> None:
 
 
 def test_every_shipped_kernel_is_complete() -> None:
-    assert {"2.6.29", "2.6.37", "2.6.37-64bit", "3.12", "3.13", "4.0", "6.1", "6.12"} == set(
-        kernel_names()
-    )
+    assert {
+        "2.6.29",
+        "2.6.29-uncompressed",
+        "2.6.37",
+        "2.6.37-64bit",
+        "3.12",
+        "3.13",
+        "4.0",
+        "6.1",
+        "6.12",
+    } == set(kernel_names())
     assert all(load_kernel(name).sim_json for name in kernel_names())
 
 

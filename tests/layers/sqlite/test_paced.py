@@ -109,7 +109,7 @@ def test_off_is_no_better_than_normal_where_the_flusher_meets_the_data() -> None
     for word in ("off", "normal"):
         for pause_ns in (0, SECOND):
             one = case("insert", 300, pause_ns, journal="wal", synchronous=word, page_bytes=4096,
-                       autocommit=True)  # fmt: skip
+                       autocommit=True, contents="letters")  # fmt: skip
             programs[word, pause_ns] = replace(program(one), record_flush=True)
     batches = simulated(*programs.values())
     counts = {

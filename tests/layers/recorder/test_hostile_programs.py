@@ -99,7 +99,7 @@ def test_calls_on_files_of_too_long_a_path_are_counted(folder: Path) -> None:
 
 def test_a_word_of_the_command_that_is_no_utf_8_is_kept(folder: Path) -> None:
     out = folder.parent / "out.rec"
-    command = [FLASHBED, "record", "-o", str(out), "--", "touch", b"\xff"]
+    command: list[str | bytes] = [FLASHBED, "record", "-o", str(out), "--", "touch", b"\xff"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     assert open_recording(out).about.command == ("touch", "\\xff")
 

@@ -23,19 +23,28 @@ CASES = [
     for pattern in ("insert", "select", "select-random", "join", "update")
     for journal in (("delete", "wal") if pattern in ("insert", "update") else ("delete",))
 ]
-PACED = ("paced-insert", "paced-update")
-"""Each request commits by itself, and seven seconds pass to the next: the flusher writes."""
+PAUSES_S = (0.5, 1, 3, 5, 7, 10, 15)
+"""Each request commits by itself, and so long passes to the next: the flusher writes.
+
+After 5 s the timer of UBIFS's write-buffer expires with the program's: one interrupt wakes both.
+"""
+CASES += [
+    (fs, f"{pattern}-{pause_s}s", journal)
+    for fs in ("jffs2", "ubifs")
+    for pattern in ("insert", "update")
+    for journal in ("delete", "wal")
+    for pause_s in PAUSES_S
+]
 AT_A_RATE = "rated-insert"
 """A transaction begins every seven seconds, whatever the one before it took."""
-CASES += [(fs, pattern, journal) for fs in ("jffs2", "ubifs") for pattern in PACED
-          for journal in ("delete", "wal")]  # fmt: skip
 CASES += [(fs, AT_A_RATE, journal) for fs in ("jffs2", "ubifs") for journal in ("delete", "wal")]
 
 
 def program(fs: str, pattern: str, journal: Any) -> Program:
     """On a board whose software takes no time, as in user mode."""
-    paced = pattern.startswith("paced-")
     rated = pattern == AT_A_RATE
+    paced = pattern.endswith("s")
+    pattern, _, pause_s = pattern.removesuffix("s").partition("-") if paced else (pattern, "", "0")
     database = Database(
         records=400, journal=journal, autocommit=paced,
         synchronous="normal" if paced or rated else "full",
@@ -43,9 +52,8 @@ def program(fs: str, pattern: str, journal: Any) -> Program:
     )  # fmt: skip
     case = Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs=fs, read_ahead_kib=128,
-        pattern=pattern.removeprefix("paced-").removeprefix("rated-"), requests=200,
-        request_bytes=600, file_bytes=0, seed=1, database=database,
-        pause_ns=7_000_000_000 if paced else 0,
+        pattern="insert" if rated else pattern, requests=200, request_bytes=600, file_bytes=0,
+        seed=1, database=database, pause_ns=round(float(pause_s) * 1e9),
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)

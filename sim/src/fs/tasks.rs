@@ -47,6 +47,11 @@ pub trait Scheduled {
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Runs a thread of the file system, which has the processor, up to its next preemption point.
     fn run_thread(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// Runs a work of the file system that is queued for the worker, which has the processor.
+    /// Returns when it is over; none if none is queued.
+    fn run_work(&mut self, _now: Ns, _pages: &mut dyn PageCache) -> Result<Option<Ns>> {
+        Ok(None)
+    }
     /// cond_resched() of the program: another task runs if the scheduler chooses it.
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Sets the task that makes the next calls; returns the one before.
@@ -75,9 +80,13 @@ pub trait Scheduled {
     }
 }
 
-/// Runs the flusher's next step, unless another task preempts it first.
+/// Runs the flusher's next step, or a work of the file system, unless another task preempts it
+/// first.
 pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     if fs.sched().resched(now) != Some(Task::Background) {
+        return Ok(now);
+    }
+    if let Some(now) = fs.run_work(now, pages)? {
         return Ok(now);
     }
     let step = pages.next_writeback(now);
@@ -107,7 +116,9 @@ pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -
 pub fn run_other<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     match fs.sched().current() {
         Some(Task::Background) => run_flusher(fs, now, pages),
-        Some(Task::UbiThread | Task::Jffs2Thread | Task::Yaffs2Thread) => fs.run_thread(now, pages),
+        Some(Task::UbiThread | Task::UbifsThread | Task::Jffs2Thread | Task::Yaffs2Thread) => {
+            fs.run_thread(now, pages)
+        }
         other => {
             assert!(other.is_some(), "the program waits, but no task runs");
             fs.sched().sleep(now); // It has nothing left to do.

@@ -76,6 +76,12 @@ impl<S: FlashFs> Scheduled for Timed<S> {
         self.took(now, done)
     }
 
+    fn run_work(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Option<Ns>> {
+        let done = self.fs.run_work(now, pages)?;
+        self.took(now, Ok(done.unwrap_or(now)))?;
+        Ok(done)
+    }
+
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let done = self.fs.resched(now, pages);
         self.took(now, done)

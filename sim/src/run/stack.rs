@@ -96,7 +96,10 @@ where
         let now = match operation {
             // The first handles expired timers itself; the others are no calls.
             Operation::Pause { .. } | Operation::Prepared | Operation::Mark => now,
-            _ => vfs.catch_up(now)? + vfs.clock_reads(),
+            _ => {
+                let now = vfs.catch_up(now)?;
+                vfs.read_clock(now)?
+            }
         };
         let outcome = match *operation {
             Operation::Mkdir { path } => vfs.mkdir(now, path),

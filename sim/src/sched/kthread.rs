@@ -49,7 +49,7 @@ impl Sched {
     pub(super) fn clone_newborn(&mut self) {
         if let Some((task, _)) = self.newborn {
             self.place_child(task);
-            self.runnable.insert(task);
+            self.enter(task);
         }
     }
 
@@ -80,7 +80,7 @@ impl Sched {
         self.wake(now, waiter);
         if self.need_resched && !self.runnable.contains(Task::Exiting) {
             self.vruntime_ns[Task::Exiting as usize] = self.vruntime_ns[task as usize];
-            self.runnable.insert(Task::Exiting);
+            self.enter(Task::Exiting);
         }
         self.sleep(now);
     }

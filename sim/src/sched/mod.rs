@@ -60,8 +60,15 @@ pub struct Sched {
     next_tick: Ns,
     vruntime_ns: [u64; TASKS],
     runnable: TaskSet,
+    /// The order in which tasks entered the tree. Of equal `vruntime` the first one is leftmost.
+    entered: [u64; TASKS],
+    entries: u64,
     min_vruntime_ns: u64,
     current: Option<Task>,
+    /// The interrupt that ended the processor's idleness, until a task runs. It may wake several
+    /// tasks; the processor then picks one of them all. The program enters the tree first: its
+    /// hrtimer expires before the timer wheel, and before the timers with more slack.
+    left_idle: Option<Ns>,
     /// How long `current` has run since it was picked.
     ran_ns: u64,
     need_resched: bool,
@@ -101,8 +108,11 @@ impl Sched {
             next_tick: Ns(tick_ns),
             vruntime_ns: [LATENCY_NS; TASKS],
             runnable,
+            entered: [0; TASKS],
+            entries: 0,
             min_vruntime_ns: LATENCY_NS,
             current: Some(Task::Program),
+            left_idle: None,
             ran_ns: 0,
             need_resched: false,
             skips_clock: false,
@@ -159,6 +169,11 @@ impl Sched {
     /// The same without momentary tasks.
     fn is_contended_but_for_a_moment(&self) -> bool {
         self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
+    }
+
+    /// When the next timer of the wheel expires, of those that are known here.
+    pub fn next_timer(&self) -> Option<Ns> {
+        self.bandwidth_tick.map(|tick| Ns(tick * self.tick_ns))
     }
 
     /// Whether the next tick comes: an idle processor stops its ticks.
@@ -286,7 +301,16 @@ impl Sched {
 
     fn leftmost_but(&self, task: Option<Task>) -> Option<(Task, u64)> {
         let others = self.runnable.iter().filter(|&other| Some(other) != task);
-        others.map(|other| (other, self.vruntime_ns[other as usize])).min_by_key(|&(_, v)| v)
+        let first = others
+            .min_by_key(|&other| (self.vruntime_ns[other as usize], self.entered[other as usize]));
+        first.map(|other| (other, self.vruntime_ns[other as usize]))
+    }
+
+    /// __enqueue_entity: right of the tasks of equal `vruntime`.
+    fn enter(&mut self, task: Task) {
+        self.runnable.insert(task);
+        self.entries += 1;
+        self.entered[task as usize] = self.entries;
     }
 
     /// try_to_wake_up, with place_entity and check_preempt_wakeup.
@@ -303,11 +327,20 @@ impl Sched {
         }
         self.update_current(now);
         self.take_worker(task);
-        self.runnable.insert(task);
+        self.enter(task);
         let own = self.vruntime_ns[task as usize].max(self.min_vruntime_ns - SLEEPER_BONUS_NS);
         self.vruntime_ns[task as usize] = own;
         match self.current {
-            None => self.pick(now, None),
+            None => {
+                self.left_idle = Some(now);
+                self.pick(now, None);
+            }
+            Some(_) if self.left_idle == Some(now) => {
+                if task == Task::Program {
+                    self.entered[task as usize] = 0;
+                }
+                self.pick(now, None);
+            }
             Some(_) if self.need_resched => {}
             Some(current) => {
                 let ahead = self.vruntime_ns[current as usize].saturating_sub(own);
@@ -342,6 +375,7 @@ impl Sched {
     /// The running task goes to sleep; returns the next one.
     pub fn sleep(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
+        self.left_idle = None;
         self.raise_rcu(now);
         self.see_clock(now);
         if let Some(task) = self.current.take() {
@@ -373,6 +407,7 @@ impl Sched {
     /// task that runs then.
     pub fn yields(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
+        self.left_idle = None;
         self.schedule(now, self.current);
         self.current
     }
@@ -381,6 +416,7 @@ impl Sched {
     #[inline]
     pub fn resched(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
+        self.left_idle = None;
         if self.need_resched {
             self.schedule(now, self.current);
         }
@@ -395,8 +431,10 @@ impl Sched {
         let own = self.current.map_or(0, |task| self.vruntime_ns[task as usize]);
         match self.leftmost_but(self.current) {
             Some((next, vruntime)) if vruntime <= own + WAKEUP_GRANULARITY_NS => {
-                (self.current, self.ran_ns, self.need_resched) = (Some(next), 0, false);
-                self.skips_clock = false;
+                if let Some(before) = self.current.replace(next) {
+                    self.enter(before);
+                }
+                (self.ran_ns, self.need_resched, self.skips_clock) = (0, false, false);
             }
             _ => {}
         }
@@ -462,6 +500,9 @@ impl Sched {
     /// is unfair. Of equal tasks not the one that was running.
     fn pick_next(&mut self, before: Option<Task>) {
         self.need_resched = false;
+        if let Some(task) = before {
+            self.enter(task);
+        }
         if let Waiting::Tiny { waits } = &mut self.rcu {
             *waits = false;
         }

@@ -42,6 +42,41 @@ fn a_thread_that_a_tick_found_running_waits_for_the_next() {
     assert_eq!(sched.resched(Ns(409 * MS)), Some(Task::UbiThread), "three behind the program");
 }
 
+/// The interrupt at which a write-buffer's timer and the program's sleep end wakes both.
+#[test]
+fn of_the_tasks_that_an_interrupt_wakes_from_idle_the_leftmost_runs() {
+    for (charged_ns, next) in [(0, Task::UbifsThread), (4 * MS, Task::Program)] {
+        let mut sched = after_sleep(TICK_NS);
+        sched.sleep(Ns(401 * MS));
+        sched.vruntime_ns[Task::UbifsThread as usize] = sched.min_vruntime_ns - 3 * MS + charged_ns;
+        sched.wake(Ns(402 * MS), Task::Program);
+        sched.wake(Ns(402 * MS), Task::UbifsThread);
+        assert_eq!(sched.resched(Ns(402 * MS)), Some(next));
+    }
+}
+
+#[test]
+fn of_equal_tasks_the_one_that_woke_first_runs() {
+    let pair = [Task::Background, Task::UbifsThread];
+    for [first, second] in [pair, [pair[1], pair[0]]] {
+        let mut sched = after_sleep(1);
+        sched.sleep(Ns(401 * MS));
+        sched.wake(Ns(500 * MS), first);
+        sched.wake(Ns(500 * MS), second);
+        assert_eq!(sched.resched(Ns(500 * MS)), Some(first));
+    }
+}
+
+#[test]
+fn the_programs_timer_expires_before_the_flushers() {
+    let mut sched = after_sleep(1);
+    sched.sleep(Ns(401 * MS));
+    sched.vruntime_ns[Task::Program as usize] = sched.min_vruntime_ns - 3 * MS;
+    sched.wake(Ns(500 * MS), Task::Background);
+    sched.wake(Ns(500 * MS), Task::Program);
+    assert_eq!(sched.resched(Ns(500 * MS)), Some(Task::Program));
+}
+
 #[test]
 fn a_task_that_yields_is_passed_by_one_not_far_behind() {
     let mut sched = after_sleep(1);

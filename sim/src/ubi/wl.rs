@@ -170,7 +170,7 @@ impl<F: Flash> Ubi<F> {
         if current == Some(Task::UbiThread) {
             return self.run_thread(now);
         }
-        if [before, Some(Task::UbifsThread)].contains(&current) {
+        if before.is_some() && before == current {
             self.sched.sleep(now);
         } else {
             self.sched.block(now);

@@ -61,6 +61,8 @@ pub(super) struct Completions {
     ticks: Ticks,
     /// The longest sleep of an idle processor.
     longest_idle: Ns,
+    /// See [`KernelFacts`].
+    first_idle_tick: bool,
     all: Counter,
     period: u64,
     own: Counter,
@@ -78,6 +80,7 @@ impl Completions {
         Completions {
             ticks: Ticks::new(facts.ticks_per_second),
             longest_idle: Ns::from_ms(facts.longest_idle_ms),
+            first_idle_tick: facts.first_idle_tick,
             all: counter(1, ALL_BATCH),
             period: 0,
             own: counter(0, OWN_BATCH),
@@ -115,11 +118,24 @@ impl Completions {
     #[inline]
     pub fn pass(&mut self, now: Ns) {
         while let Some((due, end)) = self.timer.filter(|&(_, end)| end <= now) {
-            let idle_ns = self.longest_idle.0;
-            let waits = (end - self.awake).0.div_ceil(idle_ns);
-            self.end_period(due, now.min(self.awake + Ns(waits * idle_ns)));
+            let Some(at) = self.expires_at(end, now) else { break };
+            self.end_period(due, at);
         }
         self.awake = self.awake.max(now);
+    }
+
+    /// When a timer that is due at `end` expires, if it has: only ticks run the timer wheel. One
+    /// follows after each interrupt where the first tick of an idle processor comes.
+    fn expires_at(&self, end: Ns, now: Ns) -> Option<Ns> {
+        let first = self.ticks.after(self.awake, 1);
+        if self.first_idle_tick && end <= first {
+            return Some(first).filter(|&first| first <= now);
+        }
+        let asleep = if self.first_idle_tick { first } else { self.awake };
+        let idle_ns = self.longest_idle.0;
+        let woken = asleep + Ns((end - asleep).0.div_ceil(idle_ns) * idle_ns);
+        let is_tick = self.ticks.after(now, 0) == now;
+        (woken <= now || is_tick || !self.first_idle_tick).then_some(woken.min(now))
     }
 
     /// writeout_period.

@@ -79,7 +79,7 @@ impl<S: FlashFs> Vfs<S> {
             }
             self.inodes.flusher.completions.pass(now);
             self.wake_flusher(now);
-            if self.fs.next_due().is_some_and(|due| due <= now) {
+            if self.fs.next_due().is_some_and(|due| self.has_expired(due, now)) {
                 let done = self.fs.run_due(now, &mut self.inodes);
                 now = ignore_errno(done, now)?;
                 continue;
@@ -89,12 +89,16 @@ impl<S: FlashFs> Vfs<S> {
                 Some(_) => run_other(&mut self.fs, now, &mut self.inodes),
                 None => {
                     let flusher = self.inodes.flusher.due();
-                    let due = [flusher, self.fs.next_due()].into_iter().flatten().min();
+                    let timers = [flusher, self.fs.next_due(), self.fs.sched().next_timer()];
+                    let due = timers.into_iter().flatten().min();
                     let awake = due.map_or(end, |due| due.min(end)).max(now);
                     if self.is_fs_due(awake, end) {
                         now = awake;
                         self.fs.run_due(awake, &mut self.inodes)
                     } else if flusher.is_some_and(|due| due <= awake) {
+                        Ok(awake)
+                    } else if awake < end {
+                        self.fs.sched().resched(awake); // the bandwidth worker
                         Ok(awake)
                     } else {
                         return Ok((awake, end));
@@ -109,7 +113,8 @@ impl<S: FlashFs> Vfs<S> {
     fn interrupt_from(&mut self, now: Ns, due: Ns) -> Option<Ns> {
         let has_tick = self.fs.sched().has_next_tick();
         let tick = has_tick.then(|| self.inodes.ticks.after(now, 1));
-        let timers = [tick, self.inodes.flusher.due(), self.fs.next_due()];
+        let wheel = self.fs.sched().next_timer();
+        let timers = [tick, wheel, self.inodes.flusher.due(), self.fs.next_due()];
         timers.into_iter().flatten().filter(|&at| at >= due).min()
     }
 
@@ -124,11 +129,17 @@ impl<S: FlashFs> Vfs<S> {
     /// Whether a timer of the file system expires while the processor is `awake`, either at its
     /// latest time or early. Timers are checked in the order of their latest times, up to the first
     /// that cannot have expired yet (__hrtimer_run_queues).
-    fn is_fs_due(&self, awake: Ns, end: Ns) -> bool {
+    fn is_fs_due(&mut self, awake: Ns, end: Ns) -> bool {
         let Some(latest) = self.fs.next_due() else { return false };
-        let is_next = |due: Ns| due > awake && due < latest;
-        let waits = self.inodes.flusher.due().is_some_and(is_next) || is_next(end);
+        let timers = [self.inodes.flusher.due(), self.fs.sched().next_timer(), Some(end)];
+        let waits = timers.into_iter().flatten().any(|due| due > awake && due < latest);
         latest <= awake || (self.fs.next_due_earliest().is_some_and(|due| due <= awake) && !waits)
+    }
+
+    /// Whether a timer that expires at `latest` has expired on the busy processor. The next tick
+    /// stands before it, so that no tick but the last one finds it early (__hrtimer_run_queues).
+    fn has_expired(&self, latest: Ns, now: Ns) -> bool {
+        latest.0 / self.inodes.ticks.tick_ns() <= now.0 / self.inodes.ticks.tick_ns()
     }
 
     /// Handles timers that expired while the program was running.
@@ -136,9 +147,15 @@ impl<S: FlashFs> Vfs<S> {
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
         let now = self.resched(now)?;
         self.inodes.flusher.completions.pass(now);
-        match self.fs.next_due() {
-            Some(due) if due <= now => Ok(self.sleep_between(now, now, now)?.0),
-            _ => Ok(now),
+        Ok(now)
+    }
+
+    /// The agent reads the clock before a call. A tick within that is handled before the call.
+    #[inline]
+    pub fn read_clock(&mut self, now: Ns) -> Result<Ns, FsError> {
+        match self.clock_reads() {
+            Ns::ZERO => Ok(now),
+            reads => self.catch_up(now + reads),
         }
     }
 
@@ -159,6 +176,9 @@ impl<S: FlashFs> Vfs<S> {
     pub(super) fn resched(&mut self, now: Ns) -> Result<Ns, FsError> {
         self.fs.mtd().has_power(now)?;
         self.wake_flusher(now);
+        if self.fs.next_due().is_some_and(|due| self.has_expired(due, now)) {
+            self.fs.run_due(now, &mut self.inodes)?;
+        }
         self.fs.resched(now, &mut self.inodes)
     }
 

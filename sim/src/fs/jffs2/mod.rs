@@ -466,7 +466,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         // iterate_supers calls sync_fs twice, first without waiting. The thread may fill the buffer
         // between the two.
         for _ in 0..2 {
-            self.wbuf.due = None;
+            (self.wbuf.due, self.wbuf.is_queued) = (None, false);
             now = self.lock_alloc(now, pages)?;
             let flushed = self.flush_wbuf_pad(now);
             self.unlock_alloc(*flushed.as_ref().unwrap_or(&now));
@@ -525,11 +525,12 @@ impl<F: Flash> Scheduled for Jffs2<F> {
         [self.wbuf.due, self.collector.until].into_iter().flatten().min()
     }
 
-    fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+    fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
         if self.collector.until.is_some_and(|until| until <= now) {
             self.wake_collector(now);
         }
-        self.run_worker(now, pages)
+        self.wake_worker(now);
+        Ok(now)
     }
 
     fn sched(&mut self) -> &mut Sched {
@@ -543,6 +544,18 @@ impl<F: Flash> Scheduled for Jffs2<F> {
 
     fn run_thread(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         self.run_collector(now, Some(pages))
+    }
+
+    /// delayed_wbuf_sync.
+    fn run_work(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Option<Ns>> {
+        if !std::mem::take(&mut self.wbuf.is_queued) {
+            return Ok(None);
+        }
+        let before = self.set_caller(Some(Task::Background));
+        let now = self.flush_wbuf_gc(now, None, pages)?;
+        self.set_caller(before);
+        self.sched.unblock(now);
+        Ok(Some(now))
     }
 
     fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
@@ -559,7 +572,7 @@ impl<F: Flash> Scheduled for Jffs2<F> {
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         self.page_is_read(now);
         self.sched.unblock(now);
-        let now = self.run_worker(now, pages)?;
+        self.wake_worker(now);
         self.might_resched(now, Some(pages))
     }
 }

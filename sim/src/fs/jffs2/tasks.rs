@@ -134,16 +134,12 @@ impl<F: Flash> Jffs2<F> {
         self.run_others_until(now, Task::Program, Some(pages))
     }
 
-    /// A worker flushes the write buffer when its delayed work is due (delayed_wbuf_sync). It
-    /// preempts the current foreground.
-    pub(super) fn run_worker(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        let Some(due) = self.wbuf.due.take_if(|due| *due <= now) else { return Ok(now) };
-        let before = self.foreground.replace(Task::Background);
-        self.sched.wake(due, Task::Background);
-        self.sched.resched(now);
-        let now = self.run_others_until(now, Task::Background, Some(pages))?;
-        let now = self.flush_wbuf_gc(now, None, pages)?;
-        self.set_foreground(now, before, Some(pages))
+    /// delayed_work_timer_fn: wakes a worker to flush the write buffer, if it is time.
+    pub(super) fn wake_worker(&mut self, now: Ns) {
+        if let Some(due) = self.wbuf.due.take_if(|due| *due <= now) {
+            self.wbuf.is_queued = true;
+            self.sched.wake(due, Task::Background);
+        }
     }
 
     /// mutex_lock(&c->alloc_sem) of the foreground.

@@ -44,8 +44,10 @@ pub struct WriteBuffer {
     pub(super) held: Held,
     /// wbuf_inodes.
     pub pending: Vec<Ino>,
-    /// When the delayed work flushes it.
+    /// When the timer of the delayed work expires.
     pub due: Option<Ns>,
+    /// The timer has expired, and the work is queued for a worker.
+    pub is_queued: bool,
 }
 
 impl<F: Flash> Jffs2<F> {
@@ -106,7 +108,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_dirty_trigger: arms the delayed flush.
     fn dirty_trigger(&mut self, now: Ns) {
-        if self.wbuf.due.is_none() {
+        if self.wbuf.due.is_none() && !self.wbuf.is_queued {
             let delay_ms = self.facts.vm.writeback_ms();
             self.wbuf.due = Some(match self.options.wbuf_flush {
                 WbufFlush::DelayedWork if delay_ms == 0 => now,

@@ -25,7 +25,10 @@ pub struct Head {
     held: Held,
     /// Inodes with a node in the buffer.
     inodes: Vec<u32>,
+    /// When its timer expires at the earliest.
     pub timer: Option<Ns>,
+    /// The timer has expired, and nothing was written since.
+    need_sync: bool,
 }
 
 impl Head {
@@ -34,6 +37,11 @@ impl Head {
         let page = geometry.page_bytes;
         let to_page = page - (self.offset & (page - 1));
         self.size = to_page.min(geometry.leb_bytes - self.offset);
+    }
+
+    /// cancel_wbuf_timer_nolock.
+    fn cancel_timer(&mut self) {
+        (self.timer, self.need_sync) = (None, false);
     }
 
     /// ubifs_wbuf_add_ino_nolock.
@@ -74,7 +82,7 @@ impl<F: Flash> Ubifs<F> {
     pub(super) fn sync_head(&mut self, now: Ns, head: usize) -> Result<Ns> {
         let page = self.geometry.page_bytes;
         let state = &mut self.journal.heads[head];
-        state.timer = None;
+        state.cancel_timer();
         if state.used == 0 || state.leb.is_none() {
             return Ok(now);
         }
@@ -110,15 +118,16 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// The background thread writes the buffers whose timers expired (ubifs_bg_wbufs_sync).
-    pub(super) fn sync_due_heads(&mut self, now: Ns) -> Result<Ns> {
-        let ended =
-            self.journal.heads.each_ref().map(|head| head.timer.is_some_and(|due| due <= now));
-        let mut now = now;
-        for head in (0..HEADS).filter(|&head| ended[head]) {
-            now = self.sync_head(now, head)?;
+    /// wbuf_timer_callback_nolock of the timers that have expired.
+    pub(super) fn expire_timers(&mut self, now: Ns) {
+        for head in &mut self.journal.heads {
+            head.need_sync |= head.timer.take_if(|due| *due <= now).is_some();
         }
-        Ok(now)
+    }
+
+    /// ubifs_bg_wbufs_sync: the next write-buffer that the thread has to write.
+    pub(super) fn next_to_sync(&self) -> Option<usize> {
+        self.journal.heads.iter().position(|head| head.need_sync)
     }
 
     /// ubifs_wbuf_write_nolock. If the write fails, ubifs_dump_leb reads the LEB to print its
@@ -138,7 +147,7 @@ impl<F: Flash> Ubifs<F> {
         let mut left = align(bytes, 8);
         let mut now = now;
         let state = &mut self.journal.heads[head];
-        state.timer = None;
+        state.cancel_timer();
         let room = state.size - state.used;
         if left < room {
             state.used += left;

@@ -271,6 +271,24 @@ impl<F: Flash> Ubifs<F> {
         Ok(())
     }
 
+    /// One step of ubifs_bg_thread, which has the processor, unless another task preempts it first:
+    /// writes one write-buffer. The tasks that it blocks go on afterwards.
+    fn run_background_thread(&mut self, now: Ns) -> Result<Ns> {
+        if self.ubi.sched().resched(now) != Some(Task::UbifsThread) {
+            return Ok(now);
+        }
+        let Some(head) = self.next_to_sync() else {
+            self.ubi.sched().sleep(now);
+            return Ok(now);
+        };
+        let before = self.ubi.set_caller(Some(Task::UbifsThread));
+        let synced = self.sync_head(now, head);
+        self.ubi.set_caller(before);
+        let now = synced.or_else(|error| error.failed_at().ok_or(error))?;
+        self.ubi.sched().unblock(now);
+        Ok(now)
+    }
+
     fn read_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::inode(inum))?;
         let leaf = leaf.expect("an inode has a node");
@@ -523,12 +541,11 @@ impl<F: Flash> Scheduled for Ubifs<F> {
         self.journal.next_due()
     }
 
-    /// Runs UBIFS's background thread for the expired timers.
+    /// Wakes UBIFS's thread for the expired timers.
     fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        let now = self.ubi.set_task(now, Some(Task::UbifsThread))?;
-        let synced = self.sync_due_heads(now);
-        let now = synced.or_else(|error| error.failed_at().ok_or(error))?;
-        self.ubi.set_task(now, None)
+        self.expire_timers(now);
+        self.ubi.sched().wake(now, Task::UbifsThread);
+        Ok(now)
     }
 
     fn sched(&mut self) -> &mut Sched {
@@ -540,7 +557,10 @@ impl<F: Flash> Scheduled for Ubifs<F> {
     }
 
     fn run_thread(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        self.ubi.run_thread(now)
+        match self.ubi.sched().current() {
+            Some(Task::UbifsThread) => self.run_background_thread(now),
+            _ => self.ubi.run_thread(now),
+        }
     }
 
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {

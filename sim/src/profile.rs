@@ -23,6 +23,9 @@ pub struct KernelFacts {
     pub task_groups: bool,
     /// Whether a processor still gets the tick after it became idle.
     pub first_idle_tick: bool,
+    /// Whether an interrupt that falls into an operation of the chip is handled when that is over.
+    #[serde(default)]
+    pub masks_interrupts: bool,
     /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
     /// Its settings in /proc/sys/vm.
@@ -97,6 +100,7 @@ impl KernelFacts {
         rcu: Rcu::Tree,
         task_groups: true,
         first_idle_tick: false,
+        masks_interrupts: false,
         longest_idle_ms: 512,
         vm: Vm::DEFAULT,
     };
@@ -106,6 +110,7 @@ impl KernelFacts {
         rcu: Rcu::Tiny,
         task_groups: false,
         first_idle_tick: true,
+        masks_interrupts: true,
         longest_idle_ms: 4_296,
         ..KernelFacts::DEBIAN
     };

@@ -55,6 +55,10 @@ class Configuration(Strict):
     """Whether the tick after the processor became idle still comes.
     From: observed on a running kernel.
     """
+    masks_interrupts: bool = False
+    """Whether an interrupt that falls into an operation of the chip is handled when that is over.
+    From: the kernel's source; only user-mode Linux with time travel does.
+    """
     longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
     """How long an idle processor sleeps at most.
     From: periodic work of the kernel, or its clock.

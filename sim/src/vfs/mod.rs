@@ -97,6 +97,8 @@ pub struct Vfs<S> {
     inodes: Inodes,
     names: Names,
     limits: DirtyLimits,
+    /// See [`KernelFacts`].
+    masks_interrupts: bool,
     /// Settings of write-back, and free pages when the kernel has booted.
     memory: (Vm, u64),
     /// Open files by slot; from `SLOTS` on, files that are closed but still mapped.
@@ -136,6 +138,7 @@ impl<S: FlashFs> Vfs<S> {
             inodes: Inodes::new(memory, ticks, Ns::ZERO, completions),
             names: Names::default(),
             limits: DirtyLimits::new(memory.0, memory.1),
+            masks_interrupts: facts.masks_interrupts,
             memory,
             slots: vec![None; slots],
             mappings: Vec::new(),

@@ -86,7 +86,12 @@ impl<S: FlashFs> Vfs<S> {
             }
             let done = match self.fs.sched().current() {
                 Some(_) if now >= end => return Ok((now, end)),
-                Some(_) => run_other(&mut self.fs, now, &mut self.inodes),
+                Some(_) => {
+                    let done = run_other(&mut self.fs, now, &mut self.inodes);
+                    let over = done.as_ref().map_or(now, |&over| over);
+                    end = end.min(self.masked_until(now, over, due).unwrap_or(end));
+                    done
+                }
                 None => {
                     let flusher = self.inodes.flusher.due();
                     let timers = [flusher, self.fs.next_due(), self.fs.sched().next_timer()];
@@ -116,6 +121,15 @@ impl<S: FlashFs> Vfs<S> {
         let wheel = self.fs.sched().next_timer();
         let timers = [tick, wheel, self.inodes.flusher.due(), self.fs.next_due()];
         timers.into_iter().flatten().filter(|&at| at >= due).min()
+    }
+
+    /// When a tick within a step of a thread is handled if interrupts are masked: at the end of the
+    /// chip's operation. The program's timer expires then, too, if it is due.
+    fn masked_until(&self, began: Ns, over: Ns, due: Ns) -> Option<Ns> {
+        let tick = self.inodes.ticks.after(over, 0);
+        let last = over - self.fs.mtd().since_resched();
+        let handled = if tick <= last { last } else { over };
+        (self.masks_interrupts && tick > began && handled >= due).then_some(handled)
     }
 
     /// Handles the flusher's timer if it has expired.

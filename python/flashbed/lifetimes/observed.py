@@ -7,7 +7,6 @@ a given rate.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,6 @@ from flashbed.lifetimes.subject import CAUSES, Subject, Workload
 from flashbed.paths import shown
 from flashbed.plan.case import AXES
 from flashbed.plan.changes import UNCHANGED, ChipChange, PartitionChange
-from flashbed.plan.patterns import WORKLOADS
 from flashbed.storage.frames import UNREADABLE, DamagedError, read_parquet
 from flashbed.tables.plausible import implausible
 from flashbed.tables.run_directory import SCHEMAS, read_table, scan_table
@@ -109,7 +107,7 @@ def _case(
         programs=programs,
         bytes_flushed=_flushed(case, board.chip.page_bytes),
         unsynced=_unsynced(case),
-        failed=_failed(case),
+        failed=case.get("failed"),
     )
     grown = min(programmed, programmed if moved.extent is None else moved.extent)
     share = grown / (board.partition.blocks * block_bytes)
@@ -129,16 +127,6 @@ def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
         return sum(known)
     programs: int | None = case["flush_programs"]
     return None if programs is None else programs * page_bytes
-
-
-def _failed(case: Mapping[str, Any]) -> int | None:
-    """Failed calls. SQLite opens a journal to learn whether it is there: that is an answer."""
-    failed: int | None = case.get("failed")
-    if not failed or case["pattern"] not in WORKLOADS["sqlite"].patterns:
-        return failed
-    # The close() of what was not opened is EBADF.
-    absent = re.findall(r"\b(?:ENOENT|EBADF) (\d+)", case.get("failed_errno") or "")
-    return failed - sum(map(int, absent))
 
 
 def _unsynced(case: Mapping[str, Any]) -> float | None:

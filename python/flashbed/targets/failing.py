@@ -1,9 +1,10 @@
 """Failed calls of a case: measured operations that did not do what they were to do.
 
 The simulator counts by the same rule (sim/src/run/failed.rs). Some errors are answers: programs
-call `stat`, `unlink` or `mkdir` to learn whether a name is there. A recording keeps such a call
-because it failed when it was recorded. No file system here has a `fallocate`, and JFFS2 has no
-extended attributes by default: programs meet that everywhere.
+call `stat`, `open`, `unlink` or `mkdir` to learn whether a name is there, as SQLite does for a
+journal. A recording keeps such a call because it failed when it was recorded. The `close` of what
+was not opened loses nothing; a read or write of it counts. No file system here has a `fallocate`,
+and JFFS2 has no extended attributes by default: programs meet that everywhere.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def failure(op: str, length: int | None, result: int) -> str | None:
     answered = (
         (op in _OF_NAMES and result in _ANSWERS)
         or (op in _NOT_EVERYWHERE and result == -errno.EOPNOTSUPP)
+        or (op == "open" and result in (-errno.ENOENT, -errno.EEXIST))
+        or (op == "close" and result == -errno.EBADF)
         or (op == "flock" and result == -errno.EAGAIN)
     )
     return None if answered else failure_of(result)

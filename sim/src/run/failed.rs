@@ -1,14 +1,15 @@
 //! Failed calls: measured operations that did not do what they were to do.
 //!
 //! targets/failing.py counts by the same rule on real kernels. Some errors are answers: programs
-//! call `stat`, `unlink` or `mkdir` to learn whether a name is there. A recording keeps such a call
-//! because it failed when it was recorded. No file system here has a `fallocate`, and JFFS2 has no
-//! extended attributes by default: programs meet that everywhere.
+//! call `stat`, `open`, `unlink` or `mkdir` to learn whether a name is there, as SQLite does for a
+//! journal. A recording keeps such a call because it failed when it was recorded. The `close` of
+//! what was not opened loses nothing; a read or write of it counts. No file system here has a
+//! `fallocate`, and JFFS2 has no extended attributes by default: programs meet that everywhere.
 
 use super::Request;
 use crate::errno::{
-    EAGAIN, EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENODATA, ENOENT, ENOTDIR, ENOTEMPTY,
-    EOPNOTSUPP,
+    EAGAIN, EBADF, EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENODATA, ENOENT, ENOTDIR,
+    ENOTEMPTY, EOPNOTSUPP,
 };
 use crate::ops;
 use std::collections::BTreeMap;
@@ -58,6 +59,8 @@ impl Failed {
         let (name, result) = (ops::NAMES[request.op], request.result);
         let answered = (OF_NAMES.contains(&name) && ANSWERS.contains(&result))
             || (NOT_EVERYWHERE.contains(&name) && result == EOPNOTSUPP)
+            || (name == "open" && [ENOENT, EEXIST].contains(&result))
+            || (name == "close" && result == EBADF)
             || (name == "flock" && result == EAGAIN);
         if !answered {
             *self.0.entry(result.min(SHORT)).or_default() += 1;

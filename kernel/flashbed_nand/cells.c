@@ -20,34 +20,35 @@
 
 #include "flashbed_nand.h"
 
-int fbn_caches_create(void)
+int fbn_pools_create(void)
 {
 	const struct fbn_parameters *p = &flashbed.p;
+	int err;
 
-	flashbed.page_cache = kmem_cache_create("flashbed_page",
-						sizeof(struct fbn_page) + p->oob_bytes, 0, 0, NULL);
-	flashbed.data_cache = kmem_cache_create("flashbed_data", p->page_bytes, 0, 0, NULL);
+	fbn_host_find();
+	err = fbn_pool_create(&flashbed.page_pool, "flashbed_page",
+			      sizeof(struct fbn_page) + p->oob_bytes);
+	if (!err)
+		err = fbn_pool_create(&flashbed.data_pool, "flashbed_data", p->page_bytes);
 	flashbed.scratch = kmalloc(p->raw_bytes, GFP_KERNEL);
-	if (flashbed.page_cache && flashbed.data_cache && flashbed.scratch)
+	if (!err && flashbed.scratch)
 		return 0;
-	fbn_caches_destroy();
+	fbn_pools_destroy();
 	return -ENOMEM;
 }
 
-void fbn_caches_destroy(void)
+void fbn_pools_destroy(void)
 {
-	kmem_cache_destroy(flashbed.page_cache);
-	kmem_cache_destroy(flashbed.data_cache);
+	fbn_pool_destroy(&flashbed.page_pool);
+	fbn_pool_destroy(&flashbed.data_pool);
 	kfree(flashbed.scratch);
-	flashbed.page_cache = NULL;
-	flashbed.data_cache = NULL;
 	flashbed.scratch = NULL;
 }
 
 static void free_area(u8 **area)
 {
 	if (*area)
-		kmem_cache_free(flashbed.data_cache, *area);
+		fbn_pool_put(&flashbed.data_pool, *area);
 	*area = NULL;
 }
 
@@ -55,7 +56,7 @@ static void free_area(u8 **area)
 int fbn_page_fill(u8 **area, const u8 *bytes)
 {
 	if (!*area)
-		*area = kmem_cache_alloc(flashbed.data_cache, GFP_NOIO);
+		*area = fbn_pool_get(&flashbed.data_pool);
 	if (!*area)
 		return -ENOMEM;
 	memcpy(*area, bytes, flashbed.p.page_bytes);
@@ -68,12 +69,12 @@ static void put_page_of_chip(struct fbn_page *page)
 		return;
 	free_area(&page->data);
 	free_area(&page->intended);
-	kmem_cache_free(flashbed.page_cache, page);
+	fbn_pool_put(&flashbed.page_pool, page);
 }
 
 static struct fbn_page *new_page(void)
 {
-	struct fbn_page *page = kmem_cache_alloc(flashbed.page_cache, GFP_NOIO);
+	struct fbn_page *page = fbn_pool_get(&flashbed.page_pool);
 
 	if (!page)
 		return NULL;
@@ -272,7 +273,7 @@ static int program_main(struct fbn_page *page, const struct fbn_program *program
 		return 0;
 	if (memchr_inv(bytes, 0xff, count)) {
 		if (!page->data) {
-			page->data = kmem_cache_alloc(flashbed.data_cache, GFP_NOIO);
+			page->data = fbn_pool_get(&flashbed.data_pool);
 			if (!page->data)
 				return -ENOMEM;
 			memset(page->data, 0xff, page_bytes);

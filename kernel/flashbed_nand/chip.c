@@ -89,7 +89,7 @@ int fbn_chip_renew(void)
 int fbn_chip_make(void)
 {
 	struct fbn_bus *bus = &flashbed.bus;
-	int err = fbn_caches_create();
+	int err = fbn_pools_create();
 
 	if (!err)
 		err = fbn_cells_init(&flashbed.cells);
@@ -114,5 +114,5 @@ void fbn_chip_free(void)
 	fbn_breaches_free();
 	fbn_cells_free(&flashbed.cells);
 	kfree(flashbed.bus.latch);
-	fbn_caches_destroy();
+	fbn_pools_destroy();
 }

@@ -279,6 +279,7 @@ int fbn_confirm_program(void)
 	if (fbn_rules_check(&program, bus->record.start_ns))
 		fbn_record_flags(FBN_FLAG_BREACH);
 	effect = program_effect(program.page, flashbed.counts.programs++, &failed);
+	fbn_tell_programmed();
 	cut = power_fails(&effect);
 	fbn_history_add_program(&program, effect);
 	return finish_change(failed, cut, fbn_cells_program(&flashbed.cells, &program, effect));

@@ -8,6 +8,7 @@
  *   parameters  the module's parameters, checked
  *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
  *               torn operation is torn
+ *   host        what the kernel for programs offers: memory of the host
  *   cells       content of the array: blocks, pages; program and erase, whole or torn
  *   rules       the datasheet's rules for programs, and broken ones
  *   log         a record of each operation
@@ -145,6 +146,25 @@ bool fbn_is_chosen(const struct fbn_chosen *chosen, u64 number);
 u32 fbn_endurance(const struct fbn_faults *faults, u32 block);
 int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits);
 
+/* host.c */
+
+/* Objects of one size. */
+struct fbn_pool {
+	u32 bytes;
+	struct kmem_cache *cache; /* NULL where the memory is the host's */
+	void *free;               /* each begins with the address of the next */
+	void **chunks;
+};
+
+void fbn_host_find(void);
+void fbn_tell_programmed(void);
+void *fbn_memory_get(size_t bytes);
+void fbn_memory_put(void *at, size_t bytes);
+int fbn_pool_create(struct fbn_pool *pool, const char *name, u32 bytes);
+void fbn_pool_destroy(struct fbn_pool *pool);
+void *fbn_pool_get(struct fbn_pool *pool);
+void fbn_pool_put(struct fbn_pool *pool, void *object);
+
 /* cells.c */
 
 enum fbn_state { FBN_GOOD, FBN_FACTORY_BAD, FBN_WORN };
@@ -184,8 +204,8 @@ struct fbn_program {
 	const u8 *bytes;
 };
 
-int fbn_caches_create(void);
-void fbn_caches_destroy(void);
+int fbn_pools_create(void);
+void fbn_pools_destroy(void);
 int fbn_cells_init(struct fbn_cells *cells);
 void fbn_cells_free(struct fbn_cells *cells);
 int fbn_cells_share(struct fbn_cells *to, const struct fbn_cells *from);
@@ -409,8 +429,8 @@ struct fbn {
 	struct fbn_parameters p;
 	struct nand_chip nand;
 	struct nand_controller controller;
-	struct kmem_cache *page_cache;
-	struct kmem_cache *data_cache;
+	struct fbn_pool page_pool;
+	struct fbn_pool data_pool;
 	u8 *scratch; /* raw_bytes: a torn program's bytes */
 	struct fbn_cells cells;
 	struct fbn_bus bus;

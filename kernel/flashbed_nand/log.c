@@ -11,12 +11,12 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 
 #include "flashbed_nand.h"
 
 #define CHUNK_RECORDS 1365 /* 64 KiB */
-#define CHUNKS_KEPT 64     /* kept for the next run when the log is cleared */
+#define CHUNK_BYTES (CHUNK_RECORDS * sizeof(struct fbn_record))
+#define CHUNKS_KEPT 64 /* kept for the next run when the log is cleared */
 
 static bool add_chunk(struct fbn_log *log)
 {
@@ -34,7 +34,7 @@ static bool add_chunk(struct fbn_log *log)
 		log->chunks = chunks;
 		log->chunks_size = size;
 	}
-	log->chunks[log->chunks_used] = vmalloc(CHUNK_RECORDS * sizeof(struct fbn_record));
+	log->chunks[log->chunks_used] = fbn_memory_get(CHUNK_BYTES);
 	if (!log->chunks[log->chunks_used])
 		return false;
 	log->chunks_used++;
@@ -62,7 +62,7 @@ struct fbn_record *fbn_log_add(struct fbn_log *log, const struct fbn_record *rec
 void fbn_log_clear(struct fbn_log *log)
 {
 	while (log->chunks_used > CHUNKS_KEPT)
-		vfree(log->chunks[--log->chunks_used]);
+		fbn_memory_put(log->chunks[--log->chunks_used], CHUNK_BYTES);
 	log->records = 0;
 	log->records_chunk = 0;
 	log->records_in_chunk = 0;
@@ -71,7 +71,7 @@ void fbn_log_clear(struct fbn_log *log)
 void fbn_log_free(struct fbn_log *log)
 {
 	while (log->chunks_used)
-		vfree(log->chunks[--log->chunks_used]);
+		fbn_memory_put(log->chunks[--log->chunks_used], CHUNK_BYTES);
 	kvfree(log->chunks);
 	memset(log, 0, sizeof(*log));
 }

@@ -19,6 +19,7 @@ from time import monotonic
 
 from flashbed import paths
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.exec.progress import EVERY_S, ProgressLine, progress_line
 from flashbed.exec.request import Request
 from flashbed.exec.terminal import Terminal
 from flashbed.exec.unpacking import unpack
@@ -86,8 +87,12 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
             # The terminal is opened first: a later redirection could reuse its descriptor.
             opened = f"{_TERMINAL}<>/proc/self/fd/{terminal.inner}"
             shell = shell.replace('"$@"', f'"$@" {opened}')
-        _boot(["/bin/sh", "-c", shell, "sh", *_command(kernel, request)],
-              request, folder, say, terminal)  # fmt: skip
+        command = ["/bin/sh", "-c", shell, "sh", *_command(kernel, request)]
+        if terminal is None:
+            with progress_line(folder, request.until_s) as progress:
+                _boot(command, request, folder, say, progress)
+        else:
+            _boot(command, request, folder, say, terminal)
         # Not as text: a carriage return in a file's name would become the end of a line.
         answer = (folder / "answer").read_bytes().decode("utf-8", "surrogateescape")
         outcome = outcome_of(answer, request.words[0])
@@ -131,7 +136,7 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={request.guest_memory}M",
+        f"mem={request.memory}M",
         "initrd=image",
         "time-travel=inf-cpu",
         f"time-travel-start={_START_NS}",
@@ -145,30 +150,28 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
 
 
 def _boot(
-    command: list[str], request: Request, folder: Path, say: Say, terminal: Terminal | None
+    command: list[str], request: Request, folder: Path, say: Say, shows: Terminal | ProgressLine
 ) -> None:
     process = subprocess.Popen(
         [*dies_with_us("TERM"), *command],
         cwd=folder,
         start_new_session=True,
-        pass_fds=() if terminal is None else (terminal.inner,),
+        pass_fds=(shows.inner,) if isinstance(shows, Terminal) else (),
         # The kernel gets none of the host's environment: the program must not see it.
         env={
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(folder.resolve()),
-            "TMPDIR": memory_folder(request.guest_memory).replace(
-                "{folder}", str(folder.resolve())
-            ),
+            "TMPDIR": memory_folder(request.memory).replace("{folder}", str(folder.resolve())),
         },
     )
     keeper = GroupKeeper(process.pid, folder.resolve())
     try:
         _one_processor(process.pid)
-        if terminal is None:
-            _waited(process, request.patience_s, say)
-        else:
+        if isinstance(shows, Terminal):
             while process.poll() is None:
-                terminal.relay(_RELAY_S)
+                shows.relay(_RELAY_S)
+        else:
+            _waited(process, request.patience_s, say, shows)
     finally:
         keeper.dismiss()
         with suppress(ProcessLookupError):
@@ -183,7 +186,9 @@ def _one_processor(pid: int) -> None:
         os.sched_setaffinity(pid, {allowed[pid % len(allowed)]})
 
 
-def _waited(process: subprocess.Popen[bytes], patience_s: float | None, say: Say) -> None:
+def _waited(
+    process: subprocess.Popen[bytes], patience_s: float | None, say: Say, progress: ProgressLine
+) -> None:
     began = monotonic()
     said = _SAID_AFTER_S
     patience_s = inf if patience_s is None else patience_s
@@ -197,10 +202,12 @@ def _waited(process: subprocess.Popen[bytes], patience_s: float | None, say: Say
                 TIMED_OUT,
             )
         try:
-            process.wait(min(left, said))
+            process.wait(min(left, EVERY_S))
             return
         except subprocess.TimeoutExpired:
-            if monotonic() - began < patience_s:
+            progress.show()
+            if said < monotonic() - began < patience_s:
+                progress.erase()
                 say(
                     f"running for {monotonic() - began:.0f} s; --patience ends it at"
                     f" {patience_s:g} s; --until SECONDS of virtual time ends a program that does"

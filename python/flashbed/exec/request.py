@@ -46,8 +46,6 @@ AT = "/mnt"
 """The folder of the flash as the program sees it; `at` names another if the host lacks this."""
 AT_ELSEWHERE = "/tmp/flash"
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PAGE_MORE_BYTES = 64
-"""What kernel/flashbed_nand keeps of a programmed page besides its bytes."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = frozenset(range(0x21, 0x7F)) - {ord("%")}
 
@@ -126,13 +124,6 @@ class Request:
                 with suppress(OSError):  # it was there when it was checked
                     sizes += Path(put.source).stat().st_size
         return sizes
-
-    @property
-    def guest_memory(self) -> int:
-        """Memory of the guest in MiB: the chip is in it, and holds the files of `--put`."""
-        chip = self.board.chip
-        page_bytes = chip.page_bytes + chip.oob_bytes + _PAGE_MORE_BYTES
-        return self.memory + (self.put_bytes // chip.page_bytes * page_bytes >> 20)
 
     def text(self) -> str:
         """The request as the agent reads it."""

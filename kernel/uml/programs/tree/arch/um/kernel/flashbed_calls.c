@@ -8,7 +8,7 @@
  * before. A call that blocks counts as long as it blocked.
  *
  * /sys/kernel/debug/flashbed_calls: `NAME CALLS NS BYTES` a kind that there was. Writing starts
- * over. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
+ * over, and random numbers with it: the program begins. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
  * shared mappings are not among them (flashbed_files.c).
  * /sys/kernel/debug/flashbed_failed: `NAME ERRNO CALLS` of calls that failed on flash, with 0 as
  * the errno of short writes. Writing to flashbed_calls starts over.
@@ -69,6 +69,8 @@ static const char *const names[__NR_syscalls] = {
 
 /* Of time.c. Reading the clock the usual way takes time. */
 extern unsigned long long time_travel_time;
+/* Of random.c. */
+extern void flashbed_random_begins(void);
 
 static struct call calls[__NR_syscalls];
 static struct failed failed[FAILED_KINDS]; /* those with calls, in the order of the first */
@@ -272,6 +274,7 @@ void flashbed_call_ends(struct uml_pt_regs *r, int nr, long result, u64 began)
 		flashbed_reclaim();
 	else if (began != for_nothing)
 		spend(nr, result);
+	flashbed_progress->now_ns = time_travel_time;
 	flashbed_terminal_looks();
 	if (is_global_init(current) || began == for_nothing)
 		return;
@@ -334,6 +337,9 @@ static ssize_t calls_write(struct file *file, const char __user *text, size_t co
 {
 	memset(calls, 0, sizeof(calls));
 	memset(failed, 0, sizeof(failed));
+	flashbed_random_begins();
+	flashbed_progress->began_ns = time_travel_time;
+	flashbed_progress->programs_before = flashbed_progress->programs;
 	return count;
 }
 

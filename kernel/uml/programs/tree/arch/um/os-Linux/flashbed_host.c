@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The host's side of flashbed_stdio.c and flashbed_terminal.c: descriptors that the kernel was
- * started with.
+ * started with; and of flashbed_chip.c.
  *
  * Calls block the whole guest, so virtual time stands still in those of flashbed_stdio.c.
  */
@@ -9,10 +9,43 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <flashbed_host.h>
+
+/* A program's process begins as a copy of the kernel's, which is to have no copy of the chip. */
+void *flashbed_host_memory(unsigned long bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	(void)madvise(at, bytes, MADV_DONTFORK);
+	return at;
+}
+
+void flashbed_host_memory_free(void *at, unsigned long bytes)
+{
+	(void)munmap(at, bytes);
+}
+
+static struct flashbed_progress unseen;
+struct flashbed_progress *flashbed_progress = &unseen;
+
+void flashbed_host_shows_progress(void)
+{
+	const int fd = open("progress", O_RDWR | O_CLOEXEC);
+	void *at = fd < 0 ? MAP_FAILED
+			  : mmap(NULL, sizeof(unseen), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at != MAP_FAILED)
+		flashbed_progress = at;
+	if (fd >= 0)
+		(void)close(fd);
+}
 
 int flashbed_host_is_terminal(int fd)
 {
@@ -49,8 +82,15 @@ long flashbed_host_read(int fd, char *to, unsigned long count)
 
 long flashbed_host_write(int fd, const char *from, unsigned long count)
 {
+	const int terminal = flashbed_progress != &unseen && isatty(fd);
 	unsigned long done = 0;
 
+	if (terminal && flashbed_progress->shown) {
+		flashbed_progress->shown = 0;
+		(void)!write(fd, "\r\033[K", 4);
+	}
+	if (terminal && count)
+		flashbed_progress->mid_line = from[count - 1] != '\n';
 	while (done < count) {
 		const ssize_t put = write(fd, from + done, count - done);
 

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Between flashbed_host.c, which uses the host's C library, and the kernel's side of it:
- * flashbed_stdio.c and flashbed_terminal.c. */
+ * flashbed_chip.c, flashbed_stdio.c and flashbed_terminal.c. */
 #ifndef FLASHBED_HOST_H
 #define FLASHBED_HOST_H
+
+/* Zeroes, a whole number of the host's pages; NULL if the host has none left. */
+void *flashbed_host_memory(unsigned long bytes);
+void flashbed_host_memory_free(void *at, unsigned long bytes);
+
+/* How far the program is: the file `progress` of the folder in which the kernel was started, if
+ * there is one (python/flashbed/exec/progress.py). */
+struct flashbed_progress {
+	unsigned long long began_ns; /* of virtual time; 0 before the program begins */
+	unsigned long long now_ns;
+	unsigned long long programs_before;
+	unsigned long long programs;
+	unsigned int shown; /* flashbed has written a line, which output of the program replaces */
+	unsigned int mid_line; /* the program's output on a terminal has not ended its line */
+};
+extern struct flashbed_progress *flashbed_progress;
+void flashbed_host_shows_progress(void);
 
 int flashbed_host_is_terminal(int fd);
 long flashbed_host_read(int fd, char *to, unsigned long count);

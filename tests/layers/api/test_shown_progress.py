@@ -1,4 +1,4 @@
-"""Progress on a terminal: of counted work, and of work whose length nobody knows."""
+"""Progress on a terminal: of counted work, and of work of unknown length."""
 
 from __future__ import annotations
 

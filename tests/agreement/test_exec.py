@@ -244,6 +244,24 @@ def test_a_loop_without_calls_ends_with_patience() -> None:
     assert time.monotonic() - began < 60
 
 
+def test_a_process_that_spins_is_ended_with_its_counts() -> None:
+    """Code takes no time there: such a program took `--patience` and left no count at all."""
+    spins = "echo a > f; sync; python3 -c 'while True: pass'; echo b > g; while :; do :; done"
+    ran = _exec("--spin", "1", "--until", "9", "--format", "json", "--", "sh", "-c", spins)
+    found = ran.answer
+    assert (found["signal"], found["spun"], found["years"]) == (signal.SIGILL, 2, None)
+    assert [file["path"] for file in found["files"]] == ["/f", "/g"]
+    assert found["run"]["programs"] > 0
+    assert ran.err.count("(--spin)") == 2
+
+
+def test_a_program_that_computes_between_calls_does_not_spin() -> None:
+    """Each call wakes the guest's kernel, however short it is."""
+    works = "import os\nfor _ in range(40):\n    sum(range(2_000_000))\n    os.getpid()"
+    ran = _exec("--spin", "0.5", "--", "/usr/bin/python3", "-c", works)
+    assert (ran.status, "--spin" in ran.err) == (0, False), ran.err
+
+
 def _started(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [FLASHBED, "exec", *words],

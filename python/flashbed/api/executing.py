@@ -83,6 +83,7 @@ def execute(
     keep: str | Path | None = None,
     until_s: float | None = None,
     patience_s: float | None = None,
+    spin_s: float | None = None,
     package: Sequence[str] = (),
     sysroot: str | Path | None = None,
     repeat: str | None = None,
@@ -106,6 +107,7 @@ def execute(
         keep: An empty folder for what is left on the flash.
         until_s: Virtual seconds after which the program gets SIGTERM.
         patience_s: Real seconds that it may run.
+        spin_s: Real seconds that it may compute without a system call, on `uml`; 0 for any.
         package: Debian packages with the emulated board's programs.
         sysroot: A root file system with its programs, in place of packages.
         repeat: How often the program runs, for its lifetime: `10/h`.
@@ -131,6 +133,7 @@ def execute(
         _words(command), on, [Path(each) for each in put], variables, memory_mib,
         patience_s, Path(keep) if keep else None, False, until_s, None, list(package),
         Path(sysroot) if sysroot else None, None, Path(record) if record else None,
+        spin_s,
     )  # fmt: skip
     try:
         (request,), tree = requests_of(options, systems, _silent)

@@ -133,6 +133,14 @@ def exec_(
             "--patience", metavar="SECONDS", help="Real seconds it may run. Default: 600."
         ),
     ] = None,
+    spin: Annotated[
+        float | None,
+        typer.Option(
+            "--spin",
+            metavar="SECONDS",
+            help="Real seconds that it may compute without a system call; 0: any. Default: 60.",
+        ),
+    ] = None,
     repeat: Repeat = None,
     output: Annotated[
         str | None,
@@ -160,7 +168,7 @@ def exec_(
     systems = systems_of(fs, board, kernel, settings or [], sysctls or [])
     options = ExecOptions(
         words or [], on, put or [], env or [], memory, patience, keep, shell, until,
-        software, package or [], sysroot, gdb, record,
+        software, package or [], sysroot, gdb, record, spin,
     )  # fmt: skip
     ran: list[Ran] = []
     try:

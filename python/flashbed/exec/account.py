@@ -44,6 +44,8 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
         fact("ended", f"by signal {outcome.signal}")
     else:
         fact("exit status", str(outcome.exit_status))
+    if outcome.spun:
+        fact("", f"{outcome.failure}: {request.spin_s:g} s without a system call (--spin)")
     fact("time", _time_said(request, outcome))
     if outcome.unseen is None:
         fact("flash", _counts(outcome.ran))
@@ -221,6 +223,7 @@ def as_json(
             },
         },
         "until_signal": outcome.until,
+        "spun": outcome.spun,
         "system_calls": [vars(call) for call in outcome.calls],
         "failed_calls": [vars(failed) for failed in outcome.failed] if counted else None,
         "failure": outcome.failure,

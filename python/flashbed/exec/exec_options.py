@@ -24,6 +24,8 @@ from flashbed.targets.uml.programs_kernel import SERIES
 
 __all__ = ["PATIENCE_S", "ExecOptions", "requests_of"]
 
+SPIN_S = 60.0
+"""Of one processor, without a system call, a page fault or a signal."""
 PATIENCE_S = 600.0
 MEMORY_MIB = (64, 16_384)
 UNTIL_MAX_S = 1e8
@@ -51,6 +53,7 @@ class ExecOptions:
     sysroot: Path | None
     gdb: int | None
     record: Path | None = None
+    spin: float | None = None
 
 
 def requests_of(
@@ -123,6 +126,7 @@ def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) 
     return Request(
         system.board, system.kernel, system.fs, words, program, variables, puts, options.memory,
         patience, costs, options.until, None, not options.words, shell if options.words else None,
+        spin_s=SPIN_S if options.spin is None else options.spin or None,
     )  # fmt: skip
 
 
@@ -168,6 +172,10 @@ def _check(options: ExecOptions) -> None:
         raise InputError(f"--memory {options.memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
     if options.patience is not None and not 0 < options.patience < 1e9:
         raise InputError(f"--patience {options.patience:g}: must be above 0 seconds")
+    if options.spin is not None and not 0 <= options.spin < 1e9:
+        raise InputError(f"--spin {options.spin:g}: must be 0 seconds or more")
+    if options.spin is not None and (options.on != "uml" or options.shell):
+        raise InputError("--spin: for programs of this machine, and not with --shell")
     if options.until is not None and not 0 < options.until < UNTIL_MAX_S:
         raise InputError(f"--until {options.until:g}: seconds above 0, less than {UNTIL_MAX_S:g}")
     if options.record is not None and options.shell:

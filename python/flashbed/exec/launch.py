@@ -21,6 +21,7 @@ from flashbed import paths
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.progress import EVERY_S, ProgressLine, progress_line
 from flashbed.exec.request import Request
+from flashbed.exec.spinning import LOOK_EVERY_S, SpinWatch
 from flashbed.exec.terminal import Terminal
 from flashbed.exec.unpacking import unpack
 from flashbed.paths import cache_folder
@@ -90,14 +91,15 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         command = ["/bin/sh", "-c", shell, "sh", *_command(kernel, request)]
         if terminal is None:
             with progress_line(folder, request.until_s) as progress:
-                _boot(command, request, folder, say, progress)
+                spun = _boot(command, request, folder, say, progress)
         else:
-            _boot(command, request, folder, say, terminal)
+            spun = _boot(command, request, folder, say, terminal)
         # Not as text: a carriage return in a file's name would become the end of a line.
         answer = (folder / "answer").read_bytes().decode("utf-8", "surrogateescape")
         outcome = outcome_of(answer, request.words[0])
         if outcome is None:
             raise NotRunError(f"user-mode Linux stopped early: {_last_words(folder)}")
+        outcome.spun = spun
         if request.record is not None:
             outcome.recorded = _recorded(request, kernel, folder / "stream")
         if request.keep is not None:
@@ -151,7 +153,8 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
 
 def _boot(
     command: list[str], request: Request, folder: Path, say: Say, shows: Terminal | ProgressLine
-) -> None:
+) -> int:
+    """Runs the guest to its end; returns how many of its processes spun and were ended."""
     process = subprocess.Popen(
         [*dies_with_us("TERM"), *command],
         cwd=folder,
@@ -165,18 +168,20 @@ def _boot(
         },
     )
     keeper = GroupKeeper(process.pid, folder.resolve())
+    spinning = SpinWatch(process.pid, inf if request.spin_s is None else request.spin_s)
     try:
         _one_processor(process.pid)
         if isinstance(shows, Terminal):
             while process.poll() is None:
                 shows.relay(_RELAY_S)
         else:
-            _waited(process, request.patience_s, say, shows)
+            _waited(process, request.patience_s, spinning, say, shows)
     finally:
         keeper.dismiss()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    return spinning.ended
 
 
 def _one_processor(pid: int) -> None:
@@ -187,36 +192,47 @@ def _one_processor(pid: int) -> None:
 
 
 def _waited(
-    process: subprocess.Popen[bytes], patience_s: float | None, say: Say, progress: ProgressLine
+    process: subprocess.Popen[bytes],
+    patience_s: float | None,
+    spinning: SpinWatch,
+    say: Say,
+    progress: ProgressLine,
 ) -> None:
     began = monotonic()
-    said = _SAID_AFTER_S
+    said_s = _SAID_AFTER_S
     patience_s = inf if patience_s is None else patience_s
     while True:
-        left = patience_s - (monotonic() - began)
-        if left <= 0:
+        left_s = patience_s - (monotonic() - began)
+        if left_s <= 0:
             raise NotRunError(
                 f"the program did not end within {patience_s:g} s (--patience); running code takes"
-                " no time here, so a thread that spins until another has time never ends;"
-                " --until SECONDS of virtual time ends a program that does not end by itself",
+                " no time here: --spin SECONDS ends a process that only computes, and --until"
+                " SECONDS of virtual time a program that does not end by itself",
                 TIMED_OUT,
             )
-        try:
-            process.wait(min(left, EVERY_S))
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(left_s, EVERY_S, LOOK_EVERY_S))
             return
-        except subprocess.TimeoutExpired:
-            progress.show()
-            if said < monotonic() - began < patience_s:
-                progress.erase()
-                say(
-                    f"running for {monotonic() - began:.0f} s; --patience ends it at"
-                    f" {patience_s:g} s; --until SECONDS of virtual time ends a program that does"
-                    " not end by itself"
-                )
-                said *= 2
+        progress.show()
+        if spinning.look():
+            progress.erase()
+            say(
+                f"a process computed for {spinning.bound_s:g} s without a system call, which takes"
+                " no time here and would never end: SIGILL ends it (--spin)"
+            )
+        if said_s < monotonic() - began < patience_s:
+            progress.erase()
+            say(
+                f"running for {monotonic() - began:.0f} s; --patience ends it at {patience_s:g} s;"
+                " --until SECONDS of virtual time ends a program that does not end by itself"
+            )
+            said_s *= 2
 
 
 def _last_words(folder: Path) -> str:
-    text = (folder / "console.log").read_text(encoding="utf-8", errors="replace")
+    console = folder / "console.log"
+    if not console.exists():  # it did not even begin
+        return "it printed nothing"
+    text = console.read_text(encoding="utf-8", errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(lines[-_CONSOLE_LINES:]) or "it printed nothing"

@@ -96,6 +96,8 @@ class Outcome:
     files: list[File] = field(default_factory=list)
     until: int | None = None
     """The signal that `--until` sent, when its time was up."""
+    spun: int = 0
+    """How many of its processes `--spin` ended."""
     unseen: str | None = None
     """Why flash operations could not be observed; there are no counts then."""
     missed: int = 0
@@ -107,6 +109,10 @@ class Outcome:
     @property
     def failure(self) -> str | None:
         """Why the program did not do all of its work; None if nothing tells so."""
+        if self.spun:
+            return (
+                f"{self.spun} of its processes spun and {'was' if self.spun == 1 else 'were'} ended"
+            )
         if self.until is None and self.signal is not None:
             return f"signal {self.signal} ended the program"
         if self.until is None and self.exit_status:

@@ -101,6 +101,8 @@ class Request:
     read_ahead_kib: int | None = None
     """The window of the mount's files; None for the kernel's own."""
     sysctls: Sequence[tuple[str, str]] = ()
+    spin_s: float | None = None
+    """Seconds that a process of it may compute without a system call; None for no limit."""
     changes: Sequence[tuple[str, str]] = ()
     """What was chosen for this system: axes and sysctls, with their values."""
 

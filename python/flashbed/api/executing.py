@@ -70,6 +70,11 @@ class Execution:
         return self.text
 
 
+def _assigned(values: Mapping[str, object] | None) -> list[str]:
+    """As the command's options have them: `NAME=VALUE`."""
+    return [f"{name}={value}" for name, value in (values or {}).items()]
+
+
 def execute(
     command: str | Sequence[str],
     on: str = "uml",
@@ -123,14 +128,11 @@ def execute(
     if on not in ("uml", "emulator"):
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
-    variables = [f"{name}={value}" for name, value in (env or {}).items()]
-    chosen = [f"{axis}={value}" for axis, value in (set or {}).items()]
-    kernel_settings = [f"{name}={value}" for name, value in (sysctl or {}).items()]
-    systems = systems_of(fs, str(board), kernel, chosen, kernel_settings)
+    systems = systems_of(fs, str(board), kernel, _assigned(set), _assigned(sysctl))
     if len(systems) > 1:
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(
-        _words(command), on, [Path(each) for each in put], variables, memory_mib,
+        _words(command), on, [Path(each) for each in put], _assigned(env), memory_mib,
         patience_s, Path(keep) if keep else None, False, until_s, None, list(package),
         Path(sysroot) if sysroot else None, None, Path(record) if record else None,
         spin_s,

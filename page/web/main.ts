@@ -13,7 +13,7 @@ import { decode, encode, FILE_SYSTEMS, USUAL, viewOf } from "./state";
 import { causes, components, pinned, type Shown, sentence, tiles, trio } from "./summary";
 import { Timeline } from "./timeline";
 import type { Answer, Config, FileSystem } from "./types";
-import { count, time } from "./words";
+import { count, few, time } from "./words";
 import { boardOf, forgetTexts, requestOf, type World } from "./world";
 
 const BYTES_MAX = 256 << 20;
@@ -75,7 +75,11 @@ class Page {
     this.panel.show(this.config, null);
     this.showPresets();
     this.simulate();
-    if (odd.length) this.say(`The address has ${odd.join(", ")}, which this page does not know.`);
+    this.sayOdd(odd);
+  }
+
+  private sayOdd(odd: string[]): void {
+    if (odd.length) this.say(`The address has ${few(odd)}, which this page does not know.`);
   }
 
   private read(): { config: Config; odd: string[] } {
@@ -129,7 +133,7 @@ class Page {
       if (location.hash.slice(1) === encode(this.config)) return;
       const { config, odd } = this.read();
       this.change(config);
-      if (odd.length) this.say(`The address has ${odd.join(", ")}, which this page does not know.`);
+      this.sayOdd(odd);
     });
     let laid = innerWidth;
     addEventListener("resize", () => {

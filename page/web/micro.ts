@@ -10,6 +10,9 @@ const HEADER = "flashbed-ops 1";
 const FILE = "file.bin";
 const WRITE_BYTES = 4096;
 const SEED = 1;
+/** Each request, and each page of the file, is a line of text here: an address may claim billions. */
+const REQUESTS_MAX = 262_144;
+const FILE_KIB_MAX = 1_048_576;
 
 /** random.Random(seed).random of Python: MT19937, seeded by an array of one number. */
 export function pythonRandom(seed: number): () => number {
@@ -96,6 +99,9 @@ export function micro(config: Config): { prepare: string; body: string } {
   const fileBytes = config.fileKib * 1024;
   const { requests, requestBytes, order } = config;
   const reads = config.program === "micro-read";
+  if (requests > REQUESTS_MAX) throw new Error(`more than ${REQUESTS_MAX} requests`);
+  if (config.fileKib > FILE_KIB_MAX) throw new Error(`a file of more than ${FILE_KIB_MAX} KiB`);
+  if (requestBytes < 1) throw new Error("requests of no bytes");
   if (fileBytes < requestBytes) throw new Error("a request does not fit the file: make it larger");
   if (order === "sequential" && requests * requestBytes > fileBytes) {
     throw new Error(

@@ -35,6 +35,7 @@ export const CHIP_KEYS: ChipKey[] = [
 ];
 const MICRO = ["requests", "requestBytes", "fileKib", "order"] as const;
 const NUMBER_MAX = 1_000_000_000;
+const ADDRESS_CHARACTERS = 10_000;
 
 /** Whether a program is one of the papers' micro-benchmarks, which have sliders of their own. */
 export function isMicro(program: string): boolean {
@@ -92,7 +93,7 @@ export function decode(
     think: ["true", "false"],
     bulkRead: ["true", "false"],
   };
-  for (const [key, value] of new URLSearchParams(text)) {
+  for (const [key, value] of new URLSearchParams(text.slice(0, ADDRESS_CHARACTERS))) {
     if (key === "view") continue; // see viewOf
     const chipKey = CHIP_KEYS.find((name) => name === key);
     if (chipKey) {
@@ -101,7 +102,7 @@ export function decode(
       else config.chip[chipKey] = number;
       continue;
     }
-    if (!(key in USUAL) || key === "chip") {
+    if (!Object.hasOwn(USUAL, key) || key === "chip") {
       odd.push(key);
       continue;
     }

@@ -8,11 +8,22 @@ export const FS_NAMES: Record<string, string> = {
   yaffs2: "YAFFS2",
   ubifs: "UBIFS",
 };
+const FEW = 5;
+const WORD_CHARACTERS = 40;
 const grouped = new Intl.NumberFormat("en-GB");
 
 /** A whole number with commas. */
 export function count(value: number): string {
   return grouped.format(value);
+}
+
+/** The first of some words of others, cut where they are long, and how many more there are. */
+export function few(words: string[]): string {
+  const cut = words
+    .slice(0, FEW)
+    .map((word) => (word.length > WORD_CHARACTERS ? `${word.slice(0, WORD_CHARACTERS)}…` : word));
+  const more = words.length - cut.length;
+  return cut.join(", ") + (more > 0 ? ` and ${count(more)} more` : "");
 }
 
 function digits(value: number): string {

@@ -476,6 +476,25 @@ def test_an_address_that_means_nothing_is_said_and_left_out(browser: Browser) ->
     assert browser.run("playground.state.config.program") == "micro-read"
 
 
+def test_an_address_may_be_made_of_anything(browser: Browser) -> None:
+    """`toString=1` ended the page, a hundred thousand words filled it for half a minute."""
+    for words in ("toString=1&__proto__=2", "&".join(f"a{number}" for number in range(100_000))):
+        browser.open(f"{PAGE.as_uri()}#program=git&fs=jffs2&{words}")
+        settled(browser)
+        said = notice(browser)
+        assert said.startswith("The address has ")
+        assert len(said) < 240
+        assert browser.run("sentence.textContent").startswith("git")
+
+
+@pytest.mark.parametrize("claim", ["requests=1000000000", "fileKib=1000000000", "requestBytes=0"])
+def test_an_address_that_claims_too_much_is_refused_at_once(browser: Browser, claim: str) -> None:
+    """The page wrote a line for each request, and did not answer any more."""
+    browser.open(f"{PAGE.as_uri()}#program=micro-read&fs=ubifs&{claim}")
+    settled(browser, 60)
+    assert notice(browser).startswith("Not simulated: ")
+
+
 def test_a_link_shows_the_same_elsewhere(browser: Browser, tmp_path: Path) -> None:
     given = Chosen("jffs2", "git", chip=changed(read_array_ns=60_000), window=0)
     here = chosen(browser, given)

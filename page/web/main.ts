@@ -3,6 +3,7 @@
 import { ChipView } from "./chip";
 import { energiesOf } from "./energy";
 import { embedOf, LiveFigure } from "./figure";
+import { Mix } from "./mix";
 import { Panel } from "./panel";
 import { Player, Scale } from "./play";
 import { PRESETS } from "./presets";
@@ -49,6 +50,7 @@ class Page {
   private readonly aside = new Lane();
   private readonly others = new Map<FileSystem, Answer | string>();
   private readonly panel: Panel;
+  private readonly mix: Mix;
   private readonly player: Player;
   private slow = 0;
   /** Plays what it shows first, for a reader who has chosen nothing yet. */
@@ -70,6 +72,9 @@ class Page {
       (change) => this.change(change),
       this.field(),
     );
+    this.mix = new Mix($("mix-card"), world, ({ program }) => {
+      if (this.dropped) this.own({ ...this.dropped, name: program.title, program });
+    });
     this.player = new Player((place, jumped) => this.moved(place, jumped));
     this.wire();
     this.panel.show(this.config, null);
@@ -277,6 +282,7 @@ class Page {
         this.answered.push(performance.now() - began);
         this.settled = turn;
         this.simulateOthers(config, outcome);
+        this.mix.show(config, this.dropped);
       },
       (operations) => {
         if (performance.now() - began > SAID_AFTER_MS) this.working(operations);
@@ -473,13 +479,18 @@ class Page {
     this.moved(this.player.place, true);
   }
 
+  private get still(): boolean {
+    return this.settled === this.asked;
+  }
+
   /** What the tests read: the last answer, its request, and times. */
   get state() {
     return {
       config: this.config,
       address: encode(this.config),
       shown: this.shown,
-      settled: this.settled === this.asked && !this.aside.busy && !this.lane.busy,
+      settled: [this.aside, this.lane, this.mix].every((one) => !one.busy) && this.still,
+      mix: this.mix.found,
       answered: this.answered,
       frames: this.player.frames,
       place: this.player.place,

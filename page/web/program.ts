@@ -27,6 +27,14 @@ export interface Dropped {
   name: string;
   texts: { prepare: string; body: string } | null;
   program: Program | null;
+  /** The programs of a product; `program` is the one that is shown. */
+  mix: Part[];
+}
+
+/** A program of a product, and how often it runs; null if it was not said. */
+export interface Part {
+  program: Program;
+  runsPerDay: number | null;
 }
 
 const FORMAT = 1;
@@ -36,20 +44,30 @@ const GZIP = [0x1f, 0x8b];
 /** A dropped file as a program. Throws one line for what is none. */
 export async function readDropped(name: string, bytes: Uint8Array): Promise<Dropped> {
   if (bytes[0] === GZIP[0] && bytes[1] === GZIP[1]) return readProgram(name, bytes);
-  return { name, texts: readOperations(name, bytes), program: null };
+  return { name, texts: readOperations(name, bytes), program: null, mix: [] };
 }
 
 /** What `flashbed playground` makes of a recording. */
 async function readProgram(name: string, packed: Uint8Array): Promise<Dropped> {
   const none = new Error(`${name} is no program: flashbed playground did not make it`);
-  let program: Program & { "flashbed-program"?: unknown };
+  let made: Program & { "flashbed-program"?: unknown; "flashbed-mix"?: unknown; parts?: Part[] };
   try {
-    program = JSON.parse(await unpacked(name, packed));
+    made = JSON.parse(await unpacked(name, packed));
   } catch (error) {
     throw error instanceof RangeError ? error : none;
   }
-  if (program?.["flashbed-program"] !== FORMAT || !isProgram(program)) throw none;
-  return { name: program.title, texts: null, program };
+  if (made?.["flashbed-mix"] === FORMAT && areParts(made.parts)) {
+    const program = made.parts[0]?.program as Program;
+    return { name: program.title, texts: null, program, mix: made.parts };
+  }
+  if (made?.["flashbed-program"] !== FORMAT || !isProgram(made)) throw none;
+  return { name: made.title, texts: null, program: made, mix: [] };
+}
+
+function areParts(given: Part[] | undefined): given is Part[] {
+  const isPart = ({ program, runsPerDay: often }: Part) =>
+    isProgram(program) && (often === null || (Number.isFinite(often) && often > 0));
+  return Array.isArray(given) && given.length > 0 && given.every(isPart);
 }
 
 async function unpacked(name: string, packed: Uint8Array): Promise<string> {
@@ -72,7 +90,8 @@ function isProgram(given: Program): boolean {
   const areVariants = (of: Variants | undefined) =>
     of && (areTexts(of.whole) || (isText(of.lines) && areTexts(of.values)));
   return Boolean(
-    isText(given.title) &&
+    given &&
+      isText(given.title) &&
       given.title.length < 200 &&
       given.variants &&
       Object.values(given.variants).every((number) => Number.isInteger(number)) &&

@@ -78,7 +78,8 @@ export function operations(
   if (number === undefined) {
     throw new Error(`${config.fs} cannot be mounted with compr=${config.compressor}`);
   }
-  const name = `${config.program} ${number}`;
+  const part = dropped?.mix.findIndex((one) => one.program === program);
+  const name = `${config.program} ${part} ${number}`;
   const prepare = remembered(`p ${name}`, () => variant(program.prepare, number));
   const body = remembered(`b ${name}`, () => variant(program.body, number));
   if (config.think) return { prepare, body };

@@ -291,11 +291,11 @@ def shown_tiles(answer: dict[str, Any], case: dict[str, Any], batch: Batch, give
     erases = (batch.wear["erases_measured"] + batch.wear["erases_flush"]).to_list()
     if case["elapsed_ns"] is None or board.endurance is None:
         return
-    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    programs = case["flash_programs"] + case["flush_programs"]
     seen = Observed(
         seconds=case["elapsed_ns"] / 1e9, blocks=len(erases), erases=float(sum(erases)),
         worst=max(erases), dispersion=dispersion(erases),
-        programmed_blocks=programmed / block_bytes,
+        programmed_blocks=programs / board.chip.pages_per_block,
     )  # fmt: skip
     lasts = estimate(seen, board.endurance.cycles)
     if lasts is None or case["failed"]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flashbed.cli import app
-from flashbed.workloads.playground_program import packed_program, page_with
+from flashbed.workloads.playground_program import packed_mix, packed_program, page_with
 from tests.browser.test_playground import (
     ANSWER,
     PAGE,
@@ -121,6 +122,66 @@ def test_a_page_with_a_program_in_it_opens_on_it(packed: bytes, tmp_path: Path) 
         settled(browser)
         assert browser.run("sentence.textContent").startswith("git")
         assert browser.wrong == []
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
+def test_programs_of_a_product_last_as_lifetime_says(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fs: str
+) -> None:
+    """The page had one program at a time: the product's question needs all of them at once."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("config", "logger", "update"):
+        shutil.copyfile(PROGRAMS / f"{name}.parquet", tmp_path / f"{name}.rec")
+    programs = ["config.rec@2/h", "logger.rec@6/h", "update.rec@1/mo"]
+    made = CliRunner().invoke(app, ["playground", *programs])
+    assert made.exit_code == 0, made.output
+    browser.choose("#file", tmp_path / "mix.play")
+    browser.until("playground.state.config.program == 'own'")
+    counts_of(browser, fs)
+    found = json.loads(browser.run("JSON.stringify(playground.state.mix)"))
+
+    asked = ["lifetime", *programs, "--set", f"fs={fs}", "--format", "json"]
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 0, answer.output
+    (wanted,) = json.loads(answer.stdout)["lifetime"]
+    blocks, cycles = wanted["blocks"], wanted["endurance_cycles"]
+    assert [part["runsPerDay"] for part in found["shares"]] == pytest.approx(
+        [part["runs_per_day"] for part in wanted["programs"]]
+    )
+    for mine, theirs in (
+        ("programsPerRun", "programs_per_run"), ("erasesPerDay", "erases_per_day"),
+        ("share", "share"),
+    ):  # fmt: skip
+        assert [part[mine] for part in found["shares"]] == pytest.approx(
+            [part[theirs] for part in wanted["programs"]]
+        ), mine
+    assert found["steady"] == wanted["steady"]
+    years = cycles / wanted["mean_block_erases_per_day"] / 365.25
+    assert found["years"] == pytest.approx(years)
+    if not found["steady"]:
+        assert found["years"] == pytest.approx(wanted["years"]["high"])
+    assert blocks > 0
+    said = browser.run("document.querySelector('#mix-card p').textContent")
+    assert said.startswith("Together the chip lasts ")
+    assert browser.run("document.querySelectorAll('#mix-card tr').length") == 4
+
+    browser.run("[...document.querySelectorAll('#mix-card button')][1].click()")
+    settled(browser)
+    assert browser.run("sentence.textContent").startswith("logger on ")
+    browser.run("playground.change({program: 'git'})")
+    settled(browser)
+    assert browser.run("document.querySelector('#mix-card').hidden")
+
+
+def test_a_mix_without_a_rate_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "dbench.rec").write_bytes((PROGRAMS / "dbench.parquet").read_bytes())
+    file = tmp_path / "mix.play"
+    file.write_bytes(packed_mix([(tmp_path / "dbench.rec", None), (RECORDING, 24.0)]))
+    browser.choose("#file", file)
+    browser.until("playground.state.config.program == 'own'")
+    settled(browser)
+    said = browser.run("document.querySelector('#mix-card p').textContent")
+    assert said.startswith("No lifetime: how often does dbench run?")
 
 
 @pytest.mark.long

@@ -17,38 +17,60 @@ __all__ = ["register"]
 
 SUFFIX = ".play"
 PAGE = ".html"
+MIX = Path("mix")
+"""What a file of several recordings is called."""
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "playground",
-        epilog="Examples: `flashbed playground my.rec` · `flashbed playground my.rec -o my.html`",
+        epilog="Examples: `flashbed playground my.rec` · `flashbed playground my.rec -o my.html` · "
+        "`flashbed playground logger.rec@6/h update.rec@1/mo`",
     )(playground)
 
 
 def playground(
-    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="A recorded program.")],
+    recordings: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RECORDING...",
+            help="Recorded programs. RECORDING@N/UNIT says how often one runs, as in lifetime.",
+        ),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
             "-o", "--output", metavar="FILE",
-            help="Default: RECORDING with the suffix .play. One in .html is the page itself.",
+            help="Default: RECORDING with the suffix .play, of several mix.play. One in .html is"
+            " the page itself.",
         ),
     ] = None,
 ) -> None:  # fmt: skip
-    """Makes a file of a recording that you drop onto the playground.
+    """Makes a file of recordings that you drop onto the playground.
 
-    The file has the program's operations for every file system and compressor. With -o NAME.html it
-    is the playground itself with the program in it. docs/guide/playground.md is the guide.
+    The file has each program's operations for every file system and compressor. Of several, the
+    page shows how long the flash lasts under all of them. With -o NAME.html it is the playground
+    itself with the programs in it. docs/guide/playground.md is the guide.
     """
-    from flashbed.workloads.playground_program import packed_program, page_with
+    from flashbed.lifetimes.given import rate_per_day, with_rate
+    from flashbed.workloads.playground_program import packed_mix, packed_program, page_with
 
-    out = output or recording.with_suffix(SUFFIX)
-    if out.is_file() and out.samefile(recording):
+    named = [(word, None) if Path(word).exists() else with_rate(word) for word in recordings]
+    rates = [None if rate is None else rate_per_day(rate) for _, rate in named]
+    paths = [Path(name) for name, _ in named]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise InputError(f"{shown(path)}: is named twice; add up its rates")
+    is_mix = len(paths) > 1 or rates != [None]
+    out = output or (MIX if len(paths) > 1 else paths[0]).with_suffix(SUFFIX)
+    if out.is_file() and any(path.exists() and out.samefile(path) for path in paths):
         raise InputError(f"{shown(out)}: the recording itself; -o names another file")
-    with bar(f"playground {shown(recording)}", "translations") as told:
-        made = packed_program(recording, told)
+    with bar(f"playground {' '.join(map(shown, paths))}", "translations") as told:
+        if is_mix:
+            made = packed_mix(list(zip(paths, rates, strict=True)), told)
+        else:
+            made = packed_program(paths[0], told)
     if out.suffix == PAGE:
         made = page_with(built_page(), made)
     with written_to(out) as new:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from flashbed.recording.fill import Compressor, as_compressor
 from flashbed.storage.files import read_text
 from flashbed.workloads.recorded_program import OF_YAFFS2, translated_for, usual_compressors
 
-__all__ = ["packed_program", "page_with", "program_variants"]
+__all__ = ["packed_mix", "packed_program", "page_with", "program_variants"]
 
 MARK = "\x01"
 """Stands where variants of a line differ."""
@@ -45,6 +45,19 @@ def packed_program(path: Path, told: Told = lambda *_: None) -> bytes:
     name = path.stem
     program = {"flashbed-program": FORMAT, **program_variants(path, name, name, told)}
     text = json.dumps(program, separators=(",", ":"))
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def packed_mix(parts: Sequence[tuple[Path, float | None]], told: Told = lambda *_: None) -> bytes:
+    """Recordings and how often each runs a day, as one file for the playground.
+
+    None leaves the pace to the program. Raises `RecordingError`.
+    """
+    made = [
+        {"runsPerDay": often, "program": program_variants(path, path.stem, path.stem, told)}
+        for path, often in parts
+    ]
+    text = json.dumps({"flashbed-mix": FORMAT, "parts": made}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
 

@@ -72,17 +72,6 @@ impl Vm {
     pub fn expire_ms(&self) -> u64 {
         self.dirty_expire_centisecs * 10
     }
-
-    /// domain_dirty_limits: the background threshold and the limit, of so many pages.
-    pub fn dirty_limits(&self, dirtyable_pages: u64) -> (u64, u64) {
-        let pages = |bytes: u64, percent: u64| match bytes {
-            0 => dirtyable_pages * percent / 100,
-            bytes => bytes.div_ceil(u64::from(crate::fs::PAGE_BYTES)),
-        };
-        let limit = pages(self.dirty_bytes, self.dirty_ratio);
-        let background = pages(self.dirty_background_bytes, self.dirty_background_ratio);
-        (if background >= limit { limit / 2 } else { background }, limit)
-    }
 }
 
 impl Default for Vm {

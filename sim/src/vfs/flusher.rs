@@ -12,7 +12,7 @@
 //! Invariant: an inode is in at most one of the lists, and once.
 
 use super::completions::Completions;
-use crate::fs::Writeback;
+use crate::fs::{Writeback, PAGE_BYTES};
 use crate::profile::Vm;
 use crate::sched::Ticks;
 use crate::units::Ns;
@@ -21,6 +21,17 @@ use std::collections::VecDeque;
 /// MIN_WRITEBACK_PAGES: pages of an inode that are written at a time, unless a task waits for the
 /// whole inode.
 const CHUNK_PAGES: i64 = 1024;
+
+/// The background threshold and the limit, of so many pages for the page cache.
+pub(super) fn domain_dirty_limits(vm: Vm, dirtyable_pages: u64) -> (u64, u64) {
+    let pages = |bytes: u64, percent: u64| match bytes {
+        0 => dirtyable_pages * percent / 100,
+        bytes => bytes.div_ceil(u64::from(PAGE_BYTES)),
+    };
+    let limit = pages(vm.dirty_bytes, vm.dirty_ratio);
+    let background = pages(vm.dirty_background_bytes, vm.dirty_background_ratio);
+    (if background >= limit { limit / 2 } else { background }, limit)
+}
 
 /// The reason of a write-back (enum wb_reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +182,7 @@ impl Flusher {
             writing: None,
             found: None,
             waits: None,
-            background_pages: vm.dirty_limits(dirtyable_pages).0,
+            background_pages: domain_dirty_limits(vm, dirtyable_pages).0,
             last_old_flush: now,
             completions,
         }

@@ -1,14 +1,14 @@
 //! Dirty limits: when background write-back begins, and when a writer has to wait.
 //!
-//! Mirrors mm/page-writeback.c (domain_dirty_limits, balance_dirty_pages_ratelimited,
-//! dirty_freerun_ceiling) of Linux 6.1, with the limits of `Vm`. Above the background threshold the flusher writes until the dirty
+//! Mirrors mm/page-writeback.c (balance_dirty_pages_ratelimited, dirty_freerun_ceiling) of Linux
+//! 6.1, with the limits of `Vm`. Above the background threshold the flusher writes until the dirty
 //! pages are below it again. Above the middle between that and the limit a writer waits while the
 //! flusher writes as many pages as the writer dirtied. Left out: the control loop that spreads
 //! these waits by bandwidth (wb_dirty_ratelimit); per-device limits (there is one device).
 //!
 //! Invariant: a wait never ends with more dirty pages than it began with.
 
-use super::flusher::Wait;
+use super::flusher::{domain_dirty_limits, Wait};
 use super::Vfs;
 use crate::errno::FsError;
 use crate::fs::tasks::wait_for_flusher;
@@ -33,7 +33,7 @@ pub(super) struct DirtyLimits {
 impl DirtyLimits {
     /// The limits of a machine with so many pages for the page cache (global_dirtyable_memory).
     pub fn new(vm: Vm, dirtyable_pages: u64) -> DirtyLimits {
-        let (background, limit) = vm.dirty_limits(dirtyable_pages);
+        let (background, limit) = domain_dirty_limits(vm, dirtyable_pages);
         DirtyLimits { background, freerun: (background + limit) / 2, dirtied: 0 }
     }
 }

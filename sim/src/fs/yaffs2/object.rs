@@ -307,9 +307,10 @@ impl<F: Flash> Yaffs2<F> {
             };
             now = self.load_details(now + entries(newer + 1 - passed), number)?;
             passed = newer + 1;
-            if named.pop_if(|&mut (_, other)| other == number).is_none() {
+            if named.last().is_none_or(|&(_, other)| other != number) {
                 continue;
             }
+            named.pop();
             let object = self.object(number);
             let (is_it, chunk) = (object.name == at.name, object.header_chunk);
             if name_len(&object.name) > SHORT_NAME_BYTES && chunk != 0 {

@@ -8,7 +8,7 @@ import polars as pl
 
 __all__ = ["COLUMNS", "overdue"]
 
-COLUMNS = ("case_id", "target", "database", "requests", "elapsed_ns")
+COLUMNS = ("case_id", "target", "database", "requests", "rounds", "elapsed_ns")
 """The columns of `cases` that are needed."""
 _SHARE = 0.02
 _LEAST_NS = 10**9
@@ -24,8 +24,11 @@ def overdue(cases: pl.DataFrame, period_ns: Mapping[str, int]) -> str | None:
         period_ns, default=None, return_dtype=pl.Int64
     )
     late_ns = pl.col("elapsed_ns") - due_ns
-    late = cases.with_columns(due_ns.alias("due_ns"), (late_ns / due_ns).alias("share")).filter(
-        late_ns > _LEAST_NS, pl.col("share") > _SHARE
+    once = pl.col("rounds").fill_null("1") == "1"
+    late = (
+        cases.filter(once)
+        .with_columns(due_ns.alias("due_ns"), (late_ns / due_ns).alias("share"))
+        .filter(late_ns > _LEAST_NS, pl.col("share") > _SHARE)
     )
     if late.is_empty():
         return None

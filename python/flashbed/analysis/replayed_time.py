@@ -6,7 +6,7 @@ import polars as pl
 
 __all__ = ["COLUMNS", "other_time"]
 
-COLUMNS = ("target", "fs", "pattern", "elapsed_ns")
+COLUMNS = ("target", "fs", "pattern", "rounds", "elapsed_ns")
 """The columns of `cases` that are needed."""
 _RECORDED = "recorded"
 _SHARE = 0.1
@@ -16,11 +16,13 @@ _LEAST_NS = 10**9
 def other_time(cases: pl.DataFrame, recorded_ns: int) -> str | None:
     """One line about the replay that is furthest from the recording's time; None if all are near.
 
-    Near is within 10 % or a second. Replays without the program's pauses are not meant.
+    Near is within 10 % or a second. Replays without the program's pauses, or of several rounds, are
+    not meant.
     """
     off = (pl.col("elapsed_ns") - recorded_ns).abs()
+    once = pl.col("rounds").fill_null("1") == "1"
     far = cases.filter(
-        pl.col("pattern") == _RECORDED, off > recorded_ns * _SHARE, off > _LEAST_NS
+        pl.col("pattern") == _RECORDED, once, off > recorded_ns * _SHARE, off > _LEAST_NS
     ).sort(off, descending=True, maintain_order=True)
     if far.is_empty():
         return None

@@ -21,6 +21,7 @@ from flashbed.lifetimes.given import (
     with_rate,
 )
 from flashbed.paths import shown
+from flashbed.plan.of_recording import is_operations
 from flashbed.recording.recognised import is_recording
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from flashbed.lifetimes.mix import Mix
     from flashbed.lifetimes.subject import Subject
     from flashbed.plan.planned import Planned
+    from flashbed.runner import Outcome
+    from flashbed.targets.ssh.address import ChosenTarget
 
 __all__ = ["Endurance", "Format", "Repeat", "register"]
 
@@ -77,10 +80,10 @@ def lifetime(
         list[str],
         typer.Argument(
             metavar="WHAT...",
-            help="An experiment, a recording, a run's directory, a wear table (.parquet), or a"
-            " board's erase counters: a file with the output of ubinfo, sysfs, the kernel or"
-            " ubidumpec; - reads standard input. WHAT@N/UNIT says how often it runs; several share"
-            " the flash.",
+            help="An experiment, a recording, operations, a run's directory, a wear table"
+            " (.parquet), or a board's erase counters: a file with the output of ubinfo, sysfs, the"
+            " kernel or ubidumpec; - reads standard input. WHAT@N/UNIT says how often it runs;"
+            " several share the flash.",
         ),
     ],
     repeat: Repeat = None,
@@ -118,7 +121,7 @@ def lifetime(
     known = None if board is None else load_board(board)
     path = Path(name)
     counters = path.is_file() and path.suffix not in (".parquet", ".toml")
-    if name == "-" or (counters and not is_recording(path)):
+    if name == "-" or (counters and not is_recording(path) and not is_operations(path)):
         _refuse_options(repeat=given, case=case, set=settings, on=on, out=out)
         subjects = [_counters(name, since, before, known)]
     else:
@@ -168,7 +171,7 @@ def _mixed(
     rates = [None if rate is None else rate_per_day(rate) for _, rate in named]
     for (name, _), rounds in zip(named, rates, strict=True):
         path = Path(name)
-        experiment = not path.is_file() or path.suffix == ".toml"
+        experiment = not path.is_file() or path.suffix == ".toml" or is_operations(path)
         if name == "-" or not (experiment or is_recording(path, named=True)):
             raise InputError(f"{name}: only experiments, recordings and runs can share a flash")
         if name in programs:
@@ -211,11 +214,29 @@ def _worn(
     if path.is_dir() and not is_recording(path):
         _refuse_options(out=out)
         named = _chosen_case_ids(path, case, settings)
+        _say_times(path, named)
         return cases_of(
             path, rounds, case_ids=named, target=None if on is None else _table_name(on)
         )
-    directory, ran, target = _run(what, case, settings, on, out, endurance)
-    return cases_of(directory, rounds, case_ids=ran, target=target)
+    return _run(what, case, settings, on, out, rounds, endurance)
+
+
+def _say_times(directory: Path, named: Sequence[str] | None) -> None:
+    """Prints what the run that made a folder said of time, as far as its files are still there."""
+    from flashbed.api.replays import time_notes
+    from flashbed.plan.experiment import read_experiment
+    from flashbed.tables.run_directory import read_table
+
+    file = directory / "experiment.toml"
+    if not file.is_file():
+        return
+    experiment = read_experiment(file)
+    recording = experiment.workload.recording
+    if recording is not None and not is_recording(Path(recording), named=True):
+        return
+    names = read_table(directory, "cases")["case_id"].to_list() if named is None else named
+    for note in time_notes(directory, experiment, experiment.planned, names):
+        say(f"flashbed: {note}")
 
 
 def _chosen_case_ids(
@@ -253,15 +274,16 @@ def _table_name(target: str) -> str:
 
 def _run(
     name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
-    endurance: int | None,
-) -> tuple[Path, list[str], str]:  # fmt: skip
-    """Runs an experiment, or some of its cases, and records the wear.
+    rounds: float | None, endurance: int | None,
+) -> list[Subject]:  # fmt: skip
+    """Runs an experiment, or some of its cases, once and until free space was used, with wear.
 
-    Returns the directory of results, the chosen cases, and the target's name in tables. The
-    directory may hold other cases too.
+    The directory of results may hold other cases too.
     """
+    from flashbed.api.ageing import aged_by
     from flashbed.api.replays import time_notes
     from flashbed.formats.profiles import load_board
+    from flashbed.lifetimes.observed import cases_of
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.running.ways import Way
@@ -279,13 +301,22 @@ def _run(
     for board in {item.case.board for item in planned} if endurance is None else ():
         cycles_of(load_board(board))
     directory = out or Path("results") / "lifetime" / experiment.id
-    outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"], Way())
+
+    def run(cases: Sequence[Planned]) -> tuple[list[Outcome], list[ChosenTarget]]:
+        return measure(experiment, cases, [target], directory, ["wear"], Way())
+
+    outcomes, unavailable = run(planned)
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
     names = [item.case.case_id for item in planned]
     for note in time_notes(directory, experiment, planned, names):
         say(f"flashbed: {note}")
-    return directory, names, _table_name(target)
+    table = _table_name(target)
+
+    def read() -> list[Subject]:
+        return cases_of(directory, rounds, case_ids=names, target=table)
+
+    return aged_by(experiment, planned, table, run, read, lambda line: say(f"flashbed: {line}"))
 
 
 def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:

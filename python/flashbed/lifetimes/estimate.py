@@ -209,7 +209,7 @@ def _rates(seen: Observed, used: float | None) -> _Rates | None:
     _, high = count_interval(seen.erases + seen.erases_slack, seen.dispersion)
     value, filled = seen.erases, seen.programmed_blocks
     if filled is not None and seen.steady:
-        low, value, high = filled, max(value, filled), max(high, filled)
+        low, value, high = (max(count, filled) for count in (low, value, high))
     elif filled is not None:
         low = value = filled
         high = math.inf if used is None else (filled + seen.early_erases) / (1 - used)

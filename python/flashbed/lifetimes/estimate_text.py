@@ -27,6 +27,7 @@ __all__ = [
     "digits_small",
     "flash_text",
     "notes",
+    "replayed",
     "row",
     "text",
     "usual_guess_years",
@@ -116,9 +117,24 @@ def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> li
         said.append("rounds follow each other without a break, each as the measured one")
     if work and work.bytes_flushed:
         said.append("every round ends with sync(): what it leaves in memory is written")
+    said += replayed(subject)
     if found is not None:
         said += assumed_of(seen, found)
     return said + _doubts(subject, found)
+
+
+def replayed(subject: Subject) -> list[str]:
+    """How often it ran until free space was used once, or why it did not."""
+    said = []
+    if subject.rounds_before:
+        times = "once" if subject.rounds_before == 1 else f"{subject.rounds_before:,} times"
+        said.append(
+            f"it ran {times} to use up free space, and {times} more, which are measured; in 40 s"
+            " between two runs the kernel wrote what was left in memory"
+        )
+    if subject.unaged is not None:
+        said.append(f"free space was not used up: {subject.unaged}")
+    return said
 
 
 def assumed_of(seen: Observed, found: Estimate) -> list[str]:
@@ -144,10 +160,12 @@ def assumed_of(seen: Observed, found: Estimate) -> list[str]:
 def _doubts(subject: Subject, found: Estimate | None) -> list[str]:
     seen, work = subject.observed, subject.workload
     doubts = [NOT_FLUSHED] if _unflushed(subject) and found else []
-    if work and work.unsynced is not None and work.unsynced > UNSYNCED_SHARE and work.bytes_flushed:
+    is_left = work is not None and (work.bytes_flushed or subject.rounds_before)
+    if work and work.unsynced is not None and work.unsynced > UNSYNCED_SHARE and is_left:
+        by = "the kernel" if subject.rounds_before else "the sync()"
         doubts.append(
             f"WARNING: {_percent(work.unsynced)} of its data was in the page cache only when it"
-            " ended: never synced, lost if power fails, and written here by the sync() after it"
+            f" ended: never synced, lost if power fails, and written here by {by} after it"
         )
     if work and work.rounds_per_day and work.bytes_flushed:
         large = work.bytes_flushed > LARGE_SHARE * (work.bytes_programmed or 0)
@@ -196,7 +214,7 @@ def text(subject: Subject, found: Estimate | None, endurance: int, endurance_sou
         return "\n".join(lines)
     fact("erases", _erases(seen, found))
     if work and work.rounds_per_day and work.programs is not None:
-        fact("", _a_day(seen, work, work.rounds_per_day))
+        fact("", _a_day(subject, work, work.rounds_per_day))
     if work and work.bytes_flushed:
         fact("flush", f"{_bytes(work.bytes_flushed)} left in memory, programmed by sync() after it")
     if work and work.bytes_written:
@@ -279,11 +297,12 @@ def _erases(seen: Observed, found: Estimate | None) -> str:
     return f"mean block {digits_small(mean)}, {worst} {of}"
 
 
-def _a_day(seen: Observed, work: Workload, rounds: float) -> str:
+def _a_day(subject: Subject, work: Workload, rounds: float) -> str:
+    seen, counted = subject.observed, rounds / subject.rounds
     programs = (work.programs or 0) * rounds
-    erases = (seen.erases or 0) * rounds
+    erases = (seen.erases or 0) * counted
     filled = seen.programmed_blocks
-    blocks = "" if filled is None else f" ({digits_small(filled * rounds)} blocks)"
+    blocks = "" if filled is None else f" ({digits_small(filled * counted)} blocks)"
     pages = f"{digits_small(programs)} page writes{blocks}"
     return f"{pages} and {digits_small(erases)} erases a day in all"
 
@@ -371,6 +390,8 @@ def as_json(
         "bytes_flushed": work.bytes_flushed if work else None,
         "programs_per_day": _times(work.programs, work.rounds_per_day) if work else None,
         "erases_per_day": _times(seen.erases, DAY_S / seen.seconds if seen.seconds else None),
+        "rounds_before": subject.rounds_before,
+        "rounds_measured": subject.rounds,
         "used_share": seen.used,
         "unsynced_share": work.unsynced if work else None,
         "failed_calls": work.failed if work else None,

@@ -24,6 +24,7 @@ from flashbed.lifetimes.estimate_text import (
     digits_small,
     flash_text,
     notes,
+    replayed,
     without_years,
     years_text,
 )
@@ -148,6 +149,8 @@ class Mix:
         said = [f"endurance: {source}", "the erases of the programs add up"]
         if any(part.workload and part.workload.bytes_flushed for part in self.parts):
             said.append("every run ends with sync(): what it leaves in memory is written")
+        for name, part in zip(self.programs, self.parts, strict=True):
+            said += [f"{name}: {line}" for line in replayed(part)]
         if found is not None:
             said += assumed_of(used_by(self.observed), found)
         for name, part in zip(self.programs, self.parts, strict=True):

@@ -34,10 +34,10 @@ class Workload:
     rounds_per_day: float | None
     given_rate: bool
     bytes_written: int | None
-    bytes_by_cause: Mapping[str, int] | None
-    bytes_programmed: int | None
-    bytes_erased: int | None
-    programs: int | None = None
+    bytes_by_cause: Mapping[str, float] | None
+    bytes_programmed: float | None
+    bytes_erased: float | None
+    programs: float | None = None
     bytes_flushed: int | None = None
     unsynced: float | None = None
     failed: int | None = None
@@ -49,7 +49,7 @@ class Workload:
 
     def a_byte_written(self) -> dict[str, float | None]:
         """Bytes programmed, erased and of each cause per byte written; None is unknown."""
-        counts: dict[str, int | None] = {
+        counts: dict[str, float | None] = {
             "programmed": self.bytes_programmed, "erased": self.bytes_erased,
             **{name: (self.bytes_by_cause or {}).get(name) for name in CAUSES},
         }  # fmt: skip
@@ -64,7 +64,9 @@ class Workload:
 class Subject:
     """One subject of an estimate. `board` is None if no board was named.
 
-    `axes` has the values of a case's axes, as the table `cases` holds them.
+    `axes` has the values of a case's axes, as the table `cases` holds them. `rounds` is how many
+    rounds `observed` counts, after `rounds_before` in which free space was used; the workload's
+    counts are then those of their mean. `unaged` says why it was not replayed so often.
     """
 
     name: str
@@ -75,6 +77,9 @@ class Subject:
     fs: str | None = None
     workload: Workload | None = None
     axes: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int = 1
+    rounds_before: int = 0
+    unaged: str | None = None
 
     def lasting(self, endurance: int) -> Estimate | None:
         """Years until a block was erased so often; None if unknown, or if nothing wears."""

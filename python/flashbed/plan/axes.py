@@ -28,6 +28,7 @@ __all__ = [
     "ReadAhead",
     "RequestBytes",
     "Requests",
+    "Rounds",
     "WindowKib",
     "axis",
     "duration",
@@ -38,6 +39,7 @@ __all__ = [
 Positive = Annotated[int, Field(gt=0, lt=2**40)]
 Count = Annotated[int, Field(ge=0, lt=2**40)]
 Requests = Annotated[int, Field(gt=0, le=10_000_000)]
+Rounds = Annotated[int, Field(gt=0, le=1_000_000)]
 RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
 """The most that one operation can move (docs/reference/operations.md)."""
 FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]

@@ -22,6 +22,7 @@ from flashbed.plan.axes import (
     ReadAhead,
     RequestBytes,
     Requests,
+    Rounds,
     WindowKib,
     axis,
     duration,
@@ -112,6 +113,11 @@ class Case:
     vm: VmChange = axis(
         "settings of the kernel's write-back", VmChange,
         assumed=True, part=lambda value: f"vm.{value}", usual=AS_BOOTED, chosen=True,
+    )  # fmt: skip
+    rounds: int = axis(
+        "how often the program runs, one run after the other", Rounds,
+        read=int, takes="whole numbers", adds="value",
+        part=lambda value: f"rounds{value}", assumed=True, usual=1,
     )  # fmt: skip
     file_bytes: int = axis(
         "size of the file, or of the largest", FileBytes, **_NUMBER, of_workload=True

@@ -13,6 +13,7 @@ from flashbed.plan.experiment import Experiment, Facts, WorkloadTable
 from flashbed.plan.planned import Cases
 from flashbed.targets.base import Program
 from flashbed.workloads import operations
+from flashbed.workloads.rounds import in_rounds
 from flashbed.workloads.state import in_state
 
 __all__ = ["Profiles", "RunFacts", "programs_of", "programs_with"]
@@ -123,7 +124,8 @@ def programs_with(
             board = boards[key] = profiles.board(case)
         blocks = board.partition.blocks
         table = run_facts.workload
-        prepare, body = operations(table.kind, case, table.settle_ns, table.given)
+        prepare, once = operations(table.kind, case, table.settle_ns, table.given)
+        body = in_rounds(once, case.rounds)
         bad = case.faults.bad(blocks)
         programs.append(
             Program(
@@ -136,7 +138,7 @@ def programs_with(
                 body=body,
                 record_wear=record_wear,
                 record_flush=True,
-                record_requests="requests" not in run_facts.facts.omit,
+                record_requests=case.rounds == 1 and "requests" not in run_facts.facts.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 filled=case.state.fills,

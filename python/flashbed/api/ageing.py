@@ -1,0 +1,64 @@
+"""Runs programs again until their free space was used up, so that a lifetime is measured.
+
+It adds cases to a folder of results: each program `n` times, and `2 n` times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from flashbed.lifetimes.ageing import PASSES, STEPS_MAX, rounds_to_use_up, steps_of
+from flashbed.lifetimes.subject import Subject
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.planned import Planned
+from flashbed.running.programs import programs_of
+from flashbed.workloads.rounds import TEXT_BYTES_MAX
+
+__all__ = ["aged_by"]
+
+
+def aged_by(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    target: str,
+    run: Callable[[Sequence[Planned]], object],
+    read: Callable[[], list[Subject]],
+    say: Callable[[str], None],
+) -> list[Subject]:
+    """The cases that `read` finds, after `run` ran them until erases kept up with page writes.
+
+    All cases together have a bound, so that an answer does not take hours; a case beyond it says so
+    (`Subject.unaged`).
+    """
+    subjects = read()
+    why: dict[str, str] = {}
+    steps = 0.0
+    for _ in range(PASSES):
+        cases: list[Planned] = []
+        for subject in subjects:
+            rounds, work = rounds_to_use_up(subject), subject.workload
+            if rounds is None or work is None or subject.unaged or subject.name in why:
+                continue
+            (item,) = (each for each in planned if each.case.case_id == subject.name)
+            (program,) = programs_of(experiment, [item.case])
+            steps += steps_of(rounds, program.body.count("\n"), work.programs or 0)
+            long = 2 * rounds * len(program.body) > TEXT_BYTES_MAX
+            if long or steps > STEPS_MAX.get(target, 0):
+                why[subject.name] = _too_long(rounds)
+                continue
+            some = (replace(item.case, rounds=n) for n in (rounds, 2 * rounds))
+            cases += [Planned(case, item.targets) for case in some]
+            say(f"{subject.name}: runs {2 * rounds:,} times, to use up free space and measure")
+        if not cases:
+            break
+        run(cases)
+        subjects = read()
+    return [replace(one, unaged=why.get(one.name, one.unaged)) for one in subjects]
+
+
+def _too_long(rounds: int) -> str:
+    return (
+        f"{2 * rounds:,} runs are too many unasked; `flashbed run` with `--trace wear --set"
+        f" rounds=1,{rounds},{2 * rounds}` and `flashbed lifetime` of its folder do it"
+    )

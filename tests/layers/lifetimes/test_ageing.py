@@ -1,0 +1,122 @@
+"""A program runs until its free space is used up, so that both ends of an answer are measured.
+
+The truth here is a run that goes on, four times as long: its counts a round are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flashbed.api.ageing import aged_by
+from flashbed.lifetimes.ageing import rounds_to_use_up
+from flashbed.lifetimes.estimate_text import notes
+from flashbed.lifetimes.observed import cases_of
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.tables.run_directory import read_table
+from tests.support.exec_programs import FLASHBED
+
+pytestmark = [pytest.mark.extension, pytest.mark.timeout(200)]
+
+LOGGER = """flashbed-ops 2
+open 0 log rw,create,append
+{lines}close 0
+"""
+LINE = "write 0 {at} 70 1 50\nfsync 0\npause 5000000000\n"
+SMALL = ("--set", "partition.blocks=100", "--set", "state=valid0.3")
+
+
+def logger(folder: Path, lines: int = 100) -> Path:
+    path = folder / "logger.ops"
+    text = "".join(LINE.format(at=70 * number) for number in range(lines))
+    path.write_text(LOGGER.format(lines=text))
+    return path
+
+
+def ran(folder: Path, *words: str) -> tuple[dict[str, Any], str]:
+    done = subprocess.run(
+        [FLASHBED, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=180
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout) if "json" in words else {}
+    return found, done.stderr
+
+
+def years_of(folder: Path, *words: str) -> tuple[dict[str, Any], str]:
+    found, said = ran(folder, "lifetime", "logger.ops", *words, "--format", "json")
+    (answer,) = found["lifetime"]
+    return answer, said
+
+
+@pytest.mark.parametrize("fs", ["ubifs", "jffs2", "yaffs2"])
+def test_both_ends_are_measured_and_a_long_run_agrees(tmp_path: Path, fs: str) -> None:
+    logger(tmp_path)
+    answer, said = years_of(tmp_path, "--set", f"fs={fs}", *SMALL)
+    before = answer["rounds_before"]
+    assert before == answer["rounds_measured"] > 1
+    assert f"runs {2 * before:,} times, to use up free space and measure" in said
+    assert answer["steady"]
+    assert answer["erases"] > 20
+    assert any(f"it ran {before} times to use up free space" in s for s in answer["stands_on"])
+    assert 0 < answer["years"]["low"] < answer["years"]["high"]
+
+    settings = ("--set", f"fs={fs}", "--set", f"rounds={4 * before}", *SMALL)
+    ran(tmp_path, "run", "logger.ops", "--trace", "wear", "--out", "long", *settings)
+    (case,) = read_table(tmp_path / "long", "cases").to_dicts()
+    wear = sum(read_table(tmp_path / "long", "wear")["erases_measured"].to_list())
+    long_programs = case["flash_programs"] / (4 * before)
+    assert answer["programs_per_day"] / answer["rounds_per_day"] == pytest.approx(
+        long_programs, rel=0.05
+    )
+    # The long run began on an empty partition: what it then filled was not erased yet.
+    not_yet = 100 * 0.7 / wear
+    assert answer["erases"] / before == pytest.approx(wear / (4 * before), rel=0.05 + not_yet)
+
+
+def test_a_folder_of_results_answers_as_the_command_that_made_it(tmp_path: Path) -> None:
+    logger(tmp_path)
+    answer, _ = years_of(tmp_path, *SMALL)
+    found, _ = ran(tmp_path, "lifetime", "results/lifetime/operations/logger", "--format", "json")
+    assert found["lifetime"] == [answer]
+    (subject,) = cases_of(tmp_path / "results/lifetime/operations/logger", None)
+    assert rounds_to_use_up(subject) is None
+
+
+def never(what: object) -> None:
+    raise AssertionError(what)
+
+
+def test_what_takes_too_long_is_bounded_and_says_how_to_measure_it(tmp_path: Path) -> None:
+    path = logger(tmp_path, lines=3)
+    ran(tmp_path, "run", "logger.ops", "--trace", "wear", "--out", "once", *SMALL)
+    experiment = load_experiment(str(path))
+    settings = [word for word in SMALL if word != "--set"]
+    (found,) = aged_by(
+        experiment, plan(experiment, parse_settings(settings)), "emulator", never,
+        lambda: cases_of(tmp_path / "once", None), never,
+    )  # fmt: skip
+    assert found.rounds_before == 0
+    said = notes(found, found.lasting(100_000), "")
+    (why,) = [line for line in said if line.startswith("free space was not used up")]
+    assert "runs are too many unasked; `flashbed run` with `--trace wear --set rounds=1," in why
+    assert any("too few blocks were erased to measure it" in line for line in said)
+
+
+def test_a_program_that_cannot_run_again_is_bounded_and_says_why(tmp_path: Path) -> None:
+    """It removes its input: the second run finds none."""
+    text = LOGGER.format(lines=LINE.format(at=0) * 40)
+    made = "open 1 input rw,create\nwrite 1 0 100 1 0\nclose 1\nprepared\n"
+    used = "open 1 input ro\nread 1 0 100\nclose 1\nunlink input\n"
+    (tmp_path / "logger.ops").write_text(
+        text.replace("flashbed-ops 2\n", f"flashbed-ops 2\n{made}{used}")
+    )
+    answer, _ = years_of(tmp_path, *SMALL)
+    assert answer["rounds_before"] == 0
+    assert any("when it ran again, " in line and "ENOENT" in line for line in answer["stands_on"])
+    assert pl.Series([answer["years"]["low"], answer["years"]["high"]]).is_not_null().all()

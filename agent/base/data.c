@@ -84,9 +84,14 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 
 	piece->times = 1;
 	piece->text = 0;
+	piece->zeroes = 0;
 	if (good && *at == 't') {
 		at++;
 		good = take_number(&at, &piece->text) && piece->text;
+	}
+	if (good && *at == 'z') {
+		at++;
+		good = take_number(&at, &piece->zeroes) && piece->zeroes;
 	}
 	if (good && *at == 'x') {
 		at++;
@@ -106,18 +111,19 @@ void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_
 {
 	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
 	const uint64_t end = offset + length;
-	struct fill_piece piece = {0, 0, 0, 0};
+	struct fill_piece piece = {0, 0, 0, 0, 0};
 	uint64_t at = offset;
 
 	memset(buffer, 0, (size_t)length);
 	for (bool more = true; more;) {
 		more = data_next_piece(&pieces, &piece);
 		for (uint64_t n = 0; n < piece.times && at < end; n++) {
-			uint8_t *bytes = buffer + (at - offset);
+			uint8_t *bytes = buffer + (at - offset) + piece.zeroes;
+			const uint64_t own_at = at + piece.zeroes + piece.common;
 			const uint64_t page_end = (at / 4096 + 1) * 4096;
 
 			data_fill(bytes, 0, piece.common, common_seed, 0);
-			data_fill(bytes + piece.common, at + piece.common, piece.own, seed, 0);
+			data_fill(bytes + piece.common, own_at, piece.own, seed, 0);
 			for (uint64_t i = 0; i < piece.text; i++)
 				bytes[i] &= TEXT_BITS;
 			at = page_end < end ? page_end : end;

@@ -22,7 +22,8 @@ static bool pieces_check(const char *text, uint64_t offset, uint64_t length)
 			const uint64_t page_end = (at / PAGE + 1) * PAGE;
 			const uint64_t stop = page_end < end ? page_end : end;
 
-			if (at == end || piece.common + piece.own > stop - at)
+			if (at == end || piece.zeroes > stop - at ||
+			    piece.common + piece.own > stop - at - piece.zeroes)
 				return false;
 			at = stop;
 		}

@@ -45,11 +45,11 @@ def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
     for at in range(offset, offset + length):
         page = at // 4096
         start = max(offset, page * 4096)
-        common, own, text, _ = sizes[page - offset // 4096]
-        in_piece = at - start
-        if in_piece < common:
+        common, own, text, zeroes, _ = sizes[page - offset // 4096]
+        in_piece = at - start - zeroes
+        if 0 <= in_piece < common:
             word, byte = generated_word(COMMON_SEED, in_piece // 8), in_piece % 8
-        elif in_piece < common + own:
+        elif common <= in_piece < common + own:
             word, byte = generated_word(seed, at // 8), at % 8
         else:
             word, byte = 0, 0

@@ -60,11 +60,11 @@ def generated_pieces(offset_bytes: int, length_bytes: int, seed: int, fill: str)
     """The bytes of a whole write whose FILL is pieces, at its offset in a file."""
     content = np.zeros(length_bytes, np.uint8)
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, text, times in pieces(fill):
+    for common, own, text, zeroes, times in pieces(fill):
         for _ in range(times):
-            first = at - offset_bytes
+            first, own_at = at - offset_bytes + zeroes, at + zeroes + common
             content[first : first + common] = generated(0, common, _COMMON_SEED, 0)
-            content[first + common : first + common + own] = generated(at + common, own, seed, 0)
+            content[first + common : first + common + own] = generated(own_at, own, seed, 0)
             content[first : first + text] &= _TEXT_BITS
             at = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
     return content

@@ -47,7 +47,7 @@ _ESCAPE = "%(?!00|2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A])[0-9A-F]{2
 _ATTRIBUTE = re.compile(rf"user\.(?:[A-Za-z0-9._-]|{_ESCAPE})+\Z")
 _TARGET = re.compile(rf"(?:[A-Za-z0-9._/-]|(?!%2F){_ESCAPE})+\Z")
 _ESCAPED = re.compile("%..")
-_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:t([0-9]+))?(?:x([0-9]+))?\Z")
+_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:t([0-9]+))?(?:z([0-9]+))?(?:x([0-9]+))?\Z")
 _STATEMENT = re.compile(r"(?:[^\\]|\\[\\|]|\\x[0-9a-f]{2})*\Z")
 _USES = ("fsync", "fdatasync", "fsync,prepared", "fdatasync,prepared")
 _ACCESS = frozenset({"ro", "wo", "rw"})
@@ -174,11 +174,12 @@ def _range_flags(text: str, _done: _Done) -> str:
 
 
 class PieceSizes(NamedTuple):
-    """A PIECE; of its bytes that no other piece shares, the first `text_bytes` have six bits."""
+    """A PIECE: zeroes, common and own bytes, zeroes; the first `text_bytes` have six bits."""
 
     common_bytes: int
     own_bytes: int
     text_bytes: int = 0
+    zero_bytes: int = 0
     times: int = 1
 
 
@@ -191,12 +192,15 @@ def pieces(text: str) -> list[PieceSizes]:
             raise Refused("bad-fill", f"{piece[:80]!r} is no piece")
         common, own = _fill_number(match[1]), _fill_number(match[2])
         text_bytes = 0 if match[3] is None else _fill_number(match[3])
-        times = 1 if match[4] is None else _fill_number(match[4])
+        zero_bytes = 0 if match[4] is None else _fill_number(match[4])
+        times = 1 if match[5] is None else _fill_number(match[5])
         if match[3] and not 0 < text_bytes <= common + own:
             raise Refused("bad-fill", f"{piece[:80]!r} has more text than bytes, or none")
-        if match[4] and times < 2:
+        if match[4] and not zero_bytes:
+            raise Refused("bad-fill", f"{piece[:80]!r} begins with no zeroes")
+        if match[5] and times < 2:
             raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
-        found.append(PieceSizes(common, own, text_bytes, times))
+        found.append(PieceSizes(common, own, text_bytes, zero_bytes, times))
     return found
 
 
@@ -228,10 +232,10 @@ def _fill(*, at: int | None) -> Reader:
 def check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
     """Raises `Refused` if the pieces do not add up to what is written."""
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, _, times in pieces(text):
+    for common, own, _, zeroes, times in pieces(text):
         for _ in range(min(times, TRANSFER_BYTES_MAX)):
             stop = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
-            if at == end or common + own > stop - at:
+            if at == end or zeroes + common + own > stop - at:
                 raise Refused("bad-fill", f"{common}+{own} does not fit")
             at = stop
     if at < end:

@@ -126,7 +126,9 @@ class CallsBody(AnyBody):
             common = self.draw.between(0, min(96, stop - at))
             own = self.draw.between(0, stop - at - common)
             text = own - own // 3 if common % 4 == 1 else 0
-            fill.append(f"{common}+{own}" + (f"t{text}" if text else ""))
+            zeroes = (stop - at - common - own) // 2 if common % 4 == 2 else 0
+            words = (f"t{text}" if text else "", f"z{zeroes}" if zeroes else "")
+            fill.append(f"{common}+{own}{''.join(words)}")
             at = stop
         self.seed += 1
         self._do("write", slot, offset, length, self.seed, ",".join(fill))

@@ -96,7 +96,7 @@ def _replayed(
         return once
     before = max(befores)
     first, whole = (by_rounds[n] for n in (before, 2 * before))
-    failed = _failed(whole)
+    failed = whole.get("failed")
     if failed:
         calls = whole["failed_errno"]
         return replace(once, unaged=f"when it ran again, {failed:,} calls failed ({calls})")

@@ -205,11 +205,12 @@ def written_lines(
         return
     shift = (at if file_at is None else file_at) - at
     for start, size, first in _parts(at, length, shift):
+        seed = state.seed()
         if written is None:
             fill = state.filler.like_the_rest(start + shift, size)
         else:
-            fill = state.filler.fill(node, start + shift, written[first:], size)
-        yield f"{begin} {start} {size} {state.seed()} {fill}"
+            fill = state.filler.fill(node, start + shift, written[first:], size, seed)
+        yield f"{begin} {start} {size} {seed} {fill}"
 
 
 def _data_lines(data: bytes) -> Iterator[str]:
@@ -220,9 +221,9 @@ def _data_lines(data: bytes) -> Iterator[str]:
 def _parts(at: int, length: int, shift: int) -> Iterator[tuple[int, int, int]]:
     """Splits a write so that each FILL fits a line: offset, length, number of the first piece.
 
-    A piece takes 14 characters at most, and a comma.
+    A piece takes 19 characters at most, and a comma.
     """
-    most = _FILL_CHARACTERS_MAX // 15
+    most = _FILL_CHARACTERS_MAX // 20
     begin, end = at + shift, at + shift + length
     aligned = begin // PIECE_BYTES * PIECE_BYTES
     for number, part in enumerate(range(aligned, end, most * PIECE_BYTES)):

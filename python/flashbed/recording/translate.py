@@ -51,6 +51,7 @@ class Translation:
         recording: the recording.
         compressor: the one whose sizes FILL follows; None where data is stored as it is.
         then: the one that is tried on what the first does not shrink.
+        by_pages: whether only whole pages are compressed, as UBIFS does.
         think: whether the time between calls is kept.
         own: a folder that the file system makes itself.
         left_out: calls without an operation, and how often; complete after the last line.
@@ -60,6 +61,7 @@ class Translation:
     compressor: Compressor | None
     think: bool = True
     then: Compressor | None = None
+    by_pages: bool = False
     own: bytes | None = None
     state: State = field(init=False)
     _waiting: list[tuple[int, int, Call]] = field(default_factory=list)
@@ -73,7 +75,7 @@ class Translation:
     _current: int = 0
 
     def __post_init__(self) -> None:
-        self.state = State(Filler(self.compressor, self.then))
+        self.state = State(Filler(self.compressor, self.then, self.by_pages))
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -121,7 +123,7 @@ class Translation:
 
     def _filler_of_writes(self) -> Filler:
         """A filler that has seen the program's writes; files from before count as similar."""
-        filler = Filler(self.compressor, self.then)
+        filler = Filler(self.compressor, self.then, self.by_pages)
         for call in self.recording.calls_with_sizes():
             if isinstance(call.written, tuple) and call.name in _MOVES:
                 filler.learn(call.number("offset"), call.written, call.result)
@@ -298,13 +300,14 @@ def translate(
     *,
     think: bool = True,
     then: Compressor | None = None,
+    by_pages: bool = False,
     own: bytes | None = None,
 ) -> tuple[str, str, Translation]:
     """Preparation and body as flashbed-ops files, and a report of the translation.
 
     Raises `RecordingError`.
     """
-    made = Translation(recording, compressor, think, then, own)
+    made = Translation(recording, compressor, think, then, by_pages, own)
     rest = ("sync", "remount", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
     return prepare, text_of(made.body(), HEADER_2), made

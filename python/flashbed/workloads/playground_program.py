@@ -21,7 +21,7 @@ from flashbed.paths import shown
 from flashbed.plan.experiment import SETTLE_NS
 from flashbed.recording.fill import Compressor, as_compressor
 from flashbed.storage.files import read_text
-from flashbed.workloads.recorded_program import OF_YAFFS2, translated_for, usual_compressors
+from flashbed.workloads.recorded_program import translated_for, usual_compressors
 
 __all__ = ["packed_mix", "packed_program", "page_with", "program_variants"]
 
@@ -34,8 +34,8 @@ _PLACE = '<script type="text/plain" id="own">{}</script>'
 
 _Texts = tuple[str, str]
 """Preparation and body."""
-_Way = tuple[Compressor | None, Compressor | None, bytes | None]
-"""First and second compressor, and the folder that the file system has by itself."""
+_Way = tuple[Compressor | None, Compressor | None, str]
+"""First and second compressor, and the file system."""
 Told = Callable[[str, int, int], None]
 """Takes what is done now, how many translations are done, and how many there are."""
 
@@ -80,7 +80,7 @@ def program_variants(
     texts: dict[_Way, _Texts] = {}
     for way in dict.fromkeys(ways.values()):
         told(f"translating for {way[0] or 'no compressor'}", len(texts), len(set(ways.values())))
-        texts[way] = translated_for(path, way[:2], SETTLE_NS, own=way[2])
+        texts[way] = translated_for(path, way[:2], SETTLE_NS, way[2])
     distinct = list(dict.fromkeys(texts.values()))
     variants = {key: distinct.index(texts[way]) for key, way in ways.items()}
     return {
@@ -94,14 +94,14 @@ def program_variants(
 
 def _ways() -> dict[str, _Way]:
     """Every way in which a program is translated, by the key that the page makes of a choice."""
-    ways: dict[str, _Way] = {"yaffs2": (None, None, OF_YAFFS2)}
+    ways: dict[str, _Way] = {"yaffs2": (None, None, "yaffs2")}
     for fs, options in COMPR_OPTIONS.items():
         for option in options:
-            ways[f"{fs} {option}"] = (as_compressor(option), None, None)
+            ways[f"{fs} {option}"] = (as_compressor(option), None, fs)
     for name in kernel_names():
         for fs in COMPR_OPTIONS:
             usual = usual_compressors(fs, load_kernel(name))
-            ways[f"{fs} {USUAL_COMPRESSOR} {name}"] = (*usual, None)
+            ways[f"{fs} {USUAL_COMPRESSOR} {name}"] = (*usual, fs)
     return ways
 
 

@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 RECORDED = "recorded"
+BY_PAGES = "ubifs"
+"""The file system that compresses whole pages only."""
 OF_YAFFS2 = b"lost+found"
 """A folder that every YAFFS2 has."""
 
@@ -54,8 +56,8 @@ def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `RecordingError`."""
     path = Path(recording)
     compressors = compressor_of(case), second_of(case)
-    own = OF_YAFFS2 if case.fs == "yaffs2" else None
-    return translated_for(path, compressors, settle_ns, think=case.pattern == RECORDED, own=own)
+    think = case.pattern == RECORDED
+    return translated_for(path, compressors, settle_ns, case.fs, think=think)
 
 
 def compressor_of(case: Case) -> Compressor | None:
@@ -98,25 +100,28 @@ def translated_for(
     path: Path,
     compressors: tuple[Compressor | None, Compressor | None],
     settle_ns: int,
+    fs: str,
     *,
     think: bool = True,
-    own: bytes | None = None,
 ) -> tuple[str, str]:
-    """Preparation and body of a recording for a pair of compressors. Raises `RecordingError`."""
-    return _translated(path, _stamp(path), compressors, think, settle_ns, own)
+    """Preparation and body of a recording for a file system. Raises `RecordingError`."""
+    return _translated(path, _stamp(path), compressors, think, settle_ns, fs)
 
 
 @lru_cache(maxsize=4)
 def _translated(
     path: Path, _changed: tuple[int, int],
     compressors: tuple[Compressor | None, Compressor | None], think: bool, settle_ns: int,
-    own: bytes | None,
+    fs: str,
 ) -> tuple[str, str]:  # fmt: skip
     first, then = compressors
 
     def made() -> tuple[str, str]:
         recording = open_recording(path)
-        prepare, body, _ = translate(recording, first, settle_ns, think=think, then=then, own=own)
+        prepare, body, _ = translate(
+            recording, first, settle_ns, think=think, then=then,
+            by_pages=fs == BY_PAGES, own=OF_YAFFS2 if fs == "yaffs2" else None,
+        )  # fmt: skip
         return prepare, body
 
-    return translated_once(path, (first, then, think, settle_ns, own), made)
+    return translated_once(path, (first, then, think, settle_ns, fs), made)

@@ -15,7 +15,9 @@ const TEXT_BITS: u8 = 0x3f;
 /// How a page's part of a write is generated; the rest is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceSizes {
-    /// Bytes at its beginning that all pieces share.
+    /// Zeroes at its beginning.
+    pub zeroes: u32,
+    /// Bytes after them that all pieces share.
     pub common: u32,
     /// Bytes after them that are unique to it.
     pub own: u32,
@@ -70,12 +72,14 @@ impl Written {
 /// Generates bytes from `at` on of a piece that begins at `start`.
 fn fill_piece(start: u64, seed: u64, sizes: PieceSizes, at: u64, buffer: &mut [u8]) {
     let [common, own, text] = [sizes.common, sizes.own, sizes.text].map(u64::from);
-    let skipped = at - start;
-    let before = |end: u64| (end.saturating_sub(skipped) as usize).min(buffer.len());
-    let (common_end, text_end, end) = (before(common), before(text), before(common + own));
-    COMMON.fill(skipped, &mut buffer[..common_end]);
+    let (first, skipped) = (u64::from(sizes.zeroes), at - start);
+    let before = |end: u64| ((first + end).saturating_sub(skipped) as usize).min(buffer.len());
+    let (begin, common_end) = (before(0), before(common));
+    let (text_end, end) = (before(text), before(common + own));
+    buffer[..begin].fill(0);
+    COMMON.fill(skipped.saturating_sub(first), &mut buffer[begin..common_end]);
     let own = &mut buffer[common_end..end];
     Source { seed, compressibility: 0 }.fill(at + common_end as u64, own);
-    buffer[..text_end].iter_mut().for_each(|byte| *byte &= TEXT_BITS);
+    buffer[begin..text_end].iter_mut().for_each(|byte| *byte &= TEXT_BITS);
     buffer[end..].fill(0);
 }

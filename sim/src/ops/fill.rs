@@ -39,19 +39,22 @@ pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     text.split(',').flat_map(move |piece| {
         let (sizes, times) = piece.split_once('x').unwrap_or((piece, "1"));
-        let (common, own, text) = fields(sizes);
-        let (common, own, text) = (number(common), number(own), text.map_or(0, number));
-        core::iter::repeat_n(PieceSizes { common, own, text }, number(times) as usize)
+        let [common, own, text, zeroes] = fields(sizes).map(|field| field.map_or(0, number));
+        let piece = PieceSizes { zeroes, common, own, text };
+        core::iter::repeat_n(piece, number(times) as usize)
     })
 }
 
-/// COMMON, OWN and TEXT of a piece, as text.
-fn fields(sizes: &str) -> (&str, &str, Option<&str>) {
-    let (common, rest) = sizes.split_once('+').unwrap_or((sizes, ""));
-    match rest.split_once('t') {
-        Some((own, text)) => (common, own, Some(text)),
-        None => (common, rest, None),
-    }
+/// COMMON, OWN, TEXT and ZEROES of a piece, as text.
+fn fields(sizes: &str) -> [Option<&str>; 4] {
+    let cut = |text, at| match str::split_once(text, at) {
+        Some((before, after)) => (before, Some(after)),
+        None => (text, None),
+    };
+    let (rest, zeroes) = cut(sizes, 'z');
+    let (rest, text) = cut(rest, 't');
+    let (common, own) = cut(rest, '+');
+    [Some(common), Some(own.unwrap_or("")), text, zeroes]
 }
 
 /// Parses the FILL of `length` bytes at `offset`.
@@ -79,19 +82,23 @@ fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
             Some((sizes, times)) => (sizes, parse_number(times).map_err(bad)?),
             None => (piece, 1),
         };
-        let (common, own, text) = fields(sizes);
-        let common = parse_number(common).map_err(bad)?;
-        let own = parse_number(own).map_err(bad)?;
-        let text = text.map(parse_number).transpose().map_err(bad)?;
-        if text.is_some_and(|text| text == 0 || text > common.saturating_add(own)) {
+        let [common, own, text, zeroes] = fields(sizes)
+            .map(|field| field.map(|field| parse_number(field).map_err(bad)).transpose());
+        let bytes = common?.unwrap_or(0).saturating_add(own?.unwrap_or(0));
+        if text?.is_some_and(|text| text == 0 || text > bytes) {
             return Err(refuse("bad-fill", format!("'{piece}' has more text than bytes, or none")));
         }
+        let zeroes = zeroes?;
+        if zeroes == Some(0) {
+            return Err(refuse("bad-fill", format!("'{piece}' begins with no zeroes")));
+        }
+        let bytes = bytes.saturating_add(zeroes.unwrap_or(0));
         if times == 0 || times == 1 && sizes.len() < piece.len() {
             return Err(refuse("bad-fill", format!("'{piece}' is a piece {times} times")));
         }
         for _ in 0..times {
             let stop = end.min((at / PAGE_BYTES + 1) * PAGE_BYTES);
-            if at == end || common.saturating_add(own) > stop - at {
+            if at == end || bytes > stop - at {
                 return Err(refuse("bad-fill", format!("'{piece}' does not fit")));
             }
             at = stop;

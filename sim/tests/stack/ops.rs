@@ -53,9 +53,10 @@ fn data_lines_are_the_bytes_of_the_operation_below() {
 
 #[test]
 fn pieces_are_as_many_as_they_say() {
-    let sizes: Vec<_> =
-        pieces("1+2,3+4t1x2").map(|piece| (piece.common, piece.own, piece.text)).collect();
-    assert_eq!(sizes, [(1, 2, 0), (3, 4, 1), (3, 4, 1)]);
+    let sizes: Vec<_> = pieces("1+2,3+4t1z5x2")
+        .map(|piece| (piece.common, piece.own, piece.text, piece.zeroes))
+        .collect();
+    assert_eq!(sizes, [(1, 2, 0, 0), (3, 4, 1, 5), (3, 4, 1, 5)]);
 }
 
 #[test]

@@ -76,6 +76,9 @@ static bool take_number(const char **text, uint64_t *value)
 	return number_parse(digits, length, value);
 }
 
+/* of a byte of TEXT, where BITS does not say how many */
+enum { TEXT_BITS = 6 };
+
 bool data_next_piece(const char **text, struct fill_piece *piece)
 {
 	const char *at = *text;
@@ -84,10 +87,16 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 
 	piece->times = 1;
 	piece->text = 0;
+	piece->bits = TEXT_BITS;
 	piece->zeroes = 0;
 	if (good && *at == 't') {
 		at++;
 		good = take_number(&at, &piece->text) && piece->text;
+	}
+	if (good && *at == 'b') {
+		at++;
+		good = take_number(&at, &piece->bits) && piece->text && piece->bits &&
+		       piece->bits < 8;
 	}
 	if (good && *at == 'z') {
 		at++;
@@ -104,28 +113,27 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 	return piece->times && *at == ',';
 }
 
-enum { TEXT_BITS = 0x3f };
-
 void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 		      const char *pieces)
 {
 	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
 	const uint64_t end = offset + length;
-	struct fill_piece piece = {0, 0, 0, 0, 0};
+	struct fill_piece piece = {0, 0, 0, 0, 0, 0};
 	uint64_t at = offset;
 
 	memset(buffer, 0, (size_t)length);
 	for (bool more = true; more;) {
 		more = data_next_piece(&pieces, &piece);
 		for (uint64_t n = 0; n < piece.times && at < end; n++) {
-			uint8_t *bytes = buffer + (at - offset) + piece.zeroes;
-			const uint64_t own_at = at + piece.zeroes + piece.common;
+			uint8_t *bytes = buffer + (at - offset);
+			const uint64_t gap = piece.common + piece.zeroes;
 			const uint64_t page_end = (at / 4096 + 1) * 4096;
 
 			data_fill(bytes, 0, piece.common, common_seed, 0);
-			data_fill(bytes + piece.common, own_at, piece.own, seed, 0);
+			data_fill(bytes + gap, at + gap, piece.own, seed, 0);
 			for (uint64_t i = 0; i < piece.text; i++)
-				bytes[i] &= TEXT_BITS;
+				bytes[i < piece.common ? i : i + piece.zeroes] &=
+					(uint8_t)((1U << piece.bits) - 1);
 			at = page_end < end ? page_end : end;
 		}
 	}

@@ -45,15 +45,16 @@ def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
     for at in range(offset, offset + length):
         page = at // 4096
         start = max(offset, page * 4096)
-        common, own, text, zeroes, _ = sizes[page - offset // 4096]
-        in_piece = at - start - zeroes
-        if 0 <= in_piece < common:
+        common, own, text, zeroes, bits, _ = sizes[page - offset // 4096]
+        in_piece = at - start
+        if in_piece < common:
             word, byte = generated_word(COMMON_SEED, in_piece // 8), in_piece % 8
-        elif common <= in_piece < common + own:
+        elif common + zeroes <= in_piece < common + zeroes + own:
+            in_piece -= zeroes
             word, byte = generated_word(seed, at // 8), at % 8
         else:
             word, byte = 0, 0
-        content.append(word >> (8 * byte) & (63 if in_piece < text else 255))
+        content.append(word >> (8 * byte) & (2**bits - 1 if in_piece < text else 255))
     return bytes(content)
 
 

@@ -20,7 +20,6 @@ _WORD_BYTES = 8
 _ZERO_LINES_AT = 2**62
 _MASK = 2**64 - 1
 _COMMON_SEED = 0x636F6D6D6F6E
-_TEXT_BITS = 0x3F
 
 
 def _words(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -60,11 +59,14 @@ def generated_pieces(offset_bytes: int, length_bytes: int, seed: int, fill: str)
     """The bytes of a whole write whose FILL is pieces, at its offset in a file."""
     content = np.zeros(length_bytes, np.uint8)
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, text, zeroes, times in pieces(fill):
+    for common, own, text, zeroes, bits, times in pieces(fill):
         for _ in range(times):
-            first, own_at = at - offset_bytes + zeroes, at + zeroes + common
-            content[first : first + common] = generated(0, common, _COMMON_SEED, 0)
-            content[first + common : first + common + own] = generated(own_at, own, seed, 0)
-            content[first : first + text] &= _TEXT_BITS
+            first, gap = at - offset_bytes, common + zeroes
+            made = np.concatenate(
+                (generated(0, common, _COMMON_SEED, 0), generated(at + gap, own, seed, 0))
+            )
+            made[:text] &= (1 << bits) - 1
+            content[first : first + common] = made[:common]
+            content[first + gap : first + gap + own] = made[common:]
             at = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
     return content

@@ -18,6 +18,7 @@ __all__ = [
     "FIELDS_2",
     "PAGE_BYTES",
     "TASKS",
+    "TEXT_BITS",
     "PieceSizes",
     "Reader",
     "Refused",
@@ -39,6 +40,8 @@ NAME_BYTES_MAX = 255
 VALUE_BYTES_MAX = 65_536
 DATA_BYTES_MAX = 3000
 PAGE_BYTES = 4096
+TEXT_BITS = 6
+"""Of a byte of a piece's text, where BITS does not say how many."""
 
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]*)\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
@@ -47,7 +50,7 @@ _ESCAPE = "%(?!00|2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A])[0-9A-F]{2
 _ATTRIBUTE = re.compile(rf"user\.(?:[A-Za-z0-9._-]|{_ESCAPE})+\Z")
 _TARGET = re.compile(rf"(?:[A-Za-z0-9._/-]|(?!%2F){_ESCAPE})+\Z")
 _ESCAPED = re.compile("%..")
-_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:t([0-9]+))?(?:z([0-9]+))?(?:x([0-9]+))?\Z")
+_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:t([0-9]+)(?:b([1-7]))?)?(?:z([0-9]+))?(?:x([0-9]+))?\Z")
 _STATEMENT = re.compile(r"(?:[^\\]|\\[\\|]|\\x[0-9a-f]{2})*\Z")
 _USES = ("fsync", "fdatasync", "fsync,prepared", "fdatasync,prepared")
 _ACCESS = frozenset({"ro", "wo", "rw"})
@@ -174,12 +177,13 @@ def _range_flags(text: str, _done: _Done) -> str:
 
 
 class PieceSizes(NamedTuple):
-    """A PIECE: zeroes, common and own bytes, zeroes; the first `text_bytes` have six bits."""
+    """A PIECE: common bytes, zeroes, own bytes, zeroes; `text_bytes` of them have few bits."""
 
     common_bytes: int
     own_bytes: int
     text_bytes: int = 0
     zero_bytes: int = 0
+    text_bits: int = TEXT_BITS
     times: int = 1
 
 
@@ -192,15 +196,16 @@ def pieces(text: str) -> list[PieceSizes]:
             raise Refused("bad-fill", f"{piece[:80]!r} is no piece")
         common, own = _fill_number(match[1]), _fill_number(match[2])
         text_bytes = 0 if match[3] is None else _fill_number(match[3])
-        zero_bytes = 0 if match[4] is None else _fill_number(match[4])
-        times = 1 if match[5] is None else _fill_number(match[5])
+        bits = TEXT_BITS if match[4] is None else int(match[4])
+        zero_bytes = 0 if match[5] is None else _fill_number(match[5])
+        times = 1 if match[6] is None else _fill_number(match[6])
         if match[3] and not 0 < text_bytes <= common + own:
             raise Refused("bad-fill", f"{piece[:80]!r} has more text than bytes, or none")
-        if match[4] and not zero_bytes:
-            raise Refused("bad-fill", f"{piece[:80]!r} begins with no zeroes")
-        if match[5] and times < 2:
+        if match[5] and not zero_bytes:
+            raise Refused("bad-fill", f"{piece[:80]!r} has 0 zeroes")
+        if match[6] and times < 2:
             raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
-        found.append(PieceSizes(common, own, text_bytes, zero_bytes, times))
+        found.append(PieceSizes(common, own, text_bytes, zero_bytes, bits, times))
     return found
 
 
@@ -232,7 +237,7 @@ def _fill(*, at: int | None) -> Reader:
 def check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
     """Raises `Refused` if the pieces do not add up to what is written."""
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, _, zeroes, times in pieces(text):
+    for common, own, _, zeroes, _, times in pieces(text):
         for _ in range(min(times, TRANSFER_BYTES_MAX)):
             stop = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
             if at == end or zeroes + common + own > stop - at:

@@ -9,20 +9,19 @@ const PAGE_BYTES: u64 = 4096;
 /// The seed of the stream that all pieces share.
 const COMMON: Source = Source { seed: 0x636f_6d6d_6f6e, compressibility: 0 };
 
-/// The two highest bits of a byte of text are 0.
-const TEXT_BITS: u8 = 0x3f;
-
 /// How a page's part of a write is generated; the rest is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceSizes {
-    /// Zeroes at its beginning.
-    pub zeroes: u32,
-    /// Bytes after them that all pieces share.
+    /// Bytes at its beginning that all pieces share.
     pub common: u32,
-    /// Bytes after them that are unique to it.
+    /// Zeroes after them.
+    pub zeroes: u32,
+    /// Bytes after those that are unique to it.
     pub own: u32,
-    /// How many of these bytes, from the first on, have six bits each.
+    /// How many of the bytes that are not zeroes, from the first on, have only so many bits each.
     pub text: u32,
+    /// The bits of a byte of text: 1 to 8.
+    pub bits: u32,
 }
 
 /// The bytes of a write.
@@ -71,15 +70,19 @@ impl Written {
 
 /// Generates bytes from `at` on of a piece that begins at `start`.
 fn fill_piece(start: u64, seed: u64, sizes: PieceSizes, at: u64, buffer: &mut [u8]) {
-    let [common, own, text] = [sizes.common, sizes.own, sizes.text].map(u64::from);
-    let (first, skipped) = (u64::from(sizes.zeroes), at - start);
-    let before = |end: u64| ((first + end).saturating_sub(skipped) as usize).min(buffer.len());
-    let (begin, common_end) = (before(0), before(common));
-    let (text_end, end) = (before(text), before(common + own));
-    buffer[..begin].fill(0);
-    COMMON.fill(skipped.saturating_sub(first), &mut buffer[begin..common_end]);
-    let own = &mut buffer[common_end..end];
-    Source { seed, compressibility: 0 }.fill(at + common_end as u64, own);
-    buffer[begin..text_end].iter_mut().for_each(|byte| *byte &= TEXT_BITS);
+    let [common, zeroes, own, text] =
+        [sizes.common, sizes.zeroes, sizes.own, sizes.text].map(u64::from);
+    let skipped = at - start;
+    let before = |end: u64| (end.saturating_sub(skipped) as usize).min(buffer.len());
+    let [common_end, own_begin, end] = [common, common + zeroes, common + zeroes + own].map(before);
+    let (text_in_common, text_in_own) =
+        (before(text.min(common)), before(common + zeroes + text.saturating_sub(common)));
+    COMMON.fill(skipped, &mut buffer[..common_end]);
+    buffer[common_end..own_begin].fill(0);
+    Source { seed, compressibility: 0 }.fill(at + own_begin as u64, &mut buffer[own_begin..end]);
+    let mask = u8::MAX >> (8 - sizes.bits);
+    for range in [0..text_in_common, own_begin..text_in_own] {
+        buffer[range].iter_mut().for_each(|byte| *byte &= mask);
+    }
     buffer[end..].fill(0);
 }

@@ -6,6 +6,8 @@ use super::fields::{parse_below, parse_number};
 use super::{refuse, Parsed, PAGE_BYTES};
 use crate::content::PieceSizes;
 
+/// The bits of a byte of TEXT, where BITS does not say how many.
+const TEXT_BITS: u32 = 6;
 /// The most bytes of a `data` line.
 const DATA_BYTES_MAX: usize = 3000;
 
@@ -39,22 +41,25 @@ pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     text.split(',').flat_map(move |piece| {
         let (sizes, times) = piece.split_once('x').unwrap_or((piece, "1"));
-        let [common, own, text, zeroes] = fields(sizes).map(|field| field.map_or(0, number));
-        let piece = PieceSizes { zeroes, common, own, text };
+        let [common, own, text, bits, zeroes] = fields(sizes).map(|field| field.map(number));
+        let [common, own, text, zeroes] =
+            [common, own, text, zeroes].map(Option::unwrap_or_default);
+        let piece = PieceSizes { zeroes, common, own, text, bits: bits.unwrap_or(TEXT_BITS) };
         core::iter::repeat_n(piece, number(times) as usize)
     })
 }
 
-/// COMMON, OWN, TEXT and ZEROES of a piece, as text.
-fn fields(sizes: &str) -> [Option<&str>; 4] {
+/// COMMON, OWN, TEXT, BITS and ZEROES of a piece, as text.
+fn fields(sizes: &str) -> [Option<&str>; 5] {
     let cut = |text, at| match str::split_once(text, at) {
         Some((before, after)) => (before, Some(after)),
         None => (text, None),
     };
     let (rest, zeroes) = cut(sizes, 'z');
+    let (rest, bits) = cut(rest, 'b');
     let (rest, text) = cut(rest, 't');
     let (common, own) = cut(rest, '+');
-    [Some(common), Some(own.unwrap_or("")), text, zeroes]
+    [Some(common), Some(own.unwrap_or("")), text, bits, zeroes]
 }
 
 /// Parses the FILL of `length` bytes at `offset`.
@@ -82,15 +87,20 @@ fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
             Some((sizes, times)) => (sizes, parse_number(times).map_err(bad)?),
             None => (piece, 1),
         };
-        let [common, own, text, zeroes] = fields(sizes)
+        let [common, own, text, bits, zeroes] = fields(sizes)
             .map(|field| field.map(|field| parse_number(field).map_err(bad)).transpose());
         let bytes = common?.unwrap_or(0).saturating_add(own?.unwrap_or(0));
-        if text?.is_some_and(|text| text == 0 || text > bytes) {
+        let text = text?;
+        if text.is_some_and(|text| text == 0 || text > bytes) {
             return Err(refuse("bad-fill", format!("'{piece}' has more text than bytes, or none")));
+        }
+        let bits = bits?;
+        if bits.is_some_and(|bits| text.is_none() || !(1..=7).contains(&bits)) {
+            return Err(refuse("bad-fill", format!("'{piece}' has no text of 1 to 7 bits")));
         }
         let zeroes = zeroes?;
         if zeroes == Some(0) {
-            return Err(refuse("bad-fill", format!("'{piece}' begins with no zeroes")));
+            return Err(refuse("bad-fill", format!("'{piece}' has 0 zeroes")));
         }
         let bytes = bytes.saturating_add(zeroes.unwrap_or(0));
         if times == 0 || times == 1 && sizes.len() < piece.len() {

@@ -155,6 +155,11 @@ def _xattr(operation: str) -> Handler:
         path, name = _path_of_either(state, call), call.path("name")
         if path is None:
             return
+        if operation == "getxattr" and call.result == -errno.ENODATA and _searched(state, call):
+            # The file system looked for it, as it does for one of user.* that is not there.
+            sought = (b"user." + (name or b"").removeprefix(b"user."))[:_NAME_BYTES_MAX]
+            state.lines.append(f"getxattr {path} {name_word(sought)}")
+            return
         if name is not None and not (
             name.startswith(b"user.") and 5 < len(name) <= _NAME_BYTES_MAX
         ):
@@ -168,6 +173,13 @@ def _xattr(operation: str) -> Handler:
             _add_or_look_up(state, call, f"{operation} {path}{named}", path)
 
     return handle
+
+
+def _searched(state: State, call: Call) -> bool:
+    """Whether a file can have attributes of user.*: links cannot."""
+    raw = call.path()
+    node = state.tree.find(raw, follow=False) if raw is not None else None
+    return node is None or node.kind != stat.S_IFLNK
 
 
 def _set(state: State, call: Call, path: str, name: str) -> None:

@@ -221,9 +221,9 @@ def _data_lines(data: bytes) -> Iterator[str]:
 def _parts(at: int, length: int, shift: int) -> Iterator[tuple[int, int, int]]:
     """Splits a write so that each FILL fits a line: offset, length, number of the first piece.
 
-    A piece takes 19 characters at most, and a comma.
+    A piece takes 21 characters at most, and a comma.
     """
-    most = _FILL_CHARACTERS_MAX // 20
+    most = _FILL_CHARACTERS_MAX // 22
     begin, end = at + shift, at + shift + length
     aligned = begin // PIECE_BYTES * PIECE_BYTES
     for number, part in enumerate(range(aligned, end, most * PIECE_BYTES)):

@@ -6,10 +6,10 @@ bytes, so a size is met if it takes as many of them. The sizes are those of the 
 replay will write: they follow from the write's seed.
 
 Alone, a piece gets its size from how many of its bytes are not zero. In its page, COMMON bytes of
-earlier pieces cost nothing; where only pages are compressed, it gets what brings its page to the
+earlier pieces cost nothing; where a page is compressed whole, a piece is what brings it to the
 recorded size. JFFS2 tries zlib on what lzo does not shrink, which takes more processor time: a
 piece that only zlib shrinks has no zeroes, and as many bytes of TEXT as zlib needs for the size. A
-whole page that both shrink has TEXT too, because JFFS2 fills a block's end with what zlib makes.
+long one that both shrink has TEXT too, because JFFS2 fills a block's end with what zlib makes.
 Left out: bytes behind a piece that was written into the middle of its page.
 """
 
@@ -25,7 +25,7 @@ from typing import Literal, cast, get_args
 
 from flashbed import _sim
 from flashbed.formats.content import generated, generated_pieces
-from flashbed.formats.operation_fields import PieceSizes
+from flashbed.formats.operation_fields import TEXT_BITS, PieceSizes
 from flashbed.recording.calls import PIECE_BYTES, Piece, pieces_of
 
 __all__ = ["Compressor", "Filler", "piece_text", "random_bytes"]
@@ -41,17 +41,19 @@ _JFFS2_ZLIB_BYTES = 11
 _JFFS2_NODE_ALIGNED, _UBIFS_NODE_ALIGNED = 4, 8
 _TEXT_BYTES_MIN = 128
 """zlib makes no shorter text smaller."""
-_BYTES_OF_A_BYTE_SAVED = 4
-"""Text has six random bits per byte."""
+_SPLIT_BYTES_MIN = 1024
+"""Shorter pieces are seldom cut at the end of a block."""
+_BITS_MIN = 4
+"""Of text with fewer bits, lzo makes some smaller too."""
 _MATCH_BYTES = 4
 """About what a compressor needs to say that bytes were there before."""
 _TAIL_BYTES = 20
 """lzo leaves so many bytes at the end of data as they are. As zeroes, they cost nothing as soon as
 others follow."""
-_TRIES = 12
+_TRIES = 16
 """Numbers of bytes that are tried for a size. Most sizes are met by the first or the second."""
 _PAGES_KEPT = 4096
-_AS_TEXT = bytes(byte & 0x3F for byte in range(256))
+_AS_TEXT = [bytes(byte & (1 << bits) - 1 for byte in range(256)) for bits in range(8)]
 _DRAWN = random.Random(29).randbytes(PIECE_BYTES)
 """OWN bytes for a first guess; those of a write compress alike, to a few bytes."""
 _COMMON = generated_pieces(0, PIECE_BYTES, 0, f"{PIECE_BYTES}+0").tobytes()
@@ -73,17 +75,28 @@ def random_bytes(compressor: Compressor, length: int, size: int) -> int:
 _guessed = lru_cache(maxsize=1 << 16)(random_bytes)
 
 
+def _text(chance: int, size: int) -> tuple[int, int]:
+    """TEXT and BITS that let zlib make about `size` bytes of so many random ones."""
+    if size >= chance:
+        return 0, TEXT_BITS
+    bits = max(_BITS_MIN, min(8 * size // chance, 7))
+    return min(chance, (chance - size) * 8 // (8 - bits)), bits
+
+
 @lru_cache(maxsize=1 << 16)
-def _text_bytes(first: Compressor, then: Compressor, length: int, size: int) -> int | None:
-    """How many of a piece's bytes are TEXT, so that `then` compresses it to about `size`.
+def _only_text(
+    first: Compressor, then: Compressor, length: int, size: int
+) -> tuple[int, int] | None:
+    """TEXT and BITS of a piece that `then` compresses to about `size`.
 
     None if `first` shrinks it too, or if `then` cannot make it that small.
     """
     if length < _TEXT_BYTES_MIN:
         return None
+    bits = min(_text(length, size)[1], TEXT_BITS)
 
     def data(text: int) -> bytes:
-        return _bytes_of(PieceSizes(0, length, text), _DRAWN, length)
+        return _bytes_of(PieceSizes(0, length, text, text_bits=bits), _DRAWN, length)
 
     low, high = 0, length
     while low < high:
@@ -93,7 +106,7 @@ def _text_bytes(first: Compressor, then: Compressor, length: int, size: int) -> 
         else:
             high = middle
     as_small = _size_by(then, data(low)) <= size
-    return low if as_small and _size_by(first, data(low)) >= length else None
+    return (low, bits) if as_small and _size_by(first, data(low)) >= length else None
 
 
 def _size_by(compressor: Compressor | None, data: bytes) -> int:
@@ -105,10 +118,12 @@ def _size_by(compressor: Compressor | None, data: bytes) -> int:
 
 def _bytes_of(sizes: PieceSizes, own: bytes, length: int) -> bytes:
     """A piece. `own` has the bytes that each of its places would have as OWN."""
-    begin = sizes.zero_bytes + sizes.common_bytes
-    bytes_ = _COMMON[: sizes.common_bytes] + own[begin : begin + sizes.own_bytes]
-    bytes_ = bytes_[: sizes.text_bytes].translate(_AS_TEXT) + bytes_[sizes.text_bytes :]
-    return (bytes(sizes.zero_bytes) + bytes_).ljust(length, b"\0")
+    common = sizes.common_bytes
+    begin = common + sizes.zero_bytes
+    bytes_ = _COMMON[:common] + own[begin : begin + sizes.own_bytes]
+    text = bytes_[: sizes.text_bytes].translate(_AS_TEXT[sizes.text_bits])
+    bytes_ = text + bytes_[sizes.text_bytes :]
+    return (bytes_[:common] + bytes(sizes.zero_bytes) + bytes_[common:]).ljust(length, b"\0")
 
 
 def piece_text(pieces: Sequence[PieceSizes]) -> str:
@@ -118,6 +133,7 @@ def piece_text(pieces: Sequence[PieceSizes]) -> str:
         times = sum(1 for _ in alike)
         text = f"{piece.common_bytes}+{piece.own_bytes}"
         text += f"t{piece.text_bytes}" if piece.text_bytes else ""
+        text += f"b{piece.text_bits}" if piece.text_bytes and piece.text_bits != TEXT_BITS else ""
         text += f"z{piece.zero_bytes}" if piece.zero_bytes else ""
         texts.append(text + (f"x{times}" if times > 1 else ""))
     return ",".join(texts)
@@ -132,8 +148,28 @@ class _Page:
     """Of the last piece."""
     recorded: tuple[int, int] = (0, 0)
     """Sizes of the recorded bytes up to `end`: by the compressor, and by `then`."""
+    pieces: dict[int, tuple[int, tuple[int, int]]] = field(default_factory=dict)
+    """Beginning -> end, and what it adds to both sizes."""
     stored: int = 0
     """The size of the generated bytes up to `end`."""
+    text: tuple[int, int] = (0, TEXT_BITS)
+    """TEXT and BITS of its first piece: with the same, others share its COMMON bytes."""
+
+    def write(self, begin: int, length: int, adds: tuple[int, int]) -> None:
+        """Notes a recorded piece, in place of those it is written over."""
+        end = begin + length
+        over = [at for at, (its_end, _) in self.pieces.items() if at < end and its_end > begin]
+        for at in over:
+            del self.pieces[at]
+        self.pieces[begin] = end, adds
+
+    def recorded_before(self, end: int) -> tuple[int, int] | None:
+        """Both sizes of the recorded bytes up to there, as far as they are known."""
+        at, first, second = 0, 0, 0
+        while at < end and at in self.pieces:
+            at, (more, other) = self.pieces[at]
+            first, second = first + more, second + other
+        return (first, second) if at == end else None
 
 
 @dataclass(frozen=True)
@@ -191,7 +227,8 @@ class Filler:
         """Counts a write among those that `like_the_rest` resembles."""
         if self.compressor is not None:
             for (_, bytes_), piece in zip(pieces_of(offset, length), sizes, strict=False):
-                self._count(bytes_, *self._guess(bytes_, piece))
+                chance, (text, _) = self._guess(bytes_, piece)
+                self._count(bytes_, chance, text)
 
     def like_the_rest(self, offset: int, length: int) -> str:
         """FILL of unrecorded data: as compressible as the recorded data on average."""
@@ -211,7 +248,8 @@ class Filler:
         elif within:
             made = self._after(page, place, wanted)
         else:
-            made = self._alone(place)
+            made = self._alone(page, place)
+            page.text = made.text_bytes, made.text_bits
         self._count(length, made.common_bytes + made.own_bytes, made.text_bytes)
         page.end = within + length
         page.data[within : page.end] = place.alone(made)
@@ -221,17 +259,16 @@ class Filler:
 
     def _wanted(self, page: _Page, place: _Place) -> int:
         """The size that the page is to have up to the piece's end."""
-        within = len(place.before)
+        within, length = len(place.before), place.length
         if page.end != within:
-            page.stored = self._size(place.before)
-            page.recorded = page.stored, page.stored - _JFFS2_ZLIB_BYTES
-        if not within:
-            page.recorded, page.stored = (0, 0), 0
-        page.recorded = cast(tuple[int, int], tuple(
-            before + place.piece[self._at(one) + 1]
-            for before, one in zip(page.recorded, (self.compressor, self.then), strict=True)
-        ))  # fmt: skip
-        return self._stored(*page.recorded, within + place.length)
+            page.stored = self._size(place.before) if within else 0
+        first, second = page.recorded_before(within) or (
+            page.stored, page.stored - _JFFS2_ZLIB_BYTES
+        )  # fmt: skip
+        more, other = (place.piece[self._at(one) + 1] for one in (self.compressor, self.then))
+        page.write(within, length, (more, other))
+        page.recorded = first + more, second + other
+        return self._stored(*page.recorded, within + length)
 
     def _count(self, length: int, chance: int, text: int) -> None:
         self._recorded += length
@@ -245,37 +282,53 @@ class Filler:
             self._pages.popitem(last=False)
         return page
 
-    def _guess(self, length: int, piece: Piece) -> tuple[int, int]:
-        """About how many bytes of a piece are not zero, and how many of those are text."""
+    def _guess(self, length: int, piece: Piece) -> tuple[int, tuple[int, int]]:
+        """About how many bytes of a piece are not zero, and their TEXT and BITS."""
         assert self.compressor is not None
         size, other = (piece[self._at(one)] for one in (self.compressor, self.then))
         if size < length or self.then is None or length <= other + _JFFS2_ZLIB_BYTES:
-            return _guessed(self.compressor, length, min(size, length)), 0
-        text = _text_bytes(self.compressor, self.then, length, other)
+            chance = _guessed(self.compressor, length, min(size, length))
+            if length < _SPLIT_BYTES_MIN or self.then is None or not chance:
+                return chance, (0, TEXT_BITS)
+            # At a block's end JFFS2 has no room for what lzo makes: zlib fills what there is.
+            bits = max(_BITS_MIN, round(8 * other / chance))
+            return chance, (chance, bits) if bits < 8 else (0, TEXT_BITS)
+        text = _only_text(self.compressor, self.then, length, other)
         if text:
             return length, text
-        return _guessed(self.compressor, length, min(other + _JFFS2_ZLIB_BYTES, length)), 0
+        smaller = min(other + _JFFS2_ZLIB_BYTES, length)
+        return _guessed(self.compressor, length, smaller), (0, TEXT_BITS)
 
-    def _alone(self, place: _Place) -> PieceSizes:
-        """A piece that has the recorded size by itself."""
+    def _alone(self, page: _Page, place: _Place, added: int = 0) -> PieceSizes:
+        """A piece that has the recorded size by itself.
+
+        It shares with earlier pieces of its page what makes it add about so much to the page.
+        """
         length, piece = place.length, place.piece
         size, other = (piece[self._at(one)] for one in (self.compressor, self.then))
         wanted = self._stored(size, other, length)
-        chance, text = self._guess(length, piece)
+        chance, (text, bits) = self._guess(length, piece)
         if wanted >= length:
-            return _mostly_common(length, length, 0)
-        if text:
+            return _whole(length, (0, bits))
+        if text and size >= length:
             return self._searched(
-                text, -1 / _BYTES_OF_A_BYTE_SAVED, (1, length), wanted,
-                lambda number: _mostly_common(length, length, number), place.alone,
+                text, bits / 8 - 1, (1, length), wanted,
+                lambda number: _piece_of(0, length, (number, bits)), place.alone,
             )  # fmt: skip
-        # At a block's end JFFS2 has no room for what lzo makes, and lets zlib fill what there is.
-        whole = length == PIECE_BYTES and self.then is not None
-        saves = _BYTES_OF_A_BYTE_SAVED if whole else 0
+        if place.before:
+            text, bits = page.text
+        # lzo begins a run of zeroes up to two steps of its search too late, and a step grows by one
+        # for each 32 bytes in which it finds nothing: the bytes behind them make up for that.
+        common = max(0, chance - _OWN_LEAST_BYTES - chance // 16)
+        if place.before:
+            # Rather too little: the last piece of a page can add to it, but takes nothing away.
+            common = max(0, min(common, chance - added + _TAIL_BYTES))
+        if length - chance < _OWN_LEAST_BYTES + chance // 8:
+            common = 0  # so few zeroes that lzo might not find them
         return self._searched(
-            chance, 1, (0, length), wanted,
-            lambda number: _mostly_common(
-                length, number, min(number, saves * max(0, number - other))
+            chance, 1, (common, length), wanted,
+            lambda number: _piece_of(
+                common, number - common, (number if text else 0, bits), length - number
             ),
             place.alone,
         )  # fmt: skip
@@ -286,7 +339,7 @@ class Filler:
 
         def made(chance: int) -> PieceSizes:
             behind = min(_TAIL_BYTES, length - chance) if end < PIECE_BYTES else 0
-            return PieceSizes(0, chance, 0, length - chance - behind)
+            return _piece_of(0, chance, (0, TEXT_BITS), length - chance - behind)
 
         if length == PIECE_BYTES:
             start = self._guess(length, place.piece)[0]
@@ -298,22 +351,38 @@ class Filler:
         return self._searched(start, 1, (0, length), wanted, made, place.page)
 
     def _after(self, page: _Page, place: _Place, wanted: int) -> PieceSizes:
-        """A piece of the recorded size alone, that brings its page to the recorded size."""
-        length, alone = place.length, self._alone(place)
-        chance, text = alone.common_bytes + alone.own_bytes, alone.text_bytes
-        if page.recorded[0] >= len(place.before) + length and chance == length:
-            # The first compressor finds nothing of it in the page. A piece that is too short to
-            # shrink alone takes its part of what the page saves.
-            if self.then is None or text:
-                return PieceSizes(0, length, text)
-            return self._searched(
-                _BYTES_OF_A_BYTE_SAVED * (length - wanted + page.stored),
-                -1 / _BYTES_OF_A_BYTE_SAVED, (0, length), wanted,
-                lambda number: PieceSizes(0, length, number), place.page,
-            )  # fmt: skip
+        """A piece of a page that JFFS2 writes whole as soon as a write reaches its end."""
+        length, end = place.length, len(place.before) + place.length
+        shrinks = page.recorded[0] < end
+        if end == PIECE_BYTES:
+            return self._last(place, wanted, wanted - page.stored, shrinks)
+        alone = self._alone(page, place, wanted - page.stored)
+        if alone.zero_bytes:
+            return alone
+        if not shrinks and self.then is not None and length < _TEXT_BYTES_MIN:
+            # Too short to shrink alone: it takes its part of what zlib saves of the page.
+            return self._as_text(place, wanted, wanted - page.stored)
+        if not shrinks or alone.text_bytes:
+            return alone
         return self._searched(
-            0, 1, (0, chance), wanted,
-            lambda own: PieceSizes(chance - own, own, text, alone.zero_bytes), place.page,
+            0, 1, (0, length), wanted,
+            lambda own: _piece_of(length - own, own, (0, TEXT_BITS)), place.page,
+        )  # fmt: skip
+
+    def _last(self, place: _Place, wanted: int, added: int, shrinks: bool) -> PieceSizes:
+        """The last piece of a page, of which only the page is compressed."""
+        made = [self._in_page(place, wanted)]
+        if not shrinks and self.then is not None:
+            made.append(self._as_text(place, wanted, added))
+        return min(made, key=lambda one: abs(self._size(place.page(one)) - wanted))
+
+    def _as_text(self, place: _Place, wanted: int, added: int) -> PieceSizes:
+        """A piece without zeroes, as much text that zlib makes its page as large as wanted."""
+        length = place.length
+        start, bits = _text(length, max(0, added))
+        return self._searched(
+            start, bits / 8 - 1, (0, length), wanted,
+            lambda number: _piece_of(0, length, (number, bits)), place.page,
         )  # fmt: skip
 
     def _searched(
@@ -328,18 +397,20 @@ class Filler:
         tried: dict[int, tuple[int, int]] = {}
         low, high = ends
         at = min(max(start, low), high)
-        while len(tried) < _TRIES:
+        while len(tried) < _TRIES and at not in tried:
             size = self._size(data(make(at)))
             tried[at] = abs(-(-size // aligned) + -wanted // aligned), abs(size - wanted)
-            at_the_end = at == (low if (size > wanted) == (slope > 0) else high)
-            if not tried[at][0] or at_the_end:
+            if not tried[at][0]:
                 break
-            at = min(max(at + round((wanted - size) / slope), low), high)
-            free = (at + near * sign for near in range(_TRIES) for sign in (1, -1))
-            found = next((one for one in free if low <= one <= high and one not in tried), None)
-            if found is None:
-                break
-            at = found
+            # The number is on this side of `at`, if sizes grow as they should.
+            if (size > wanted) == (slope > 0):
+                high = max(low, at - 1)
+            else:
+                low = min(high, at + 1)
+            at += round((wanted - size) / slope)
+            if not low <= at <= high:
+                known = low > ends[0] and high < ends[1]
+                at = (low + high) // 2 if known else min(max(at, low), high)
         return make(min(tried, key=lambda number: tried[number]))
 
     def _at(self, compressor: Compressor | None) -> int:
@@ -359,10 +430,14 @@ class Filler:
         return self._stored(first, second, len(data))
 
 
-def _mostly_common(length: int, chance: int, text: int) -> PieceSizes:
-    """A piece of which later ones of its page can share nearly all."""
-    common = max(0, chance - _OWN_LEAST_BYTES)
-    return PieceSizes(common, chance - common, text, length - chance)
+def _piece_of(common: int, own: int, text: tuple[int, int], zeroes: int = 0) -> PieceSizes:
+    return PieceSizes(common, own, text[0], zeroes, text[1])
+
+
+def _whole(length: int, text: tuple[int, int]) -> PieceSizes:
+    """A piece without zeroes, of which later ones of its page can share nearly all."""
+    common = max(0, length - _OWN_LEAST_BYTES)
+    return _piece_of(common, length - common, text)
 
 
 @lru_cache(maxsize=1 << 10)

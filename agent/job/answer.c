@@ -68,6 +68,7 @@ static int say_rows(struct job *job)
 struct told {
 	struct job *job;
 	const struct trace *trace;
+	uint64_t counted; /* by the chip, of the measured part */
 	uint64_t count;
 	size_t row; /* the row that was running, or the first after it */
 };
@@ -98,18 +99,28 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 			      erase ? geometry->block_bytes : event->length, task, duration);
 }
 
+/* Whether it began after the measured part. Where code takes no time the flush begins when that ends,
+ * and only the chip's count tells them apart. */
+static bool is_later(const struct told *told, const struct flash_event *event)
+{
+	const uint64_t until = told->job->counted_until_ns;
+
+	return event->start_ns > until ||
+	       (event->start_ns == until && told->count >= told->counted);
+}
+
 /* Events and rows are both in order of time. */
 static int take_event(void *context, const struct flash_event *event)
 {
 	struct told *told = context;
 	struct runner *runner = &told->job->runner;
 
-	if (event->start_ns > told->job->counted_until_ns && told->trace->wear &&
-	    event->kind == FLASH_ERASE)
+	const bool later = is_later(told, event);
+
+	if (later && told->trace->wear && event->kind == FLASH_ERASE)
 		return wear_erased_later(&told->job->wear, event->page / pages_per_block(told->job),
 					 event->start_ns <= told->job->flushed.until_ns);
-	if (event->start_ns < told->job->counted_since_ns ||
-	    event->start_ns > told->job->counted_until_ns)
+	if (later || event->start_ns < told->job->counted_since_ns)
 		return 0;
 	while (told->row < runner->rows_count &&
 	       runner->rows[told->row].start_ns + runner->rows[told->row].latency_ns <=
@@ -136,7 +147,7 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 	const uint64_t programs = after->of[FLASH_PROGRAM] - job->before.of[FLASH_PROGRAM];
 	const uint64_t erases = after->of[FLASH_ERASE] - job->before.of[FLASH_ERASE];
 	uint64_t lost = after->missed - job->before.missed;
-	struct told told = {.job = job, .trace = trace};
+	struct told told = {.job = job, .trace = trace, .counted = reads + programs + erases};
 
 	if (!flash_seen())
 		return channel_printf(job->out, "c - - - 0\n");
@@ -149,8 +160,8 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 		if (err)
 			return err;
 		/* Operations that were counted and have no row were overwritten. */
-		if (told.count < reads + programs + erases)
-			lost += reads + programs + erases - told.count;
+		if (told.count < told.counted)
+			lost += told.counted - told.count;
 	}
 	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			      reads, programs, erases, lost);

@@ -60,6 +60,18 @@ def test_cases_are_measured_and_their_software_time_is_not(tmp_path: Path) -> No
     assert not list(tmp_path.glob("run-*")), "a clean run leaves nothing behind"
 
 
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs", "yaffs2"])
+def test_a_trace_ends_where_the_measured_part_does(fs: str, tmp_path: Path) -> None:
+    """The first operation of the flush, at the same virtual time, was the last of the trace."""
+    written = f"{HEADER}open 0 b rw,create\nmark\nwrite 0 0 60000 2 0\nclose 0\n"
+    case = replace(program("a", written, fs), record_flush=True)
+    (batch,) = UmlTarget(work_dir=tmp_path).run([case], RunOptions(trace_flash=True))
+    (row,) = batch.cases.to_dicts()
+    assert row["flush_programs"] > 0
+    counted = row["flash_reads"] + row["flash_programs"] + row["flash_erases"]
+    assert (0 if batch.flash is None else batch.flash.height) == counted
+
+
 def test_each_kernel_is_prepared_by_the_name_that_doctor_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,8 +134,8 @@ void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_
  * file's */
 void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift);
 
-/* `times` pages: `common` bytes that all pieces share, `zeroes`, `own` bytes, then zeroes. The first
- * `text` of common and own bytes have `bits` bits. `times` is 0 for a text that is no piece. */
+/* `times` pages: `common` bytes that all pieces share, `zeroes`, `own` bytes, then zeroes.
+ * Of common and own bytes the first `text` have `bits` bits. No piece: 0 `times`. */
 struct fill_piece {
 	uint64_t common;
 	uint64_t zeroes;

@@ -431,7 +431,8 @@ class Filler:
 
 
 def _piece_of(common: int, own: int, text: tuple[int, int], zeroes: int = 0) -> PieceSizes:
-    return PieceSizes(common, own, text[0], zeroes, text[1])
+    """A piece; zeroes count only in front of other bytes."""
+    return PieceSizes(common, own, text[0], zeroes if own else 0, text[1])
 
 
 def _whole(length: int, text: tuple[int, int]) -> PieceSizes:

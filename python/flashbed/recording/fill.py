@@ -357,7 +357,7 @@ class Filler:
         if end == PIECE_BYTES:
             return self._last(place, wanted, wanted - page.stored, shrinks)
         alone = self._alone(page, place, wanted - page.stored)
-        if alone.zero_bytes:
+        if alone.common_bytes + alone.own_bytes < length:
             return alone
         if not shrinks and self.then is not None and length < _TEXT_BYTES_MIN:
             # Too short to shrink alone: it takes its part of what zlib saves of the page.

@@ -373,6 +373,16 @@ def test_a_piece_that_only_the_second_compressor_makes_smaller_is_as_small() -> 
     assert abs((stored[0] if stored[0] < 4096 else stored[1]) - 2211) <= 4
 
 
+@pytest.mark.parametrize("size", [30, 200, 400, 512])
+def test_a_piece_inside_a_page_is_as_small_alone_as_it_was(size: int) -> None:
+    """JFFS2 compresses what is written: pieces of 512 bytes were made for their page alone."""
+    filler = Filler("lzo", "zlib")
+    for seed, at in enumerate(range(0, 3584, 512), start=1):
+        text = filler.fill(1, at, [Piece(size, size // 2, size, size // 2, 0, 0)], 512, seed)
+        data = generated_pieces(at, 512, seed, text).tobytes()
+        assert _stored("lzo", data) == -(-size // 4) * 4
+
+
 def test_a_page_that_both_compressors_make_smaller_is_about_as_small_by_the_second() -> None:
     """At the end of a block JFFS2 has no room for what lzo makes, and zlib fills what there is."""
     filler = Filler("lzo", "zlib")

@@ -30,7 +30,9 @@ def lifetime(
     """Estimates how long the flash lasts under each case of a run with `trace="wear"`.
 
     Args:
-        result: A `Result`, or its folder; or a list of them, for programs that share a flash.
+        result: A `Result`, or its folder; or a list of them, for programs that share a flash. Both
+            ends are measured where the folder has runs until free space was used up: those that
+            `flashbed lifetime` left there. They are bounds elsewhere.
         repeat: How often the program runs, as in `10/h`; for a list, the rate of each. Without it,
             only programs that sleep for most of their time have years.
         endurance: Erases that a block lasts. By default the board's profile says.
@@ -66,7 +68,8 @@ def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def _subjects(result: _Run, repeat: str | None) -> list[Subject]:
     held = result if isinstance(result, Result) else Result(result)
     rounds = None if repeat is None else rate_per_day(repeat)
-    return cases_of(held.directory, rounds, case_ids=list(held.cases["case_id"]))
+    once = held.cases.filter(pl.col("rounds").fill_null("1") == "1")
+    return cases_of(held.directory, rounds, case_ids=list(once["case_id"]))
 
 
 def _row(subject: Subject, endurance: int | None) -> dict[str, Any]:

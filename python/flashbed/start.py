@@ -15,8 +15,8 @@ __all__ = ["main", "open_streams"]
 
 INTERRUPTED = 130
 WRONG = 2
-ADDRESSES_MIB = 1536
-"""With fewer a process does not load tables."""
+LEAST = (("v", resource.RLIMIT_AS, 1 << 10, 1536 << 10), ("n", resource.RLIMIT_NOFILE, 1, 32))
+"""Limits as the shell has them, their units, and what loading tables needs."""
 
 
 def main() -> None:
@@ -41,11 +41,12 @@ def _speak_utf8() -> None:
 
 
 def _check_limits() -> None:
-    """Ends with one line where Polars and its allocator would print thousands, or wait for ever."""
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if 0 <= most < ADDRESSES_MIB << 20:
-        need = ADDRESSES_MIB << 10
-        sys.exit(_said(f"flashbed: `ulimit -v` is {most >> 10}: raise it to {need} at least"))
+    """Ends with one line where Polars and its allocator would panic, or wait for ever."""
+    for option, limit, unit, least in LEAST:
+        most = resource.getrlimit(limit)[0]
+        if 0 <= most < least * unit:
+            line = f"flashbed: `ulimit -{option}` is {most // unit}: raise it to {least} at least"
+            sys.exit(_said(line))
 
 
 def _said(line: str) -> int:

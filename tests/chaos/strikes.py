@@ -240,7 +240,7 @@ def _strike(kind: str, moment: float, events: int, took_s: float) -> dict[str, A
     if kind == "memory":
         return {"memory_bytes": int((100 + 1500 * moment) * MIB)}
     if kind == "descriptors":
-        return {"descriptors": 6 + int(60 * moment)}
+        return {"descriptors": 32 + int(60 * moment)}
     if kind == "lack":
         return {"lacks": _LACKS[int(moment * len(_LACKS))]}
     if kind == "fork":

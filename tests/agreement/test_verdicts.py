@@ -42,7 +42,26 @@ LONG = (
 """Each takes 20 s of processor time and more, those of SQLite more than a minute."""
 TOO_LONG = ("sqlite/requests", "aged/sql")
 """Even the cases behind their numbers take minutes: transactions of thousands of requests."""
-OPEN: dict[str, tuple[str, ...]] = {}
+OPEN: dict[str, tuple[str, ...]] = {
+    "readahead/figure2": ("window-in-one-call/jffs2", "window-in-one-call/yaffs2"),
+    "readahead/figure3": ("sequential-half-below-64/jffs2", "sequential-half-below-64/yaffs2"),
+    "readahead/postmark": ("table1-whole-same/jffs2", "table1-whole-same/yaffs2"),
+    "readahead/sqlite": ("sequential-less-than-micro/jffs2", "sequential-less-than-micro/yaffs2"),
+    "sqlite/statements": (
+        "end-writes/jffs2",
+        "end-writes/ubifs",
+        "inserts-alike/jffs2-ubifs",
+        "jffs2-unsteadier/jffs2",
+        "jffs2-writes-through/jffs2",
+        "no-window/jffs2",
+        "no-window/ubifs",
+        "one-peak-in-64/jffs2",
+        "peak-110-window/jffs2",
+        "peak-46-window/jffs2",
+        "ubifs-every-four-again/ubifs",
+        "ubifs-steadier/ubifs",
+    ),
+}
 """Claims that stay and have no argument yet: their bounds are wider than their sources' digits."""
 
 

@@ -8,6 +8,7 @@ experiments of LONG, CI runs the cases that a number in a text is computed from,
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from flashbed.plan.planned import Plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.report.judged import JudgedRun, judged_run
 from flashbed.report.numbers import numbers_of, outdated_numbers
+from flashbed.report.printed import PrintedNumber, counted_line, printed_numbers
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import load_target
@@ -209,6 +211,23 @@ def test_the_table_of_verdicts_is_the_commands(runs: dict[str, JudgedRun], proje
     assert whole
     rows = [line for line in page.splitlines() if re.match(rf"\| ({'|'.join(whole)}) ", line)]
     assert rows == [row(tally) for source in whole for tally in counted(source, runs)]
+
+
+def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
+    runs: dict[str, JudgedRun], project: Path
+) -> None:
+    if set(LONG) - runs.keys():
+        pytest.skip("counts the numbers of all experiments: --long")
+    numbers: list[PrintedNumber] = []
+    for source in SOURCES:
+        study = load_study(source)
+        assert study is not None
+        own = {
+            name.split("/")[1]: run for name, run in runs.items() if name.split("/")[0] == source
+        }
+        numbers += printed_numbers(source, study, own)
+    page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")
+    assert page.splitlines()[2:4] == textwrap.wrap(counted_line(numbers), 119)
 
 
 def counted(source: str, runs: dict[str, JudgedRun]) -> tuple[Tally, Tally]:

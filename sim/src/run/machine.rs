@@ -18,6 +18,7 @@ use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
 use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
+use std::collections::BTreeMap;
 
 // The phases of a case, as in docs/reference/agent-protocol.md and agent/job/phases.c.
 
@@ -41,6 +42,8 @@ pub(super) struct Machine<S> {
     now: Ns,
     /// Paths that operations have named, and the path of each slot.
     files: Vec<String>,
+    /// Where each of them stands.
+    places: BTreeMap<String, u32>,
     slots: Vec<Option<u32>>,
     /// The path of each mapping.
     mappings: Vec<Option<u32>>,
@@ -76,6 +79,7 @@ impl<S: Stack> Machine<S> {
             stack,
             now,
             files: Vec::new(),
+            places: BTreeMap::new(),
             slots,
             mappings: Vec::new(),
             tasks: Tasks::default(),
@@ -293,6 +297,7 @@ impl<S: Stack> Machine<S> {
         watch: &dyn Watch,
     ) -> Result<Measured, RunError> {
         measured.files = core::mem::take(&mut self.files);
+        self.places.clear();
         self.since(mark, setting, &mut measured);
         measured.wear = self.wear_since(mark, setting, &mut measured);
         if setting.recorded.flush {
@@ -470,7 +475,7 @@ impl<S: Stack> Machine<S> {
             if slot >= self.slots.len() {
                 self.slots.resize(slot + 1, None);
             }
-            self.slots[slot] = Some(index_of(&mut self.files, path));
+            self.slots[slot] = Some(self.index_of(path));
         } else if let Operation::Mmap { mapping, slot, .. } = *operation {
             if mapping >= self.mappings.len() {
                 self.mappings.resize(mapping + 1, None);
@@ -501,10 +506,21 @@ impl<S: Stack> Machine<S> {
     }
 
     /// The index of an operation's file.
+    /// The index of `path` in `files`. Adds a path that is new.
+    fn index_of(&mut self, path: &str) -> u32 {
+        if let Some(&known) = self.places.get(path) {
+            return known;
+        }
+        let index = u32::try_from(self.files.len()).expect("fewer files than 2^32");
+        self.files.push(path.to_owned());
+        self.places.insert(path.to_owned(), index);
+        index
+    }
+
     #[inline]
     fn file_of(&mut self, operation: &Operation<'_>) -> Option<u32> {
         match operation.path() {
-            Some(path) => Some(index_of(&mut self.files, path)),
+            Some(path) => Some(self.index_of(path)),
             None => match operation.mapping() {
                 Some(mapping) => self.mappings[mapping],
                 None => self.slots[operation.slot()?],
@@ -547,16 +563,6 @@ fn has_mark(operations: &str) -> Result<bool, OperationError> {
 fn operations_between(before: &Counts, after: &Counts) -> usize {
     let all = |counts: &Counts| counts.reads + counts.programs + counts.erases;
     (all(after) - all(before)) as usize
-}
-
-/// The index of `path` in `files`. Adds a path that is new.
-fn index_of(files: &mut Vec<String>, path: &str) -> u32 {
-    let known = files.iter().position(|file| file == path);
-    let index = known.unwrap_or_else(|| {
-        files.push(path.to_owned());
-        files.len() - 1
-    });
-    u32::try_from(index).expect("fewer files than 2^32")
 }
 
 fn request(

@@ -280,7 +280,7 @@ def _run(
 
     The directory of results may hold other cases too.
     """
-    from flashbed.api.ageing import aged_by
+    from flashbed.api.replayed_often import aged_by
     from flashbed.api.replays import time_notes
     from flashbed.formats.profiles import load_board
     from flashbed.lifetimes.observed import cases_of

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.api.ageing import aged_by
+from flashbed.api.replayed_often import aged_by
 from flashbed.lifetimes.ageing import rounds_to_use_up
 from flashbed.lifetimes.estimate_text import notes
 from flashbed.lifetimes.observed import cases_of

@@ -117,7 +117,7 @@ def predict(
     from flashbed.costs.cost_fit import word_of
     from flashbed.costs.model import load
     from flashbed.costs.model_text import prediction_json, prediction_text
-    from flashbed.costs.predict import chosen
+    from flashbed.costs.predict import chosen, only_database
     from flashbed.costs.predict import predict as apply
     from flashbed.costs.terms import SqlLoad
     from flashbed.lifetimes.estimate_text import as_json, text
@@ -127,8 +127,8 @@ def predict(
     if endurance is not None and repeat is None:
         raise InputError("--endurance: needs --repeat")
     wanted = _settings(settings or []) | ({} if fs is None else {"fs": fs})
-    settings_of_database = _database(page_bytes, database)
     known = load(model)
+    settings_of_database = _database(page_bytes, database or only_database(known, pattern))
     of = chosen(known, pattern, wanted | {"database": word_of(settings_of_database)})
     sql_load = SqlLoad(
         pattern=pattern,

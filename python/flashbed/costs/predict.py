@@ -21,7 +21,7 @@ from flashbed.lifetimes.estimate import DAY_S, YEAR_S, Observed
 from flashbed.lifetimes.subject import Subject, Workload
 from flashbed.plan.database import Database
 
-__all__ = ["Predicted", "Prediction", "chosen", "predict", "subject_of"]
+__all__ = ["Predicted", "Prediction", "chosen", "only_database", "predict", "subject_of"]
 
 _SLACK = 1 + 1e-9
 
@@ -44,6 +44,12 @@ class Prediction:
     model: CostModel
     load: SqlLoad
     quantities: Mapping[str, Predicted | None]
+
+
+def only_database(model: Model, pattern: str) -> str | None:
+    """The name of the database of every model of a pattern; None if there are several."""
+    names = {each.setting.database for each in model.models if each.pattern == pattern}
+    return names.pop() if len(names) == 1 else None
 
 
 def chosen(model: Model, pattern: str, wanted: Mapping[str, str]) -> CostModel:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flashbed.costs.cost_fit import fit_cases
 from flashbed.costs.model import Model, load
-from flashbed.costs.predict import chosen, predict, subject_of
+from flashbed.costs.predict import chosen, only_database, predict, subject_of
 from flashbed.costs.terms import TERMS, SqlLoad, pages_of, read_in_kib, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board
@@ -163,6 +163,15 @@ def test_what_is_held_out_is_not_fitted() -> None:
     assert prices.residual_max_pct < 0.01
     assert prices.held_out_mean_pct == pytest.approx(50, abs=0.1)
     assert prices.scatter == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_model_of_one_database_is_asked_for_that_one() -> None:
+    """Without --database the papers' settings were asked for, which a model may not have."""
+    rows = table({"request": 1e5})
+    assert only_database(model_of(rows), "insert") == "papers"
+    letters = rows.with_columns(pl.lit("letters").alias("database"))
+    assert only_database(model_of(letters), "insert") == "letters"
+    assert only_database(model_of(letters), "update") is None
 
 
 def test_terms_that_go_with_others_are_left_to_them() -> None:

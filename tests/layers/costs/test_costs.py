@@ -168,10 +168,10 @@ def test_what_is_held_out_is_not_fitted() -> None:
 def test_a_model_of_one_database_is_asked_for_that_one() -> None:
     """Without --database the papers' settings were asked for, which a model may not have."""
     rows = table({"request": 1e5})
-    assert only_database(model_of(rows), "insert") == "papers"
+    assert only_database(model_of(rows), "update") == "papers"
     letters = rows.with_columns(pl.lit("letters").alias("database"))
-    assert only_database(model_of(letters), "insert") == "letters"
-    assert only_database(model_of(letters), "update") is None
+    assert only_database(model_of(letters), "update") == "letters"
+    assert only_database(model_of(letters), "insert") is None
 
 
 def test_terms_that_go_with_others_are_left_to_them() -> None:

@@ -165,8 +165,8 @@ def test_what_is_held_out_is_not_fitted() -> None:
     assert prices.scatter == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_model_of_one_database_is_asked_for_that_one() -> None:
-    """Without --database the papers' settings were asked for, which a model may not have."""
+def test_a_model_of_one_database_predicts_for_that_one() -> None:
+    """Without --database `predict` took the papers' settings, which a model may not have."""
     rows = table({"request": 1e5})
     assert only_database(model_of(rows), "update") == "papers"
     letters = rows.with_columns(pl.lit("letters").alias("database"))

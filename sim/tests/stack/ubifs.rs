@@ -240,7 +240,7 @@ fn a_write_buffer_goes_out_five_seconds_after_the_last_node() {
     let earliest = fs.next_due_earliest().expect("the same timer");
     assert!(earliest > now && earliest.0 <= now.0 + 5 * SECOND);
     assert_eq!(due.0, earliest.0 + SECOND / 2, "what the kernel allows itself");
-    let (log, _) = seen(&mut fs, due, |fs, now| run_idle(fs, now));
+    let (log, _) = seen(&mut fs, due, run_idle);
     assert_eq!(log.len(), 1, "one page, padded: {log:?}");
     assert_eq!(log[0].0, 'P');
     assert_eq!(fs.next_due(), None);
@@ -260,7 +260,7 @@ fn write_buffers_filled_within_half_a_second_go_out_together() {
         )
         .expect("room");
         let due = fs.next_due().expect("a timer");
-        let (log, _) = seen(&mut fs, due, |fs, now| run_idle(fs, now));
+        let (log, _) = seen(&mut fs, due, run_idle);
         (log.len(), fs.next_due().is_some())
     };
     assert_eq!(programs(SECOND / 10), (2, false));

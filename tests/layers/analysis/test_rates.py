@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -92,7 +94,7 @@ def test_flash_pages_belong_to_the_request_in_which_they_begin() -> None:
     )
     single = per_request(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash, ("program",))
     assert single.select("request", "latency_ms", "flash_pages").rows() == [(1, 1, 3), (2, 3, 2)]
-    starts_ns = [row["start_ns"] for row in REQUESTS if row["op"] != "pause"]
+    starts_ns: list[Any] = [row["start_ns"] for row in REQUESTS if row["op"] != "pause"]
     assert single["arrival_ms"].to_list() == [(at - starts_ns[0]) / 1e6 for at in starts_ns]
     (furthest,) = extremes(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash).to_dicts()
     assert (furthest["longest_ms"], furthest["shortest_ms"]) == (3, 1)

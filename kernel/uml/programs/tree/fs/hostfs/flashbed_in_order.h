@@ -9,6 +9,11 @@
 
 #include <stdlib.h>
 
+/* What scandir(3) allocates is the C library's. The kernel's link wraps free(), which takes the C
+ * library's heap for memory of the guest.
+ */
+extern void __real_free(void *);
+
 struct flashbed_folder {
 	struct dirent **entries;
 	int count;
@@ -56,8 +61,8 @@ static inline void flashbed_close_folder(struct flashbed_folder *folder)
 	int i;
 
 	for (i = 0; i < folder->count; i++)
-		free(folder->entries[i]);
-	free(folder->entries);
+		__real_free(folder->entries[i]);
+	__real_free(folder->entries);
 	free(folder);
 }
 

@@ -77,7 +77,9 @@ impl<F: Flash> Jffs2<F> {
         while self.sched.current() != Some(task) {
             now = match (self.sched.current(), reborrow(&mut pages)) {
                 (Some(Task::Jffs2Thread), pages) => self.run_collector(now, pages)?,
-                (Some(Task::Background), Some(pages)) if self.page_of.is_none() => {
+                (Some(Task::Background), Some(pages))
+                    if self.page_of.is_none() && !self.work_waits_for(task) =>
+                {
                     run_flusher(self, now, pages)?
                 }
                 (other, _) => {
@@ -89,6 +91,13 @@ impl<F: Flash> Jffs2<F> {
         }
         self.mtd.set_task(task);
         Ok(now)
+    }
+
+    /// Whether a task holds a lock that a queued flush of the write buffer needs, or is before it
+    /// in the queue for one.
+    fn work_waits_for(&self, task: Task) -> bool {
+        let is_before = |lock: &Mutex| lock.owner() == Some(task) || lock.is_awaited_by(task);
+        self.wbuf.is_queued && (is_before(&self.alloc_sem) || is_before(&self.chip_lock))
     }
 
     /// Makes another task the foreground, or none until a timer expires.

@@ -99,8 +99,8 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 			      erase ? geometry->block_bytes : event->length, task, duration);
 }
 
-/* Whether it began after the measured part. Where code takes no time the flush begins when that ends,
- * and only the chip's count tells them apart. */
+/* Whether it began after the measured part. Where code takes no time the flush begins when that
+ * ends, and only the chip's count tells them apart. */
 static bool is_later(const struct told *told, const struct flash_event *event)
 {
 	const uint64_t until = told->job->counted_until_ns;

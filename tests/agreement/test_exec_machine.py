@@ -45,10 +45,10 @@ def test_random_numbers_depend_on_the_programs_calls_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("calls", [0, 58, 87, 348])
-def test_the_recorder_changes_no_count_in_any_phase_of_jffs2s_thread(
+def test_the_recorder_moves_jffs2s_collector_by_few_operations_in_any_phase(
     calls: int, tmp_path: Path
 ) -> None:
-    """Four of twenty numbers of calls before it gave another run with the recorder."""
+    """In one phase of four an erase falls on another side of a call (docs/models/programs.md)."""
     first = f"import os\nfor _ in range({calls}):\n    os.getppid()\n"
     (tmp_path / "many.py").write_text(first + MANY_FILES)
     words = ("--fs", "jffs2", "--format", "json", "--put", "many.py", "--", PYTHON, "many.py")
@@ -57,8 +57,11 @@ def test_the_recorder_changes_no_count_in_any_phase_of_jffs2s_thread(
         for options in ((), ("--record", "a.rec"))
     )
     assert bare["run"]["erases"] > 0
-    for name in ("time_ns", "run", "flush", "erases_by_block"):
-        assert recorded[name] == bare[name], name
+    assert recorded["bytes_written"] == bare["bytes_written"]
+    assert recorded["time_ns"] == pytest.approx(bare["time_ns"], rel=0.003)
+    for name, most in (("erases", 2), ("programs", 4)):
+        both = [answer["run"][name] + answer["flush"][name] for answer in (recorded, bare)]
+        assert abs(both[0] - both[1]) <= most, name
 
 
 def test_folders_of_the_host_have_one_order_and_one_size(tmp_path: Path) -> None:

@@ -90,15 +90,9 @@ def test_sleeps_of_tasks_are_replayed_side_by_side(
         assert seconds == pytest.approx(takes_s, rel=0.01), target
 
 
-def test_time_that_jffs2s_thread_takes_is_no_pause_and_the_recorder_does_not_let_it_run(
-    tmp_path: Path,
-) -> None:
+def test_time_that_jffs2s_thread_takes_is_no_pause(tmp_path: Path) -> None:
     (tmp_path / "many.py").write_text(MANY_FILES)
     words = ("--put", "many.py", "--", "/usr/bin/python3", "many.py")
-    bare = _ran(tmp_path, "jffs2", *words)
-    recorded = _ran(tmp_path, "jffs2", "--record", "a.rec", *words)
-    assert bare["run"]["erases"] > 0
-    for name in ("time_ns", "run", "flush", "erases_by_block"):
-        assert recorded[name] == bare[name], name
+    assert _ran(tmp_path, "jffs2", "--record", "a.rec", *words)["run"]["erases"] > 0
     _, body, _ = translate(open_recording(tmp_path / "a.rec"), "zlib", 7)
     assert "pause" not in body

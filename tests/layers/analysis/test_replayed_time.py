@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.analysis.replayed_time import other_time
+from flashbed.analysis.replayed_time import COLUMNS, other_time
 
 SECOND_NS = 10**9
 
 
-def _note(recorded_s: float, *replayed_s: float | None, pattern: str = "recorded") -> str | None:
+def _note(
+    recorded_s: float, *replayed_s: float | None, pattern: str = "recorded", rounds: str = "1"
+) -> str | None:
     rows = [
-        ("sim", "ubifs", pattern, None if each is None else round(each * SECOND_NS))
+        ("sim", "ubifs", pattern, rounds, None if each is None else round(each * SECOND_NS))
         for each in replayed_s
     ]
-    schema = {"target": pl.String, "fs": pl.String, "pattern": pl.String, "elapsed_ns": pl.Int64}
+    schema = dict.fromkeys(COLUMNS, pl.String) | {"elapsed_ns": pl.Int64}
     cases = pl.DataFrame(rows, schema, orient="row")
     return other_time(cases, round(recorded_s * SECOND_NS))
 
@@ -35,3 +37,7 @@ def test_a_tenth_or_a_second_is_near() -> None:
 
 def test_a_replay_without_pauses_is_not_meant_to_take_as_long() -> None:
     assert _note(600, 1, pattern="flat-out") is None
+
+
+def test_a_replay_of_several_rounds_takes_longer_on_purpose() -> None:
+    assert _note(600, 6000, rounds="10") is None

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Folders of the host in the order of their names' bytes: included behind the C library's headers,
  * this takes hostfs_user.c's calls that read a folder. The order of readdir(3) is the host's file
- * system's, so that a program that copies a folder onto the flash would write it in another order on
- * another machine.
+ * system's, so a program that copies a folder onto the flash would write it in another order
+ * elsewhere.
  */
 #ifndef FLASHBED_IN_ORDER_H
 #define FLASHBED_IN_ORDER_H

@@ -8,8 +8,9 @@
  * before. A call that blocks counts as long as it blocked.
  *
  * /sys/kernel/debug/flashbed_calls: `NAME CALLS NS BYTES` a kind that there was. Writing starts
- * over, and random numbers with it: the program begins. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
- * shared mappings are not among them (flashbed_files.c).
+ * over, and random numbers with it: the program begins. Calls of process 1 are not counted. Bytes
+ * are those that write(2) and its like returned; shared mappings are not among them
+ * (flashbed_files.c).
  * /sys/kernel/debug/flashbed_failed: `NAME ERRNO CALLS` of calls that failed on flash, with 0 as
  * the errno of short writes. Writing to flashbed_calls starts over.
  * /sys/kernel/debug/flashbed_costs takes `NAME NS PS_PER_BYTE`, a line a write(2): what a call of

@@ -48,7 +48,7 @@ def program(fs: str, pattern: str, journal: Any) -> Program:
     database = Database(
         records=400, journal=journal, autocommit=paced,
         synchronous="normal" if paced or rated else "full",
-        transactions_per_s=1 / 7 if rated else None,
+        transactions_per_s=1 / 7 if rated else None, contents="letters",
     )  # fmt: skip
     case = Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs=fs, read_ahead_kib=128,

@@ -57,7 +57,9 @@ class Uncompressed(Program):
 
 def program(fs: str, kind: str, executed: str) -> Uncompressed:
     pattern, given = KINDS[kind]
-    database = Database.model_validate({"records": 200, "executed": executed, **given})
+    database = Database.model_validate(
+        {"records": 200, "executed": executed, "contents": "letters", **given}
+    )
     case = Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs=fs, read_ahead_kib=128,
         pattern=pattern, requests=100, request_bytes=600, file_bytes=0, seed=1, database=database,

@@ -34,7 +34,9 @@ REQUESTS = 120
 
 
 def program(pattern: str, executed: str) -> Program:
-    database = Database.model_validate({"records": 150, "executed": executed})
+    database = Database.model_validate(
+        {"records": 150, "executed": executed, "contents": "letters"}
+    )
     case = Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs="yaffs2", read_ahead_kib=128,
         pattern=pattern, requests=REQUESTS, request_bytes=450, file_bytes=0, seed=1,

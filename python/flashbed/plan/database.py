@@ -127,6 +127,11 @@ class Database(Condition):
         return {_VALUED[word]: float(value) if word == "tps" else int(value)}
 
     @property
+    def commits_each(self) -> bool:
+        """Whether each request is a transaction of its own."""
+        return self.autocommit or self.transactions_per_s is not None
+
+    @property
     def period_ns(self) -> int | None:
         """From the beginning of a transaction to that of the next; None at no rate."""
         return None if self.transactions_per_s is None else round(1e9 / self.transactions_per_s)

@@ -146,9 +146,7 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[int, ...]
     if pace.between and sql_case.pattern in ONE_REQUEST:
         key = "pause_ns" if sql_case.pause_ns else "database.transactions_per_s"
         raise InputError(f"{key}: {sql_case.pattern} is one request, with no other after it")
-    if database.reconnect and not (
-        database.autocommit or database.period_ns or sql_case.pattern in CONTACTS
-    ):
+    if database.reconnect and not (database.commits_each or sql_case.pattern in CONTACTS):
         raise InputError("reconnect: a transaction needs one connection; set autocommit too")
     if sql_case.pattern == "script":
         script = _script(database)
@@ -213,7 +211,7 @@ def _reconnecting(
     files: Files, database: Database, steps: Iterable[Step], seed: int, pace: Pace
 ) -> _Ran:
     """The same with a connection for each statement."""
-    ran = _Ran([], [], [])
+    ran = _Ran([], [*pace.first], [])
     for number, step in enumerate(steps):
         if step is None:
             ran.lines.extend(pace.between)
@@ -316,10 +314,9 @@ def _selections(sql_case: _SqlCase) -> Iterator[Step]:
 def _requests(sql_case: _SqlCase) -> Iterator[Step]:
     """BEGIN, the requests, END; without BEGIN and END where each commits by itself."""
     database, records = sql_case.database, sql_case.database.records
-    together = not database.autocommit and database.period_ns is None
     numbers: Iterable[int] = range(1, 1 + sql_case.requests)
     contents = _records(1 + sql_case.seed, sql_case.request_bytes, database)
-    if together:
+    if not database.commits_each:
         yield "BEGIN TRANSACTION", ()
     if sql_case.pattern == "join":
         yield (
@@ -345,7 +342,7 @@ def _requests(sql_case: _SqlCase) -> Iterator[Step]:
             )
         else:
             yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
-    if together:
+    if not database.commits_each:
         yield "END TRANSACTION", ()
 
 

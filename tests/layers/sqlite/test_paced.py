@@ -244,3 +244,11 @@ def test_a_key_is_set_in_the_tables_that_are_chosen_in_either_order() -> None:
     for settings in (words, words[::-1]):
         chosen = plan(experiment, parse_settings([*only, *settings]))
         assert {str(planned.case.database) for planned in chosen} == {"page4096-tps1-wal"}
+
+
+def test_transactions_at_a_rate_may_have_a_connection_each() -> None:
+    """The clock was waited for, and never begun."""
+    one = case("insert", 5, 0, transactions_per_s=1, reconnect=True)
+    (batch,) = simulated(program(one))
+    assert batch.failures == ()
+    assert batch.cases["elapsed_ns"].item() == pytest.approx(5 * SECOND, rel=0.02)

@@ -41,8 +41,9 @@ def restated(text: str, now: Mapping[str, str]) -> str:
     """An experiment's file with these values."""
     lines = text.split("\n")
     for place, key in enumerate(keys_of(lines)):
-        if key is not None and key in now:
-            lines[place] = _VALUE.sub(f"value = {now[str(key)]}", lines[place], count=1)
+        value = None if key is None else now.get(key)
+        if value is not None:
+            lines[place] = _VALUE.sub(f"value = {value}", lines[place], count=1)
     return "\n".join(lines)
 
 

@@ -31,6 +31,7 @@ def aged_by(
     All cases together have a bound, so that an answer does not take hours; a case beyond it says so
     (`Subject.unaged`).
     """
+    by_name = {each.case.case_id: each for each in planned}
     subjects = read()
     why: dict[str, str] = {}
     steps = 0.0
@@ -40,7 +41,7 @@ def aged_by(
             rounds, work = rounds_to_use_up(subject), subject.workload
             if rounds is None or work is None or subject.unaged or subject.name in why:
                 continue
-            (item,) = (each for each in planned if each.case.case_id == subject.name)
+            item = by_name[subject.name]
             (program,) = programs_of(experiment, [item.case])
             steps += steps_of(rounds, program.body.count("\n"), work.programs or 0)
             long = 2 * rounds * len(program.body) > TEXT_BYTES_MAX

@@ -33,6 +33,7 @@ from flashbed.plan.changes import (
     AS_BOOTED,
     AS_PROFILED,
     UNPARTED,
+    Change,
     ChipChange,
     PartitionChange,
     VmChange,
@@ -58,6 +59,14 @@ def _one_of(*words: str) -> dict[str, object]:
 _NUMBER: dict[str, object] = {
     "read": int, "takes": "whole numbers", "adds": "value", "column": int,
 }  # fmt: skip
+
+
+def _changed(name: str, means: str, usual: Change) -> Any:
+    """An axis whose values are keys of a table with other values."""
+    return axis(
+        means, type(usual), assumed=True, part=lambda value: f"{name}.{value}", usual=usual,
+        chosen=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,18 +111,13 @@ class Case:
     database: Database = axis(
         "settings of SQLite", Database, assumed=True, usual=PAPERS, chosen=True
     )
-    chip: ChipChange = axis(
-        "values that replace those in the board's `[chip]`", ChipChange,
-        assumed=True, part=lambda value: f"chip.{value}", usual=AS_PROFILED, chosen=True,
-    )  # fmt: skip
-    partition: PartitionChange = axis(
-        "values that replace those in the board's `[partition]`", PartitionChange,
-        assumed=True, part=lambda value: f"partition.{value}", usual=UNPARTED, chosen=True,
-    )  # fmt: skip
-    vm: VmChange = axis(
-        "settings of the kernel's write-back", VmChange,
-        assumed=True, part=lambda value: f"vm.{value}", usual=AS_BOOTED, chosen=True,
-    )  # fmt: skip
+    chip: ChipChange = _changed(
+        "chip", "values that replace those in the board's `[chip]`", AS_PROFILED
+    )
+    partition: PartitionChange = _changed(
+        "partition", "values that replace those in the board's `[partition]`", UNPARTED
+    )
+    vm: VmChange = _changed("vm", "settings of the kernel's write-back", AS_BOOTED)
     rounds: int = axis(
         "how often the program runs, one run after the other", Rounds,
         read=int, takes="whole numbers", adds="value",

@@ -1,9 +1,9 @@
 """What a case changes in its board and kernel: the axes `chip`, `partition` and `vm`.
 
-A value is a table of the experiment with keys of the profile's table of that name, of `vm` with
-names of /proc/sys/vm, or one word,
-`read_array_ns=60000+erase_array_ns=2000000`. `--set chip.read_array_ns=25000,60000` gives one key
-several values. Software costs stay the board's, however its chip is changed.
+A value is a table of the experiment, or one word, `read_array_ns=60000+erase_array_ns=2000000`.
+Keys are those of the profile's table of that name; those of `vm` are names of /proc/sys/vm.
+`--set chip.read_array_ns=25000,60000` gives one key several values. Software costs stay the
+board's, however its chip is changed.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flashbed.analysis.verdicts import NOT_MEASURED
+from flashbed.analysis.verdicts import AGREES, DIFFERS, NOT_MEASURED
 from flashbed.plan.claims import Claim
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PublishedPoint, TargetNumber
@@ -218,4 +218,4 @@ def _verdict(point: PublishedPoint, value: float | None) -> str:
         return NOT_MEASURED
     if point.low is None or point.high is None:
         return NOT_JUDGED
-    return "agrees" if point.low <= value <= point.high else "differs"
+    return AGREES if point.low <= value <= point.high else DIFFERS

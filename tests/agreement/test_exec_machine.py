@@ -48,7 +48,7 @@ def test_random_numbers_depend_on_the_programs_calls_alone(tmp_path: Path) -> No
 def test_the_recorder_moves_jffs2s_collector_by_few_operations_in_any_phase(
     calls: int, tmp_path: Path
 ) -> None:
-    """In one phase of four an erase falls on another side of a call (docs/models/programs.md)."""
+    """An erase falls on another side of a call in three of these (docs/models/programs.md)."""
     first = f"import os\nfor _ in range({calls}):\n    os.getppid()\n"
     (tmp_path / "many.py").write_text(first + MANY_FILES)
     words = ("--fs", "jffs2", "--format", "json", "--put", "many.py", "--", PYTHON, "many.py")

@@ -61,12 +61,10 @@ _NUMBER: dict[str, object] = {
 }  # fmt: skip
 
 
-def _changed(name: str, means: str, usual: Change) -> Any:
-    """An axis whose values are keys of a table with other values."""
-    return axis(
-        means, type(usual), assumed=True, part=lambda value: f"{name}.{value}", usual=usual,
-        chosen=True,
-    )  # fmt: skip
+def _changed(name: str, usual: Change) -> dict[str, object]:
+    return {
+        "assumed": True, "part": lambda value: f"{name}.{value}", "usual": usual, "chosen": True,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +109,17 @@ class Case:
     database: Database = axis(
         "settings of SQLite", Database, assumed=True, usual=PAPERS, chosen=True
     )
-    chip: ChipChange = _changed(
-        "chip", "values that replace those in the board's `[chip]`", AS_PROFILED
+    chip: ChipChange = axis(
+        "values that replace those in the board's `[chip]`", ChipChange,
+        **_changed("chip", AS_PROFILED),
+    )  # fmt: skip
+    partition: PartitionChange = axis(
+        "values that replace those in the board's `[partition]`", PartitionChange,
+        **_changed("partition", UNPARTED),
+    )  # fmt: skip
+    vm: VmChange = axis(
+        "settings of the kernel's write-back", VmChange, **_changed("vm", AS_BOOTED)
     )
-    partition: PartitionChange = _changed(
-        "partition", "values that replace those in the board's `[partition]`", UNPARTED
-    )
-    vm: VmChange = _changed("vm", "settings of the kernel's write-back", AS_BOOTED)
     rounds: int = axis(
         "how often the program runs, one run after the other", Rounds,
         read=int, takes="whole numbers", adds="value",

@@ -91,7 +91,8 @@ export class Mix {
       return `No lifetime: how often does ${name} run? flashbed playground ${name}.rec@1/h says it.`;
     }
     if (found.years === null) return "No lifetime: nothing wears, or nobody knows the endurance.";
-    return `Together the chip lasts ${found.steady ? "" : "≤ "}${years(found.years)}.`;
+    if (found.steady) return `Together the chip lasts ${years(found.years)}.`;
+    return `Together the chip lasts ≤ ${years(found.years)}, by one run of each; flashbed lifetime runs them until free space is used up.`;
   }
 
   private row(part: Part, found: Mixed, at: number, config: Config): HTMLElement {

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from flashbed.formats.energy import Energy
+from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.formats.profiles import (
-    COMPR_OPTIONS,
-    FILE_SYSTEMS,
     Kernel,
     board_names,
     kernel_names,
@@ -31,6 +30,9 @@ def main() -> None:
     """Arguments: the file's name, and the folder of the experiments that replay recordings."""
     out = Path(sys.argv[1])
     world = {
+        "file_systems": {
+            name: {"title": row.title, "compr": row.compr} for name, row in FILE_SYSTEMS.items()
+        },
         "boards": {name: _board(name) for name in board_names()},
         "kernels": {name: _kernel(load_kernel(name)) for name in kernel_names()},
         "programs": [
@@ -75,9 +77,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
         "title": kernel.kernel.title,
         "sim": json.loads(kernel.sim_json),
         "shipped_kib": {fs: kernel.shipped_kib(fs) for fs in FILE_SYSTEMS},
-        "compressors": {
-            fs: {name.split("-")[0]: name for name in able[fs]} for fs in COMPR_OPTIONS
-        },
+        "compressors": {fs: {name.split("-")[0]: name for name in able[fs]} for fs in COMPRESSING},
     }
 
 

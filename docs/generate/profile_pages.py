@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from docs.generate.markdown import NOTE, entry, prose, unit_of
 from flashbed.formats.energy import MeanPower
+from flashbed.formats.file_systems import FilesPct, FileSystemFacts, RawFacts
 from flashbed.formats.prices import Software, prices
 from flashbed.formats.profiles import Board, Kernel
 
@@ -48,6 +49,10 @@ single requests of these cases or part of another price; `by hand`. A price that
 for a byte or a step. Each is 0 to 1,000,000,000. A table without any price is that of a board that
 is not calibrated: code takes no time there, and runs warn of it. docs/models/costs.md explains the
 model."""
+_FILE_SYSTEMS = """`boards/parts/file_systems.toml` is the project's own: a row for each file
+system, with what is true of it whatever the kernel and the board, and one for each way to use a partition
+without a file system. Everything else asks these rows; nothing else lists file systems. Another
+file system needs a row here, its code in the simulator, and its name in the agent."""
 _NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
 
 
@@ -58,12 +63,20 @@ def page() -> str:
         parts.append(f"## {title}")
         for name, needed, below in _tables(model):
             parts += _one_table(name, needed, below)
+    parts += ["## File systems", prose(_FILE_SYSTEMS)]
+    for name, row in (("file_system", FileSystemFacts), ("raw", RawFacts)):
+        parts += _one_table(f"[{name}]", True, row)
+    parts += [
+        "A row of `files_pct`:",
+        "\n".join(_key(FilesPct, one) for one in FilesPct.model_fields),
+    ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def models() -> list[type[BaseModel]]:
     """Every model that has keys on the page."""
-    return [below for model in (Board, Kernel) for _, _, below in _tables(model)]
+    of_profiles = [below for model in (Board, Kernel) for _, _, below in _tables(model)]
+    return [*of_profiles, FileSystemFacts, FilesPct, RawFacts]
 
 
 def _tables(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, bool, Any]]:

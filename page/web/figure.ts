@@ -5,10 +5,11 @@
 
 import { Choice } from "./controls";
 import figures from "./figures.json";
+import { titleOf } from "./filesystems";
 import { Lane } from "./runner";
 import { encode, USUAL } from "./state";
 import type { Config, Counts, FileSystem } from "./types";
-import { count, FS_NAMES, time } from "./words";
+import { count, time } from "./words";
 import { requestOf, type World } from "./world";
 
 interface Figure {
@@ -32,7 +33,6 @@ interface Point {
 
 const FIGURES = figures as unknown as Record<string, Figure>;
 const NAMES: Record<string, string> = {
-  ...FS_NAMES,
   fs: "File system",
   order: "Order of the reads",
   think: "The program",
@@ -152,7 +152,8 @@ export class LiveFigure {
       }),
     );
     for (const { key, choice, values } of this.choices) {
-      const named = (value: string) => this.figure.measures[value] ?? NAMES[value] ?? value;
+      const named = (value: string) =>
+        this.figure.measures[value] ?? NAMES[value] ?? titleOf(value);
       choice.show(
         values.map((value) => ({ value, label: named(value) })),
         this.chosen[key] ?? "",

@@ -3,6 +3,7 @@
 import { ChipView } from "./chip";
 import { energiesOf } from "./energy";
 import { embedOf, LiveFigure } from "./figure";
+import { compresses, fileSystems, know } from "./filesystems";
 import { Mix } from "./mix";
 import { Panel } from "./panel";
 import { Player, Scale } from "./play";
@@ -10,7 +11,7 @@ import { PRESETS } from "./presets";
 import { type Dropped, readDropped } from "./program";
 import { Lane, load, type Outcome } from "./runner";
 import { showStack } from "./stack";
-import { decode, encode, FILE_SYSTEMS, USUAL, viewOf } from "./state";
+import { decode, encode, USUAL, viewOf } from "./state";
 import { causes, components, pinned, type Shown, sentence, tiles, trio } from "./summary";
 import { Timeline } from "./timeline";
 import type { Answer, Config, FileSystem } from "./types";
@@ -247,7 +248,7 @@ class Page {
     this.config = { ...this.config, ...change };
     const { fs, kernel, compressor } = this.config;
     const able = this.world.kernels[kernel]?.compressors[fs];
-    if (fs === "yaffs2" || (compressor !== "default" && !able?.[compressor])) {
+    if (!compresses(fs) || (compressor !== "default" && !able?.[compressor])) {
       this.config.compressor = "default";
     }
     if (fs !== "ubifs") this.config.bulkRead = false;
@@ -314,9 +315,9 @@ class Page {
 
   private simulateOthers(config: Config, outcome: Outcome): void {
     this.others.clear();
-    for (const fs of FILE_SYSTEMS) this.others.set(fs, "…");
+    for (const fs of fileSystems()) this.others.set(fs, "…");
     this.others.set(config.fs, outcome.kind === "answer" ? outcome.answer : outcome.message);
-    const rest = FILE_SYSTEMS.filter((fs) => fs !== config.fs);
+    const rest = fileSystems().filter((fs) => fs !== config.fs);
     const next = () => {
       trio($("trio"), config.fs, this.others, (fs) => this.change({ fs }));
       const fs = rest.shift();
@@ -578,6 +579,7 @@ async function begin(): Promise<void> {
   const [wasm, data] = await Promise.all([unpacked("wasm"), unpacked("data")]);
   await load(wasm, $("worker").textContent ?? "");
   const world = JSON.parse(new TextDecoder().decode(data)) as World;
+  know(world.file_systems);
   const embed = embedOf(location.hash.slice(1));
   if (embed) {
     showFigure(world, embed);

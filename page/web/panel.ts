@@ -1,10 +1,11 @@
 /** The panel of everything that can be chosen. */
 
 import { Choice, OWN, Select, Slider, type Stop, Toggle } from "./controls";
+import { compresses, fileSystems, titleOf } from "./filesystems";
 import type { Dropped } from "./program";
-import { FILE_SYSTEMS, isMicro } from "./state";
+import { isMicro } from "./state";
 import type { ChipKey, Config } from "./types";
-import { bytes, count, FS_NAMES, time } from "./words";
+import { bytes, count, time } from "./words";
 import { boardOf, type World } from "./world";
 
 type Change = (change: Partial<Config>) => void;
@@ -249,7 +250,7 @@ export class Panel {
     this.files.show(FILES, config.fileKib, (value) => bytes(value * 1024));
     const orders = ["sequential", "random"].map((value) => ({ value, label: value }));
     this.order.show(orders, config.order);
-    const names = FILE_SYSTEMS.map((value) => ({ value, label: FS_NAMES[value] ?? value }));
+    const names = fileSystems().map((value) => ({ value, label: titleOf(value) }));
     this.fs.show(names, config.fs);
     this.bulk.root.hidden = config.fs !== "ubifs";
     this.bulk.show(config.bulkRead);
@@ -270,14 +271,14 @@ export class Panel {
 
   private showCompressors(config: Config): void {
     const able = this.world.kernels[config.kernel]?.compressors[config.fs] ?? {};
-    const why = `Linux ${config.kernel} does not mount ${FS_NAMES[config.fs]} so`;
+    const why = `Linux ${config.kernel} does not mount ${titleOf(config.fs)} so`;
     const options = ["default", "none", "lzo", "zlib", "zstd"].map((value) => {
       const label = value === "default" ? "kernel's" : value;
       return value === "default" || able[value]
         ? { value, label }
         : { value, label, disabled: why };
     });
-    this.compressor.root.hidden = config.fs === "yaffs2";
+    this.compressor.root.hidden = !compresses(config.fs);
     this.compressor.show(options, config.compressor);
   }
 

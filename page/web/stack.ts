@@ -1,9 +1,10 @@
 /** The layers that a call falls through, and how long it is in each. */
 
+import { titleOf } from "./filesystems";
 import { above } from "./play";
 import { isCall } from "./timeline";
 import type { Answer, BoardTables, Config } from "./types";
-import { bytes, count, FS_NAMES, time } from "./words";
+import { bytes, count, time } from "./words";
 
 interface Layer {
   name: string;
@@ -70,7 +71,7 @@ interface Times {
 function layers(config: Config, board: BoardTables, times: Times, of: Flashed): Layer[] {
   const { latency, fs, ubi, driver, flash } = times;
   const array = Math.min(flash, arrayTime(of, board));
-  const name = FS_NAMES[config.fs] ?? config.fs;
+  const name = titleOf(config.fs);
   const hardware = board.ecc.kind !== "software-subpage";
   const found: Layer[] = [
     {

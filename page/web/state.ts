@@ -1,6 +1,7 @@
 /** What is chosen, and the address that says it. */
 
-import type { ChipKey, Config, FileSystem } from "./types";
+import { fileSystems } from "./filesystems";
+import type { ChipKey, Config } from "./types";
 
 export const USUAL: Config = {
   program: "sqlite-wal",
@@ -21,7 +22,6 @@ export const USUAL: Config = {
   order: "random",
 };
 
-export const FILE_SYSTEMS: FileSystem[] = ["jffs2", "yaffs2", "ubifs"];
 export const CHIP_KEYS: ChipKey[] = [
   "page_bytes",
   "oob_bytes",
@@ -87,7 +87,7 @@ export function decode(
     program: known.programs,
     kernel: known.kernels,
     board: known.boards,
-    fs: FILE_SYSTEMS,
+    fs: fileSystems(),
     compressor: ["default", "none", "lzo", "zlib", "zstd"],
     order: ["sequential", "random"],
     think: ["true", "false"],

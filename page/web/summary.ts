@@ -1,6 +1,7 @@
 /** The answer in a sentence, tiles, causes, and beside other configurations. */
 
 import { arrayOf, COMPONENTS, componentsOf, type Energies } from "./energy";
+import { titleOf } from "./filesystems";
 import { lifetime, total } from "./lifetime";
 import { isMicro } from "./state";
 import type { Answer, BoardTables, Causes, Config, FileSystem } from "./types";
@@ -10,7 +11,6 @@ import {
   count,
   difference,
   energy,
-  FS_NAMES,
   nameOf,
   ratio,
   time,
@@ -46,7 +46,7 @@ export function sentence(place: HTMLElement, title: string, shown: Shown): void 
   const { counts } = answer;
   const strong = (text: string) => made("b", "", text);
   const known = answer.unpriced === null;
-  const fs = FS_NAMES[config.fs] ?? config.fs;
+  const fs = titleOf(config.fs);
   const s = isMicro(config.program) && config.requests > 1 ? "" : "s"; // requests take, git takes
   const parts: (string | HTMLElement)[] = [`${title} on ${fs} `];
   if (known) parts.push(`take${s} `, strong(time(counts.time_ns)), ", ");
@@ -270,7 +270,7 @@ export function trio(
         ),
       );
     }
-    row.append(made("b", "", FS_NAMES[fs] ?? fs), bars);
+    row.append(made("b", "", titleOf(fs)), bars);
     return row;
   });
   place.replaceChildren(...rows);

@@ -3,7 +3,8 @@
 /** A way to fill the flash: one of the recorded programs, a micro-benchmark, or a dropped file. */
 export type ProgramName = string;
 
-export type FileSystem = "jffs2" | "yaffs2" | "ubifs";
+/** A name of boards/parts/file_systems.toml. */
+export type FileSystem = string;
 
 /** Everything that a reader can choose; the address of the page has the same. */
 export interface Config {

@@ -1,13 +1,9 @@
 /** Numbers and differences in words. */
 
+import { titleOf } from "./filesystems";
 import { total } from "./lifetime";
 import type { Answer, Config } from "./types";
 
-export const FS_NAMES: Record<string, string> = {
-  jffs2: "JFFS2",
-  yaffs2: "YAFFS2",
-  ubifs: "UBIFS",
-};
 const FEW = 5;
 const WORD_CHARACTERS = 40;
 const grouped = new Intl.NumberFormat("en-GB");
@@ -95,7 +91,7 @@ export function nameOf(config: Config, other: Config): string {
   const words: string[] = [];
   const program = config.program !== other.program;
   if (program) words.push(config.program);
-  const fs = FS_NAMES[config.fs] ?? config.fs;
+  const fs = titleOf(config.fs);
   if (config.fs !== other.fs || (!program && config.bulkRead !== other.bulkRead)) {
     words.push(config.bulkRead ? `${fs} with bulk_read` : fs);
   }

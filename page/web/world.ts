@@ -1,12 +1,14 @@
 /** Boards, kernels and recorded programs, and a configuration as the simulator takes it. */
 
 import type { EnergyTables } from "./energy";
+import { compresses, type FileSystemFacts } from "./filesystems";
 import { micro } from "./micro";
 import type { Dropped, Program, Variants } from "./program";
 import { isMicro } from "./state";
 import type { BoardTables, Config, KernelTables, SimRequest } from "./types";
 
 export interface World {
+  file_systems: Record<string, FileSystemFacts>;
   boards: Record<
     string,
     {
@@ -98,7 +100,7 @@ export function forgetTexts(): void {
 }
 
 function variantKey(config: Config): string {
-  if (config.fs === "yaffs2") return "yaffs2";
+  if (!compresses(config.fs)) return config.fs;
   if (config.compressor === "default") return `${config.fs} default ${config.kernel}`;
   return `${config.fs} ${config.compressor}`;
 }
@@ -107,7 +109,7 @@ function variantKey(config: Config): string {
 export function boardOf(world: World, config: Config): BoardTables {
   const profile = world.boards[config.board];
   if (!profile) throw new Error(`there is no board ${config.board}`);
-  const asked = config.fs !== "yaffs2" && config.compressor !== "default";
+  const asked = compresses(config.fs) && config.compressor !== "default";
   const tables = asked ? profile.priced : profile.usual;
   const chip = { ...tables.chip, ...config.chip };
   const partition = { ...tables.partition };
@@ -135,7 +137,7 @@ function kernelOf(world: World, config: Config): KernelTables {
   const profile = world.kernels[config.kernel];
   if (!profile) throw new Error(`there is no kernel ${config.kernel}`);
   const { fs, compressor } = config;
-  if (fs === "yaffs2" || compressor === "default") return profile.sim;
+  if (!compresses(fs) || compressor === "default") return profile.sim;
   const found = profile.compressors[fs]?.[compressor];
   if (!found) {
     const able = Object.keys(profile.compressors[fs] ?? {}).join(", ");

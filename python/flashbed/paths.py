@@ -25,6 +25,7 @@ __all__ = [
     "kernel_file",
     "kernel_files",
     "new_board_file",
+    "own_file",
     "playground",
     "root",
     "sha256_of",
@@ -46,7 +47,7 @@ def root() -> Path:
     given = os.environ.get("FLASHBED_ROOT")
     if given:
         return Path(given).resolve()
-    return _CHECKOUT if (_CHECKOUT / "pyproject.toml").is_file() else _PACKAGED
+    return own_file()
 
 
 def in_checkout() -> bool:
@@ -131,6 +132,12 @@ def _file(*parts: str) -> Path:
     """The first existing file; if there is none, its path below `root`."""
     places = [place.joinpath(*parts) for place in _places()]
     return next((file for file in places if _is_there(file)), places[-1])
+
+
+def own_file(*parts: str) -> Path:
+    """A file of the project itself, wherever its user's files are."""
+    own = _CHECKOUT if (_CHECKOUT / "pyproject.toml").is_file() else _PACKAGED
+    return own.joinpath(*parts)
 
 
 def _is_there(file: Path) -> bool:

@@ -17,6 +17,7 @@ from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import Request
 from flashbed.exec.sysroot import Sysroot
 from flashbed.exec.systems import systems_of
+from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.lifetimes.estimate import Estimate
 from flashbed.lifetimes.given import rate_per_day
 from flashbed.storage.forks import need_threads
@@ -79,9 +80,9 @@ def execute(
     command: str | Sequence[str],
     on: str = "uml",
     *,
-    fs: str = "ubifs",
-    board: str = "emulated",
-    kernel: str = "6.1",
+    fs: str = USUAL_FS,
+    board: str = USUAL_BOARD,
+    kernel: str = USUAL_KERNEL,
     put: Sequence[str | Path] = (),
     env: Mapping[str, str] | None = None,
     memory_mib: int | None = None,

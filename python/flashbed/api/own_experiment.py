@@ -12,6 +12,8 @@ import tomlkit
 
 from flashbed.api.own_program import Program
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import USUAL_FIRST
+from flashbed.formats.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment as Plan
 from flashbed.plan.experiment import Planned, load_experiment
@@ -62,7 +64,8 @@ class Experiment:
         `emulated`, the kernel 6.1, the file system UBIFS and the seed 1.
         """
         common: dict[str, object] = {
-            "board": "emulated", "kernel": "6.1", "fs": "ubifs", "read_ahead_kib": "shipped",
+            "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS,
+            "read_ahead_kib": SHIPPED,
             "requests": 1, "seed": 1,
         }  # fmt: skip
         for axis in axes:
@@ -87,7 +90,7 @@ class Experiment:
         """Makes the experiment that `fb.run` runs for a `Program`: on UBIFS of `emulated`."""
         return cls.from_code(
             "operations", title=title, options={"operations": program.text}, pattern="as-written",
-            fs=["ubifs", "jffs2", "yaffs2"], usual={"fs": "ubifs"},
+            fs=USUAL_FIRST, usual={"fs": USUAL_FS},
         )  # fmt: skip
 
     @property

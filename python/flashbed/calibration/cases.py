@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.operations import HEADER, HEADER_2
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
 from flashbed.targets.base import Program
@@ -17,7 +18,6 @@ from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["PAUSE_NS", "programs"]
 
-FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
 SMALL_FILES = 8
 DROPS = 4
@@ -28,7 +28,6 @@ CONTENT_SEED = 1
 WORDS = 400
 TEXT_BYTES = 65_536
 RECORD_BYTES = 150
-COMPRESSORS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
 PAUSE_NS = 1_300_000_000
 """Pause of the case `paused`."""
 
@@ -355,8 +354,8 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
     ]
     cases += [
         replace(usual, case_id=f"{fs}-{compressor}-{name}", fs=fs, compressor=compressor, body=body)
-        for fs, compressors in COMPRESSORS.items()
-        for compressor in compressors
+        for fs, row in FILE_SYSTEMS.items()
+        for compressor in row.compr
         for name, (_, body) in _ended(_mounted_with(compressor, fs)).items()
     ]
     cases += [

@@ -25,6 +25,7 @@ import polars as pl
 from flashbed.analysis.least_squares import non_negative
 from flashbed.calibration.cases import PAUSE_NS
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.prices import How, Price, known_price, prices
 from flashbed.formats.profiles import Board
 from flashbed.targets.base import Program
@@ -200,7 +201,7 @@ def _group(name: str) -> str:
     if name.startswith("compressors."):
         return name.rsplit(".", 1)[0].removesuffix(".unpack")
     prefix = name.split("_", 1)[0]
-    return prefix if prefix in ("jffs2", "ubi", "ubifs", "yaffs2") else name
+    return prefix if prefix in ("ubi", *FILE_SYSTEMS) else name
 
 
 def _counts(

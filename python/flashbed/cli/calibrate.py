@@ -11,6 +11,7 @@ from flashbed.cli.programs import cases_and_requests_on
 from flashbed.cli.progress import say
 from flashbed.cli.run import failure_lines
 from flashbed.errors import InputError
+from flashbed.formats.names import USUAL_KERNEL
 from flashbed.paths import shown
 from flashbed.storage.files import output, read_text
 
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     board: Name,
     on: On = "emulator",
-    kernel: KernelName = "6.1",
+    kernel: KernelName = USUAL_KERNEL,
     only: Only = "",
     write: Write = False,
     erase: Erase = None,

@@ -11,6 +11,7 @@ import typer
 from flashbed.cli.lifetime import Endurance, Format
 from flashbed.cli.progress import say
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.lifetimes.given import endurance_of, rate_per_day
 from flashbed.paths import shown
 from flashbed.storage.files import output as written_to
@@ -34,7 +35,7 @@ Requests = Annotated[int, typer.Option("--requests", metavar="N", help="Requests
 RequestBytes = Annotated[
     int, typer.Option("--request-bytes", metavar="N", help="Bytes of text in a record.")
 ]
-Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help="jffs2, ubifs or yaffs2.")]
+Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help=f"{', '.join(FILE_SYSTEMS)}.")]
 PageBytes = Annotated[
     int | None, typer.Option("--page-bytes", metavar="N", help="SQLite's page size. Default: 1024.")
 ]

@@ -13,6 +13,8 @@ from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
 from flashbed.errors import InputError, Interrupted, RunError
+from flashbed.formats.file_systems import USUAL_FIRST
+from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.lifetimes.given import rate_per_day
 
 if TYPE_CHECKING:
@@ -49,11 +51,11 @@ def exec_(
         ),
     ] = "uml",
     erase: Erase = None,
-    fs: Annotated[str, typer.Option("--fs", help="ubifs, jffs2 or yaffs2.")] = "ubifs",
+    fs: Annotated[str, typer.Option("--fs", help=f"{', '.join(USUAL_FIRST)}.")] = USUAL_FS,
     board: Annotated[
         str, typer.Option("--board", help="The profile of chip, partition and memory.")
-    ] = "emulated",
-    kernel: Annotated[str, typer.Option("--kernel", help="6.1.")] = "6.1",
+    ] = USUAL_BOARD,
+    kernel: Annotated[str, typer.Option("--kernel", help="6.1.")] = USUAL_KERNEL,
     put: Annotated[
         list[Path] | None,
         typer.Option(

@@ -11,6 +11,8 @@ import typer
 
 from flashbed.cli.progress import bar
 from flashbed.errors import InputError, Interrupted, RunError
+from flashbed.formats.file_systems import FILE_SYSTEMS
+from flashbed.formats.names import USUAL_BOARD, USUAL_KERNEL
 
 if TYPE_CHECKING:
     from flashbed.fuzz.bench import Bench
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-FILE_SYSTEMS = ("jffs2", "ubifs", "yaffs2")
 CASES = 200
 
 Class = Annotated[
@@ -54,9 +55,12 @@ On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real 
 Minutes = Annotated[
     float | None, typer.Option("--minutes", metavar="M", min=0, help="Stop after M minutes.")
 ]
-BOARD, KERNEL = "emulated", "6.1"
-BoardName = Annotated[str, typer.Option("--board", metavar="BOARD", help="A profile in boards/.")]
-KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
+BoardName = Annotated[
+    str, typer.Option("--board", metavar="USUAL_BOARD", help="A profile in boards/.")
+]
+KernelName = Annotated[
+    str, typer.Option("--kernel", metavar="USUAL_KERNEL", help="The board's kernel.")
+]
 Without = Annotated[
     str, typer.Option("--without", metavar="NAME,...", help="Operations or features to leave out.")
 ]
@@ -86,8 +90,8 @@ def fuzz(
     seed: Seed = 0,
     on: On = "uml",
     minutes: Minutes = None,
-    board: BoardName = BOARD,
-    kernel: KernelName = KERNEL,
+    board: BoardName = USUAL_BOARD,
+    kernel: KernelName = USUAL_KERNEL,
     without: Without = "",
     keep_going: KeepGoing = False,
     batch: Batch = 200,
@@ -149,8 +153,8 @@ def _default_systems(kind: str) -> tuple[str, ...]:
     from flashbed.targets.guest import yaffs2
 
     if kind in (*CUT, "full") or not yaffs2.core_found().found:
-        return ("jffs2", "ubifs")
-    return FILE_SYSTEMS
+        return tuple(fs for fs in FILE_SYSTEMS if fs != yaffs2.FS)
+    return tuple(FILE_SYSTEMS)
 
 
 def _systems(text: str) -> tuple[str, ...]:
@@ -195,8 +199,8 @@ def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | 
 def _where(on: str, board: str, kernel: str) -> str:
     """The options that repeat a program on the same machine."""
     words = [f"--on {on}"]
-    words += [f"--board {board}"] if board != BOARD else []
-    words += [f"--kernel {kernel}"] if kernel != KERNEL else []
+    words += [f"--board {board}"] if board != USUAL_BOARD else []
+    words += [f"--kernel {kernel}"] if kernel != USUAL_KERNEL else []
     return " ".join(words)
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,8 @@ from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.errors import InputError, RunError
-from flashbed.formats.names import FileSystem, escaped
+from flashbed.formats.file_systems import FILE_SYSTEMS, RAW
+from flashbed.formats.names import USUAL_BOARD, USUAL_KERNEL, escaped
 from flashbed.paths import shown
 from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
@@ -76,7 +77,7 @@ def trace(
     ] = "jffs2",
     board: Annotated[
         str, typer.Option("--board", help="Board for a file of operations.")
-    ] = "emulated",
+    ] = USUAL_BOARD,
     read_ahead_kib: Annotated[
         int | None,
         typer.Option(
@@ -275,8 +276,8 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) 
     from flashbed.targets.base import Program
 
     kind, _, option = fs.partition(",")
-    if kind not in get_args(FileSystem) or option not in ("", "bulk_read"):
-        known = ", ".join(get_args(FileSystem))
+    if kind not in (*FILE_SYSTEMS, *RAW) or option not in ("", "bulk_read"):
+        known = ", ".join((*FILE_SYSTEMS, *RAW))
         raise InputError(f"--fs {fs}: one of {known}, or ubifs,bulk_read")
     if option and kind != "ubifs":
         raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
@@ -296,7 +297,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) 
         case_id=path.stem,
         fs=kind,
         board=load_board(board),
-        kernel=load_kernel("6.1"),
+        kernel=load_kernel(USUAL_KERNEL),
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
         body=body,

@@ -15,6 +15,7 @@ from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.programs import TargetResults, measured_on
 from flashbed.cli.run import Jobs
 from flashbed.errors import InputError, RunError
+from flashbed.formats.names import USUAL_KERNEL
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +63,7 @@ def validate(
     board: Name,
     suite: Suite = "reads",
     on: On = "emulator",
-    kernel: KernelName = "6.1",
+    kernel: KernelName = USUAL_KERNEL,
     output: Format = "text",
     out: Out = Path("results/validation"),
     erase: Erase = None,

@@ -16,7 +16,7 @@ from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Setting
 from flashbed.costs.terms import SqlLoad, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import Board
-from flashbed.lifetimes.counters import UBI_WL_THRESHOLD
+from flashbed.lifetimes.counters import wl_threshold_of
 from flashbed.lifetimes.estimate import DAY_S, YEAR_S, Observed
 from flashbed.lifetimes.subject import Subject, Workload
 from flashbed.plan.database import Database
@@ -158,6 +158,6 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
         worst=None,
         erases_slack=(erases.high - erases.value) * rounds,
         programmed_blocks=programmed / block_bytes * rounds,
-        wl_threshold=UBI_WL_THRESHOLD if fs == "ubifs" else None,
+        wl_threshold=wl_threshold_of(fs),
     )
     return Subject(name, observed, board, None, found.model.setting.target, fs, workload)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from flashbed.errors import InputError
 from flashbed.exec.outcome import Outcome
 from flashbed.exec.request import Request
-from flashbed.lifetimes.counters import UBI_WL_THRESHOLD
+from flashbed.lifetimes.counters import wl_threshold_of
 from flashbed.lifetimes.estimate import DAY_S, USED_MAX, Estimate, Observed, dispersion
 from flashbed.lifetimes.estimate_text import notes, without_years
 from flashbed.lifetimes.given import early_erases, rounds_per_day
@@ -88,7 +88,7 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None, *, given:
         programmed_blocks=programmed / block_bytes,
         early_erases=early_erases(request.fs, outcome.ran.erases),
         used=min(USED_MAX, used),
-        wl_threshold=UBI_WL_THRESHOLD if request.fs == "ubifs" else None,
+        wl_threshold=wl_threshold_of(request.fs),
     )
     erased = sum(count > 0 for count in outcome.wear)
     return Subject(

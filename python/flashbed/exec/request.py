@@ -23,7 +23,6 @@ from flashbed.formats.profiles import Board
 __all__ = [
     "AT",
     "COVERS",
-    "FILE_SYSTEMS",
     "KERNELS",
     "PATH_BYTES_MAX",
     "USUAL_PATH",
@@ -34,7 +33,6 @@ __all__ = [
     "puts_of",
 ]
 
-FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
 PATH_BYTES_MAX = 1023
 """MAX_PATH_BYTES of agent/base/base.h."""
 PUTS_MAX = 100_000

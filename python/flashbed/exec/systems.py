@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flashbed.errors import InputError
-from flashbed.exec.request import FILE_SYSTEMS
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.names import SHIPPED
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, load_board
 from flashbed.plan.axes import ReadAhead

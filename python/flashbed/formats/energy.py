@@ -14,7 +14,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from flashbed.formats.bounds import MicroWatt, Nj, Pj
-from flashbed.formats.names import FileSystem, Pattern, Text
+from flashbed.formats.file_systems import FileSystem
+from flashbed.formats.names import Pattern, Text
 from flashbed.formats.toml import Strict
 
 __all__ = [

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from flashbed.formats.bounds import Hertz, RaPages
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.names import Name, Text
 from flashbed.formats.toml import Strict
 
 __all__ = [
-    "FILE_SYSTEMS",
     "BackingDevices",
     "Jffs2Options",
     "KernelFacts",
@@ -23,8 +23,6 @@ __all__ = [
     "UbifsOptions",
     "UserMode",
 ]
-
-FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 
 Rcu = Literal["tiny", "tree", "softirqs"]
 
@@ -215,7 +213,7 @@ class UbifsOptions(Strict):
     """
 
 
-BackingDevice = Literal["default", "mtd", "block", "ubifs"]
+BackingDevice = str
 
 
 class BackingDevices(Strict):
@@ -246,9 +244,10 @@ class BackingDevices(Strict):
 
     def device(self, fs: str) -> BackingDevice:
         """The device that a file system's inodes refer to."""
-        if fs == "ubifs":
-            return "ubifs"
-        if fs == "yaffs2" and self.yaffs2_mounts == "block":
+        of = FILE_SYSTEMS[fs].window_of
+        if of == "own":
+            return fs
+        if of == "mount" and self.yaffs2_mounts == "block":
             return "block"
         return "default" if self.looked_up == "mapping" else "mtd"
 

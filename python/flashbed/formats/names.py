@@ -15,8 +15,10 @@ from pydantic import AfterValidator, Field
 __all__ = [
     "FORCED",
     "SHIPPED",
+    "USUAL_BOARD",
+    "USUAL_FS",
+    "USUAL_KERNEL",
     "ExperimentId",
-    "FileSystem",
     "Label",
     "Name",
     "Pattern",
@@ -29,7 +31,8 @@ __all__ = [
 FORCED = "forced"
 SHIPPED: Literal["shipped"] = "shipped"
 """The two values of `window`: set by the case, or the kernel's default for the mount."""
-FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
+USUAL_BOARD, USUAL_KERNEL, USUAL_FS = "emulated", "6.1", "ubifs"
+"""The stack of a program for which nothing else was chosen."""
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 """A pattern of a workload: `sequential`, `random`, or one of its own."""
 NAME_CHARACTERS = 64

@@ -30,8 +30,8 @@ from flashbed.formats.board_tables import (
     Sqlite,
 )
 from flashbed.formats.energy import Energy
+from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.formats.kernel_tables import (
-    FILE_SYSTEMS,
     BackingDevices,
     Jffs2Options,
     KernelFacts,
@@ -45,7 +45,6 @@ from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
 from flashbed.paths import sha256_of
 
 __all__ = [
-    "COMPR_OPTIONS",
     "USUAL_COMPRESSOR",
     "Board",
     "Kernel",
@@ -72,9 +71,6 @@ HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
 
 USUAL_COMPRESSOR = "default"
 """Mounts JFFS2 and UBIFS without the option `compr=`."""
-
-COMPR_OPTIONS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
-"""All values of `compr=`, over all kernels."""
 
 
 class ProfileError(InputError):
@@ -303,15 +299,15 @@ class Kernel(FromFile):
             raise ProfileError(
                 f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
-        tables = json.loads(_without_sources(self, {"readahead", "jffs2", "ubifs"}))
+        tables = json.loads(_without_sources(self, {"readahead", *COMPRESSING}))
         told = {"source", "name", "title", "targets"}
         tables["kernel"] = self.kernel.model_dump(exclude=told)
         if vm:
             tables["kernel"]["vm"] = dict(vm)
-        of_jffs2, of_ubifs = (tables[name].pop("compr_option") for name in ("jffs2", "ubifs"))
+        options = {name: tables[name].pop("compr_option") for name in COMPRESSING}
         if compressor == USUAL_COMPRESSOR:
             return json.dumps(tables)
-        able: list[str] = {"jffs2": of_jffs2, "ubifs": of_ubifs}.get(fs, [])
+        able: list[str] = options.get(fs, [])
         found = [name for name in able if name.split("-")[0] == compressor]
         if not found:
             names = ", ".join(name.split("-")[0] for name in able) or "none at all"

@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 
-__all__ = ["COUNTER_MAX", "UBI_WL_THRESHOLD", "Counters", "parse_counters"]
+__all__ = ["COUNTER_MAX", "Counters", "parse_counters", "wl_threshold_of"]
 
 COUNTER_MAX = 0x7FFFFFFF
 """UBI_MAX_ERASECOUNTER of drivers/mtd/ubi/ubi-media.h."""
 BLOCKS_MAX = 1 << 24
-UBI_WL_THRESHOLD = 4096
+_UBI_WL_THRESHOLD = 4096
 """Default of MTD_UBI_WL_THRESHOLD in drivers/mtd/ubi/Kconfig."""
 
 
@@ -40,6 +41,12 @@ class Counters:
     mean_is_floor: bool = False
     wl_threshold: int | None = None
     each: Mapping[int, int] = field(default_factory=dict)
+
+
+def wl_threshold_of(fs: str | None) -> int | None:
+    """The usual threshold of UBI below a file system; None for one that does not stand on UBI."""
+    row = FILE_SYSTEMS.get(fs or "")
+    return _UBI_WL_THRESHOLD if row is not None and row.stands_on == "ubi" else None
 
 
 _DEVICE = re.compile(r"(?:^|[\s/\]:])(ubi\d+)\b")
@@ -122,7 +129,7 @@ def _whole(found: Mapping[str, int], name: str) -> Counters:
         blocks=found.get("blocks"),
         mean=mean,
         mean_is_floor=mean is not None,
-        wl_threshold=found.get("wl_threshold", UBI_WL_THRESHOLD),
+        wl_threshold=found.get("wl_threshold", _UBI_WL_THRESHOLD),
     )
 
 
@@ -158,7 +165,7 @@ def _of_rows(rows: list[tuple[int, int]], name: str, *, ubi: bool) -> Counters:
         worst=max(each.values()),
         blocks=len(each),
         mean=sum(each.values()) / len(each),
-        wl_threshold=UBI_WL_THRESHOLD if ubi else None,
+        wl_threshold=_UBI_WL_THRESHOLD if ubi else None,
         each=each,
     )
 

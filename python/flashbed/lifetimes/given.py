@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.profiles import Board
 from flashbed.lifetimes.estimate import DAY_S
 from flashbed.paths import shown
@@ -88,7 +89,8 @@ def early_erases(fs: str | None, erases: int) -> float:
     JFFS2 fills a block before it erases it. UBIFS frees its log's LEBs at every commit, YAFFS2 the
     blocks of its last checkpoint.
     """
-    return 0.0 if fs == "jffs2" else float(erases)
+    row = FILE_SYSTEMS.get(fs or "")
+    return 0.0 if row is not None and row.fills_blocks else float(erases)
 
 
 def time_text(seconds: float) -> str:

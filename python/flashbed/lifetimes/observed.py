@@ -19,7 +19,7 @@ from flashbed.formats.names import is_name
 from flashbed.formats.profiles import Board, ProfileError, load_board
 from flashbed.formats.toml import read_model, read_toml
 from flashbed.lifetimes.ageing import Counts, aged, rounds_of
-from flashbed.lifetimes.counters import UBI_WL_THRESHOLD, Counters
+from flashbed.lifetimes.counters import Counters, wl_threshold_of
 from flashbed.lifetimes.estimate import DAY_S, USED_MAX, Observed, dispersion
 from flashbed.lifetimes.given import early_erases, rounds_per_day
 from flashbed.lifetimes.subject import CAUSES, Subject, Workload
@@ -282,7 +282,7 @@ def _of_wear(
         early_erases=early_erases(fs, int(there["erases_measured"].sum())),
         used=None if used is None else min(USED_MAX, used + grown),
         grown=grown,
-        wl_threshold=UBI_WL_THRESHOLD if fs == "ubifs" else None,
+        wl_threshold=wl_threshold_of(fs),
     )
     return Subject(name, observed, board, int((good > 0).sum()), target, fs, workload)
 

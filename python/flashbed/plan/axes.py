@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR
+from flashbed.formats.file_systems import FILE_SYSTEMS
+from flashbed.formats.profiles import USUAL_COMPRESSOR
 
 __all__ = [
     "READ_AHEAD_KIB_MAX",
@@ -114,7 +115,7 @@ def read_window(word: str) -> ReadAhead:
 
 def takes_compressor(fs: str, compressor: str) -> str | None:
     """Why a file system cannot be mounted with this `compr=`; None if it can."""
-    able = COMPR_OPTIONS.get(fs, ())
+    able = FILE_SYSTEMS[fs].compr if fs in FILE_SYSTEMS else ()
     if compressor == USUAL_COMPRESSOR or compressor in able:
         return None
     return f"{fs} takes {', '.join([USUAL_COMPRESSOR, *able])}, not {compressor}"

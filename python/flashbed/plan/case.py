@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from flashbed.formats.names import FORCED, SHIPPED, FileSystem, Name, Pattern
+from flashbed.formats.file_systems import FileSystem
+from flashbed.formats.names import FORCED, SHIPPED, Name, Pattern
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, load_board
 from flashbed.plan.axes import (
     REQUIRED,

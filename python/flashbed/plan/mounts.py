@@ -12,12 +12,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from flashbed.formats.file_systems import FILE_SYSTEMS
+
 __all__ = ["PLAIN", "Mount", "options_for", "read_mount"]
 
 PLAIN = "default"
 """Mounted without options."""
 _OPTION = r"[a-z][a-z0-9_]*(=[a-z0-9_.]+)?"
-_MOUNT = re.compile(rf"(jffs2|yaffs2|ubifs):({_OPTION}(?:\+{_OPTION})*)")
+_MOUNT = re.compile(rf"({'|'.join(FILE_SYSTEMS)}):({_OPTION}(?:\+{_OPTION})*)")
 MOUNT_CHARACTERS = 100
 
 

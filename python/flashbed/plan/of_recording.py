@@ -12,6 +12,8 @@ import re
 import tempfile
 from pathlib import Path
 
+from flashbed.formats.file_systems import USUAL_FIRST
+from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.storage.files import read_text, utf8_path
 from flashbed.storage.forks import remover
 
@@ -34,16 +36,16 @@ kind = "{kind}"
 
 [[grid]]
 targets = ["sim", "uml", "emulator"]
-board = ["emulated"]
-kernel = ["6.1"]
-fs = ["ubifs", "jffs2", "yaffs2"]
+board = ["{board}"]
+kernel = ["{kernel}"]
+fs = [{file_systems}]
 read_ahead_kib = ["shipped"]
 pattern = [{patterns}]
 requests = [1]
 seed = [1]
 
 [usual]
-fs = "ubifs"
+fs = "{fs}"
 """
 _RECORDING = {
     "what": "A recording", "page": "docs/guide/my-program.md", "subject": "this program",
@@ -56,6 +58,10 @@ _OPERATIONS = {
     "what": "A file of operations", "page": "docs/reference/operations.md",
     "subject": "these operations", "source": "a file of operations", "kind": "operations",
     "key": "operations", "patterns": '"as-written"',
+}  # fmt: skip
+_STACK = {
+    "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS,
+    "file_systems": ", ".join(f'"{name}"' for name in USUAL_FIRST),
 }  # fmt: skip
 _HEAD = b"flashbed-ops "
 _OPERATIONS_BYTES_MAX = 1 << 19
@@ -86,7 +92,7 @@ def experiment_of_operations(file: Path) -> Path:
         "value": text,
     }
     quoted = {key: _quoted(value) for key, value in values.items()}
-    return own_file(name, _TEXT.format(**_OPERATIONS, **quoted))
+    return own_file(name, _TEXT.format(**_OPERATIONS, **_STACK, **quoted))
 
 
 def written_experiment(recording: Path) -> Path:
@@ -101,7 +107,7 @@ def written_experiment(recording: Path) -> Path:
         "value": str(recording.resolve()),
     }
     quoted = {key: _quoted(value) for key, value in values.items()}
-    return own_file(name, _TEXT.format(**_RECORDING, **quoted) + _USUAL_PATTERN)
+    return own_file(name, _TEXT.format(**_RECORDING, **_STACK, **quoted) + _USUAL_PATTERN)
 
 
 def _name_of(file: Path, otherwise: str) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["OF_PARTITIONS", "RAW", "SQLITE", "WORKLOADS", "Workload"]
+from flashbed.formats.file_systems import RAW
 
-RAW = ("mtd", "mtd-driver")
+__all__ = ["OF_PARTITIONS", "SQLITE", "WORKLOADS", "Workload"]
+
 """Pseudo file systems: their one file is the partition."""
 SQLITE = "sqlite"
 OF_PARTITIONS = ("erase",)

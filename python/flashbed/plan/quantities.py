@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from flashbed.formats.names import ExperimentId, FileSystem, Label, Name, Pattern, Text
+from flashbed.formats.file_systems import FileSystem
+from flashbed.formats.names import ExperimentId, Label, Name, Pattern, Text
 from flashbed.formats.toml import Strict
 from flashbed.plan.axes import Positive
 from flashbed.plan.case import AXES

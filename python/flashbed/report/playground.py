@@ -21,7 +21,8 @@ import polars as pl
 
 from flashbed import paths
 from flashbed.errors import InputError
-from flashbed.formats.names import SHIPPED
+from flashbed.formats.file_systems import FILE_SYSTEMS
+from flashbed.formats.names import SHIPPED, USUAL_BOARD, USUAL_KERNEL
 from flashbed.formats.profiles import Board, load_kernel
 from flashbed.plan.case import AXES, NO_ADVICE, Case
 from flashbed.plan.changes import AS_BOOTED, ChipChange, PartitionChange, VmChange
@@ -39,9 +40,9 @@ BESIDE = "playground.html"
 LOOKED_AT_MAX = 2_000
 _ADDRESS = re.compile(r"(https?|file)://[^\s#]{1,2000}")
 USUAL: Mapping[str, object] = {
-    "think": True, "bulkRead": False, "kernel": "6.1", "readAhead": -1, "compressor": "default",
-    "board": "emulated", "blocks": 0, "badBlocks": 0, "worn": 0, "requests": 256,
-    "requestBytes": 4096, "fileKib": 4096, "order": "random",
+    "think": True, "bulkRead": False, "kernel": USUAL_KERNEL, "readAhead": -1,
+    "compressor": "default", "board": USUAL_BOARD, "blocks": 0, "badBlocks": 0, "worn": 0,
+    "requests": 256, "requestBytes": 4096, "fileKib": 4096, "order": "random",
 }  # fmt: skip
 """What an address leaves out, in the order of USUAL in page/web/state.ts."""
 _CHIP_KEYS = (
@@ -144,7 +145,7 @@ def _address(case: Case, workload: WorkloadTable, profiles: _Profiles) -> str | 
         "compressor": case.compressor, "board": case.board, **program, **conditions,
     }  # fmt: skip
     chip = dict(case.chip.values)
-    if not {*chip} <= {*_CHIP_KEYS} or case.fs not in ("jffs2", "yaffs2", "ubifs"):
+    if not {*chip} <= {*_CHIP_KEYS} or case.fs not in FILE_SYSTEMS:
         return None
     named = ["program", *(name for name in USUAL if words.get(name, USUAL[name]) != USUAL[name])]
     named.insert(2 if "think" in named else 1, "fs")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FreeSpace", "reached"]
+from flashbed.formats.file_systems import FILE_SYSTEMS
 
-_REPORTED = {"ubifs": 4096 / 4336}
-"""df's bytes per byte of flash: ubifs_reported_space reserves space for index nodes."""
+__all__ = ["FreeSpace", "reached"]
 
 
 class FreeSpace(NamedTuple):
@@ -29,5 +28,6 @@ def reached(space: FreeSpace | None, fs: str, page_bytes: int) -> tuple[float | 
     valid = 1 - space.bytes / space.fresh_bytes
     if space.pages is None or space.fresh_pages is None:
         return valid, None
-    programmed_bytes = (space.pages - space.fresh_pages) * page_bytes * _REPORTED.get(fs, 1.0)
+    of_df, of_flash = FILE_SYSTEMS[fs].df_per_node if fs in FILE_SYSTEMS else (1, 1)
+    programmed_bytes = (space.pages - space.fresh_pages) * page_bytes * (of_df / of_flash)
     return valid, programmed_bytes / space.fresh_bytes - valid

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import Board, Kernel
 from flashbed.recording.recognised import is_recording
 from flashbed.targets.base import Program
 from flashbed.validation import compressors, reads, recorded, writes
 from flashbed.validation.comparison import LIMITS, MEASURES, Compared, compare, summary
-from flashbed.validation.suite_case import FILE_SYSTEMS, SuiteCase, case_id
+from flashbed.validation.suite_case import SuiteCase, case_id
 
 __all__ = [
-    "FILE_SYSTEMS",
     "LIMITS",
     "MEASURES",
     "SUITES",

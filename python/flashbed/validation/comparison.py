@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from flashbed.analysis.agreement import error_pct
-from flashbed.validation.suite_case import FILE_SYSTEMS
+from flashbed.formats.file_systems import FILE_SYSTEMS
 
 __all__ = ["LIMITS", "MEASURES", "Compared", "compare", "limits_kept", "summary"]
 

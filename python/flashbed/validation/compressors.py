@@ -11,7 +11,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, Board
+from flashbed.formats.file_systems import FILE_SYSTEMS
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
 from flashbed.validation.suite_case import SuiteCase
 from flashbed.workloads.layout_files import prepared, written_file
 
@@ -29,7 +30,7 @@ Lines = list[str]
 
 def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001
     """The suite on a file system; empty for one that does not compress."""
-    options = COMPR_OPTIONS.get(fs, ())
+    options = FILE_SYSTEMS[fs].compr
     prepare = prepared([written_file("base", FILE_BYTES, 16_384, CONTENT_SEED)], SETTLE_NS)
     for compressor in (USUAL_COMPRESSOR, *options) if options else ():
         for content, percent in CONTENTS.items():

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.profiles import Board, Kernel
 from flashbed.targets.base import Program
-from flashbed.validation.suite_case import FILE_SYSTEMS, case_id
+from flashbed.validation.suite_case import case_id
 from flashbed.workloads.recorded_program import as_recorded
 
 __all__ = ["programs"]
@@ -27,5 +28,5 @@ def programs(recording: Path, board: Board, kernel: Kernel) -> list[Program]:
             prepare=prepare,
             body=body,
         )
-        for case, prepare, body in as_recorded(recording, kernel.name, FILE_SYSTEMS)
+        for case, prepare, body in as_recorded(recording, kernel.name, tuple(FILE_SYSTEMS))
     ]

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.names import is_name
 from flashbed.paths import shown
 from flashbed.storage.files import whole
@@ -19,7 +20,6 @@ from flashbed.storage.locking import held
 from flashbed.tables.plausible import implausible
 from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
 from flashbed.validation.comparison import limits_kept
-from flashbed.validation.suite_case import FILE_SYSTEMS
 
 __all__ = ["KEPT", "has_results", "keep", "read_results", "summaries", "worst_cases"]
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from flashbed.formats.profiles import USUAL_COMPRESSOR
 
-__all__ = ["FILE_SYSTEMS", "SuiteCase", "case_id"]
-
-FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
-"""The file systems that every suite runs on."""
+__all__ = ["SuiteCase", "case_id"]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.profiles import Board
 from flashbed.validation.suite_case import SuiteCase
 from flashbed.workloads.layout_files import prepared, written_file
@@ -34,18 +35,6 @@ END = "pause 10000000000"
 """The last operation of every case: what threads, above all UBI's, do in it counts too."""
 FILLS_PCT = (30, 60, 90)
 
-CAPACITY_PCT = {
-    ("jffs2", 2048): 95,
-    ("jffs2", 4096): 94,
-    ("yaffs2", 2048): 95,
-    ("yaffs2", 4096): 93,
-    ("ubifs", 2048): 80,
-    ("ubifs", 4096): 74,
-}
-"""Percent of a 50 MiB partition that files can take, by file system and page size.
-
-Measured on user-mode Linux: 1 MiB files in requests of 64 KiB until one failed.
-"""
 
 Lines = list[str]
 
@@ -80,11 +69,11 @@ def filled(fs: str, board: Board, percent: int) -> tuple[str, list[str]]:
 
     Each file is followed by a pause, so that timers expire in it.
     """
-    capacity = CAPACITY_PCT.get((fs, board.chip.page_bytes))
+    capacity = FILE_SYSTEMS[fs].files_pct_of.get(board.chip.page_bytes)
     if capacity is None:
         raise InputError(
             f"{board.path}: the capacity of {fs} with pages of {board.chip.page_bytes} bytes"
-            f" has not been measured (CAPACITY_PCT of the writes suite)"
+            f" has not been measured (files_pct of boards/parts/file_systems.toml)"
         )
     pages = board.partition.blocks * board.chip.pages_per_block
     wanted = pages * board.chip.page_bytes * capacity * percent // 10_000

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from flashbed.errors import InputError
-from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, kernel_names, load_kernel
+from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.formats.profiles import USUAL_COMPRESSOR, kernel_names, load_kernel
 from flashbed.paths import shown
 from flashbed.plan.experiment import SETTLE_NS
 from flashbed.recording.fill import Compressor, as_compressor
@@ -94,12 +95,12 @@ def program_variants(
 
 def _ways() -> dict[str, _Way]:
     """Every way in which a program is translated, by the key that the page makes of a choice."""
-    ways: dict[str, _Way] = {"yaffs2": (None, None, "yaffs2")}
-    for fs, options in COMPR_OPTIONS.items():
-        for option in options:
+    ways: dict[str, _Way] = {fs: (None, None, fs) for fs in FILE_SYSTEMS if fs not in COMPRESSING}
+    for fs in COMPRESSING:
+        for option in FILE_SYSTEMS[fs].compr:
             ways[f"{fs} {option}"] = (as_compressor(option), None, fs)
     for name in kernel_names():
-        for fs in COMPR_OPTIONS:
+        for fs in COMPRESSING:
             usual = usual_compressors(fs, load_kernel(name))
             ways[f"{fs} {USUAL_COMPRESSOR} {name}"] = (*usual, fs)
     return ways

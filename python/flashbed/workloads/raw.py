@@ -17,9 +17,9 @@ import random
 from collections.abc import Iterator
 
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import RAW
 from flashbed.formats.operations import text_of
 from flashbed.plan.case import Case
-from flashbed.plan.patterns import RAW
 from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["PARTITION", "operations"]

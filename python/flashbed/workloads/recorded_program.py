@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, Kernel, load_kernel
+from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Kernel, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
@@ -21,7 +22,6 @@ from flashbed.recording.translate import translate
 from flashbed.workloads.kept_translation import translated_once
 
 __all__ = [
-    "OF_YAFFS2",
     "as_recorded",
     "compressor_of",
     "operations",
@@ -31,10 +31,6 @@ __all__ = [
 ]
 
 RECORDED = "recorded"
-BY_PAGES = "ubifs"
-"""The file system that compresses whole pages only."""
-OF_YAFFS2 = b"lost+found"
-"""A folder that every YAFFS2 has."""
 
 
 def as_recorded(
@@ -62,7 +58,7 @@ def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
 
 def compressor_of(case: Case) -> Compressor | None:
     """The compressor of a case's file system; None where it stores data as it is."""
-    if case.fs not in COMPR_OPTIONS:
+    if case.fs not in COMPRESSING:
         return None
     if case.compressor != USUAL_COMPRESSOR:
         return as_compressor(case.compressor)
@@ -115,12 +111,14 @@ def _translated(
     fs: str,
 ) -> tuple[str, str]:  # fmt: skip
     first, then = compressors
+    row = FILE_SYSTEMS.get(fs)
+    own = row.own_name.encode() if row and row.own_name else None
 
     def made() -> tuple[str, str]:
         recording = open_recording(path)
         prepare, body, _ = translate(
             recording, first, settle_ns, think=think, then=then,
-            by_pages=fs == BY_PAGES, own=OF_YAFFS2 if fs == "yaffs2" else None,
+            by_pages=row is not None and row.compresses == "pages", own=own,
         )  # fmt: skip
         return prepare, body
 

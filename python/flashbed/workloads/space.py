@@ -1,21 +1,16 @@
-"""A file system's space for files on a partition, and what a page of a file takes of it."""
+"""A file system's space for files on a partition."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from flashbed.errors import InputError
+from flashbed.formats.names import USUAL_KERNEL
 from flashbed.formats.profiles import Board, load_kernel
 
-__all__ = ["NODE_BYTES", "PAGE_BYTES", "usable_bytes"]
+__all__ = ["PAGE_BYTES", "usable_bytes"]
 
 PAGE_BYTES = 4096
-NODE_BYTES = {"jffs2": 4190, "ubifs": 4070, "yaffs2": 4161}
-"""Bytes that df loses when an incompressible page is written, as seen on Linux 6.1.
-
-JFFS2: the node, its entry in the summary and the rest at a block's end. UBIFS: df counts data
-bytes, and reserves more index than a page needs. YAFFS2: one page in 64 is a summary.
-"""
 
 
 def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
@@ -24,7 +19,7 @@ def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
     Raises `InputError`.
     """
     # Only the kernel's JFFS2 matters, and no kernel has changed its reserves.
-    return _usable_bytes(fs, board.sim_json, load_kernel("6.1").sim_json, bad_blocks)
+    return _usable_bytes(fs, board.sim_json, load_kernel(USUAL_KERNEL).sim_json, bad_blocks)
 
 
 @lru_cache(maxsize=64)

@@ -20,11 +20,12 @@ from itertools import pairwise
 from operator import itemgetter
 
 from flashbed.errors import InputError
+from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.formats.operation_fields import pieces
 from flashbed.formats.operations import Operation, parse, text_of
 from flashbed.formats.profiles import Board
 from flashbed.plan.conditions import State
-from flashbed.workloads.space import NODE_BYTES, PAGE_BYTES, usable_bytes
+from flashbed.workloads.space import PAGE_BYTES, usable_bytes
 
 __all__ = ["in_state"]
 
@@ -37,10 +38,7 @@ STRETCH_PAGES = 16
 """Pages that are shuffled among each other."""
 PAGES_A_SYNC = 4
 """Bytes of a stretch whose pages stay in the page cache until they are synced, sorted."""
-DIRTY_BLOCK_MAX = 0.45
-"""JFFS2 collects half-obsolete blocks once there are enough (jffs2_thread_should_wake)."""
 SECTOR_BYTES = 512
-UNCOMPRESSED = ("yaffs2",)
 _SETTLE_NS = 10_000_000_000
 _SEED = 1_000_000
 """Seed of the filler's first file, far from those of workloads."""
@@ -96,7 +94,7 @@ def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:
             case "write":
                 first, end = int(fields[1]), int(fields[1]) + int(fields[2])
                 sectors = range(first // SECTOR_BYTES, -(-end // SECTOR_BYTES))
-                saved = 0 if fs in UNCOMPRESSED else _saved_percent(operation)
+                saved = 0 if fs not in COMPRESSING else _saved_percent(operation)
                 files[slots[fields[0]]] |= dict.fromkeys(sectors, saved)
             case "truncate":
                 path, end = slots[fields[0]], -(-int(fields[1]) // SECTOR_BYTES)
@@ -129,7 +127,8 @@ class _Fill:
 
 
 def _fill(state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int) -> _Fill:
-    node = NODE_BYTES[fs]
+    row = FILE_SYSTEMS[fs]
+    node = row.df_page_bytes
     own = -(-own_bytes // PAGE_BYTES) * node
     if state.valid + state.invalid > 1 + 1e-9:
         raise InputError("valid and invalid are more than all the space there is")
@@ -153,7 +152,7 @@ def _fill(state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: 
         segments.append(pages % segment)
     fill = _Fill(live, obsolete, tuple(segments))
     most = max((fill.again(number) for number in range(len(segments))), default=0)
-    limit = DIRTY_BLOCK_MAX if fs == "jffs2" else 0.5
+    limit = row.rewritten_pct_max / 100
     if obsolete and (len(segments) < 2 or most > limit * segment):
         possible = limit / (1 - limit)
         why = ", where JFFS2 does not collect" if fs == "jffs2" else ""
@@ -213,7 +212,7 @@ def _file(number: int) -> str:
 
 def _keeps_pages(fs: str) -> bool:
     """Whether written pages stay in the page cache, and are sorted there, until write-back."""
-    return fs == "ubifs"
+    return FILE_SYSTEMS[fs].writes_back
 
 
 @dataclass(frozen=True)

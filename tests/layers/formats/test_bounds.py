@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from flashbed.formats.file_systems import FileSystemTable
 from flashbed.formats.profiles import Board, Kernel, ProfileError
 from flashbed.formats.toml import read_model
 from flashbed.plan.experiment import Experiment, ExperimentError, read_experiment
 from tests.support import PROJECT as ROOT
 from tests.support import SMALL
+
+MODELS: dict[str, type[BaseModel]] = {
+    "boards": Board, "kernels": Kernel, "parts": FileSystemTable,
+}  # fmt: skip
 
 
 def integers(values: Any, key: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -41,7 +47,7 @@ def changed(values: Any, key: tuple[str | int, ...], value: int) -> Any:
 @pytest.mark.parametrize("value", [2**31, 2**62, 2**64, 10**4000, -1])
 def test_every_number_of_a_profile_has_a_bound(path: Path, value: int) -> None:
     values = tomllib.loads(path.read_text())
-    model: type[Board | Kernel] = Kernel if path.parent.name == "kernels" else Board
+    model = MODELS[path.parent.name]
     places = list(integers(values))
     for key in places:
         with pytest.raises(ProfileError) as why:

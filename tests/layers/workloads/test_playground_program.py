@@ -21,7 +21,6 @@ from flashbed.recording.file import open_recording
 from flashbed.recording.translate import translate
 from flashbed.workloads import operations
 from flashbed.workloads.playground_program import packed_program, page_with
-from flashbed.workloads.recorded_program import OF_YAFFS2
 from tests.layers.workloads.test_recorded_program import recorded
 from tests.support import PROJECT
 
@@ -62,8 +61,8 @@ def test_a_variant_is_what_a_run_executes(tmp_path: Path, fs: str, compressor: s
 def test_a_program_that_never_waits_is_the_recording_without_its_waits(name: str) -> None:
     """The page leaves out the lines that page/web/world.ts calls UNKEPT."""
     recording = open_recording(PROJECT / "experiments" / "programs" / f"{name}.parquet")
-    kept = translate(recording, None, SETTLE_NS, own=OF_YAFFS2)[1].splitlines()
-    flat_out = translate(recording, None, SETTLE_NS, think=False, own=OF_YAFFS2)[1].splitlines()
+    kept = translate(recording, None, SETTLE_NS, own=b"lost+found")[1].splitlines()
+    flat_out = translate(recording, None, SETTLE_NS, think=False, own=b"lost+found")[1].splitlines()
     without = [line for line in kept if line.split()[0] not in ("pause", "compute")]
     if without[-1].startswith("task "):  # of a task that only waited at the end
         without.pop()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed import paths
+from flashbed.formats.file_systems import FILE_SYSTEMS, RAW
 from flashbed.formats.operations import OperationError
 from flashbed.formats.profiles import Board
 from flashbed.plan.conditions import NONE
@@ -55,15 +56,10 @@ OPERATIONS_A_SECOND = 1_000
 """Operations a second that any guest does even on a busy host."""
 BOOTS_IN_VAIN = 3
 """After this many boots in a row without a finished case, the rest is given up."""
-_JFFS2_BLOCKS_MIN = 5
-_JFFS2_BYTES_END = 1 << 32
-_UBIFS_BLOCKS_MIN = 17
 _UBI_BLOCKS = 4
 _UBI_BAD_PER_1024 = 20
-_YAFFS2_BLOCKS_MIN = 9
 _PIECE_CHARACTERS = 32_000_000
 """Bytes of bodies in one job, which holds them twice: as the agent reads them, and as text."""
-_FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver")
 Progress = Callable[[str, int], None]
 
 
@@ -122,8 +118,9 @@ def _refusal(guest: Guest, program: Program) -> str | None:
         return f"power cuts: {guest.machine.name}'s chip does not record its changes"
     if (program.erases or program.faults != NONE) and not guest.remembers_changes:
         return f"wear and faults: {guest.machine.name}'s chip cannot be set up for them"
-    if program.fs not in _FILE_SYSTEMS:
-        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_FILE_SYSTEMS)}"
+    known = (*FILE_SYSTEMS, *RAW)
+    if program.fs not in known:
+        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(known)}"
     why = _geometry_refusal(program.fs, program.board)
     return f"{paths.shown(program.board.path)}: partition.blocks: {why}" if why else None
 
@@ -131,20 +128,18 @@ def _refusal(guest: Guest, program: Program) -> str | None:
 def _geometry_refusal(fs: str, board: Board) -> str | None:
     """Why fs/jffs2/fs.c, yaffs_guts.c, ubi/build.c or fs/ubifs/super.c refuses the size."""
     blocks = board.partition.blocks
-    if fs in ("mtd", "mtd-driver"):
+    if fs in RAW:
         return None
-    if fs == "jffs2":
-        bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block
-        if bytes_there >= _JFFS2_BYTES_END:
-            return f"{blocks} is too large, jffs2 counts the bytes of a partition in 32 bits"
-        smallest, why = _JFFS2_BLOCKS_MIN, ""
-    elif fs == "yaffs2":
-        smallest, why = _YAFFS2_BLOCKS_MIN, ", 5 of them in reserve"
-    else:
+    row = FILE_SYSTEMS[fs]
+    bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block
+    if row.mib_end is not None and bytes_there >= row.mib_end << 20:
+        return f"{blocks} is too large, {fs} counts the bytes of a partition in 32 bits"
+    smallest, why = row.blocks_min, f", {row.blocks_min_why}" if row.blocks_min_why else ""
+    if row.stands_on == "ubi":
         # The driver gives the NAND core the next power of two.
         chip_blocks = 1 << (board.chip.blocks - 1).bit_length()
         reserve = -(-chip_blocks * _UBI_BAD_PER_1024 // 1024)
-        smallest = _UBIFS_BLOCKS_MIN + _UBI_BLOCKS + reserve
+        smallest += _UBI_BLOCKS + reserve
         why = f", {reserve} of them for the blocks of the chip that may go bad"
     return f"{blocks} is too small, {fs} needs {smallest}{why}" if blocks < smallest else None
 

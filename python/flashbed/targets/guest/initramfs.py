@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.errors import RunError
+from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.storage.locking import scratch
 
 __all__ = ["MODULES", "More", "archive", "keep", "load_order", "modules_of", "pack"]
@@ -27,9 +28,7 @@ MODULES = (
     "lzo-rle",
     "deflate",
     "zstd",
-    "jffs2",
-    "ubi",
-    "ubifs",
+    *(name for row in FILE_SYSTEMS.values() for name in row.modules),
 )
 """Modules that a board loads besides its chip's driver, each after its dependencies."""
 

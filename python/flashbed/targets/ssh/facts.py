@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from flashbed import paths
+from flashbed.formats.file_systems import RAW
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, kernel_names
 from flashbed.plan.changes import AS_BOOTED
 from flashbed.plan.conditions import NONE
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 HEADER = "flashbed-board 1"
-_RAW = ("mtd", "mtd-driver")
 _FACTS = ("kernel", "machine", "word_bits", "user", "ram_kib", "free_kib")
 _ABILITIES = ("kprobes", "drop_caches", "mount")
 
@@ -215,7 +215,7 @@ def _other_file_system(fs: str, board: BoardFacts, allowed: AllowedBoard) -> str
         if fs != mounted.fs:
             return f"fs {fs}: {allowed.address.directory} of the board is {mounted.fs}"
         return None
-    if fs in _RAW:
+    if fs in RAW:
         return None
     why = board.file_systems.get(fs, "the agent knows no such file system")
     return why and f"fs {fs}: {why}"

@@ -50,9 +50,9 @@ for a byte or a step. Each is 0 to 1,000,000,000. A table without any price is t
 is not calibrated: code takes no time there, and runs warn of it. docs/models/costs.md explains the
 model."""
 _FILE_SYSTEMS = """`boards/parts/file_systems.toml` is the project's own: a row for each file
-system, with what is true of it whatever the kernel and the board, and one for each way to use a partition
-without a file system. Everything else asks these rows; nothing else lists file systems. Another
-file system needs a row here, its code in the simulator, and its name in the agent."""
+system, with what is true of it whatever the kernel and the board, and one for each way to use a
+partition without a file system. Everything else asks these rows; nothing else lists file systems.
+Another file system needs a row here, its code in the simulator, and its name in the agent."""
 _NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,22 @@ def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
         numbers += printed_numbers(source, study, own)
     page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")
     assert page.splitlines()[2:4] == textwrap.wrap(counted_line(numbers), 119)
+
+
+def test_the_page_of_the_sources_rows_names_claims_and_counts_rows(project: Path) -> None:
+    """docs/evidence/sources.md: a row of the audit each, and what shows it now."""
+    page = (project / "docs" / "evidence" / "sources.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([RSMX]\d+) \|.*\| (\w+) \| (\w+) \| .* \|$", page, re.MULTILINE)
+    assert len({row for row, *_ in rows}) == len(rows) == 145
+    before = Counter(state for _, state, _ in rows)
+    now = Counter(state for _, _, state in rows)
+    found = f"found {before['works']} rows that worked, {before['partly']} that worked in part and"
+    assert f"{found} {before['missing']} that were missing" in page
+    counted = f"Now {now['works']} work, {now['partly']} work in part, {now['missing']} are missing"
+    assert f"{counted} and {now['impossible']} are impossible." in page
+    named = set(re.findall(rf"`((?:{'|'.join(STUDIES)})/[\w-]+/[\w-]+)`", page))
+    every = [one for study in STUDIES for one in study_experiments(study)]
+    assert named - {f"{one.id}/{claim.id}" for one in every for claim in one.claim} == set()
 
 
 def counted(source: str, runs: dict[str, JudgedRun]) -> tuple[Tally, Tally]:

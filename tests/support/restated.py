@@ -22,19 +22,27 @@ _SECTION = re.compile(r"^\[\[(figure|claim)(\.differs)?]]$")
 _ID = re.compile(r'^id = "(.*)"$')
 _VALUE = re.compile(r"value = -?[0-9_.]+")
 _NUMBER = re.compile(r"^([a-z][a-z0-9_]*) = \{ value = (-?[0-9_.]+)")
+_TABLE = re.compile(r"^\[(?:figure|claim)(?:\.differs)?\.numbers\.([a-z][a-z0-9_]*)]$")
 
 
 def keys_of(lines: list[str]) -> Iterator[str | None]:
-    """For each line the key of its number, as `numbers_of` names it; None for other lines."""
-    kind, identity, differs = "", "", 0
+    """For each line the key of its number, as `numbers_of` names it; None for other lines.
+
+    A number is a line, `NAME = { value = … }`, or a table of its own with a line `value = …`.
+    """
+    kind, identity, differs, name = "", "", 0, ""
     for line in lines:
         section, named, number = _SECTION.match(line), _ID.match(line), _NUMBER.match(line)
+        table = _TABLE.match(line)
         if section:
             kind, differs = section.group(1), differs + 1 if section.group(2) else 0
         elif named and not differs:
             identity = named.group(1)
+        if line.startswith("["):
+            name = table.group(1) if table else ""
         part = f"differs.{differs}." if differs else ""
-        yield f"{kind} {identity}: {part}numbers.{number.group(1)}" if number else None
+        own = number.group(1) if number else name if _VALUE.match(line) else ""
+        yield f"{kind} {identity}: {part}numbers.{own}" if own else None
 
 
 def restated(text: str, now: Mapping[str, str]) -> str:

@@ -17,18 +17,25 @@ import pytest
 from flashbed.analysis.sentences import Tally, tallies
 from flashbed.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, Judged
 from flashbed.errors import InputError
+from flashbed.paths import experiment_file
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
 from flashbed.plan.narrowing import plan
 from flashbed.plan.planned import Plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.report.judged import JudgedRun, judged_run
 from flashbed.report.numbers import numbers_of, outdated_numbers
-from flashbed.report.printed import PrintedNumber, counted_line, printed_numbers
+from flashbed.report.printed import (
+    PrintedNumber,
+    counted_line,
+    errors_by_item,
+    printed_numbers,
+)
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import load_target
 from tests.support.numbered import needed_cases, numbers_by_experiment
 from tests.support.perturb import standing, survivors
+from tests.support.restated import keys_of
 
 pytestmark = [pytest.mark.extension, pytest.mark.sampled, pytest.mark.timeout(900)]
 
@@ -172,6 +179,15 @@ def test_the_numbers_in_texts_are_what_is_measured(numbered: dict[str, JudgedRun
     assert [f"{one.where}: {one.said}, now {one.now}" for one in found] == []
 
 
+def test_every_number_in_a_text_is_one_that_restated_can_write() -> None:
+    """tests/support/restated.py finds a number by its line or by its table."""
+    for study in STUDIES:
+        for one in study_experiments(study):
+            lines = experiment_file(one.id).read_text(encoding="utf-8").split("\n")
+            there = {key for key, number in numbers_of(one) if number.value is not None}
+            assert there <= set(keys_of(lines)), one.id
+
+
 def test_a_number_is_of_an_experiment_that_has_it(runs: dict[str, JudgedRun]) -> None:
     for name, run in runs.items():
         for key, number in numbers_of(run.experiment):
@@ -207,6 +223,12 @@ def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
         numbers += printed_numbers(source, study, own)
     page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")
     assert page.splitlines()[2:4] == textwrap.wrap(counted_line(numbers), 119)
+    rows = {
+        f"| {source} | {item} | {found.measured} | {found.near} | {found.median_pct:.1f} |"
+        for (source, item), found in errors_by_item(numbers).items()
+        if found.median_pct is not None
+    }
+    assert rows <= set(page.splitlines())
 
 
 def test_the_page_of_the_sources_rows_names_claims_and_counts_rows(project: Path) -> None:

@@ -21,7 +21,7 @@ from flashbed.report.numbers import outdated_numbers
 _SECTION = re.compile(r"^\[\[(figure|claim)(\.differs)?]]$")
 _ID = re.compile(r'^id = "(.*)"$')
 _VALUE = re.compile(r"value = -?[0-9_.]+")
-_NUMBER = re.compile(r"^([a-z][a-z0-9_]*) = \{ value = (-?[0-9_.]+)")
+_NUMBER = re.compile(r"^(?:numbers\.)?([a-z][a-z0-9_]*) = \{ value = (-?[0-9_.]+)")
 _TABLE = re.compile(r"^\[(?:figure|claim)(?:\.differs)?\.numbers\.([a-z][a-z0-9_]*)]$")
 
 

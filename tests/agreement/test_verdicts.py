@@ -11,12 +11,16 @@ import re
 import textwrap
 from collections import Counter
 from pathlib import Path
+from statistics import linear_regression
+from typing import NamedTuple
 
+import polars as pl
 import pytest
 
 from flashbed.analysis.sentences import Tally, tallies
 from flashbed.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, Judged
 from flashbed.errors import InputError
+from flashbed.formats.profiles import load_board
 from flashbed.paths import experiment_file
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
 from flashbed.plan.narrowing import plan
@@ -229,6 +233,65 @@ def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
         if found.median_pct is not None
     }
     assert rows <= set(page.splitlines())
+
+
+def test_a_price_of_memory_fitted_to_table_2_comes_near_table_3(runs: dict[str, JudgedRun]) -> None:
+    """docs/evidence/energy.md: what the CPU's work outside the driver adds to either rail."""
+    reads = rails(runs["readahead/table2"], "read")
+    selects = rails(runs["readahead/table3"], "select")
+    missing = [rail.memory_mw - rail.ours_mw for rail in reads]
+    busy = [rail.busy for rail in reads]
+    price_mw = linear_regression(busy, missing, proportional=True).slope
+    assert round(price_mw) == 43
+    assert max(rail.error(rail.ours_mw + price_mw * rail.busy) for rail in reads) < 0.15
+    assert min(rail.error(rail.ours_mw) for rail in selects) > 0.9
+    assert max(rail.error(rail.ours_mw + price_mw * rail.busy) for rail in selects) < 0.3
+
+    more_mw, driver_mw = linear_regression(busy, [rail.cpu_mw for rail in reads])
+    assert (round(driver_mw), round(driver_mw + more_mw)) == (200, 316)
+    assert max(abs(driver_mw + more_mw * rail.busy - rail.cpu_mw) for rail in reads) < 3.5
+    assert min((driver_mw + more_mw * rail.busy) / rail.cpu_mw for rail in selects) > 1.2
+
+
+class Rails(NamedTuple):
+    """What the paper prints of both rails, memory's by component, and the CPU's share of time."""
+
+    cpu_mw: float
+    memory_mw: float
+    ours_mw: float
+    busy: float
+
+    def error(self, memory_mw: float) -> float:
+        return abs(memory_mw / self.memory_mw - 1)
+
+
+def rails(run: JudgedRun, activity: str) -> list[Rails]:
+    """A row for each power that the paper prints, over the cases that it stands for."""
+    energy = load_board("omap3evm").energy
+    assert energy is not None
+    paper, component = energy.paper, energy.component
+    assert paper is not None
+    assert component is not None
+    assert component.cpu_busy_uw is not None
+    memory = pl.sum_horizontal(
+        f"component_{name}_nj"
+        for name in ("memory", "flash_read", "flash_program", "flash_erase", "bus")
+    )
+    busy_ns = pl.col("component_cpu_busy_nj") * 1e6 / component.cpu_busy_uw
+    found = []
+    for row in paper.power:
+        if row.activity == activity and row.fs is not None:
+            cases = run.cases.filter(
+                pl.col("board") == "omap3evm",
+                pl.col("fs") == row.fs,
+                pl.col("pattern").str.starts_with(row.pattern or ""),
+                (pl.col("read_ahead_kib") > 0) == (row.read_ahead == "on"),
+            )
+            time_ns = pl.col("time_ns")
+            means = cases.select((memory / time_ns).mean(), busy=(busy_ns / time_ns).mean())
+            watt, busy = means.row(0)
+            found.append(Rails(row.cpu_uw / 1e3, row.mem_uw / 1e3, 1e3 * watt, busy))
+    return found
 
 
 def test_the_page_of_the_sources_rows_names_claims_and_counts_rows(project: Path) -> None:

@@ -112,10 +112,8 @@ def _case(words: Mapping[str, Any]) -> tuple[Case, WorkloadTable]:
 
 def _program(number: int, case: Case, workload: WorkloadTable) -> Program:
     prepare, body = operations(workload.kind, case, SETTLE_NS, workload.recording)
-    return Program(
-        case_id=str(number), fs=case.fs, board=case.profile(), kernel=load_kernel(case.kernel),
-        read_ahead_kib=case.forced_kib, prepare=prepare, body=body,
-    )  # fmt: skip
+    stack = case.stack(case.profile(), load_kernel(case.kernel))
+    return Program(case_id=str(number), stack=stack, prepare=prepare, body=body)
 
 
 def _ticks(most: float) -> list[float]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
 from flashbed.workloads.layout_files import prepared, written_file
@@ -69,13 +71,15 @@ def programs(window: int, board: str) -> list[Program]:
     return [
         Program(
             case_id=f"{file}, {order}",
-            fs="ubifs",
-            board=load_board(board),
-            kernel=load_kernel("6.1"),
-            read_ahead_kib=window,
+            stack=Stack(
+                board=load_board(board),
+                kernel=load_kernel("6.1"),
+                fs="ubifs",
+                read_ahead_kib=window,
+                mount_options="bulk_read",
+            ),
             prepare=prepared([lines], REST),
             body=body(order),
-            mount_options="bulk_read",
         )
         for file, lines in FILES.items()
         for order in ORDERS
@@ -106,6 +110,6 @@ def test_every_read_is_the_same(window: int, board: str) -> None:
 
 def test_another_file_system_refuses_to_be_mounted_with_it() -> None:
     (one, *_) = programs(0, "emulated")
-    other = Program(**{**vars(one), "fs": "jffs2"})
+    other = replace(one, stack=replace(one.stack, fs="jffs2"))
     (batch,) = load_target("uml").run([other])
     assert "mounting jffs2" in batch.failures[0].message

@@ -17,6 +17,7 @@ import pytest
 from flashbed.formats.operations import parse
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.differences import Outcome, outcomes_of
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Failure, Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
@@ -34,19 +35,31 @@ def program(fs: str, name: str, text: str) -> Program:
     window = 64 if "window" in name else 16
     board = load_board("emulated")
     prepare = HEADER + "prepared\n"
-    return Program(f"{fs}-{name}", fs, board, load_kernel("6.1"), window, prepare, body)
+    return Program(
+        f"{fs}-{name}",
+        Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=window),
+        prepare,
+        body,
+    )
 
 
 def in_user_mode(case: Program) -> Program:
     """The same on a simulator that is user-mode Linux, whose software takes no time."""
-    return replace(case, board=case.board.without_software(), kernel=case.kernel.in_user_mode)
+    return replace(
+        case,
+        stack=replace(
+            case.stack,
+            board=case.stack.board.without_software(),
+            kernel=case.stack.kernel.in_user_mode,
+        ),
+    )
 
 
 def outcomes(target: Target, programs: list[Program]) -> dict[str, Outcome | Failure]:
     found: dict[str, Outcome | Failure] = {}
     for batch in target.run(programs, RunOptions(trace_flash=True)):
         found |= {failure.case_id: failure for failure in batch.failures}
-        found |= outcomes_of(batch, programs[0].board.chip.page_bytes)
+        found |= outcomes_of(batch, programs[0].stack.board.chip.page_bytes)
     return found
 
 

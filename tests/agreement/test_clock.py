@@ -11,23 +11,61 @@ import pytest
 
 from flashbed.formats.operations import HEADER_2
 from flashbed.formats.profiles import CLOCK_READ_NS, load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
 
 EVERY_CALL = [
-    "mkdir d", "open 0 d/a rw,create", "write 0 0 10000 1 50", "fdatasync 0", "fsync 0",
-    "read 0 0 4096", "fadvise 0 0 0 willneed", "truncate 0 5000", "compute 1000", "stat d/a",
-    "chmod d/a 420", "chown d/a 0 0", "utimens d/a", "link d/a d/b", "symlink a d/c",
-    "readlink d/c", "setxattr d/a user.x 10 3 0", "getxattr d/a user.x", "listxattr d/a",
-    "removexattr d/a user.x", "open 1 d ro,directory", "readdir 1", "fsync 1", "close 1",
-    "mmap 0 0 0 8192 rw", "touch 0 0 4096", "touch 0 0 4096", "store 0 0 4096 4 50",
-    "msync 0 0 4096 sync", "munmap 0", "flock 0 exclusive", "fallocate 0 0 100 allocate",
-    "sync_range 0 0 4096 write", "syncfs 0", "open 2 d/e rw,create", "copy 0 0 2 0 4096",
-    "send 0 0 4096", "close 2", "rename d/e d/f", "unlink d/f", "close 0", "sync", "drop_caches",
-    "unlink d/c", "unlink d/b", "unlink d/a", "rmdir d",
-]  # fmt: skip
+    "mkdir d",
+    "open 0 d/a rw,create",
+    "write 0 0 10000 1 50",
+    "fdatasync 0",
+    "fsync 0",
+    "read 0 0 4096",
+    "fadvise 0 0 0 willneed",
+    "truncate 0 5000",
+    "compute 1000",
+    "stat d/a",
+    "chmod d/a 420",
+    "chown d/a 0 0",
+    "utimens d/a",
+    "link d/a d/b",
+    "symlink a d/c",
+    "readlink d/c",
+    "setxattr d/a user.x 10 3 0",
+    "getxattr d/a user.x",
+    "listxattr d/a",
+    "removexattr d/a user.x",
+    "open 1 d ro,directory",
+    "readdir 1",
+    "fsync 1",
+    "close 1",
+    "mmap 0 0 0 8192 rw",
+    "touch 0 0 4096",
+    "touch 0 0 4096",
+    "store 0 0 4096 4 50",
+    "msync 0 0 4096 sync",
+    "munmap 0",
+    "flock 0 exclusive",
+    "fallocate 0 0 100 allocate",
+    "sync_range 0 0 4096 write",
+    "syncfs 0",
+    "open 2 d/e rw,create",
+    "copy 0 0 2 0 4096",
+    "send 0 0 4096",
+    "close 2",
+    "rename d/e d/f",
+    "unlink d/f",
+    "close 0",
+    "sync",
+    "drop_caches",
+    "unlink d/c",
+    "unlink d/b",
+    "unlink d/a",
+    "rmdir d",
+]
 STORED = [
     "open 0 a rw,create", "write 0 0 524288 1 50", "mmap 0 0 0 524288 rw", "touch 0 0 524288",
     "stat a", "store 0 0 524288 2 50", "stat a", "munmap 0", "close 0",
@@ -46,13 +84,14 @@ def _programs() -> list[Program]:
     bodies = {"calls": EVERY_CALL, "stored": STORED, "tasks": TASKS}
     return [
         Program(
-            case_id=f"{fs}, {name}", fs=fs, board=board, kernel=kernel, read_ahead_kib=128,
+            case_id=f"{fs}, {name}",
+            stack=Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=128),
             prepare=f"{HEADER_2}\nsync\nprepared\n",
             body="\n".join([HEADER_2, "mark", *lines, "mkdir last", ""]),
         )
         for fs in ("jffs2", "ubifs", "yaffs2")
         for name, lines in bodies.items()
-    ]  # fmt: skip
+    ]
 
 
 def _requests(target: str) -> pl.DataFrame:

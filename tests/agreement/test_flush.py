@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Program, Target
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget
@@ -34,9 +35,13 @@ COUNTS = ("flash_reads", "flash_programs", "flash_erases", "bytes", "bytes_writt
 def program(name: str, fs: str) -> Program:
     body = f"{HEADER}{BODIES[name]}"
     return Program(
-        name, fs, load_board("emulated"), load_kernel("6.1"), 0, PREPARE, body,
-        record_wear=True, record_flush=True,
-    )  # fmt: skip
+        name,
+        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
+        PREPARE,
+        body,
+        record_wear=True,
+        record_flush=True,
+    )
 
 
 def measured(target: Target, programs: list[Program]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
@@ -28,7 +29,9 @@ def outcome(target: UmlTarget | SimTarget, fs: str, chip: int, partition: int) -
         }
     )
     other._path = board.path
-    one = Program("one", fs, other, load_kernel("6.1"), 0, PREPARE, READ)
+    one = Program(
+        "one", Stack(board=other, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0), PREPARE, READ
+    )
     (batch,) = target.run([one])
     if batch.failures:
         assert "\n" not in batch.failures[0].message

@@ -7,6 +7,7 @@ import pytest
 
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program, RunOptions
 
@@ -50,10 +51,7 @@ def measured(target: str, fs: str, board: str) -> Batch:
     again = "write 0 0 2048 1 0" if fs == "mtd" else "sync"
     program = Program(
         case_id="raw",
-        fs=fs,
-        board=load_board(board),
-        kernel=load_kernel("6.1"),
-        read_ahead_kib=0,
+        stack=Stack(board=load_board(board), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
         prepare=f"{HEADER}\nprepared\n",
         body=f"{HEADER}\n{LINES.format(again=again)}",
     )

@@ -35,6 +35,8 @@ def counts(target: str, programs: list[Program]) -> dict[str, tuple[object, ...]
 def test_a_recorded_program_does_the_same_to_the_flash(name: str) -> None:
     experiment = load_experiment(f"programs/{name}")
     planned = [item.case for item in experiment.planned if item.case.fs != "yaffs2"]
-    programs = [item for item in programs_of(experiment, planned) if (name, item.fs) not in KNOWN]
+    programs = [
+        item for item in programs_of(experiment, planned) if (name, item.stack.fs) not in KNOWN
+    ]
     kernel = counts("uml", programs)
     assert counts("sim-chip", programs) == kernel

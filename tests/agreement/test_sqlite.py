@@ -11,6 +11,7 @@ from flashbed.analysis.statements import statements
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.workloads.sqlite import operations
@@ -58,7 +59,12 @@ def program(fs: str, pattern: str, journal: Any) -> Program:
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)
-    program = Program(case.case_id, fs, board, kernel, case.forced_kib, prepare, body)
+    program = Program(
+        case.case_id,
+        Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=case.forced_kib),
+        prepare,
+        body,
+    )
     return program.in_user_mode
 
 

@@ -15,6 +15,7 @@ from flashbed.formats.operations import HEADER, parse
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
+from flashbed.plan.stack import Stack
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import RECOVERED, Done, judge
 from flashbed.sqlite.on_board import executed
@@ -79,8 +80,8 @@ def program(
         database=Database.model_validate({"executed": "board", **given}),
     )  # fmt: skip
     prepare, body = operations(case, SETTLED_NS)
-    profiles = load_board(board), load_kernel("6.1")
-    return Program(f"{fs}-{name}", fs, *profiles, 0, prepare, body, check_contents=True)
+    stack = Stack(board=load_board(board), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0)
+    return Program(f"{fs}-{name}", stack, prepare, body, check_contents=True)
 
 
 Surveyed = dict[str, Batch]
@@ -163,8 +164,8 @@ def with_changes(done: Sequence[Done], requests: pl.DataFrame) -> Iterator[Done]
 def test_sqlite_recovers_from_what_the_simulated_file_system_gives_back(fs: str, name: str) -> None:
     database = Database.model_validate({"cache_pages": 10, **JOURNALS[name]})
     prepare, body, written, done = recorded(database)
-    profiles = load_board("emulated"), load_kernel("6.1")
-    asked = Program("case", fs, *profiles, 0, prepare, body, record_changes=True)
+    stack = Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0)
+    asked = Program("case", stack, prepare, body, record_changes=True)
     sim = load_target("sim")
     (counted,) = sim.run([asked])
     assert not counted.failures

@@ -16,6 +16,7 @@ import pytest
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.targets.guest import yaffs2
@@ -52,7 +53,7 @@ class Uncompressed(Program):
 
     @property
     def mounted(self) -> str:
-        return self.fs if self.fs == "yaffs2" else f"{self.fs},compr=none"
+        return self.stack.fs if self.stack.fs == "yaffs2" else f"{self.stack.fs},compr=none"
 
 
 def program(fs: str, kind: str, executed: str) -> Uncompressed:
@@ -66,9 +67,15 @@ def program(fs: str, kind: str, executed: str) -> Uncompressed:
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     return Uncompressed(
-        f"{fs}-{kind}-{executed}", fs, load_board(case.board), load_kernel(case.kernel), 128,
-        prepare, body, check_contents=True, record_calls=executed == "board",
-    )  # fmt: skip
+        f"{fs}-{kind}-{executed}",
+        Stack(
+            board=load_board(case.board), kernel=load_kernel(case.kernel), fs=fs, read_ahead_kib=128
+        ),
+        prepare,
+        body,
+        check_contents=True,
+        record_calls=executed == "board",
+    )
 
 
 Ran = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]

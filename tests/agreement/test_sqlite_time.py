@@ -13,6 +13,7 @@ from flashbed.analysis.statements import statements
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.targets.guest import yaffs2
@@ -44,7 +45,12 @@ def program(pattern: str, executed: str) -> Program:
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)
-    return Program(f"{pattern}-{executed}", case.fs, board, kernel, 128, prepare, body)
+    return Program(
+        f"{pattern}-{executed}",
+        Stack(board=board, kernel=kernel, fs=case.fs, read_ahead_kib=128),
+        prepare,
+        body,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.differences import outcomes_of
 from flashbed.plan.conditions import NEW, NONE, BitFlips, Faults, State, Worn
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
@@ -43,15 +44,17 @@ def program(fs: str, body: str, state: State = NEW, faults: Faults = NONE) -> Pr
     blocks = board.partition.blocks
     return Program(
         case_id=f"{fs} {state} {faults}",
-        fs=fs,
-        board=board,
-        kernel=load_kernel("6.1"),
-        read_ahead_kib=0,
+        stack=Stack(
+            board=board,
+            kernel=load_kernel("6.1"),
+            fs=fs,
+            read_ahead_kib=0,
+            erases=state.erases(blocks),
+            faults=faults,
+        ),
         prepare=in_state(state, fs, board, faults.bad(blocks), PREPARE),
         body=HEADER + body,
         check_contents=True,
-        erases=state.erases(blocks),
-        faults=faults,
     )
 
 
@@ -80,7 +83,7 @@ def held(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
         failures = []
         for batch in batches:
             failures += [failure.message for failure in batch.failures]
-            found = outcomes_of(batch, one.board.chip.page_bytes)
+            found = outcomes_of(batch, one.stack.board.chip.page_bytes)
             outcomes += [(batch.cases.to_dicts()[0], outcome) for outcome in found.values()]
         assert failures == []
     (real, kernel), (simulated, sim) = outcomes
@@ -132,7 +135,7 @@ def test_bad_blocks_are_passed_over(tmp_path: Path, fs: str) -> None:
     one = program(fs, READ, faults=Faults(bad_blocks=(0, 3, 399), bad_fraction=0.01))
     real, results = on_uml(tmp_path, one)
     simulated, _ = measured(SimTarget(), one)
-    assert real["bad_blocks"] == len(one.faults.bad(400)) == 7
+    assert real["bad_blocks"] == len(one.stack.faults.bad(400)) == 7
     assert results == [4096] * 64
     assert [simulated[name] for name in (*FLASH, "bad_blocks")] == [
         real[name] for name in (*FLASH, "bad_blocks")
@@ -219,7 +222,11 @@ RAW = "open 0 partition rw\nmark\n" + "".join(
     ids=str,
 )
 def test_the_partition_itself_fails_alike(tmp_path: Path, fs: str, faults: Faults) -> None:
-    one = replace(program("jffs2", RAW, faults=faults), fs=fs, prepare=HEADER + "prepared\n")
+    one = replace(
+        program("jffs2", RAW, faults=faults),
+        prepare=HEADER + "prepared\n",
+        stack=replace(program("jffs2", RAW, faults=faults).stack, fs=fs),
+    )
     held(tmp_path, replace(one, check_contents=False))
 
 

@@ -12,6 +12,7 @@ from flashbed.formats.operations import canonical, parse
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.plan.stack import Stack
 from flashbed.running.programs import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
@@ -223,7 +224,12 @@ def test_the_summary_counts_what_the_tables_hold(sqlite: Trace) -> None:
     ],
 )
 def test_tracing_costs_less_than_flashmon_did(tmp_path: Path, fs: str, asked: TraceOptions) -> None:
-    program = Program("r", fs, load_board("emulated"), load_kernel("6.1"), 0, PREPARE, READING)
+    program = Program(
+        "r",
+        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
+        PREPARE,
+        READING,
+    )
     cost = traced(program, tmp_path, asked, cost=True).facts.cost
     assert cost is not None
     assert 0 < cost.pct < COST_MAX_PCT

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 
@@ -40,7 +41,13 @@ FUNCTIONS = "func=jffs2_write_end func=jffs2_do_readpage_nolock func=ubifs_write
 def program(fs: str, board: str, tracers: str) -> Program:
     case_id = f"{fs} {board} {tracers}"
     profile, kernel = load_board(board), load_kernel("6.1")
-    return Program(case_id, fs, profile, kernel, 128, PREPARE, BODY, tracers=tracers)
+    return Program(
+        case_id,
+        Stack(board=profile, kernel=kernel, fs=fs, read_ahead_kib=128),
+        PREPARE,
+        BODY,
+        tracers=tracers,
+    )
 
 
 PROGRAMS = [
@@ -53,7 +60,7 @@ USUAL = PROGRAMS[:1]
 CASES = [
     pytest.param(
         case,
-        id=f"{case.fs}-{case.board.name}",
+        id=f"{case.stack.fs}-{case.stack.board.name}",
         marks=() if case in USUAL else pytest.mark.long,
     )
     for case in PROGRAMS

@@ -75,7 +75,7 @@ def test_our_driver_and_nandsim_are_asked_the_same() -> None:
     some = [
         program
         for program in whole
-        if program.case_id.endswith(wanted) and program.fs in ("jffs2", "ubifs")
+        if program.case_id.endswith(wanted) and program.stack.fs in ("jffs2", "ubifs")
     ]
     assert len(some) == 2 * len(wanted)
     columns = ["case_id", "seq", "kind", "block", "page", "offset_bytes", "length_bytes", "task"]

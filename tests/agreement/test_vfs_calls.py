@@ -11,6 +11,7 @@ import pytest
 
 from flashbed.formats.operations import HEADER_2
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
 from flashbed.workloads.layout_files import prepared, written_file
@@ -134,10 +135,9 @@ def programs(board: str) -> list[Program]:
     return [
         Program(
             case_id=f"{fs}, {name}",
-            fs=fs,
-            board=load_board(board),
-            kernel=load_kernel("6.1"),
-            read_ahead_kib=128,
+            stack=Stack(
+                board=load_board(board), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=128
+            ),
             prepare=prepared(LAYOUT, REST),
             body="\n".join([HEADER_2, "mark", *lines, LAST, ""]),
         )
@@ -148,8 +148,8 @@ def programs(board: str) -> list[Program]:
 
 def in_user_mode(program: Program) -> Program:
     """The same on a simulator that is user-mode Linux, whose software takes no time."""
-    board, kernel = program.board.without_software(), program.kernel.in_user_mode
-    return replace(program, board=board, kernel=kernel)
+    board, kernel = program.stack.board.without_software(), program.stack.kernel.in_user_mode
+    return replace(program, stack=replace(program.stack, board=board, kernel=kernel))
 
 
 Rows = list[tuple[object, ...]]

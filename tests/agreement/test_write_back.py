@@ -14,6 +14,7 @@ import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.changes import AS_BOOTED, VmChange
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
@@ -41,8 +42,11 @@ TIMES = (
 
 def _programs(fs: str, body: str, words: tuple[str, ...]) -> list[Program]:
     board, kernel = load_board("emulated"), load_kernel("6.1")
-    plain = Program("", fs, board, kernel, 0, PREPARE, body)
-    return [replace(plain, case_id=word, vm=VmChange.parse(word)) for word in words]
+    plain = Program("", Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=0), PREPARE, body)
+    return [
+        replace(plain, case_id=word, stack=replace(plain.stack, vm=VmChange.parse(word)))
+        for word in words
+    ]
 
 
 def _operations(target: Target, programs: list[Program]) -> dict[str, pl.DataFrame]:

@@ -16,6 +16,7 @@ from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
+from flashbed.plan.stack import Stack
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Program, Target
@@ -125,10 +126,7 @@ def test_a_program_that_pauses_between_files_goes_on_when_the_kernels_does(tmp_p
     programs = [
         Program(
             case_id=f"unpacking-{seed}",
-            fs="yaffs2",
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=0,
+            stack=Stack(board=board, kernel=kernel, fs="yaffs2", read_ahead_kib=0),
             prepare="flashbed-ops 1\nprepared\n",
             body=unpacking(seed),
         )

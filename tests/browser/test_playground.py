@@ -21,6 +21,7 @@ from flashbed.plan.case import Case
 from flashbed.plan.changes import ChipChange, PartitionChange
 from flashbed.plan.conditions import Faults, State
 from flashbed.plan.experiment import SETTLE_NS
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.sim import SimTarget
 from flashbed.workloads import operations
@@ -105,11 +106,13 @@ class Chosen:
         prepare, body = operations(kind, case, SETTLE_NS, given)
         board = case.profile()
         return Program(
-            case_id=case.case_id, fs=self.fs, board=board, kernel=load_kernel(self.kernel),
-            read_ahead_kib=case.forced_kib, prepare=prepare, body=body, record_wear=True,
-            record_flush=True, erases=case.state.erases(board.partition.blocks),
-            faults=case.faults, mount_options=case.mount_options, compressor=self.compressor,
-        )  # fmt: skip
+            case_id=case.case_id,
+            stack=case.stack(board, load_kernel(self.kernel)),
+            prepare=prepare,
+            body=body,
+            record_wear=True,
+            record_flush=True,
+        )
 
 
 def changed(**keys: int) -> tuple[tuple[str, int], ...]:
@@ -287,7 +290,7 @@ def shown_tiles(answer: dict[str, Any], case: dict[str, Any], batch: Batch, give
     programmed = sum(case[f"bytes_{name}"] + case[f"flush_bytes_{name}"] for name in CAUSES)
     if case["bytes_written"]:
         assert float(tiles["amplification"]) == programmed / case["bytes_written"]
-    board = given.native().board
+    board = given.native().stack.board
     erases = (batch.wear["erases_measured"] + batch.wear["erases_flush"]).to_list()
     if case["elapsed_ns"] is None or board.endurance is None:
         return
@@ -429,9 +432,15 @@ def test_a_dropped_program_is_run(browser: Browser) -> None:
     assert notice(browser) == ""
     prepare, body = operations("operations", _any_case(), SETTLE_NS, text)
     program = Program(
-        case_id="own", fs="ubifs", board=given.board, kernel=given.kernel, read_ahead_kib=None,
-        prepare=prepare, body=body, record_wear=True, record_flush=True,
-    )  # fmt: skip
+        case_id="own",
+        stack=Stack(
+            board=given.stack.board, kernel=given.stack.kernel, fs="ubifs", read_ahead_kib=None
+        ),
+        prepare=prepare,
+        body=body,
+        record_wear=True,
+        record_flush=True,
+    )
     (batch,) = SimTarget().run([program])
     counts = json.loads(browser.run(ANSWER))["counts"]
     assert counts["time_ns"] == batch.cases["time_ns"][0]

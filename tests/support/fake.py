@@ -77,7 +77,7 @@ class FakeTarget:
                 pl.lit(0, pl.Int64).alias("flash_programs"),
                 pl.lit(0, pl.Int64).alias("flash_erases"),
             )
-            windows = {program.case_id: program.modelled_kib for program in good}
+            windows = {program.case_id: program.stack.modelled_kib for program in good}
             window = pl.col("case_id").replace_strict(windows, return_dtype=pl.Int64)
             cases = cases.with_columns(window.alias("read_ahead_kib"))
             requests = requests.drop("_flash_reads")
@@ -102,7 +102,7 @@ def _wear(programs: Sequence[Program]) -> pl.DataFrame:
         (program.case_id, block, block + 1, block, "good")
         for program in programs
         if program.record_wear
-        for block in range(program.board.partition.blocks)
+        for block in range(program.stack.board.partition.blocks)
     ]
     columns = ["case_id", "block", "erases", "erases_measured", "state"]
     return pl.DataFrame(rows, schema=columns, orient="row") if rows else pl.DataFrame()
@@ -127,7 +127,7 @@ def _requests(program: Program) -> pl.DataFrame:
         page = offset_bytes // 4096
         reads = 0
         if page not in cached:
-            window = range(page, page + max(1, program.modelled_kib // 4))
+            window = range(page, page + max(1, program.stack.modelled_kib // 4))
             reads = 2 * len(set(window) - cached)
             cached |= set(window)
         latency_ns = REQUEST_NS + reads * READ_NS

@@ -13,6 +13,7 @@ from dataclasses import replace
 from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.operations import HEADER, HEADER_2
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.workloads.layout_files import prepared, written_file
 
@@ -340,34 +341,49 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
     """The calibration cases on a board."""
     usual = Program(
         case_id="",
-        fs="",
-        board=board,
-        kernel=kernel,
-        read_ahead_kib=0,
+        stack=Stack(board=board, kernel=kernel, fs="", read_ahead_kib=0),
         prepare=_prepare(),
         body="",
     )
     cases = [
-        replace(usual, case_id=f"{fs}-{name}", fs=fs, read_ahead_kib=window, body=body)
+        replace(
+            usual,
+            case_id=f"{fs}-{name}",
+            body=body,
+            stack=replace(usual.stack, fs=fs, read_ahead_kib=window),
+        )
         for fs in FILE_SYSTEMS
         for name, (window, body) in _bodies().items()
     ]
     cases += [
-        replace(usual, case_id=f"{fs}-{compressor}-{name}", fs=fs, compressor=compressor, body=body)
+        replace(
+            usual,
+            case_id=f"{fs}-{compressor}-{name}",
+            body=body,
+            stack=replace(usual.stack, fs=fs, compressor=compressor),
+        )
         for fs, row in FILE_SYSTEMS.items()
         for compressor in row.compr
         for name, (_, body) in _ended(_mounted_with(compressor, fs)).items()
     ]
     cases += [
-        replace(usual, case_id=f"jffs2-{USUAL_COMPRESSOR}-{name}", fs="jffs2", body=body)
+        replace(
+            usual,
+            case_id=f"jffs2-{USUAL_COMPRESSOR}-{name}",
+            body=body,
+            stack=replace(usual.stack, fs="jffs2"),
+        )
         for name, (_, body) in _ended(_rtime()).items()
     ]
     cases += [
         replace(
-            usual, case_id=f"ubifs-bulk-{name}", fs="ubifs", mount_options="bulk_read", body=body
+            usual,
+            case_id=f"ubifs-bulk-{name}",
+            body=body,
+            stack=replace(usual.stack, fs="ubifs", mount_options="bulk_read"),
         )
         for name, (_, body) in _ended(_read_in_bulk()).items()
     ]
-    raw = replace(usual, fs="mtd", prepare=f"{HEADER}\nprepared\n")
+    raw = replace(usual, prepare=f"{HEADER}\nprepared\n", stack=replace(usual.stack, fs="mtd"))
     cases += [replace(raw, case_id=f"mtd-{name}", body=body) for name, body in _raw(board).items()]
     return [replace(case, case_id=f"calibrate-{case.case_id}") for case in cases]

@@ -179,10 +179,10 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
     """Simulated time of every case with these costs and no others."""
     from flashbed._sim import Recorded, run_cases
 
-    board = _priced(cases[0].board, costs)
+    board = _priced(cases[0].stack.board, costs)
     alike: dict[str, list[int]] = {}
     for at, program in enumerate(cases):
-        alike.setdefault(program.simulated_kernel, []).append(at)
+        alike.setdefault(program.stack.simulated_kernel, []).append(at)
     times = np.zeros(len(cases))
     for kernel, places in alike.items():
         some = [cases[at] for at in places]
@@ -240,7 +240,7 @@ def _held(board: Board, only: Sequence[str]) -> dict[str, int]:
 
 def cases_with(cases: Sequence[Program], only: Sequence[str]) -> list[Program]:
     """The cases in which one of these prices occurs. Raises `InputError` as `fit`."""
-    _held(cases[0].board, only)
+    _held(cases[0].stack.board, only)
     times = _times_ns(cases, {name: _unit(name) for name in only})
     (rows,) = np.nonzero(times - _times_ns(cases, {}))
     return [cases[int(row)] for row in rows]
@@ -253,7 +253,7 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int], only: Sequence[str
     not fitted.
     """
     measured = np.asarray(measured_ns, dtype=float)
-    held = _held(cases[0].board, only)
+    held = _held(cases[0].stack.board, only)
     free = tuple(name for name in FITTED if not only or name in only)
     chip = _times_ns(cases, {})
     base = _times_ns(cases, held) if held else chip

@@ -20,6 +20,7 @@ from flashbed.formats.file_systems import FILE_SYSTEMS, RAW
 from flashbed.formats.names import USUAL_BOARD, USUAL_KERNEL, escaped
 from flashbed.paths import shown
 from flashbed.plan.axes import READ_AHEAD_KIB_MAX
+from flashbed.plan.stack import Stack
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
 from flashbed.storage.locking import held
 from flashbed.storage.own_folder import check_folder
@@ -295,13 +296,15 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) 
         body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{header}\n", skip=at)
     return Program(
         case_id=path.stem,
-        fs=kind,
-        board=load_board(board),
-        kernel=load_kernel(USUAL_KERNEL),
-        read_ahead_kib=read_ahead_kib,
+        stack=Stack(
+            board=load_board(board),
+            kernel=load_kernel(USUAL_KERNEL),
+            fs=kind,
+            read_ahead_kib=read_ahead_kib,
+            mount_options=option,
+        ),
         prepare=prepare,
         body=body,
-        mount_options=option,
     )
 
 

@@ -164,7 +164,11 @@ def _replayed(
 ) -> pl.DataFrame:
     """The simulator's cases; where the kernel's JFFS2 chose blocks, run with those choices."""
     replayed = [
-        replace(program, board=board, gc_choices=gc_choices[program.case_id])
+        replace(
+            program,
+            gc_choices=gc_choices[program.case_id],
+            stack=replace(program.stack, board=board),
+        )
         for program in measurable
         if gc_choices.get(program.case_id)
     ]

@@ -40,6 +40,12 @@ class Hashed(Strict):
     def __hash__(self) -> int:
         return self._hashed
 
+    def __getstate__(self) -> dict[Any, Any]:
+        """Without the hash, which another process computes otherwise."""
+        state = super().__getstate__()
+        values = {name: value for name, value in state["__dict__"].items() if name != "_hashed"}
+        return state | {"__dict__": values}
+
 
 class FromFile(Strict):
     """A whole file as a model; the function that reads it sets `_path`."""
@@ -55,6 +61,11 @@ class FromFile(Strict):
     def sha256(self) -> str:
         """Hash of its file."""
         return sha256_of(self._path)
+
+    @cached_property
+    def values_json(self) -> str:
+        """All its values, which may be others than the file's."""
+        return self.model_dump_json()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other values and without this one's cached properties."""

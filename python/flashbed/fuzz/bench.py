@@ -66,7 +66,10 @@ class Bench:
             board, kernel = self.board.without_software(), self.kernel.in_user_mode
         by_id = {case.case_id: case for case in cases}
         simulated: dict[str, Outcome | Failure] = {}
-        simulator = [replace(program, board=board, kernel=kernel) for program in programs]
+        simulator = [
+            replace(program, stack=replace(program.stack, board=board, kernel=kernel))
+            for program in programs
+        ]
         for outcomes in _runs(self.sim, simulator, lambda what, _done: progress(what, 0)):
             simulated |= outcomes
         # Closed when the caller stops early, so that no guest keeps running.
@@ -119,7 +122,7 @@ def _runs(
     """Yields what finished programs did, or why they failed, batch by batch."""
     batches = target.run(programs, RunOptions(trace_flash=True, progress=progress))
     with _closed(batches):
-        page_bytes = programs[0].board.chip.page_bytes if programs else 0
+        page_bytes = programs[0].stack.board.chip.page_bytes if programs else 0
         for batch in batches:
             failures = {failure.case_id: failure for failure in batch.failures}
             yield {**outcomes_of(batch, page_bytes), **failures}

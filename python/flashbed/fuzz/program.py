@@ -15,6 +15,7 @@ from flashbed.formats.operation_order import Order
 from flashbed.formats.operations import HEADER, HEADER_2, Operation, canonical
 from flashbed.formats.profiles import Board, Kernel
 from flashbed.plan.conditions import NONE, Faults
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Cut, Program
 
 __all__ = ["MARK", "FoundCut", "FuzzCase", "header_for", "packed", "repaired"]
@@ -74,15 +75,17 @@ class FuzzCase:
         """The program as targets take it."""
         return Program(
             case_id=self.case_id,
-            fs=self.fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=self.read_ahead_kib,
+            stack=Stack(
+                fs=self.fs,
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=self.read_ahead_kib,
+                faults=self.faults,
+                mount_options="bulk_read" if self.bulk_read else "",
+            ),
             prepare=canonical((*self.prepare, _PREPARED), header_for(self.prepare)),
             body=canonical(self.body, header_for(self.body)),
             check_contents=True,
-            faults=self.faults,
-            mount_options="bulk_read" if self.bulk_read else "",
         )
 
 

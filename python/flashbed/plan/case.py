@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from flashbed.formats.file_systems import FileSystem
 from flashbed.formats.names import FORCED, SHIPPED, Name, Pattern
-from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, load_board
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel, load_board
 from flashbed.plan.axes import (
     REQUIRED,
     Axis,
@@ -42,6 +42,7 @@ from flashbed.plan.changes import (
 from flashbed.plan.conditions import NEW, NONE, Faults, State
 from flashbed.plan.database import PAPERS, Database
 from flashbed.plan.mounts import PLAIN, Mount, options_for, read_mount
+from flashbed.plan.stack import Stack
 
 __all__ = [
     "AXES", "AXIS_COLUMNS", "CONDITIONS", "NAME_WORDS", "NO_ADVICE", "Case", "fitting_mount",
@@ -155,6 +156,20 @@ class Case:
         """The case's board, with the case's changes. Raises `ProfileError`."""
         changes = {"chip": self.chip.values, "partition": self.partition.values}
         return load_board(self.board).changed(changes)
+
+    def stack(self, board: Board, kernel: Kernel) -> Stack:
+        """The stack below the case's program; `board` is `profile()`, `kernel` that of its name."""
+        return Stack(
+            board=board,
+            kernel=kernel,
+            fs=self.fs,
+            mount_options=self.mount_options,
+            compressor=self.compressor,
+            read_ahead_kib=self.forced_kib,
+            vm=self.vm,
+            erases=self.state.erases(board.partition.blocks),
+            faults=self.faults,
+        )
 
     @cached_property
     def case_id(self) -> str:

@@ -20,6 +20,7 @@ import polars as pl
 
 from flashbed.formats.operations import Operation, canonical
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.replay.inserts import Page, Transaction, transactions
 from flashbed.replay.strace import (
     DATABASE,
@@ -173,7 +174,12 @@ def _program(
 ) -> Program:
     board, kernel = load_board("omap3evm"), load_kernel("2.6.37")
     prepared = canonical([*before, Operation("prepared")])
-    return Program(name, "jffs2", board, kernel, READ_AHEAD_KIB, prepared, canonical(operations))
+    return Program(
+        name,
+        Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=READ_AHEAD_KIB),
+        prepared,
+        canonical(operations),
+    )
 
 
 def _create(recorder: _Recorder) -> None:
@@ -263,7 +269,7 @@ def counts_by_run(batch: Batch, series: Series) -> list[Counter[tuple[str, str]]
     Flashmon sees programmed pages, but not the cleanmarker in an erased block's spare area.
     """
     starts_ns = [batch.requests["start_ns"][start] for start in series.starts]
-    page_bytes = series.program.board.chip.page_bytes
+    page_bytes = series.program.stack.board.chip.page_bytes
     seen = batch.flash.filter((pl.col("kind") != "program") | (pl.col("offset_bytes") < page_bytes))
     counts: list[Counter[tuple[str, str]]] = [Counter() for _ in series.starts]
     for start_ns, kind, task in seen.select("start_ns", "kind", "task").iter_rows():

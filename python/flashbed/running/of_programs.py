@@ -48,7 +48,7 @@ def batches_of(
     tasks = [
         (
             _Task(number, target.name, tuple(some)),
-            claim_bytes(apart, [program.board for program in some]),
+            claim_bytes(apart, [program.stack.board for program in some]),
         )
         for number, some in enumerate(_units(programs))
     ]
@@ -63,8 +63,7 @@ def _units(programs: Sequence[Program]) -> Iterator[list[Program]]:
     """Programs that share a preparation, in the order in which they first occur."""
     units: dict[Hashable, list[Program]] = {}
     for program in programs:
-        stack = (program.board.sha256, program.kernel.name, program.mounted, program.prepare)
-        units.setdefault((*stack, program.erases, program.faults), []).append(program)
+        units.setdefault((program.stack, program.prepare), []).append(program)
     for unit in units.values():
         for at in range(0, len(unit), UNIT_CASES):
             yield unit[at : at + UNIT_CASES]

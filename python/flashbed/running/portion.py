@@ -16,9 +16,7 @@ import polars as pl
 from flashbed import __version__, paths
 from flashbed.energy.fold import energy_of
 from flashbed.formats.energy import Energy
-from flashbed.formats.names import SHIPPED
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
-from flashbed.plan.conditions import NONE
 from flashbed.running.programs import Profiles, RunFacts, programs_with
 from flashbed.tables.columns import conform
 from flashbed.tables.run_directory import write_part
@@ -166,20 +164,14 @@ def _keys(programs: Sequence[Program], job: Job) -> dict[str, str]:
     for program in programs:
         if program.prepare not in prepared:
             prepared[program.prepare] = hashlib.sha256(program.prepare.encode()).hexdigest()
+        recorded = (job.trace_flash, program.record_wear, program.record_requests)
         parts = (
             job.code,
-            program.board.sha256,
-            program.kernel.sha256,
+            program.stack.sha256,
             prepared[program.prepare],
-            program.mounted,
-            SHIPPED if program.read_ahead_kib is None else str(program.read_ahead_kib),
-            f"{job.trace_flash} {program.record_wear}",
             program.body,
-            *([] if program.record_requests else ["without requests"]),
-            *([f"erases {program.erases}"] if program.erases else []),
-            *([program.faults.model_dump_json()] if program.faults != NONE else []),
-            *(job.energy_code if program.board.energy else []),
-            *([job.conditions] if job.conditions else []),
+            f"{recorded} {job.conditions}",
+            *(job.energy_code if program.stack.board.energy else []),
         )
         keys[program.case_id] = _sha256("\n", parts)
     return keys
@@ -213,9 +205,9 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
             value if isinstance(value, int) else words.get(id(value)) or str(value)
             for value in values
         ]
-    columns["read_ahead_kib"] = [program.read_ahead_kib for program in programs]
-    columns["board_sha256"] = [program.board.sha256 for program in programs]
-    columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
+    columns["read_ahead_kib"] = [program.stack.read_ahead_kib for program in programs]
+    columns["board_sha256"] = [program.stack.board.sha256 for program in programs]
+    columns["kernel_sha256"] = [program.stack.kernel.sha256 for program in programs]
     return pl.DataFrame(columns, strict=False).with_columns(
         pl.lit(job.run_facts.sha256).alias("experiment_sha256"),
         pl.lit(__version__).alias("flashbed_version"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.formats.energy import Energy
 from flashbed.formats.profiles import Board, Kernel, load_kernel
 from flashbed.plan.case import Case
+from flashbed.plan.changes import ChipChange, PartitionChange
 from flashbed.plan.experiment import Experiment, Facts, WorkloadTable
 from flashbed.plan.planned import Cases
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.workloads import operations
 from flashbed.workloads.rounds import in_rounds
@@ -39,7 +41,7 @@ class RunFacts:
 class Profiles:
     """The boards and kernels of some cases; a board with a changed chip is another board."""
 
-    boards: dict[tuple[str, str, str], Board] = field(default_factory=dict)
+    boards: dict[tuple[str, ChipChange, PartitionChange], Board] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
     @classmethod
@@ -47,7 +49,7 @@ class Profiles:
         """The profiles of cases. Raises `InputError` for an impossible one."""
         found = cls()
         for case in _of_each_stack(cases):
-            board = _stack(case)
+            board = _board(case)
             if board not in found.boards:
                 found.boards[board] = case.profile()
                 # Computed here, where the file exists; a worker may be another machine.
@@ -61,13 +63,13 @@ class Profiles:
         """The profiles that these cases need."""
         found = Profiles()
         for case in _of_each_stack(cases):
-            found.boards[_stack(case)] = self.boards[_stack(case)]
+            found.boards[_board(case)] = self.boards[_board(case)]
             found.kernels[case.kernel] = self.kernels[case.kernel]
         return found
 
     def board(self, case: Case) -> Board:
         """The board of a case."""
-        return self.boards[_stack(case)]
+        return self.boards[_board(case)]
 
     @property
     def energies(self) -> dict[str, Energy | None]:
@@ -82,15 +84,19 @@ class Profiles:
 
 
 def _of_each_stack(cases: Iterable[Case]) -> Iterable[Case]:
-    """A case of each board, chip, partition and kernel. Cases of a grid share these objects."""
+    """A case of each board, chip, partition and kernel."""
     some = cases.of_each_stack() if isinstance(cases, Cases) else cases
-    return {
-        (case.board, id(case.chip), id(case.partition), case.kernel): case for case in some
-    }.values()
+    return {(*_board(case), case.kernel): case for case in some}.values()
 
 
-def _stack(case: Case) -> tuple[str, str, str]:
-    return case.board, str(case.chip), str(case.partition)
+def _board(case: Case) -> tuple[str, ChipChange, PartitionChange]:
+    return case.board, case.chip, case.partition
+
+
+def _parts_of_stack(case: Case) -> Hashable:
+    """What `Case.stack` makes a stack of."""
+    how = (case.fs, case.mount, case.compressor, case.read_ahead_kib, case.vm)
+    return (*_board(case), case.kernel, *how, case.state, case.faults)
 
 
 def programs_of(
@@ -115,36 +121,28 @@ def programs_with(
     `made` is called with the number made so far: SQLite runs to make some cases.
     """
     record_wear = record_wear or "wear" in run_facts.facts.trace
-    boards: dict[tuple[str, int, int], Board] = {}
+    stacks: dict[Hashable, Stack] = {}
     programs = []
     for case in cases:
-        key = (case.board, id(case.chip), id(case.partition))
-        board = boards.get(key)
-        if board is None:
-            board = boards[key] = profiles.board(case)
-        blocks = board.partition.blocks
+        below = _parts_of_stack(case)
+        stack = stacks.get(below)
+        if stack is None:
+            stack = case.stack(profiles.board(case), profiles.kernels[case.kernel])
+            stacks[below] = stack
         table = run_facts.workload
         prepare, once = operations(table.kind, case, table.settle_ns, table.given)
         body = in_rounds(once, case.rounds)
-        bad = case.faults.bad(blocks)
+        bad = case.faults.bad(stack.board.partition.blocks)
         programs.append(
             Program(
                 case_id=case.case_id,
-                fs=case.fs,
-                board=board,
-                kernel=profiles.kernels[case.kernel],
-                read_ahead_kib=case.forced_kib,
-                prepare=in_state(case.state, case.fs, board, bad, prepare),
+                stack=stack,
+                prepare=in_state(case.state, case.fs, stack.board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
                 record_flush=True,
                 record_requests=case.rounds == 1 and "requests" not in run_facts.facts.omit,
-                erases=case.state.erases(blocks),
-                faults=case.faults,
                 filled=case.state.fills,
-                mount_options=case.mount_options,
-                compressor=case.compressor,
-                vm=case.vm,
             )
         )
         made(len(programs))

@@ -12,10 +12,8 @@ from typing import Protocol
 
 import polars as pl
 
-from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
 from flashbed.plan.case_units import Together
-from flashbed.plan.changes import AS_BOOTED, VmChange
-from flashbed.plan.conditions import NONE, Faults
+from flashbed.plan.stack import Stack
 from flashbed.targets.long_rows import LongRows
 
 __all__ = [
@@ -50,10 +48,8 @@ class Program:
     """One case as a target sees it.
 
     `prepare` is a flashbed-ops file up to and including its `prepared` line, `body` the rest of the
-    case as a file of its own. Programs with the same board, kernel, file system and `prepare` start
-    from the same state, which a target may build once. `erases` and the factory's bad blocks are
-    part of that state; other faults begin at the mark. A target that lacks something fails the
-    case.
+    case as a file of its own. Programs with equal stacks and the same `prepare` start from the same
+    state, which a target may build once. A target that lacks something fails the case.
 
     Some fields ask for results (docs/reference/operations.md). `check_contents`: `content_crc32` of
     `requests`, on targets that have contents. `record_changes`: `changes` of `requests`. `cuts`: a
@@ -63,11 +59,7 @@ class Program:
     """
 
     case_id: str
-    fs: str
-    board: Board
-    kernel: Kernel
-    read_ahead_kib: int | None
-    """None keeps the window that the kernel gives the mount; `Batch.cases` says which it was."""
+    stack: Stack
     prepare: str
     body: str
     check_contents: bool = False
@@ -77,9 +69,6 @@ class Program:
     record_requests: bool = True
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()
-    erases: tuple[int, ...] = ()
-    """Erases of each block of the partition before anything is written; empty for none."""
-    faults: Faults = NONE
     record_calls: bool = False
     """Records SQLite's system calls, where the target executes the statements: `Batch.calls`."""
     tracers: str = ""
@@ -90,51 +79,11 @@ class Program:
     """Records JFFS2's choices (`Batch.gc_choices`), on kernels where that is possible."""
     gc_choices: tuple[int, ...] = ()
     """Choices that the simulator's JFFS2 replays from the mark on, as a kernel made them."""
-    mount_options: str = ""
-    """Options the file system is mounted with before anything is prepared: `bulk_read`."""
-    compressor: str = USUAL_COMPRESSOR
-    """The option `compr=` of JFFS2 and UBIFS; the usual value leaves the kernel's default."""
-    vm: VmChange = AS_BOOTED
-    """Settings of the kernel's write-back, from its boot on."""
 
     @property
     def in_user_mode(self) -> Program:
-        """The program with user-mode Linux's board and kernel, for the simulator."""
-        board, kernel = self.board.without_software(), self.kernel.in_user_mode
-        return replace(self, board=board, kernel=kernel)
-
-    @property
-    def modelled_kib(self) -> int:
-        """The window of the mount's files on a kernel that behaves as its profile says."""
-        if self.read_ahead_kib is not None:
-            return self.read_ahead_kib
-        return self.kernel.shipped_kib(self.fs)
-
-    @property
-    def mounted(self) -> str:
-        """File system and mount options, as the agent reads them."""
-        usual = self.compressor == USUAL_COMPRESSOR
-        return self.simulated_fs if usual else f"{self.simulated_fs},compr={self.compressor}"
-
-    @property
-    def simulated_fs(self) -> str:
-        """File system and mount options, as the simulator reads them with `simulated_kernel`."""
-        return f"{self.fs},{self.mount_options}" if self.mount_options else self.fs
-
-    @property
-    def simulated_board(self) -> str:
-        """The board as the simulator reads it, with the prices of this compressor."""
-        return self.board.sim_json_with(self.compressor)
-
-    @property
-    def simulated_kernel(self) -> str:
-        """The kernel as the simulator reads it, with this compressor. Raises `InputError`."""
-        return self.kernel.sim_json_with(self.fs, self.compressor, self.vm.values)
-
-    @property
-    def boot_parameters(self) -> list[str]:
-        """Settings on the kernel's command line (since 5.8, fs/proc/proc_sysctl.c)."""
-        return [f"sysctl.{name}={value}" for name, value in self.vm.sysctls]
+        """The program on user-mode Linux's board and kernel, for the simulator."""
+        return replace(self, stack=self.stack.in_user_mode)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import polars as pl
 from flashbed.formats.operations import writes
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
 from flashbed.plan.conditions import PPM
+from flashbed.plan.stack import Stack
 from flashbed.tables.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
     PLAIN,
@@ -67,10 +68,10 @@ class SimTarget:
             yield Batch(*(pl.DataFrame(),) * 3, failures=tuple(refused))
         for group in _groups(programs):
             first = group[0]
-            options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
             results = run_cases(
-                first.simulated_board,
-                first.simulated_kernel,
+                first.stack.simulated_board,
+                first.stack.simulated_kernel,
                 cases_of(group),
                 _recorded(first, options.trace_flash),
                 threads,
@@ -84,7 +85,7 @@ class SimTarget:
             yield batch
             if results.interrupted is not None:
                 raise results.interrupted
-            options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
 
     def _without_times(self, batch: Batch) -> Batch:
         """The batch without the times that this target does not know."""
@@ -124,13 +125,7 @@ class ChipOnlyTarget(SimTarget):
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """See `Target.run`."""
-        boards = {id(program.board): program.board for program in programs}
-        alike = {key: board.without_software() for key, board in boards.items()}
-        there = [
-            replace(program, board=alike[id(program.board)], kernel=program.kernel.in_user_mode)
-            for program in programs
-        ]
-        yield from super().run(there, options)
+        yield from super().run([program.in_user_mode for program in programs], options)
 
     def _without_times(self, batch: Batch) -> Batch:
         return replace(
@@ -161,14 +156,14 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
     from flashbed._sim import Case, Chip, NotModelled
 
     unknown: dict[str, NotModelled] = {}
-    for mount in {program.simulated_fs for program in programs}:
+    for mount in {program.stack.simulated_fs for program in programs}:
         try:
             Case(fs=mount, prepare="", body="", read_ahead_kib=0, chip=Chip())
         except NotModelled as error:
             unknown[mount] = error
     modelled, refused = [], []
     for program in programs:
-        why = unknown.get(program.simulated_fs)
+        why = unknown.get(program.stack.simulated_fs)
         if why is not None:
             refused.append(Failure(program.case_id, str(why), not_modelled=why.what))
         elif _writes_buffers_at_once(program):
@@ -184,7 +179,7 @@ _AT_ONCE = "dirty_writeback_centisecs=0 on jffs2"
 
 def _writes_buffers_at_once(program: Program) -> bool:
     """Whether JFFS2's delayed flush follows each node, as its worker comes to run."""
-    return program.fs == "jffs2" and program.vm.dirty_writeback_centisecs == 0
+    return program.stack.fs == "jffs2" and program.stack.vm.dirty_writeback_centisecs == 0
 
 
 def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
@@ -194,20 +189,18 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
     """
     from flashbed._sim import Case
 
-    chips: dict[tuple[int, int, int], _sim.Chip] = {}
+    chips: dict[Stack, _sim.Chip] = {}
     cases = []
     for program in programs:
-        # Programs share these objects, and comparing them by value costs more than a new `Chip`.
-        key = id(program.board), id(program.erases), id(program.faults)
-        chip = chips.get(key)
+        chip = chips.get(program.stack)
         if chip is None:
-            chip = chips[key] = _chip(program)
+            chip = chips[program.stack] = _chip(program.stack)
         cases.append(
             Case(
-                fs=program.simulated_fs,
+                fs=program.stack.simulated_fs,
                 prepare=program.prepare,
                 body=program.body,
-                read_ahead_kib=program.modelled_kib,
+                read_ahead_kib=program.stack.modelled_kib,
                 chip=chip,
                 cuts=[cut.change for cut in program.cuts],
                 gc_choices=program.gc_choices,
@@ -226,14 +219,14 @@ def _check_compiled() -> None:
         ) from None
 
 
-def _chip(program: Program) -> _sim.Chip:
-    """The chip that a program begins with."""
+def _chip(stack: Stack) -> _sim.Chip:
+    """The chip that programs begin with."""
     from flashbed._sim import Chip, Faults
 
-    given = program.faults
-    bad_blocks = given.bad(program.board.partition.blocks)
+    given = stack.faults
+    bad_blocks = given.bad(stack.board.partition.blocks)
     if not given.while_measuring:
-        return Chip(erases=program.erases, bad_blocks=bad_blocks)
+        return Chip(erases=stack.erases, bad_blocks=bad_blocks)
     program_fail_ppm, program_fail = _failing(given.program_fail)
     erase_fail_ppm, erase_fail = _failing(given.erase_fail)
     flips = given.bit_flips
@@ -247,7 +240,7 @@ def _chip(program: Program) -> _sim.Chip:
         bit_flip_ppm=round(flips.rate * PPM) if flips else 0,
         bits_flipped=flips.bits if flips else 0,
     )
-    return Chip(erases=program.erases, bad_blocks=bad_blocks, faults=faults)
+    return Chip(erases=stack.erases, bad_blocks=bad_blocks, faults=faults)
 
 
 def _failing(given: float | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -259,9 +252,15 @@ def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
     groups: dict[tuple[object, ...], list[Program]] = {}
     for program in programs:
         recorded = (program.record_wear, program.record_requests, program.record_flush)
-        usual = program.compressor == USUAL_COMPRESSOR
-        mounted = "" if usual else program.mounted
-        key = (program.board.sha256, program.kernel.sha256, program.vm, mounted, *recorded)
+        usual = program.stack.compressor == USUAL_COMPRESSOR
+        mounted = "" if usual else program.stack.mounted
+        key = (
+            program.stack.board.sha256,
+            program.stack.kernel.sha256,
+            program.stack.vm,
+            mounted,
+            *recorded,
+        )
         groups.setdefault(key, []).append(program)
     for group in groups.values():
         call: list[Program] = []
@@ -307,7 +306,7 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
     cases = _unknown(_cases(results.cases, programs), unpriced, "time_ns", "elapsed_ns")
     requests = _unknown(_requests(results, programs), unpriced, "latency_ns")
     if cases.width:
-        words = {name: _no_price(name, programs[0].board) for name in unpriced.values()}
+        words = {name: _no_price(name, programs[0].stack.board) for name in unpriced.values()}
         why = [words.get(unpriced.get(case_id, "")) for case_id in cases["case_id"]]
         failures = {case_ids[index]: _failures(made) for index, made in results.failed.items()}
         failed = [failures.get(case_id) for case_id in cases["case_id"]]
@@ -390,7 +389,7 @@ def _cases(columns: _sim.CaseColumns, programs: Sequence[Program]) -> pl.DataFra
         (pl.col("erase_count_mean_milli") / 1000).alias("erase_count_mean"),
         *_states(cases, programs),
         pl.Series(
-            "read_ahead_kib", [programs[index].modelled_kib for index in cases["case_index"]]
+            "read_ahead_kib", [programs[index].stack.modelled_kib for index in cases["case_index"]]
         ),
     )
 
@@ -412,7 +411,9 @@ def _states(cases: pl.DataFrame, programs: Sequence[Program]) -> Sequence[pl.Ser
     """The columns `state_valid` and `state_invalid`."""
     spaces = cases.select("case_index", "fresh_bytes", "free_bytes", "fresh_pages", "pages")
     states = [
-        reached(FreeSpace(*space), programs[index].fs, programs[index].board.chip.page_bytes)
+        reached(
+            FreeSpace(*space), programs[index].stack.fs, programs[index].stack.board.chip.page_bytes
+        )
         for index, *space in spaces.iter_rows()
     ]
     names = ("state_valid", "state_invalid")

@@ -180,12 +180,12 @@ def trace_case(
     batch = measured[program.case_id]
     rows = read_rows(batch.traced.get(program.case_id, ()))
     facts = _facts(rows, program.case_id, target.name)
-    chip = program.board.chip
+    chip = program.stack.board.chip
     case = batch.cases.row(by_predicate=pl.col("case_id") == program.case_id, named=True)
     facts = replace(
         facts,
         kernel=case.get("kernel_release"),
-        fs=program.fs,
+        fs=program.stack.fs,
         page_bytes=chip.page_bytes,
         pages_per_block=chip.pages_per_block,
         lost=rows.lost if probes else 0,

@@ -17,6 +17,7 @@ from pathlib import Path
 from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import Board, Kernel
+from flashbed.plan.stack import Stack
 from flashbed.recording.recognised import is_recording
 from flashbed.targets.base import Program
 from flashbed.validation import compressors, reads, recorded, writes
@@ -61,12 +62,14 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
     return [
         Program(
             case_id=name,
-            fs=fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=case.read_ahead_kib,
-            mount_options="bulk_read" if case.bulk_read else "",
-            compressor=case.compressor,
+            stack=Stack(
+                fs=fs,
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=case.read_ahead_kib,
+                mount_options="bulk_read" if case.bulk_read else "",
+                compressor=case.compressor,
+            ),
             prepare=case.prepare,
             body="\n".join([HEADER, *case.lines, ""]),
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flashbed.formats.file_systems import FILE_SYSTEMS
 from flashbed.formats.profiles import Board, Kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.validation.suite_case import case_id
 from flashbed.workloads.recorded_program import as_recorded
@@ -21,10 +22,7 @@ def programs(recording: Path, board: Board, kernel: Kernel) -> list[Program]:
     return [
         Program(
             case_id=case_id(case.fs, recording.stem),
-            fs=case.fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=case.forced_kib,
+            stack=Stack(fs=case.fs, board=board, kernel=kernel, read_ahead_kib=case.forced_kib),
             prepare=prepare,
             body=body,
         )

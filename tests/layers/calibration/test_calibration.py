@@ -123,7 +123,9 @@ def test_prices_fitted_alone_are_found_and_the_others_stay(
     assert len(some) < len(cases) / 3
     dearer = board.software.model_copy(update={"path_ns": board.software.path_ns + 6000})
     priced = board.model_copy(update={"software": dearer})
-    times_ns = simulated_ns([replace(program, board=priced) for program in some])
+    times_ns = simulated_ns(
+        [replace(program, stack=replace(program.stack, board=priced)) for program in some]
+    )
     fitted = calibration.fit(some, times_ns, only)
     assert fitted.costs == {"path_ns": dearer.path_ns, "stat_ns": dearer.stat_ns}
     old = board.path.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ def text(fs: str, compressor: str, board: str = "emulated") -> Program:
     name = f"validate-{fs}-default-text-pieces"
     programs = validation.programs("compressors", load_board(board), load_kernel("6.1"))
     (found,) = [program for program in programs if program.case_id == name]
-    return replace(found, compressor=compressor)
+    return replace(found, stack=replace(found.stack, compressor=compressor))
 
 
 def ran(program: Program, target: SimTarget | None = None) -> Batch:
@@ -53,9 +53,9 @@ def test_where_code_takes_no_time_no_price_is_missed() -> None:
 
 def test_a_mount_option_is_told_to_the_agent_and_becomes_the_simulators_compressor() -> None:
     program = text("ubifs", "zstd")
-    assert (program.mounted, program.simulated_fs) == ("ubifs,compr=zstd", "ubifs")
-    assert json.loads(program.simulated_kernel)["ubifs"] == {"compressor": "zstd-1.4.10"}
-    jffs2 = json.loads(text("jffs2", "none").simulated_kernel)["jffs2"]
+    assert (program.stack.mounted, program.stack.simulated_fs) == ("ubifs,compr=zstd", "ubifs")
+    assert json.loads(program.stack.simulated_kernel)["ubifs"] == {"compressor": "zstd-1.4.10"}
+    jffs2 = json.loads(text("jffs2", "none").stack.simulated_kernel)["jffs2"]
     assert jffs2["compressors"] == []
 
 

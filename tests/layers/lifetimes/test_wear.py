@@ -14,6 +14,7 @@ from flashbed.lifetimes.subject import CAUSES
 from flashbed.plan.conditions import State, Worn
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
+from flashbed.plan.stack import Stack
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Batch, Program, RunOptions
@@ -35,9 +36,12 @@ def ring(case_id: str, fs: str, writes: int = 3000, *, record_wear: bool = True)
     text = "\n".join(["open 0 ring rw,create", *prepare, "fsync 0", "close 0", "sync", "prepared"])
     again = "\n".join(f"write 0 {n * 4096 % RING_BYTES} 4096 2 0\nfsync 0" for n in range(writes))
     return Program(
-        case_id, fs, load_board("emulated"), load_kernel("6.1"), 0, f"{HEADER}{text}\n",
-        f"{HEADER}open 0 ring rw\n{again}\nmark\n{again}\n", record_wear=record_wear,
-    )  # fmt: skip
+        case_id,
+        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
+        f"{HEADER}{text}\n",
+        f"{HEADER}open 0 ring rw\n{again}\nmark\n{again}\n",
+        record_wear=record_wear,
+    )
 
 
 def erases_of(flash: pl.DataFrame) -> dict[int, int]:
@@ -92,10 +96,17 @@ def test_a_block_that_cannot_be_moved_yet_does_not_stop_the_writer() -> None:
     )
     prepare = prepared([written_file("file.bin", 5 << 20, 4096, 1)], 10_000_000_000)
     program = Program(
-        "a", "ubifs", board, load_kernel("2.6.29"), 0, prepare,
+        "a",
+        Stack(
+            board=board,
+            kernel=load_kernel("2.6.29"),
+            fs="ubifs",
+            read_ahead_kib=0,
+            erases=state.erases(board.partition.blocks),
+        ),
+        prepare,
         f"{HEADER}open 0 file.bin rw\nmark\n{writes}\n",
-        erases=state.erases(board.partition.blocks),
-    )  # fmt: skip
+    )
     (batch,) = SimTarget().run([program])
     assert batch.cases["bytes_wear_levelling"].item() > 0
 
@@ -141,9 +152,16 @@ def stream(rows: str) -> CaseDone:
 
 
 def guest_batch(rows: str, body: str = "sync\n", *, record_flush: bool = False) -> Batch:
-    program = Program("a", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
-                      f"{HEADER}prepared\n", f"{HEADER}{body}", record_wear=True,
-                      record_flush=record_flush)  # fmt: skip
+    program = Program(
+        "a",
+        Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+        ),
+        f"{HEADER}prepared\n",
+        f"{HEADER}{body}",
+        record_wear=True,
+        record_flush=record_flush,
+    )
     (item,) = items_of([program], {"a": 1})
     return batch_of(item, stream(rows), None, "6.1.0", Measuring(software_time=True))
 

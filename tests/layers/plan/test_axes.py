@@ -82,7 +82,7 @@ def test_a_setting_of_write_back_is_an_axis(small: Path, tmp_path: Path) -> None
         "-vm.dirty_expire_centisecs=3000+dirty_ratio=5",
     ]
     programs = programs_of(load_experiment("one"), asked)
-    assert programs[0].boot_parameters == [
+    assert programs[0].stack.boot_parameters == [
         "sysctl.vm.dirty_expire_centisecs=500", "sysctl.vm.dirty_ratio=5",
     ]  # fmt: skip
     found = measured(tmp_path / "run", *settings, "vm.dirty_expire_centisecs=500,3000")

@@ -71,7 +71,7 @@ def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> N
         ),
     )  # fmt: skip
     assert bulk.case_id == f"{without.case_id}-bulk_read"
-    assert (without.mounted, bulk.mounted) == ("ubifs", "ubifs,bulk_read")
+    assert (without.stack.mounted, bulk.stack.mounted) == ("ubifs", "ubifs,bulk_read")
     assert (without.prepare, without.body) == (bulk.prepare, bulk.body)
 
 
@@ -221,6 +221,6 @@ def test_a_window_may_be_left_to_the_kernel() -> None:
     told = {case.case_id.split("-")[-2]: (case.forced_kib, case.window) for case in planned}
     assert told == {"ra0": (0, "forced"), "rashipped": (None, "shipped")}
     (program,) = programs_of(experiment, planned[-1:])
-    assert (program.read_ahead_kib, program.modelled_kib) == (None, 128)
+    assert (program.stack.read_ahead_kib, program.stack.modelled_kib) == (None, 128)
     with pytest.raises(ExperimentError, match="read_ahead_kib takes whole numbers and shipped"):
         parse_settings(["read_ahead_kib=many"])

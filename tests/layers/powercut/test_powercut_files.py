@@ -13,6 +13,7 @@ import pytest
 
 from flashbed.formats.operations import HEADER_2, parse
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.finished import Done
 from flashbed.powercut.judge import RECOVERED, judge
@@ -248,7 +249,12 @@ def cut(body: str, fs: str) -> dict[str, Any]:
     """The summary of cuts in every change, on the simulator."""
     # JFFS2 does not mount a flash that holds nothing but a torn page.
     prepare = f"{HEADER_2}\nopen 0 first wo,create\nwrite 0 0 1 1 0\nclose 0\nsync\nprepared\n"
-    program = Program("one", fs, load_board("emulated"), load_kernel("6.1"), None, prepare, body)
+    program = Program(
+        "one",
+        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=None),
+        prepare,
+        body,
+    )
     target = PowerCuts(load_target("sim"), Choice(1, None, 1), "sim")
     batches = list(target.run([program]))
     assert not [failure for batch in batches for failure in batch.failures]

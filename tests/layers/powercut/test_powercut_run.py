@@ -15,6 +15,7 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import parse
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
+from flashbed.plan.stack import Stack
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
 from flashbed.powercut.outcomes import lines, summary
@@ -28,7 +29,12 @@ from flashbed.workloads.fsync_files import operations
 
 PREPARE = "flashbed-ops 1\nprepared\n"
 BODY = "flashbed-ops 1\nmark\nopen 0 a wo,create\nwrite 0 0 10 1 0\nfsync 0\nclose 0\nsync\n"
-PROGRAM = Program("one", "jffs2", load_board("emulated"), load_kernel("6.1"), 0, PREPARE, BODY)
+PROGRAM = Program(
+    "one",
+    Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0),
+    PREPARE,
+    BODY,
+)
 
 # A chip that does 5 changes: 1 in open, 1 in write, 2 in fsync, 1 in sync.
 GUEST = f"""#!{sys.executable}

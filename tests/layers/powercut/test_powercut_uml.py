@@ -12,6 +12,7 @@ from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.generator import generate
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.plan.stack import Stack
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
 from flashbed.running.programs import programs_of
@@ -108,10 +109,9 @@ def test_every_cut_of_a_program_of_version_2_recovers_on_kernel_and_simulator(
 ) -> None:
     program = Program(
         case_id="version 2",
-        fs=fs,
-        board=load_board("omap3evm"),
-        kernel=load_kernel("6.1"),
-        read_ahead_kib=0,
+        stack=Stack(
+            board=load_board("omap3evm"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0
+        ),
         prepare="flashbed-ops 1\nopen 0 z rw,create\nclose 0\nsync\nprepared\n",
         body=f"flashbed-ops 2\nmark\n{VERSION_2}",
     )
@@ -152,10 +152,9 @@ def not_recovered(
     programs = [
         Program(
             case_id=str(seed),
-            fs=fs,
-            board=load_board(board),
-            kernel=load_kernel("6.1"),
-            read_ahead_kib=0,
+            stack=Stack(
+                board=load_board(board), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0
+            ),
             prepare=f"flashbed-ops 1\n{prepare}prepared\n",
             body=f"flashbed-ops 1\nmark\n{body}",
         )

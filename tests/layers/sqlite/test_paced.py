@@ -18,6 +18,7 @@ from flashbed.plan.case import Case
 from flashbed.plan.database import Database
 from flashbed.plan.experiment import load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import SimTarget
 from flashbed.workloads.sqlite import operations
@@ -41,7 +42,12 @@ def case(pattern: str, requests: int = 20, pause_ns: int = SECOND, **database: o
 
 def program(one: Case) -> Program:
     prepare, body = operations(one, 10 * SECOND)
-    return Program(one.case_id, one.fs, one.profile(), load_kernel("6.1"), 0, prepare, body)
+    return Program(
+        one.case_id,
+        Stack(board=one.profile(), kernel=load_kernel("6.1"), fs=one.fs, read_ahead_kib=0),
+        prepare,
+        body,
+    )
 
 
 def simulated(*programs: Program) -> list[Batch]:

@@ -14,6 +14,7 @@ import pytest
 from flashbed.cli.trace import _of_operations
 from flashbed.formats.operations import each, parse, text_of
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.tables import merging
 from flashbed.tables.columns import conform
 from flashbed.tables.run_directory import RunDirectory
@@ -24,8 +25,12 @@ from flashbed.targets.guest.stream import CaseDone, CaseRows, Reader
 from flashbed.targets.long_rows import LongRows
 
 BODY = "flashbed-ops 1\nopen 0 a rw\nmark\n" + "read 0 0 10\nwrite 0 10 20 1 0\n" * 3
-PROGRAM = Program("one", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
-                  "flashbed-ops 1\nprepared\n", BODY)  # fmt: skip
+PROGRAM = Program(
+    "one",
+    Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0),
+    "flashbed-ops 1\nprepared\n",
+    BODY,
+)
 MEASURING = Measuring(software_time=True)
 MIB = 1 << 20
 

@@ -11,6 +11,7 @@ import pytest
 import flashbed
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.conditions import Faults
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.sim import cases_of
 
@@ -23,7 +24,13 @@ pytestmark = pytest.mark.extension
 
 
 def program(body: str) -> Program:
-    return Program("a", "jffs2", BOARD, KERNEL, 0, PREPARE, HEAD + body, record_wear=True)
+    return Program(
+        "a",
+        Stack(board=BOARD, kernel=KERNEL, fs="jffs2", read_ahead_kib=0),
+        PREPARE,
+        HEAD + body,
+        record_wear=True,
+    )
 
 
 def documented(nodes: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of
@@ -16,10 +17,7 @@ BODY = "flashbed-ops 1\nopen 0 a ro\nmark\nread 0 0 10\nsync\n"
 HEAD = b"flashbed-stream 1\n"
 PROGRAM = Program(
     "one",
-    "jffs2",
-    load_board("emulated"),
-    load_kernel("6.1"),
-    0,
+    Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0),
     "flashbed-ops 1\nprepared\n",
     BODY,
 )

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Cut, Program
 from flashbed.targets.emulator.emulator_target import EmulatorTarget, NandsimTarget
 from flashbed.targets.guest import initramfs
@@ -29,7 +30,12 @@ HEAD = "flashbed-stream 1\ninfo kernel 6.1.0-test\n"
 
 
 def program(case_id: str, body: str = READ, fs: str = "jffs2", prepare: str = PREPARE) -> Program:
-    return Program(case_id, fs, load_board("emulated"), load_kernel("6.1"), 0, prepare, body)
+    return Program(
+        case_id,
+        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
+        prepare,
+        body,
+    )
 
 
 Boards = Callable[..., EmulatorTarget]
@@ -134,7 +140,9 @@ out.write("done\\n")
 """
     programs = [program("right"), program("wrong"), program("shipped"), program("unknown")]
     programs += [program("refused")]
-    shipped = [replace(item, read_ahead_kib=None) for item in programs[2:4]]
+    shipped = [
+        replace(item, stack=replace(item.stack, read_ahead_kib=None)) for item in programs[2:4]
+    ]
     programs[2:4] = shipped
     batches = list(board(ANSWER + said).run(programs))
     measured = [row for batch in batches for row in batch.cases.to_dicts()]
@@ -241,7 +249,9 @@ def test_a_board_unlike_its_profile_fails_and_names_the_key(board: Boards) -> No
 
 def test_a_chip_that_nandsim_cannot_be_is_refused(board: Boards) -> None:
     target = board(ANSWER + 'out.write(CASE.format(*cases) + "done\\n")')
-    other = replace(program("a"), board=load_board("emulated-4k"))
+    other = replace(
+        program("a"), stack=replace(program("a").stack, board=load_board("emulated-4k"))
+    )
     measured, failures = outcome(target, [other])
     assert measured == []
     assert failures["a"] == "boards/emulated-4k.toml: [emulator] has no nandsim"
@@ -386,6 +396,9 @@ def test_programs_are_read_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(run, "_PIECE_CHARACTERS", 10)
     board, kernel = load_board("emulated"), load_kernel("6.1")
     bodies = ["a" * 4, "b" * 6, "c", "d" * 30, "e" * 10]
-    programs = [Program(body[0], "jffs2", board, kernel, 0, "", body) for body in bodies]
+    programs = [
+        Program(body[0], Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=0), "", body)
+        for body in bodies
+    ]
     pieces = ["".join(program.case_id for program in piece) for piece in run._pieces(programs)]
     assert pieces == ["ab", "c", "d", "e"]

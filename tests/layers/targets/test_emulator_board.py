@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 
@@ -36,7 +37,12 @@ def program(
     case_id: str, fs: str, read_ahead_kib: int = 0, body: str = READ, prepare: str = PREPARE
 ) -> Program:
     board, kernel = load_board("emulated"), load_kernel("6.1")
-    return Program(case_id, fs, board, kernel, read_ahead_kib, prepare, body)
+    return Program(
+        case_id,
+        Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=read_ahead_kib),
+        prepare,
+        body,
+    )
 
 
 PROGRAMS = [
@@ -54,7 +60,12 @@ PROGRAMS = [
 # A boot of its own, so that what comes before it is the same with and without it.
 FULL = replace(
     program("full", "jffs2", prepare=f"{HEADER}open 0 big wo,create\n{FILL}close 0\nprepared\n"),
-    board=load_board("emulated-small"),
+    stack=replace(
+        program(
+            "full", "jffs2", prepare=f"{HEADER}open 0 big wo,create\n{FILL}close 0\nprepared\n"
+        ).stack,
+        board=load_board("emulated-small"),
+    ),
 )
 
 
@@ -94,7 +105,7 @@ def test_who_is_let_in_does_not_depend_on_how_the_chip_waits(tmp_path: Path) -> 
     big = f"open 0 a rw,create\n{FILL.splitlines()[0]}\nclose 0\nsync\npause 10000000000\n"
     body = f"{HEADER}mark\nunlink a\nsync\npause 1000000000\n"
     case = program("a", "ubifs", body=body, prepare=f"{HEADER}{big}prepared\n")
-    case = replace(case, board=load_board("emulated-4k"))
+    case = replace(case, stack=replace(case.stack, board=load_board("emulated-4k")))
     halting, spinning = (
         measured(tmp_path / wait, [case], trace_flash=True, wait=wait)
         .flash.select("kind", "page", "task")

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.failing import SHORT, failure, failure_of, failures_text
 from flashbed.targets.guest.job import items_of
@@ -51,7 +52,9 @@ def program(fs: str, body: str, *, blocks: int = 62) -> Program:
     board = board.model_copy(update={"partition": board.partition.model_copy(
         update={"blocks": blocks})})  # fmt: skip
     text = f"flashbed-ops 2\n{BODIES[body]}"
-    return Program(body, fs, board, load_kernel("6.1"), 0, PREPARED, text)
+    return Program(
+        body, Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0), PREPARED, text
+    )
 
 
 @pytest.mark.extension

@@ -13,6 +13,7 @@ import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.generator import generate
+from flashbed.plan.stack import Stack
 from flashbed.tables.run_directory import conform
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.long_rows import LongRows
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 
 
 def program(case_id: str) -> Program:
-    return Program(case_id, "jffs2", load_board("emulated"), load_kernel("6.1"), 0, "", "")
+    return Program(
+        case_id,
+        Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+        ),
+        "",
+        "",
+    )
 
 
 def column(*values: int) -> bytes:
@@ -111,11 +119,13 @@ def ended(batches: list[Batch]) -> list[str]:
 @pytest.mark.extension
 def test_an_interrupt_ends_the_simulator_and_leaves_what_has_ended() -> None:
     """It was seen when the call returned: minutes later, and with every case of it lost."""
-    usual = load_board("emulated"), load_kernel("6.1")
+    usual = Stack(
+        board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+    )
     prepare, head = "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n"
     endless = head + "compute 1000000000000\n" * 100_000
     programs = [
-        Program(name, "jffs2", *usual, 0, prepare, body)
+        Program(name, usual, prepare, body)
         for name, body in (("short", head + "compute 1\n"), ("endless", endless))
     ]
 
@@ -147,7 +157,12 @@ def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
 
     board, kernel = load_board("emulated"), load_kernel("6.1")
     programs = [
-        Program(fs, fs, board, kernel, 0, "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n")
+        Program(
+            fs,
+            Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=0),
+            "flashbed-ops 1\nprepared\n",
+            "flashbed-ops 1\n",
+        )
         for fs in ("jffs2", "mtd")
     ]
     no_clock = json.loads(kernel.sim_json)
@@ -167,8 +182,14 @@ def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
 def test_rows_of_a_long_case_are_the_same_in_files_as_in_memory() -> None:
     reads = 150_000
     body = "flashbed-ops 1\nopen 0 f rw,create\nwrite 0 0 8192 1 0\n" + "read 0 0 8192\n" * reads
-    case = Program("long", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
-                   "flashbed-ops 1\nprepared\n", body + "close 0\n")  # fmt: skip
+    case = Program(
+        "long",
+        Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+        ),
+        "flashbed-ops 1\nprepared\n",
+        body + "close 0\n",
+    )
     for trace_flash in (False, True):
         (whole,) = SimTarget().run([case], RunOptions(trace_flash=trace_flash))
         long_rows = LongRows()

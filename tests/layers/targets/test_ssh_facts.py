@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from flashbed.formats.profiles import kernel_names, load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
+from flashbed.plan.stack import Stack
 from flashbed.running.programs import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine
@@ -68,11 +70,17 @@ THERE = AllowedBoard(Address("board", directory="/data"))
 
 def program(**changes: object) -> Program:
     base = Program(
-        case_id="c", fs="jffs2", board=load_board("emulated"), kernel=load_kernel("6.1"),
-        read_ahead_kib=0, prepare="flashbed-ops 1\nprepared\n",
+        case_id="c",
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+        ),
+        prepare="flashbed-ops 1\nprepared\n",
         body="flashbed-ops 1\ndrop_caches\nmark\n",
-    )  # fmt: skip
-    return replace(base, **changes)  # type: ignore[arg-type]
+    )
+    below = {field.name for field in fields(Stack)} & changes.keys()
+    changed: dict[str, Any] = {name: changes.pop(name) for name in below}
+    stack = replace(base.stack, **changed)
+    return replace(base, stack=stack, **changes)  # type: ignore[arg-type]
 
 
 def board(**facts: str) -> BoardFacts:

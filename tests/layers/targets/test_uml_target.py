@@ -13,6 +13,7 @@ from flashbed.cli.prepare import prepare
 from flashbed.errors import InputError, RunError
 from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.paths import cache_folder
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.uml import uml_requirements, uml_target
 from flashbed.targets.uml.uml_kernel import KERNELS
@@ -29,7 +30,12 @@ READ = f"{HEADER}drop_caches\nopen 0 a ro\nmark\nread 0 0 8192\n"
 
 
 def program(case_id: str, body: str = READ, fs: str = "jffs2", kernel: str = "6.1") -> Program:
-    return Program(case_id, fs, load_board("emulated"), load_kernel(kernel), 0, PREPARE, body)
+    return Program(
+        case_id,
+        Stack(board=load_board("emulated"), kernel=load_kernel(kernel), fs=fs, read_ahead_kib=0),
+        PREPARE,
+        body,
+    )
 
 
 def outcome(target: UmlTarget, programs: Sequence[Program]) -> tuple[list[str], dict[str, str]]:
@@ -143,7 +149,10 @@ def test_a_kernel_that_dies_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_driver_that_does_not_load_says_why(tmp_path: Path) -> None:
     # More pages in a block than the driver takes: the profile knows nothing of that.
     board = other_chip(load_board("emulated"), pages_per_block=512, blocks=400)
-    measured, failures = outcome(UmlTarget(work_dir=tmp_path), [replace(program("a"), board=board)])
+    measured, failures = outcome(
+        UmlTarget(work_dir=tmp_path),
+        [replace(program("a"), stack=replace(program("a").stack, board=board))],
+    )
     assert measured == []
     assert "flashbed_nand.ko: Invalid argument" in failures["a"]
     assert "flashbed_nand: pages_per_block" in failures["a"]

@@ -6,6 +6,7 @@ import polars as pl
 
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.sim import SimTarget
 
@@ -17,7 +18,9 @@ def ran(*lines: str) -> Batch:
     board, kernel = load_board("emulated-small"), load_kernel("6.1")
     body = "\n".join([HEADER, *lines]) + "\n"
     prepare = f"{HEADER}\nprepared\n"
-    program = Program("a", "jffs2", board, kernel, 0, prepare, body)
+    program = Program(
+        "a", Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=0), prepare, body
+    )
     (batch,) = SimTarget().run([program], RunOptions(trace_flash=True))
     assert not batch.failures
     return batch

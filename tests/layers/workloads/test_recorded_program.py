@@ -69,7 +69,7 @@ def test_each_file_system_gets_the_sizes_of_its_compressor(tmp_path: Path) -> No
         (write,) = [step for step in parse(program.body) if step.name == "write"]
         fill = str(write.fields[4])
         (piece,) = pieces(fill) if "+" in fill else (PieceSizes(0, 0),)
-        fills[program.fs] = piece.common_bytes + piece.own_bytes
+        fills[program.stack.fs] = piece.common_bytes + piece.own_bytes
     assert fills["yaffs2"] == 0
     assert 900 < fills["jffs2"] < 1000
     assert 2900 < fills["ubifs"] <= 3000

@@ -36,7 +36,7 @@ def test_a_recording_says_nothing_of_where_it_was_made(name: str) -> None:
 def test_its_replay_is_valid_and_makes_what_it_writes_durable(name: str) -> None:
     experiment = load_experiment(f"programs/{name}")
     programs = programs_of(experiment, [item.case for item in experiment.planned])
-    assert {program.fs for program in programs} == {"jffs2", "yaffs2", "ubifs"}
+    assert {program.stack.fs for program in programs} == {"jffs2", "yaffs2", "ubifs"}
     for program in programs:
         parse(program.prepare)
         names = [operation.name for operation in parse(program.body)]

@@ -219,11 +219,13 @@ def test_wear_and_bad_blocks_are_drawn_by_their_seed() -> None:
 
 def test_the_chip_is_told_what_it_is_and_what_fails(small: Path) -> None:
     program = programs_of(load_experiment("one"), cases("fs=jffs2", "requests=8")[:1])[0]
-    board = program.board.model_copy(
-        update={"partition": program.board.partition.model_copy(update={"first_block": 10})}
+    board = program.stack.board.model_copy(
+        update={"partition": program.stack.board.partition.model_copy(update={"first_block": 10})}
     )
     faults = Faults(bad_blocks=(2,), endurance_erases=9, program_fail=(4,), erase_fail=0.5, seed=3)
-    told = replace(program, board=board, erases=(7, 7, 8), faults=faults)
+    told = replace(
+        program, stack=replace(program.stack, board=board, erases=(7, 7, 8), faults=faults)
+    )
     assert setup_commands(told) == [
         "renew",
         "bad 12",

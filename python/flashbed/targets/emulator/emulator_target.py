@@ -95,13 +95,13 @@ class EmulatorTarget:
             if why:
                 refused.append(Failure(program.case_id, why))
             else:
-                more = (program.fs == yaffs2.FS, has_statements(program))
-                stack = (program.board.sha256, program.vm, *more)
+                more = (program.stack.fs == yaffs2.FS, has_statements(program))
+                stack = (program.stack.board.sha256, program.stack.vm, *more)
                 stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
             try:
-                modules = [chip, *self._modules(kernel, same[0].fs, options.progress)]
+                modules = [chip, *self._modules(kernel, same[0].stack.fs, options.progress)]
                 same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
@@ -126,11 +126,11 @@ class EmulatorTarget:
 
     def _refusal(self, program: Program) -> str | None:
         """Why a program cannot run on the emulated board, before anything is booted."""
-        path = paths.shown(program.board.path)
-        if program.kernel.name != KERNEL:
-            return f"kernel {program.kernel.name}: the emulated board has Linux {KERNEL}"
-        if program.board.emulator is None:
-            return f"{path}: board {program.board.name} has no [emulator]"
+        path = paths.shown(program.stack.board.path)
+        if program.stack.kernel.name != KERNEL:
+            return f"kernel {program.stack.kernel.name}: the emulated board has Linux {KERNEL}"
+        if program.stack.board.emulator is None:
+            return f"{path}: board {program.stack.board.name} has no [emulator]"
         return None
 
     def _modules(self, kernel: KernelFiles, fs: str, progress: Progress) -> list[Path]:
@@ -148,7 +148,7 @@ class EmulatorTarget:
         return yaffs2.modules_of(fs, self.cache, tree, say)
 
     def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
-        board, chip, more = first.board, ours[0], [module.stem for module in ours[1:]]
+        board, chip, more = first.stack.board, ours[0], [module.stem for module in ours[1:]]
         wanted = (chip.stem, *initramfs.MODULES, *more)
         modules = initramfs.load_order(kernel.modules, wanted, ours)
         loaded = "".join(f"-{name}" for name in more)
@@ -162,7 +162,7 @@ class EmulatorTarget:
             name="the board",
             process="QEMU",
             command=command(
-                qemu, board, bootable(kernel.image), image, parameters=first.boot_parameters
+                qemu, board, bootable(kernel.image), image, parameters=first.stack.boot_parameters
             ),
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
@@ -186,6 +186,6 @@ class NandsimTarget(EmulatorTarget):
         return (board.emulator and board.emulator.nandsim) or ""
 
     def _refusal(self, program: Program) -> str | None:
-        if not self._parameters(program.board):
-            return f"{paths.shown(program.board.path)}: [emulator] has no nandsim"
+        if not self._parameters(program.stack.board):
+            return f"{paths.shown(program.stack.board.path)}: [emulator] has no nandsim"
         return super()._refusal(program)

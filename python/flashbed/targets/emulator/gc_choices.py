@@ -70,7 +70,7 @@ def with_choices_traced(program: Program, modules: Path) -> Program:
 
     `modules` is the folder of the kernel's modules. Each probe costs about 2 us, as others do.
     """
-    if not program.record_gc_choices or program.fs != "jffs2":
+    if not program.record_gc_choices or program.stack.fs != "jffs2":
         return program
     module = modules_of(modules).get("jffs2", modules / "jffs2.ko")
     return replace(program, tracers=f"{program.tracers} {tracers(module)}".lstrip())

@@ -116,13 +116,13 @@ def _refusal(guest: Guest, program: Program) -> str | None:
         not guest.remembers_changes
     ):
         return f"power cuts: {guest.machine.name}'s chip does not record its changes"
-    if (program.erases or program.faults != NONE) and not guest.remembers_changes:
+    if (program.stack.erases or program.stack.faults != NONE) and not guest.remembers_changes:
         return f"wear and faults: {guest.machine.name}'s chip cannot be set up for them"
     known = (*FILE_SYSTEMS, *RAW)
-    if program.fs not in known:
-        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(known)}"
-    why = _geometry_refusal(program.fs, program.board)
-    return f"{paths.shown(program.board.path)}: partition.blocks: {why}" if why else None
+    if program.stack.fs not in known:
+        return f"fs {program.stack.fs}: {guest.machine.name}'s kernel has {', '.join(known)}"
+    why = _geometry_refusal(program.stack.fs, program.stack.board)
+    return f"{paths.shown(program.stack.board.path)}: partition.blocks: {why}" if why else None
 
 
 def _geometry_refusal(fs: str, board: Board) -> str | None:
@@ -286,7 +286,7 @@ class _Run:
                     yield from self._fail(list(self.left), wrong)
             case GroupReady(name, space):
                 self.preparing, self.space = None, space
-                self.progress(f"{self.groups[name].items[0].program.fs}: prepared", self.done)
+                self.progress(f"{self.groups[name].items[0].program.stack.fs}: prepared", self.done)
             case CaseBegun(name):
                 self.running = name
                 item = self.left.get(name)

@@ -54,19 +54,20 @@ class Item:
     @property
     def writes(self) -> bool:
         """Whether the case changes the file system or its chip."""
-        faults = self.program.faults.while_measuring
+        faults = self.program.stack.faults.while_measuring
         return faults or writes(self.body)
 
     @cached_property
     def marks_the_kernel(self) -> bool:
         """Whether the case changes the kernel's state, which the next case would notice."""
-        if self.program.fs != "jffs2":
+        if self.program.stack.fs != "jffs2":
             return False
         if _MARKING.search(self.body) or _REMOUNT.search(self.prepare):
             return True
         sizes, slots = _files_after(self.prepare)
         return (
-            8 * _renewed(self.body, dict(sizes), dict(slots)) >= self.program.board.partition_bytes
+            8 * _renewed(self.body, dict(sizes), dict(slots))
+            >= self.program.stack.board.partition_bytes
         )
 
 
@@ -157,7 +158,7 @@ def groups_of(items: Iterable[Item]) -> list[Group]:
     sorted_out: dict[tuple[object, ...], list[Item]] = {}
     for item in items:
         chip = tuple(setup_commands(item.program))
-        sorted_out.setdefault((item.program.mounted, item.prepare, chip), []).append(item)
+        sorted_out.setdefault((item.program.stack.mounted, item.prepare, chip), []).append(item)
     groups: list[Group] = []
     for same in sorted_out.values():
         fresh = True
@@ -209,14 +210,16 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
             parts += (f"setup {command}\n" for command in setup_commands(first.program))
         wear = " wear" if any(item.program.record_wear for item in group.items) else ""
         cut = " cut" if any(_is_cut(item.program) for item in group.items) else ""
-        mount_words = f"{first.program.mounted}{wear}{cut}"
+        mount_words = f"{first.program.stack.mounted}{wear}{cut}"
         parts += (f"group {group.name} {mount_words}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))
             parts += [f"trace {program.tracers}\n"] if program.tracers else []
             words = _trace(item, trace_flash=trace_flash)
-            window = SHIPPED if program.read_ahead_kib is None else program.read_ahead_kib
+            window = (
+                SHIPPED if program.stack.read_ahead_kib is None else program.stack.read_ahead_kib
+            )
             parts.append(f"case {item.name} {window} {words}\n")
             parts.append(_section(item.body))
             parts += (f"cut {item.name} {cut.change} {cut.seed}\n" for cut in item.cuts)

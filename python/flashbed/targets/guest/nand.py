@@ -39,11 +39,13 @@ def parameters(board: Board, *, wait: str) -> str:
 
 def setup_commands(program: Program) -> list[str]:
     """Commands for the chip that a program begins with: new, but for wear and bad blocks."""
-    first, faults = program.board.partition.first_block, program.faults
+    first, faults = program.stack.board.partition.first_block, program.stack.faults
     commands = ["renew"]
-    commands += (f"bad {first + block}" for block in faults.bad(program.board.partition.blocks))
+    commands += (
+        f"bad {first + block}" for block in faults.bad(program.stack.board.partition.blocks)
+    )
     at = first
-    for erases, run in itertools.groupby(program.erases):
+    for erases, run in itertools.groupby(program.stack.erases):
         count = len(list(run))
         commands.append(f"wear {at} {count} {erases}")
         at += count
@@ -52,7 +54,7 @@ def setup_commands(program: Program) -> list[str]:
 
 def begin_commands(program: Program) -> list[str]:
     """Commands for the chip at the mark."""
-    faults = program.faults
+    faults = program.stack.faults
     rates, chosen = [], []
     for kind, given in (("program", faults.program_fail), ("erase", faults.erase_fail)):
         if isinstance(given, tuple):

@@ -212,7 +212,7 @@ def batch_of(
     wear = _wear_of(item, case)
     worn = [row[2] for row in wear if row[2] is not None]
     erase_counts = (max(worn), sum(worn) / len(worn)) if worn else (None, None)
-    fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
+    fs, page_bytes = item.program.stack.fs, item.program.stack.board.chip.page_bytes
     state = reached(space, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
     # How much SQLite wrote is unknown.
@@ -235,10 +235,13 @@ def batch_of(
 
 def _wrong_window(program: Program, read_back: int | None) -> str | None:
     """Why a case's read-ahead window is not the requested one; None if it is."""
-    if program.read_ahead_kib is None and read_back is None:
-        return f"read_ahead_kib: the kernel does not report the window it gives {program.fs}"
-    if None not in (program.read_ahead_kib, read_back) and program.read_ahead_kib != read_back:
-        return f"read_ahead_kib: {program.read_ahead_kib} was set, the kernel has {read_back}"
+    if program.stack.read_ahead_kib is None and read_back is None:
+        return f"read_ahead_kib: the kernel does not report the window it gives {program.stack.fs}"
+    if (
+        None not in (program.stack.read_ahead_kib, read_back)
+        and program.stack.read_ahead_kib != read_back
+    ):
+        return f"read_ahead_kib: {program.stack.read_ahead_kib} was set, the kernel has {read_back}"
     return None
 
 
@@ -267,8 +270,8 @@ def _wear_of(
         return []
     known = _flushed(item, case)[-1] is not None
     seen = {block: rest for block, *rest in case.wear}
-    first = program.board.partition.first_block
-    blocks = range(first, first + program.board.partition.blocks)
+    first = program.stack.board.partition.first_block
+    blocks = range(first, first + program.stack.board.partition.blocks)
     return [
         (
             program.case_id,

@@ -211,7 +211,7 @@ class BoardTarget:
         for program in programs:
             why = why_not(program, board.facts, self.allowed)
             if why is None:
-                able.setdefault(program.board.sha256, []).append(program)
+                able.setdefault(program.stack.board.sha256, []).append(program)
             else:
                 refused.append(_not_measured(program, why))
         if refused:
@@ -241,7 +241,9 @@ class BoardTarget:
             ready=board.put_again,
             why_ended=why_ended,
         )
-        return Guest(machine, first.board, first.kernel.name, Measuring(software_time=True))
+        return Guest(
+            machine, first.stack.board, first.stack.kernel.name, Measuring(software_time=True)
+        )
 
 
 def _not_measured(program: Program, why: str) -> Failure:

@@ -167,8 +167,8 @@ def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str |
     """Why a program cannot be measured on the board; None if it can be tried."""
     return (
         _other_kernel(program, board)
-        or other_flash(program.board, board, allowed)
-        or _other_file_system(program.fs, board, allowed)
+        or other_flash(program.stack.board, board, allowed)
+        or _other_file_system(program.stack.fs, board, allowed)
         or _asks_too_much(program, allowed)
         or _lacking(program, board, allowed)
     )
@@ -181,7 +181,7 @@ def why_no_program(profile: Board, fs: str, board: BoardFacts, allowed: AllowedB
 
 
 def _other_kernel(program: Program, board: BoardFacts) -> str | None:
-    profile, wanted = kernel_profile(board.kernel), program.kernel.name
+    profile, wanted = kernel_profile(board.kernel), program.stack.kernel.name
     near = [name for name in (profile, newer_profile(board.kernel)) if name is not None]
     if wanted in (*near, f"{profile}-{board.facts['word_bits']}bit"):
         return None
@@ -225,19 +225,19 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
     """What a program needs that no real board can do."""
     if program.record_changes or program.cuts or program.chip_commands:
         return "power cuts: a real chip does not record its changes"
-    if program.erases or program.faults != NONE:
+    if program.stack.erases or program.stack.faults != NONE:
         return "wear and faults: a real chip cannot be set up for them"
-    if program.vm != AS_BOOTED:
+    if program.stack.vm != AS_BOOTED:
         return "vm: a board keeps the settings of its kernel; sysctl(8) on the board changes them"
-    if program.fs == "mtd-driver":
+    if program.stack.fs == "mtd-driver":
         return "mtd-driver: a real board has no file for its driver"
     if allowed.address.directory is None:
         return None
     if program.filled:
         return f"state: {allowed.address.directory} is used in the state that it has"
-    if program.mount_options:
+    if program.stack.mount_options:
         return f"mount: {allowed.address.directory} keeps its mount options"
-    if program.compressor != USUAL_COMPRESSOR:
+    if program.stack.compressor != USUAL_COMPRESSOR:
         return f"compressor: {allowed.address.directory} keeps its mount options"
     if "\nremount" in program.prepare or "\nremount" in program.body:
         return f"remount: {allowed.address.directory} is never unmounted"
@@ -254,7 +254,7 @@ def _lacking(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str 
     if program.tracers and board.can["kprobes"]:
         return f"tracing: {board.can['kprobes']}"
     mounted = board.mounted
-    if mounted is None or program.read_ahead_kib in (None, mounted.read_ahead_kib):
+    if mounted is None or program.stack.read_ahead_kib in (None, mounted.read_ahead_kib):
         return None
     if mounted.read_ahead_kib is not None and board.facts["user"] != "root":
         now = mounted.read_ahead_kib

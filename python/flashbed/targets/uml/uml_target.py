@@ -74,12 +74,12 @@ class UmlTarget:
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
-            if program.kernel.name not in KERNELS:
-                why = f"kernel {program.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
+            if program.stack.kernel.name not in KERNELS:
+                why = f"kernel {program.stack.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
                 refused.append(Failure(program.case_id, why))
                 continue
-            more = (program.fs == yaffs2.FS, has_statements(program))
-            stack = (program.board.sha256, program.kernel.name, program.vm, *more)
+            more = (program.stack.fs == yaffs2.FS, has_statements(program))
+            stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)
             stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
@@ -99,7 +99,7 @@ class UmlTarget:
         def say(what: str) -> None:
             progress(what, 0)
 
-        board, series, fs = first.board, first.kernel.name, first.fs
+        board, series, fs = first.stack.board, first.stack.kernel.name, first.stack.fs
         kernel = built_kernel(self.cache, series, say)
         tree = Tree(kernel.tree, "um")
         chip = built_module(self.cache, nand.source(), tree, say)
@@ -133,7 +133,7 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={program.board.board.ram_mib}M",
+        f"mem={program.stack.board.board.ram_mib}M",
         # No path of the host: the kernel mixes its command line into its random numbers.
         f"initrd=../../{image.name}",
         "time-travel=inf-cpu",
@@ -145,5 +145,5 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         "random.trust_cpu=on",
         # JFFS2 writes a field of its nodes that it never sets; this makes it 0, not old memory.
         "init_on_alloc=1",
-        *program.boot_parameters,
+        *program.stack.boot_parameters,
     ]

@@ -331,4 +331,4 @@ agents: $(AGENTS) $(BOARD_AGENTS)
 sql-agents: $(SQL_AGENTS)
 
 # ziglang, a Python package, compiles them.
-$(AGENTS) $(BOARD_AGENTS): $(STAMPS)/packages
+$(AGENTS) $(BOARD_AGENTS): requirements.txt | $(STAMPS)/packages

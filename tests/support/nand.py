@@ -26,7 +26,7 @@ from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.initramfs import archive
 from flashbed.targets.guest.module import Tree
 from flashbed.targets.uml.uml_kernel import cached_kernel
-from tests.support import PROJECT
+from tests.support import PROJECT, built_once
 
 DEBUGFS = "/sys/kernel/debug/flashbed_nand"
 CLOCK_NS = 256  # one reading of the guest's clock costs this, and is rounded down to it
@@ -151,7 +151,14 @@ SUM_CHIP = f"sum {DEBUGFS}/chip"
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     """The kernel, and the module and the guest's program built for it."""
     tree = find_kernel()
-    folder = tmp_path_factory.mktemp("flashbed_nand")
+    folder = built_once(tmp_path_factory, "flashbed_nand", lambda folder: _build(tree, folder))
+    modules = [folder / "module" / "flashbed_nand.ko", tree / "drivers/mtd/nand/raw/nandsim.ko"]
+    image = archive((folder / "guest").read_bytes(), modules, {})
+    return tree / "linux", image, folder
+
+
+def _build(tree: Path, folder: Path) -> None:
+    """Compiles the module, without a warning, and the guest's program."""
     shutil.copytree(PROJECT / "kernel" / "flashbed_nand", folder / "module")
     built = subprocess.run(
         ["make", "-C", str(tree), "ARCH=um", f"M={folder / 'module'}", "W=1", "modules"],
@@ -161,7 +168,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     )
     assert built.returncode == 0, built.stderr
     assert "warning" not in built.stderr.replace("modpost: suppressed", "")
-    guest = folder / "guest"
     sources = [
         PROJECT / "tests" / "support" / "guest" / name for name in ("nand_guest.c", "tree.c")
     ]
@@ -170,16 +176,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     flags = ["-static", "-O2", "-s", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     target = ["-target", "x86_64-linux-musl", "-mcpu=baseline", f"-I{PROJECT / 'agent'}"]
     compiled = subprocess.run(
-        [sys.executable, "-m", "ziglang", "cc", *flags, *target, "-o", str(guest)]
+        [sys.executable, "-m", "ziglang", "cc", *flags, *target, "-o", str(folder / "guest")]
         + [str(source) for source in sources],
         capture_output=True,
         text=True,
         check=False,
     )
     assert compiled.returncode == 0, compiled.stderr
-    modules = [folder / "module" / "flashbed_nand.ko", tree / "drivers/mtd/nand/raw/nandsim.ko"]
-    image = archive(guest.read_bytes(), modules, {})
-    return tree / "linux", image, folder
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from flashbed.targets.emulator.machine import command
 from flashbed.targets.guest import initramfs, nand
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.module import built_module
-from tests.support import PROJECT
+from tests.support import PROJECT, built_once
 
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s")
 TARGET = ("-target", "arm-linux-musleabihf", "-mcpu=generic+v7a")
@@ -52,7 +52,10 @@ class Said:
 @pytest.fixture(scope="session")
 def tracing_guest(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The program: the guest's main and the agent."""
-    folder = tmp_path_factory.mktemp("tracing")
+    return (built_once(tmp_path_factory, "tracing_guest", _build) / "guest").read_bytes()
+
+
+def _build(folder: Path) -> None:
     agent = PROJECT / "agent"
     compiler = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *TARGET, f"-I{agent}"]
     main = folder / "main.o"
@@ -64,7 +67,6 @@ def tracing_guest(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     made += [[*compiler, "-o", str(folder / "guest"), *sources]]
     for line in made:
         subprocess.run(line, check=True, timeout=250)
-    return (folder / "guest").read_bytes()
 
 
 def obeyed(guest: bytes, folder: Path, script: Sequence[str]) -> list[Said]:

@@ -143,7 +143,7 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@$(BIN)/ruff check --quiet python tests docs
 	@$(BIN)/ruff format --quiet --check python tests docs
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/python -m mypy.stubtest --concise flashbed._sim
+	@$(BIN)/python -m mypy.stubtest --concise --mypy-config-file bind/stubtest.ini flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)
 	@page/lint.sh
 	@! command -v cppcheck >/dev/null || cppcheck --quiet --std=c99 --enable=warning,performance,portability \

@@ -13,6 +13,7 @@ from flashbed.lifetimes.subject import Subject
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Planned
 from flashbed.running.programs import programs_of
+from flashbed.tables.plausible import TIME_MAX_NS
 from flashbed.workloads.rounds import TEXT_BYTES_MAX
 
 __all__ = ["aged_by"]
@@ -42,6 +43,9 @@ def aged_by(
             if rounds is None or work is None or subject.unaged or subject.name in why:
                 continue
             item = by_name[subject.name]
+            if 2 * rounds * (work.seconds or 0) * 1e9 > TIME_MAX_NS:
+                why[subject.name] = f"{2 * rounds:,} runs are longer than 31 years"
+                continue
             (program,) = programs_of(experiment, [item.case])
             steps += steps_of(rounds, program.body.count("\n"), work.programs or 0)
             long = 2 * rounds * len(program.body) > TEXT_BYTES_MAX

@@ -88,6 +88,24 @@ def test_a_folder_of_results_answers_as_the_command_that_made_it(tmp_path: Path)
     assert rounds_to_use_up(subject) is None
 
 
+def test_a_program_that_writes_once_in_hours_is_measured_over_years(tmp_path: Path) -> None:
+    """A configuration store: its runs took longer than a table was trusted to say, 104 days."""
+    path = logger(tmp_path)
+    path.write_text(path.read_text().replace("pause 5000000000", "pause 10000000000000"))
+    answer, _ = years_of(tmp_path, *SMALL)
+    assert answer["steady"]
+    assert answer["rounds_measured"] * answer["round_s"] > 104 * 86_400
+
+
+def test_runs_of_more_than_31_years_are_not_tried(tmp_path: Path) -> None:
+    path = logger(tmp_path)
+    path.write_text(path.read_text().replace("pause 5000000000", "pause 1000000000000000"))
+    answer, said = years_of(tmp_path, *SMALL)
+    assert answer["rounds_before"] == 0
+    assert "to use up free space" not in said
+    assert any("runs are longer than 31 years" in line for line in answer["stands_on"])
+
+
 def never(what: object) -> None:
     raise AssertionError(what)
 

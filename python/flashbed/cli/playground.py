@@ -66,7 +66,7 @@ def playground(
     out = output or (MIX if len(paths) > 1 else paths[0]).with_suffix(SUFFIX)
     if out.is_file() and any(path.exists() and out.samefile(path) for path in paths):
         raise InputError(f"{shown(out)}: the recording itself; -o names another file")
-    with bar(f"playground {' '.join(map(shown, paths))}", "translations") as told:
+    with bar(f"playground {' '.join(map(shown, paths))}", "calls") as told:
         if is_mix:
             made = packed_mix(list(zip(paths, rates, strict=True)), told)
         else:

@@ -21,14 +21,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from typing import Literal, cast, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 from flashbed import _sim
 from flashbed.formats.content import generated, generated_pieces
 from flashbed.formats.operation_fields import TEXT_BITS, PieceSizes
 from flashbed.recording.calls import PIECE_BYTES, Piece, pieces_of
 
-__all__ = ["Compressor", "Filler", "piece_text", "random_bytes"]
+__all__ = ["Compressor", "Filler", "Fillers", "piece_text", "random_bytes"]
 
 Compressor = Literal["lzo", "zlib", "zstd"]
 _PLACES = {name: 2 * at for at, name in enumerate(get_args(Compressor))}
@@ -73,6 +73,12 @@ def random_bytes(compressor: Compressor, length: int, size: int) -> int:
 
 
 _guessed = lru_cache(maxsize=1 << 16)(random_bytes)
+
+
+@lru_cache(maxsize=1 << 8)
+def _own(offset: int, length: int, seed: int) -> bytes:
+    """Bytes of a write; several fillers ask for the same ones."""
+    return generated(offset, length, seed, 0).tobytes()
 
 
 def _text(chance: int, size: int) -> tuple[int, int]:
@@ -241,7 +247,7 @@ class Filler:
         within = offset % PIECE_BYTES
         page = self._page(file, offset // PIECE_BYTES)
         before = bytes(page.data[:within]).ljust(within, b"\0")
-        place = _Place(length, generated(offset, length, seed, 0).tobytes(), before, piece)
+        place = _Place(length, _own(offset, length, seed), before, piece)
         wanted = self._wanted(page, place)
         if self.by_pages:
             made = self._in_page(place, wanted)
@@ -428,6 +434,29 @@ class Filler:
         first = _size_by(self.compressor, data)
         second = _size_by(self.then, data) if first >= len(data) and self.then else first
         return self._stored(first, second, len(data))
+
+
+@dataclass(frozen=True)
+class Fillers:
+    """Several fillers in the place of one, so that a recording is read once for all of them."""
+
+    BETWEEN: ClassVar = "\x02"
+    each: Sequence[Filler]
+
+    def fill(
+        self, file: object, offset: int, sizes: Sequence[Piece], length: int, seed: int
+    ) -> str:
+        """The FILL of each, joined."""
+        return self.BETWEEN.join(one.fill(file, offset, sizes, length, seed) for one in self.each)
+
+    def learn(self, offset: int, sizes: Sequence[Piece], length: int) -> None:
+        """Lets each filler learn."""
+        for one in self.each:
+            one.learn(offset, sizes, length)
+
+    def like_the_rest(self, offset: int, length: int) -> str:
+        """The FILL of each, joined."""
+        return self.BETWEEN.join(one.like_the_rest(offset, length) for one in self.each)
 
 
 def _piece_of(common: int, own: int, text: tuple[int, int], zeroes: int = 0) -> PieceSizes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from flashbed.recording.calls import Call, is_outside
-from flashbed.recording.fill import Filler
+from flashbed.recording.fill import Filler, Fillers
 from flashbed.recording.known_names import Node, Tree
 
 __all__ = [
@@ -151,7 +151,7 @@ class Numbers:
 class State:
     """The whole state. Handlers of calls (data_calls.py and others) change it, add to `lines`."""
 
-    filler: Filler
+    filler: Filler | Fillers
     tree: Tree = field(default_factory=Tree)
     slots: Numbers = field(default_factory=lambda: Numbers(SLOTS, "open files"))
     mappings: Numbers = field(default_factory=lambda: Numbers(MAPPINGS, "mappings of files"))

@@ -13,20 +13,30 @@ from __future__ import annotations
 import heapq
 import itertools
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from flashbed.formats.operations import HEADER_2, text_of
 from flashbed.paths import shown
 from flashbed.recording import data_calls, mapped_calls, name_calls
 from flashbed.recording.calls import FOLDER, FORKS, Call
 from flashbed.recording.file import Recording, RecordingError
-from flashbed.recording.fill import Compressor, Filler
+from flashbed.recording.fill import Compressor, Filler, Fillers
 from flashbed.recording.known_names import Node
 from flashbed.recording.needed_files import needed_by
 from flashbed.recording.replay_state import State, Task, TranslationError
 
-__all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
+__all__ = [
+    "HANDLERS",
+    "PAUSE_LEAST_NS",
+    "Storing",
+    "Translation",
+    "apart",
+    "translate",
+    "translate_for_each",
+]
 
 PAUSE_LEAST_NS = 1_000_000
 """Shorter gaps come from the recorder, the scheduler and the machine. Sleeps that the recorder saw
@@ -36,11 +46,24 @@ COMPUTE_LEAST_NS = 10_000
 _PAUSE_NS_MAX = 10**15
 _STEPS_MAX = 10**12
 _TASKS = 1024
+_TOLD_EACH = 500
 _REQUEST_BYTES = 65_536
 _THERE_BYTES_MAX = 1 << 33
 _THERE_MAX = 1_000_000
 HANDLERS = {**data_calls.HANDLERS, **name_calls.HANDLERS, **mapped_calls.HANDLERS}
 _LOCK_UN = 8
+
+
+class Storing(NamedTuple):
+    """How a file system stores data.
+
+    FILL follows the sizes of `compressor`, None where data is stored as it is. `then` is tried on
+    what that does not shrink. `by_pages`: only whole pages are compressed, as UBIFS does.
+    """
+
+    compressor: Compressor | None
+    then: Compressor | None = None
+    by_pages: bool = False
 
 
 @dataclass
@@ -49,20 +72,18 @@ class Translation:
 
     Attributes:
         recording: the recording.
-        compressor: the one whose sizes FILL follows; None where data is stored as it is.
-        then: the one that is tried on what the first does not shrink.
-        by_pages: whether only whole pages are compressed, as UBIFS does.
+        filler: makes what makes FILL, for one file system or for several.
         think: whether the time between calls is kept.
         own: a folder that the file system makes itself.
+        told: takes how many calls are translated, from time to time.
         left_out: calls without an operation, and how often; complete after the last line.
     """
 
     recording: Recording
-    compressor: Compressor | None
+    filler: Callable[[], Filler | Fillers]
     think: bool = True
-    then: Compressor | None = None
-    by_pages: bool = False
     own: bytes | None = None
+    told: Callable[[int], None] = lambda _: None
     state: State = field(init=False)
     _waiting: list[tuple[int, int, Call]] = field(default_factory=list)
     _locks: int = 0
@@ -75,7 +96,7 @@ class Translation:
     _current: int = 0
 
     def __post_init__(self) -> None:
-        self.state = State(Filler(self.compressor, self.then, self.by_pages))
+        self.state = State(self.filler())
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -85,7 +106,7 @@ class Translation:
     def prepare(self) -> Iterator[str]:
         """Lines that make what existed before, up to but without `sync`."""
         itself, there = self._needed()
-        filler, total_bytes = self._filler_of_writes(), 0
+        total_bytes = 0
         if itself is not None:
             # Only `flashbed exec` records this: it sets the folder's mode.
             yield f"chmod . {stat.S_IMODE(itself.number('mode'))}"
@@ -97,8 +118,9 @@ class Translation:
                     " existed before"
                 )
             _put(self.state, call)
-            if call.path() != self.own:
-                yield from _prepared_lines(self.state, call, filler, number)
+            for line in _prepared_lines(self.state, call, self._like_the_rest, number):
+                if call.path() != self.own:
+                    yield line
 
     def _needed(self) -> tuple[Call | None, list[Call]]:
         """The recorded folder itself, and what a replay needs of what existed, by path."""
@@ -121,9 +143,13 @@ class Translation:
             )
         return itself, sorted(there, key=lambda call: call.path() or b"")
 
-    def _filler_of_writes(self) -> Filler:
-        """A filler that has seen the program's writes; files from before count as similar."""
-        filler = Filler(self.compressor, self.then, self.by_pages)
+    def _like_the_rest(self, offset: int, length: int) -> str:
+        """FILL of a file from before whose sizes are not known: as the program's writes."""
+        return self._filler_of_writes.like_the_rest(offset, length)
+
+    @cached_property
+    def _filler_of_writes(self) -> Filler | Fillers:
+        filler = self.filler()
         for call in self.recording.calls_with_sizes():
             if isinstance(call.written, tuple) and call.name in _MOVES:
                 filler.learn(call.number("offset"), call.written, call.result)
@@ -134,7 +160,9 @@ class Translation:
         row = 0
         try:
             yield from self._roots()
-            for row, call in enumerate(self.recording.calls(), start=1):  # noqa: B007
+            for row, call in enumerate(self.recording.calls(), start=1):
+                if row % _TOLD_EACH == 0:
+                    self.told(row)
                 yield from self._waited_until(call.start_ns)
                 yield from self._call(call)
             yield from self._waited_until(None)
@@ -261,7 +289,9 @@ class Translation:
 _MOVES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
 
 
-def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iterator[str]:
+def _prepared_lines(
+    state: State, call: Call, like_the_rest: Callable[[int, int], str], seed: int
+) -> Iterator[str]:
     """Operations that make one file, folder or link that existed before."""
     path, name = call.path(), state.path(call)
     if path is None or path == FOLDER or name is None:
@@ -282,7 +312,7 @@ def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iter
         else:
             for at in range(0, length, _REQUEST_BYTES):
                 some = min(_REQUEST_BYTES, length - at)
-                yield f"write 0 {at} {some} {seed} {filler.like_the_rest(at, some)}"
+                yield f"write 0 {at} {some} {seed} {like_the_rest(at, some)}"
         yield "close 0"
 
 
@@ -307,7 +337,38 @@ def translate(
 
     Raises `RecordingError`.
     """
-    made = Translation(recording, compressor, think, then, by_pages, own)
+    made = Translation(recording, lambda: Filler(compressor, then, by_pages), think, own)
+    return (*_texts(made, settle_ns), made)
+
+
+def translate_for_each(
+    recording: Recording, ways: Sequence[Storing], settle_ns: int, own: bytes | None,
+    told: Callable[[int], None],
+) -> tuple[str, str]:  # fmt: skip
+    """Preparation and body for several ways to store data; `apart` has those of each.
+
+    The recording is read once. Raises `RecordingError`.
+    """
+
+    def filler() -> Fillers:
+        return Fillers([Filler(*way) for way in ways])
+
+    return _texts(Translation(recording, filler, own=own, told=told), settle_ns)
+
+
+def _texts(made: Translation, settle_ns: int) -> tuple[str, str]:
     rest = ("sync", "remount", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
-    return prepare, text_of(made.body(), HEADER_2), made
+    return prepare, text_of(made.body(), HEADER_2)
+
+
+def apart(text: str, count: int) -> list[str]:
+    """The texts that `translate_for_each` made one of: they differ in the last field of lines."""
+    texts: list[list[str]] = [[] for _ in range(count)]
+    for line in text.splitlines():
+        rest, _, last = line.rpartition(" ")
+        fills = last.split(Fillers.BETWEEN)
+        alike = [line] * count if len(fills) == 1 else [f"{rest} {fill}" for fill in fills]
+        for one, own_line in zip(texts, alike, strict=True):
+            one.append(own_line)
+    return ["\n".join((*lines, "")) for lines in texts]

@@ -12,6 +12,7 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.formats.profiles import USUAL_COMPRESSOR, kernel_names, load_kernel
 from flashbed.paths import shown
 from flashbed.plan.experiment import SETTLE_NS
-from flashbed.recording.fill import Compressor, as_compressor
+from flashbed.recording.fill import as_compressor
 from flashbed.storage.files import read_text
-from flashbed.workloads.recorded_program import translated_for, usual_compressors
+from flashbed.workloads.recorded_program import Way, translated_for_each, usual_compressors
 
 __all__ = ["packed_mix", "packed_program", "page_with", "program_variants"]
 
@@ -33,12 +34,8 @@ FORMAT = 1
 _PLACE = '<script type="text/plain" id="own">{}</script>'
 """Where the page has a program of the reader's (page/web/index.html)."""
 
-_Texts = tuple[str, str]
-"""Preparation and body."""
-_Way = tuple[Compressor | None, Compressor | None, str]
-"""First and second compressor, and the file system."""
 Told = Callable[[str, int, int], None]
-"""Takes what is done now, how many translations are done, and how many there are."""
+"""Takes what is done now, how many calls are translated, and how many there are."""
 
 
 def packed_program(path: Path, told: Told = lambda *_: None) -> bytes:
@@ -78,10 +75,9 @@ def program_variants(
 ) -> dict[str, Any]:
     """Every variant of a recorded program, as JSON has it. Raises `RecordingError`."""
     ways = _ways()
-    texts: dict[_Way, _Texts] = {}
-    for way in dict.fromkeys(ways.values()):
-        told(f"translating for {way[0] or 'no compressor'}", len(texts), len(set(ways.values())))
-        texts[way] = translated_for(path, way[:2], SETTLE_NS, way[2])
+    each = list(dict.fromkeys(ways.values()))
+    made = translated_for_each(path, each, SETTLE_NS, partial(told, f"translating {path.name}"))
+    texts = dict(zip(each, made, strict=True))
     distinct = list(dict.fromkeys(texts.values()))
     variants = {key: distinct.index(texts[way]) for key, way in ways.items()}
     return {
@@ -93,9 +89,9 @@ def program_variants(
     }
 
 
-def _ways() -> dict[str, _Way]:
+def _ways() -> dict[str, Way]:
     """Every way in which a program is translated, by the key that the page makes of a choice."""
-    ways: dict[str, _Way] = {fs: (None, None, fs) for fs in FILE_SYSTEMS if fs not in COMPRESSING}
+    ways: dict[str, Way] = {fs: (None, None, fs) for fs in FILE_SYSTEMS if fs not in COMPRESSING}
     for fs in COMPRESSING:
         for option in FILE_SYSTEMS[fs].compr:
             ways[f"{fs} {option}"] = (as_compressor(option), None, fs)

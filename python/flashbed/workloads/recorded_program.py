@@ -7,8 +7,8 @@ system: on JFFS2 and UBIFS the kernel's default or the case's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
@@ -18,18 +18,22 @@ from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.recording.file import open_recording
 from flashbed.recording.fill import Compressor, as_compressor
-from flashbed.recording.translate import translate
+from flashbed.recording.translate import Storing, apart, translate, translate_for_each
 from flashbed.workloads.kept_translation import translated_once
 
 __all__ = [
+    "Way",
     "as_recorded",
     "compressor_of",
     "operations",
     "second_of",
     "translated_for",
+    "translated_for_each",
     "usual_compressors",
 ]
 
+Way = tuple[Compressor | None, Compressor | None, str]
+"""First and second compressor, and the file system."""
 RECORDED = "recorded"
 
 
@@ -104,6 +108,49 @@ def translated_for(
     return _translated(path, _stamp(path), compressors, think, settle_ns, fs)
 
 
+def translated_for_each(
+    path: Path, ways: Sequence[Way], settle_ns: int, told: Callable[[int, int], None]
+) -> list[tuple[str, str]]:
+    """What `translated_for` gives for each way, from one reading of the recording.
+
+    `told` takes how many rows are translated, and how many there are.
+    """
+    texts: dict[Way, tuple[str, str]] = {}
+    owns = list(dict.fromkeys(_own(fs) for *_, fs in ways))
+    for reading, own in enumerate(owns):
+        some = [way for way in ways if _own(way[2]) == own]
+        storing = [Storing(first, then, _by_pages(fs)) for first, then, fs in some]
+
+        def tell(done: int, rows: int, before: int = reading) -> None:
+            told(before * rows + done, len(owns) * rows)
+
+        made = partial(_translated_for_each, path, storing, settle_ns, own, tell)
+        joined = translated_once(path, (storing, settle_ns, own), made)
+        prepares, bodies = (apart(text, len(some)) for text in joined)
+        texts |= dict(zip(some, zip(prepares, bodies, strict=True), strict=True))
+    return [texts[way] for way in ways]
+
+
+def _translated_for_each(
+    path: Path, storing: Sequence[Storing], settle_ns: int, own: bytes | None,
+    tell: Callable[[int, int], None],
+) -> tuple[str, str]:  # fmt: skip
+    recording = open_recording(path)
+    rows = recording.length()
+    return translate_for_each(recording, storing, settle_ns, own, lambda done: tell(done, rows))
+
+
+def _own(fs: str) -> bytes | None:
+    """A folder that the file system makes itself."""
+    name = FILE_SYSTEMS[fs].own_name if fs in FILE_SYSTEMS else None
+    return None if name is None else name.encode()
+
+
+def _by_pages(fs: str) -> bool:
+    """Whether whole pages are compressed."""
+    return fs in FILE_SYSTEMS and FILE_SYSTEMS[fs].compresses == "pages"
+
+
 @lru_cache(maxsize=4)
 def _translated(
     path: Path, _changed: tuple[int, int],
@@ -111,14 +158,12 @@ def _translated(
     fs: str,
 ) -> tuple[str, str]:  # fmt: skip
     first, then = compressors
-    row = FILE_SYSTEMS.get(fs)
-    own = row.own_name.encode() if row and row.own_name else None
 
     def made() -> tuple[str, str]:
         recording = open_recording(path)
         prepare, body, _ = translate(
             recording, first, settle_ns, think=think, then=then,
-            by_pages=row is not None and row.compresses == "pages", own=own,
+            by_pages=_by_pages(fs), own=_own(fs),
         )  # fmt: skip
         return prepare, body
 

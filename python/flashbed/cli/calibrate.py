@@ -8,7 +8,7 @@ import typer
 
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.programs import cases_and_requests_on
-from flashbed.cli.progress import say
+from flashbed.cli.progress import say, working
 from flashbed.cli.run import failure_lines
 from flashbed.errors import InputError
 from flashbed.formats.names import USUAL_KERNEL
@@ -85,7 +85,8 @@ def calibrate(
         say(f"flashbed: {shown_target(target)}: not measured: {line}")
     there = set(measured["case_id"])
     taken = [case for case in cases if case.case_id in there]
-    fitted = fit(taken, measured["time_ns"].to_list(), alone)
+    with working("fitting the prices"):
+        fitted = fit(taken, measured["time_ns"].to_list(), alone)
     _show(fitted)
     if write and alone:
         _replace(chosen, with_prices(read_text(chosen.path), fitted, chosen))

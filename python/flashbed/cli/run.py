@@ -12,7 +12,7 @@ import typer
 
 from flashbed.cli.answers import answer_json, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.progress import bar, say
+from flashbed.cli.progress import bar, say, working
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.errors import InputError, RunError
 from flashbed.extras import require
@@ -204,9 +204,10 @@ def reproduce(
             raise RunError(f"nothing of {study} could be run")
         validated = RESULTS / "validation"
         kept = validated if has_results(validated) else None
-        report = write_report(directories, own_file(base / "report.html"), kept, paper)
-        if out is None:
-            write_all_results(RESULTS, own_file(RESULTS / INDEX))
+        with working("writing the report"):
+            report = write_report(directories, own_file(base / "report.html"), kept, paper)
+            if out is None:
+                write_all_results(RESULTS, own_file(RESULTS / INDEX))
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))
         say(shown(report))

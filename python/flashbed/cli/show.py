@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.progress import tell_written
+from flashbed.cli.progress import tell_written, working
 from flashbed.errors import InputError
 from flashbed.formats.names import escaped
 from flashbed.paths import shown
@@ -172,7 +172,8 @@ def report(
     from flashbed.tracing.trace import is_trace
 
     if not directories:
-        page = write_all_results(RESULTS, out or own_file(RESULTS / INDEX))
+        with working("writing the page of all results"):
+            page = write_all_results(RESULTS, out or own_file(RESULTS / INDEX))
         tell_written(page, shown(page))
         return
     if any(map(is_trace, directories)):
@@ -180,7 +181,9 @@ def report(
 
         if len(directories) > 1:
             raise InputError("a trace has a report of its own: give one directory at a time")
-        page = write_trace_report(directories[0], out or own_file(directories[0] / "report.html"))
+        page = out or own_file(directories[0] / "report.html")
+        with working("writing the report"):
+            page = write_trace_report(directories[0], page)
         tell_written(page, shown(page))
         return
     from flashbed.validation.results_table import has_results
@@ -197,7 +200,8 @@ def report(
         if study and kept is None and has_results(RESULTS / "validation"):
             kept = RESULTS / "validation"
     page = out or own_file(directories[0] / "report.html")
-    report = write_report(runs, page, kept, study)
+    with working("writing the report"):
+        report = write_report(runs, page, kept, study)
     tell_written(report, shown(report))
 
 

@@ -8,9 +8,12 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from flashbed.cli import app
 from flashbed.cli.progress import working
 from flashbed.cli.recordings import check, cut, import_
+from flashbed.cli.show import report
 from tests.support import PROJECT
 
 OPS = PROJECT / "docs" / "examples" / "stack.ops"
@@ -51,3 +54,15 @@ def test_commands_on_recordings_name_what_they_do(
         monkeypatch.setattr(sys, "stderr", terminal)
         run()
         assert said in terminal.getvalue()
+
+
+def test_a_report_is_named_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of large runs took half a minute without a word."""
+    ran = CliRunner().invoke(app, ["run", str(OPS), "--out", str(tmp_path / "r")])
+    assert ran.exit_code == 0, ran.output
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    report([tmp_path / "r"])
+    assert "writing the report" in terminal.getvalue()

@@ -10,20 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flashbed.formats.energy import Energy
 from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.formats.profiles import (
     Kernel,
     board_names,
     kernel_names,
-    load_board,
     load_kernel,
 )
 from flashbed.plan.experiment import read_experiment
-from flashbed.workloads.playground_program import program_variants
-
-EXPLICIT = "none"
-"""Any requested compressor: costs are then those of the profile alone."""
+from flashbed.workloads.playground_program import board_tables, program_variants
 
 
 def main() -> None:
@@ -33,7 +28,7 @@ def main() -> None:
         "file_systems": {
             name: {"title": row.title, "compr": row.compr} for name, row in FILE_SYSTEMS.items()
         },
-        "boards": {name: _board(name) for name in board_names()},
+        "boards": {name: board_tables(name) for name in board_names()},
         "kernels": {name: _kernel(load_kernel(name)) for name in kernel_names()},
         "programs": [
             _program(path, read_experiment(path).experiment.title)
@@ -41,30 +36,6 @@ def main() -> None:
         ],
     }
     out.write_text(json.dumps(world, separators=(",", ":")), encoding="utf-8")
-
-
-def _board(name: str) -> dict[str, Any]:
-    board = load_board(name)
-    return {
-        "title": board.board.title,
-        "usual": json.loads(board.sim_json),
-        "priced": json.loads(board.sim_json_with(EXPLICIT)),
-        "endurance": board.endurance.cycles if board.endurance else None,
-        "energy": _energy(board.energy),
-    }
-
-
-def _energy(energy: Energy | None) -> dict[str, Any] | None:
-    """The constants without their sources; None for a board that has none."""
-    if energy is None:
-        return None
-    measured = energy.paper or energy.supply
-    rows = measured.power if measured else ()
-    component = energy.component
-    return {
-        "powers": [row.model_dump(exclude={"source"}, exclude_none=True) for row in rows],
-        "component": component and component.model_dump(exclude={"source"}, exclude_none=True),
-    }
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:

@@ -74,7 +74,8 @@ class Page {
       this.field(),
     );
     this.mix = new Mix($("mix-card"), world, ({ program }) => {
-      if (this.dropped) this.own({ ...this.dropped, name: program.title, program });
+      const opens = null;
+      if (this.dropped) this.own({ ...this.dropped, name: program.title, program, opens });
     });
     this.player = new Player((place, jumped) => this.moved(place, jumped));
     this.wire();
@@ -88,8 +89,8 @@ class Page {
     if (odd.length) this.say(`The address has ${few(odd)}, which this page does not know.`);
   }
 
-  private read(): { config: Config; odd: string[] } {
-    return decode(location.hash.slice(1), {
+  private read(address = location.hash.slice(1)): { config: Config; odd: string[] } {
+    return decode(address, {
       programs: [...this.world.programs.map((one) => one.name), "micro-read", "micro-write"],
       kernels: Object.keys(this.world.kernels),
       boards: Object.keys(this.world.boards),
@@ -236,7 +237,9 @@ class Page {
   own(program: Dropped, shown = true): void {
     this.dropped = program;
     forgetTexts();
-    this.change(shown ? { program: "own" } : {});
+    if (program.board) this.world.boards[program.board.name] = program.board.tables;
+    const opens = program.opens === null ? {} : this.read(program.opens).config;
+    this.change(shown ? { ...opens, program: "own" } : {});
   }
 
   private say(text: string): void {

@@ -42,7 +42,7 @@ export class Mix {
       }
       this.say(`simulating ${part.program.title}, ${answers.length + 1} of ${parts.length}`);
       const request = () => {
-        const mine = { name: "", texts: null, program: part.program, mix: parts };
+        const mine = { ...(dropped as Dropped), program: part.program };
         const made = requestOf(this.world, config, mine);
         made.header.rows_max = 0;
         return made;

@@ -1,6 +1,7 @@
 /** Programs: those of the page, and what a reader drops onto it. */
 
 import { SETTLE_NS } from "./micro";
+import type { World } from "./world";
 
 /**
  * Texts that differ in some fields of their lines, as
@@ -29,6 +30,16 @@ export interface Dropped {
   program: Program | null;
   /** The programs of a product; `program` is the one that is shown. */
   mix: Part[];
+  /** What the page shows it on, written as an address; null leaves what is chosen. */
+  opens: string | null;
+  /** The board of that, which may be none of the page's. */
+  board: OwnBoard | null;
+}
+
+/** A board's profile that came with a program. */
+export interface OwnBoard {
+  name: string;
+  tables: World["boards"][string];
 }
 
 /** A program of a product, and how often it runs; null if it was not said. */
@@ -37,6 +48,15 @@ export interface Part {
   runsPerDay: number | null;
 }
 
+/** What `flashbed playground` writes. */
+type Made = Program & {
+  "flashbed-program"?: unknown;
+  "flashbed-mix"?: unknown;
+  parts?: Part[];
+  opens?: string;
+  board?: OwnBoard;
+};
+
 const FORMAT = 1;
 const BYTES_MAX = 256 << 20;
 const GZIP = [0x1f, 0x8b];
@@ -44,13 +64,14 @@ const GZIP = [0x1f, 0x8b];
 /** A dropped file as a program. Throws one line for what is none. */
 export async function readDropped(name: string, bytes: Uint8Array): Promise<Dropped> {
   if (bytes[0] === GZIP[0] && bytes[1] === GZIP[1]) return readProgram(name, bytes);
-  return { name, texts: readOperations(name, bytes), program: null, mix: [] };
+  const texts = readOperations(name, bytes);
+  return { name, texts, program: null, mix: [], opens: null, board: null };
 }
 
 /** What `flashbed playground` makes of a recording. */
 async function readProgram(name: string, packed: Uint8Array): Promise<Dropped> {
   const none = new Error(`${name} is no program: flashbed playground did not make it`);
-  let made: Program & { "flashbed-program"?: unknown; "flashbed-mix"?: unknown; parts?: Part[] };
+  let made: Made;
   try {
     made = JSON.parse(await unpacked(name, packed));
   } catch (error) {
@@ -58,10 +79,19 @@ async function readProgram(name: string, packed: Uint8Array): Promise<Dropped> {
   }
   if (made?.["flashbed-mix"] === FORMAT && areParts(made.parts)) {
     const program = made.parts[0]?.program as Program;
-    return { name: program.title, texts: null, program, mix: made.parts };
+    return { name: program.title, texts: null, program, mix: made.parts, ...shownOn(made) };
   }
   if (made?.["flashbed-program"] !== FORMAT || !isProgram(made)) throw none;
-  return { name: made.title, texts: null, program: made, mix: [] };
+  return { name: made.title, texts: null, program: made, mix: [], ...shownOn(made) };
+}
+
+function shownOn(made: Made): { opens: string | null; board: OwnBoard | null } {
+  const { opens, board } = made;
+  const isBoard = typeof board?.name === "string" && typeof board.tables?.title === "string";
+  return {
+    opens: typeof opens === "string" ? opens : null,
+    board: isBoard && board.tables.usual && board.tables.priced ? board : null,
+  };
 }
 
 function areParts(given: Part[] | undefined): given is Part[] {

@@ -21,6 +21,7 @@ from tests.browser.test_playground import (
     ANSWER,
     PAGE,
     PROGRAMS,
+    ROOT,
     Chosen,
     chosen,
     notice,
@@ -175,6 +176,29 @@ def test_programs_of_a_product_last_as_lifetime_says_of_one_run(
     browser.run("playground.change({program: 'git'})")
     settled(browser)
     assert browser.run("document.querySelector('#mix-card').hidden")
+
+
+def test_a_page_opens_on_what_its_file_says_and_knows_its_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product's page opened on JFFS2 and 16 MiB, where its programs do not fit."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(RECORDING, tmp_path / "config.rec")
+    (tmp_path / "boards").mkdir()
+    text = (ROOT / "boards/apf27.toml").read_text().replace('name = "apf27"', 'name = "ours"')
+    (tmp_path / "boards/ours.toml").write_text(text)
+    words = ("--set", "board=ours", "--set", "partition.blocks=512", "-o", "mine.html")
+    made = CliRunner().invoke(app, ["playground", "config.rec@2/h", *words])
+    assert made.exit_code == 0, made.output
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((tmp_path / "mine.html").as_uri())
+        browser.until("window.playground && playground.state.config.program == 'own'")
+        settled(browser)
+        shown = json.loads(browser.run("JSON.stringify(playground.state.config)"))
+        assert (shown["fs"], shown["board"], shown["blocks"]) == ("ubifs", "ours", 512)
+        said = browser.run("document.querySelector('#mix-card p').textContent")
+        assert said.startswith("Together the chip lasts ")
+        assert browser.wrong == []
 
 
 def test_a_mix_without_a_rate_says_what_to_do(browser: Browser, tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from flashbed.errors import InputError
 from flashbed.paths import playground as built_page
 from flashbed.paths import shown
 from flashbed.storage.files import output as written_to
+
+if TYPE_CHECKING:
+    from flashbed.workloads.playground_program import Opening
 
 __all__ = ["register"]
 
@@ -46,11 +50,20 @@ def playground(
             " the page itself.",
         ),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="AXIS=VALUE",
+            help="What the page opens on: fs, board, kernel, partition.blocks, chip.KEY, …."
+            " Default: as flashbed run.",
+        ),
+    ] = None,
 ) -> None:  # fmt: skip
     """Makes a file of recordings that you drop onto the playground.
 
     The file has each program's operations for every file system and compressor. Of several, the
-    page shows how long the flash lasts under all of them. With -o NAME.html it is the playground
+    page shows how long the flash lasts under all of them. --set says on what the page opens, also a
+    board of yours. With -o NAME.html it is the playground
     itself with the programs in it. docs/guide/playground.md is the guide.
     """
     from flashbed.lifetimes.given import rate_per_day, with_rate
@@ -66,14 +79,33 @@ def playground(
     out = output or (MIX if len(paths) > 1 else paths[0]).with_suffix(SUFFIX)
     if out.is_file() and any(path.exists() and out.samefile(path) for path in paths):
         raise InputError(f"{shown(out)}: the recording itself; -o names another file")
+    opening = _opening(paths[0], settings or [])
     with bar(f"playground {' '.join(map(shown, paths))}", "calls") as told:
         if is_mix:
-            made = packed_mix(list(zip(paths, rates, strict=True)), told)
+            made = packed_mix(list(zip(paths, rates, strict=True)), opening, told)
         else:
-            made = packed_program(paths[0], told)
+            made = packed_program(paths[0], opening, told)
     if out.suffix == PAGE:
         made = page_with(built_page(), made)
     with written_to(out) as new:
         new.write_bytes(made)
     say("open it in a browser" if out.suffix == PAGE else "drop it onto the playground")
     tell_written(out, shown(out.absolute()))
+
+
+def _opening(recording: Path, settings: Sequence[str]) -> Opening:
+    """What the page opens on. Raises `InputError` for what its controls cannot say."""
+    from flashbed.plan.experiment import load_experiment
+    from flashbed.plan.narrowing import parse_settings, plan
+    from flashbed.report.playground import opening
+    from flashbed.workloads.playground_program import Opening
+
+    chosen = parse_settings(settings)
+    several = [axis for axis, values in chosen.items() if len(values) > 1]
+    if several:
+        raise InputError(f"--set {several[0]}: the page opens on one value; its controls change it")
+    case = plan(load_experiment(str(recording)), chosen)[0].case
+    address = opening(case)
+    if address is None:
+        raise InputError(f"--set {' '.join(settings)}: the page has no control for that")
+    return Opening(address, case.board)

@@ -32,7 +32,16 @@ from flashbed.plan.experiment import SETTLE_NS, Experiment, WorkloadTable
 from flashbed.plan.mounts import PLAIN
 from flashbed.storage.files import is_stream, read_json, whole
 
-__all__ = ["ADDRESS", "BESIDE", "USUAL", "LiveCase", "address", "live_cases", "page_for"]
+__all__ = [
+    "ADDRESS",
+    "BESIDE",
+    "USUAL",
+    "LiveCase",
+    "address",
+    "live_cases",
+    "opening",
+    "page_for",
+]
 
 ADDRESS = "FLASHBED_PLAYGROUND"
 """Where links lead: an address without `#`. Empty: reports have no links."""
@@ -132,12 +141,21 @@ def address(case: Case, workload: WorkloadTable) -> str | None:
     return _address(case, workload, _Profiles())
 
 
+def opening(case: Case) -> str | None:
+    """An address without a program, for a page that has the reader's own; None as `address`."""
+    return _encoded(case, {"think": _THINKS.get(case.pattern, True)}, _Profiles())
+
+
 def _address(case: Case, workload: WorkloadTable, profiles: _Profiles) -> str | None:
     program = _program(case, workload)
-    conditions = _conditions(case, profiles)
-    if program is None or conditions is None or workload.settle_ns != SETTLE_NS:
+    if program is None or workload.settle_ns != SETTLE_NS or str(case.database) != str(PAPERS):
         return None
-    if case.mount not in _MOUNTS or str(case.database) != str(PAPERS) or case.vm != AS_BOOTED:
+    return _encoded(case, program, profiles)
+
+
+def _encoded(case: Case, program: Mapping[str, object], profiles: _Profiles) -> str | None:
+    conditions = _conditions(case, profiles)
+    if conditions is None or case.mount not in _MOUNTS or case.vm != AS_BOOTED:
         return None
     words: dict[str, object] = {
         "fs": case.fs, "bulkRead": _MOUNTS[case.mount], "kernel": case.kernel,
@@ -147,8 +165,9 @@ def _address(case: Case, workload: WorkloadTable, profiles: _Profiles) -> str | 
     chip = dict(case.chip.values)
     if not {*chip} <= {*_CHIP_KEYS} or case.fs not in FILE_SYSTEMS:
         return None
-    named = ["program", *(name for name in USUAL if words.get(name, USUAL[name]) != USUAL[name])]
-    named.insert(2 if "think" in named else 1, "fs")
+    named = [name for name in ("program",) if name in words]
+    named += [name for name in USUAL if words.get(name, USUAL[name]) != USUAL[name]]
+    named.insert(sum(name in ("program", "think") for name in named), "fs")
     written = {name: words[name] for name in named}
     written |= {name: chip[name] for name in _CHIP_KEYS if name in chip}
     if any(isinstance(value, int) and value > _NUMBER_MAX for value in written.values()):

@@ -12,23 +12,34 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flashbed.errors import InputError
+from flashbed.formats.energy import Energy
 from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
-from flashbed.formats.profiles import USUAL_COMPRESSOR, kernel_names, load_kernel
+from flashbed.formats.profiles import USUAL_COMPRESSOR, kernel_names, load_board, load_kernel
 from flashbed.paths import shown
 from flashbed.plan.experiment import SETTLE_NS
 from flashbed.recording.fill import as_compressor
 from flashbed.storage.files import read_text
 from flashbed.workloads.recorded_program import Way, translated_for_each, usual_compressors
 
-__all__ = ["packed_mix", "packed_program", "page_with", "program_variants"]
+__all__ = [
+    "Opening",
+    "board_tables",
+    "packed_mix",
+    "packed_program",
+    "page_with",
+    "program_variants",
+]
 
 MARK = "\x01"
 """Stands where variants of a line differ."""
+_EXPLICIT = "none"
+"""Any requested compressor: costs are then those of the profile alone."""
 FORMAT = 1
 """Of a file that is dropped onto the playground."""
 _PLACE = '<script type="text/plain" id="own">{}</script>'
@@ -38,15 +49,29 @@ Told = Callable[[str, int, int], None]
 """Takes what is done now, how many calls are translated, and how many there are."""
 
 
-def packed_program(path: Path, told: Told = lambda *_: None) -> bytes:
+def _untold(_what: str, _done: int, _total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the page shows a file on: a configuration, written as its address, and the board."""
+
+    address: str
+    board: str
+
+
+def packed_program(path: Path, opening: Opening | None = None, told: Told = _untold) -> bytes:
     """A recording as a file for the playground. Raises `RecordingError`."""
     name = path.stem
     program = {"flashbed-program": FORMAT, **program_variants(path, name, name, told)}
-    text = json.dumps(program, separators=(",", ":"))
-    return gzip.compress(text.encode(), mtime=0)
+    return _packed(program, opening)
 
 
-def packed_mix(parts: Sequence[tuple[Path, float | None]], told: Told = lambda *_: None) -> bytes:
+def packed_mix(
+    parts: Sequence[tuple[Path, float | None]], opening: Opening | None = None,
+    told: Told = _untold,
+) -> bytes:  # fmt: skip
     """Recordings and how often each runs a day, as one file for the playground.
 
     None leaves the pace to the program. Raises `RecordingError`.
@@ -55,8 +80,39 @@ def packed_mix(parts: Sequence[tuple[Path, float | None]], told: Told = lambda *
         {"runsPerDay": often, "program": program_variants(path, path.stem, path.stem, told)}
         for path, often in parts
     ]
-    text = json.dumps({"flashbed-mix": FORMAT, "parts": made}, separators=(",", ":"))
-    return gzip.compress(text.encode(), mtime=0)
+    return _packed({"flashbed-mix": FORMAT, "parts": made}, opening)
+
+
+def _packed(made: dict[str, Any], opening: Opening | None) -> bytes:
+    if opening is not None:
+        made["opens"] = opening.address
+        made["board"] = {"name": opening.board, "tables": board_tables(opening.board)}
+    return gzip.compress(json.dumps(made, separators=(",", ":")).encode(), mtime=0)
+
+
+def board_tables(name: str) -> dict[str, Any]:
+    """A board as the page has it. Raises `ProfileError`."""
+    board = load_board(name)
+    return {
+        "title": board.board.title,
+        "usual": json.loads(board.sim_json),
+        "priced": json.loads(board.sim_json_with(_EXPLICIT)),
+        "endurance": board.endurance.cycles if board.endurance else None,
+        "energy": _energy_tables(board.energy),
+    }
+
+
+def _energy_tables(energy: Energy | None) -> dict[str, Any] | None:
+    """The constants without their sources; None for a board that has none."""
+    if energy is None:
+        return None
+    measured = energy.paper or energy.supply
+    rows = measured.power if measured else ()
+    component = energy.component
+    return {
+        "powers": [row.model_dump(exclude={"source"}, exclude_none=True) for row in rows],
+        "component": component and component.model_dump(exclude={"source"}, exclude_none=True),
+    }
 
 
 def page_with(page: Path, packed: bytes) -> bytes:
@@ -70,9 +126,7 @@ def page_with(page: Path, packed: bytes) -> bytes:
     return (before + _PLACE.format(b64encode(packed).decode()) + after).encode()
 
 
-def program_variants(
-    path: Path, name: str, title: str, told: Told = lambda *_: None
-) -> dict[str, Any]:
+def program_variants(path: Path, name: str, title: str, told: Told = _untold) -> dict[str, Any]:
     """Every variant of a recorded program, as JSON has it. Raises `RecordingError`."""
     ways = _ways()
     each = list(dict.fromkeys(ways.values()))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from typer.testing import CliRunner
 from flashbed import paths
 from flashbed.cli import app
 from flashbed.errors import InputError
+from flashbed.formats.profiles import load_board
 from flashbed.plan.experiment import SETTLE_NS, load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.recording.file import Recording, open_recording
@@ -94,7 +97,7 @@ def test_what_is_done_is_told_by_calls(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("flashbed.recording.translate._TOLD_EACH", 1)
     told: list[tuple[str, int, int]] = []
     path = recorded(tmp_path)
-    packed_program(path, lambda *now: told.append(now))
+    packed_program(path, told=lambda *now: told.append(now))
     calls = [done for _, done, _ in told]
     assert calls == sorted(calls)
     assert calls[-1] <= told[0][2] == 2 * open_recording(path).length()
@@ -107,6 +110,39 @@ def test_the_command_writes_it_beside_the_recording(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert unpacked((tmp_path / "my.play").read_bytes())["flashbed-program"] == 1
     assert str(tmp_path / "my.play") in done.output
+
+
+def test_a_file_says_on_what_the_page_opens(tmp_path: Path) -> None:
+    """The page opened on JFFS2 and 16 MiB, whatever the product is, and knew no other board."""
+    path = recorded(tmp_path)
+    shutil.copyfile(PROJECT / "boards/apf27.toml", tmp_path / "ours.toml")
+    (tmp_path / "boards").mkdir()
+    text = (tmp_path / "ours.toml").read_text().replace('name = "apf27"', 'name = "ours"')
+    (tmp_path / "boards/ours.toml").write_text(text)
+    usual = unpacked(packed_by(tmp_path, path))
+    assert usual["opens"] == "fs=ubifs"
+    assert usual["board"]["name"] == "emulated"
+    words = ("--set", "board=ours", "--set", "partition.blocks=512", "--set", "fs=jffs2")
+    ours = unpacked(packed_by(tmp_path, path, *words))
+    assert ours["opens"] == "fs=jffs2&board=ours&blocks=512"
+    assert ours["board"]["name"] == "ours"
+    shipped = load_board("apf27").endurance
+    assert shipped is not None
+    assert ours["board"]["tables"]["endurance"] == shipped.cycles
+    for wrong, says in (
+        (("--set", "fs=jffs2,ubifs"), "fs: the page opens on one value"),
+        (("--set", "state=valid0.6"), "the page has no control for that"),
+    ):
+        done = CliRunner().invoke(app, ["playground", str(path), *wrong])
+        assert says in str(done.exception)
+
+
+def packed_by(folder: Path, path: Path, *words: str) -> bytes:
+    """What the command makes in this folder."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, ["playground", str(path), *words])
+    assert done.exit_code == 0, done.exception or done.output
+    return path.with_suffix(".play").read_bytes()
 
 
 def test_a_page_with_the_program_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +159,7 @@ def test_a_page_with_the_program_in_it(tmp_path: Path, monkeypatch: pytest.Monke
     assert done.exit_code == 0, done.output
     inside = re.search('id="own">([^<]+)<', out.read_text(encoding="utf-8"))
     assert inside is not None
-    assert base64.b64decode(inside.group(1)) == packed_program(path)
+    assert base64.b64decode(inside.group(1)) == packed_by(tmp_path, path)
 
 
 def test_what_is_no_recording_and_no_page_is_refused(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def checked(path: Path) -> str:
     """The size of a file, if all of it is right."""
     if is_recording(path):
         recording = open_recording(path)
+        translate(recording, None, _SETTLE_NS)  # reads and checks each call
         there = sum(1 for _ in recording.existed())
-        calls = recording.length() - there  # translating reads and checks each call
-        translate(recording, None, _SETTLE_NS)
+        calls = recording.length() - there
         return f"{calls:,} calls, {there:,} files and folders that were there before"
     text = read_characters(path, OPERATIONS_BYTES_MAX)
     with _named(path):

@@ -50,6 +50,7 @@ _TOLD_EACH = 500
 _REQUEST_BYTES = 65_536
 _THERE_BYTES_MAX = 1 << 33
 _THERE_MAX = 1_000_000
+_ROWS_MAX = 5_000_000
 HANDLERS = {**data_calls.HANDLERS, **name_calls.HANDLERS, **mapped_calls.HANDLERS}
 _LOCK_UN = 8
 
@@ -357,6 +358,12 @@ def translate_for_each(
 
 
 def _texts(made: Translation, settle_ns: int) -> tuple[str, str]:
+    rows = made.recording.length()
+    if rows > _ROWS_MAX:
+        raise RecordingError(
+            f"{shown(made.recording.path)}: {rows:,} calls and files; {_ROWS_MAX:,} are replayed"
+            " at most: `flashbed ops cut` makes a part of it"
+        )
     rest = ("sync", "remount", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
     return prepare, text_of(made.body(), HEADER_2)

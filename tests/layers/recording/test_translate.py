@@ -577,3 +577,15 @@ def test_an_existing_link_and_folder_are_made_again(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert body == ["open 0 l wo,append", "write 0 70000 1 1 0"]
     assert EXISTED not in body
+
+
+def test_a_recording_that_would_take_minutes_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten million syncs took five minutes to translate, and their replay did not end."""
+    monkeypatch.setattr("flashbed.recording.translate._ROWS_MAX", 9)
+    program = Program()
+    for _ in range(10):
+        program("sync")
+    with pytest.raises(RecordingError, match=r"10 calls and files; 9 .* `flashbed ops cut` makes"):
+        program.lines(tmp_path)

@@ -214,7 +214,8 @@ def _worn(
     if path.is_dir() and not is_recording(path):
         _refuse_options(out=out)
         named = _chosen_case_ids(path, case, settings)
-        _say_times(path, named)
+        if rounds is None:
+            _say_times(path, named)
         return cases_of(
             path, rounds, case_ids=named, target=None if on is None else _table_name(on)
         )
@@ -309,8 +310,9 @@ def _run(
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
     names = [item.case.case_id for item in planned]
-    for note in time_notes(directory, experiment, planned, names):
-        say(f"flashbed: {note}")
+    if rounds is None:  # else its own time decides nothing
+        for note in time_notes(directory, experiment, planned, names):
+            say(f"flashbed: {note}")
     table = _table_name(target)
 
     def read() -> list[Subject]:

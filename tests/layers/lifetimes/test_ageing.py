@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from flashbed.api.replayed_often import aged_by
+from flashbed.cli.lifetime import lifetime
 from flashbed.lifetimes.ageing import rounds_to_use_up
 from flashbed.lifetimes.estimate_text import notes
 from flashbed.lifetimes.observed import cases_of
@@ -104,6 +105,19 @@ def test_runs_of_more_than_31_years_are_not_tried(tmp_path: Path) -> None:
     assert answer["rounds_before"] == 0
     assert "to use up free space" not in said
     assert any("runs are longer than 31 years" in line for line in answer["stands_on"])
+
+
+def test_the_time_of_a_replay_is_no_warning_where_a_rate_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An update once a month was warned of, because its replay took 6.8 s and not 3.6 s."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("flashbed.api.replays.time_notes", lambda *_: ["WARNING: another time"])
+    logger(tmp_path, lines=3)
+    lifetime(["logger.ops@1/mo"], settings=["partition.blocks=70"])
+    assert "another time" not in capfd.readouterr().err
+    lifetime(["logger.ops"], settings=["partition.blocks=70"])
+    assert "another time" in capfd.readouterr().err
 
 
 def never(what: object) -> None:

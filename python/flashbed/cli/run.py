@@ -24,6 +24,7 @@ from flashbed.plan.experiment import Experiment, load_experiment, study_experime
 from flashbed.plan.narrowing import Settings, parse_settings, plan, several
 from flashbed.plan.planned import Plan, Planned
 from flashbed.plan.study import in_order, load_study
+from flashbed.recording.recognised import is_recording
 from flashbed.storage.files import own_file
 from flashbed.storage.locking import held
 from flashbed.storage.own_folder import own_folder
@@ -127,10 +128,13 @@ def run(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     if context.args:
-        command = shlex.join([experiment, *context.args])
+        words = [experiment, *context.args]
+        of_flash = all(map(is_recording, map(Path, words)))
+        other = "lifetime" if of_flash else "exec --"
+        does = "asks for all of them on one flash" if of_flash else "runs a program"
         raise InputError(
-            f"run takes one experiment, recording or file of operations, not {command};"
-            f" `flashbed exec -- {command}` runs a program"
+            f"run takes one experiment, recording or file of operations, not {shlex.join(words)};"
+            f" `flashbed {other} {shlex.join(words)}` {does}"
         )
     chosen = load_experiment(experiment)
     way = _way(jobs, shard, scheduler)

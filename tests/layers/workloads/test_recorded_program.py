@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from flashbed.cli import app
 from flashbed.errors import InputError
 from flashbed.formats.operation_fields import PieceSizes, pieces
 from flashbed.formats.operations import parse
@@ -147,3 +150,15 @@ def test_an_axis_that_is_usual_has_to_have_the_value(tmp_path: Path) -> None:
     more = '[usual]\nfs = "mtd"\n'
     with pytest.raises(ExperimentError, match=r"usual\.fs: no grid has mtd"):
         read(tmp_path, ("seed = [1]\n", f"seed = [1]\n\n{more}"))
+
+
+def test_several_recordings_are_for_lifetime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run a.rec b.rec` was told to be run by `exec`, as if they were a command."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(recorded(tmp_path), "b.rec")
+    done = CliRunner().invoke(app, ["run", "my.rec", "b.rec"])
+    assert "`flashbed lifetime my.rec b.rec` asks for all of them on one flash" in str(
+        done.exception
+    )

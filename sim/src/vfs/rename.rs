@@ -11,8 +11,12 @@ use super::walk::{Parent, TOP};
 use super::{Answer, Vfs};
 use crate::errno::{errno, Outcome};
 use crate::errno::{EBUSY, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
-use crate::fs::{FlashFs, Rename};
+use crate::fs::{FlashFs, FsError, Rename};
 use crate::units::Ns;
+
+/// PATH_MAX: beyond it the work of a rename would grow with the square of the depth.
+const PATH_MAX_BYTES: usize = 4096;
+const TOO_DEEP: &str = "a folder moved below a path of more than 4,096 bytes";
 
 impl<S: FlashFs> Vfs<S> {
     /// Whether `path` is below `directory`.
@@ -24,6 +28,13 @@ impl<S: FlashFs> Vfs<S> {
     fn has_entries(&self, path: &str) -> bool {
         let first = format!("{path}/");
         self.names.paths.range(first..).next().is_some_and(|(found, _)| Self::is_below(found, path))
+    }
+
+    /// The length of the longest path below a directory; its own where it has none.
+    fn longest_below(&self, directory: &str) -> usize {
+        let below = self.names.paths.range(format!("{directory}/")..).map(|(path, _)| path);
+        let below = below.take_while(|path| Self::is_below(path, directory));
+        below.map(String::len).max().unwrap_or(directory.len())
     }
 
     /// d_delete: the dentry becomes negative, or is dropped if an open file holds it.
@@ -111,6 +122,9 @@ impl<S: FlashFs> Vfs<S> {
         if target == Some(moved) {
             return Ok((0, now));
         }
+        if self.longest_below(old) + new.len() > PATH_MAX_BYTES + old.len() {
+            return Err(FsError::NotModelled(TOO_DEEP));
+        }
         let rename = Rename {
             ino: self.inodes[moved].ino,
             old: self.name_in(old_in, old),
@@ -191,8 +205,10 @@ impl<S: FlashFs> Vfs<S> {
             names.dentries.remove(&path);
             names.dentries.insert(renamed(&path));
         }
-        let moved: Vec<(String, usize)> = (names.paths.iter())
-            .filter(|(path, _)| moves(path))
+        let below = names.paths.range(format!("{old}/")..);
+        let below = below.take_while(|(path, _)| Self::is_below(path, old));
+        let moved: Vec<(String, usize)> = (names.paths.get_key_value(old).into_iter())
+            .chain(below)
             .map(|(path, &index)| (path.clone(), index))
             .collect();
         names.paths.remove(new);

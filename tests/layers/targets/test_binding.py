@@ -109,6 +109,19 @@ def test_a_case_that_is_not_modelled_says_what() -> None:
     assert (broken.case_index, broken.kind, broken.what) == (1, "failed", None)
 
 
+def test_folders_that_are_moved_into_each_other_end_where_no_path_is_longer() -> None:
+    """Each move renames all below: 20,000 of them took hours."""
+    from flashbed._sim import Recorded, run_cases
+
+    moves = "".join(f"mkdir d{n}\nrename d{n - 1} d{n}/x\n" for n in range(1, 2100))
+    bodies = f"mkdir d0\n{moves}", "mkdir d0\nmkdir d1\nrename d0 d1/x\nrmdir d1/x\n"
+    cases = cases_of([program(body) for body in bodies])
+    given = run_cases(BOARD.sim_json, KERNEL.sim_json, cases, Recorded(), 2)
+    refused = given.failures[0]
+    assert [each.case_index for each in given.failures] == [0], given.failures[-1].message
+    assert refused.what == "a folder moved below a path of more than 4,096 bytes"
+
+
 def test_a_file_system_that_cannot_be_made_says_why() -> None:
     from flashbed._sim import NotModelled, fresh_bytes
 

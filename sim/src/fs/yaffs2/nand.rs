@@ -28,7 +28,8 @@ pub(super) const SUMMARY: u32 = 0x10;
 /// Tags after a power cut: neither erased nor readable.
 const TORN: u64 = u64::MAX;
 
-const OBJECT_BITS: u32 = 18;
+/// Of an object number; create_object refuses larger ones.
+pub(super) const OBJECT_BITS: u32 = 18;
 const CHUNK_BITS: u32 = 28;
 
 /// struct yaffs_ext_tags: the object, the chunk of it (0 is its header), and the bytes used in it.

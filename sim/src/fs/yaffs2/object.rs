@@ -14,7 +14,7 @@
 
 use super::children::{Children, InMemory, SHORT_NAME_BYTES};
 use super::kind::Kind;
-use super::nand::{Header, Payload, Tags};
+use super::nand::{Header, Payload, Tags, OBJECT_BITS};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::collections::arrivals::Arrivals;
@@ -439,6 +439,9 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn create_object(&mut self, now: Ns, at: Name<'_>, kind: Kind) -> Result<(u32, Ns)> {
         let (_, now) = self.find_by_name(now, at)?;
         let number = self.objects.new_number();
+        if number >> OBJECT_BITS != 0 {
+            return Err(FsError::NotModelled("more than 262,000 files and folders on yaffs2"));
+        }
         if let Kind::Name(of) = kind {
             self.objects.add_other_name(of, number);
         }

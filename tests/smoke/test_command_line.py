@@ -274,7 +274,7 @@ def test_a_file_of_operations_stands_for_an_experiment(small: Path, run: Run) ->
     Path("my.ops").write_text("flashbed-ops 1\nopen 0 a\n")
     status, out, err = run("run", "my.ops")
     assert (status, out) == (2, "")
-    assert "line 2: wrong-arguments" in err
+    assert err.startswith("flashbed: my.ops:2: wrong-arguments")
 
 
 MAPPED = """flashbed-ops 2

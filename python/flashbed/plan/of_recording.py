@@ -12,8 +12,11 @@ import re
 import tempfile
 from pathlib import Path
 
+from flashbed.errors import InputError
 from flashbed.formats.file_systems import USUAL_FIRST
 from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.formats.operations import OperationError, each
+from flashbed.paths import shown
 from flashbed.storage.files import read_text, utf8_path
 from flashbed.storage.forks import remover
 
@@ -82,10 +85,15 @@ def is_operations(path: Path) -> bool:
 def experiment_of_operations(file: Path) -> Path:
     """Writes the experiment of a file of operations to a file that exists until the program ends.
 
-    Raises `InputError` if it is too long, or its name is not UTF-8.
+    Raises `InputError` if it is too long, or its name is not UTF-8, and for a wrong line.
     """
     name = _name_of(utf8_path(file), "operations")
     text = read_text(file, _OPERATIONS_BYTES_MAX)
+    try:
+        for _ in each(text):
+            pass
+    except OperationError as why:
+        raise InputError(f"{shown(file)}:{why}") from None
     values = {
         "id": f"operations/{name}",
         "title": f"The operations of {file.name}"[:200],

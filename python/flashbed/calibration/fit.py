@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +99,7 @@ def with_software_table(
     lines += [
         f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None
     ]
+    lines += _not_known(name for name, value in kept.items() if value is None)
     for name, value in fitted.costs.items():
         lines.append(f"{name} = {value:_}  # {_known(fitted, name)}")
     # These are facts of the board's kernel and no costs.
@@ -110,6 +111,12 @@ def with_software_table(
     for price in _of("by hand"):
         lines.append(f"{price.key} = {getattr(board.software, price.key):_}  # {price.why}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
+
+
+def _not_known(names: Iterable[str]) -> list[str]:
+    """The line for prices of no compressor that stay unknown."""
+    found = [name for name in names if "." not in name]
+    return [f"not_known = {json.dumps(found)}"] if found else []
 
 
 def _before_software(text: str, board: Board) -> str:

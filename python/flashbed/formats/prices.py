@@ -331,6 +331,8 @@ class Software(Strict):
     )
     compute_step_ps: Ps = fitted("One step of a `compute` operation, in picoseconds.")
     compressors: CompressorCosts = CompressorCosts()
+    not_known: Annotated[tuple[str, ...], Field(strict=False, max_length=200)] = ()
+    """Prices that no source has: each counts as 0, and no key gives it."""
     sched_clock_ns: Annotated[int, Field(gt=0, le=1_000_000_000)] = 1
     """The unit of the scheduler's clock: nanoseconds, or a tick for kernels that count ticks."""
     clock_read_ns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
@@ -347,6 +349,18 @@ class Software(Strict):
             return values
         own = [price.key for price in prices(cls) if "." not in price.key]
         return values if set(own) & set(values) else dict.fromkeys(own, 0) | values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_what_is_not_known(cls, values: Any) -> Any:
+        """Gives prices that are not known the 0 with which they count."""
+        if not isinstance(values, dict) or not isinstance(values.get("not_known"), (list, tuple)):
+            return values
+        names = [name for name in values["not_known"] if isinstance(name, str)]
+        given = [name for name in names if values.get(name)]
+        if given:
+            raise ValueError(f"{given[0]}: has a price, and not_known names it")
+        return values | dict.fromkeys(names, 0)
 
     @property
     def is_free(self) -> bool:
@@ -367,7 +381,9 @@ def prices(model: type[BaseModel] = Software, prefix: str = "") -> Iterator[Pric
 
 
 def known_price(software: Software, key: str) -> int | None:
-    """The price of this key; None for a compressor without a price there."""
+    """The price of this key; None if it is not known, or of a compressor without a price there."""
+    if key in software.not_known:
+        return None
     at: Any = software
     for name in key.split("."):
         at = getattr(at, name) if at is not None else None

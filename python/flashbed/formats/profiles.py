@@ -189,6 +189,7 @@ class Board(FromFile):
         """`sim_json` for file systems mounted with `compr=`."""
         text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
         tables = json.loads(text)
+        del tables["software"]["not_known"]
         of_compressors = tables["software"]["compressors"]
         for name in of_compressors.pop("included"):
             key = {"zlib": "deflate"}.get(name, name.replace("-", "_").replace(".", "_"))
@@ -204,7 +205,7 @@ class Board(FromFile):
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "clock_read_ns": CLOCK_READ_NS}
-        nothing |= {"compressors": _free(CompressorCosts)}
+        nothing |= {"compressors": _free(CompressorCosts), "not_known": ()}
         nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
         return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
 

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from flashbed.formats import prices as table
-from flashbed.formats.prices import prices
+from flashbed.formats.prices import Software, known_price, prices
+from flashbed.formats.profiles import board_names, load_board
 
 SOURCES = {
     "Software": ("profile.rs", "SoftwareCosts"),
@@ -19,7 +21,9 @@ SOURCES = {
     "ZstdCosts": ("compress/work.rs", "ZstdCosts"),
     "RtimeCosts": ("compress/work.rs", "RtimeCosts"),
 }
-NOT_IN_RUST = {("Software", "source"), ("CompressorCosts", "included")}
+NOT_IN_RUST = {
+    ("Software", "source"), ("Software", "not_known"), ("CompressorCosts", "included"),
+}  # fmt: skip
 FIELD = re.compile(r"((?: *///[^\n]*\n)*)(?: *#\[[^\n]*\n)* *pub (\w+): ")
 
 
@@ -50,3 +54,29 @@ def test_a_price_ends_in_its_unit_and_says_what_it_prices() -> None:
         assert price.key.endswith(("_ns", "_ps")), price.key
         assert price.meaning.endswith("."), price.key
         assert bool(price.why) == (price.how != "fitted"), price.key
+
+
+def test_a_price_that_is_not_known_counts_as_0_and_is_no_price() -> None:
+    given = {price.key: 7 for price in prices(Software) if "." not in price.key}
+    del given["open_ns"]
+    software = Software.model_validate({"source": "x", **given, "not_known": ["open_ns"]})
+    assert software.open_ns == 0
+    assert known_price(software, "open_ns") is None
+    assert known_price(software, "close_ns") == 7
+    assert Software.model_validate(software.model_dump()) == software
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("close_ns", "has a price, and not_known names it"), ("no_ns", "no_ns")]
+)
+def test_only_a_price_that_is_missing_is_not_known(name: str, said: str) -> None:
+    given = {price.key: 7 for price in prices(Software) if "." not in price.key}
+    with pytest.raises(ValidationError, match=said):
+        Software.model_validate({"source": "x", **given, "not_known": [name]})
+
+
+def test_no_profile_of_ours_gives_0_for_a_price_that_is_not_known(project: Path) -> None:
+    for name in board_names():
+        text = (project / "boards" / f"{name}.toml").read_text(encoding="utf-8")
+        assert not re.findall(r"^\w+_[np]s = 0 *# not known(?! *:)", text, re.MULTILINE), name
+    assert known_price(load_board("omap3evm").software, "open_ns") is None

@@ -43,7 +43,7 @@ class Like:
     def prices(self) -> dict[str, str]:
         """`[software]` with the board's prices by the two clocks.
 
-        What no source knew of that board is 0 there, and is not known here either.
+        What no source knew of that board is not known here either.
         """
         clock, software = self.board.board.cpu_mhz or self.mhz, self.board.software
         source = (
@@ -55,6 +55,8 @@ class Like:
             value = known_price(software, price.key)
             if value is not None:
                 table[price.key] = f"{round(value * clock / self.mhz):_}"
+        if software.not_known:
+            table["not_known"] = json.dumps(software.not_known)
         if software.compressors.included:
             table["compressors.included"] = json.dumps(list(software.compressors.included))
         return table

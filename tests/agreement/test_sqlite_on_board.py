@@ -47,16 +47,16 @@ FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.core_found().found else
 COUNTS = ("flash_reads", "flash_programs", "flash_erases", "flash_time_ns")
 
 
-@dataclass(frozen=True)
-class Uncompressed(Program):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uncompressed(Stack):
     """Mounted so that what is written is as large on flash as it is; YAFFS2 compresses nothing."""
 
     @property
     def mounted(self) -> str:
-        return self.stack.fs if self.stack.fs == "yaffs2" else f"{self.stack.fs},compr=none"
+        return self.fs if self.fs == "yaffs2" else f"{self.fs},compr=none"
 
 
-def program(fs: str, kind: str, executed: str) -> Uncompressed:
+def program(fs: str, kind: str, executed: str) -> Program:
     pattern, given = KINDS[kind]
     database = Database.model_validate(
         {"records": 200, "executed": executed, "contents": "letters", **given}
@@ -66,9 +66,9 @@ def program(fs: str, kind: str, executed: str) -> Uncompressed:
         pattern=pattern, requests=100, request_bytes=600, file_bytes=0, seed=1, database=database,
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
-    return Uncompressed(
+    return Program(
         f"{fs}-{kind}-{executed}",
-        Stack(
+        Uncompressed(
             board=load_board(case.board), kernel=load_kernel(case.kernel), fs=fs, read_ahead_kib=128
         ),
         prepare,

@@ -192,6 +192,8 @@ def test_a_claim_about_what_is_shipped_hangs_on_those_cases_alone(name: str) -> 
     """They agreed whatever was measured: cases without a window were compared with themselves."""
     kernels = load_experiment("kernels")
     (one,) = [claim for claim in kernels.claim if claim.id == name]
+    # Where the simulator has the window from a profile, a target that measures it is judged so.
+    one = one.model_copy(update={"unmeasured": {}})
     experiment = kernels.model_copy(update={"claim": (one,), "figure": ()})
     words = []
     for moved in (1, SHIPPED[name]):

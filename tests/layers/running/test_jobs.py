@@ -27,10 +27,10 @@ def workers() -> list[int]:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             parent = status.read_text().split("\nPPid:\t")[1].split("\n")[0]
-            command = (status.parent / "cmdline").read_text()
+            command = (status.parent / "cmdline").read_bytes()
         except OSError:  # it has ended
             continue
-        if int(parent) == os.getpid() and "flashbed.running.worker" in command:
+        if int(parent) == os.getpid() and b"flashbed.running.worker" in command:
             found.append(int(status.parent.name))
     return found
 

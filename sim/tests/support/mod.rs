@@ -27,6 +27,11 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
         compressors.remove("included"); // likewise
     }
+    if let Some(Value::Array(names)) = entries.remove("not_known") {
+        for name in names.iter().filter_map(Value::as_str) {
+            entries.insert(name.to_owned(), Value::from(0));
+        }
+    }
     value
 }
 

@@ -39,11 +39,7 @@ def main() -> None:
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:
-    assert kernel.jffs2, kernel.name
-    assert kernel.ubifs, kernel.name
-    able: dict[str, list[str]] = {
-        "jffs2": [*kernel.jffs2.compr_option], "ubifs": [*kernel.ubifs.compr_option],
-    }  # fmt: skip
+    able = {fs: getattr(kernel, fs).compr_option for fs in COMPRESSING}
     return {
         "title": kernel.kernel.title,
         "sim": json.loads(kernel.sim_json),

@@ -1,6 +1,6 @@
 """Writes what the playground knows of the world: boards, kernels and recorded programs, as JSON.
 
-python/flashbed/workloads/playground_program.py makes operations of the recordings.
+python/flashbed/plan/workloads/playground_program.py makes operations of the recordings.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flashbed.formats.file_systems import COMPRESSING, FILE_SYSTEMS
-from flashbed.formats.profiles import (
+from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.stack.profiles import (
     Kernel,
     board_names,
     kernel_names,
     load_kernel,
 )
 from flashbed.plan.experiment import read_experiment
-from flashbed.workloads.playground_program import board_tables, program_variants
+from flashbed.plan.workloads.playground_program import board_tables, program_variants
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-from flashbed import paths
-from flashbed.paths import cache_folder
+from flashbed.base import paths
+from flashbed.base.paths import cache_folder
 from flashbed.targets import TARGETS
 from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER
 from flashbed.targets.uml.uml_kernel import cached_kernel

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends a folder with its content to the host. A guest cannot write there, so the folder becomes a
- * stream that python/flashbed/exec/unpacking.py unpacks.
+ * stream that python/flashbed/targets/exec/unpacking.py unpacks.
  *
  *   flashbed-files 1
  *   folder MODE PATH | file MODE BYTES PATH | link TARGET PATH | other MODE PATH

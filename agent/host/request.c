@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the request for a program: lines of a word and its value, from
- * python/flashbed/exec/request.py.
+ * python/flashbed/targets/exec/request.py.
  *
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH

@@ -4,7 +4,7 @@
  *
  * A connection uses SQLite's unix VFS on the mounted file system. What SQLite would take from the
  * machine is the same each time, and the same as in the host's recorder
- * (python/flashbed/sqlite/recorder.py): random() and randomblob() follow from the seed of
+ * (python/flashbed/plan/sqlite/recorder.py): random() and randomblob() follow from the seed of
  * `sql_open`, the clock stands still, and SQLite's own random numbers (a journal's nonce) are those
  * of a seed of zeros. A statement's text is unescaped before its time begins. Its time includes
  * preparing, binding, stepping and finalizing.
@@ -123,7 +123,7 @@ static int64_t fail(struct sql_run *run, int code, const char *why)
 }
 
 /* Checksums every value of a row with its type, so that equal results can be recognised
- * (python/flashbed/sqlite/call_tables.py). */
+ * (python/flashbed/plan/sqlite/call_tables.py). */
 static uint32_t sum_row(sqlite3_stmt *statement, uint32_t sum)
 {
 	for (int i = 0; i < sqlite3_column_count(statement); i++) {

@@ -2,7 +2,7 @@
 /* The system calls of SQLite's unix VFS: the kind of a sync, the user that SQLite believes to be,
  * and a record of the calls as flashbed-ops.
  *
- * Mirrors what python/flashbed/sqlite/vfs.py records, to be compared with it: `open` with the
+ * Mirrors what python/flashbed/plan/sqlite/vfs.py records, to be compared with it: `open` with the
  * lowest free slot, a path that is only checked (xAccess) as an `open` of it and a `close`, pread,
  * pwrite, ftruncate, unlink, syncs. Locks, stat, lstat and fstat are not recorded. Calls are
  * intercepted where os_unix.c lets them be overridden (xSetSystemCall). A sync is no such call, so

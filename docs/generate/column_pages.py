@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from docs.generate.markdown import NOTE, table, unit_of
-from flashbed.tables.column_meanings import COLUMN_MEANINGS, ROWS
-from flashbed.tables.columns import SCHEMAS
+from flashbed.results.column_meanings import COLUMN_MEANINGS, ROWS
+from flashbed.results.columns import SCHEMAS
 
 __all__ = ["page"]
 

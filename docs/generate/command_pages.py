@@ -10,8 +10,8 @@ from typing import Any
 from typer.main import get_command
 
 from docs.generate.markdown import NOTE, entry, prose, table
+from flashbed.base.errors import FlashbedError, InputError, Interrupted
 from flashbed.cli import GROUPS, app
-from flashbed.errors import FlashbedError, InputError, Interrupted
 
 __all__ = ["page"]
 

@@ -14,13 +14,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from flashbed.formats.profiles import load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import SETTLE_NS, WorkloadTable
+from flashbed.plan.workloads import operations
 from flashbed.report.playground import USUAL, address
+from flashbed.stack.profiles import load_kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
-from flashbed.workloads import operations
 
 __all__ = ["FIGURES", "GUIDE", "PICTURES", "Point", "points"]
 

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from docs.generate.markdown import NOTE, entry, prose, unit_of
-from flashbed.formats.energy import MeanPower
-from flashbed.formats.file_systems import FilesPct, FileSystemFacts, RawFacts
-from flashbed.formats.prices import Software, prices
-from flashbed.formats.profiles import Board, Kernel
+from flashbed.stack.energy import MeanPower
+from flashbed.stack.file_systems import FilesPct, FileSystemFacts, RawFacts
+from flashbed.stack.prices import Software, prices
+from flashbed.stack.profiles import Board, Kernel
 
 __all__ = ["described", "models", "page"]
 
@@ -189,7 +189,7 @@ def described(model: type[BaseModel]) -> dict[str, str]:
     """Key -> what the docstring below it says, in the model or in those it extends."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
-        if not (issubclass(one, BaseModel) and one.__module__.startswith("flashbed.formats")):
+        if not (issubclass(one, BaseModel) and one.__module__.startswith("flashbed.stack")):
             continue
         (tree,) = ast.parse(inspect.getsource(one)).body
         assert isinstance(tree, ast.ClassDef)

@@ -28,7 +28,7 @@ command_of() {
 without_release() { "$(dirname "$(command -v flashbed)")/python" - "$1" <<-'END'
 	import sys
 	from pathlib import Path
-	from flashbed.recording.file import RecordingWriter, open_recording
+	from flashbed.program.recording.file import RecordingWriter, open_recording
 	path = Path(sys.argv[1])
 	new = path.with_suffix(".new")
 	recording = open_recording(path)

@@ -1,6 +1,6 @@
 /**
  * Energy above idle, from the constants of a board's profile. The arithmetic is that of
- * python/flashbed/energy/fold.py, in whole nanojoules: two conventions that nothing adds up.
+ * python/flashbed/answers/energy/fold.py, in whole nanojoules: two conventions that nothing adds up.
  */
 
 import { isMicro } from "./state";

@@ -1,6 +1,6 @@
 /**
  * Years until a block reaches its endurance, if rounds of the program follow each other without a
- * break. The arithmetic is that of python/flashbed/lifetimes/estimate.py, without its intervals.
+ * break. The arithmetic is that of python/flashbed/answers/lifetimes/estimate.py, without its intervals.
  */
 
 import type { Answer, BoardTables, Causes } from "./types";

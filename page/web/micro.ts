@@ -1,5 +1,5 @@
 /**
- * The papers' micro-benchmarks, the same operations to the byte as python/flashbed/workloads/
+ * The papers' micro-benchmarks, the same operations to the byte as python/flashbed/plan/workloads/
  * micro_read.py and micro_write.py make, and Python's random numbers, which they draw from.
  */
 

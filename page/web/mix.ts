@@ -1,6 +1,6 @@
 /**
  * Several programs of a product on the flash that is chosen: what each wears, and how long the flash
- * lasts. The arithmetic is that of python/flashbed/lifetimes/mix.py, without its intervals.
+ * lasts. The arithmetic is that of python/flashbed/answers/lifetimes/mix.py, without its intervals.
  */
 
 import { type Mixed, mixed } from "./lifetime";

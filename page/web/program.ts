@@ -5,7 +5,7 @@ import type { World } from "./world";
 
 /**
  * Texts that differ in some fields of their lines, as
- * python/flashbed/workloads/playground_program.py has them.
+ * python/flashbed/plan/workloads/playground_program.py has them.
  */
 export interface Variants {
   /** Every text by itself, where their lines cannot be laid beside each other. */
@@ -148,7 +148,7 @@ function readOperations(name: string, bytes: Uint8Array): { prepare: string; bod
   } catch {
     throw new Error(`${name} is no program: it has bytes that are not text`);
   }
-  // As python/flashbed/workloads/own_operations.py parts it.
+  // As python/flashbed/plan/workloads/own_operations.py parts it.
   const header = text.slice(0, text.indexOf("\n"));
   const rest = `sync\npause ${SETTLE_NS}\nprepared\n`;
   const at = text.indexOf("\nprepared\n");

@@ -31,7 +31,7 @@ export interface World {
   programs: Program[];
 }
 
-/** As python/flashbed/formats/profiles.py has it. */
+/** As python/flashbed/stack/profiles.py has it. */
 const HAMMING_CODE_BYTES = 3;
 const HAMMING_PLACE_BYTES: Record<number, number> = { 8: 3, 16: 6, 64: 24, 128: 48 };
 const MARK = "\u0001";

@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flashbed import errors
     from flashbed.api.executing import Execution, execute
     from flashbed.api.named_board import Board
     from flashbed.api.own_experiment import Experiment
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from flashbed.api.result import Result
     from flashbed.api.running import run
     from flashbed.api.years import lifetime
+    from flashbed.base import errors
 
 __all__ = [
     "Board",
@@ -65,7 +65,7 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name == "errors":
-        return import_module("flashbed.errors")
+        return import_module("flashbed.base.errors")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f"flashbed.api.{_MODULES[name]}"), name)

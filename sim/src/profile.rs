@@ -421,7 +421,7 @@ pub struct BoardProfile {
     pub software: SoftwareCosts,
 }
 
-/// Bounds of a chip, as python/flashbed/formats/bounds.py has them.
+/// Bounds of a chip, as python/flashbed/stack/bounds.py has them.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 256..=65_536;
 const OOB_BYTES: std::ops::RangeInclusive<u32> = 8..=16_384;
 const PAGES_PER_BLOCK: std::ops::RangeInclusive<u32> = 1..=1_024;

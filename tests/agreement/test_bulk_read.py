@@ -8,12 +8,12 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import HEADER
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads.layout_files import prepared, written_file
+from flashbed.program.operations import HEADER
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
-from flashbed.workloads.layout_files import prepared, written_file
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
 

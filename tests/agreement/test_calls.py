@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.differences import Outcome, outcomes_of
-from flashbed.plan.stack import Stack
+from flashbed.bench.fuzz.differences import Outcome, outcomes_of
+from flashbed.program.operations import parse
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Failure, Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget

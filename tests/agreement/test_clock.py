@@ -9,9 +9,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import HEADER_2
-from flashbed.formats.profiles import CLOCK_READ_NS, load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.program.operations import HEADER_2
+from flashbed.stack.profiles import CLOCK_READ_NS, load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
 

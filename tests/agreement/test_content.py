@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.content import generated, generated_pieces, generated_word
-from flashbed.formats.operation_fields import pieces
+from flashbed.program.content import generated, generated_pieces, generated_word
+from flashbed.program.operation_fields import pieces
 from tests.support import PROJECT
 
 TABLES = PROJECT / "tests" / "corpus" / "content"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.support.exec_and_replay import FEW_READS, FILE_SYSTEMS, NEAR, TriedCommand, compared

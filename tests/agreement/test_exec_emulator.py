@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.emulator.machine import find_qemu
 from flashbed.targets.guest.agent import path_of
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.agreement.test_exec import FLASHBED

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from flashbed.paths import cache_folder
-from flashbed.recording.file import open_recording
-from flashbed.recording.translate import translate
+from flashbed.base.paths import cache_folder
+from flashbed.program.recording.file import open_recording
+from flashbed.program.recording.translate import translate
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.agreement.test_exec import FLASHBED

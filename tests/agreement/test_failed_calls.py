@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets import load_target
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_kernel import cached_kernel

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import RunError
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.base.errors import RunError
+from flashbed.bench.validation import LIMITS, compare, programs, summary
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.emulator import gc_choices
-from flashbed.validation import LIMITS, compare, programs, summary
 
 COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flashbed import cli
-from flashbed.imports.strace_trace import import_strace
+from flashbed.program.imports.strace_trace import import_strace
 from tests.support import PROJECT
 
 pytestmark = [pytest.mark.extension, pytest.mark.uml, pytest.mark.timeout(300)]

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flashbed.formats.operation_fields import FIELDS as FIELDS_1
-from flashbed.formats.operation_fields import FIELDS_2
-from flashbed.formats.operations import (
+from flashbed.program.operation_fields import FIELDS as FIELDS_1
+from flashbed.program.operation_fields import FIELDS_2
+from flashbed.program.operations import (
     HEADER,
     HEADER_2,
     OperationError,

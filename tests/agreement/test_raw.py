@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import HEADER
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.program.operations import HEADER
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program, RunOptions
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis import agreement
+from flashbed.answers.analysis import agreement
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
 from flashbed.targets.base import Target
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis.statements import statements
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.answers.analysis.statements import statements
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads.sqlite import operations
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
-from flashbed.workloads.sqlite import operations
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
 

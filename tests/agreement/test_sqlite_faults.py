@@ -11,22 +11,22 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import HEADER, parse
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.bench.powercut.cutting import Choice, PowerCuts
+from flashbed.bench.powercut.judge import RECOVERED, Done, judge
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
-from flashbed.plan.stack import Stack
-from flashbed.powercut.cutting import Choice, PowerCuts
-from flashbed.powercut.judge import RECOVERED, Done, judge
-from flashbed.sqlite.on_board import executed
-from flashbed.sqlite.recorder import DATABASE_PATH, Recording, Written
-from flashbed.sqlite.recovery import recovered, restored
-from flashbed.sqlite.vfs import FOLDER, Files
+from flashbed.plan.sqlite.on_board import executed
+from flashbed.plan.sqlite.recorder import DATABASE_PATH, Recording, Written
+from flashbed.plan.sqlite.vfs import FOLDER, Files
+from flashbed.plan.workloads.sqlite import operations
+from flashbed.program.operations import HEADER, parse
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Cut, Program
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.agent import path_of
-from flashbed.workloads.sqlite import operations
+from tests.support.sqlite_recovery import recovered, restored
 
 FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.core_found().found else []))
 on_uml = [

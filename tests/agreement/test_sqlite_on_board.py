@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads.sqlite import operations
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.agent import path_of
-from flashbed.workloads.sqlite import operations
 
 pytestmark = [
     pytest.mark.uml,

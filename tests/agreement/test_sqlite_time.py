@@ -1,7 +1,7 @@
 """A statement takes the emulated board as long as its recorded calls and its work are said to.
 
 On YAFFS2, which compresses nothing, so that what is written does not differ. The work's prices were
-fitted to other statements on other tables (sqlite/work.py).
+fitted to other statements on other tables (plan/sqlite/work.py).
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.analysis.statements import statements
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.answers.analysis.statements import statements
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads.sqlite import operations
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.agent import path_of
-from flashbed.workloads.sqlite import operations
 
 pytestmark = [
     pytest.mark.emulator,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.recording.file import open_recording
+from flashbed.program.recording.file import open_recording
 from tests.support.board import SshBoard
 from tests.support.recorded import calls_of
 

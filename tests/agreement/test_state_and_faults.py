@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.differences import outcomes_of
-from flashbed.plan.conditions import NEW, NONE, BitFlips, Faults, State, Worn
-from flashbed.plan.stack import Stack
+from flashbed.bench.fuzz.differences import outcomes_of
+from flashbed.plan.workloads.layout_files import prepared, written_file
+from flashbed.plan.workloads.state import in_state
+from flashbed.stack.conditions import NEW, NONE, BitFlips, Faults, State, Worn
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
-from flashbed.workloads.layout_files import prepared, written_file
-from flashbed.workloads.state import in_state
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.operations import Operation, parse
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.bench import Bench
-from flashbed.fuzz.program import FuzzCase
+from flashbed.bench.fuzz.bench import Bench
+from flashbed.bench.fuzz.program import FuzzCase
+from flashbed.program.operations import Operation, parse
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.support import PROJECT

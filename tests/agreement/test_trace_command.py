@@ -8,19 +8,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import canonical, parse
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.bench.tracing import perfetto
+from flashbed.bench.tracing.record import TraceOptions, trace_case
+from flashbed.bench.tracing.summary import amplification, by_layer
+from flashbed.bench.tracing.trace import Trace
+from flashbed.bench.tracing.trace_figures import figures, pages_of_calls
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.plan.stack import Stack
+from flashbed.program.operations import canonical, parse
 from flashbed.running.programs import programs_of
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
-from flashbed.tracing import perfetto
-from flashbed.tracing.record import TraceOptions, trace_case
-from flashbed.tracing.summary import amplification, by_layer
-from flashbed.tracing.trace import Trace
-from flashbed.tracing.trace_figures import figures, pages_of_calls
 from tests.layers.tracing.test_trace import check_in_trace_processor, decoded, slices
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]

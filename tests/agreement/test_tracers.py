@@ -8,8 +8,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import validation
-from flashbed.analysis import savings
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.bench import Bench
-from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.paths import cache_folder
+from flashbed.answers.analysis import savings
+from flashbed.base.paths import cache_folder
+from flashbed.bench import validation
+from flashbed.bench.fuzz.bench import Bench
+from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.runner import run_target
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
 from flashbed.running.ways import Way
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_kernel import cached_kernel

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.bench.validation import compare, kinds, programs, summary
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
-from flashbed.validation import compare, kinds, programs, summary
 
 pytestmark = [
     pytest.mark.emulator,

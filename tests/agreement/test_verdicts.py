@@ -17,11 +17,10 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from flashbed.analysis.sentences import Tally, tallies
-from flashbed.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, Judged
-from flashbed.errors import InputError
-from flashbed.formats.profiles import load_board
-from flashbed.paths import experiment_file
+from flashbed.answers.analysis.sentences import Tally, tallies
+from flashbed.answers.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, Judged
+from flashbed.base.errors import InputError
+from flashbed.base.paths import experiment_file
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
 from flashbed.plan.narrowing import plan
 from flashbed.plan.planned import Plan
@@ -34,8 +33,9 @@ from flashbed.report.printed import (
     errors_by_item,
     printed_numbers,
 )
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory
+from flashbed.results.run_directory import RunDirectory
+from flashbed.running.runner import run_target
+from flashbed.stack.profiles import load_board
 from flashbed.targets import load_target
 from tests.support.numbered import needed_cases, numbers_by_experiment
 from tests.support.perturb import standing, survivors

@@ -12,9 +12,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.changes import AS_BOOTED, VmChange
-from flashbed.plan.stack import Stack
+from flashbed.stack.changes import AS_BOOTED, VmChange
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget

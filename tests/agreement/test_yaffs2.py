@@ -11,14 +11,14 @@ from random import Random
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.bench import Bench
-from flashbed.fuzz.campaign import Plan, Report, fuzz
+from flashbed.bench.fuzz.bench import Bench
+from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.plan.stack import Stack
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program, Target
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 from flashbed.targets.sim import SimTarget

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from docs.generate.live_pictures import FIGURES, points
-from flashbed import paths
+from flashbed.base import paths
 from tests.browser.test_playground import settled
 from tests.support.chromium import CHROMIUM, Browser
 from tests.support.firefox import FIREFOX, Firefox

@@ -14,17 +14,17 @@ from urllib.parse import urlencode
 import polars as pl
 import pytest
 
-from flashbed.energy.fold import energy_of
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.lifetimes.estimate import Observed, dispersion, estimate
+from flashbed.answers.energy.fold import energy_of
+from flashbed.answers.lifetimes.estimate import Observed, dispersion, estimate
 from flashbed.plan.case import Case
-from flashbed.plan.changes import ChipChange, PartitionChange
-from flashbed.plan.conditions import Faults, State
 from flashbed.plan.experiment import SETTLE_NS
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads import operations
+from flashbed.stack.changes import ChipChange, PartitionChange
+from flashbed.stack.conditions import Faults, State
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.sim import SimTarget
-from flashbed.workloads import operations
 from tests.support.chromium import CHROMIUM, Browser
 
 ROOT = Path(__file__).parents[2]

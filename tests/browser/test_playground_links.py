@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import paths
+from flashbed.base import paths
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.report import write_report
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
 from flashbed.targets.sim import SimTarget
 from tests.browser.test_playground import SAME, settled
 from tests.support.chromium import CHROMIUM, Browser

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flashbed.cli import app
-from flashbed.workloads.playground_program import packed_mix, packed_program, page_with
+from flashbed.plan.workloads.playground_program import packed_mix, packed_program, page_with
 from tests.browser.test_playground import (
     ANSWER,
     PAGE,

@@ -10,16 +10,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import validation
+from flashbed.bench import validation
+from flashbed.bench.tracing.trace import keep
+from flashbed.bench.validation import results_table as kept
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.plan.study import load_study
 from flashbed.report import write_report
 from flashbed.report.traced_run import write_trace_report
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory
-from flashbed.tracing.trace import keep
-from flashbed.validation import results_table as kept
+from flashbed.results.run_directory import RunDirectory
+from flashbed.running.runner import run_target
 from tests.layers.plan.test_study import CLAIM, FIGURE, STUDY
 from tests.layers.tracing.test_trace import traced
 from tests.support.chromium import CHROMIUM, dumped

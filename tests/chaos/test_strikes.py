@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from tests.chaos.strikes import Command, Trial, Zygote, campaign, zygote
 from tests.support import PROJECT
 from tests.support.board import SshBoard

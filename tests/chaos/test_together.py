@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.storage.locking import held
+from flashbed.base.locking import held
 from tests.chaos.program import bytes_of, finish, start
 
 pytestmark = pytest.mark.extension
@@ -65,8 +65,8 @@ def test_suites_that_end_at_once_are_both_kept(small: Path, tmp_path: Path) -> N
 import sys
 import polars as pl
 from pathlib import Path
-from flashbed.validation import MEASURES, Compared
-from flashbed.validation.results_table import keep
+from flashbed.bench.validation import MEASURES, Compared
+from flashbed.bench.validation.results_table import keep
 numbers = [f"{name}{end}" for name in MEASURES for end in ("", "_real", "_error_pct")]
 table = pl.DataFrame({"case_id": ["a"], **{name: [0] for name in numbers}})
 for kernel in range(25):

@@ -137,7 +137,7 @@ def _shorten(suites: dict[str, Any]) -> None:
 if __name__ == "__main__":
     for part in PARTS:
         importlib.import_module(f"flashbed.{part}")
-    _shorten(importlib.import_module("flashbed.validation").SUITES)
+    _shorten(importlib.import_module("flashbed.bench.validation").SUITES)
     strike = _serve()
     if strike is not None:
         _become(strike)

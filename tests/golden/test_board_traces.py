@@ -15,17 +15,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.replay.board_traces import (
+from flashbed.targets.base import Batch, Program, RunOptions
+from flashbed.targets.sim import SimTarget
+from tests.support.replay.board_traces import (
     FlashmonLog,
     counts_by_run,
     insert_series,
     read_flashmon,
     select_program,
 )
-from flashbed.replay.inserts import PAGE_BYTES, transactions
-from flashbed.replay.strace import DATABASE, Call, read_strace
-from flashbed.targets.base import Batch, Program, RunOptions
-from flashbed.targets.sim import SimTarget
+from tests.support.replay.inserts import PAGE_BYTES, transactions
+from tests.support.replay.strace import DATABASE, Call, read_strace
 
 NEXT_TO_CHECKOUT = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("FLASHBED_BOARD_TRACES", NEXT_TO_CHECKOUT)) / "omap3evm-sqlite"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed import validation
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.bench import validation
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets.sim import SimTarget
 
 WITHIN_PCT = 10.0

@@ -11,11 +11,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis import savings
+from flashbed.answers.analysis import savings
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
 from flashbed.targets import load_target
 
 pytestmark = pytest.mark.extension

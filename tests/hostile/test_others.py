@@ -34,7 +34,7 @@ QUANTITIES = ("time_ns", "flash_reads", "flash_programs", "flash_erases", "energ
 
 def model() -> dict[str, Any]:
     """A cost model of `insert`, as `flashbed model sqlite` keeps one."""
-    from flashbed.costs.terms import TERMS as KNOWN_TERMS
+    from flashbed.answers.costs.terms import TERMS as KNOWN_TERMS
     from flashbed.plan.database import PAPERS
 
     names = ["request", "record_kib"]
@@ -166,7 +166,7 @@ def test_tables_with_other_rows(
 
 def validated() -> pl.DataFrame:
     """What `validate` keeps of two cases."""
-    from flashbed.validation import MEASURES
+    from flashbed.bench.validation import MEASURES
 
     counts = {f"{name}{end}": [3, 4] for name in MEASURES for end in ("", "_real")}
     errors = {f"{name}_error_pct": [0.0, None] for name in MEASURES}

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
-from flashbed.storage.frames import as_csv
+from flashbed.base.frames import as_csv
 from tests.hostile.test_recordings import PROGRAM, packed
 from tests.support import PROJECT
 

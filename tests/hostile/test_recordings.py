@@ -17,8 +17,8 @@ from tests.hostile.good import check, few, lines_of
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
-from flashbed.recording.file import SCHEMA
-from flashbed.recording.recognised import KEY
+from flashbed.program.recording.file import SCHEMA
+from flashbed.program.recording.recognised import KEY
 
 pytestmark = pytest.mark.timeout(100_000)
 

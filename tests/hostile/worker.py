@@ -23,12 +23,13 @@ SAID_BYTES = 100_000
 CALLS = 150
 """Of one child."""
 _MODULES = (
-    "flashbed.cli", "flashbed.runner", "flashbed.targets.sim", "flashbed.report",
-    "flashbed.report.traced_run", "flashbed.tracing.record", "flashbed.power.measure",
-    "flashbed.report.power_page", "flashbed.lifetimes.observed", "flashbed.costs.cost_fit",
-    "flashbed.powercut.cutting", "flashbed.validation.results_table",
+    "flashbed.cli", "flashbed.running.runner", "flashbed.targets.sim", "flashbed.report",
+    "flashbed.report.traced_run", "flashbed.bench.tracing.record", "flashbed.answers.power.measure",
+    "flashbed.report.power_page", "flashbed.answers.lifetimes.observed",
+    "flashbed.answers.costs.cost_fit",
+    "flashbed.bench.powercut.cutting", "flashbed.bench.validation.results_table",
     "flashbed.targets.uml.uml_target", "flashbed.targets.emulator.emulator_target",
-    "flashbed.targets.ssh", "flashbed.fuzz", "flashbed.calibration",
+    "flashbed.targets.ssh", "flashbed.bench.fuzz", "flashbed.bench.calibration",
 )  # fmt: skip
 _OVER = 77
 """A child's status when it has answered all its calls."""

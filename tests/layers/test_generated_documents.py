@@ -14,8 +14,8 @@ from docs.generate import notebooks, profile_pages
 from docs.generate.live_pictures import GUIDE, PICTURES
 from docs.generate.markdown import CELL_CHARACTERS, entry, prose, table
 from docs.generate.pages import PAGES, REFERENCE
-from flashbed.tables.column_meanings import COLUMN_MEANINGS, ROWS
-from flashbed.tables.columns import SCHEMAS
+from flashbed.results.column_meanings import COLUMN_MEANINGS, ROWS
+from flashbed.results.columns import SCHEMAS
 from tests.support import PROJECT
 
 NOTEBOOKS = sorted((PROJECT / "docs" / "examples").glob("*.ipynb"))

@@ -531,7 +531,7 @@ def test_help_loads_no_tables() -> None:
 def test_exec_starts_its_kernel_before_tables_are_loaded() -> None:
     """They take 0.3 s of the second in which a program is to run its first instruction."""
     program = (
-        "import sys, flashbed.cli, flashbed.api.executing, flashbed.exec.exec_options\n"
+        "import sys, flashbed.cli, flashbed.api.executing, flashbed.targets.exec.exec_options\n"
         "sys.exit(not {'numpy', 'polars'}.isdisjoint(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -545,7 +545,7 @@ def test_an_interrupt_while_the_program_starts_is_quiet() -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'flashbed.cli': os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupting())\n"
-        "from flashbed.start import main\n"
+        "from flashbed.__main__ import main\n"
         "main()\n"
     )
     done = subprocess.run(

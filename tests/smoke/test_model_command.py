@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.costs.cost_fit import fit_cases
-from flashbed.formats.profiles import load_board
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.answers.costs.cost_fit import fit_cases
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.stack.profiles import load_board
 from tests.layers.costs.test_costs import table
 from tests.smoke.conftest import Run
 from tests.smoke.examples import steps

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.calibration.cases import programs
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.validation import reads
+from flashbed.bench.calibration.cases import programs
+from flashbed.bench.validation import reads
+from flashbed.stack.profiles import load_board, load_kernel
 from tests.support import PROJECT
 
 MODELS = sorted((PROJECT / "docs" / "models").glob("*.md"))

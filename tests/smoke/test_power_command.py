@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flashbed.formats.profiles import load_board
+from flashbed.stack.profiles import load_board
 from tests.smoke.conftest import Run
 from tests.support.fake import FakeTarget
 from tests.support.traces import LOAD_W, Synthetic, synthetic

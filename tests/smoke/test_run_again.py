@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.tables.run_directory import read_table
+from flashbed.results.run_directory import read_table
 from tests.smoke.conftest import Run
 from tests.support.fake import FakeTarget
 

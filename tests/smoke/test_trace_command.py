@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.tracing.trace import load
+from flashbed.bench.tracing.trace import load
 from tests.smoke.conftest import Run
 
 OPERATIONS = "flashbed-ops 1\nopen 0 f rw,create\nwrite 0 0 4096 1 0\nclose 0\n"
@@ -61,7 +61,7 @@ def test_a_trace_is_not_overwritten_without_a_word(operations: Path, run: Run) -
 
 def peak_kib(arguments: list[str]) -> int:
     """The most memory that a run of the program had."""
-    program = [sys.executable, "-c", "from flashbed.start import main; main()", *arguments]
+    program = [sys.executable, "-c", "from flashbed.__main__ import main; main()", *arguments]
     pid = os.spawnv(os.P_NOWAIT, sys.executable, program)
     _, status, usage = os.wait4(pid, 0)
     assert status == 0

@@ -18,7 +18,7 @@ from types import ModuleType
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.support import PROJECT
@@ -54,7 +54,7 @@ class Installed:
             environment["PYTHONPATH"] = str(self.site)
         if cache is not None:
             environment["FLASHBED_CACHE"] = str(cache)
-        start = "from flashbed.start import main; main()"
+        start = "from flashbed.__main__ import main; main()"
         return subprocess.run(
             [self.python, "-c", start, *words], cwd=work, env=environment, capture_output=True,
             text=True, check=False,
@@ -125,7 +125,7 @@ def test_a_missing_extra_is_one_line(
 ) -> None:
     """An entry of None in `sys.modules` is a module that cannot be imported."""
     hidden = Installed(wheel.python, wheel.home, wheel.site)
-    code = f"import sys; sys.modules[{module!r}] = None; from flashbed.start import main; main()"
+    code = f"import sys; sys.modules[{module!r}] = None; from flashbed.__main__ import main; main()"
     done = subprocess.run(
         [hidden.python, "-c", code, *words], cwd=hidden.home, capture_output=True, text=True,
         env={"PATH": SYSTEM, "HOME": str(hidden.home), "PYTHONPATH": str(hidden.site)}, check=False,
@@ -182,7 +182,7 @@ def test_exec_needs_no_extra(wheel: Installed) -> None:
     hidden = ("elftools", "altair", "jinja2", "scipy", "perfetto", "pyjls", "ziglang")
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); import flashbed.api.executing;"
-        "from flashbed.start import main; main()"
+        "from flashbed.__main__ import main; main()"
     )
     done = subprocess.run(
         [wheel.python, "-c", code, "exec", "--fs", "none", "--", "true"], cwd=wheel.home,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.storage.locking import locked
+from flashbed.base.locking import locked
 
 __all__ = ["PROJECT", "SMALL", "built_once"]
 

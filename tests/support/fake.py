@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from flashbed.formats.operations import parse
+from flashbed.program.operations import parse
 from flashbed.targets.base import (
     PLAIN,
     Apart,

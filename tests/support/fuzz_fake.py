@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from flashbed.formats.operations import Operation, parse
-from flashbed.fuzz.oracle import Expected, MemoryFs
+from flashbed.bench.fuzz.oracle import Expected, MemoryFs
+from flashbed.program.operations import Operation, parse
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 
 Answer = tuple[Expected, list[int]]

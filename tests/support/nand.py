@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.initramfs import archive
 from flashbed.targets.guest.module import Tree

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis import judge
-from flashbed.analysis.points import table_of
-from flashbed.analysis.verdicts import AGREES, FITTED, Verdict
-from flashbed.energy.fold import COMPONENTS
+from flashbed.answers.analysis import judge
+from flashbed.answers.analysis.points import table_of
+from flashbed.answers.analysis.verdicts import AGREES, FITTED, Verdict
+from flashbed.answers.energy.fold import COMPONENTS
 from flashbed.plan.claims import Claim
 from flashbed.report.judged import JudgedRun, points_of
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.recorder.places import HerePlace
-from flashbed.recorder.recorded_run import Recorded
-from flashbed.recorder.session import record
-from flashbed.recording.calls import Call
-from flashbed.recording.file import open_recording
+from flashbed.program.recording.calls import Call
+from flashbed.program.recording.file import open_recording
 from flashbed.targets.guest.agent import path_of
+from flashbed.targets.recorder.places import HerePlace
+from flashbed.targets.recorder.recorded_run import Recorded
+from flashbed.targets.recorder.session import record
 
 __all__ = ["AGENT", "NOT_OF_FILES", "calls_of", "compiled", "needs", "recorded"]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from flashbed.paths import experiment_file
+from flashbed.base.paths import experiment_file
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.study import load_study
 from flashbed.report.judged import JudgedRun, judged_run

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from flashbed.recording.file import open_recording
+from flashbed.program.recording.file import open_recording
 from tests.support import PROJECT
 from tests.support.exec_programs import TriedProgram, run
 from tests.support.recorded_programs import FILE_SYSTEMS, of_answer, replayed, said

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import cast
 
 from flashbed import _sim
-from flashbed.recording.calls import COMPRESSORS, PIECE_BYTES, Piece, pieces_of
-from flashbed.recording.fill import Compressor
+from flashbed.program.recording.calls import COMPRESSORS, PIECE_BYTES, Piece, pieces_of
+from flashbed.program.recording.fill import Compressor
 
 __all__ = ["Sizer"]
 

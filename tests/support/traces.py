@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flashbed.power.recording import LOGIC, Channel, Floats, Recording, recording
+from flashbed.answers.power.recording import LOGIC, Channel, Floats, Recording, recording
 
 RATE_HZ = 1000.0
 IDLE_W = 0.5

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.profiles import load_board
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
+from flashbed.stack.profiles import load_board
 from flashbed.targets.emulator.debian_kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import command

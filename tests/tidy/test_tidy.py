@@ -63,7 +63,7 @@ def test_modules_are_imported_at_the_top() -> None:
     found = {
         f"{path}: {name}"
         for path in importing
-        if not path.startswith(COMMANDS) and path != "python/flashbed/start.py"
+        if not path.startswith(COMMANDS) and path != "python/flashbed/__main__.py"
         for name in module(path).late
     }
     held("imports", found)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.answer import Answer, answer
-from flashbed.formats.profiles import default_compressors, load_board
+from flashbed.answers.analysis.answer import Answer, answer
+from flashbed.base.frames import pieces
 from flashbed.plan.planned import Plan
-from flashbed.storage.frames import pieces
-from flashbed.tables.case_places import Names
-from flashbed.tables.run_directory import CHIP_ALONE, scan_table
+from flashbed.results.case_places import Names
+from flashbed.results.run_directory import CHIP_ALONE, scan_table
+from flashbed.stack.profiles import default_compressors, load_board
 
 __all__ = ["answer_of", "answer_of_names"]
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flashbed.errors import InputError
-from flashbed.exec.account import as_json, text
-from flashbed.exec.exec_options import ExecOptions, requests_of
-from flashbed.exec.lasting import lasting_of
-from flashbed.exec.launch import launch
-from flashbed.exec.outcome import NotRunError, Outcome
-from flashbed.exec.request import Request
-from flashbed.exec.sysroot import Sysroot
-from flashbed.exec.systems import systems_of
-from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
-from flashbed.lifetimes.estimate import Estimate
-from flashbed.lifetimes.given import rate_per_day
-from flashbed.storage.forks import need_threads
+from flashbed.answers.lifetimes.estimate import Estimate
+from flashbed.answers.lifetimes.given import rate_per_day
+from flashbed.base.errors import InputError
+from flashbed.base.forks import need_threads
+from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.targets.exec.account import as_json, text
+from flashbed.targets.exec.exec_options import ExecOptions, requests_of
+from flashbed.targets.exec.lasting import lasting_of
+from flashbed.targets.exec.launch import launch
+from flashbed.targets.exec.outcome import NotRunError, Outcome
+from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.sysroot import Sysroot
+from flashbed.targets.exec.systems import systems_of
 from flashbed.targets.ssh.address import ChosenTarget
 from flashbed.targets.unavailable import Unavailable
 
@@ -211,11 +211,11 @@ def launched(
 ) -> tuple[Request, Outcome]:  # fmt: skip
     """Runs a request on its target. Raises `NotRunError` and `Unavailable`."""
     if not isinstance(target, str):
-        from flashbed.exec.ssh_program import launch_on_board
+        from flashbed.targets.exec.ssh_program import launch_on_board
 
         return launch_on_board(request, target, say, output_aside=aside)
     if tree is not None:
-        from flashbed.exec.emulated import launch_emulated
+        from flashbed.targets.exec.emulated import launch_emulated
 
         return request, launch_emulated(request, tree, say, gdb=gdb, output_aside=aside)
     return request, launch(request, say, output_aside=aside)

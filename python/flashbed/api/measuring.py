@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Protocol
 
 from flashbed import __version__
-from flashbed.errors import CasesFailed, InputError
-from flashbed.paths import shown
+from flashbed.base.errors import CasesFailed, InputError
+from flashbed.base.locking import held
+from flashbed.base.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Planned, as_plan
-from flashbed.runner import Outcome, commit, run_target
+from flashbed.results.run_directory import CHIP_ALONE, RunDirectory
+from flashbed.results.shards import FILE, Shard
+from flashbed.running.runner import Outcome, commit, run_target
 from flashbed.running.ways import Way
-from flashbed.storage.locking import held
-from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
-from flashbed.tables.shards import FILE, Shard
 from flashbed.targets import BOARD, load_target
 from flashbed.targets.base import Failure
 from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.errors import InputError
-from flashbed.paths import sha256_of, shown
+from flashbed.base.errors import InputError
+from flashbed.base.files import read_json, read_text, whole
+from flashbed.base.locking import held
+from flashbed.base.paths import sha256_of, shown
 from flashbed.plan.experiment import Experiment, read_experiment
-from flashbed.storage.files import read_json, read_text, whole
-from flashbed.storage.locking import held
-from flashbed.tables.merging import made_ours, stored
-from flashbed.tables.run_directory import RunDirectory
-from flashbed.tables.shards import Shard, check_one_run
+from flashbed.results.merging import made_ours, stored
+from flashbed.results.run_directory import RunDirectory
+from flashbed.results.shards import Shard, check_one_run
 
 __all__ = ["merge_shards"]
 

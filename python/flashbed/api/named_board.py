@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flashbed.formats.profiles import Board as Profile
-from flashbed.formats.profiles import load_board
+from flashbed.stack.profiles import Board as Profile
+from flashbed.stack.profiles import load_board
 
 __all__ = ["Board"]
 

@@ -11,14 +11,14 @@ import polars as pl
 import tomlkit
 
 from flashbed.api.own_program import Program
-from flashbed.errors import InputError
-from flashbed.formats.file_systems import USUAL_FIRST
-from flashbed.formats.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.base.errors import InputError
 from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment as Plan
 from flashbed.plan.experiment import Planned, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.of_recording import own_file
+from flashbed.stack.file_systems import USUAL_FIRST
+from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
 __all__ = ["Experiment", "Settings"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import HEADER_2, parse, text_of
+from flashbed.base.errors import InputError
+from flashbed.program.operations import HEADER_2, parse, text_of
 
 __all__ = ["File", "Program"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flashbed.errors import InputError
-from flashbed.extras import missing_extra
+from flashbed.base.errors import InputError
+from flashbed.base.extras import missing_extra
 from flashbed.plan.experiment import read_experiment
 from flashbed.report.collect import agreement_errors, collect, figure_tables
-from flashbed.tables.run_directory import read_table
+from flashbed.results.run_directory import read_table
 
 if TYPE_CHECKING:
     import altair as alt

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashbed.errors import InputError, RunError
-from flashbed.paths import shown
-from flashbed.recorder import session
-from flashbed.recorder.places import BoardPlace, HerePlace, Place
-from flashbed.storage.forks import need_threads
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.forks import need_threads
+from flashbed.base.paths import shown
+from flashbed.targets.recorder import session
+from flashbed.targets.recorder.places import BoardPlace, HerePlace, Place
 from flashbed.targets.ssh.address import is_address, parse_address
 from flashbed.targets.unavailable import Unavailable
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from flashbed.lifetimes.ageing import PASSES, STEPS_MAX, rounds_to_use_up, steps_of
-from flashbed.lifetimes.subject import Subject
+from flashbed.answers.lifetimes.ageing import PASSES, STEPS_MAX, rounds_to_use_up, steps_of
+from flashbed.answers.lifetimes.subject import Subject
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Planned
+from flashbed.plan.workloads.rounds import TEXT_BYTES_MAX
+from flashbed.results.plausible import TIME_MAX_NS
 from flashbed.running.programs import programs_of
-from flashbed.tables.plausible import TIME_MAX_NS
-from flashbed.workloads.rounds import TEXT_BYTES_MAX
 
 __all__ = ["aged_by"]
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.due_times import COLUMNS as OF_RATES
-from flashbed.analysis.due_times import overdue
-from flashbed.analysis.replayed_time import COLUMNS as OF_REPLAYS
-from flashbed.analysis.replayed_time import other_time
+from flashbed.answers.analysis.due_times import COLUMNS as OF_RATES
+from flashbed.answers.analysis.due_times import overdue
+from flashbed.answers.analysis.replayed_time import COLUMNS as OF_REPLAYS
+from flashbed.answers.analysis.replayed_time import other_time
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.patterns import SQLITE
 from flashbed.plan.planned import Planned
-from flashbed.recording.file import open_recording
-from flashbed.tables.run_directory import scan_table
+from flashbed.program.recording.file import open_recording
+from flashbed.results.run_directory import scan_table
 
 __all__ = ["time_notes"]
 

@@ -12,10 +12,10 @@ import polars as pl
 from flashbed.api.answering import answer_of_names
 from flashbed.api.own_experiment import Experiment
 from flashbed.api.plot import Plot
-from flashbed.extras import missing_extra
+from flashbed.base.extras import missing_extra
+from flashbed.base.forks import need_threads, remover
 from flashbed.report import write_report
-from flashbed.storage.forks import need_threads, remover
-from flashbed.tables.run_directory import CHIP_ALONE, read_table
+from flashbed.results.run_directory import CHIP_ALONE, read_table
 
 __all__ = ["OwnResult", "Result", "own_folder"]
 

@@ -11,10 +11,10 @@ from flashbed.api.own_experiment import Experiment, Settings
 from flashbed.api.own_program import Program
 from flashbed.api.result import OwnResult, Result, own_folder
 from flashbed.api.shown_progress import Shown
-from flashbed.errors import InputError, TargetUnavailable
+from flashbed.base.errors import InputError, TargetUnavailable
+from flashbed.base.forks import need_threads
 from flashbed.plan.narrowing import several
 from flashbed.running.ways import Way, parse_jobs
-from flashbed.storage.forks import need_threads
 from flashbed.targets import check_target
 from flashbed.targets.ssh.address import (
     AllowedBoard,

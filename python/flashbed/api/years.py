@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from flashbed.answers.lifetimes.estimate import Estimate
+from flashbed.answers.lifetimes.given import endurance_of, rate_per_day
+from flashbed.answers.lifetimes.mix import Mix, mixes_of
+from flashbed.answers.lifetimes.observed import cases_of
+from flashbed.answers.lifetimes.subject import Subject
 from flashbed.api.result import Result
-from flashbed.errors import InputError
-from flashbed.lifetimes.estimate import Estimate
-from flashbed.lifetimes.given import endurance_of, rate_per_day
-from flashbed.lifetimes.mix import Mix, mixes_of
-from flashbed.lifetimes.observed import cases_of
-from flashbed.lifetimes.subject import Subject
+from flashbed.base.errors import InputError
 
 __all__ = ["lifetime"]
 

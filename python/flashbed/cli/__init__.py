@@ -14,6 +14,8 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
+from flashbed.base.errors import OUT_OF_MEMORY, FlashbedError
+from flashbed.base.extras import missing_extra
 from flashbed.cli import (
     calibrate,
     cost,
@@ -36,8 +38,6 @@ from flashbed.cli import (
     verdicts,
 )
 from flashbed.cli.progress import say
-from flashbed.errors import OUT_OF_MEMORY, FlashbedError
-from flashbed.extras import missing_extra
 
 __all__ = ["app", "main"]
 

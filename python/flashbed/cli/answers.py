@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flashbed.base.paths import shown
 from flashbed.cli.laid_out import print_table
-from flashbed.formats.names import escaped
-from flashbed.paths import shown
+from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
-    from flashbed.analysis.answer import Answer
+    from flashbed.answers.analysis.answer import Answer
 
 __all__ = ["answer_json", "say_answer"]
 
 
 def say_answer(found: Answer | None, directory: Path) -> None:
     """Prints the table of choices, the folder of results and the next commands."""
-    from flashbed.analysis.answer import HEADS
+    from flashbed.answers.analysis.answer import HEADS
 
     if found is not None:
         print(found.title)

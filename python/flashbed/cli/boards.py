@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.errors import InputError, RunError
+from flashbed.base.errors import InputError, RunError
 from flashbed.targets.ssh.address import (
     Address,
     AllowedBoard,

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError
+from flashbed.base.files import output, read_text
+from flashbed.base.paths import shown
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.programs import cases_and_requests_on
 from flashbed.cli.progress import say, working
 from flashbed.cli.run import failure_lines
-from flashbed.errors import InputError
-from flashbed.formats.names import USUAL_KERNEL
-from flashbed.paths import shown
-from flashbed.storage.files import output, read_text
+from flashbed.stack.names import USUAL_KERNEL
 
 if TYPE_CHECKING:
-    from flashbed.calibration import Fit
-    from flashbed.formats.profiles import Board
+    from flashbed.bench.calibration import Fit
+    from flashbed.stack.profiles import Board
 
 __all__ = ["register"]
 
@@ -62,7 +62,7 @@ def calibrate(
     Chip timing comes from the profile and is not fitted. Prints each cost with its standard error,
     and how well the costs explain each calibration case.
     """
-    from flashbed.calibration import (
+    from flashbed.bench.calibration import (
         cases_with,
         fit,
         programs,
@@ -70,7 +70,7 @@ def calibrate(
         with_prices,
         with_software_table,
     )
-    from flashbed.formats.profiles import load_board, load_kernel
+    from flashbed.stack.profiles import load_board, load_kernel
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no software costs of its own to measure")

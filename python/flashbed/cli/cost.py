@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flashbed.answers.lifetimes.given import endurance_of, rate_per_day
+from flashbed.base.errors import InputError
+from flashbed.base.files import output as written_to
+from flashbed.base.paths import shown
 from flashbed.cli.lifetime import Endurance, Format
 from flashbed.cli.progress import say
-from flashbed.errors import InputError
-from flashbed.formats.file_systems import FILE_SYSTEMS
-from flashbed.lifetimes.given import endurance_of, rate_per_day
-from flashbed.paths import shown
-from flashbed.storage.files import output as written_to
+from flashbed.stack.file_systems import FILE_SYSTEMS
 
 if TYPE_CHECKING:
-    from flashbed.costs.predict import Prediction
-    from flashbed.lifetimes.estimate import Estimate
-    from flashbed.lifetimes.subject import Subject
+    from flashbed.answers.costs.predict import Prediction
+    from flashbed.answers.lifetimes.estimate import Estimate
+    from flashbed.answers.lifetimes.subject import Subject
     from flashbed.plan.database import Database
 
 __all__ = ["register"]
@@ -90,8 +90,8 @@ def fit(directories: Directories, out: Out = None) -> None:
 
     Prints the prices, and how well they explain the cases, held-out cases included.
     """
-    from flashbed.costs.cost_fit import fit_runs
-    from flashbed.costs.model_text import model_text
+    from flashbed.answers.costs.cost_fit import fit_runs
+    from flashbed.answers.costs.model_text import model_text
 
     fitted = fit_runs(directories)
     print(model_text(fitted))
@@ -115,13 +115,13 @@ def predict(
     output: Format = None,
 ) -> None:
     """Predicts time, flash operations and energy of SQL requests; with --repeat the lifetime."""
-    from flashbed.costs.cost_fit import word_of
-    from flashbed.costs.model import load
-    from flashbed.costs.model_text import prediction_json, prediction_text
-    from flashbed.costs.predict import chosen, only_database
-    from flashbed.costs.predict import predict as apply
-    from flashbed.costs.terms import SqlLoad
-    from flashbed.lifetimes.estimate_text import as_json, text
+    from flashbed.answers.costs.cost_fit import word_of
+    from flashbed.answers.costs.model import load
+    from flashbed.answers.costs.model_text import prediction_json, prediction_text
+    from flashbed.answers.costs.predict import chosen, only_database
+    from flashbed.answers.costs.predict import predict as apply
+    from flashbed.answers.costs.terms import SqlLoad
+    from flashbed.answers.lifetimes.estimate_text import as_json, text
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -179,10 +179,10 @@ def _worn(
     found: Prediction, rounds_per_day: float, endurance: int | None
 ) -> tuple[Subject, Estimate | None, int, str]:
     """The lifetime of the model's board. Raises `InputError` if its profile has changed."""
-    from flashbed.costs.model_text import name_of
-    from flashbed.costs.predict import subject_of
-    from flashbed.formats.profiles import load_board
-    from flashbed.lifetimes.estimate import estimate
+    from flashbed.answers.costs.model_text import name_of
+    from flashbed.answers.costs.predict import subject_of
+    from flashbed.answers.lifetimes.estimate import estimate
+    from flashbed.stack.profiles import load_board
 
     board = load_board(found.model.setting.board)
     if board.sha256 != found.model.board_sha256:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.errors import InputError
-from flashbed.formats.bounds import MHZ_MAX
-from flashbed.formats.names import escaped
-from flashbed.paths import new_board_file, shown
+from flashbed.base.errors import InputError
+from flashbed.base.paths import new_board_file, shown
+from flashbed.stack.bounds import MHZ_MAX
+from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     from flashbed.targets.ssh.board_profile import Like
@@ -172,7 +172,7 @@ def _board(
     on: str, output: str, name: str | None, partition: str | None, like: Like | None
 ) -> None:
     from flashbed.cli.boards import facts_of
-    from flashbed.formats.profiles import board_path
+    from flashbed.stack.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
     from flashbed.targets.ssh.facts import kernel_profile, newer_profile
 
@@ -229,7 +229,7 @@ def _begin_profile(name: str, facts: BoardFacts, partition: str | None, like: Li
 
 def _write_profile(name: str, text: str) -> Path:
     """Writes boards/NAME.toml, which must not exist yet."""
-    from flashbed.formats.profiles import board_path
+    from flashbed.stack.profiles import board_path
 
     path = board_path(name)
     if not path.exists():

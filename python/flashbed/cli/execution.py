@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.answers.lifetimes.given import rate_per_day
+from flashbed.base.errors import InputError, Interrupted, RunError
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
-from flashbed.errors import InputError, Interrupted, RunError
-from flashbed.formats.file_systems import USUAL_FIRST
-from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
-from flashbed.lifetimes.given import rate_per_day
+from flashbed.stack.file_systems import USUAL_FIRST
+from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flashbed.exec.compared_systems import Ran
-    from flashbed.exec.outcome import NotRunError, Outcome
-    from flashbed.exec.request import Request
+    from flashbed.targets.exec.compared_systems import Ran
+    from flashbed.targets.exec.outcome import NotRunError, Outcome
+    from flashbed.targets.exec.request import Request
     from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["register"]
@@ -157,11 +157,11 @@ def exec_(
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.executing import launched
-    from flashbed.exec.account import as_json
-    from flashbed.exec.compared_systems import compared
-    from flashbed.exec.exec_options import ExecOptions, requests_of
-    from flashbed.exec.outcome import NotRunError
-    from flashbed.exec.systems import systems_of
+    from flashbed.targets.exec.account import as_json
+    from flashbed.targets.exec.compared_systems import compared
+    from flashbed.targets.exec.exec_options import ExecOptions, requests_of
+    from flashbed.targets.exec.outcome import NotRunError
+    from flashbed.targets.exec.systems import systems_of
     from flashbed.targets.unavailable import Unavailable
 
     if output not in (None, "json"):
@@ -198,7 +198,7 @@ def exec_(
 
 def _of_one_system(why: NotRunError | Unavailable, requests: Sequence[Request]) -> NotRunError:
     """Why one of several systems could not run it. Raises what concerns all of them."""
-    from flashbed.exec.outcome import NotRunError
+    from flashbed.targets.exec.outcome import NotRunError
 
     failed = why if isinstance(why, NotRunError) else NotRunError(str(why))
     if len(requests) == 1 or failed.of_command:
@@ -207,8 +207,8 @@ def _of_one_system(why: NotRunError | Unavailable, requests: Sequence[Request]) 
 
 
 def _print_account(request: Request, outcome: Outcome | NotRunError, rounds: float | None) -> None:
-    from flashbed.exec.account import text
-    from flashbed.exec.outcome import NotRunError
+    from flashbed.targets.exec.account import text
+    from flashbed.targets.exec.outcome import NotRunError
 
     if isinstance(outcome, NotRunError):
         return  # the table at the end says it
@@ -219,7 +219,7 @@ def _print_account(request: Request, outcome: Outcome | NotRunError, rounds: flo
 
 def _status(ran: Sequence[Ran]) -> int:
     """1 if a system could not run the program, else the first exit status that is not 0."""
-    from flashbed.exec.outcome import NotRunError
+    from flashbed.targets.exec.outcome import NotRunError
 
     status = 0
     for _, outcome in ran:

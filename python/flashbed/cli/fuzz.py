@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError, Interrupted, RunError
 from flashbed.cli.progress import bar
-from flashbed.errors import InputError, Interrupted, RunError
-from flashbed.formats.file_systems import FILE_SYSTEMS
-from flashbed.formats.names import USUAL_BOARD, USUAL_KERNEL
+from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.names import USUAL_BOARD, USUAL_KERNEL
 
 if TYPE_CHECKING:
-    from flashbed.fuzz.bench import Bench
-    from flashbed.fuzz.campaign import Plan, Report
-    from flashbed.fuzz.cuts import CutsBench
+    from flashbed.bench.fuzz.bench import Bench
+    from flashbed.bench.fuzz.campaign import Plan, Report
+    from flashbed.bench.fuzz.cuts import CutsBench
 
 __all__ = ["register"]
 
@@ -105,8 +105,8 @@ def fuzz(
     and cutcalls cut the power instead and judge what is left; they also run with --on sim.
     docs/models/fuzzing.md explains the output. Exit status 1 if any differs.
     """
-    from flashbed.fuzz.campaign import Plan, Report
-    from flashbed.fuzz.mutations import Recorded
+    from flashbed.bench.fuzz.campaign import Plan, Report
+    from flashbed.bench.fuzz.mutations import Recorded
 
     _checked(kind, on, output)
     if cases is None:
@@ -134,7 +134,7 @@ def fuzz(
 
 
 def _checked(kind: str, on: str, output: str) -> None:
-    from flashbed.fuzz.generator import CUT
+    from flashbed.bench.fuzz.generator import CUT
 
     if on == "sim" and kind not in CUT:
         raise InputError("--on sim: the simulator is what the real kernel is compared with")
@@ -149,7 +149,7 @@ def _default_systems(kind: str) -> tuple[str, ...]:
     would report that again. Class full omits it too: how much a full partition holds is not
     specified.
     """
-    from flashbed.fuzz.generator import CUT
+    from flashbed.bench.fuzz.generator import CUT
     from flashbed.targets.guest import yaffs2
 
     if kind in (*CUT, "full") or not yaffs2.core_found().found:
@@ -168,10 +168,10 @@ def _systems(text: str) -> tuple[str, ...]:
 
 
 def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
-    from flashbed.formats.profiles import load_board, load_kernel
-    from flashbed.fuzz.bench import Bench
-    from flashbed.fuzz.cuts import CutsBench
-    from flashbed.fuzz.generator import CUT
+    from flashbed.bench.fuzz.bench import Bench
+    from flashbed.bench.fuzz.cuts import CutsBench
+    from flashbed.bench.fuzz.generator import CUT
+    from flashbed.stack.profiles import load_board, load_kernel
     from flashbed.targets import load_target
 
     if kind in CUT:
@@ -181,7 +181,7 @@ def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
 
 
 def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | None) -> None:
-    from flashbed.fuzz.campaign import fuzz as campaign
+    from flashbed.bench.fuzz.campaign import fuzz as campaign
     from flashbed.targets.unavailable import Unavailable
 
     end_s = None if minutes is None else time.monotonic() + 60 * minutes
@@ -205,7 +205,7 @@ def _where(on: str, board: str, kernel: str) -> str:
 
 
 def _tell(report: Report, where: str, output: str) -> None:
-    from flashbed.fuzz.report import block, summary
+    from flashbed.bench.fuzz.report import block, summary
 
     if output == "json":
         print(json.dumps(report.to_json(), indent=1))

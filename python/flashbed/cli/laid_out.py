@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from flashbed.formats.human import number_reader
-from flashbed.formats.names import escaped
+from flashbed.base.human import number_reader
+from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.progress import say
-from flashbed.cli.run import CaseId, Out, Set, measure, target_names
-from flashbed.errors import InputError, RunError
-from flashbed.lifetimes.given import (
+from flashbed.answers.lifetimes.given import (
     cycles_of,
     duration_s,
     endurance_of,
     rate_per_day,
     with_rate,
 )
-from flashbed.paths import shown
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.files import TEXT_BYTES_MAX, read_bytes
+from flashbed.base.paths import shown
+from flashbed.cli.progress import say
+from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.plan.of_recording import is_operations
-from flashbed.recording.recognised import is_recording
-from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
+from flashbed.program.recording.recognised import is_recording
 
 if TYPE_CHECKING:
-    from flashbed.formats.profiles import Board
-    from flashbed.lifetimes.mix import Mix
-    from flashbed.lifetimes.subject import Subject
+    from flashbed.answers.lifetimes.mix import Mix
+    from flashbed.answers.lifetimes.subject import Subject
     from flashbed.plan.planned import Planned
-    from flashbed.runner import Outcome
+    from flashbed.running.runner import Outcome
+    from flashbed.stack.profiles import Board
     from flashbed.targets.ssh.address import ChosenTarget
 
 __all__ = ["Endurance", "Format", "Repeat", "register"]
@@ -98,7 +98,7 @@ def lifetime(
     output: Format = None,
 ) -> None:
     """Estimates how long the flash lasts: years until a block reaches its endurance."""
-    from flashbed.formats.profiles import load_board
+    from flashbed.stack.profiles import load_board
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -137,8 +137,8 @@ def _with_rate(word: str) -> tuple[str, str | None]:
 
 def _print(judged: Sequence[tuple[Subject | Mix, int, str]], output: str | None) -> None:
     """Prints each subject or mix with its endurance and where that is from."""
-    from flashbed.lifetimes.estimate_text import as_json, row, text
-    from flashbed.lifetimes.mix import Mix
+    from flashbed.answers.lifetimes.estimate_text import as_json, row, text
+    from flashbed.answers.lifetimes.mix import Mix
 
     mixes = [each for each in judged if isinstance(each[0], Mix)]
     if output == "json":
@@ -165,7 +165,7 @@ def _mixed(
     out: Path | None, endurance: int | None,
 ) -> list[Mix]:  # fmt: skip
     """Programs with their rates, on each flash that all of them ran on. Raises `InputError`."""
-    from flashbed.lifetimes.mix import mixes_of
+    from flashbed.answers.lifetimes.mix import mixes_of
 
     programs: dict[str, list[Subject]] = {}
     rates = [None if rate is None else rate_per_day(rate) for _, rate in named]
@@ -202,7 +202,7 @@ def _worn(
     rounds: float | None, board: Board | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
     """The worn cases: of an experiment that is run now, of an earlier run, or of a table."""
-    from flashbed.lifetimes.observed import cases_of, wear_table_of
+    from flashbed.answers.lifetimes.observed import cases_of, wear_table_of
 
     path = Path(what)
     if path.suffix == ".parquet" and not is_recording(path, named=True):
@@ -226,7 +226,7 @@ def _say_times(directory: Path, named: Sequence[str] | None) -> None:
     """Prints what the run that made a folder said of time, as far as its files are still there."""
     from flashbed.api.replays import time_notes
     from flashbed.plan.experiment import read_experiment
-    from flashbed.tables.run_directory import read_table
+    from flashbed.results.run_directory import read_table
 
     file = directory / "experiment.toml"
     if not file.is_file():
@@ -247,7 +247,7 @@ def _chosen_case_ids(
     import polars as pl
 
     from flashbed.plan.narrowing import parse_settings
-    from flashbed.tables.run_directory import read_table
+    from flashbed.results.run_directory import read_table
 
     if case is None and not settings:
         return None
@@ -281,13 +281,13 @@ def _run(
 
     The directory of results may hold other cases too.
     """
+    from flashbed.answers.lifetimes.observed import cases_of
     from flashbed.api.replayed_often import aged_by
     from flashbed.api.replays import time_notes
-    from flashbed.formats.profiles import load_board
-    from flashbed.lifetimes.observed import cases_of
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.running.ways import Way
+    from flashbed.stack.profiles import load_board
 
     experiment = load_experiment(name)
     planned: Sequence[Planned] = plan(experiment, parse_settings(settings))
@@ -322,8 +322,8 @@ def _run(
 
 
 def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:
-    from flashbed.lifetimes.counters import parse_counters
-    from flashbed.lifetimes.observed import counters_of
+    from flashbed.answers.lifetimes.counters import parse_counters
+    from flashbed.answers.lifetimes.observed import counters_of
 
     if since is None:
         raise InputError(

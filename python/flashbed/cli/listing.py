@@ -8,15 +8,15 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from flashbed.base.errors import InputError
+from flashbed.base.human import bytes_text, time_text
 from flashbed.cli.progress import say
-from flashbed.errors import InputError
-from flashbed.formats.human import bytes_text, time_text
-from flashbed.formats.profiles import Board, board_names, kernel_names, load_board, load_kernel
 from flashbed.plan.axes import REQUIRED
 from flashbed.plan.case import AXES
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.plan.patterns import WORKLOADS
+from flashbed.stack.profiles import Board, board_names, kernel_names, load_board, load_kernel
 
 __all__ = ["register"]
 

@@ -33,7 +33,7 @@ def merge(
     """
     from flashbed.api.answering import answer_of_names
     from flashbed.api.merged_shards import merge_shards
-    from flashbed.tables.run_directory import read_table
+    from flashbed.results.run_directory import read_table
 
     cases = merge_shards(shards, out)
     say(f"{len(shards)} shards: {cases} cases")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError
+from flashbed.base.files import output as written_to
+from flashbed.base.paths import playground as built_page
+from flashbed.base.paths import shown
 from flashbed.cli.progress import bar, say, tell_written
-from flashbed.errors import InputError
-from flashbed.paths import playground as built_page
-from flashbed.paths import shown
-from flashbed.storage.files import output as written_to
 
 if TYPE_CHECKING:
-    from flashbed.workloads.playground_program import Opening
+    from flashbed.plan.workloads.playground_program import Opening
 
 __all__ = ["register"]
 
@@ -66,8 +66,8 @@ def playground(
     board of yours. With -o NAME.html it is the playground
     itself with the programs in it. docs/guide/playground.md is the guide.
     """
-    from flashbed.lifetimes.given import rate_per_day, with_rate
-    from flashbed.workloads.playground_program import packed_mix, packed_program, page_with
+    from flashbed.answers.lifetimes.given import rate_per_day, with_rate
+    from flashbed.plan.workloads.playground_program import packed_mix, packed_program, page_with
 
     named = [(word, None) if Path(word).exists() else with_rate(word) for word in recordings]
     rates = [None if rate is None else rate_per_day(rate) for _, rate in named]
@@ -97,8 +97,8 @@ def _opening(recording: Path, settings: Sequence[str]) -> Opening:
     """What the page opens on. Raises `InputError` for what its controls cannot say."""
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
+    from flashbed.plan.workloads.playground_program import Opening
     from flashbed.report.playground import opening
-    from flashbed.workloads.playground_program import Opening
 
     chosen = parse_settings(settings)
     several = [axis for axis, values in chosen.items() if len(values) > 1]

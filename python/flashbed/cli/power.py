@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.files import output, own_file, read_text
+from flashbed.base.paths import shown
 from flashbed.cli.progress import say
 from flashbed.cli.run import CaseId
-from flashbed.errors import InputError, RunError
-from flashbed.formats.names import escaped
-from flashbed.paths import shown
-from flashbed.storage.files import output, own_file, read_text
+from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
-    from flashbed.power.energy_fit import RailFit, WindowFit
-    from flashbed.power.measure import ReadingOptions, RecordingFit
+    from flashbed.answers.power.energy_fit import RailFit, WindowFit
+    from flashbed.answers.power.measure import ReadingOptions, RecordingFit
 
 __all__ = ["register"]
 
@@ -133,7 +133,7 @@ def fit(
     what --windows lists. Exits with status 1 and one line if the recording does not allow a fit:
     no idle phase, a clipped signal, a gap, too much noise.
     """
-    from flashbed.power.measure import measure
+    from flashbed.answers.power.measure import measure
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -209,9 +209,9 @@ def _reading_options(
     rail: Sequence[str] | None, unit: Sequence[str] | None, rate: str | None, marker: str | None,
     windows: Path | None, offset: str, accuracy: float,
 ) -> ReadingOptions:  # fmt: skip
-    from flashbed.power.measure import ReadingOptions
-    from flashbed.power.recording import parse_rails
-    from flashbed.power.units import frequency_hz
+    from flashbed.answers.power.measure import ReadingOptions
+    from flashbed.answers.power.recording import parse_rails
+    from flashbed.answers.power.units import frequency_hz
 
     if marker and windows:
         raise InputError("--marker and --windows: one of them")
@@ -307,9 +307,9 @@ def _write(
     board: str, condition: dict[str, str], found: Sequence[RecordingFit], accuracy: float
 ) -> None:
     """Writes the mean powers over all recordings into the profile, whole or not at all."""
-    from flashbed.formats.profiles import load_board
-    from flashbed.power.board_energy import with_powers
-    from flashbed.power.energy_fit import mean_of
+    from flashbed.answers.power.board_energy import with_powers
+    from flashbed.answers.power.energy_fit import mean_of
+    from flashbed.stack.profiles import load_board
 
     names = [fit.name for fit in found[0].fits]
     if any([fit.name for fit in each.fits] != names for each in found):

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.locking import held
+from flashbed.base.paths import shown
 from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set, failure_lines
-from flashbed.errors import InputError, RunError
-from flashbed.paths import shown
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.planned import Planned
-from flashbed.storage.locking import held
 
 __all__ = ["register"]
 
@@ -73,10 +73,10 @@ def powercut(
     reads every file. docs/models/power-cuts.md lists what has to be there. Exit status 1 if any cut
     did not recover.
     """
-    from flashbed.powercut.cutting import Choice, PowerCuts
-    from flashbed.powercut.outcomes import lines
-    from flashbed.runner import run_target
-    from flashbed.tables.run_directory import RunDirectory
+    from flashbed.bench.powercut.cutting import Choice, PowerCuts
+    from flashbed.bench.powercut.outcomes import lines
+    from flashbed.results.run_directory import RunDirectory
+    from flashbed.running.runner import run_target
     from flashbed.targets import load_target
     from flashbed.targets.unavailable import Unavailable
 
@@ -126,9 +126,9 @@ def _told(
     """The summary of these cases' cuts, and the calls that failed, by case."""
     import polars as pl
 
-    from flashbed.powercut.outcomes import cut_tables, summary
-    from flashbed.tables.failed_calls import failed_by_case
-    from flashbed.tables.run_directory import read_table
+    from flashbed.bench.powercut.outcomes import cut_tables, summary
+    from flashbed.results.failed_calls import failed_by_case
+    from flashbed.results.run_directory import read_table
 
     mine = pl.col("case_id").is_in(names) & (pl.col("target") == on)
     cuts, files = cut_tables(directory)

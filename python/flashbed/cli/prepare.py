@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flashbed.base.errors import RunError
 from flashbed.cli.progress import bar, say
-from flashbed.errors import RunError
 
 __all__ = ["register"]
 
@@ -52,8 +52,8 @@ def prepare(on: On = "uml,emulator") -> None:
 
 def _prepare(name: str, say: Callable[[str], None]) -> None:
     """Prepares a target, one of its kernels (`uml-6.12`), or the kernel of `exec`."""
-    from flashbed.exec.launch import prepare as prepare_exec
     from flashbed.targets import load_target
+    from flashbed.targets.exec.launch import prepare as prepare_exec
     from flashbed.targets.uml.programs_kernel import SERIES
     from flashbed.targets.uml.uml_target import UmlTarget
 

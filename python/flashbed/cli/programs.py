@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flashbed.base.errors import RunError
 from flashbed.cli.boards import shown_target
 from flashbed.cli.progress import bar
-from flashbed.errors import RunError
 from flashbed.targets.ssh.address import ChosenTarget
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flashbed.formats.names import escaped, message
-from flashbed.storage.files import is_stream
+from flashbed.base.files import is_stream
+from flashbed.stack.names import escaped, message
 
 __all__ = ["bar", "say", "tell_written", "working"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.paths import shown
 from flashbed.cli.progress import say
-from flashbed.errors import InputError, RunError
-from flashbed.paths import shown
 
 if TYPE_CHECKING:
     pass
@@ -62,8 +62,8 @@ def record(
     the guide.
     """
     from flashbed.api.recorded_command import place_of
-    from flashbed.recorder import session
-    from flashbed.recorder.summary_lines import summary
+    from flashbed.targets.recorder import session
+    from flashbed.targets.recorder.summary_lines import summary
     from flashbed.targets.unavailable import Unavailable
 
     if not words:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError
+from flashbed.base.paths import shown
 from flashbed.cli.progress import say, tell_written, working
-from flashbed.errors import InputError
-from flashbed.formats.names import escaped
-from flashbed.paths import shown
+from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
-    from flashbed.recording.about import About
+    from flashbed.program.recording.about import About
 
 __all__ = ["about_lines", "register"]
 
@@ -88,7 +88,7 @@ def import_(
 
 
 def _size(kind: str, text: str | None) -> int | None:
-    from flashbed.imports.fio_options import size_of
+    from flashbed.program.imports.fio_options import size_of
 
     if text is None:
         return None
@@ -106,7 +106,7 @@ def _size(kind: str, text: str | None) -> int | None:
 def _importer(
     kind: str, file: Path, output: Path, folder: str | None, unit: str, size: int | None
 ) -> About:
-    from flashbed.imports import blktrace, fio_iolog, fio_job, perfetto_trace, strace_trace
+    from flashbed.program.imports import blktrace, fio_iolog, fio_job, perfetto_trace, strace_trace
 
     if kind == "strace":
         return strace_trace.import_strace(file, output, folder)
@@ -131,7 +131,7 @@ def about_lines(about: About) -> Iterator[str]:
 
 def show(file: File, compressor: Compressor = "none") -> None:
     """Prints operations in their canonical form; for a recording, as a run would execute them."""
-    from flashbed.recording.recording_tools import lines_of
+    from flashbed.program.recording.recording_tools import lines_of
 
     for line in lines_of(file, compressor):
         print(line)
@@ -139,7 +139,7 @@ def show(file: File, compressor: Compressor = "none") -> None:
 
 def check(file: File) -> None:
     """Reads a file to its end. Exits with status 2 and one line at the first error."""
-    from flashbed.recording.recording_tools import checked
+    from flashbed.program.recording.recording_tools import checked
 
     with working(f"checking {file.name}"):
         found = checked(file)
@@ -148,7 +148,7 @@ def check(file: File) -> None:
 
 def stat(file: File) -> None:
     """Counts what a file does: calls, bytes, files, durability, and what it leaves out."""
-    from flashbed.recording.recording_tools import statistics
+    from flashbed.program.recording.recording_tools import statistics
 
     with working(f"counting {file.name}"):
         lines = list(statistics(file))
@@ -167,7 +167,7 @@ def cut(
     ] = None,
 ) -> None:
     """Keeps the beginning of a recording, or of a file of operations."""
-    from flashbed.recording.recording_tools import cut as cut_file
+    from flashbed.program.recording.recording_tools import cut as cut_file
 
     if (first is None) == (until is None):
         raise InputError("--first N, or --until SECONDS: one of them")
@@ -187,7 +187,7 @@ def merge(
     ] = False,
 ) -> None:
     """Joins recordings into one: one after the other, or all at once."""
-    from flashbed.recording.recording_tools import merged
+    from flashbed.program.recording.recording_tools import merged
 
     with working(f"merging {len(files)} recordings"):
         said = merged(files, output, together=side_by_side)
@@ -196,7 +196,7 @@ def merge(
 
 def anonymise(file: File, output: Output) -> None:
     """Removes names, contents, command and machine from a recording; sizes and times stay."""
-    from flashbed.recording.recording_tools import anonymised
+    from flashbed.program.recording.recording_tools import anonymised
 
     with working(f"anonymising {file.name}"):
         said = anonymised(file, output)

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.extras import require
+from flashbed.base.files import own_file
+from flashbed.base.locking import held
+from flashbed.base.own_folder import own_folder
+from flashbed.base.paths import shown
 from flashbed.cli.answers import answer_json, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say, working
 from flashbed.cli.show import INDEX, RESULTS
-from flashbed.errors import InputError, RunError
-from flashbed.extras import require
-from flashbed.formats.doubts import doubts
-from flashbed.formats.names import escaped
-from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
 from flashbed.plan.narrowing import Settings, parse_settings, plan, several
 from flashbed.plan.planned import Plan, Planned
 from flashbed.plan.study import in_order, load_study
-from flashbed.recording.recognised import is_recording
-from flashbed.storage.files import own_file
-from flashbed.storage.locking import held
-from flashbed.storage.own_folder import own_folder
+from flashbed.program.recording.recognised import is_recording
+from flashbed.stack.doubts import doubts
+from flashbed.stack.names import escaped
 from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
-    from flashbed.runner import Outcome
+    from flashbed.running.runner import Outcome
     from flashbed.running.ways import Way
     from flashbed.targets.base import Failure
 
@@ -190,8 +190,8 @@ def reproduce(
 
     The report includes what `validate` has kept in results/validation.
     """
+    from flashbed.bench.validation.results_table import has_results
     from flashbed.report import summary_json, write_all_results, write_report
-    from flashbed.validation.results_table import has_results
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")

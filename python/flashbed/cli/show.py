@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError
+from flashbed.base.files import own_file
+from flashbed.base.paths import shown
 from flashbed.cli.progress import tell_written, working
-from flashbed.errors import InputError
-from flashbed.formats.names import escaped
-from flashbed.paths import shown
-from flashbed.storage.files import own_file
+from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,9 +70,9 @@ def table(
 
     A terminal gets rounded numbers in aligned columns; a pipe gets CSV.
     """
-    from flashbed.tables.run_directory import scan_table
-    from flashbed.tables.selecting import select
-    from flashbed.tracing.trace import is_trace
+    from flashbed.bench.tracing.trace import is_trace
+    from flashbed.results.run_directory import scan_table
+    from flashbed.results.selecting import select
 
     output = output or ("text" if sys.stdout.isatty() else "csv")
     if output not in FORMATS:
@@ -97,7 +97,7 @@ def _split(text: str | None) -> list[str]:
 
 def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
     """Prints the first rows. Of `cases`, only columns that differ and measures, unless chosen."""
-    from flashbed.analysis.answer import HEADS
+    from flashbed.answers.analysis.answer import HEADS
     from flashbed.cli.laid_out import print_table
     from flashbed.plan.case import AXIS_COLUMNS
 
@@ -115,7 +115,7 @@ def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
 
 
 def _csv(rows: pl.LazyFrame) -> Iterator[str]:
-    from flashbed.storage.frames import as_csv, pieces
+    from flashbed.base.frames import as_csv, pieces
 
     for number, piece in enumerate(pieces(rows)):
         yield as_csv(piece).write_csv(include_header=number == 0)
@@ -123,7 +123,7 @@ def _csv(rows: pl.LazyFrame) -> Iterator[str]:
 
 def _json(rows: pl.LazyFrame) -> Iterator[str]:
     """All rows as one JSON list."""
-    from flashbed.storage.frames import pieces
+    from flashbed.base.frames import pieces
 
     between = "["
     for piece in pieces(rows):
@@ -141,7 +141,7 @@ def _printed(text: str) -> str:
 
 
 def _trace_table(directory: Path, name: str) -> pl.LazyFrame:
-    from flashbed.tracing.trace import TABLES, load
+    from flashbed.bench.tracing.trace import TABLES, load
 
     if name not in TABLES:
         raise InputError(f"a trace has no table {name!r}; it has {', '.join(TABLES)}")
@@ -167,9 +167,9 @@ def report(
 
     Without a directory it writes the page of all results: findings, studies, your runs, validation.
     """
+    from flashbed.bench.tracing.trace import is_trace
     from flashbed.report import write_all_results, write_report
-    from flashbed.tables.run_directory import runs_in
-    from flashbed.tracing.trace import is_trace
+    from flashbed.results.run_directory import runs_in
 
     if not directories:
         with working("writing the page of all results"):
@@ -186,7 +186,7 @@ def report(
             page = write_trace_report(directories[0], page)
         tell_written(page, shown(page))
         return
-    from flashbed.validation.results_table import has_results
+    from flashbed.bench.validation.results_table import has_results
 
     validated = [directory for directory in directories if has_results(directory)]
     if len(validated) > 1:
@@ -208,7 +208,7 @@ def report(
 def _of_study(directory: Path, runs: list[Path]) -> tuple[Study | None, list[Path]]:
     """The study whose experiments `reproduce` ran into a folder, and its runs in its order."""
     from flashbed.plan.study import load_study
-    from flashbed.tables.run_directory import RunDirectory
+    from flashbed.results.run_directory import RunDirectory
 
     names = {RunDirectory.open(run).experiment_id: run for run in runs if run != directory}
     studies = {name.split("/")[0] for name in names}

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.files import OPERATIONS_BYTES_MAX, read_characters, whole
+from flashbed.base.locking import held
+from flashbed.base.own_folder import check_folder
+from flashbed.base.paths import shown
 from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set
-from flashbed.errors import InputError, RunError
-from flashbed.formats.file_systems import FILE_SYSTEMS, RAW
-from flashbed.formats.names import USUAL_BOARD, USUAL_KERNEL, escaped
-from flashbed.paths import shown
 from flashbed.plan.axes import READ_AHEAD_KIB_MAX
-from flashbed.plan.stack import Stack
-from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
-from flashbed.storage.locking import held
-from flashbed.storage.own_folder import check_folder
+from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
+from flashbed.stack.names import USUAL_BOARD, USUAL_KERNEL, escaped
+from flashbed.stack.stack import Stack
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
 if TYPE_CHECKING:
+    from flashbed.bench.tracing.record import TraceOptions
+    from flashbed.bench.tracing.trace import Trace
     from flashbed.targets.base import Program
-    from flashbed.tracing.record import TraceOptions
-    from flashbed.tracing.trace import Trace
 
 __all__ = ["register"]
 
@@ -121,8 +121,8 @@ def trace(
     target can trace. With --on ssh://USER@HOST, WHAT is a command; with --erase or a directory, a
     case.
     """
+    from flashbed.bench.tracing.record import TraceOptions, trace_of_file
     from flashbed.targets import check_target
-    from flashbed.tracing.record import TraceOptions, trace_of_file
 
     for name in output or ():
         if name not in FORMATS:
@@ -171,7 +171,7 @@ def _check_command(words: Sequence[str]) -> None:
 
 def _replaced(out: Path) -> Path:
     """The folder of --out. Says so if it holds a trace, which is then replaced."""
-    from flashbed.tracing.trace import TABLES, facts_of, is_trace, is_written
+    from flashbed.bench.tracing.trace import TABLES, facts_of, is_trace, is_written
 
     exports = (*(f"{table}.csv" for table in TABLES), FLASHMON_LOG, PERFETTO)
     if is_trace(out):
@@ -197,8 +197,8 @@ def _is_bare_board(on: str, erase: str | None) -> bool:
 
 
 def _command(words: list[str], options: TraceOptions, seconds: float | None, on: str) -> Trace:
+    from flashbed.bench.tracing.record import Place, ThisMachine, trace_command
     from flashbed.targets.unavailable import Unavailable
-    from flashbed.tracing.record import Place, ThisMachine, trace_command
 
     if not words and not seconds:
         raise InputError("needs a command to trace, or --seconds")
@@ -214,10 +214,10 @@ def _command(words: list[str], options: TraceOptions, seconds: float | None, on:
 
 
 def _case(program: Program, on: ChosenTarget, options: TraceOptions, *, cost: bool) -> Trace:
+    from flashbed.bench.tracing.record import trace_case
     from flashbed.targets import load_target
     from flashbed.targets.emulator.emulator_target import EmulatorTarget
     from flashbed.targets.unavailable import Unavailable
-    from flashbed.tracing.record import trace_case
 
     probes = is_board(on) or str(on).startswith("emulator")
     target = EmulatorTarget(wait="busy") if on == "emulator" else load_target(on)
@@ -272,8 +272,8 @@ def _program(
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) -> Program:
     """A file of operations as a case: the lines before `prepared` prepare it."""
     from flashbed._sim import FormatError, body_offset
-    from flashbed.formats.operations import header_of
-    from flashbed.formats.profiles import load_board, load_kernel
+    from flashbed.program.operations import header_of
+    from flashbed.stack.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
     kind, _, option = fs.partition(",")
@@ -312,10 +312,10 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     """Keeps the trace, writes the requested formats beside it, prints the summary."""
     import polars as pl
 
-    from flashbed.storage.frames import as_csv, pieces
-    from flashbed.tracing.flashmon_log import written_log
-    from flashbed.tracing.summary import lines
-    from flashbed.tracing.trace import TABLES, LongTrace, keep
+    from flashbed.base.frames import as_csv, pieces
+    from flashbed.bench.tracing.flashmon_log import written_log
+    from flashbed.bench.tracing.summary import lines
+    from flashbed.bench.tracing.trace import TABLES, LongTrace, keep
 
     keep(traced, out)
     if isinstance(traced, LongTrace):
@@ -332,7 +332,7 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
             for piece in pieces(pl.scan_parquet(out / "flash.parquet")):
                 log.write(written_log(piece))
     if "perfetto" in formats:
-        from flashbed.tracing.perfetto import write_perfetto
+        from flashbed.bench.tracing.perfetto import write_perfetto
 
         with whole(out / PERFETTO) as new:
             write_perfetto(traced, new)

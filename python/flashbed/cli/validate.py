@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flashbed import __version__
+from flashbed.base.errors import InputError, RunError
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.programs import TargetResults, measured_on
 from flashbed.cli.run import Jobs
-from flashbed.errors import InputError, RunError
-from flashbed.formats.names import USUAL_KERNEL
+from flashbed.stack.names import USUAL_KERNEL
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flashbed.formats.profiles import Board, Kernel
+    from flashbed.bench.validation import Compared
+    from flashbed.stack.profiles import Board, Kernel
     from flashbed.targets.base import Program
     from flashbed.targets.ssh.address import ChosenTarget
-    from flashbed.validation import Compared
 
 __all__ = ["register"]
 
@@ -77,13 +77,13 @@ def validate(
     On the emulated board the simulator replays JFFS2's garbage collection choices. Exit status 1
     if a case failed. docs/evidence/validation.md describes the cases.
     """
-    from flashbed.formats.profiles import load_board, load_kernel
-    from flashbed.runner import commit
+    from flashbed.bench.validation import SUITES, is_suite
+    from flashbed.bench.validation.results_table import keep
+    from flashbed.running.runner import commit
     from flashbed.running.ways import parse_jobs
+    from flashbed.stack.profiles import load_board, load_kernel
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_board
-    from flashbed.validation import SUITES, is_suite
-    from flashbed.validation.results_table import keep
 
     if not is_suite(suite):
         raise InputError(
@@ -118,8 +118,8 @@ def _compared(
     On user-mode Linux code takes no time, so the simulator's software costs are set to 0 too:
     timers and threads then run at the same points on both sides.
     """
+    from flashbed.bench.validation import LIMITS, Compared, compare, kinds, programs
     from flashbed.targets import load_target
-    from flashbed.validation import LIMITS, Compared, compare, kinds, programs
 
     cases = programs(suite, board, kernel)
     alike = board if load_target(on).software_time else board.without_software()
@@ -203,7 +203,7 @@ def _show(compared: Compared) -> None:
 
 
 def _show_summary(title: str, summary: dict[str, Any], limits: dict[str, Any]) -> None:
-    from flashbed.validation import MEASURES
+    from flashbed.bench.validation import MEASURES
 
     print(f"{title}: {summary['cases']} cases")
     for name in MEASURES:
@@ -225,7 +225,7 @@ def _show_summary(title: str, summary: dict[str, Any], limits: dict[str, Any]) -
 
 def _show_kinds(kinds: dict[str, Any]) -> None:
     """Prints mean and worst error of each kind of case, in percent."""
-    from flashbed.validation import MEASURES
+    from flashbed.bench.validation import MEASURES
 
     print(f"{'error, %: mean / worst':22}{'cases':>6}{'refused':>8}", end="")
     print("".join(f"{name.removeprefix('flash_'):>16}" for name in MEASURES))
@@ -241,7 +241,7 @@ def _show_kinds(kinds: dict[str, Any]) -> None:
 def _show_worst(compared: Compared) -> None:
     import polars as pl
 
-    from flashbed.validation import MEASURES
+    from flashbed.bench.validation import MEASURES
 
     for name in MEASURES:
         error = pl.col(f"{name}_error_pct")

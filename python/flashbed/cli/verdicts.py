@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flashbed.errors import InputError, RunError
-from flashbed.paths import shown
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.paths import shown
 from flashbed.plan.study import Study, load_study
 
 if TYPE_CHECKING:
-    from flashbed.analysis.sentences import Tally
+    from flashbed.answers.analysis.sentences import Tally
     from flashbed.report.judged import JudgedRun
     from flashbed.report.printed import Errors, PrintedNumber
 
@@ -60,7 +60,7 @@ def verdicts(
     Judges the results that `flashbed reproduce STUDY` kept, by today's claims. A sentence gets the
     worst verdict of its claims.
     """
-    from flashbed.analysis.sentences import tallies
+    from flashbed.answers.analysis.sentences import tallies
     from flashbed.report.printed import printed_numbers
 
     if output not in FORMATS:
@@ -116,7 +116,7 @@ def _runs(name: str, study: Study, results: Path, target: str) -> dict[str, Judg
 def _sentences(
     name: str, study: Study, runs: Mapping[str, Sequence[Any]], target: str
 ) -> list[dict[str, Any]]:
-    from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
+    from flashbed.answers.analysis.sentences import claim_verdicts, sentence_verdict
 
     found = claim_verdicts(runs, target)
     return [
@@ -151,7 +151,7 @@ def _row(tally: Tally) -> dict[str, Any]:
 
 
 def _cells(tallies: Sequence[Tally]) -> list[list[str]]:
-    from flashbed.analysis.sentences import COUNTED
+    from flashbed.answers.analysis.sentences import COUNTED
 
     head = ["source", "of", "all", *COUNTED]
     return [head, *([str(value) for value in _row(tally).values()] for tally in tallies)]

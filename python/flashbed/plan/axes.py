@@ -2,9 +2,9 @@
 
 An axis is a field of `Case` (plan/case.py) that `axis` describes. From it follow the keys of
 `[[grid]]` and their checks (plan/grid.py), what `--set` accepts (plan/narrowing.py), names of
-cases, columns of the `cases` table (tables/columns.py), and what figures and claims may choose
-(plan/quantities.py, analysis/points.py). What an axis does is left to its consumer: a workload, or
-the runner, which passes it to the targets.
+cases, columns of the `cases` table (results/columns.py), and what figures and claims may choose
+(plan/quantities.py, answers/analysis/points.py). What an axis does is left to its consumer: a
+workload, or the runner, which passes it to the targets.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from flashbed.formats.file_systems import FILE_SYSTEMS
-from flashbed.formats.profiles import USUAL_COMPRESSOR
+from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.profiles import USUAL_COMPRESSOR
 
 __all__ = [
     "READ_AHEAD_KIB_MAX",

@@ -12,9 +12,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from flashbed.formats.file_systems import FileSystem
-from flashbed.formats.names import FORCED, SHIPPED, Name, Pattern
-from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel, load_board
 from flashbed.plan.axes import (
     REQUIRED,
     Axis,
@@ -30,7 +27,8 @@ from flashbed.plan.axes import (
     read_window,
     takes_compressor,
 )
-from flashbed.plan.changes import (
+from flashbed.plan.database import PAPERS, Database
+from flashbed.stack.changes import (
     AS_BOOTED,
     AS_PROFILED,
     UNPARTED,
@@ -39,10 +37,12 @@ from flashbed.plan.changes import (
     PartitionChange,
     VmChange,
 )
-from flashbed.plan.conditions import NEW, NONE, Faults, State
-from flashbed.plan.database import PAPERS, Database
-from flashbed.plan.mounts import PLAIN, Mount, options_for, read_mount
-from flashbed.plan.stack import Stack
+from flashbed.stack.conditions import NEW, NONE, Faults, State
+from flashbed.stack.file_systems import FileSystem
+from flashbed.stack.mounts import PLAIN, Mount, options_for, read_mount
+from flashbed.stack.names import FORCED, SHIPPED, Name, Pattern
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel, load_board
+from flashbed.stack.stack import Stack
 
 __all__ = [
     "AXES", "AXIS_COLUMNS", "CONDITIONS", "NAME_WORDS", "NO_ADVICE", "Case", "fitting_mount",

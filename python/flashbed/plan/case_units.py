@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.planned import Cases, Product
 
 __all__ = ["OF_PROGRAMS", "UNIT_CASES", "WHOLE", "Share", "Together", "portions", "units"]

@@ -1,8 +1,8 @@
 """A sentence of a source as an inequality: the model of `[[claim]]`.
 
 A claim is judged with the source's own precision: what its printed digits, the resolution of its
-figure or its own samples leave open (docs/reference/experiment-file.md). analysis/verdicts.py
-judges it on a target.
+figure or its own samples leave open (docs/reference/experiment-file.md).
+answers/analysis/verdicts.py judges it on a target.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.formats.names import Label, Name, Text
-from flashbed.formats.toml import Strict
+from flashbed.base.toml import Strict
 from flashbed.plan.grid import LIST, TargetName
 from flashbed.plan.quantities import FileSystems, Numbers, ReducedMetric
 from flashbed.plan.quantities import check_numbers as _check_numbers
 from flashbed.plan.quantities import filled as _filled
+from flashbed.stack.names import Label, Name, Text
 
 __all__ = ["Claim", "Differs", "Direction"]
 

@@ -17,9 +17,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.formats.names import Label, Text
-from flashbed.formats.toml import Strict
+from flashbed.base.toml import Strict
 from flashbed.plan.claims import Claim
+from flashbed.stack.names import Label, Text
 
 __all__ = ["CheckedRow", "CrossCheck", "CrossCheckRow", "Ranged", "checked"]
 

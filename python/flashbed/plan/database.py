@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.errors import InputError
-from flashbed.plan.conditions import Condition, plain
+from flashbed.base.errors import InputError
+from flashbed.stack.conditions import Condition, plain
 
 __all__ = ["PACKAGED", "PAPERS", "Database"]
 

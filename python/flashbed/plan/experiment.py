@@ -1,8 +1,8 @@
 """Experiments: a TOML file of axes whose product is the cases, with figures and claims.
 
 Reads and checks experiments/STUDY/NAME.toml (docs/reference/experiment-file.md) and expands its
-grids (plan/grid.py). plan/narrowing.py implements `--set`, analysis/verdicts.py judges the claims,
-report/figures draws the figures.
+grids (plan/grid.py). plan/narrowing.py implements `--set`, answers/analysis/verdicts.py judges the
+claims, report/figures draws the figures.
 """
 
 from __future__ import annotations
@@ -15,21 +15,15 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from flashbed import paths
-from flashbed.errors import InputError
-from flashbed.formats.energy import Activity
-from flashbed.formats.names import ExperimentId, Name, Text
-from flashbed.formats.operations import OperationError, each
-from flashbed.formats.postmark_script import read_script
-from flashbed.formats.profiles import load_kernel
-from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
+from flashbed.base import paths
+from flashbed.base.errors import InputError
+from flashbed.base.toml import FromFile, Strict, read_model, read_toml
 from flashbed.plan.axes import Count, Positive, ReadAhead, RequestBytes
 from flashbed.plan.case import AXES, NO_ADVICE
 from flashbed.plan.claims import Claim
 from flashbed.plan.database import PACKAGED, PAPERS
 from flashbed.plan.findings import Finding
 from flashbed.plan.grid import LIST, Grid
-from flashbed.plan.mounts import PLAIN
 from flashbed.plan.of_recording import (
     experiment_of_operations,
     is_operations,
@@ -48,7 +42,13 @@ from flashbed.plan.quantities import (
     TargetNumber,
 )
 from flashbed.plan.unknown_name import why_none
-from flashbed.recording.recognised import is_recording
+from flashbed.program.operations import OperationError, each
+from flashbed.program.postmark_script import read_script
+from flashbed.program.recording.recognised import is_recording
+from flashbed.stack.energy import Activity
+from flashbed.stack.mounts import PLAIN
+from flashbed.stack.names import ExperimentId, Name, Text
+from flashbed.stack.profiles import load_kernel
 
 __all__ = [
     "Claim",

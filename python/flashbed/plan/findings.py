@@ -12,9 +12,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.formats.names import Label, Text
-from flashbed.formats.toml import Strict
+from flashbed.base.toml import Strict
 from flashbed.plan.quantities import TargetNumber, placeholders
+from flashbed.stack.names import Label, Text
 
 __all__ = ["Finding", "FindingNumber"]
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from flashbed.formats.toml import Strict
+from flashbed.base.toml import Strict
 from flashbed.plan.axes import REQUIRED, Axis
 from flashbed.plan.case import AXES
 from flashbed.plan.planned import Product

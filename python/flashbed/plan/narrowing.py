@@ -13,15 +13,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flashbed.errors import InputError
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.toml import loads, read_model
-from flashbed.formats.toml_errors import wrong_lines
+from flashbed.base.errors import InputError
+from flashbed.base.toml import loads, read_model
+from flashbed.base.toml_errors import wrong_lines
 from flashbed.plan.axes import Axis
 from flashbed.plan.case import AXES
-from flashbed.plan.conditions import Condition
 from flashbed.plan.experiment import Experiment, ExperimentError, expanded
 from flashbed.plan.planned import Plan
+from flashbed.stack.conditions import Condition
+from flashbed.stack.profiles import load_board, load_kernel
 
 __all__ = ["Settings", "parse_settings", "plan", "several"]
 

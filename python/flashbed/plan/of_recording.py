@@ -12,13 +12,13 @@ import re
 import tempfile
 from pathlib import Path
 
-from flashbed.errors import InputError
-from flashbed.formats.file_systems import USUAL_FIRST
-from flashbed.formats.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
-from flashbed.formats.operations import OperationError, each
-from flashbed.paths import shown
-from flashbed.storage.files import read_text, utf8_path
-from flashbed.storage.forks import remover
+from flashbed.base.errors import InputError
+from flashbed.base.files import read_text, utf8_path
+from flashbed.base.forks import remover
+from flashbed.base.paths import shown
+from flashbed.program.operations import OperationError, each
+from flashbed.stack.file_systems import USUAL_FIRST
+from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
 __all__ = ["experiment_of_operations", "is_operations", "own_file", "written_experiment"]
 

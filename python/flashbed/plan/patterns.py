@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from flashbed.formats.file_systems import RAW
+from flashbed.stack.file_systems import RAW
 
 __all__ = ["OF_PARTITIONS", "SQLITE", "WORKLOADS", "Workload"]
 

@@ -2,8 +2,8 @@
 
 This is the model of `[[figure]]` and of the number that a claim or a text states (`ReducedMetric`),
 and the metrics and axes both use (docs/reference/experiment-file.md). plan/claims.py has
-`[[claim]]`, analysis/points.py makes the points, analysis/verdicts.py judges claims, report/figures
-draws figures.
+`[[claim]]`, answers/analysis/points.py makes the points, answers/analysis/verdicts.py judges
+claims, report/figures draws figures.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from flashbed.formats.file_systems import FileSystem
-from flashbed.formats.names import ExperimentId, Label, Name, Pattern, Text
-from flashbed.formats.toml import Strict
+from flashbed.base.toml import Strict
 from flashbed.plan.axes import Positive
 from flashbed.plan.case import AXES
 from flashbed.plan.grid import LIST, TargetName
+from flashbed.stack.file_systems import FileSystem
+from flashbed.stack.names import ExperimentId, Label, Name, Pattern, Text
 
 __all__ = [
     "AgedMetric",
@@ -63,7 +63,7 @@ UndrawnSaving = Literal[
 ]
 """Without standard deviations, so that no figure has their bands."""
 SavingMetric = Literal[DrawnSaving, UndrawnSaving]
-"""Metrics of pairs of cases with read-ahead on and off (analysis/measures.py)."""
+"""Metrics of pairs of cases with read-ahead on and off (answers/analysis/measures.py)."""
 RateMetric = Literal[
     "time_ms",
     "flash_time_ms",
@@ -97,21 +97,21 @@ RateMetric = Literal[
     "component_access_pct",
     "read_end_kb",
 ]
-"""Metrics of one case (analysis/rates.py)."""
+"""Metrics of one case (answers/analysis/rates.py)."""
 AgedMetric = Literal[
     "time_over_new", "flash_time_over_new", "flash_reads_over_new", "flash_programs_over_new"
 ]
-"""Metrics of a case that does not start from a new partition (analysis/aged.py)."""
+"""Metrics of a case that does not start from a new partition (answers/analysis/aged.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
-"""Metrics of one request (analysis/rates.py)."""
+"""Metrics of one request (answers/analysis/rates.py)."""
 RequestExtreme = Literal["longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages"]
-"""Metrics of a case's requests furthest from the mean (analysis/rates.py)."""
+"""Metrics of a case's requests furthest from the mean (answers/analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
-"""Power over time of a case, in either convention (analysis/power_curves.py)."""
+"""Power over time of a case, in either convention (answers/analysis/power_curves.py)."""
 FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_mib_s", "read_throughput_ratio"]
-"""Metrics of files read from the first byte on (analysis/file_reads.py)."""
+"""Metrics of files read from the first byte on (answers/analysis/file_reads.py)."""
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
-"""Metrics of one SQL statement (analysis/statements.py)."""
+"""Metrics of one SQL statement (answers/analysis/statements.py)."""
 Metric = SavingMetric | RateMetric | RequestExtreme | FileReadMetric | StatementMetric | AgedMetric
 _DERIVED = ("pause_ms", "window", "disabled_by", "read_pct", "statement")
 """Columns of points that are not axes of cases."""

@@ -2,8 +2,8 @@
 
 It lists every figure, table and section of the paper that says something measurable, in the paper's
 order, and under each its sentences. A sentence names the claims that judge it, or says why there
-can be none. A claim names its item (`item`). analysis/verdicts.py judges claims,
-analysis/sentences.py sentences.
+can be none. A claim names its item (`item`). answers/analysis/verdicts.py judges claims,
+answers/analysis/sentences.py sentences.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from flashbed import paths
-from flashbed.formats.names import Label, Name, Text, is_name
-from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
+from flashbed.base import paths
+from flashbed.base.toml import FromFile, Strict, read_model, read_toml
 from flashbed.plan.claims import Claim
 from flashbed.plan.cross_checks import CheckedRow, CrossCheck, checked
 from flashbed.plan.experiment import Experiment, ExperimentError, load_experiment
+from flashbed.stack.names import Label, Name, Text, is_name
 
 __all__ = ["Item", "Sentence", "Study", "cross_checked", "in_order", "load_study"]
 

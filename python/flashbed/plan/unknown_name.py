@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from shutil import which
 
-from flashbed.formats.names import escaped
+from flashbed.stack.names import escaped
 
 __all__ = ["why_none"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flashbed.analysis.agreement import ERRORS
+from flashbed.answers.analysis.agreement import ERRORS
 from flashbed.plan.study import Study
 from flashbed.report.collect import collect, collect_validation
 from flashbed.report.playground import page_for

@@ -13,12 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from flashbed import paths
-from flashbed.errors import InputError
+from flashbed.base import paths
+from flashbed.base.errors import InputError
+from flashbed.base.files import read_json
 from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.storage.files import read_json
 from flashbed.targets import BOARD
 
 __all__ = ["run_again", "validate_again"]

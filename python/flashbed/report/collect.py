@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import polars as pl
 
-from flashbed.analysis import (
+from flashbed.answers.analysis import (
     Verdict,
     agreement,
     agreement_summary,
@@ -22,24 +22,24 @@ from flashbed.analysis import (
     wear_map,
     wear_summary,
 )
-from flashbed.analysis.answer import Answer, answer
-from flashbed.analysis.points import as_usual, chosen, table_of
-from flashbed.formats.energy import Energy
-from flashbed.formats.names import is_name
-from flashbed.formats.profiles import default_compressors
-from flashbed.lifetimes.observed import board_of_run, cases_of
+from flashbed.answers.analysis.answer import Answer, answer
+from flashbed.answers.analysis.points import as_usual, chosen, table_of
+from flashbed.answers.lifetimes.observed import board_of_run, cases_of
+from flashbed.base.files import read_text
+from flashbed.bench.powercut.outcomes import cut_tables, summary
+from flashbed.bench.validation.results_table import read_results, summaries, worst_cases
 from flashbed.plan.case import AXIS_COLUMNS
-from flashbed.plan.changes import UNCHANGED
 from flashbed.plan.experiment import Experiment, read_experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
-from flashbed.powercut.outcomes import cut_tables, summary
 from flashbed.report.again import run_again, validate_again
 from flashbed.report.default_figures import default_figures
 from flashbed.report.judged import JudgedRun, judged_run, traced
 from flashbed.report.playground import LiveCase, live_cases
-from flashbed.storage.files import read_text
-from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
-from flashbed.validation.results_table import read_results, summaries, worst_cases
+from flashbed.results.run_directory import CHIP_ALONE, read_table, scan_table
+from flashbed.stack.changes import UNCHANGED
+from flashbed.stack.energy import Energy
+from flashbed.stack.names import is_name
+from flashbed.stack.profiles import default_compressors
 
 __all__ = [
     "BOUNDS_PCT",
@@ -106,7 +106,7 @@ class Content:
     """Whether the experiment names its figures; the others are default ones."""
     cases: pl.DataFrame
     tables: dict[str, pl.DataFrame]
-    """Points by table (analysis/points.py), those that a figure or claim needs."""
+    """Points by table (answers/analysis/points.py), those that a figure or claim needs."""
     single: pl.DataFrame
     """Single requests, if a figure draws them."""
     power: dict[str, pl.DataFrame]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from functools import cache
 
-from flashbed.errors import RunError
+from flashbed.base.errors import RunError
 
 __all__ = ["need_engine"]
 

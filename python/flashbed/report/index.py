@@ -15,15 +15,15 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from flashbed.analysis.sentences import COUNTED
-from flashbed.errors import InputError
-from flashbed.paths import shown
+from flashbed.answers.analysis.sentences import COUNTED
+from flashbed.base.errors import InputError
+from flashbed.base.paths import shown
+from flashbed.bench.validation.results_table import has_results
 from flashbed.report.bars import bars_drawn
 from flashbed.report.collect import collect_validation
 from flashbed.report.page import page, write_whole
 from flashbed.report.page_summary import FindingSummary, Summary, read_summary
-from flashbed.tables.run_directory import RunDirectory
-from flashbed.validation.results_table import has_results
+from flashbed.results.run_directory import RunDirectory
 
 __all__ = ["INDEX", "write_index"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis import (
+from flashbed.answers.analysis import (
     Verdict,
     WithoutSeed,
     aged,
@@ -26,10 +26,10 @@ from flashbed.analysis import (
     waits_of_cases,
     with_board,
 )
-from flashbed.analysis.points import table_of
+from flashbed.answers.analysis.points import table_of
 from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.experiment import Experiment, read_experiment
-from flashbed.tables.run_directory import CHIP_ALONE, empty_table, read_table, scan_table
+from flashbed.results.run_directory import CHIP_ALONE, empty_table, read_table, scan_table
 
 __all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 
@@ -47,7 +47,7 @@ class JudgedRun:
     flash: pl.LazyFrame | None
     """Every flash operation; None if the run did not record them."""
     tables: dict[str, pl.DataFrame]
-    """Points by table (analysis/points.py), those that a figure or claim needs."""
+    """Points by table (answers/analysis/points.py), those that a figure or claim needs."""
     verdicts: list[Verdict]
 
 
@@ -128,7 +128,7 @@ def points_of(
     wanted: Collection[str],
     folded: _Folded | None = None,
 ) -> dict[str, pl.DataFrame]:
-    """The requested tables of points (analysis/points.py), of these cases and their trace."""
+    """Tables of points (answers/analysis/points.py) of these cases and their trace."""
     folded = folded or _Folded()
     tables = {}
     if "savings" in wanted and experiment.measures is not None:

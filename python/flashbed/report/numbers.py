@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from flashbed.analysis.points import table_of
-from flashbed.analysis.verdicts import computed
-from flashbed.errors import InputError
+from flashbed.answers.analysis.points import table_of
+from flashbed.answers.analysis.verdicts import computed
+from flashbed.base.errors import InputError
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Number, TargetNumber
 from flashbed.report.judged import JudgedRun, points_of

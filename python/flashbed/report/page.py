@@ -18,8 +18,8 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
+from flashbed.base.files import output
 from flashbed.report.engine import need_engine
-from flashbed.storage.files import output
 
 __all__ = ["drawn_page", "in_script", "page", "write_whole"]
 

@@ -13,16 +13,16 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field, ValidationError
 
-from flashbed.analysis.sentences import COUNTED, claim_verdicts, sentence_verdict
-from flashbed.analysis.verdicts import JUDGED
-from flashbed.errors import InputError
-from flashbed.formats.human import time_text
-from flashbed.formats.names import Text
-from flashbed.formats.toml import Strict
+from flashbed.answers.analysis.sentences import COUNTED, claim_verdicts, sentence_verdict
+from flashbed.answers.analysis.verdicts import JUDGED
+from flashbed.base.errors import InputError
+from flashbed.base.files import read_text
+from flashbed.base.human import time_text
+from flashbed.base.toml import Strict
 from flashbed.plan.study import Study
 from flashbed.report.collect import Content
 from flashbed.report.stated_findings import StatedFinding
-from flashbed.storage.files import read_text
+from flashbed.stack.names import Text
 
 __all__ = ["BarSummary", "FindingSummary", "Summary", "read_summary", "summary_of"]
 
@@ -52,8 +52,8 @@ class FindingSummary(Strict):
 class Summary(Strict):
     """A report in short.
 
-    `verdicts` counts a study's sentences by target, as analysis/sentences.py orders them. `cases`
-    counts the cases of each target; `best` is the first row of the answer.
+    `verdicts` counts a study's sentences by target, as answers/analysis/sentences.py orders them.
+    `cases` counts the cases of each target; `best` is the first row of the answer.
     """
 
     format: Literal["flashbed-summary 2"] = "flashbed-summary 2"

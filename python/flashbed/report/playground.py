@@ -19,18 +19,18 @@ from urllib.parse import urlencode
 
 import polars as pl
 
-from flashbed import paths
-from flashbed.errors import InputError
-from flashbed.formats.file_systems import FILE_SYSTEMS
-from flashbed.formats.names import SHIPPED, USUAL_BOARD, USUAL_KERNEL
-from flashbed.formats.profiles import Board, load_kernel
+from flashbed.base import paths
+from flashbed.base.errors import InputError
+from flashbed.base.files import is_stream, read_json, whole
 from flashbed.plan.case import AXES, NO_ADVICE, Case
-from flashbed.plan.changes import AS_BOOTED, ChipChange, PartitionChange, VmChange
-from flashbed.plan.conditions import Faults, State, Worn
 from flashbed.plan.database import PAPERS
 from flashbed.plan.experiment import SETTLE_NS, Experiment, WorkloadTable
-from flashbed.plan.mounts import PLAIN
-from flashbed.storage.files import is_stream, read_json, whole
+from flashbed.stack.changes import AS_BOOTED, ChipChange, PartitionChange, VmChange
+from flashbed.stack.conditions import Faults, State, Worn
+from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.mounts import PLAIN
+from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_KERNEL
+from flashbed.stack.profiles import Board, load_kernel
 
 __all__ = [
     "ADDRESS",

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.power_curves import measured_points, power_points
-from flashbed.errors import InputError
-from flashbed.lifetimes.observed import board_of_run
-from flashbed.paths import shown
+from flashbed.answers.analysis.power_curves import measured_points, power_points
+from flashbed.answers.lifetimes.observed import board_of_run
+from flashbed.answers.power.measure import ReadingOptions, RecordingFit, measure
+from flashbed.base.errors import InputError
+from flashbed.base.paths import shown
 from flashbed.plan.experiment import read_experiment
-from flashbed.power.measure import ReadingOptions, RecordingFit, measure
 from flashbed.report.engine import need_engine
 from flashbed.report.page import in_script, write_whole
-from flashbed.tables.run_directory import read_table
+from flashbed.results.run_directory import read_table
 
 __all__ = ["draw_power"]
 

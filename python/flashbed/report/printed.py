@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flashbed.analysis.verdicts import AGREES, DIFFERS, NOT_MEASURED
+from flashbed.answers.analysis.verdicts import AGREES, DIFFERS, NOT_MEASURED
 from flashbed.plan.claims import Claim
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PublishedPoint, TargetNumber

@@ -13,8 +13,8 @@ from typing import Any, get_args
 import polars as pl
 from markupsafe import Markup
 
-from flashbed.analysis.answer import HEADS, Answer
-from flashbed.analysis.verdicts import (
+from flashbed.answers.analysis.answer import HEADS, Answer
+from flashbed.answers.analysis.verdicts import (
     AGREES,
     IN_DIRECTION,
     LESSER,
@@ -22,9 +22,9 @@ from flashbed.analysis.verdicts import (
     Verdict,
     judged_on,
 )
-from flashbed.energy.fold import COMPONENTS
-from flashbed.formats.human import number_reader, time_text
-from flashbed.lifetimes.subject import CAUSES
+from flashbed.answers.energy.fold import COMPONENTS
+from flashbed.answers.lifetimes.subject import CAUSES
+from flashbed.base.human import number_reader, time_text
 from flashbed.plan.claims import Claim, Differs
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric

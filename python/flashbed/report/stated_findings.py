@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from flashbed.analysis.verdicts import JUDGED
+from flashbed.answers.analysis.verdicts import JUDGED
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.findings import Finding, FindingNumber
 from flashbed.plan.quantities import with_words

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
-from flashbed.analysis.verdicts import AGREES, DIFFERS, JUDGED, NOT_MEASURED, items, judged_on
+from flashbed.answers.analysis.sentences import claim_verdicts, sentence_verdict
+from flashbed.answers.analysis.verdicts import (
+    AGREES,
+    DIFFERS,
+    JUDGED,
+    NOT_MEASURED,
+    items,
+    judged_on,
+)
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.study import Study, cross_checked
 from flashbed.report.anchors import claim_anchor, item_anchor

@@ -1,6 +1,6 @@
 """Draws figures as SVG in the page: opening it draws nothing, and it prints as shown.
 
-Each figure is drawn for a wide page and for a narrow one (figures/narrow.py); style.css shows one
+Each figure is drawn for a wide page and for a narrow one (narrow.py); style.css shows one
 of them. Vega's SVG is shrunk: positions in tenths of a pixel, styles as classes that all figures of
 a page share, no empty groups. What only serves a pointer is left out.
 """
@@ -18,7 +18,7 @@ import vl_convert
 from markupsafe import Markup, escape
 
 from flashbed.report.engine import need_engine
-from flashbed.report.figures.narrow import narrowed
+from flashbed.report.narrow import narrowed
 
 __all__ = ["Drawing"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from flashbed.bench.tracing.summary import lines
+from flashbed.bench.tracing.trace import load
+from flashbed.bench.tracing.trace_figures import figures
 from flashbed.report.page import drawn_page, write_whole
-from flashbed.tracing.summary import lines
-from flashbed.tracing.trace import load
-from flashbed.tracing.trace_figures import figures
 
 __all__ = ["write_trace_report"]
 

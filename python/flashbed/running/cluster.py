@@ -26,7 +26,7 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from flashbed import __version__
-from flashbed.errors import FlashbedError, InputError, RunError
+from flashbed.base.errors import FlashbedError, InputError, RunError
 from flashbed.running.portion import Job, Part, Portion, energy_code, run_portion
 from flashbed.targets import code_sha256, load_target
 from flashbed.targets.base import Failure

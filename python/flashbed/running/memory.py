@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashbed.formats.profiles import Board
+from flashbed.stack.profiles import Board
 from flashbed.targets.base import Apart
 
 __all__ = ["MemoryBudget", "available_bytes", "claim_bytes"]

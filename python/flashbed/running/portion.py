@@ -13,15 +13,16 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed import __version__, paths
-from flashbed.energy.fold import energy_of
-from flashbed.formats.energy import Energy
+from flashbed import __version__
+from flashbed.answers.energy.fold import energy_of
+from flashbed.base.code import modules_of
+from flashbed.base.paths import sha256_of
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
+from flashbed.results.columns import conform
+from flashbed.results.run_directory import write_part
 from flashbed.running.programs import Profiles, RunFacts, programs_with
-from flashbed.tables.columns import conform
-from flashbed.tables.run_directory import write_part
+from flashbed.stack.energy import Energy
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
-from flashbed.targets.code import modules_of
 from flashbed.targets.long_rows import LongRows
 
 __all__ = ["Job", "Part", "Portion", "Task", "energy_code", "run_portion"]
@@ -100,7 +101,7 @@ class Part:
 
 def energy_code() -> tuple[str, ...]:
     """The modules that compute energies."""
-    return tuple(paths.sha256_of(file) for file in modules_of(energy_of.__module__))
+    return tuple(sha256_of(file) for file in modules_of(energy_of.__module__))
 
 
 def run_portion(

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from time import monotonic
 from typing import Any
 
-from flashbed.errors import RunError
+from flashbed.base.errors import RunError
 from flashbed.running.memory import MemoryBudget
 from flashbed.running.worker import ENDED, PART, RAISED, SAID, Task
 from flashbed.targets.guest.children import dies_with_us

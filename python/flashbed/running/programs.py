@@ -6,17 +6,17 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashbed.formats.energy import Energy
-from flashbed.formats.profiles import Board, Kernel, load_kernel
 from flashbed.plan.case import Case
-from flashbed.plan.changes import ChipChange, PartitionChange
 from flashbed.plan.experiment import Experiment, Facts, WorkloadTable
 from flashbed.plan.planned import Cases
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads import operations
+from flashbed.plan.workloads.rounds import in_rounds
+from flashbed.plan.workloads.state import in_state
+from flashbed.stack.changes import ChipChange, PartitionChange
+from flashbed.stack.energy import Energy
+from flashbed.stack.profiles import Board, Kernel, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
-from flashbed.workloads import operations
-from flashbed.workloads.rounds import in_rounds
-from flashbed.workloads.state import in_state
 
 __all__ = ["Profiles", "RunFacts", "programs_of", "programs_with"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.case_units import WHOLE, Share, portions
 from flashbed.plan.planned import Cases
 from flashbed.running import processes

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any, Protocol
 
-from flashbed.errors import OUT_OF_MEMORY, RunError
+from flashbed.base.errors import OUT_OF_MEMORY, RunError
 from flashbed.targets import load_target
 from flashbed.targets.base import Target
 from flashbed.targets.unavailable import Unavailable

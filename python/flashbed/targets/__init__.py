@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from flashbed.errors import InputError
-from flashbed.extras import missing_extra
-from flashbed.targets.code import digest_of, sources_of
+from flashbed.base.code import digest_of, sources_of
+from flashbed.base.errors import InputError
+from flashbed.base.extras import missing_extra
 from flashbed.targets.ssh.address import (
     AllowedBoard,
     ChosenTarget,

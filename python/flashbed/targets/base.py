@@ -13,7 +13,7 @@ from typing import Protocol
 import polars as pl
 
 from flashbed.plan.case_units import Together
-from flashbed.plan.stack import Stack
+from flashbed.stack.stack import Stack
 from flashbed.targets.long_rows import LongRows
 
 __all__ = [
@@ -74,7 +74,7 @@ class Program:
     tracers: str = ""
     """What the agent's tracers record of the body, in the words of a job's `trace` line."""
     filled: bool = False
-    """The preparation brings the whole partition into a state (workloads/state.py)."""
+    """The preparation brings the whole partition into a state (plan/workloads/state.py)."""
     record_gc_choices: bool = False
     """Records JFFS2's choices (`Batch.gc_choices`), on kernels where that is possible."""
     gc_choices: tuple[int, ...] = ()
@@ -130,7 +130,7 @@ class SurveyedDatabase:
 
     `result` is 0 or SQLite's code, negative. `words` is the output of PRAGMA integrity_check, "ok"
     if nothing is wrong. `tables` has for each table its number of rows and a checksum of their
-    values (sqlite/call_tables.py).
+    values (plan/sqlite/call_tables.py).
     """
 
     path: str

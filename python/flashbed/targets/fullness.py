@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flashbed.formats.file_systems import FILE_SYSTEMS
+from flashbed.stack.file_systems import FILE_SYSTEMS
 
 __all__ = ["FreeSpace", "reached"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.storage.forks import remover
-from flashbed.tables.columns import conform
+from flashbed.base.forks import remover
+from flashbed.results.columns import conform
 
 __all__ = ["LongRows"]
 

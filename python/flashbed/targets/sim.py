@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from flashbed.formats.operations import writes
-from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
-from flashbed.plan.conditions import PPM
-from flashbed.plan.stack import Stack
-from flashbed.tables.run_directory import CHIP_ALONE, SCHEMAS
+from flashbed.program.operations import writes
+from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
+from flashbed.stack.conditions import PPM
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import (
     PLAIN,
     Apart,

@@ -1,7 +1,7 @@
 //! Bytes of one write that no [`Source`] generates: pieces, and recorded bytes (FILL of
 //! docs/reference/operations.md).
 //!
-//! agent/base/data.c and python/flashbed/formats/content.py make the same bytes.
+//! agent/base/data.c and python/flashbed/program/content.py make the same bytes.
 
 use super::source::Source;
 

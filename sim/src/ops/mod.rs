@@ -1,7 +1,7 @@
 //! Operations: the text of docs/reference/operations.md (`flashbed-ops 1` and `2`), read and
 //! checked.
 //!
-//! This is one of three readers. agent/base/ops.c and python/flashbed/formats/operations.py accept
+//! This is one of three readers. agent/base/ops.c and python/flashbed/program/operations.py accept
 //! and refuse the same files with the same line and code, and a test compares them.
 //!
 //! Invariants:

@@ -22,7 +22,7 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     for text in ["source", "name", "title", "targets"] {
         entries.remove(text);
     }
-    // the choices of a mount, which python/flashbed/formats/profiles.py applies
+    // the choices of a mount, which python/flashbed/stack/profiles.py applies
     entries.remove("compr_option");
     if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
         compressors.remove("included"); // likewise

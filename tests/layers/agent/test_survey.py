@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.content import generated
+from flashbed.program.content import generated
 from flashbed.targets.base import Survey, SurveyedFile
 from flashbed.targets.guest.stream import Reader
 from tests.layers.agent.test_agent import AGENT

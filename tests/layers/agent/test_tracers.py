@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.formats.profiles import load_board
+from flashbed.stack.profiles import load_board
 from tests.support.tracing import INSTANCES, KPROBES, Said, obeyed
 
 pytestmark = [pytest.mark.emulator, pytest.mark.long, pytest.mark.timeout(300)]

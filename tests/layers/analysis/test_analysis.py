@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis import (
+from flashbed.answers.analysis import (
     aged,
     agreement,
     agreement_summary,
@@ -18,9 +18,9 @@ from flashbed.analysis import (
     measures,
     savings,
 )
-from flashbed.analysis.points import chosen
-from flashbed.analysis.verdicts import items
-from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
+from flashbed.answers.analysis.points import chosen
+from flashbed.answers.analysis.verdicts import items
+from flashbed.answers.energy.fold import COMPONENTS, ENERGY_COLUMNS
 from flashbed.plan import case as plan_case
 from flashbed.plan.experiment import Claim, load_experiment
 

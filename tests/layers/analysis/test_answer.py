@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis.answer import ROWS_MAX, answer
-from flashbed.tables.columns import conform
+from flashbed.answers.analysis.answer import ROWS_MAX, answer
+from flashbed.results.columns import conform
 
 PAGE = {"small": 2048, "large": 4096}
 

@@ -9,14 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis import measures
-from flashbed.analysis.verdicts import Judged, WithoutSeed, judge, worst
-from flashbed.formats.profiles import load_kernel
+from flashbed.answers.analysis import measures
+from flashbed.answers.analysis.verdicts import Judged, WithoutSeed, judge, worst
 from flashbed.plan.case import CONDITIONS
 from flashbed.plan.claims import Claim
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.tables.run_directory import SCHEMAS, empty_table
+from flashbed.results.run_directory import SCHEMAS, empty_table
+from flashbed.stack.profiles import load_kernel
 
 POINTS = (
     "board", "kernel", "fs", "window", "pattern", "requests", "request_bytes", "file_bytes",

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis import extremes, per_request, rate_points, rates
-from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.lifetimes.subject import CAUSES
+from flashbed.answers.analysis import extremes, per_request, rate_points, rates
+from flashbed.answers.energy.fold import COMPONENTS, ENERGY_COLUMNS
+from flashbed.answers.lifetimes.subject import CAUSES
+from flashbed.base.errors import InputError
 from flashbed.plan import case as plan_case
 from flashbed.plan.case import Case
-from flashbed.workloads import operations
+from flashbed.plan.workloads import operations
+from flashbed.program.operations import parse
 
 USUAL = {axis: str(plan_case.AXES[axis].usual) for axis in plan_case.CONDITIONS}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.analysis.replayed_time import COLUMNS, other_time
+from flashbed.answers.analysis.replayed_time import COLUMNS, other_time
 
 SECOND_NS = 10**9
 

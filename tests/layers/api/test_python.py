@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import flashbed as fb
-from flashbed import errors
+from flashbed.base import errors
 from tests.support import PROJECT
 
 PAGE = (PROJECT / "docs" / "guide" / "python.md").read_text()

@@ -9,11 +9,11 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from flashbed import calibration
-from flashbed.calibration.cases import PAUSE_NS
-from flashbed.calibration.fit import TIMER_SLACK_NS
-from flashbed.errors import InputError
-from flashbed.formats.profiles import Board, load_board, load_kernel
+from flashbed.base.errors import InputError
+from flashbed.bench import calibration
+from flashbed.bench.calibration.cases import PAUSE_NS
+from flashbed.bench.calibration.fit import TIMER_SLACK_NS
+from flashbed.stack.profiles import Board, load_board, load_kernel
 from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.sim import SimTarget
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from flashbed import validation
-from flashbed.formats.profiles import ProfileError, load_board, load_kernel
+from flashbed.bench import validation
 from flashbed.plan.experiment import ExperimentError, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.stack.profiles import ProfileError, load_board, load_kernel
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import ChipOnlyTarget, SimTarget
 

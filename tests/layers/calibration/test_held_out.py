@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from flashbed import calibration, validation
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.bench import calibration, validation
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import Experiment, experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.running.programs import programs_of
+from flashbed.stack.profiles import load_board, load_kernel
 
 
 def representative(experiment: Experiment, cases: Sequence[Case]) -> list[Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flashbed.analysis.least_squares import non_negative
+from flashbed.answers.analysis.least_squares import non_negative
 
 SYSTEM = np.array([[1.0, 1e6], [1.0, 2e6], [1.0, 3e6], [1.0, 5e6]])
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flashbed.costs.cost_fit import fit_cases
-from flashbed.costs.model import Model, load
-from flashbed.costs.predict import chosen, only_database, predict, subject_of
-from flashbed.costs.terms import TERMS, SqlLoad, pages_of, read_in_kib, terms
-from flashbed.errors import InputError
-from flashbed.formats.profiles import load_board
-from flashbed.lifetimes.estimate import estimate
-from flashbed.tables.run_directory import conform
+from flashbed.answers.costs.cost_fit import fit_cases
+from flashbed.answers.costs.model import Model, load
+from flashbed.answers.costs.predict import chosen, only_database, predict, subject_of
+from flashbed.answers.costs.terms import TERMS, SqlLoad, pages_of, read_in_kib, terms
+from flashbed.answers.lifetimes.estimate import estimate
+from flashbed.base.errors import InputError
+from flashbed.results.run_directory import conform
+from flashbed.stack.profiles import load_board
 
 COUNTS = (100, 300, 1000, 3000, 5000)
 SIZES = (50, 150, 300, 450, 600)

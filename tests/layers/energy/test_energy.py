@@ -9,17 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis import energy_gaps, energy_summary, rates, savings
-from flashbed.energy.fold import COMPONENTS, energy_of, power_row
-from flashbed.formats.energy import Energy
-from flashbed.formats.profiles import ProfileError, load_board
-from flashbed.formats.toml import read_model
-from flashbed.lifetimes.subject import CAUSES
+from flashbed.answers.analysis import energy_gaps, energy_summary, rates, savings
+from flashbed.answers.energy.fold import COMPONENTS, energy_of, power_row
+from flashbed.answers.lifetimes.subject import CAUSES
+from flashbed.base.toml import read_model
 from flashbed.plan import case as plan_case
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import Settings, plan
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
+from flashbed.stack.energy import Energy
+from flashbed.stack.profiles import ProfileError, load_board
 from flashbed.targets import load_target
 from tests.support.fake import FakeTarget
 

@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flashbed.analysis import measured_points, power_points
-from flashbed.energy.fold import COMPONENTS
-from flashbed.energy.timeline import power_over_time, sampled
-from flashbed.formats.profiles import load_board
+from flashbed.answers.analysis import measured_points, power_points
+from flashbed.answers.energy.fold import COMPONENTS
+from flashbed.answers.energy.timeline import power_over_time, sampled
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import Settings, plan
 from flashbed.report.figures import power_figure
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
+from flashbed.stack.profiles import load_board
 from flashbed.targets import load_target
 
 ENERGY = load_board("omap3evm").energy

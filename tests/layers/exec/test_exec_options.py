@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.exec.account import as_json, text
-from flashbed.exec.answer_stream import read_answer
-from flashbed.exec.compared_systems import compared
-from flashbed.exec.exec_options import ExecOptions, requests_of
-from flashbed.exec.outcome import Counts, File, NotRunError, Outcome, outcome_of
-from flashbed.exec.software import costs_of
-from flashbed.exec.sysroot import packages_folder, read_sysroot
-from flashbed.exec.systems import System, systems_of
-from flashbed.formats.profiles import load_board
-from flashbed.recording.about import About, shortened
+from flashbed.base.errors import InputError
+from flashbed.program.recording.about import About, shortened
+from flashbed.stack.profiles import load_board
+from flashbed.targets.exec.account import as_json, text
+from flashbed.targets.exec.answer_stream import read_answer
+from flashbed.targets.exec.compared_systems import compared
+from flashbed.targets.exec.exec_options import ExecOptions, requests_of
+from flashbed.targets.exec.outcome import Counts, File, NotRunError, Outcome, outcome_of
+from flashbed.targets.exec.software import costs_of
+from flashbed.targets.exec.sysroot import packages_folder, read_sysroot
+from flashbed.targets.exec.systems import System, systems_of
 
 OPTIONS = ExecOptions(
     ["sh"], "uml", [], [], None, None, None, False, None, None, [], None, None,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.exec.named_files import missing_files
-from flashbed.exec.request import find, puts_of
-from flashbed.formats.profiles import load_board
+from flashbed.base.errors import InputError
+from flashbed.stack.profiles import load_board
+from flashbed.targets.exec.named_files import missing_files
+from flashbed.targets.exec.request import find, puts_of
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_program_in_a_folder_that_is_hidden_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command that PATH finds below /tmp was refused without its path."""
-    monkeypatch.setattr("flashbed.exec.request.COVERS", (str(tmp_path),))
+    monkeypatch.setattr("flashbed.targets.exec.request.COVERS", (str(tmp_path),))
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)

@@ -10,8 +10,8 @@ from struct import pack
 
 import pytest
 
-from flashbed.exec import progress
-from flashbed.exec.progress import line, progress_line
+from flashbed.targets.exec import progress
+from flashbed.targets.exec.progress import line, progress_line
 from tests.support import PROJECT
 
 HEADER = "kernel/uml/programs/tree/arch/um/include/shared/flashbed_host.h"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.exec.account import as_json, text
-from flashbed.exec.outcome import NotRunError, outcome_of
-from flashbed.exec.request import Request, at, environment, find, puts_of
-from flashbed.formats.profiles import load_board
+from flashbed.base.errors import InputError
+from flashbed.stack.profiles import load_board
+from flashbed.targets.exec.account import as_json, text
+from flashbed.targets.exec.outcome import NotRunError, outcome_of
+from flashbed.targets.exec.request import Request, at, environment, find, puts_of
 
 ANSWER = """\
 ran exit 0

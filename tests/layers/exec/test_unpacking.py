@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError, RunError
-from flashbed.exec.unpacking import kept_folder, unpack
+from flashbed.base.errors import InputError, RunError
+from flashbed.targets.exec.unpacking import kept_folder, unpack
 
 HEAD = b"flashbed-files 1\n"
 FLASH = 50_000_000

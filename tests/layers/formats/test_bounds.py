@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from flashbed.formats.file_systems import FileSystemTable
-from flashbed.formats.profiles import Board, Kernel, ProfileError
-from flashbed.formats.toml import read_model
+from flashbed.base.toml import read_model
 from flashbed.plan.experiment import Experiment, ExperimentError, read_experiment
+from flashbed.stack.file_systems import FileSystemTable
+from flashbed.stack.profiles import Board, Kernel, ProfileError
 from tests.support import PROJECT as ROOT
 from tests.support import SMALL
 

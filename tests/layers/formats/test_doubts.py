@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.formats.doubts import doubts
-from flashbed.formats.profiles import load_board
+from flashbed.stack.doubts import doubts
+from flashbed.stack.profiles import load_board
 from tests.support import PROJECT
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from flashbed.formats.file_systems import _TABLE, COMPRESSING, FILE_SYSTEMS, RAW, FileSystem
-from flashbed.formats.profiles import kernel_names, load_kernel
 from flashbed.plan.axes import takes_compressor
+from flashbed.stack.file_systems import _TABLE, COMPRESSING, FILE_SYSTEMS, RAW, FileSystem
+from flashbed.stack.profiles import kernel_names, load_kernel
 from tests.support import PROJECT
 
 _TWO = re.compile(
     rf'"({"|".join(FILE_SYSTEMS)})"[^"\n]*"(?!\1)({"|".join(FILE_SYSTEMS)})"'
 )  # fmt: skip
-_MEASURED = {"fuzz/full_body.py"}
+_MEASURED = {"bench/fuzz/full_body.py"}
 """Has numbers of some file systems, and a rule for all others."""
 
 

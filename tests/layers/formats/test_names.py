@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flashbed.base.errors import InputError
 from flashbed.cli.progress import say
-from flashbed.errors import InputError
-from flashbed.formats.names import MESSAGE_CHARACTERS, escaped, is_name, message
-from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.experiment import ExperimentError, read_experiment
 from flashbed.plan.study import load_study
-from flashbed.tables.run_directory import conform, read_table
+from flashbed.results.run_directory import conform, read_table
+from flashbed.stack.names import MESSAGE_CHARACTERS, escaped, is_name, message
+from flashbed.stack.profiles import load_board, load_kernel
 from tests.support import SMALL
 
 FLASHBED = str(Path(sys.executable).parent / "flashbed")

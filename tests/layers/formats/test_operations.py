@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.formats.operations import HEADER, OperationError, canonical, parse
+from flashbed.program.operations import HEADER, OperationError, canonical, parse
 
 
 @pytest.mark.parametrize(

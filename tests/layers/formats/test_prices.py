@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from flashbed.formats import prices as table
-from flashbed.formats.prices import Software, known_price, prices
-from flashbed.formats.profiles import board_names, load_board
+from flashbed.stack import prices as table
+from flashbed.stack.prices import Software, known_price, prices
+from flashbed.stack.profiles import board_names, load_board
 
 SOURCES = {
     "Software": ("profile.rs", "SoftwareCosts"),

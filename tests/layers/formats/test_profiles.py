@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.profiles import (
+from flashbed.base.paths import cache_folder
+from flashbed.stack.profiles import (
     ProfileError,
     board_names,
     kernel_names,
     load_board,
     load_kernel,
 )
-from flashbed.paths import cache_folder
 from flashbed.targets.uml.uml_kernel import cached_kernel
 
 

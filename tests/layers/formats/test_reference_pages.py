@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from flashbed.formats.operation_fields import FIELDS, FIELDS_2
-from flashbed.formats.operations import HEADER, HEADER_2, parse
-from flashbed.recording.about import About
-from flashbed.recording.calls import CALLS
-from flashbed.recording.file import SCHEMA
+from flashbed.program.operation_fields import FIELDS, FIELDS_2
+from flashbed.program.operations import HEADER, HEADER_2, parse
+from flashbed.program.recording.about import About
+from flashbed.program.recording.calls import CALLS
+from flashbed.program.recording.file import SCHEMA
 from tests.support import PROJECT
 
 REFERENCE = PROJECT / "docs" / "reference"
@@ -61,7 +61,7 @@ def test_every_operation_of_version_2_is_listed_with_its_fields() -> None:
 def test_every_error_has_a_row() -> None:
     said = page("operations.md")
     known = set()
-    for path in (PROJECT / "python/flashbed/formats").glob("operation*.py"):
+    for path in (PROJECT / "python/flashbed/stack").glob("operation*.py"):
         known |= set(re.findall(r'"((?:bad|map|slot)-[a-z]+)"', path.read_text()))
     assert {"bad-fill", "slot-open"} < known
     for code in known:

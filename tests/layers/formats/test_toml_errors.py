@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.profiles import ProfileError, load_board
-from flashbed.formats.toml_errors import LINES_MAX
+from flashbed.base.errors import InputError
+from flashbed.base.toml_errors import LINES_MAX
 from flashbed.plan.experiment import load_experiment
+from flashbed.stack.profiles import ProfileError, load_board
 from tests.support import PROJECT
 
 EXPERIMENT = """\

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from flashbed import cli
-from flashbed.errors import InputError
-from flashbed.formats.content import generated
-from flashbed.formats.operations import HEADER, Operation, canonical, parse
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.bench import Bench
-from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.fuzz.differences import Difference, FlashOp, Outcome, Row, first_difference
-from flashbed.fuzz.generator import CLASSES, LEFT_OUT, generate
-from flashbed.fuzz.oracle import Expected, MemoryFs, expected_of
-from flashbed.fuzz.program import MARK, FuzzCase, repaired
-from flashbed.fuzz.report import block, summary
-from flashbed.fuzz.shrink import Budget, Shrunk, shrink
+from flashbed.base.errors import InputError
+from flashbed.bench.fuzz.bench import Bench
+from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
+from flashbed.bench.fuzz.differences import Difference, FlashOp, Outcome, Row, first_difference
+from flashbed.bench.fuzz.generator import CLASSES, LEFT_OUT, generate
+from flashbed.bench.fuzz.oracle import Expected, MemoryFs, expected_of
+from flashbed.bench.fuzz.program import MARK, FuzzCase, repaired
+from flashbed.bench.fuzz.report import block, summary
+from flashbed.bench.fuzz.shrink import Budget, Shrunk, shrink
+from flashbed.program.content import generated
+from flashbed.program.operations import HEADER, Operation, canonical, parse
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.requirements import Requirement
 from tests.layers.agent.test_agent import generated as byte_by_byte

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.fuzz.cuts import CutsBench
-from flashbed.fuzz.generator import generate
-from flashbed.fuzz.program import FoundCut
-from flashbed.fuzz.report import block, summary
-from flashbed.fuzz.shrink import Budget
+from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
+from flashbed.bench.fuzz.cuts import CutsBench
+from flashbed.bench.fuzz.generator import generate
+from flashbed.bench.fuzz.program import FoundCut
+from flashbed.bench.fuzz.report import block, summary
+from flashbed.bench.fuzz.shrink import Budget
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets.base import PLAIN, Batch, Cut, Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.bench import Bench
-from flashbed.fuzz.campaign import Plan
-from flashbed.fuzz.mutations import Recorded
-from flashbed.fuzz.shrink import Budget
-from flashbed.imports.strace_trace import import_strace
+from flashbed.base.errors import InputError
+from flashbed.bench.fuzz.bench import Bench
+from flashbed.bench.fuzz.campaign import Plan
+from flashbed.bench.fuzz.mutations import Recorded
+from flashbed.bench.fuzz.shrink import Budget
+from flashbed.program.imports.strace_trace import import_strace
+from flashbed.program.operations import parse
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets.base import PLAIN, Batch, Program, RunOptions
 from flashbed.targets.sim import SimTarget
 from tests.layers.fuzz.test_fuzz import ran

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.imports.blktrace import import_blktrace
-from flashbed.imports.fio_iolog import import_fio_iolog
-from flashbed.imports.fio_job import import_fio_job
-from flashbed.imports.lines import ImportedError
-from flashbed.imports.strace_trace import import_strace
-from flashbed.recording.about import About
-from flashbed.recording.file import RecordingWriter, open_recording
-from flashbed.recording.translate import translate
+from flashbed.program.imports.blktrace import import_blktrace
+from flashbed.program.imports.fio_iolog import import_fio_iolog
+from flashbed.program.imports.fio_job import import_fio_job
+from flashbed.program.imports.lines import ImportedError
+from flashbed.program.imports.strace_trace import import_strace
+from flashbed.program.recording.about import About
+from flashbed.program.recording.file import RecordingWriter, open_recording
+from flashbed.program.recording.translate import translate
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "imports"
 Import = Callable[[Path, Path], About]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.imports.fio_iolog import import_fio_iolog
-from flashbed.imports.fio_job import import_fio_job
-from flashbed.imports.lines import ImportedError
-from flashbed.recording.file import Recording, open_recording
-from flashbed.recording.translate import translate
+from flashbed.program.imports.fio_iolog import import_fio_iolog
+from flashbed.program.imports.fio_job import import_fio_job
+from flashbed.program.imports.lines import ImportedError
+from flashbed.program.recording.file import Recording, open_recording
+from flashbed.program.recording.translate import translate
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "imports"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.imports.constants import number_of
-from flashbed.imports.lines import ImportedError
-from flashbed.imports.strace_line import arguments_of, strip_place, text_of
-from flashbed.imports.strace_trace import import_strace
-from flashbed.recording.calls import Piece
-from flashbed.recording.file import Recording, open_recording
-from flashbed.recording.translate import translate
+from flashbed.base.errors import InputError
+from flashbed.program.imports.constants import number_of
+from flashbed.program.imports.lines import ImportedError
+from flashbed.program.imports.strace_line import arguments_of, strip_place, text_of
+from flashbed.program.imports.strace_trace import import_strace
+from flashbed.program.recording.calls import Piece
+from flashbed.program.recording.file import Recording, open_recording
+from flashbed.program.recording.translate import translate
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "imports"
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from flashbed.formats.profiles import load_board
+from flashbed.stack.profiles import load_board
 from flashbed.targets.guest.nand import parameters
 from tests.support.nand import (
     BOARD,

@@ -13,14 +13,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flashbed.answers.lifetimes.ageing import rounds_to_use_up
+from flashbed.answers.lifetimes.estimate_text import notes
+from flashbed.answers.lifetimes.observed import cases_of
 from flashbed.api.replayed_often import aged_by
 from flashbed.cli.lifetime import lifetime
-from flashbed.lifetimes.ageing import rounds_to_use_up
-from flashbed.lifetimes.estimate_text import notes
-from flashbed.lifetimes.observed import cases_of
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.tables.run_directory import read_table
+from flashbed.results.run_directory import read_table
 from tests.support.exec_programs import FLASHBED
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(200)]

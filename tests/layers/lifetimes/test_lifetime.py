@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flashbed.errors import InputError
-from flashbed.lifetimes.counters import COUNTER_MAX, Counters, parse_counters
-from flashbed.lifetimes.estimate import (
+from flashbed.answers.lifetimes.counters import COUNTER_MAX, Counters, parse_counters
+from flashbed.answers.lifetimes.estimate import (
     DAY_S,
     YEAR_S,
     Observed,
@@ -19,9 +18,10 @@ from flashbed.lifetimes.estimate import (
     dispersion,
     estimate,
 )
-from flashbed.lifetimes.estimate_text import years_text
-from flashbed.lifetimes.given import duration_s, rate_per_day
-from flashbed.lifetimes.observed import counters_of
+from flashbed.answers.lifetimes.estimate_text import years_text
+from flashbed.answers.lifetimes.given import duration_s, rate_per_day
+from flashbed.answers.lifetimes.observed import counters_of
+from flashbed.base.errors import InputError
 
 EVEN = Observed(
     seconds=DAY_S, blocks=100, erases=10_000, worst=100, programmed_blocks=9_900, dispersion=0.01

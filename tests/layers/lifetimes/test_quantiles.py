@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.special import gammaincinv, stdtrit
 
-from flashbed.lifetimes.quantiles import gamma_quantile, student_quantile
+from flashbed.answers.lifetimes.quantiles import gamma_quantile, student_quantile
 
 
 @pytest.mark.parametrize("shape", [0.5, 1.0, 2.0, 3.7, 10.0, 100.0, 1e3, 1e5, 1e6])

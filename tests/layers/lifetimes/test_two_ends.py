@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import flashbed as fb
-from flashbed.errors import InputError
-from flashbed.formats.profiles import load_board
-from flashbed.lifetimes.estimate import DAY_S, Observed, estimate, estimate_mix
-from flashbed.lifetimes.estimate_text import as_json, row, text
-from flashbed.lifetimes.given import rounds_per_day, with_rate
-from flashbed.lifetimes.mix import mixes_of
-from flashbed.lifetimes.subject import Subject, Workload
+from flashbed.answers.lifetimes.estimate import DAY_S, Observed, estimate, estimate_mix
+from flashbed.answers.lifetimes.estimate_text import as_json, row, text
+from flashbed.answers.lifetimes.given import rounds_per_day, with_rate
+from flashbed.answers.lifetimes.mix import mixes_of
+from flashbed.answers.lifetimes.subject import Subject, Workload
+from flashbed.base.errors import InputError
+from flashbed.stack.profiles import load_board
 
 CYCLES = 100_000
 SHORT = Observed(

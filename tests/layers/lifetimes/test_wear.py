@@ -8,21 +8,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis import wear_map, wear_summary
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.lifetimes.subject import CAUSES
-from flashbed.plan.conditions import State, Worn
+from flashbed.answers.analysis import wear_map, wear_summary
+from flashbed.answers.lifetimes.subject import CAUSES
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.plan.stack import Stack
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.plan.workloads.layout_files import prepared, written_file
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
+from flashbed.stack.conditions import State, Worn
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of
 from flashbed.targets.guest.stream import CaseDone, Reader
 from flashbed.targets.sim import SimTarget
-from flashbed.workloads.layout_files import prepared, written_file
 from tests.support.fake import FakeTarget
 
 HEADER = "flashbed-ops 1\n"

@@ -7,16 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.profiles import load_board
-from flashbed.lifetimes.observed import cases_of
+from flashbed.answers.lifetimes.observed import cases_of
+from flashbed.base.errors import InputError
 from flashbed.plan.case import AXES, Case
 from flashbed.plan.experiment import ExperimentError, load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.report.collect import collect, figure_tables
-from flashbed.runner import run_target
+from flashbed.results.run_directory import RunDirectory, read_table
 from flashbed.running.programs import programs_of
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
+from flashbed.stack.profiles import load_board
 from flashbed.targets import load_target
 from flashbed.targets.sim import SimTarget
 from tests.support import PROJECT

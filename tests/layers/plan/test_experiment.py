@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import ExperimentError, experiment_names, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.program.operations import parse
 from flashbed.running.programs import programs_of
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.of_recording import experiment_of_operations, written_experiment
 
 OPERATIONS = "flashbed-ops 1\nmkdir d\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.analysis.sentences import tallies
-from flashbed.analysis.verdicts import judge
+from flashbed.answers.analysis.sentences import tallies
+from flashbed.answers.analysis.verdicts import judge
+from flashbed.base.errors import InputError
 from flashbed.cli.verdicts import verdicts
-from flashbed.errors import InputError
 from flashbed.plan.experiment import load_experiment, study_experiments
 from flashbed.plan.narrowing import plan
 from flashbed.plan.quantities import Number
@@ -24,8 +24,8 @@ from flashbed.report.collect import collect, figure_tables
 from flashbed.report.judged import judged_run
 from flashbed.report.numbers import outdated_numbers
 from flashbed.report.printed import counted_line, errors_by_item, printed_numbers
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory
+from flashbed.results.run_directory import RunDirectory
+from flashbed.running.runner import run_target
 from tests.support.fake import FakeTarget
 from tests.support.perturb import standing, survivors
 

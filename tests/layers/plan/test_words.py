@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import SIZELESS, ExperimentError, read_experiment
 from flashbed.plan.patterns import WORKLOADS
-from flashbed.workloads import operations
+from flashbed.plan.workloads import operations
 
 EXPERIMENT = """[experiment]
 id = "t/x"

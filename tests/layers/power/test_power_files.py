@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flashbed.errors import FlashbedError, InputError
-from flashbed.power.energy_fit import fit_rail
-from flashbed.power.measure import ReadingOptions, measure
-from flashbed.power.power_tables import read_table, read_windows
-from flashbed.power.recorded_files import read_recording
-from flashbed.power.recording import LOGIC, Channel, Recording, parse_rails, rails_of
-from flashbed.power.sigrok import read_sigrok
-from flashbed.power.units import column, frequency_hz
-from flashbed.power.windows import marked
+from flashbed.answers.power.energy_fit import fit_rail
+from flashbed.answers.power.measure import ReadingOptions, measure
+from flashbed.answers.power.power_tables import read_table, read_windows
+from flashbed.answers.power.recorded_files import read_recording
+from flashbed.answers.power.recording import LOGIC, Channel, Recording, parse_rails, rails_of
+from flashbed.answers.power.sigrok import read_sigrok
+from flashbed.answers.power.units import column, frequency_hz
+from flashbed.answers.power.windows import marked
+from flashbed.base.errors import FlashbedError, InputError
 from tests.support.traces import LOAD_W, RATE_HZ, Synthetic, synthetic
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flashbed.errors import RunError
-from flashbed.power.energy_fit import RailFit, fit_rail, mean_of
-from flashbed.power.noise import autocorrelation_time, level, quantum
-from flashbed.power.recording import Recording, rails_of
-from flashbed.power.windows import Span, marked, of_file, pulses
+from flashbed.answers.power.energy_fit import RailFit, fit_rail, mean_of
+from flashbed.answers.power.noise import autocorrelation_time, level, quantum
+from flashbed.answers.power.recording import Recording, rails_of
+from flashbed.answers.power.windows import Span, marked, of_file, pulses
+from flashbed.base.errors import RunError
 from tests.support.traces import IDLE_W, LOAD_W, RATE_HZ, Synthetic, synthetic
 
 SEEDS = range(1, 13)

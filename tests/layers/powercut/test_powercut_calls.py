@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.content import generated, generated_pieces
-from flashbed.formats.operations import HEADER_2, parse
-from flashbed.powercut.cutting import with_data
-from flashbed.powercut.judge import CORRUPT, LOST, RECOVERED, Done, judge
-from flashbed.powercut.symlinks import Symlink, resolved
+from flashbed.base.errors import InputError
+from flashbed.bench.powercut.cutting import with_data
+from flashbed.bench.powercut.judge import CORRUPT, LOST, RECOVERED, Done, judge
+from flashbed.bench.powercut.symlinks import Symlink, resolved
+from flashbed.program.content import generated, generated_pieces
+from flashbed.program.operations import HEADER_2, parse
 from flashbed.targets.base import Run, Survey, SurveyedFile
 
 Found = Mapping[str, bytes | str]

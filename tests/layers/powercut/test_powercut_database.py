@@ -7,9 +7,9 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.powercut.judge import CORRUPT, LOST, RECOVERED, judge
-from flashbed.sqlite.call_tables import Tables, checked, tables_of
+from flashbed.base.errors import InputError
+from flashbed.bench.powercut.judge import CORRUPT, LOST, RECOVERED, judge
+from flashbed.plan.sqlite.call_tables import Tables, checked, tables_of
 from flashbed.targets.base import Survey, SurveyedDatabase
 from tests.layers.powercut.test_powercut_judge import Files, done, found
 

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import HEADER_2, parse
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
-from flashbed.powercut.cutting import Choice, PowerCuts
-from flashbed.powercut.finished import Done
-from flashbed.powercut.judge import RECOVERED, judge
-from flashbed.powercut.outcomes import lines, summary
-from flashbed.powercut.program_files import FileState, ProgramFiles
+from flashbed.bench.powercut.cutting import Choice, PowerCuts
+from flashbed.bench.powercut.finished import Done
+from flashbed.bench.powercut.judge import RECOVERED, judge
+from flashbed.bench.powercut.outcomes import lines, summary
+from flashbed.bench.powercut.program_files import FileState, ProgramFiles
+from flashbed.program.operations import HEADER_2, parse
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from tests.layers.powercut.test_powercut_judge import Files, found

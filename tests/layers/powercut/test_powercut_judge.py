@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.formats.content import generated
-from flashbed.formats.operations import HEADER, parse
-from flashbed.powercut.judge import (
+from flashbed.bench.powercut.judge import (
     CORRUPT,
     LOST,
     NOT_MOUNTED,
@@ -19,6 +17,8 @@ from flashbed.powercut.judge import (
     Judged,
     judge,
 )
+from flashbed.program.content import generated
+from flashbed.program.operations import HEADER, parse
 from flashbed.targets.base import Run, Survey, SurveyedFile
 from tests.layers.agent.test_agent import generated as by_definition
 

@@ -10,22 +10,22 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import workloads
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.base.errors import InputError
+from flashbed.bench.powercut.cutting import Choice, PowerCuts
+from flashbed.bench.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
+from flashbed.bench.powercut.outcomes import lines, summary
+from flashbed.plan import workloads
 from flashbed.plan.case import Case
-from flashbed.plan.stack import Stack
-from flashbed.powercut.cutting import Choice, PowerCuts
-from flashbed.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
-from flashbed.powercut.outcomes import lines, summary
-from flashbed.tables.columns import empty_table
+from flashbed.plan.workloads.fsync_files import operations
+from flashbed.program.operations import parse
+from flashbed.results.columns import empty_table
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Program, RunOptions
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import Guest, run_guest
 from flashbed.targets.guest.results import Measuring
 from flashbed.targets.guest.stream import Reader, StreamError
-from flashbed.workloads.fsync_files import operations
 
 PREPARE = "flashbed-ops 1\nprepared\n"
 BODY = "flashbed-ops 1\nmark\nopen 0 a wo,create\nwrite 0 0 10 1 0\nfsync 0\nclose 0\nsync\n"

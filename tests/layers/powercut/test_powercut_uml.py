@@ -7,15 +7,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.cuts import CutsBench
-from flashbed.fuzz.generator import generate
+from flashbed.bench.fuzz.cuts import CutsBench
+from flashbed.bench.fuzz.generator import generate
+from flashbed.bench.powercut.cutting import Choice, PowerCuts
+from flashbed.bench.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.plan.stack import Stack
-from flashbed.powercut.cutting import Choice, PowerCuts
-from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
 from flashbed.running.programs import programs_of
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.recording.calls import CALLS, EXISTED, Call
-from flashbed.recording.file import open_recording
+from flashbed.program.recording.calls import CALLS, EXISTED, Call
+from flashbed.program.recording.file import open_recording
 from tests.support.recorded import NOT_OF_FILES, calls_of, needs, recorded
 
 PYTHON = """

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
-from flashbed.recording.file import open_recording
+from flashbed.program.recording.file import open_recording
 
 AGENT = Path(__file__).parents[3] / "build" / "agent" / "flashbed-agent-host"
 FLASHBED = str(Path(sys.executable).parent / "flashbed")

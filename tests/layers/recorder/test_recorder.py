@@ -18,9 +18,9 @@ import polars as pl
 import pytest
 
 from flashbed._sim import PieceSizer
-from flashbed.recording.calls import Call
-from flashbed.recording.file import open_recording
-from flashbed.recording.translate import translate
+from flashbed.program.recording.calls import Call
+from flashbed.program.recording.file import open_recording
+from flashbed.program.recording.translate import translate
 from tests.support.recorded import calls_of, compiled, needs, recorded
 from tests.support.replayed import replay
 from tests.support.sizer import Sizer

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError, RunError
-from flashbed.recorder.recorded_run import Recorded
-from flashbed.recorder.session import _Sink, _take
-from flashbed.recorder.wire import Chunk, ReadAhead, chunks
-from flashbed.recording.about import About
-from flashbed.recording.file import RecordingWriter, open_recording
+from flashbed.base.errors import InputError, RunError
+from flashbed.program.recording.about import About
+from flashbed.program.recording.file import RecordingWriter, open_recording
+from flashbed.targets.recorder.recorded_run import Recorded
+from flashbed.targets.recorder.session import _Sink, _take
+from flashbed.targets.recorder.wire import Chunk, ReadAhead, chunks
 from tests.support.recorded import AGENT, needs
 
 SCRIPT = "import os; f = open('a', 'wb', buffering=0); [f.write(b'x' * n) for n in range(1, 600)]"

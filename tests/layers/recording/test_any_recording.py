@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flashbed.formats.operations import parse
-from flashbed.recording.about import About
-from flashbed.recording.calls import ARGUMENTS, CALLS, WRITES, Call, Piece
-from flashbed.recording.file import RecordingError, RecordingWriter, check, open_recording
-from flashbed.recording.translate import translate
+from flashbed.program.operations import parse
+from flashbed.program.recording.about import About
+from flashbed.program.recording.calls import ARGUMENTS, CALLS, WRITES, Call, Piece
+from flashbed.program.recording.file import RecordingError, RecordingWriter, check, open_recording
+from flashbed.program.recording.translate import translate
 
 PATHS = st.sampled_from(
     [b"a", b"b", b"d", b"d/a", b"d/x y", b"l", b".", b"/", b"/tmp/x", b"\xff\n", b"n" * 300]

@@ -7,18 +7,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.recording.about import About
-from flashbed.recording.calls import EXISTED, Call, Piece
-from flashbed.recording.file import (
+from flashbed.base.errors import InputError
+from flashbed.program.recording.about import About
+from flashbed.program.recording.calls import EXISTED, Call, Piece
+from flashbed.program.recording.file import (
     SCHEMA,
     RecordingError,
     RecordingWriter,
     open_recording,
 )
-from flashbed.recording.order import InOrder
-from flashbed.recording.recognised import KEY, is_recording
-from flashbed.recording.recording_tools import merged
+from flashbed.program.recording.order import InOrder
+from flashbed.program.recording.recognised import KEY, is_recording
+from flashbed.program.recording.recording_tools import merged
 
 ABOUT = About(source="test", command=("sh", "-c", "echo"), machine="Linux", think="cpu")
 PIECES = (Piece(10, 10, 9, 9, 8, 8), Piece(4096, 4096, 4096, 4096, 4096, 4096))

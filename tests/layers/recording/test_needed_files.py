@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import stat
 
-from flashbed.recording.calls import Call
-from flashbed.recording.needed_files import needed_by
+from flashbed.program.recording.calls import Call
+from flashbed.program.recording.needed_files import needed_by
 
 THERE = {
     b"a": stat.S_IFREG, b"d": stat.S_IFDIR, b"d/one": stat.S_IFREG, b"d/deep": stat.S_IFDIR,

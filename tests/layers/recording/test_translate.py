@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from flashbed._sim import compressed_size
-from flashbed.formats.content import generated_pieces
-from flashbed.formats.operations import HEADER_2, parse
-from flashbed.recording.about import About, Think
-from flashbed.recording.calls import EXISTED, PIECE_BYTES, Call, Piece
-from flashbed.recording.file import RecordingError, RecordingWriter, open_recording
-from flashbed.recording.fill import Compressor, Filler
-from flashbed.recording.recording_tools import merged
-from flashbed.recording.translate import translate
+from flashbed.program.content import generated_pieces
+from flashbed.program.operations import HEADER_2, parse
+from flashbed.program.recording.about import About, Think
+from flashbed.program.recording.calls import EXISTED, PIECE_BYTES, Call, Piece
+from flashbed.program.recording.file import RecordingError, RecordingWriter, open_recording
+from flashbed.program.recording.fill import Compressor, Filler
+from flashbed.program.recording.recording_tools import merged
+from flashbed.program.recording.translate import translate
 from tests.support.sizer import Sizer
 
 CREAT, EXCL, TRUNC, APPEND, CLOEXEC = 0o100, 0o200, 0o1000, 0o2000, 0o2000000
@@ -583,7 +583,7 @@ def test_a_recording_that_would_take_minutes_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten million syncs took five minutes to translate, and their replay did not end."""
-    monkeypatch.setattr("flashbed.recording.translate._ROWS_MAX", 9)
+    monkeypatch.setattr("flashbed.program.recording.translate._ROWS_MAX", 9)
     program = Program()
     for _ in range(10):
         program("sync")

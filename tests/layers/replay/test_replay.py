@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import canonical
-from flashbed.replay.board_traces import FlashmonLog, insert_series, read_flashmon
-from flashbed.replay.inserts import PAGE_BYTES, compressibility, transactions
-from flashbed.replay.strace import pace_of, read_strace, reads_of
+from flashbed.base.errors import InputError
+from flashbed.program.operations import canonical
+from tests.support.replay.board_traces import FlashmonLog, insert_series, read_flashmon
+from tests.support.replay.inserts import PAGE_BYTES, compressibility, transactions
+from tests.support.replay.strace import pace_of, read_strace, reads_of
 
 INSERTS = "".join(
     f"""{at + 0.0};open;4;0;0;0;/mnt/flash/test.db-journal;0.0001

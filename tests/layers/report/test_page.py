@@ -10,21 +10,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
+from flashbed.bench.validation.comparison import MEASURES, Compared
+from flashbed.bench.validation.results_table import keep
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.plan.study import load_study
 from flashbed.report import write_all_results, write_report
 from flashbed.report.collect import collect
-from flashbed.report.figures.narrow import narrowed
 from flashbed.report.index import FINDINGS_MAX
 from flashbed.report.judged import judged_run
+from flashbed.report.narrow import narrowed
 from flashbed.report.page_summary import read_summary
 from flashbed.report.stated_findings import stated_findings
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory
-from flashbed.validation.comparison import MEASURES, Compared
-from flashbed.validation.results_table import keep
+from flashbed.results.run_directory import RunDirectory
+from flashbed.running.runner import run_target
 from tests.layers.plan.test_study import CLAIM, STUDY
 from tests.support.fake import FakeTarget
 

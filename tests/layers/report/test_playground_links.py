@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from flashbed import paths
-from flashbed.errors import InputError
+from flashbed.base import paths
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
-from flashbed.plan.changes import ChipChange, PartitionChange
-from flashbed.plan.conditions import Faults, State
 from flashbed.plan.experiment import SETTLE_NS, WorkloadTable
 from flashbed.report.playground import ADDRESS, BESIDE, address, page_for
+from flashbed.stack.changes import ChipChange, PartitionChange
+from flashbed.stack.conditions import Faults, State
 
 READS = WorkloadTable(
     kind="micro-read", request_bytes=4096, file_bytes=1 << 20, settle_ns=SETTLE_NS

@@ -9,9 +9,9 @@ import pytest
 
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.runner import Outcome, run_target
+from flashbed.results.run_directory import RunDirectory
+from flashbed.running.runner import Outcome, run_target
 from flashbed.running.ways import Way
-from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import load_target
 
 Progress = Callable[[str, int, int], None]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.case_units import UNIT_CASES, Share, Together, portions, units
 from flashbed.plan.experiment import load_experiment

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError, RunError
-from flashbed.runner import Outcome
+from flashbed.base.errors import InputError, RunError
 from flashbed.running.cluster import _Cluster, check_address
+from flashbed.running.runner import Outcome
 from flashbed.running.ways import Way
 from tests.layers.running.conftest import RunWay, same_bytes
 
@@ -153,7 +153,7 @@ def test_a_worker_with_other_code_is_one_line(
 ) -> None:
     cluster.start()
     cluster.add_workers(1)
-    monkeypatch.setattr("flashbed.runner.code_sha256", lambda _target: "f" * 64)
+    monkeypatch.setattr("flashbed.running.runner.code_sha256", lambda _target: "f" * 64)
     with pytest.raises(RunError, match=r"^a worker runs other code \(flashbed 0\.1\.0\)"):
         run_way("other", Way(scheduler=cluster.address))
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError, RunError
-from flashbed.runner import Outcome
+from flashbed.base.errors import InputError, RunError
+from flashbed.results.run_directory import read_table
 from flashbed.running.memory import RESERVE_BYTES, MemoryBudget
+from flashbed.running.runner import Outcome
 from flashbed.running.ways import Way, parse_jobs
-from flashbed.tables.run_directory import read_table
 from tests.layers.running.conftest import RunWay, same_bytes
 
 pytestmark = pytest.mark.extension

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from flashbed.plan.database import PAPERS
-from flashbed.sqlite import recorder, vfs
-from flashbed.sqlite.recorder import Recording, StatementError
+from flashbed.plan.sqlite import recorder, vfs
+from flashbed.plan.sqlite.recorder import Recording, StatementError
 
 COUNT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT "
 

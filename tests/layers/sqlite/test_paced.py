@@ -10,18 +10,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis.statements import statements
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_kernel
+from flashbed.answers.analysis.statements import statements
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
 from flashbed.plan.experiment import load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.plan.stack import Stack
+from flashbed.plan.workloads.sqlite import operations
+from flashbed.program.operations import parse
+from flashbed.stack.profiles import load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import SimTarget
-from flashbed.workloads.sqlite import operations
 from tests.support.exec_programs import FLASHBED
 
 SECOND = 1_000_000_000

@@ -11,20 +11,20 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis.rates import RATE_POINT
-from flashbed.analysis.statements import statement_agreement, statement_points, statements
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_board
-from flashbed.formats.sql import escaped, statement_kind
+from flashbed.answers.analysis.rates import RATE_POINT
+from flashbed.answers.analysis.statements import statement_agreement, statement_points, statements
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.database import PAPERS, Database
 from flashbed.plan.experiment import read_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.sqlite.compressibility import compressibility
-from flashbed.sqlite.recorder import DATABASE_PATH, Recording, StatementError
-from flashbed.sqlite.vfs import Files
-from flashbed.workloads.sqlite import operations
+from flashbed.plan.sqlite.compressibility import compressibility
+from flashbed.plan.sqlite.recorder import DATABASE_PATH, Recording, StatementError
+from flashbed.plan.sqlite.vfs import Files
+from flashbed.plan.workloads.sqlite import operations
+from flashbed.program.operations import parse
+from flashbed.program.sql import escaped, statement_kind
+from flashbed.stack.profiles import load_board
 
 JOURNAL = f"{DATABASE_PATH}-journal"
 

@@ -13,22 +13,22 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError, RunError
-from flashbed.storage import copies
-from flashbed.storage.copies import DamagedError, copied, copy
-from flashbed.storage.frames import read_parquet
-from flashbed.tables.columns import SCHEMAS
-from flashbed.tables.merging import FINISHED, made_ours, write_parquet
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.base import copies
+from flashbed.base.copies import DamagedError, copied, copy
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.frames import read_parquet
+from flashbed.results.columns import SCHEMAS
+from flashbed.results.merging import FINISHED, made_ours, write_parquet
+from flashbed.results.run_directory import RunDirectory, read_table
 from tests.support import PROJECT
 from tests.support.fatal import FATAL
 
 READS = """
 import sys
 from pathlib import Path
-from flashbed.storage.copies import copy
+from flashbed.base.copies import copy
 copy(Path(sys.argv[1]))
-from flashbed.storage import copies
+from flashbed.base import copies
 print(copies._copier._process.pid, flush=True)
 sys.stdin.read()
 """
@@ -92,8 +92,8 @@ import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_FSIZE, ({bound}, {bound}))
 import polars as pl
-from flashbed.storage.copies import copy
-from flashbed.storage.files import whole
+from flashbed.base.copies import copy
+from flashbed.base.files import whole
 def write(path):
     with whole(path) as new:
         pl.DataFrame({{"a": [1, None, 3], "b": ["x", "", None]}}).write_parquet(new)

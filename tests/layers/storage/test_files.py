@@ -12,15 +12,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.files import read_bytes, read_text, whole
+from flashbed.base.frames import DamagedError, read_parquet
+from flashbed.base.toml import read_toml
 from flashbed.cli.trace import _of_operations
-from flashbed.errors import InputError, RunError
-from flashbed.formats.profiles import ProfileError
-from flashbed.formats.toml import read_toml
 from flashbed.plan.database import Database
 from flashbed.report.page import in_script, write_whole
-from flashbed.storage.files import read_bytes, read_text, whole
-from flashbed.storage.frames import DamagedError, read_parquet
-from flashbed.tables.run_directory import RunDirectory
+from flashbed.results.run_directory import RunDirectory
+from flashbed.stack.profiles import ProfileError
 
 GONE = 2**22 + 1
 """No process has this number (PID_MAX_LIMIT)."""
@@ -125,8 +125,8 @@ FULL = """
 import sys, resource
 from pathlib import Path
 import polars as pl
-from flashbed.errors import RunError
-from flashbed.storage.files import whole
+from flashbed.base.errors import RunError
+from flashbed.base.files import whole
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 frame = pl.DataFrame({"a": range(100_000)})
 for write in (

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.storage import frames
-from flashbed.storage.footer import Extent, extent
-from flashbed.storage.frames import DamagedError, read_parquet
-from flashbed.tables.run_directory import RunDirectory, conform, read_table
+from flashbed.base import frames
+from flashbed.base.errors import InputError
+from flashbed.base.footer import Extent, extent
+from flashbed.base.frames import DamagedError, read_parquet
+from flashbed.results.run_directory import RunDirectory, conform, read_table
 
 ROWS = 3_000_001
 COLUMNS = ("a", "b", "c", "d", "e")

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.storage.locking import KEPT_MAX, LOCK, held, locked, scratch, tidy
+from flashbed.base.errors import InputError
+from flashbed.base.locking import KEPT_MAX, LOCK, held, locked, scratch, tidy
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from flashbed.storage import locking
+from flashbed.base import locking
 with {what} as got:
     print(got, flush=True)
     time.sleep(60)
@@ -81,7 +81,7 @@ def test_one_after_the_other_where_a_process_waits(tmp_path: Path) -> None:
     counter.write_text("0")
     adds = f"""
 from pathlib import Path
-from flashbed.storage.locking import locked
+from flashbed.base.locking import locked
 path = Path({str(counter)!r})
 for _ in range(100):
     with locked(path.with_name("count.lock")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.tables.case_places import Names, places_of
+from flashbed.results.case_places import Names, places_of
 
 
 def listed(folder: int, *cases: tuple[str, str]) -> pl.DataFrame:

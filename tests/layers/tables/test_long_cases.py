@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 
 from flashbed.cli.trace import _of_operations
-from flashbed.formats.operations import each, parse, text_of
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
-from flashbed.tables import merging
-from flashbed.tables.columns import conform
-from flashbed.tables.run_directory import RunDirectory
+from flashbed.program.operations import each, parse, text_of
+from flashbed.results import merging
+from flashbed.results.columns import conform
+from flashbed.results.run_directory import RunDirectory
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.guest.job import items_of
 from flashbed.targets.guest.results import Measuring, RowsOfCase, StrangeLineError, batch_of
@@ -81,8 +81,8 @@ def test_operations_are_the_same_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
     assert text == BODY
     whole = parse(text)
     for at_once in (1, 7, 64):
-        monkeypatch.setattr("flashbed.formats.operations._READ_AT_ONCE", at_once)
-        monkeypatch.setattr("flashbed.formats.operations._LINES_AT_ONCE", at_once)
+        monkeypatch.setattr("flashbed.program.operations._READ_AT_ONCE", at_once)
+        monkeypatch.setattr("flashbed.program.operations._LINES_AT_ONCE", at_once)
         assert list(each(text)) == whole
         assert text_of(BODY.splitlines()[1:]) == text
 
@@ -161,7 +161,7 @@ def test_merged_tables_do_not_depend_on_parts_and_pieces(
 
 def peak_bytes(arguments: list[str]) -> int:
     """The most memory that a run of the program had."""
-    program = [sys.executable, "-c", "from flashbed.start import main; main()", *arguments]
+    program = [sys.executable, "-c", "from flashbed.__main__ import main; main()", *arguments]
     pid = os.spawnv(os.P_NOWAIT, sys.executable, program)
     _, status, usage = os.wait4(pid, 0)
     assert status == 0

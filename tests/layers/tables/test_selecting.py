@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.tables.selecting import select
+from flashbed.base.errors import InputError
+from flashbed.results.selecting import select
 
 ROWS = pl.LazyFrame(
     {

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.runner import Outcome, run_target
-from flashbed.tables.run_directory import SCHEMAS, RunDirectory, conform, read_table
+from flashbed.results.run_directory import SCHEMAS, RunDirectory, conform, read_table
+from flashbed.running.runner import Outcome, run_target
 from tests.support.fake import FakeTarget
 
 
@@ -68,7 +68,7 @@ def test_parts_that_were_being_removed_hide_nothing(
             raise KeyboardInterrupt
         removed(path, ignore_errors=ignore_errors)
 
-    monkeypatch.setattr("flashbed.tables.run_directory.shutil.rmtree", killed)
+    monkeypatch.setattr("flashbed.results.run_directory.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         run(FakeTarget("emulator"), Path("a"))
     monkeypatch.undo()

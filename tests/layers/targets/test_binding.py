@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import flashbed
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.conditions import Faults
-from flashbed.plan.stack import Stack
+from flashbed.stack.conditions import Faults
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.sim import cases_of
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.prices import Software, known_price, prices
-from flashbed.formats.profiles import Board, load_board
+from flashbed.base.errors import InputError
+from flashbed.stack.prices import Software, known_price, prices
+from flashbed.stack.profiles import Board, load_board
 from flashbed.targets.ssh.board_profile import Like, blank_profile_text, profile_text
 from flashbed.targets.ssh.facts import read_facts
 from tests.layers.targets.test_ssh_facts import ROWS

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.base import code
+from flashbed.base.code import PACKAGE, digest_of, modules_of, sources_of
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory
-from flashbed.targets import TARGETS, code, code_sha256
-from flashbed.targets.code import PACKAGE, digest_of, modules_of, sources_of
+from flashbed.results.run_directory import RunDirectory
+from flashbed.running.runner import run_target
+from flashbed.targets import TARGETS, code_sha256
 from tests.support.fake import FakeTarget
 
 BOARD = "flashbed.targets.ssh.board"
@@ -38,11 +39,11 @@ def change(file: Path) -> None:
     ("target", "file"),
     [
         ("uml", "targets/fullness.py"),
-        ("uml", "formats/sql.py"),
-        ("uml", "formats/operations.py"),
+        ("uml", "program/sql.py"),
+        ("uml", "program/operations.py"),
         ("emulator", "targets/guest/trace_rows.py"),
         ("board", "targets/guest/results.py"),
-        ("sim", "plan/conditions.py"),
+        ("sim", "stack/conditions.py"),
         ("sim-chip", "targets/fullness.py"),
     ],
 )

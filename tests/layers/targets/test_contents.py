@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Cut, Program
 from flashbed.targets.emulator.emulator_target import EmulatorTarget, NandsimTarget
 from flashbed.targets.guest import initramfs

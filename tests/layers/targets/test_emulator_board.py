@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.emulator.emulator_target import EmulatorTarget
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.stack import Stack
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.failing import SHORT, failure, failure_of, failures_text
 from flashbed.targets.guest.job import items_of

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 import pytest
 
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.fuzz.generator import generate
-from flashbed.plan.stack import Stack
-from flashbed.tables.run_directory import conform
+from flashbed.bench.fuzz.generator import generate
+from flashbed.results.run_directory import conform
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.long_rows import LongRows
 from flashbed.targets.sim import SimTarget, batch_of, cases_of

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flashbed.base.errors import InputError
 from flashbed.cli.boards import allowed
-from flashbed.errors import InputError
-from flashbed.formats.profiles import kernel_names, load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.plan.stack import Stack
 from flashbed.running.programs import programs_of
+from flashbed.stack.profiles import kernel_names, load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.stream import Reader

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.paths import cache_folder
+from flashbed.bench.validation import programs
 from flashbed.cli.prepare import prepare
-from flashbed.errors import InputError, RunError
-from flashbed.formats.profiles import Board, load_board, load_kernel
-from flashbed.paths import cache_folder
-from flashbed.plan.stack import Stack
+from flashbed.stack.profiles import Board, load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.uml import uml_requirements, uml_target
 from flashbed.targets.uml.uml_kernel import KERNELS
 from flashbed.targets.uml.uml_target import UmlTarget
 from flashbed.targets.unavailable import Unavailable
-from flashbed.validation import programs
 from tests.support import PROJECT
 
 pytestmark = pytest.mark.uml

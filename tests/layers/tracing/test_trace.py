@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
+from flashbed.base.errors import InputError, RunError
+from flashbed.bench.tracing import perfetto
+from flashbed.bench.tracing.flashmon_log import read_log, written_log
+from flashbed.bench.tracing.record import ThisMachine, TraceOptions, trace_command
+from flashbed.bench.tracing.summary import amplification, by_layer, by_task, hot_blocks, lines
+from flashbed.bench.tracing.trace import Cost, Facts, Trace, empty, keep, load
+from flashbed.bench.tracing.trace_figures import figures, pages_of_calls
 from flashbed.cli import main
-from flashbed.errors import InputError, RunError
 from flashbed.targets.guest.trace_rows import HEADER, read_rows, read_stream
-from flashbed.tracing import perfetto
-from flashbed.tracing.flashmon_log import read_log, written_log
-from flashbed.tracing.record import ThisMachine, TraceOptions, trace_command
-from flashbed.tracing.summary import amplification, by_layer, by_task, hot_blocks, lines
-from flashbed.tracing.trace import Cost, Facts, Trace, empty, keep, load
-from flashbed.tracing.trace_figures import figures, pages_of_calls
 
 STREAM = f"""{HEADER}
 info kernel 6.1.0
@@ -111,7 +111,7 @@ def test_the_original_log_is_written_and_read_back(tmp_path: Path) -> None:
 @settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**15))
 def test_times_survive_the_log_to_the_nanosecond(time_ns: int) -> None:
-    from flashbed.tracing.flashmon_log import _ns
+    from flashbed.bench.tracing.flashmon_log import _ns
 
     flash = traced().flash.head(1).with_columns(pl.lit(time_ns).alias("start_ns"))
     assert _ns(written_log(flash).split(";")[0]) == time_ns
@@ -308,7 +308,7 @@ def test_the_command_keeps_what_was_lost_and_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     place = agent(STREAM.replace("lost 0", "lost 17"), 1)
-    monkeypatch.setattr("flashbed.tracing.record.ThisMachine", lambda: place)
+    monkeypatch.setattr("flashbed.bench.tracing.record.ThisMachine", lambda: place)
     out = tmp_path / "out"
     arguments = ["trace", "--flash", "--out", str(out)]
     arguments += [part for name in ("csv", "perfetto", "flashmon") for part in ("--format", name)]

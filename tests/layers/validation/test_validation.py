@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import validation
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.base.errors import InputError
+from flashbed.bench import validation
+from flashbed.bench.validation import results_table as kept
+from flashbed.program.operations import parse
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
-from flashbed.validation import results_table as kept
 
 CASES = {"reads": 234, "writes": 213}
 

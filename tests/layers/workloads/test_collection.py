@@ -8,15 +8,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.formats.operations import Operation, parse
-from flashbed.formats.profiles import load_board
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import Settings, plan
-from flashbed.runner import run_target
-from flashbed.tables.run_directory import RunDirectory, read_table
+from flashbed.plan.workloads.collection import COLD, FILE, TURN_BYTES, operations
+from flashbed.program.operations import Operation, parse
+from flashbed.results.run_directory import RunDirectory, read_table
+from flashbed.running.runner import run_target
+from flashbed.stack.profiles import load_board
 from flashbed.targets import load_target
-from flashbed.workloads.collection import COLD, FILE, TURN_BYTES, operations
 
 CASE = Case(
     experiment="x/y",

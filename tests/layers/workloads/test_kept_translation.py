@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.workloads import kept_translation
-from flashbed.workloads.kept_translation import KEPT_CHARACTERS_MIN, translated_once
+from flashbed.plan.workloads import kept_translation
+from flashbed.plan.workloads.kept_translation import KEPT_CHARACTERS_MIN, translated_once
 
 LONG = ("flashbed-ops 2\nprepared\n", "flashbed-ops 2\n" + "#" * KEPT_CHARACTERS_MIN + "\n")
 

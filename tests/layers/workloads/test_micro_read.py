@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
-from flashbed.workloads.micro_read import operations
+from flashbed.plan.workloads.micro_read import operations
 
 FILE_BYTES = 300_000
 """No multiple of any size below."""

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from flashbed import paths
+from flashbed.base import paths
+from flashbed.base.errors import InputError
 from flashbed.cli import app
-from flashbed.errors import InputError
-from flashbed.formats.profiles import load_board
 from flashbed.plan.experiment import SETTLE_NS, load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.recording.file import Recording, open_recording
-from flashbed.recording.translate import translate
-from flashbed.workloads import operations
-from flashbed.workloads.playground_program import packed_program, page_with
+from flashbed.plan.workloads import operations
+from flashbed.plan.workloads.playground_program import packed_program, page_with
+from flashbed.program.recording.file import Recording, open_recording
+from flashbed.program.recording.translate import translate
+from flashbed.stack.profiles import load_board
 from tests.layers.workloads.test_recorded_program import recorded
 from tests.support import PROJECT
 
@@ -88,13 +88,13 @@ def test_a_recording_is_read_once_for_all_that_compress(
         read.append(path)
         return open_recording(path)
 
-    monkeypatch.setattr("flashbed.workloads.recorded_program.open_recording", opened)
+    monkeypatch.setattr("flashbed.plan.workloads.recorded_program.open_recording", opened)
     packed_program(recorded(tmp_path))
     assert len(read) == 2  # and once for YAFFS2, which makes a folder itself
 
 
 def test_what_is_done_is_told_by_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flashbed.recording.translate._TOLD_EACH", 1)
+    monkeypatch.setattr("flashbed.program.recording.translate._TOLD_EACH", 1)
     told: list[tuple[str, int, int]] = []
     path = recorded(tmp_path)
     packed_program(path, told=lambda *now: told.append(now))

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.postmark_script import Settings, read_script
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
-from flashbed.workloads.postmark import Counts, operations
+from flashbed.plan.workloads.postmark import Counts, operations
+from flashbed.program.operations import parse
+from flashbed.program.postmark_script import Settings, read_script
 
 SCRIPT = """set location /mnt/flash
 set seed {seed}

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from flashbed.base.errors import InputError
 from flashbed.cli import app
-from flashbed.errors import InputError
-from flashbed.formats.operation_fields import PieceSizes, pieces
-from flashbed.formats.operations import parse
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import ExperimentError, load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.recording.about import About
-from flashbed.recording.calls import Call, Piece
-from flashbed.recording.file import RecordingWriter
+from flashbed.plan.workloads.recorded_program import compressor_of
+from flashbed.program.operation_fields import PieceSizes, pieces
+from flashbed.program.operations import parse
+from flashbed.program.recording.about import About
+from flashbed.program.recording.calls import Call, Piece
+from flashbed.program.recording.file import RecordingWriter
 from flashbed.running.programs import programs_of
-from flashbed.workloads.recorded_program import compressor_of
 
 EXPERIMENT = """[experiment]
 id = "t/x"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.workloads.rounds import REST_NS, TEXT_BYTES_MAX, in_rounds
+from flashbed.base.errors import InputError
+from flashbed.plan.workloads.rounds import REST_NS, TEXT_BYTES_MAX, in_rounds
+from flashbed.program.operations import parse
 
 BODY = """flashbed-ops 2
 drop_caches

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.formats.operations import parse
 from flashbed.plan.experiment import experiment_names, load_experiment
-from flashbed.recording.file import open_recording
+from flashbed.program.operations import parse
+from flashbed.program.recording.file import open_recording
 from flashbed.running.programs import programs_of
 from tests.support import PROJECT
 

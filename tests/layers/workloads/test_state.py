@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.errors import InputError
-from flashbed.formats.operations import parse
-from flashbed.formats.profiles import load_board
+from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
-from flashbed.plan.conditions import NEW, NONE, BitFlips, Condition, Faults, State, Worn
 from flashbed.plan.experiment import ExperimentError, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.plan.workloads.layout_files import prepared, written_file
+from flashbed.plan.workloads.state import in_state
+from flashbed.program.operations import parse
 from flashbed.running.programs import programs_of
+from flashbed.stack.conditions import NEW, NONE, BitFlips, Condition, Faults, State, Worn
+from flashbed.stack.profiles import load_board
 from flashbed.targets.guest.nand import begin_commands, setup_commands
-from flashbed.workloads.layout_files import prepared, written_file
-from flashbed.workloads.state import in_state
 
 MIB = 1 << 20
 PREPARE = prepared([written_file("file.bin", MIB, 4096, 1)], 1000)

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-from flashbed.formats.profiles import Board, load_board
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
+from flashbed.stack.profiles import Board, load_board
 from flashbed.targets.emulator.debian_kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import KERNEL_ARGUMENTS, find_qemu

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from flashbed.storage.locking import locked
+from flashbed.base.locking import locked
 from flashbed.targets.emulator.debian_kernel import ARCHITECTURE
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.unavailable import Unavailable

@@ -10,7 +10,6 @@ import altair as alt
 import polars as pl
 
 from flashbed.plan.case import CONDITIONS
-from flashbed.report.figures.narrow import one_after_another
 from flashbed.report.figures.style import (
     COLOURS,
     IS_REAL,
@@ -26,6 +25,7 @@ from flashbed.report.figures.style import (
     targets_of,
     theme,
 )
+from flashbed.report.narrow import one_after_another
 
 __all__ = ["UNORDERED", "axes_figure"]
 

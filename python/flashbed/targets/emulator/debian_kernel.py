@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashbed.storage.locking import locked, scratch
+from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.module import Tree
 from flashbed.targets.unavailable import Unavailable

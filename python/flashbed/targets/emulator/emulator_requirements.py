@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER, META_PACKAGE, cached_kernel
 from flashbed.targets.emulator.machine import QEMU
 from flashbed.targets.guest import yaffs2

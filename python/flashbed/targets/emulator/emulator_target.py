@@ -12,10 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flashbed import paths
-from flashbed.formats.profiles import Board
-from flashbed.paths import cache_folder
-from flashbed.storage.locking import clear, tidy
+from flashbed.base import paths
+from flashbed.base.locking import clear, tidy
+from flashbed.base.paths import cache_folder
+from flashbed.stack.profiles import Board
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 from flashbed.targets.emulator import gc_choices
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel

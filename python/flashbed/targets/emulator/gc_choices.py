@@ -27,7 +27,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
-from flashbed.errors import RunError
+from flashbed.base.errors import RunError
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.guest.initramfs import modules_of
 from flashbed.targets.guest.trace_rows import read_rows

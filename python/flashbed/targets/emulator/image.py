@@ -12,7 +12,7 @@ import lzma
 import struct
 from pathlib import Path
 
-from flashbed.storage.locking import scratch
+from flashbed.base.locking import scratch
 
 __all__ = ["bootable"]
 

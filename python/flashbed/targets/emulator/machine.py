@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from flashbed.formats.profiles import Board
+from flashbed.stack.profiles import Board
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["KERNEL_ARGUMENTS", "ONE_FILE", "ONE_FILE_MODULES", "QEMU", "command", "find_qemu"]

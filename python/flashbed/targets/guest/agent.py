@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flashbed import paths
-from flashbed.storage.locking import locked
+from flashbed.base import paths
+from flashbed.base.locking import locked
 from flashbed.targets.guest.building import build
 from flashbed.targets.unavailable import Unavailable
 

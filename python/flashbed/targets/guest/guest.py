@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flashbed import paths
-from flashbed.formats.file_systems import FILE_SYSTEMS, RAW
-from flashbed.formats.operations import OperationError
-from flashbed.formats.profiles import Board
-from flashbed.plan.conditions import NONE
-from flashbed.storage.locking import scratch
+from flashbed.base import paths
+from flashbed.base.locking import scratch
+from flashbed.program.operations import OperationError
+from flashbed.stack.conditions import NONE
+from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
+from flashbed.stack.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Survey
 from flashbed.targets.fullness import FreeSpace
 from flashbed.targets.guest.boot import Boot, Machine, Stopped

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashbed.errors import RunError
-from flashbed.formats.file_systems import FILE_SYSTEMS
-from flashbed.storage.locking import scratch
+from flashbed.base.errors import RunError
+from flashbed.base.locking import scratch
+from flashbed.stack.file_systems import FILE_SYSTEMS
 
 __all__ = ["MODULES", "More", "archive", "keep", "load_order", "modules_of", "pack"]
 

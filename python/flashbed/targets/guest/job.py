@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from flashbed.formats.names import SHIPPED
-from flashbed.formats.operations import canonical, each, header_of, writes
-from flashbed.formats.sql import statement_kind
+from flashbed.program.operations import canonical, each, header_of, writes
+from flashbed.program.sql import statement_kind
+from flashbed.stack.names import SHIPPED
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashbed import paths
-from flashbed.storage.locking import locked, scratch
+from flashbed.base import paths
+from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.unavailable import Unavailable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from flashbed.formats.profiles import Board
-from flashbed.plan.conditions import PPM
+from flashbed.stack.conditions import PPM
+from flashbed.stack.profiles import Board
 from flashbed.targets.guest.module import Source, sources_of
 
 if TYPE_CHECKING:

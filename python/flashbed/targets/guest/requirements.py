@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from flashbed import paths
+from flashbed.base import paths
 from flashbed.targets.guest.agent import made_by, path_of
 
 __all__ = ["Requirement", "agents", "program", "ziglang"]

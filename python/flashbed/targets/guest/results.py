@@ -9,9 +9,9 @@ from time import monotonic
 
 import polars as pl
 
-from flashbed.formats.operations import writes
-from flashbed.formats.transfers import moved
-from flashbed.tables.run_directory import SCHEMAS
+from flashbed.program.operations import writes
+from flashbed.program.transfers import moved
+from flashbed.results.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.failing import failure, failures_text
 from flashbed.targets.fullness import FreeSpace, reached

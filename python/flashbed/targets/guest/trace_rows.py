@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from flashbed.errors import RunError
-from flashbed.tables.run_directory import SCHEMAS
+from flashbed.base.errors import RunError
+from flashbed.results.run_directory import SCHEMAS
 
 __all__ = ["HEADER", "Rows", "read_rows", "read_stream"]
 

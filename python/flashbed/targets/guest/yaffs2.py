@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from flashbed.paths import cache_folder
-from flashbed.storage.locking import locked, scratch
+from flashbed.base.locking import locked, scratch
+from flashbed.base.paths import cache_folder
 from flashbed.targets.guest.debian import Apt, run
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
 from flashbed.targets.guest.requirements import Requirement

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from flashbed.errors import InputError
+from flashbed.base.errors import InputError
 
 __all__ = [
     "SCHEME",

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from flashbed.errors import InputError
-from flashbed.formats.prices import known_price, prices
-from flashbed.formats.profiles import Board, load_board
-from flashbed.paths import shown
+from flashbed.base.errors import InputError
+from flashbed.base.paths import shown
+from flashbed.stack.prices import known_price, prices
+from flashbed.stack.profiles import Board, load_board
 from flashbed.targets.ssh.facts import BoardFacts, MtdPartition
 
 __all__ = ["Like", "blank_profile_text", "profile_text"]

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from flashbed.storage.forks import by_owner
-from flashbed.storage.locking import LOCK, Scratch, scratch
+from flashbed.base.forks import by_owner
+from flashbed.base.locking import LOCK, Scratch, scratch
 from flashbed.targets.ssh.address import Address
 from flashbed.targets.unavailable import Unavailable
 

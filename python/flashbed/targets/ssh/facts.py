@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from flashbed import paths
-from flashbed.formats.file_systems import RAW
-from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, kernel_names
-from flashbed.plan.changes import AS_BOOTED
-from flashbed.plan.conditions import NONE
+from flashbed.base import paths
+from flashbed.stack.changes import AS_BOOTED
+from flashbed.stack.conditions import NONE
+from flashbed.stack.file_systems import RAW
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, kernel_names
 from flashbed.targets.base import Program
 from flashbed.targets.ssh.address import AllowedBoard
 

@@ -1,4 +1,4 @@
-"""A board as a place where a command is traced (`flashbed.tracing.record.Place`)."""
+"""A board as a place where a command is traced (`flashbed.bench.tracing.record.Place`)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flashbed import paths
+from flashbed.base import paths
 from flashbed.targets.uml.uml_kernel import CHANGES, Change, Recipe
 from flashbed.targets.unavailable import Unavailable
 

@@ -27,8 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashbed import paths
-from flashbed.storage.locking import locked, scratch
+from flashbed.base import paths
+from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
 from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from flashbed.paths import cache_folder
+from flashbed.base.paths import cache_folder
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.requirements import Requirement, agents, program, ziglang
 from flashbed.targets.uml.uml_kernel import BUILD_TOOLS, KERNELS, cached_kernel

@@ -12,10 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flashbed import paths
-from flashbed.errors import InputError
-from flashbed.paths import cache_folder
-from flashbed.storage.locking import clear, tidy
+from flashbed.base import paths
+from flashbed.base.errors import InputError
+from flashbed.base.locking import clear, tidy
+from flashbed.base.paths import cache_folder
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements

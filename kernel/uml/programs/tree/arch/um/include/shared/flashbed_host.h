@@ -9,7 +9,7 @@ void *flashbed_host_memory(unsigned long bytes);
 void flashbed_host_memory_free(void *at, unsigned long bytes);
 
 /* How far the program is: the file `progress` of the folder in which the kernel was started, if
- * there is one (python/flashbed/exec/progress.py). */
+ * there is one (python/flashbed/targets/exec/progress.py). */
 struct flashbed_progress {
 	unsigned long long began_ns; /* of virtual time; 0 before the program begins */
 	unsigned long long now_ns;

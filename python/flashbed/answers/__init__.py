@@ -1,0 +1,1 @@
+"""What is worked out from tables: measures, verdicts, energies, prices of SQL, years."""

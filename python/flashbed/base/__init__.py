@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, paths, whole files, locks, tables that may be damaged."""

@@ -1,1 +1,0 @@
-"""The input formats: operations, profiles, and the types of their fields."""

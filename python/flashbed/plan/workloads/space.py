@@ -1,0 +1,37 @@
+"""A file system's space for files on a partition."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from flashbed.base.errors import InputError
+from flashbed.stack.names import USUAL_KERNEL
+from flashbed.stack.profiles import Board, load_kernel
+
+__all__ = ["PAGE_BYTES", "usable_bytes"]
+
+PAGE_BYTES = 4096
+
+
+def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
+    """Bytes of a fresh file system that `df` calls available; the simulator formats one.
+
+    Raises `InputError`.
+    """
+    # Only the kernel's JFFS2 matters, and no kernel has changed its reserves.
+    return _usable_bytes(fs, board.sim_json, load_kernel(USUAL_KERNEL).sim_json, bad_blocks)
+
+
+@lru_cache(maxsize=64)
+def _usable_bytes(fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]) -> int:
+    try:
+        from flashbed._sim import fresh_bytes
+    except ImportError:
+        raise InputError("the simulator is not compiled; `make build` compiles it") from None
+    try:
+        found = fresh_bytes(board_json, kernel_json, fs, bad_blocks)
+    except ValueError as why:
+        raise InputError(f"{fs} on this partition: {why}") from None
+    if found is None:
+        raise InputError(f"{fs} does not report its free space")
+    return found

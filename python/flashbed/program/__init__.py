@@ -1,0 +1,1 @@
+"""What runs on a stack: operations, and recordings of programs, made into operations."""

@@ -1,0 +1,246 @@
+"""Tables of a board's profile, boards/*.toml: its chip, ECC, partition and memory.
+
+The docstring below a key says what it is and, behind `From:`, where its number is found;
+docs/reference/profiles.md is made of these. profiles.py puts the tables together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from flashbed.base.toml import Strict
+from flashbed.stack.bounds import (
+    PAGES_MAX,
+    Blocks,
+    Erases,
+    Kib,
+    Mhz,
+    Mib,
+    Ns,
+    OobBytes,
+    PageBytes,
+    PagesPerBlock,
+    Ps,
+)
+from flashbed.stack.names import Name, Text
+
+__all__ = [
+    "BoardFacts",
+    "Chip",
+    "Ecc",
+    "Emulator",
+    "EnduranceFacts",
+    "Memory",
+    "Partition",
+    "Sqlite",
+]
+
+HAMMING_STEP_BYTES = (256, 512)
+HAMMING_STRENGTH_BITS = 1
+
+
+def _power_of_two(name: str, value: int) -> None:
+    if value & (value - 1):
+        raise ValueError(f"{name} = {value} is not a power of two")
+
+
+class Chip(Strict):
+    """`[chip]`: geometry and the data sheet's times, array and bus separately."""
+
+    source: Text
+    """Where the numbers of this table come from."""
+    page_bytes: PageBytes
+    """Main area of a page, a power of two.
+    From: data sheet, page size; `/sys/class/mtd/mtdN/writesize`.
+    """
+    oob_bytes: OobBytes
+    """Spare area of a page (OOB).
+    From: data sheet, spare area; `/sys/class/mtd/mtdN/oobsize`.
+    """
+    pages_per_block: PagesPerBlock
+    """Pages of an erase block, a power of two.
+    From: data sheet; `/sys/class/mtd/mtdN/erasesize` over `writesize`.
+    """
+    blocks: Blocks
+    """Erase blocks of the chip, at most 8,388,608 pages in all.
+    From: data sheet; the size of the chip over that of a block.
+    """
+    read_array_ns: Ns
+    """Moving a page from the array into the page register, not 0.
+    From: data sheet, tR.
+    """
+    program_array_ns: Ns
+    """Programming a page from the page register, not 0.
+    From: data sheet, tPROG, typical.
+    """
+    erase_array_ns: Ns
+    """Erasing a block, not 0.
+    From: data sheet, tBERS, typical.
+    """
+    transfer: Literal["bytes", "page"]
+    """What reading a part of a page pays on the bus: `bytes`, those that are moved; `page`, a whole
+    page, as nandsim does.
+    From: `bytes` for a real chip.
+    """
+    bus_read_ns: Ns
+    """Moving a whole page and its OOB from the page register to the controller.
+    From: data sheet or controller: bytes times tRC.
+    """
+    bus_program_ns: Ns
+    """Moving a whole page and its OOB to the page register.
+    From: data sheet or controller: bytes times tWC.
+    """
+    column_change_ns: Ns
+    """Changing the column within the page register (random data output).
+    From: data sheet, tRHW and tWHR; only software ECC changes columns.
+    """
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        _power_of_two("page_bytes", self.page_bytes)
+        _power_of_two("pages_per_block", self.pages_per_block)
+        pages = self.pages_per_block * self.blocks
+        if pages > PAGES_MAX:
+            raise ValueError(f"blocks: {pages:,} pages, {PAGES_MAX:,} at most")
+        if self.oob_bytes > self.page_bytes:
+            raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
+        if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
+            raise ValueError("read_array_ns, program_array_ns and erase_array_ns cannot be 0")
+        return self
+
+
+class Ecc(Strict):
+    """`[ecc]`: what corrects wrong bits, over how many bytes, and how many bits of them.
+
+    `none` corrects nothing: the page is its only step (nand_scan_tail), with strength 0.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    kind: Literal["hardware-page", "software-subpage", "none"]
+    """`hardware-page`: the controller, over whole pages; `software-subpage`: the CPU, over steps;
+    `none`.
+    From: device tree `nand-ecc-mode`; the driver.
+    """
+    step_bytes: PageBytes
+    """Bytes that one ECC covers; 256 or 512 with `software-subpage`, a page with `none`.
+    From: `/sys/class/mtd/mtdN/ecc_step_size`.
+    """
+    strength_bits: Annotated[int, Field(ge=0, le=1_024)]
+    """Wrong bits that are corrected in a step; 0 with `none` only, 1 with `software-subpage`.
+    From: `/sys/class/mtd/mtdN/ecc_strength`.
+    """
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if (self.strength_bits == 0) != (self.kind == "none"):
+            raise ValueError(
+                f"strength_bits = {self.strength_bits} with kind = {self.kind!r}: it is 0 with"
+                " 'none' and with nothing else"
+            )
+        if self.kind == "software-subpage":
+            if self.strength_bits != HAMMING_STRENGTH_BITS:
+                raise ValueError("strength_bits: the kernel's software ECC is a Hamming code, 1")
+            if self.step_bytes not in HAMMING_STEP_BYTES:
+                raise ValueError("step_bytes: the kernel's Hamming code has steps of 256 or 512")
+        return self
+
+
+class Partition(Strict):
+    """`[partition]`: the blocks of the file system."""
+
+    source: Text
+    """Where the numbers of this table come from."""
+    first_block: Annotated[int, Field(ge=0, lt=65_536)]
+    """First block of the partition, counted from the start of the chip.
+    From: `/sys/class/mtd/mtdN/offset` over the size of a block.
+    """
+    blocks: Blocks
+    """Blocks of the partition; it ends within the chip.
+    From: `/proc/mtd`, size over erasesize.
+    """
+
+
+class EnduranceFacts(Strict):
+    """`[endurance]`: how often a block may be erased, by the chip's data sheet."""
+
+    source: Text
+    """Where the numbers of this table come from."""
+    cycles: Erases
+    """Erases that the maker promises for a block.
+    From: data sheet, PROGRAM/ERASE cycles, with the ECC that it asks for.
+    """
+
+
+class Sqlite(Strict):
+    """`[sqlite]`: where SQLite's work does not cost the same a step on this board.
+
+    A step of `compute` is code that runs once a statement. A loop over bytes stays in the
+    instruction cache and costs a small processor less.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    text_byte_ps: Ps
+    """Preparing one byte of a statement's text, in picoseconds. Without the table it is 17 steps.
+    From: inserts of two sizes that reach no flash.
+    """
+
+
+class Emulator(Strict):
+    """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board.
+
+    `nandsim` is missing if nandsim cannot imitate the chip.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    machine: Text
+    """QEMU's `-machine`.
+    From: `qemu-system-arm -machine help`.
+    """
+    cpu: Text
+    """QEMU's `-cpu`.
+    From: `qemu-system-arm -cpu help`.
+    """
+    icount_shift: Annotated[int, Field(ge=0, le=10)]
+    """QEMU's `-icount shift`: an instruction takes 2^N ns.
+    From: the clock of the board.
+    """
+    nandsim: Text | None = None
+    """Parameters of the kernel's module nandsim, for the target `emulator-nandsim`.
+    From: `modinfo nandsim`.
+    """
+
+
+class BoardFacts(Strict):
+    """`[board]`: the board's name and its memory."""
+
+    name: Name
+    """The board's name, that of its file without `.toml`."""
+    title: Text
+    """What the board is, in a line, for tables and reports."""
+    ram_mib: Mib
+    """Memory of the board.
+    From: its data sheet; `MemTotal` of /proc/meminfo is less.
+    """
+    cpu_mhz: Mhz | None = None
+    """Clock of the CPU, by which `flashbed doctor --like` scales prices; of an emulated board, its
+    instructions in a microsecond.
+    From: the data sheet; `cpuinfo_max_freq` of /sys/devices/system/cpu/cpu0/cpufreq.
+    """
+    source: Text
+    """Where the numbers of this table come from."""
+
+
+class Memory(Strict):
+    """`[memory]`: how large the page cache may become."""
+
+    source: Text
+    """Where the numbers of this table come from."""
+    free_kib: Kib
+    """Memory that is free when the program begins; the page cache may grow into it.
+    From: `MemFree` of /proc/meminfo.
+    """

@@ -1,0 +1,43 @@
+"""Doubts about a profile's numbers: possible, but no NAND on sale has them; often a missing `_000`.
+
+`bounds.py` refuses impossible numbers. A doubt is printed before a run and stops nothing. The
+ranges come from data sheets from SLC of 2004 to TLC, widened by a factor on either side.
+"""
+
+from __future__ import annotations
+
+from flashbed.base.paths import shown
+from flashbed.stack.board_tables import Chip
+from flashbed.stack.profiles import Board
+
+__all__ = ["doubts"]
+
+_PLAUSIBLE_NS = {
+    "read_array_ns": (3_000, 500_000),
+    "program_array_ns": (50_000, 10_000_000),
+    "erase_array_ns": (300_000, 100_000_000),
+}
+
+_UNPRICED = (
+    "[software] has no prices: code takes no time, and times are those of the chip;"
+    " `flashbed calibrate` measures them",
+)
+
+
+def doubts(board: Board) -> list[str]:
+    """A line for each time of the chip that no NAND has, and one for software without prices."""
+    found = [*_of_chip(board.chip), *(_UNPRICED if board.software.is_free else ())]
+    return [f"{shown(board.path)}: {doubt}" for doubt in found]
+
+
+def _of_chip(chip: Chip) -> list[str]:
+    found = []
+    for name, (least, most) in _PLAUSIBLE_NS.items():
+        value = getattr(chip, name)
+        if least <= value <= most:
+            continue
+        doubt = f"chip.{name} = {value:_}: NAND takes {least:_} to {most:_} ns"
+        if least <= value * 1000 <= most:
+            doubt += f"; is {value * 1000:_} meant?"
+        found.append(doubt)
+    return found

@@ -1,0 +1,261 @@
+"""Tables of a kernel's profile, boards/kernels/*.toml: its configuration and its peculiarities.
+
+The docstring below a key says what it is and, behind `From:`, where its value is found;
+docs/reference/profiles.md is made of these. profiles.py puts the tables together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from flashbed.base.toml import Strict
+from flashbed.stack.bounds import Hertz, RaPages
+from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.names import Name, Text
+
+__all__ = [
+    "BackingDevices",
+    "Jffs2Options",
+    "KernelFacts",
+    "ReadAheadRules",
+    "UbifsOptions",
+    "UserMode",
+]
+
+Rcu = Literal["tiny", "tree", "softirqs"]
+
+
+class Configuration(Strict):
+    """How a kernel is configured for its machine, as far as tasks and counters depend on it.
+
+    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for at most
+    `longest_idle_ms`; with `first_idle_tick` it still takes the first tick after becoming idle.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    smp: bool
+    """CONFIG_SMP: counters of several processors are counted in batches.
+    From: the kernel's configuration.
+    """
+    rcu: Rcu
+    """How RCU works: `tiny` (kernel/rcu/tiny.c), `tree` (kernel/rcu/tree.c, with threads),
+    `softirqs` (before 3.7).
+    From: the kernel's configuration.
+    """
+    task_groups: bool
+    """CONFIG_FAIR_GROUP_SCHED: tasks are scheduled in groups.
+    From: the kernel's configuration.
+    """
+    first_idle_tick: bool
+    """Whether the tick after the processor became idle still comes.
+    From: observed on a running kernel.
+    """
+    masks_interrupts: bool = False
+    """Whether an interrupt that falls into an operation of the chip is handled when that is over.
+    From: the kernel's source; only user-mode Linux with time travel does.
+    """
+    longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
+    """How long an idle processor sleeps at most.
+    From: periodic work of the kernel, or its clock.
+    """
+
+
+Xattr = Literal["off", "on", "unknown"]
+
+
+class UserMode(Configuration):
+    """`[uml]`: how the kernel is configured as user-mode Linux.
+
+    `jffs2_xattr` is CONFIG_JFFS2_FS_XATTR.
+    """
+
+    jffs2_xattr: Xattr
+    """CONFIG_JFFS2_FS_XATTR of the kernel in user mode: `off`, `on`, `unknown`.
+    From: kernel/uml/config.
+    """
+
+
+class KernelFacts(Configuration):
+    """`[kernel]`: which kernel it is, and which targets can run it.
+
+    `ticks_per_second` is CONFIG_HZ.
+    """
+
+    name: Name
+    """The kernel's name, that of its file without `.toml`."""
+    title: Text
+    """What the kernel is, in a line."""
+    targets: tuple[str, ...] = Field(min_length=1, strict=False)
+    """Targets that can run it: `sim`, `uml`, `emulator`."""
+    ticks_per_second: Hertz
+    """CONFIG_HZ.
+    From: the kernel's configuration.
+    """
+
+
+class ReadAheadRules(Strict):
+    """`[readahead]`: how this kernel's mm/readahead.c differs from others."""
+
+    source: Text
+    """Where the numbers of this table come from."""
+    backward_jump_is_sequential: bool
+    """Until 3.12 on 32 bits the distance to the previous page is signed: each backward jump looks
+    sequential.
+    From: mm/readahead.c of the kernel.
+    """
+    context: Literal["none", "eager", "conservative"]
+    """Random reads beside cached pages: `none` ignores them, `eager` starts a window at any,
+    `conservative` if more than the request is cached.
+    From: mm/readahead.c of the kernel.
+    """
+    first_page_starts_window: bool
+    """A miss on a file's first page starts a window wherever the last read was (since 2.6.31).
+    From: mm/readahead.c of the kernel.
+    """
+    hole_window_adds_request: bool
+    """A window of which only the marker is known grows by the request as well (since 2.6.31).
+    From: mm/readahead.c of the kernel.
+    """
+    window_overflow: Literal["grows", "capped"]
+    """A window that would hit its own marker: `grows` past the limit, or is `capped` at it.
+    From: mm/readahead.c of the kernel.
+    """
+    previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
+    """`prev_pos`: in the `last-page` when the call ends; at the `next-byte` after every page;
+    `next-byte-at-end` of the call.
+    From: mm/filemap.c of the kernel.
+    """
+    hole_not_found: Literal["page-after", "last-page"]
+    """What a scan upward gives where all pages are cached: the `page-after` the last, or the
+    `last-page` (since 4.20).
+    From: mm/filemap.c of the kernel.
+    """
+    hole_not_found_below: Literal["page-after", "last-page"]
+    """The same of a scan downward.
+    From: mm/filemap.c of the kernel.
+    """
+    miss_never_continues: bool
+    """A miss starts a window, and only a marker continues one (6.12).
+    From: mm/readahead.c of the kernel.
+    """
+    stream_keeps_its_window: bool
+    """The next window of a stream is not smaller than its last, even if `posix_fadvise` lowered the
+    limit.
+    From: mm/readahead.c of the kernel.
+    """
+    cut_window_moves_its_marker: bool
+    """A window that the end of the file cuts off has its marker moved toward its start, or dropped
+    (since 5.8).
+    From: mm/readahead.c of the kernel.
+    """
+    window_is_added_first: bool
+    """All pages of a window are in the page cache, locked, before the first is read (since 5.8).
+    From: mm/readahead.c of the kernel.
+    """
+    faults_around: bool
+    """Page faults are those of 6.1; where it is false, mapped files are refused.
+    From: mm/memory.c, mm/filemap.c of the kernel.
+    """
+
+
+class Jffs2Options(Strict):
+    """`[jffs2]`: how the kernel's JFFS2 is built.
+
+    `compr_option` lists the values of its mount option `compr=`; empty before 3.2.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    summary: bool
+    """CONFIG_JFFS2_SUMMARY: each full block ends with a list of its nodes.
+    From: the kernel's configuration.
+    """
+    compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
+    """Compressors that are tried, in their order of priority.
+    From: CONFIG_JFFS2_LZO, _ZLIB, _RTIME.
+    """
+    compr_option: list[Literal["none", "lzo", "zlib"]]
+    """What the mount option `compr=` takes; empty before 3.2.
+    From: fs/jffs2/super.c.
+    """
+    collector_keeps_signals: bool
+    """Whether a signal that reaches the garbage collector's thread in a pass is kept (sigprocmask).
+    From: fs/jffs2/background.c.
+    """
+    wbuf_flush: Literal["delayed-work", "sync-supers"]
+    """What writes a partly filled write-buffer out: `delayed-work` (since 3.7) or `sync-supers`.
+    From: fs/jffs2/wbuf.c.
+    """
+    xattr: Xattr
+    """CONFIG_JFFS2_FS_XATTR: `off`, `on`, `unknown`.
+    From: the kernel's configuration.
+    """
+
+
+class UbifsOptions(Strict):
+    """`[ubifs]`: how the kernel's UBIFS is built.
+
+    `compr_option` lists the values of its mount option `compr=`.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
+    """The compressor of a new file system.
+    From: fs/ubifs/sb.c get_default_compressor.
+    """
+    compr_option: list[Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]]
+    """What the mount option `compr=` takes.
+    From: fs/ubifs/super.c.
+    """
+
+
+BackingDevice = str
+
+
+class BackingDevices(Strict):
+    """`[backing_devices]`: the device whose `ra_pages` become an opened file's window.
+
+    file_ra_state_init (mm/readahead.c) reads the device of the inode's `mapping`, since 4.0 that of
+    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info, except on a block
+    device, where it has the disk's, and on UBIFS, which sets its own. A superblock has that of its
+    MTD device, its disk or its UBIFS.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    looked_up: Literal["mapping", "superblock"]
+    """Where an opened file finds its backing device: in the inode's `mapping`, since 4.0 in the
+    `superblock`.
+    From: mm/readahead.c file_ra_state_init.
+    """
+    yaffs2_mounts: Literal["block", "mtd"]
+    """What YAFFS2 is mounted on: a `block` device or an `mtd` device.
+    From: how the kernel's YAFFS2 is built.
+    """
+    ra_pages: dict[BackingDevice, RaPages]
+    """The window of each device that a file system looks at: `default`, `mtd`, `block`, `ubifs`, in
+    pages of 4 KiB.
+    From: drivers/mtd, fs/ubifs/super.c, mm/backing-dev.c.
+    """
+
+    def device(self, fs: str) -> BackingDevice:
+        """The device that a file system's inodes refer to."""
+        of = FILE_SYSTEMS[fs].window_of
+        if of == "own":
+            return fs
+        if of == "mount" and self.yaffs2_mounts == "block":
+            return "block"
+        return "default" if self.looked_up == "mapping" else "mtd"
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        needed = {self.device(fs) for fs in FILE_SYSTEMS}
+        odd = sorted(needed ^ self.ra_pages.keys())
+        if odd:
+            problem = "missing" if odd[0] in needed else "no file system uses it"
+            raise ValueError(f"ra_pages.{odd[0]}: {problem}")
+        return self

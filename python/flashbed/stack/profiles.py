@@ -1,0 +1,395 @@
+"""Board and kernel profiles: facts with sources, from boards/*.toml and boards/kernels/*.toml.
+
+A profile is complete or refused. Every physical quantity has a unit in its name and no default, and
+every table names the source of its numbers. The simulator gets the numbers as JSON (`sim_json`,
+read by sim/src/profile.rs, which says what each does).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self, TypeVar, get_args
+
+from pydantic import PrivateAttr, model_validator
+
+from flashbed.base import paths
+from flashbed.base.errors import InputError
+from flashbed.base.paths import sha256_of
+from flashbed.base.toml import FromFile, Strict, read_model, read_toml
+from flashbed.stack.board_tables import (
+    BoardFacts,
+    Chip,
+    Ecc,
+    Emulator,
+    EnduranceFacts,
+    Memory,
+    Partition,
+    Sqlite,
+)
+from flashbed.stack.energy import Energy
+from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.stack.kernel_tables import (
+    BackingDevices,
+    Jffs2Options,
+    KernelFacts,
+    ReadAheadRules,
+    UbifsOptions,
+    UserMode,
+)
+from flashbed.stack.names import is_name
+from flashbed.stack.prices import CompressorCosts, Software
+
+__all__ = [
+    "USUAL_COMPRESSOR",
+    "Board",
+    "Kernel",
+    "ProfileError",
+    "board_names",
+    "board_path",
+    "default_compressors",
+    "kernel_names",
+    "load_board",
+    "load_kernel",
+]
+
+CACHE_PAGE_KIB = 4
+TICK_NS = 4_000_000
+"""CONFIG_HZ=250 of kernel/uml/config."""
+CLOCK_READ_NS = 256
+"""TIMER_MULTIPLIER of arch/um/kernel/time.c."""
+HOST_POINTER_BYTES = 8
+
+HAMMING_CODE_BYTES = 3
+HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
+"""OOB size -> bytes that the kernel keeps for Hamming codes (drivers/mtd/nand/ecc.c)."""
+
+
+USUAL_COMPRESSOR = "default"
+"""Mounts JFFS2 and UBIFS without the option `compr=`."""
+
+
+class ProfileError(InputError):
+    """A profile that cannot be used; the message names the file and the key."""
+
+
+def _without_sources(profile: Strict, names: set[str]) -> str:
+    """These tables as JSON, without `source`."""
+    tables = profile.model_dump(include=names)
+    return json.dumps(
+        {
+            name: {key: value for key, value in table.items() if key != "source"}
+            for name, table in tables.items()
+        }
+    )
+
+
+class Board(FromFile):
+    """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
+
+    board: BoardFacts
+    """What the board is."""
+    chip: Chip
+    """The NAND chip."""
+    ecc: Ecc
+    """How its pages are corrected."""
+    partition: Partition
+    """The blocks that the file system lives on."""
+    memory: Memory
+    """What the page cache may grow into."""
+    software: Software
+    """What the code of its kernel costs."""
+    sqlite: Sqlite | None = None
+    """What SQLite's work costs, where its steps differ."""
+    endurance: EnduranceFacts | None = None
+    """How often a block may be erased."""
+    energy: Energy | None = None
+    """Constants of energy."""
+    emulator: Emulator | None = None
+    """How QEMU becomes this board."""
+    _changes: dict[str, dict[str, int]] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        end = self.partition.first_block + self.partition.blocks
+        if end > self.chip.blocks:
+            raise ValueError(
+                f"partition.blocks: the partition ends at block {end}, the chip at "
+                f"{self.chip.blocks} (chip.blocks)"
+            )
+        if self.chip.page_bytes % self.ecc.step_bytes:
+            raise ValueError(
+                f"ecc.step_bytes: a page of {self.chip.page_bytes} bytes is not whole steps of "
+                f"{self.ecc.step_bytes}"
+            )
+        self._check_ecc()
+        return self
+
+    def _check_ecc(self) -> None:
+        """Checks what drivers/mtd/nand/raw/nand_base.c checks when it scans the chip."""
+        page_bytes, oob_bytes = self.chip.page_bytes, self.chip.oob_bytes
+        if self.ecc.kind == "none" and self.ecc.step_bytes != page_bytes:
+            raise ValueError(
+                f"ecc.step_bytes: without ECC a page of {page_bytes} bytes is the only step"
+            )
+        if self.ecc.kind == "software-subpage":
+            code_bytes = page_bytes // self.ecc.step_bytes * HAMMING_CODE_BYTES
+            room_bytes = HAMMING_ROOM_BYTES.get(oob_bytes, 0)
+            if code_bytes > room_bytes:
+                raise ValueError(
+                    f"chip.oob_bytes: {oob_bytes} bytes have room for {room_bytes} of software"
+                    f" ECC, a page has {code_bytes}"
+                )
+
+    @property
+    def partition_bytes(self) -> int:
+        """Bytes of the partition's pages, without spare areas."""
+        return self.partition.blocks * self.chip.pages_per_block * self.chip.page_bytes
+
+    @property
+    def name(self) -> str:
+        """The name that options and experiments use."""
+        return self.board.name
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of its file and of the changes to it."""
+        own = sha256_of(self.path)
+        changed = f"{own}\n{json.dumps(self._changes)}".encode()
+        return hashlib.sha256(changed).hexdigest() if self._changes else own
+
+    def changed(self, changes: Mapping[str, Mapping[str, int]]) -> Board:
+        """The board with other values in its profile's tables. Raises `ProfileError`.
+
+        What was measured with the original chip does not apply: the copy has no energy constants
+        and no nandsim chip.
+        """
+        other = {table: dict(values) for table, values in changes.items() if values}
+        if not other:
+            return self
+        values = self.model_dump(exclude={"energy"})
+        for table, others in other.items():
+            values[table] |= others
+        if "chip" in other and values["emulator"]:
+            values["emulator"]["nandsim"] = None
+        board = read_model(Board, values, self.path, ProfileError)
+        board._path, board._changes = self.path, other
+        return board
+
+    @cached_property
+    def sim_json(self) -> str:
+        """The numbers for the simulator, from chip to software, without sources."""
+        return self.sim_json_with(USUAL_COMPRESSOR)
+
+    def sim_json_with(self, compressor: str) -> str:
+        """`sim_json` for file systems mounted with `compr=`."""
+        text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
+        tables = json.loads(text)
+        del tables["software"]["not_known"]
+        of_compressors = tables["software"]["compressors"]
+        for name in of_compressors.pop("included"):
+            key = {"zlib": "deflate"}.get(name, name.replace("-", "_").replace(".", "_"))
+            if compressor == USUAL_COMPRESSOR and of_compressors[key] is None:
+                of_compressors[key] = json.loads(_free(CompressorCosts).model_dump_json())[key]
+        return json.dumps(tables)
+
+    def without_software(self) -> Board:
+        """The board as user-mode Linux has it.
+
+        Code takes no time except the agent's readings of the clock, the scheduler's clock counts
+        ticks, and pointers have 64 bits.
+        """
+        nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
+        nothing |= {"source": "kernel/uml", "clock_read_ns": CLOCK_READ_NS}
+        nothing |= {"compressors": _free(CompressorCosts), "not_known": ()}
+        nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
+        return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
+
+
+_Costs = TypeVar("_Costs", bound=Strict)
+
+
+def _free(model: type[_Costs]) -> _Costs:
+    """Prices of 0."""
+    values: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        if not field.is_required() and field.default == ():
+            continue
+        tables = [of for of in (field.annotation, *get_args(field.annotation)) if _is_table(of)]
+        values[name] = _free(tables[0]) if tables else 0
+    return model(**values)
+
+
+def _is_table(given: Any) -> bool:
+    return isinstance(given, type) and issubclass(given, Strict)
+
+
+class Kernel(FromFile):
+    """A kernel as storage sees it; the simulator needs its rules to model it."""
+
+    kernel: KernelFacts
+    """What the kernel is."""
+    uml: UserMode | None = None
+    """The kernel in user mode; needed by the target `uml`."""
+    readahead: ReadAheadRules | None = None
+    """Its read-ahead; needed by the target `sim`."""
+    jffs2: Jffs2Options | None = None
+    """Its JFFS2; needed by the target `sim`."""
+    ubifs: UbifsOptions | None = None
+    """Its UBIFS; needed by the target `sim`."""
+    backing_devices: BackingDevices
+    """The read-ahead window of a fresh mount."""
+
+    @model_validator(mode="after")
+    def _simulated_whole(self) -> Self:
+        if "sim" in self.kernel.targets and not (self.readahead and self.jffs2 and self.ubifs):
+            raise ValueError("kernel.targets: sim needs [readahead], [jffs2] and [ubifs]")
+        if ("uml" in self.kernel.targets) != (self.uml is not None):
+            raise ValueError("kernel.targets: uml and [uml] need each other")
+        return self
+
+    @cached_property
+    def in_user_mode(self) -> Kernel:
+        """The kernel with user-mode Linux's configuration; unchanged if it has none."""
+        if self.uml is None:
+            return self
+        configured = self.uml.model_dump(exclude={"source", "jffs2_xattr"})
+        facts = self.kernel.model_copy(update=configured)
+        jffs2 = self.jffs2 and self.jffs2.model_copy(update={"xattr": self.uml.jffs2_xattr})
+        return self.model_copy(update={"kernel": facts, "jffs2": jffs2})
+
+    @property
+    def name(self) -> str:
+        """The name that options and experiments use."""
+        return self.kernel.name
+
+    def shipped_kib(self, fs: str) -> int:
+        """The kernel's default window for files of a fresh mount, KiB; a partition has none."""
+        if fs not in FILE_SYSTEMS:
+            return 0
+        return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB
+
+    def default_compressor(self, fs: str) -> str | None:
+        """What the kernel compresses with if no option says; None for no compression."""
+        names: list[str] = []
+        if fs == "jffs2" and self.jffs2:
+            names = [*self.jffs2.compressors]  # in the order in which it tries them
+        elif fs == "ubifs" and self.ubifs:
+            names = [self.ubifs.compressor]
+        return names[0].split("-")[0] if names else None
+
+    @cached_property
+    def sim_json(self) -> str:
+        """What sim/src/run/mod.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
+        return self.sim_json_with("any", USUAL_COMPRESSOR)
+
+    def sim_json_with(
+        self, fs: str, compressor: str, vm: Mapping[str, int] = MappingProxyType({})
+    ) -> str:
+        """`sim_json` with settings of /proc/sys/vm, and a file system mounted with `compr=`.
+
+        Raises `ProfileError`.
+
+        The option names a compressor without its version: zstd means zstd-1.4.10 on 6.1.
+        """
+        if "sim" not in self.kernel.targets:
+            raise ProfileError(
+                f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
+            )
+        tables = json.loads(_without_sources(self, {"readahead", *COMPRESSING}))
+        told = {"source", "name", "title", "targets"}
+        tables["kernel"] = self.kernel.model_dump(exclude=told)
+        if vm:
+            tables["kernel"]["vm"] = dict(vm)
+        options = {name: tables[name].pop("compr_option") for name in COMPRESSING}
+        if compressor == USUAL_COMPRESSOR:
+            return json.dumps(tables)
+        able: list[str] = options.get(fs, [])
+        found = [name for name in able if name.split("-")[0] == compressor]
+        if not found:
+            names = ", ".join(name.split("-")[0] for name in able) or "none at all"
+            raise ProfileError(
+                f"{paths.shown(self.path)}: {fs} of Linux {self.name} cannot be mounted with "
+                f"compr={compressor}: {names}"
+            )
+        if fs == "jffs2":
+            tables["jffs2"]["compressors"] = [name for name in found if name != "none"]
+        else:
+            tables["ubifs"]["compressor"] = found[0]
+        return json.dumps(tables)
+
+
+def _named(path: Path, name: str, file_name: str) -> None:
+    if name != file_name:
+        raise ProfileError(f"{paths.shown(path)}: name = {name!r} is not the file's name")
+
+
+@lru_cache(maxsize=64)
+def _load_board(path: Path, _changed_ns: int) -> Board:
+    board = read_model(Board, read_toml(path, ProfileError), path, ProfileError)
+    _named(path, board.name, path.stem)
+    board._path = path
+    return board
+
+
+@lru_cache(maxsize=64)
+def _load_kernel(path: Path, _changed_ns: int) -> Kernel:
+    kernel = read_model(Kernel, read_toml(path, ProfileError), path, ProfileError)
+    _named(path, kernel.name, path.name.removesuffix(".toml"))
+    kernel._path = path
+    return kernel
+
+
+def _changed_ns(path: Path, what: str) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        names = board_names() if what == "board" else kernel_names()
+        known = ", ".join(names) or "none"
+        raise ProfileError(f"{paths.shown(path)}: no such {what}; there are {known}") from None
+
+
+def load_board(name: str) -> Board:
+    """The board of this name. Raises `ProfileError`."""
+    path = board_path(name)
+    return _load_board(path, _changed_ns(path, "board"))
+
+
+def load_kernel(name: str) -> Kernel:
+    """The kernel of this name. Raises `ProfileError`."""
+    if not is_name(name):
+        raise _unknown(name, "kernel", kernel_names())
+    path = paths.kernel_file(name)
+    return _load_kernel(path, _changed_ns(path, "kernel"))
+
+
+def default_compressors(kernels: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Kernel and file system -> the kernel's default compressor, of the kernels with a profile."""
+    known = [load_kernel(name) for name in kernels if name in kernel_names()]
+    pairs = ((kernel, fs, kernel.default_compressor(fs)) for kernel in known for fs in FILE_SYSTEMS)
+    return {(kernel.name, fs): used for kernel, fs, used in pairs if used is not None}
+
+
+def board_path(name: str) -> Path:
+    """The path of a board's profile, existing or not. Raises `ProfileError` for a bad name."""
+    if not is_name(name):
+        raise _unknown(name, "board", board_names())
+    return paths.board_file(name)
+
+
+def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
+    return ProfileError(f"{name}: not a {what}'s name; there are {', '.join(known) or 'none'}")
+
+
+def board_names() -> list[str]:
+    """The names of all board profiles."""
+    return sorted(paths.board_files())
+
+
+def kernel_names() -> list[str]:
+    """The names of all kernel profiles."""
+    return sorted(paths.kernel_files())

@@ -1,0 +1,118 @@
+"""The stack: everything below a program, as one value.
+
+A board and a kernel, a file system and how it is mounted, the read-ahead window, settings of
+write-back, and what the chip has been through. A target runs programs on stacks. Two stacks with
+the same values are equal, wherever their parts came from: `sha256` tells them apart, in keys of
+results, in groups that are run together and in boots that are shared.
+
+`mounted` and `boot_parameters` are what a real kernel is told, the names that begin with
+`simulated` what the simulator is told. Left out: what is done on the stack before a program begins
+(plan/workloads/state.py makes operations of it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from flashbed.stack.changes import AS_BOOTED, VmChange
+from flashbed.stack.conditions import NONE, Faults
+from flashbed.stack.names import SHIPPED
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
+
+__all__ = ["Stack"]
+
+_VERSION = 1
+"""Of `json`: another one makes every kept result out of date."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stack:
+    """Equal stacks run a program alike."""
+
+    board: Board
+    kernel: Kernel
+    fs: str
+    """A name of boards/parts/file_systems.toml."""
+    mount_options: str = ""
+    """Options the file system is mounted with before anything is prepared: `bulk_read`."""
+    compressor: str = USUAL_COMPRESSOR
+    """The option `compr=` of JFFS2 and UBIFS; the usual value leaves the kernel's default."""
+    read_ahead_kib: int | None = None
+    """None keeps the window that the kernel gives the mount; `Batch.cases` says which it was."""
+    vm: VmChange = AS_BOOTED
+    """Settings of the kernel's write-back, from its boot on."""
+    erases: tuple[int, ...] = ()
+    """Erases of each block of the partition before anything is written; empty for none."""
+    faults: Faults = NONE
+    """The factory's bad blocks are there from the begin, other faults begin at the mark."""
+
+    @cached_property
+    def json(self) -> str:
+        """All of it, with the profiles' values in full."""
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "board": self.board.values_json,
+                "kernel": self.kernel.values_json,
+                "mounted": self.mounted,
+                "read_ahead_kib": SHIPPED if self.read_ahead_kib is None else self.read_ahead_kib,
+                "vm": dict(self.vm.values),
+                "erases": self.erases,
+                "faults": self.faults.model_dump_json(),
+            }
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        """Tells stacks apart, on every machine alike."""
+        return hashlib.sha256(self.json.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stack):
+            return NotImplemented
+        return self is other or self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    @cached_property
+    def in_user_mode(self) -> Stack:
+        """The stack with user-mode Linux's board and kernel, for the simulator."""
+        board, kernel = self.board.without_software(), self.kernel.in_user_mode
+        return replace(self, board=board, kernel=kernel)
+
+    @property
+    def modelled_kib(self) -> int:
+        """The window of the mount's files on a kernel that behaves as its profile says."""
+        if self.read_ahead_kib is not None:
+            return self.read_ahead_kib
+        return self.kernel.shipped_kib(self.fs)
+
+    @property
+    def mounted(self) -> str:
+        """File system and mount options, as the agent reads them."""
+        usual = self.compressor == USUAL_COMPRESSOR
+        return self.simulated_fs if usual else f"{self.simulated_fs},compr={self.compressor}"
+
+    @property
+    def simulated_fs(self) -> str:
+        """File system and mount options, as the simulator reads them with `simulated_kernel`."""
+        return f"{self.fs},{self.mount_options}" if self.mount_options else self.fs
+
+    @property
+    def simulated_board(self) -> str:
+        """The board as the simulator reads it, with the prices of this compressor."""
+        return self.board.sim_json_with(self.compressor)
+
+    @property
+    def simulated_kernel(self) -> str:
+        """The kernel as the simulator reads it, with this compressor. Raises `InputError`."""
+        return self.kernel.sim_json_with(self.fs, self.compressor, self.vm.values)
+
+    @property
+    def boot_parameters(self) -> list[str]:
+        """Settings on the kernel's command line (since 5.8, fs/proc/proc_sysctl.c)."""
+        return [f"sysctl.{name}={value}" for name, value in self.vm.sysctls]

@@ -1,1 +1,0 @@
-"""Files that are whole or absent, locks between processes, tables that may be damaged."""

@@ -1,0 +1,81 @@
+"""One table of a program that ran on several systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flashbed.answers.lifetimes.estimate_text import years_text
+from flashbed.base.human import UNKNOWN, aligned, bytes_text, count_text, ratio_text, time_text
+from flashbed.stack.names import escaped
+from flashbed.targets.exec.lasting import lasting_of
+from flashbed.targets.exec.outcome import NotRunError, Outcome
+from flashbed.targets.exec.request import Request
+
+__all__ = ["Ran", "compared"]
+
+Ran = tuple[Request, Outcome | NotRunError]
+"""A program on one system; an error where that cannot mount or run it."""
+
+_HEADS = (
+    "time", "chip time", "reads", "programs", "erases", "written", "amplification", "lifetime",
+)  # fmt: skip
+
+
+_NOT_RUN = "not run"
+
+
+def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
+    """A line for each system, with what differs between them; counts are those of run and sync.
+
+    Below the table are the reasons of those that could not run.
+    """
+    names = [name for name, _ in ran[0][0].changes]
+    varying = [
+        name for name in names if len({dict(request.changes)[name] for request, _ in ran}) > 1
+    ]
+    heads = [*varying, *_HEADS]
+    failed = any(isinstance(each, Outcome) and each.exit_status for _, each in ran)
+    if failed:
+        heads.append("exit status")
+    rows, reasons = [], []
+    for request, outcome in ran:
+        changes = dict(request.changes)
+        named = [changes[name] for name in varying]
+        if isinstance(outcome, NotRunError):
+            rows.append([*named, _NOT_RUN, *[UNKNOWN] * (len(heads) - len(named) - 1)])
+            reasons.append(f"{_NOT_RUN} on {' '.join(named)}: {escaped(str(outcome))}")
+            continue
+        row = [*named, *_cells(request, outcome, rounds)]
+        rows.append([*row, str(outcome.exit_status)] if failed else row)
+    table = aligned([heads, *rows], left=len(varying))
+    return [
+        "",
+        f"{escaped(ran[0][0].words[0])} on {len(ran)} systems, each from a new file system",
+        *table,
+        *reasons,
+    ]
+
+
+def _cells(request: Request, outcome: Outcome, rounds: float | None) -> list[str]:
+    seen = outcome.unseen is None
+    both = (outcome.ran, outcome.flushed)
+    counts = [
+        count_text(sum(getattr(part, name) for part in both) if seen else None)
+        for name in ("reads", "programs", "erases")
+    ]
+    written = outcome.bytes_written if request.where == "uml" else None
+    ratio = outcome.bytes_programmed / written if written else None
+    busy_ns = sum(part.busy_ns for part in both)
+    return [
+        time_text(outcome.time_ns),
+        time_text(busy_ns if seen and min(part.busy_ns for part in both) >= 0 else None),
+        *counts,
+        bytes_text(written),
+        ratio_text(ratio),
+        _lifetime(request, outcome, rounds),
+    ]
+
+
+def _lifetime(request: Request, outcome: Outcome, rounds: float | None) -> str:
+    found = lasting_of(request, outcome, rounds).found
+    return UNKNOWN if found is None else years_text(found.low, found.high)

@@ -1,0 +1,223 @@
+"""Checks the options of `flashbed exec` and turns them into requests.
+
+Everything is checked before anything is built or booted. An option that the target does not
+support is refused by its name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flashbed.base.errors import InputError
+from flashbed.base.paths import cache_folder, shown
+from flashbed.targets.exec.named_files import missing_files
+from flashbed.targets.exec.request import USUAL_PATH, Put, Request, environment, find, puts_of
+from flashbed.targets.exec.software import FREE, costs_of
+from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
+from flashbed.targets.exec.systems import System
+from flashbed.targets.exec.unpacking import kept_folder
+from flashbed.targets.ssh.address import is_address
+from flashbed.targets.uml.programs_kernel import SERIES
+
+__all__ = ["PATIENCE_S", "ExecOptions", "requests_of"]
+
+SPIN_S = 60.0
+"""Of one processor, without a system call, a page fault or a signal."""
+PATIENCE_S = 600.0
+MEMORY_MIB = (64, 16_384)
+UNTIL_MAX_S = 1e8
+"""The guest stores seconds in 31 bits."""
+PORTS = (1, 65_535)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ExecOptions:
+    """The command's options, as the user gave them."""
+
+    words: Sequence[str]
+    on: str
+    put: Sequence[Path]
+    env: Sequence[str]
+    memory: int | None
+    patience: float | None
+    keep: Path | None
+    shell: bool
+    until: float | None
+    software: str | None
+    package: Sequence[str]
+    sysroot: Path | None
+    gdb: int | None
+    record: Path | None = None
+    spin: float | None = None
+
+
+def requests_of(
+    options: ExecOptions, systems: Sequence[System], say: Say
+) -> tuple[list[Request], Sysroot | None]:
+    """A request for each system, and the tree of programs for the emulated board.
+
+    Raises `InputError` and `Unavailable`.
+    """
+    _check(options)
+    for system in systems:
+        _check_system(options, system)
+    sysroot = _sysroot(options, say) if options.on == "emulator" else None
+    made = [_request(options, system, sysroot) for system in systems]
+    several = len(systems) > 1
+    if options.keep is not None:
+        made = [
+            replace(each, keep=options.keep / system.word if several else options.keep)
+            for each, system in zip(made, systems, strict=True)
+        ]
+        for each in made:
+            assert each.keep is not None
+            kept_folder(each.keep)
+    missing = missing_files(options.words, made[0].puts) if made else None
+    if missing is not None:
+        say(missing)
+    if options.record is not None:
+        made = [
+            replace(each, record=_record(options.record, system.word if several else None))
+            for each, system in zip(made, systems, strict=True)
+        ]
+    return made, sysroot
+
+
+def _record(path: Path, word: str | None) -> Path:
+    """The file of a system's recording. Raises `InputError` if it exists."""
+    if word is not None:
+        path = path.with_name(f"{path.stem}-{word}{path.suffix}")
+    if path.exists():
+        raise InputError(f"--record {shown(path)}: exists already")
+    return path
+
+
+def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> Request:
+    puts = puts_of(options.put, system.board)
+    if options.on == "uml":
+        made = _of_this_machine(options, system, puts)
+    elif sysroot is not None:
+        made = _of_a_tree(options, system, puts, sysroot)
+    else:
+        made = _of_a_board(options, system, puts)
+    window = system.read_ahead_kib
+    return replace(
+        made,
+        mount_options=system.options,
+        read_ahead_kib=window if isinstance(window, int) else None,
+        sysctls=system.sysctls,
+        changes=system.changes,
+    )
+
+
+def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
+    costs = costs_of(system.board.software, options.software or "flat")
+    variables = environment(options.env)
+    own_shell = os.environ.get("SHELL") or "/bin/sh"
+    shell = find(own_shell, variables["PATH"], ()) if options.shell else None
+    words = options.words or [own_shell]
+    program = find(words[0], variables["PATH"], puts)
+    patience = options.patience or (None if options.shell else PATIENCE_S)
+    return Request(
+        system.board, system.kernel, system.fs, words, program, variables, puts, options.memory,
+        patience, costs, options.until, None, not options.words, shell if options.words else None,
+        spin_s=SPIN_S if options.spin is None else options.spin or None,
+    )  # fmt: skip
+
+
+def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
+    if (options.sysroot is None) == (not options.package):
+        raise InputError("--on emulator: needs programs, from --package NAME or --sysroot FOLDER")
+    if options.sysroot is not None:
+        return read_sysroot(options.sysroot)
+    return read_sysroot(packages_folder(cache_folder(), options.package, say))
+
+
+def _of_a_tree(
+    options: ExecOptions, system: System, puts: Sequence[Put], sysroot: Sysroot
+) -> Request:
+    variables = environment(options.env, path=USUAL_PATH)
+    program = options.words[0]
+    # A person who debugs a kernel takes longer than any limit.
+    patience = options.patience or (None if options.gdb else PATIENCE_S)
+    if not any(put.path == os.path.normpath(program) for put in puts):
+        program = sysroot.find(program, variables["PATH"])
+    return Request(
+        system.board, system.kernel, system.fs, options.words, program, variables, puts,
+        options.memory, patience, FREE, options.until, None, where="emulator",
+    )  # fmt: skip
+
+
+def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
+    variables = environment(options.env, path=USUAL_PATH)
+    return Request(
+        system.board, system.kernel, system.fs, options.words, options.words[0], variables, puts,
+        None, options.patience or PATIENCE_S, FREE, options.until, None,
+        where="board", address=options.on,
+    )  # fmt: skip
+
+
+def _check(options: ExecOptions) -> None:
+    """Checks that the options are possible and fit together. Raises `InputError`."""
+    if not options.words and not options.shell:
+        raise InputError("no command to run; example: flashbed exec -- ls")
+    if any("\0" in word for word in [*options.words, *options.env]):
+        raise InputError("the command holds a NUL byte")
+    if options.memory is not None and not MEMORY_MIB[0] <= options.memory <= MEMORY_MIB[1]:
+        raise InputError(f"--memory {options.memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
+    if options.patience is not None and not 0 < options.patience < 1e9:
+        raise InputError(f"--patience {options.patience:g}: must be above 0 seconds")
+    if options.spin is not None and not 0 <= options.spin < 1e9:
+        raise InputError(f"--spin {options.spin:g}: must be 0 seconds or more")
+    if options.spin is not None and (options.on != "uml" or options.shell):
+        raise InputError("--spin: for programs of this machine, and not with --shell")
+    if options.until is not None and not 0 < options.until < UNTIL_MAX_S:
+        raise InputError(f"--until {options.until:g}: seconds above 0, less than {UNTIL_MAX_S:g}")
+    if options.record is not None and options.shell:
+        raise InputError("--record: does not go with --shell")
+    if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
+        raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
+    _check_target(options)
+
+
+def _check_system(options: ExecOptions, system: System) -> None:
+    """Checks that the target can be such a system. Raises `InputError`."""
+    if system.kernel not in SERIES:
+        raise InputError(f"--kernel {system.kernel}: programs run on Linux {' or '.join(SERIES)}")
+    if not is_address(options.on):
+        return
+    for name, _ in system.changes:
+        axis = name.partition(".")[0]
+        if axis in ("chip", "partition", "kernel"):
+            raise InputError(f"--set {name}: a real board's {axis} cannot be changed")
+    if system.sysctls:
+        raise InputError("--sysctl: works with --on uml and --on emulator only")
+
+
+def _check_target(options: ExecOptions) -> None:
+    """Checks that the target supports the options. Raises `InputError`."""
+    if options.on not in ("uml", "emulator") and not is_address(options.on):
+        raise InputError(f"--on {options.on}: uml, emulator or ssh://USER@HOST")
+    only = {
+        "uml": {
+            "--shell": options.shell,
+            "--software": options.software is not None,
+            "--record": options.record is not None,
+        },
+        "emulator": {
+            "--package": bool(options.package),
+            "--sysroot": options.sysroot is not None,
+            "--gdb": options.gdb is not None,
+        },
+    }
+    for target, its_own in only.items():
+        for name, given in its_own.items():
+            if given and options.on != target:
+                raise InputError(f"{name}: works with --on {target} only")
+    if is_address(options.on) and options.memory is not None:
+        raise InputError("--memory: a real board's memory cannot be changed")

@@ -1,0 +1,212 @@
+"""Reads the agent's answer about a program (agent/host/launch.c)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+from flashbed.base.errors import FlashbedError
+from flashbed.targets.exec.unpacking import UnpackedFiles
+from flashbed.targets.recorder.recorded_run import Recorded
+
+__all__ = ["Call", "Counts", "FailedCall", "File", "NotRunError", "Outcome", "outcome_of"]
+
+NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+"""Exit statuses, as env(1) uses them."""
+SIGNALLED = 128
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
+
+
+class NotRunError(FlashbedError):
+    """The program did not run to its end; the exit status says why, as that of env(1) does."""
+
+    def __init__(self, message: str, exit_status: int = NOT_RUN) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+    @property
+    def of_command(self) -> bool:
+        """Whether the command is at fault, which is the same on every system."""
+        return self.exit_status in (NOT_EXECUTABLE, NOT_FOUND)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Operations of the chip, and for how long it was busy."""
+
+    reads: int = 0
+    programs: int = 0
+    erases: int = 0
+    busy_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kind of system call: how many, their virtual time, the bytes they wrote to flash."""
+
+    name: str
+    calls: int
+    ns: int
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class FailedCall:
+    """Calls of one kind that failed alike on flash: `write`, `ENOSPC`; `short` of short writes."""
+
+    name: str
+    why: str
+    calls: int
+
+
+@dataclass(frozen=True)
+class File:
+    """What the program's calls did with a file on flash, and their time.
+
+    `bytes_mapped` counts pages that became dirty through a shared mapping.
+    """
+
+    path: str
+    reads: int
+    bytes_read: int
+    writes: int
+    bytes_written: int
+    bytes_mapped: int
+    syncs: int
+    ns: int
+
+
+_NUMBERS = [column.name for column in fields(File)][1:]
+
+
+@dataclass
+class Outcome:
+    """The whole answer. `flushed` is what was written after the program had ended."""
+
+    exit_status: int = 0
+    signal: int | None = None
+    time_ns: int = 0
+    ran: Counts = field(default_factory=Counts)
+    flushed: Counts = field(default_factory=Counts)
+    calls: list[Call] = field(default_factory=list)
+    failed: list[FailedCall] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    until: int | None = None
+    """The signal that `--until` sent, when its time was up."""
+    spun: int = 0
+    """How many of its processes `--spin` ended."""
+    unseen: str | None = None
+    """Why flash operations could not be observed; there are no counts then."""
+    missed: int = 0
+    wear: list[int] = field(default_factory=list)
+    page_bytes: int = 0
+    kept: UnpackedFiles | None = None
+    recorded: Recorded | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the program did not do all of its work; None if nothing tells so."""
+        if self.spun:
+            return (
+                f"{self.spun} of its processes spun and {'was' if self.spun == 1 else 'were'} ended"
+            )
+        if self.until is None and self.signal is not None:
+            return f"signal {self.signal} ended the program"
+        if self.until is None and self.exit_status:
+            return f"the program failed with exit status {self.exit_status}"
+        calls = sum(failed.calls for failed in self.failed)
+        return f"{calls:,} call{'s' if calls > 1 else ''} failed" if calls else None
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes the program wrote to files on flash, by calls and through shared mappings."""
+        return sum(call.bytes_written for call in self.calls) + self.bytes_mapped
+
+    @property
+    def bytes_mapped(self) -> int:
+        """Bytes of pages that became dirty through a shared mapping."""
+        return sum(file.bytes_mapped for file in self.files)
+
+    @property
+    def programs(self) -> int:
+        """Programmed pages, those of the flush included."""
+        return self.ran.programs + self.flushed.programs
+
+    @property
+    def bytes_programmed(self) -> int:
+        """Bytes of the programmed pages; a page counts whole."""
+        return self.programs * self.page_bytes
+
+
+def outcome_of(text: str, program: str) -> Outcome | None:
+    """The parsed answer; None if it ends early. Raises `NotRunError`."""
+    outcome = Outcome()
+    for line in text.split("\n"):
+        word, _, rest = line.partition(" ")
+        words = rest.split(" ")
+        if word == "end":
+            outcome.files = _by_path(outcome.files)
+            return outcome
+        if word == "error":
+            raise NotRunError(f"not run: {rest}")
+        if word == "cannot":
+            _cannot(int(rest), program)
+        try:
+            _take(outcome, word, words)
+        except (ValueError, IndexError):
+            raise NotRunError(f"the guest sent an unknown line: {line[:80]}") from None
+    return None
+
+
+def _by_path(files: Sequence[File]) -> list[File]:
+    """A row for each path: files that had the same name one after the other are added up."""
+    rows: dict[str, File] = {}
+    for file in files:
+        seen = rows.get(file.path)
+        numbers = [getattr(file, name) + (getattr(seen, name) if seen else 0) for name in _NUMBERS]
+        rows[file.path] = File(file.path, *numbers)
+    return [rows[path] for path in sorted(rows)]
+
+
+def _cannot(number: int, program: str) -> None:
+    why = os.strerror(number)
+    if number == errno.ENOENT:
+        # The kernel says ENOENT of a program that exists if its interpreter or loader is missing.
+        raise NotRunError(f"{program}: {why}, or its interpreter or loader is missing", NOT_FOUND)
+    raise NotRunError(f"{program}: {why}", NOT_EXECUTABLE)
+
+
+def _take(outcome: Outcome, word: str, words: list[str]) -> None:
+    if word == "ran":
+        number = int(words[1])
+        outcome.signal = number if words[0] == "signal" else None
+        outcome.exit_status = SIGNALLED + number if words[0] == "signal" else number
+    elif word == "time":
+        outcome.time_ns = int(words[0])
+    elif word == "counts":
+        counts = Counts(*map(int, words[1:]))
+        if words[0] == "run":
+            outcome.ran = counts
+        else:
+            outcome.flushed = counts
+    elif word == "call":
+        outcome.calls.append(Call(words[0], *map(int, words[1:])))
+    elif word == "failed":
+        why = errno.errorcode.get(int(words[1]), f"errno {words[1]}") if int(words[1]) else "short"
+        outcome.failed.append(FailedCall(words[0], why, int(words[2])))
+    elif word == "file":
+        path = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(words[0]))
+        outcome.files.append(File(os.fsdecode(path), *map(int, words[1:])))
+    elif word == "unseen":
+        outcome.unseen = " ".join(words)
+    elif word == "missed":
+        outcome.missed += int(words[0])
+    elif word == "until":
+        outcome.until = int(words[0])
+    elif word == "wear":
+        outcome.wear += map(int, words)
+    elif word == "page":
+        outcome.page_bytes = int(words[0])

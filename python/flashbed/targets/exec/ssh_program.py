@@ -1,0 +1,85 @@
+"""Runs a board's own program on a fresh file system, in a partition that the user confirmed.
+
+The agent guards the board as it does for cases (docs/reference/boards-over-ssh.md). The program
+reads this process's standard input; its output is printed after it has ended.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+from flashbed.base.errors import Interrupted
+from flashbed.targets.exec.answer_stream import hand_on
+from flashbed.targets.exec.outcome import NotRunError, Outcome
+from flashbed.targets.exec.request import Request
+from flashbed.targets.guest.children import dies_with_us
+from flashbed.targets.ssh.address import AllowedBoard
+from flashbed.targets.ssh.board import OnBoard
+from flashbed.targets.ssh.connection import explained
+from flashbed.targets.ssh.facts import why_no_program
+from flashbed.targets.unavailable import Unavailable
+
+__all__ = ["launch_on_board"]
+
+TIMED_OUT = 124
+_SSH_FAILED = 255
+
+Say = Callable[[str], None]
+
+
+def launch_on_board(
+    request: Request, allowed: AllowedBoard, say: Say, *, output_aside: bool = False
+) -> tuple[Request, Outcome]:
+    """Runs the program; the returned request names the board's kernel.
+
+    Raises `NotRunError` and `Unavailable`.
+    """
+    say(f"connecting to {allowed.address.destination}")
+    board = OnBoard(allowed)
+    try:
+        why = why_no_program(request.board, request.fs, board.facts, allowed)
+        if why is not None:
+            raise Unavailable(f"{allowed.address.destination}: {why}")
+        request = replace(request, kernel=board.facts.kernel, home=board.home.path)
+        for number, put in enumerate(request.puts):
+            if put.kind == "file":
+                board.put_file(f"put/{number}", Path(put.source).read_bytes())
+        board.put_file("request", request.text().encode("ascii"))
+        return request, _run(request, board, output_aside)
+    finally:
+        board.leave()
+
+
+def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
+    with subprocess.Popen(
+        [*dies_with_us(), *board.program_command()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as client:
+        try:
+            data, said = client.communicate(timeout=request.patience_s)
+        except subprocess.TimeoutExpired:
+            # The agent's pipe breaks: it ends the program and restores the board.
+            client.kill()
+            client.communicate()
+            raise NotRunError(
+                f"the program did not end within {request.patience_s:g} s (--patience)", TIMED_OUT
+            ) from None
+        except KeyboardInterrupt:
+            client.kill()
+            client.communicate()
+            raise Interrupted("interrupted; the board is restored") from None
+    words = said.decode("utf-8", "replace")
+    if client.returncode == _SSH_FAILED:
+        raise NotRunError(explained(board.address, words))
+    return _outcome(request, data, words, output_aside)
+
+
+def _outcome(request: Request, data: bytes, said: str, output_aside: bool) -> Outcome:
+    def ended() -> str:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return f"the agent stopped early: {lines[-1] if lines else 'it printed nothing'}"
+
+    return hand_on(BytesIO(data), request, output_aside, ended)

@@ -1,0 +1,159 @@
+"""The systems that `exec` runs a program on: what `--set` and `--sysctl` choose.
+
+Of the axes of experiments those hold here that describe the system: board, kernel, file system,
+chip, partition, mount, compressor, read-ahead. The others describe the program, or a state that a
+fresh file system does not have. Several values of an axis are a comparison: each is run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flashbed.base.errors import InputError
+from flashbed.plan.axes import ReadAhead
+from flashbed.plan.case import AXES, fitting_mount
+from flashbed.plan.narrowing import parse_settings
+from flashbed.stack.changes import UNCHANGED, VmChange
+from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.mounts import PLAIN, options_for
+from flashbed.stack.names import SHIPPED
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, load_board
+
+__all__ = ["System", "systems_of"]
+
+_TABLES = ("chip", "partition")
+_VM = "vm"
+_HOLDING = ("board", "kernel", "fs", *_TABLES, _VM, "mount", "compressor", "read_ahead_kib")
+SYSTEMS_MAX = 1000
+_OPTIONS_BYTES_MAX = 31
+"""Of `options` in agent/fs/fs.h."""
+_SYSCTL = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
+_VALUE = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+@dataclass(frozen=True)
+class System:
+    """What a program runs on; `changes` are the values of axes that were chosen."""
+
+    fs: str
+    board: Board
+    kernel: str
+    mount: str = PLAIN
+    compressor: str = USUAL_COMPRESSOR
+    read_ahead_kib: ReadAhead = SHIPPED
+    sysctls: tuple[tuple[str, str], ...] = ()
+    changes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def options(self) -> str:
+        """Options of mount(2), joined by commas."""
+        parts = [options_for(self.mount).replace("+", ",")]
+        if self.compressor != USUAL_COMPRESSOR:
+            parts.append(f"compr={self.compressor}")
+        return ",".join(filter(None, parts))
+
+    @property
+    def word(self) -> str:
+        """A name of its choices, for a folder or a file."""
+        return "-".join(value for _, value in self.changes) or self.fs
+
+
+def systems_of(
+    fs: str, board: str, kernel: str, settings: Sequence[str], sysctls: Sequence[str]
+) -> list[System]:
+    """The product of all chosen values, in the order of the options. Raises `InputError`."""
+    chosen: dict[str, Sequence[Any]] = {**parse_settings(settings)}
+    for name in chosen:
+        axis = name.partition(".")[0]
+        if axis not in _HOLDING:
+            raise InputError(
+                f"--set {axis}: does not hold in exec, where a program starts on a new file system;"
+                f" there are {', '.join(_HOLDING)}"
+            )
+    chosen |= _sysctls(sysctls)
+    for name, values in chosen.items():
+        if len(set(map(str, values))) != len(values):
+            raise InputError(f"{name}={','.join(map(str, values))}: names a value twice")
+    fixed = {"fs": fs, "board": board, "kernel": kernel}
+    if math.prod(map(len, chosen.values())) > SYSTEMS_MAX:
+        raise InputError(f"--set: more than {SYSTEMS_MAX} systems")
+    made = (
+        _system(fixed | dict(zip(chosen, values, strict=True)), tuple(chosen))
+        for values in itertools.product(*chosen.values())
+    )
+    # A mount option of one file system leaves the others as they are: they would run twice.
+    return list({system.changes: system for system in made}.values())
+
+
+def _sysctls(texts: Sequence[str]) -> dict[str, Sequence[str]]:
+    """`NAME=VALUE[,VALUE]` of each `--sysctl`. Raises `InputError`."""
+    found: dict[str, Sequence[str]] = {}
+    for text in texts:
+        name, equals, words = text.partition("=")
+        values = words.split(",")
+        if not equals or not _SYSCTL.fullmatch(name) or not all(map(_VALUE.fullmatch, values)):
+            raise InputError(
+                f"--sysctl {text}: NAME=VALUE[,VALUE], such as vm.dirty_expire_centisecs=500"
+            )
+        found[name] = values
+    return found
+
+
+def _system(values: Mapping[str, Any], chosen: Sequence[str]) -> System:
+    fs = values["fs"]
+    if fs not in FILE_SYSTEMS:
+        raise InputError(f"fs {fs}: must be {' or '.join(FILE_SYSTEMS)}")
+    compressor = values.get("compressor", USUAL_COMPRESSOR)
+    unfit = AXES["compressor"].unfit(fs, compressor)
+    if unfit is not None:
+        raise InputError(f"--set compressor={compressor}: {unfit}")
+    values = {**values, "mount": fitting_mount(fs, values.get("mount", PLAIN))}
+    system = System(
+        fs,
+        load_board(values["board"]).changed(dict(_table_changes(values))),
+        values["kernel"],
+        values["mount"],
+        compressor,
+        values.get("read_ahead_kib", SHIPPED),
+        _sysctls_of(values, chosen),
+        tuple((name, str(values[name])) for name in chosen),
+    )
+    if len(system.options) > _OPTIONS_BYTES_MAX:
+        raise InputError(f"--set mount: more than {_OPTIONS_BYTES_MAX} bytes of mount options")
+    return system
+
+
+def _sysctls_of(values: Mapping[str, Any], chosen: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The kernel's settings: those of the axis `vm`, checked as experiments do, and any other."""
+    own: VmChange = _changed(_VM, values)
+    others = (name for name in chosen if "." in name and not _is_key(name))
+    return (*own.sysctls, *((name, values[name]) for name in others))
+
+
+def _is_key(name: str) -> bool:
+    """Whether a name is AXIS.KEY: no axis has `vm.swappiness` or `fs.file-max`."""
+    axis, _, key = name.partition(".")
+    return axis in AXES and AXES[axis].is_table and key in AXES[axis].type.model_fields
+
+
+def _table_changes(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Keys of the board's tables with other values."""
+    for axis in _TABLES:
+        changed = _changed(axis, values).values
+        if changed:
+            yield axis, changed
+
+
+def _changed(axis: str, values: Mapping[str, Any]) -> Any:
+    """The value of an axis of tables, from its word and from single keys. Raises `InputError`."""
+    kind = AXES[axis].type
+    keys = {name.partition(".")[2]: value for name, value in values.items()
+            if name.startswith(f"{axis}.") and _is_key(name)}  # fmt: skip
+    own = kind.parse(values.get(axis) or UNCHANGED).values
+    word = "+".join(f"{key}={value}" for key, value in (own | keys).items())
+    return kind.parse(word or UNCHANGED)

@@ -61,7 +61,7 @@ def test_every_operation_of_version_2_is_listed_with_its_fields() -> None:
 def test_every_error_has_a_row() -> None:
     said = page("operations.md")
     known = set()
-    for path in (PROJECT / "python/flashbed/stack").glob("operation*.py"):
+    for path in (PROJECT / "python/flashbed/program").glob("operation*.py"):
         known |= set(re.findall(r'"((?:bad|map|slot)-[a-z]+)"', path.read_text()))
     assert {"bad-fill", "slot-open"} < known
     for code in known:

@@ -447,13 +447,14 @@ def test_many_calls_are_recorded_in_the_memory_of_few(tmp_path: Path) -> None:
         out = tmp_path / f"{count}.parquet"
         command = [FLASHBED, "record", "-o", str(out), "--", str(program), str(count)]
         with subprocess.Popen(command, cwd=tmp_path) as child:
-            recorder = command_peak = recorder_peak = 0
+            command_peak = recorder_peak = 0
             while child.poll() is None:
                 try:
                     # Not the largest value: before its exec a process has its parent's memory.
                     command_peak = peak_kib(child.pid)
-                    recorder = recorder or recorder_of(child.pid)
-                    recorder_peak = peak_kib(recorder) if recorder else 0
+                    # Asked each time: before its exec, any child has the command's arguments.
+                    recorder = recorder_of(child.pid)
+                    recorder_peak = peak_kib(recorder) if recorder else recorder_peak
                 except (OSError, ValueError, IndexError):
                     pass
                 time.sleep(0.05)

@@ -82,7 +82,7 @@ class PowerCuts:
         """What results depend on besides program and target: the choice of cuts, and the judge."""
         digest = hashlib.sha256(repr(self.choice).encode())
         here = Path(__file__).parent
-        for file in (here.parent / "program/content.py", *sorted(here.glob("*.py"))):
+        for file in (here.parents[1] / "program/content.py", *sorted(here.glob("*.py"))):
             digest.update(sha256_of(file).encode())
         return digest.hexdigest()
 

@@ -36,10 +36,10 @@ def program(fs: str, name: str, text: str) -> Program:
     board = load_board("emulated")
     prepare = HEADER + "prepared\n"
     return Program(
-        f"{fs}-{name}",
-        Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=window),
-        prepare,
-        body,
+        case_id=f"{fs}-{name}",
+        stack=Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=window),
+        prepare=prepare,
+        body=body,
     )
 
 

@@ -35,10 +35,12 @@ COUNTS = ("flash_reads", "flash_programs", "flash_erases", "bytes", "bytes_writt
 def program(name: str, fs: str) -> Program:
     body = f"{HEADER}{BODIES[name]}"
     return Program(
-        name,
-        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
-        PREPARE,
-        body,
+        case_id=name,
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0
+        ),
+        prepare=PREPARE,
+        body=body,
         record_wear=True,
         record_flush=True,
     )

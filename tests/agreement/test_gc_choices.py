@@ -68,7 +68,7 @@ def test_throws_that_the_kernel_lost_are_none() -> None:
 
 
 def traced(rows: dict[str, tuple[str, ...]]) -> Batch:
-    return Batch(pl.DataFrame(), pl.DataFrame(), pl.DataFrame(), traced=rows)
+    return Batch(cases=pl.DataFrame(), requests=pl.DataFrame(), flash=pl.DataFrame(), traced=rows)
 
 
 def test_a_module_that_throws_none_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -30,7 +30,10 @@ def outcome(target: UmlTarget | SimTarget, fs: str, chip: int, partition: int) -
     )
     other._path = board.path
     one = Program(
-        "one", Stack(board=other, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0), PREPARE, READ
+        case_id="one",
+        stack=Stack(board=other, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
+        prepare=PREPARE,
+        body=READ,
     )
     (batch,) = target.run([one])
     if batch.failures:

@@ -60,10 +60,10 @@ def program(fs: str, pattern: str, journal: Any) -> Program:
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)
     program = Program(
-        case.case_id,
-        Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=case.forced_kib),
-        prepare,
-        body,
+        case_id=case.case_id,
+        stack=Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=case.forced_kib),
+        prepare=prepare,
+        body=body,
     )
     return program.in_user_mode
 

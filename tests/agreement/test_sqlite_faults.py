@@ -81,7 +81,9 @@ def program(
     )  # fmt: skip
     prepare, body = operations(case, SETTLED_NS)
     stack = Stack(board=load_board(board), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0)
-    return Program(f"{fs}-{name}", stack, prepare, body, check_contents=True)
+    return Program(
+        case_id=f"{fs}-{name}", stack=stack, prepare=prepare, body=body, check_contents=True
+    )
 
 
 Surveyed = dict[str, Batch]
@@ -92,7 +94,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Surveyed:
     """Power fails in every change of the case."""
     folder = tmp_path_factory.mktemp("scripts")
     programs = [
-        program(folder, fs, name, PREPARED, MEASURED, database=given)
+        program(folder, fs, name=name, before=PREPARED, after=MEASURED, database=given)
         for fs in FILE_SYSTEMS
         for name, given in JOURNALS.items()
     ]
@@ -142,10 +144,15 @@ def recorded(database: Database) -> tuple[str, str, Written, list[Done]]:
     statements = [
         line
         for texts_of in (PREPARED, MEASURED)
-        for part in executed(DATABASE_PATH, database, [(text, ()) for text in texts_of], 1)
+        for part in executed(
+            DATABASE_PATH, database, statements=[(text, ()) for text in texts_of], seed=1
+        )
         for line in part
     ]
-    done = [Done(operation, 0, 0) for operation in parse("\n".join((HEADER, *statements)))]
+    done = [
+        Done(operation=operation, result=0, changes=0)
+        for operation in parse("\n".join((HEADER, *statements)))
+    ]
     return prepare, body, written, done
 
 
@@ -165,7 +172,7 @@ def test_sqlite_recovers_from_what_the_simulated_file_system_gives_back(fs: str,
     database = Database.model_validate({"cache_pages": 10, **JOURNALS[name]})
     prepare, body, written, done = recorded(database)
     stack = Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0)
-    asked = Program("case", stack, prepare, body, record_changes=True)
+    asked = Program(case_id="case", stack=stack, prepare=prepare, body=body, record_changes=True)
     sim = load_target("sim")
     (counted,) = sim.run([asked])
     assert not counted.failures
@@ -208,7 +215,9 @@ def filled(folder: Path, fs: str) -> Program:
     statements = ["BEGIN", *texts(200, 5, "c"), FILL, COUNT, "ROLLBACK", COUNT, CHECK]
     after = [*texts(300, 1, "d"), COUNT]
     board = "emulated-46-lebs" if fs == "ubifs" else "emulated-small"
-    asked = program(folder, fs, "full", PREPARED, [*statements, *after], board=board)
+    asked = program(
+        folder, fs, name="full", before=PREPARED, after=[*statements, *after], board=board
+    )
     prepare = asked.prepare.replace(f"mkdir {FOLDER}\n", SPARE)
     again = f"sql {DATABASE_PATH} ROLLBACK"
     return replace(asked, prepare=prepare, body=asked.body.replace(again, f"unlink spare\n{again}"))
@@ -231,11 +240,11 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
     refused = ["BEGIN", *texts(50, 1, "x"), *texts(50, 1, "y"), "SELECT count(*) FROM t"]
     undone = ["INSERT OR ROLLBACK INTO t VALUES (50, 'z')", *check]
     programs = [
-        program(folder, "jffs2", "refused", PREPARED, [*refused, *undone]),
-        program(folder, "ubifs", "refused", PREPARED, [*refused, *undone]),
+        program(folder, "jffs2", name="refused", before=PREPARED, after=[*refused, *undone]),
+        program(folder, "ubifs", name="refused", before=PREPARED, after=[*refused, *undone]),
         *(filled(folder, fs) for fs in FILE_SYSTEMS),
-        spoilt(program(folder, "jffs2", "none", PREPARED, check), 0, 1024),
-        spoilt(program(folder, "jffs2", "damaged", PREPARED, check), 1024, 8192),
+        spoilt(program(folder, "jffs2", name="none", before=PREPARED, after=check), 0, 1024),
+        spoilt(program(folder, "jffs2", name="damaged", before=PREPARED, after=check), 1024, 8192),
     ]  # fmt: skip
     run = load_target("uml").run(programs)
     batches = list(run)

@@ -67,12 +67,12 @@ def program(fs: str, kind: str, executed: str) -> Program:
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     return Program(
-        f"{fs}-{kind}-{executed}",
-        Uncompressed(
+        case_id=f"{fs}-{kind}-{executed}",
+        stack=Uncompressed(
             board=load_board(case.board), kernel=load_kernel(case.kernel), fs=fs, read_ahead_kib=128
         ),
-        prepare,
-        body,
+        prepare=prepare,
+        body=body,
         check_contents=True,
         record_calls=executed == "board",
     )

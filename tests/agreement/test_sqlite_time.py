@@ -46,10 +46,10 @@ def program(pattern: str, executed: str) -> Program:
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board), load_kernel(case.kernel)
     return Program(
-        f"{pattern}-{executed}",
-        Stack(board=board, kernel=kernel, fs=case.fs, read_ahead_kib=128),
-        prepare,
-        body,
+        case_id=f"{pattern}-{executed}",
+        stack=Stack(board=board, kernel=kernel, fs=case.fs, read_ahead_kib=128),
+        prepare=prepare,
+        body=body,
     )
 
 

@@ -52,7 +52,7 @@ def program(fs: str, body: str, state: State = NEW, faults: Faults = NONE) -> Pr
             erases=state.erases(blocks),
             faults=faults,
         ),
-        prepare=in_state(state, fs, board, faults.bad(blocks), PREPARE),
+        prepare=in_state(state, fs, board=board, bad_blocks=faults.bad(blocks), prepare=PREPARE),
         body=HEADER + body,
         check_contents=True,
     )

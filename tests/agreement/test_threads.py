@@ -29,7 +29,13 @@ def case(name: str, window_kib: int) -> FuzzCase:
     operations = tuple(parse(text))
     split = operations.index(Operation("prepared"))
     fs = name.split("-")[0]
-    return FuzzCase(name, fs, window_kib, operations[:split], operations[split + 1 :])
+    return FuzzCase(
+        case_id=name,
+        fs=fs,
+        read_ahead_kib=window_kib,
+        prepare=operations[:split],
+        body=operations[split + 1 :],
+    )
 
 
 @pytest.mark.uml

@@ -53,7 +53,7 @@ def transaction(fs: str, work: Path, functions: tuple[str, ...]) -> Trace:
     planned = plan(experiment, parse_settings((f"fs={fs}", *SETTINGS)))
     (case,) = (item.case for item in planned if "emulator" in item.targets)
     (program,) = programs_of(experiment, [case])
-    return traced(program, work, TraceOptions(True, True, functions))
+    return traced(program, work, TraceOptions(flash=True, vfs=True, functions=functions))
 
 
 @pytest.fixture(scope="module")
@@ -225,10 +225,12 @@ def test_the_summary_counts_what_the_tables_hold(sqlite: Trace) -> None:
 )
 def test_tracing_costs_less_than_flashmon_did(tmp_path: Path, fs: str, asked: TraceOptions) -> None:
     program = Program(
-        "r",
-        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
-        PREPARE,
-        READING,
+        case_id="r",
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0
+        ),
+        prepare=PREPARE,
+        body=READING,
     )
     cost = traced(program, tmp_path, asked, cost=True).facts.cost
     assert cost is not None

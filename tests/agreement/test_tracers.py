@@ -42,10 +42,10 @@ def program(fs: str, board: str, tracers: str) -> Program:
     case_id = f"{fs} {board} {tracers}"
     profile, kernel = load_board(board), load_kernel("6.1")
     return Program(
-        case_id,
-        Stack(board=profile, kernel=kernel, fs=fs, read_ahead_kib=128),
-        PREPARE,
-        BODY,
+        case_id=case_id,
+        stack=Stack(board=profile, kernel=kernel, fs=fs, read_ahead_kib=128),
+        prepare=PREPARE,
+        body=BODY,
         tracers=tracers,
     )
 

@@ -176,9 +176,16 @@ def test_random_programs_that_read(board: str, kernel: str) -> None:
     """A short run of what `make fuzz` does for hours; seeds that no one has looked at."""
     needs(kernel)
     bench = Bench(SimTarget(), UmlTarget(), load_board(board), load_kernel(kernel))
-    asked = Plan("reads", ("jffs2", "ubifs"), seed=70_000, cases=150, keep_going=True, shrink=False)
-    report = Report(asked)
-    fuzz(asked, bench, report, lambda *_: None, lambda: False)
+    asked = Plan(
+        kind="reads",
+        file_systems=("jffs2", "ubifs"),
+        seed=70_000,
+        cases=150,
+        keep_going=True,
+        shrink=False,
+    )
+    report = Report(plan=asked)
+    fuzz(asked, bench, report=report, progress=lambda *_: None, stopped=lambda: False)
     told = report.to_json()
     assert told["exact"] == 300, told
 

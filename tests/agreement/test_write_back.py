@@ -42,7 +42,12 @@ TIMES = (
 
 def _programs(fs: str, body: str, words: tuple[str, ...]) -> list[Program]:
     board, kernel = load_board("emulated"), load_kernel("6.1")
-    plain = Program("", Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=0), PREPARE, body)
+    plain = Program(
+        case_id="",
+        stack=Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=0),
+        prepare=PREPARE,
+        body=body,
+    )
     return [
         replace(plain, case_id=word, stack=replace(plain.stack, vm=VmChange.parse(word)))
         for word in words

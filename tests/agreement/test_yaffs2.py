@@ -89,9 +89,17 @@ def test_sixty_random_programs_do_what_the_simulator_does(tmp_path: Path) -> Non
     bench = Bench(
         SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
     )
-    plan = Plan("any", ("yaffs2",), seed=20_000, cases=60, batch=60, keep_going=True, shrink=False)
-    report = Report(plan)
-    fuzz(report.plan, bench, report, lambda *_: None, lambda: False)
+    plan = Plan(
+        kind="any",
+        file_systems=("yaffs2",),
+        seed=20_000,
+        cases=60,
+        batch=60,
+        keep_going=True,
+        shrink=False,
+    )
+    report = Report(plan=plan)
+    fuzz(report.plan, bench, report=report, progress=lambda *_: None, stopped=lambda: False)
     assert report.errors == []
     assert report.refused == {}
     assert report.programs == 60

@@ -253,7 +253,9 @@ def held_energies(answer: dict[str, Any], batch: Batch, given: Chosen) -> None:
     cases = batch.cases.with_columns(pl.lit(value).alias(name) for name, value in axes.items())
     boards = {case.board: load_board(case.board).energy}
     flash = batch.flash if batch.flash.width else None
-    (energies,) = energy_of(cases, batch.requests, boards, None, flash).to_dicts()
+    (energies,) = energy_of(
+        cases, batch.requests, boards=boards, given_activity=None, flash=flash
+    ).to_dicts()
     for name, shown in answer["energies"].items():
         assert shown == (None if energies[name] is None else str(energies[name])), name
     tile = answer["tiles"].get("energy")

@@ -149,7 +149,9 @@ def compared(
         missing = Ran(None, why="not recorded")
         uml = _replay(recording, fs, "uml") if recorded.counts else missing
         simulated = _replay(recording, fs, "sim-chip") if recorded.counts and sim else missing
-    return Compared(tried.name, fs, run or recorded, recorded, uml, simulated)
+    return Compared(
+        name=tried.name, fs=fs, run=run or recorded, recorded=recorded, uml=uml, sim=simulated
+    )
 
 
 def _replay(recording: Path, fs: str, target: str) -> Ran:

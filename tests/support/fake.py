@@ -83,17 +83,40 @@ class FakeTarget:
             requests = requests.drop("_flash_reads")
         flash = _flash(cases) if trace_flash and good else pl.DataFrame()
         failed = [program.case_id for program in programs if program.case_id in self.fails]
-        failures = tuple(Failure(case_id, "no space left on device") for case_id in failed)
+        failures = tuple(
+            Failure(case_id=case_id, message="no space left on device") for case_id in failed
+        )
         surveys = tuple(
-            Survey(program.case_id, cut.change, -117, 1000, (), None)
+            Survey(
+                case_id=program.case_id,
+                change=cut.change,
+                mount_result=-117,
+                mount_time_ns=1000,
+                files=(),
+                probe_result=None,
+            )
             if cut.change == self.bad_change
-            else Survey(program.case_id, cut.change, 0, 1000, _prepared_file(program), 0)
+            else Survey(
+                case_id=program.case_id,
+                change=cut.change,
+                mount_result=0,
+                mount_time_ns=1000,
+                files=_prepared_file(program),
+                probe_result=0,
+            )
             for program in good
             for cut in program.cuts
         )
         if any(program.record_changes for program in good):
             requests = requests.with_columns(changes=pl.lit(self.changes, pl.Int64))
-        return Batch(cases, requests, flash, failures, surveys, wear=_wear(good))
+        return Batch(
+            cases=cases,
+            requests=requests,
+            flash=flash,
+            failures=failures,
+            surveys=surveys,
+            wear=_wear(good),
+        )
 
 
 def _wear(programs: Sequence[Program]) -> pl.DataFrame:

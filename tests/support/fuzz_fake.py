@@ -86,19 +86,21 @@ class OracleTarget:
             operations = parse(program.body)
             refused = [op for op in operations if op.name in self.refuses]
             if program.case_id in self.fails:
-                failures.append(Failure(program.case_id, "the guest died"))
+                failures.append(Failure(case_id=program.case_id, message="the guest died"))
             elif refused:
                 what = refused[0].name
                 message = f"line {refused[0].line}: x: {what} is not modelled"
-                failures.append(Failure(program.case_id, message, not_modelled=what))
+                failures.append(
+                    Failure(case_id=program.case_id, message=message, not_modelled=what)
+                )
             else:
                 cases.append(program.case_id)
                 self._run(program, operations, requests, flash)
         return Batch(
-            pl.DataFrame({"case_id": cases}, schema={"case_id": pl.String}),
-            pl.DataFrame(requests, schema=_REQUESTS, orient="row"),
-            pl.DataFrame(flash, schema=_FLASH, orient="row") if flash else pl.DataFrame(),
-            tuple(failures),
+            cases=pl.DataFrame({"case_id": cases}, schema={"case_id": pl.String}),
+            requests=pl.DataFrame(requests, schema=_REQUESTS, orient="row"),
+            flash=pl.DataFrame(flash, schema=_FLASH, orient="row") if flash else pl.DataFrame(),
+            failures=tuple(failures),
         )
 
     def _run(

@@ -93,7 +93,18 @@ class Booted:
             start_ns, duration_ns, page, column, length, kind, flags, zero, task = row
             assert zero == 0
             name = task.split(b"\0")[0].decode()
-            found.append(Operation(start_ns, duration_ns, page, column, length, kind, flags, name))
+            found.append(
+                Operation(
+                    start_ns=start_ns,
+                    duration_ns=duration_ns,
+                    page=page,
+                    column=column,
+                    length=length,
+                    kind=kind,
+                    flags=flags,
+                    task=name,
+                )
+            )
         return found
 
     def module_lines(self) -> list[str]:

@@ -104,8 +104,14 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
             turn = seed // (len(FACTORS) + 2)
             together = TOGETHER[turn % len(TOGETHER)]
             moved = (
-                scaled(cases, CASES, draw, FACTORS[kind], ALIKE[turn % len(ALIKE)]),
-                scaled(requests, REQUESTS, draw, FACTORS[kind], together),
+                scaled(
+                    cases,
+                    CASES,
+                    draw=draw,
+                    choices=FACTORS[kind],
+                    together=ALIKE[turn % len(ALIKE)],
+                ),
+                scaled(requests, REQUESTS, draw=draw, choices=FACTORS[kind], together=together),
             )
         elif kind == len(FACTORS):
             moved = exchanged(cases, CASES, draw), exchanged(requests, REQUESTS, draw)
@@ -113,7 +119,7 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
             moved = cases, unwritten(requests)
         kept = draw.choices((True, False), k=flash.height)
         seen = flash.filter(pl.Series(kept, dtype=pl.Boolean))
-        tables = points_of(run.experiment, *moved, seen, wanted)
+        tables = points_of(run.experiment, moved[0], requests=moved[1], flash=seen, wanted=wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)
 
@@ -143,7 +149,7 @@ def _turns(run: JudgedRun, verdict: Verdict, target: str) -> bool:
     name = table_of(claim.metric)
     for axis, side in _sides(claim, fs):
         for factor in _factors(claim, value):
-            moved = _moved(run.tables[name], claim.metric, axis, side, factor)
+            moved = _moved(run.tables[name], claim.metric, axis=axis, side=side, factor=factor)
             (now, *_) = judge(alone, {name: moved})
             if now.judged[target].verdict not in (AGREES, FITTED):
                 return True

@@ -63,4 +63,4 @@ def synthetic(
     idle_w = IDLE_W + drift_w * share + bend_w * np.sin(np.pi * share)
     power_w = idle_w + load + sigma_w * noise
     energy_j = [LOAD_W * (last - first) / RATE_HZ for first, last in edges]
-    return Synthetic(time_s, power_w, marker, energy_j, edges)
+    return Synthetic(time_s=time_s, power_w=power_w, marker=marker, energy_j=energy_j, edges=edges)

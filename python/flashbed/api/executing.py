@@ -33,7 +33,7 @@ _OF_SHELLS = "|&;<>()$`*?[]#~!{}\n"
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Execution:
     """What a program did: `calls` and `files` are frames, `text` is what `exec` prints.
 
@@ -129,18 +129,20 @@ def execute(
     if on not in ("uml", "emulator"):
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
-    systems = systems_of(fs, str(board), kernel, _assigned(set), _assigned(sysctl))
+    systems = systems_of(
+        fs, str(board), kernel=kernel, settings=_assigned(set), sysctls=_assigned(sysctl)
+    )
     if len(systems) > 1:
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(
-        _words(command), on, [Path(each) for each in put], _assigned(env), memory_mib,
-        patience_s, Path(keep) if keep else None, False, until_s, None, list(package),
-        Path(sysroot) if sysroot else None, None, Path(record) if record else None,
-        spin_s,
+        words=_words(command), on=on, put=[Path(each) for each in put], env=_assigned(env),
+        memory=memory_mib, patience=patience_s, keep=Path(keep) if keep else None, until=until_s,
+        package=list(package), sysroot=Path(sysroot) if sysroot else None,
+        record=Path(record) if record else None, spin=spin_s,
     )  # fmt: skip
     try:
         (request,), tree = requests_of(options, systems, _silent)
-        request, outcome = launched(request, on, tree, None, _silent, aside=False)
+        request, outcome = launched(request, on, tree=tree, gdb=None, say=_silent, aside=False)
     except Unavailable as why:
         raise NotRunError(str(why)) from None
     return _execution(request, outcome, rounds)
@@ -206,8 +208,8 @@ def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Exec
 
 
 def launched(
-    request: Request, target: ChosenTarget, tree: Sysroot | None, gdb: int | None, say: Say,
-    *, aside: bool,
+    request: Request, target: ChosenTarget, *, tree: Sysroot | None, gdb: int | None, say: Say,
+    aside: bool,
 ) -> tuple[Request, Outcome]:  # fmt: skip
     """Runs a request on its target. Raises `NotRunError` and `Unavailable`."""
     if not isinstance(target, str):

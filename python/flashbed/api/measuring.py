@@ -49,6 +49,7 @@ class Watch(Protocol):
 def measure(
     experiment: Experiment,
     planned: Sequence[Planned],
+    *,
     targets: Sequence[ChosenTarget],
     out: Path,
     traces: Sequence[str],
@@ -84,7 +85,9 @@ def measure(
             _say_outcome(f"{experiment.id} on {name}", name, outcome, watch)
             outcomes.append(outcome)
         if way.share != WHOLE:
-            _shard(experiment, planned, traces, way.share, outcomes).write(out)
+            _shard(experiment, planned, traces=traces, share=way.share, outcomes=outcomes).write(
+                out
+            )
     return outcomes, unavailable
 
 
@@ -104,6 +107,7 @@ def _begin_share(out: Path, share: Share) -> None:
 def _shard(
     experiment: Experiment,
     planned: Sequence[Planned],
+    *,
     traces: Sequence[str],
     share: Share,
     outcomes: Sequence[Outcome],
@@ -112,9 +116,15 @@ def _shard(
     for item in planned:
         digest.update(f"{item.case.case_id} {','.join(item.targets)}\n".encode())
     return Shard(
-        share.number, share.of, experiment.id, experiment.sha256, __version__,
-        commit() or "none", digest.hexdigest(), ",".join(outcome.target for outcome in outcomes),
-    )  # fmt: skip
+        number=share.number,
+        of=share.of,
+        experiment=experiment.id,
+        experiment_sha256=experiment.sha256,
+        flashbed_version=__version__,
+        commit=commit() or "none",
+        plan=digest.hexdigest(),
+        targets=",".join(outcome.target for outcome in outcomes),
+    )
 
 
 def _say_outcome(title: str, name: ChosenTarget, outcome: Outcome, watch: Watch) -> None:

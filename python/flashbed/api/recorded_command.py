@@ -19,7 +19,7 @@ __all__ = ["HERE", "Recording", "place_of", "record"]
 HERE = "host"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recording:
     """A recorded program; `fb.run(recording.path)` replays it."""
 
@@ -66,7 +66,13 @@ def record(
             place.leave()
     except Unavailable as why:
         raise RunError(f"not recorded: {why}") from None
-    return Recording(path, done.status, dict(done.calls), done.written_bytes, done.read_bytes)
+    return Recording(
+        path=path,
+        exit_status=done.status,
+        calls=dict(done.calls),
+        bytes_written=done.written_bytes,
+        bytes_read=done.read_bytes,
+    )
 
 
 def place_of(on: str) -> Place:

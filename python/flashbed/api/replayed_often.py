@@ -22,6 +22,7 @@ __all__ = ["aged_by"]
 def aged_by(
     experiment: Experiment,
     planned: Sequence[Planned],
+    *,
     target: str,
     run: Callable[[Sequence[Planned]], object],
     read: Callable[[], list[Subject]],

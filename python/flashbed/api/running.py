@@ -73,7 +73,13 @@ def run(
     directory = own_folder() if out is None else Path(out)
     try:
         outcomes, missing = measure(
-            experiment.plan, planned, targets, directory, traces, Shown(), way
+            experiment.plan,
+            planned,
+            targets=targets,
+            out=directory,
+            traces=traces,
+            watch=Shown(),
+            way=way,
         )
         if missing:
             raise TargetUnavailable({str(name): why for name, why in missing.items()})

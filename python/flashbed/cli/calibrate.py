@@ -52,6 +52,7 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     board: Name,
     on: On = "emulator",
+    *,
     kernel: KernelName = USUAL_KERNEL,
     only: Only = "",
     write: Write = False,
@@ -96,7 +97,7 @@ def calibrate(
         before = read_text(chosen.path)
         syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
         seen = seen_costs(requests, syscall_ns)
-        text = with_software_table(before, fitted, seen, chosen, source)
+        text = with_software_table(before, fitted, seen=seen, board=chosen, source=source)
         _replace(chosen, text)
         say(f"calibrate: wrote [software] of {shown(chosen.path)}")
 

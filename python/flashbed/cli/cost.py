@@ -104,6 +104,7 @@ def fit(directories: Directories, out: Out = None) -> None:
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by `cost fit`.")],
     pattern: Pattern,
+    *,
     requests: Requests,
     request_bytes: RequestBytes,
     fs: Fs = None,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Check", "checks", "register"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """One thing that is installed or missing: what needs it, and how to install it."""
 
@@ -58,20 +58,30 @@ def _first_line(command: list[str]) -> str:
 def _program(name: str, needed_for: str, how: str) -> Check:
     path = shutil.which(name)
     detail = _first_line([path, "--version"]) or path if path else "not found"
-    return Check(name, path is not None, detail, needed_for, how)
+    return Check(name=name, found=path is not None, detail=detail, needed_for=needed_for, how=how)
 
 
 def _python() -> Check:
     version = sys.version.split()[0]
     return Check(
-        "python", sys.version_info >= (3, 11), version, "everything", "Python 3.11 or later"
+        name="python",
+        found=sys.version_info >= (3, 11),
+        detail=version,
+        needed_for="everything",
+        how="Python 3.11 or later",
     )
 
 
 def _simulator() -> Check:
     found = find_spec("flashbed._sim") is not None
     detail = "compiled" if found else "not compiled"
-    return Check("simulator", found, detail, "target sim", "make build (needs Rust)")
+    return Check(
+        name="simulator",
+        found=found,
+        detail=detail,
+        needed_for="target sim",
+        how="make build (needs Rust)",
+    )
 
 
 def _guests() -> list[Check]:
@@ -84,7 +94,13 @@ def _guests() -> list[Check]:
     for finding, needed in needs:
         before = found.get(finding.name)
         both = f"{before.needed_for}, {needed}" if before else needed
-        found[finding.name] = Check(finding.name, finding.found, finding.detail, both, finding.how)
+        found[finding.name] = Check(
+            name=finding.name,
+            found=finding.found,
+            detail=finding.detail,
+            needed_for=both,
+            how=finding.how,
+        )
     return list(found.values())
 
 
@@ -105,6 +121,7 @@ def doctor(
         str | None,
         typer.Option("--on", metavar="ssh://USER@HOST", help="Check this board instead."),
     ] = None,
+    *,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -135,7 +152,7 @@ def doctor(
         raise InputError(f"--format {output}: text or json")
     known = _known_prices(profile, like, mhz)
     if on is not None:
-        _board(on, output, profile, partition, known)
+        _board(on, output, name=profile, partition=partition, like=known)
         return
     if partition:
         raise InputError("--partition: needs a board; --on ssh://USER@HOST names one")
@@ -169,7 +186,7 @@ def _known_prices(profile: str | None, like: str | None, mhz: int | None) -> Lik
 
 
 def _board(
-    on: str, output: str, name: str | None, partition: str | None, like: Like | None
+    on: str, output: str, *, name: str | None, partition: str | None, like: Like | None
 ) -> None:
     from flashbed.cli.boards import facts_of
     from flashbed.stack.profiles import board_path

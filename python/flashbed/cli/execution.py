@@ -50,6 +50,7 @@ def exec_(
             "--on", metavar="TARGET", help="uml: this machine's programs; emulator, ssh://BOARD."
         ),
     ] = "uml",
+    *,
     erase: Erase = None,
     fs: Annotated[str, typer.Option("--fs", help=f"{', '.join(USUAL_FIRST)}.")] = USUAL_FS,
     board: Annotated[
@@ -167,18 +168,33 @@ def exec_(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     rounds = None if repeat is None else rate_per_day(repeat)
-    systems = systems_of(fs, board, kernel, settings or [], sysctls or [])
+    systems = systems_of(fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or [])
     options = ExecOptions(
-        words or [], on, put or [], env or [], memory, patience, keep, shell, until,
-        software, package or [], sysroot, gdb, record, spin,
-    )  # fmt: skip
+        words=words or [],
+        on=on,
+        put=put or [],
+        env=env or [],
+        memory=memory,
+        patience=patience,
+        keep=keep,
+        shell=shell,
+        until=until,
+        software=software,
+        package=package or [],
+        sysroot=sysroot,
+        gdb=gdb,
+        record=record,
+        spin=spin,
+    )
     ran: list[Ran] = []
     try:
         requests, tree = requests_of(options, systems, _note)
         target = all_allowed([on], erase)[0]
         for given in requests:
             try:
-                ran.append(launched(given, target, tree, gdb, _note, aside=output == "json"))
+                ran.append(
+                    launched(given, target, tree=tree, gdb=gdb, say=_note, aside=output == "json")
+                )
             except (NotRunError, Unavailable) as why:
                 ran.append((given, _of_one_system(why, requests)))
             if output != "json":

@@ -85,6 +85,7 @@ def register(app: typer.Typer) -> None:
 def fuzz(
     kind: Class = "reads",
     recording: From = None,
+    *,
     fs: Systems = None,
     cases: Cases = None,
     seed: Seed = 0,
@@ -122,7 +123,7 @@ def fuzz(
         shrink=shrink,
         recorded=Recorded(recording, kernel) if recording else None,
     )
-    bench, report = _bench(kind, on, board, kernel), Report(plan)
+    bench, report = _bench(kind, on, board, kernel), Report(plan=plan)
     where = _where(on, board, kernel)
     try:
         _run(plan, bench, report, minutes)
@@ -191,7 +192,7 @@ def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | 
 
     with bar("fuzz", unit="programs") as progress:
         try:
-            campaign(plan, bench, report, progress, stopped)
+            campaign(plan, bench, report=report, progress=progress, stopped=stopped)
         except Unavailable as why:
             raise RunError(f"{bench.real.name}: {why}") from None
 

@@ -87,6 +87,7 @@ def lifetime(
         ),
     ],
     repeat: Repeat = None,
+    *,
     endurance: Endurance = None,
     board: BoardName = None,
     since: Since = None,
@@ -110,7 +111,7 @@ def lifetime(
             raise InputError(f"{shown(Path(name))}: no such file")
     if len(named) > 1:
         _refuse_options(board=board, since=since, before=before, case=case, repeat=repeat)
-        mixes = _mixed(named, settings or [], on, out, endurance)
+        mixes = _mixed(named, settings or [], on=on, out=out, endurance=endurance)
         _print([(mix, *endurance_of(mix.parts[0], endurance)) for mix in mixes], output)
         return
     (name, own_rate) = named[0]
@@ -126,7 +127,16 @@ def lifetime(
         subjects = [_counters(name, since, before, known)]
     else:
         _refuse_options(since=since, before=before)
-        subjects = _worn(name, case, settings or [], on, out, rounds, known, endurance)
+        subjects = _worn(
+            name,
+            case,
+            settings=settings or [],
+            on=on,
+            out=out,
+            rounds=rounds,
+            board=known,
+            endurance=endurance,
+        )
     _print([(subject, *endurance_of(subject, endurance)) for subject in subjects], output)
 
 
@@ -161,7 +171,7 @@ def _print(judged: Sequence[tuple[Subject | Mix, int, str]], output: str | None)
 
 
 def _mixed(
-    named: Sequence[tuple[str, str | None]], settings: Sequence[str], on: str | None,
+    named: Sequence[tuple[str, str | None]], settings: Sequence[str], *, on: str | None,
     out: Path | None, endurance: int | None,
 ) -> list[Mix]:  # fmt: skip
     """Programs with their rates, on each flash that all of them ran on. Raises `InputError`."""
@@ -177,7 +187,16 @@ def _mixed(
         if name in programs:
             raise InputError(f"{name}: is named twice; add up its rates")
         own = None if out is None or path.is_dir() else out / f"{len(programs) + 1}-{path.stem}"
-        programs[name] = _worn(name, None, settings, on, own, rounds, None, endurance)
+        programs[name] = _worn(
+            name,
+            None,
+            settings=settings,
+            on=on,
+            out=own,
+            rounds=rounds,
+            board=None,
+            endurance=endurance,
+        )
     return mixes_of(programs)
 
 
@@ -198,7 +217,7 @@ def _list(rows: list[list[str]]) -> None:
 
 
 def _worn(
-    what: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
+    what: str, case: str | None, *, settings: Sequence[str], on: str | None, out: Path | None,
     rounds: float | None, board: Board | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
     """The worn cases: of an experiment that is run now, of an earlier run, or of a table."""
@@ -219,7 +238,7 @@ def _worn(
         return cases_of(
             path, rounds, case_ids=named, target=None if on is None else _table_name(on)
         )
-    return _run(what, case, settings, on, out, rounds, endurance)
+    return _run(what, case, settings=settings, on=on, out=out, rounds=rounds, endurance=endurance)
 
 
 def _say_times(directory: Path, named: Sequence[str] | None) -> None:
@@ -274,7 +293,7 @@ def _table_name(target: str) -> str:
 
 
 def _run(
-    name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
+    name: str, case: str | None, *, settings: Sequence[str], on: str | None, out: Path | None,
     rounds: float | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
     """Runs an experiment, or some of its cases, once and until free space was used, with wear.
@@ -304,7 +323,9 @@ def _run(
     directory = out or Path("results") / "lifetime" / experiment.id
 
     def run(cases: Sequence[Planned]) -> tuple[list[Outcome], list[ChosenTarget]]:
-        return measure(experiment, cases, [target], directory, ["wear"], Way())
+        return measure(
+            experiment, cases, targets=[target], out=directory, traces=["wear"], way=Way()
+        )
 
     outcomes, unavailable = run(planned)
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
@@ -318,7 +339,14 @@ def _run(
     def read() -> list[Subject]:
         return cases_of(directory, rounds, case_ids=names, target=table)
 
-    return aged_by(experiment, planned, table, run, read, lambda line: say(f"flashbed: {line}"))
+    return aged_by(
+        experiment,
+        planned,
+        target=table,
+        run=run,
+        read=read,
+        say=lambda line: say(f"flashbed: {line}"),
+    )
 
 
 def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:
@@ -333,7 +361,7 @@ def _counters(what: str, since: str | None, before: Path | None, board: Board | 
     name = "standard input" if what == "-" else shown(Path(what))
     now = parse_counters(_text(None if what == "-" else Path(what)), name)
     earlier = None if before is None else parse_counters(_text(before), shown(before))
-    return counters_of(now, earlier, seconds, name, board)
+    return counters_of(now, earlier, seconds=seconds, name=name, board=board)
 
 
 def _text(path: Path | None) -> str:

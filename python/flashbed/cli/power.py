@@ -113,6 +113,7 @@ def register(app: typer.Typer) -> None:
 def fit(
     traces: Traces,
     rail: RailProduct = None,
+    *,
     unit: Unit = None,
     rate: Rate = None,
     marker: Marker = None,
@@ -139,7 +140,9 @@ def fit(
         raise InputError(f"--format {output}: only json")
     condition = {"activity": activity, "fs": fs, "pattern": pattern, "read_ahead": read_ahead}
     _check(condition, board, write=write)
-    reading = _reading_options(rail, unit, rate, marker, windows, offset, accuracy)
+    reading = _reading_options(
+        rail, unit, rate=rate, marker=marker, windows=windows, offset=offset, accuracy=accuracy
+    )
     found = [measure(path, reading) for path in traces]
     if output == "json":
         print(json.dumps({"power": [each.as_json() for each in found]}, indent=1))
@@ -160,7 +163,7 @@ def fit(
 def draw(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The results of a run.")],
     case: CaseId = None,
-    measured: Annotated[
+    *, measured: Annotated[
         Path | None,
         typer.Option(
             "--measured", metavar="TRACE", help="A recording to draw under it: its first window,"
@@ -188,10 +191,15 @@ def draw(
     convention = "component" if component else "paper"
     reading = None
     if measured is not None:
-        reading = (measured, _reading_options(rail, unit, rate, marker, None, "0", 0.0))
+        reading = (
+            measured,
+            _reading_options(
+                rail, unit, rate=rate, marker=marker, windows=None, offset="0", accuracy=0.0
+            ),
+        )
     elif rail or unit or rate or marker:
         raise InputError("--rail, --unit, --rate, --marker: only with --measured")
-    draw_power(directory, case, convention, reading, file)
+    draw_power(directory, case, convention=convention, recorded=reading, out=file)
     print(escaped(shown(file)))
 
 
@@ -206,7 +214,7 @@ def _check(condition: dict[str, str | None], board: str | None, *, write: bool) 
 
 
 def _reading_options(
-    rail: Sequence[str] | None, unit: Sequence[str] | None, rate: str | None, marker: str | None,
+    rail: Sequence[str] | None, unit: Sequence[str] | None, *, rate: str | None, marker: str | None,
     windows: Path | None, offset: str, accuracy: float,
 ) -> ReadingOptions:  # fmt: skip
     from flashbed.answers.power.measure import ReadingOptions
@@ -325,7 +333,9 @@ def _write(
     source = f"flashbed power fit {files}: {', '.join(said)} above idle, {count} windows by"
     profile = load_board(board)
     before = read_text(profile.path)
-    text = with_powers(before, profile.path, condition, powers, f"{source} {found[0].by}")
+    text = with_powers(
+        before, profile.path, condition=condition, powers_w=powers, said=f"{source} {found[0].by}"
+    )
     with output(profile.path) as new:
         new.write_text(text, encoding="utf-8")
     say(f"power: wrote [energy] of {shown(profile.path)}")

@@ -57,6 +57,7 @@ def register(app: typer.Typer) -> None:
 def powercut(
     experiment: Annotated[str, typer.Argument(help="STUDY/NAME, NAME, or a .toml file.")],
     on: On = "uml",
+    *,
     every: Every = None,
     samples: Samples = None,
     settings: Set = None,
@@ -87,7 +88,10 @@ def powercut(
     planned = [item for item in planned if on in item.targets]
     if on == "sim" and chip:
         raise InputError("--chip: the simulator's chip has no driver that takes commands")
-    _check(chosen.id, on, every, samples, output, case_count=len(planned), case=case)
+    _check(
+        chosen.id, on, every=every, samples=samples, output=output, case_count=len(planned),
+        case=case,
+    )  # fmt: skip
     if every is None and samples is None:
         samples = SAMPLES
     choice = Choice(every, samples, seed, tuple(chip or ()))
@@ -145,10 +149,10 @@ def _warnings(failed: Sequence[tuple[str, str]]) -> list[str]:
 def _check(
     name: str,
     on: str,
+    *,
     every: int | None,
     samples: int | None,
     output: str,
-    *,
     case_count: int,
     case: str | None,
 ) -> None:

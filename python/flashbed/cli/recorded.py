@@ -44,6 +44,7 @@ def record(
         Path | None,
         typer.Option("-o", "--out", metavar="FILE", help="Default: results/record/NAME.rec."),
     ] = None,
+    *,
     below: Annotated[
         list[str] | None,
         typer.Option("--below", metavar="DIR", help="Also follow files in DIR. May be repeated."),

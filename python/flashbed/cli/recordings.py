@@ -55,6 +55,7 @@ def register(app: typer.Typer) -> None:
 def import_(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(KINDS))],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The trace or job file.")],
+    *,
     output: Output,
     folder: Annotated[
         str | None,
@@ -81,7 +82,7 @@ def import_(
     whole = os.path.abspath(folder) if folder is not None else None  # noqa: PTH100
     most = _size(kind, size)
     with working(f"importing {file.name}"):
-        about = _importer(kind, file, output, whole, unit, most)
+        about = _importer(kind, file, output=output, folder=whole, unit=unit, size=most)
     for line in about_lines(about):
         say(line)
     tell_written(output, shown(output.absolute()))
@@ -104,7 +105,7 @@ def _size(kind: str, text: str | None) -> int | None:
 
 
 def _importer(
-    kind: str, file: Path, output: Path, folder: str | None, unit: str, size: int | None
+    kind: str, file: Path, *, output: Path, folder: str | None, unit: str, size: int | None
 ) -> About:
     from flashbed.program.imports import blktrace, fio_iolog, fio_job, perfetto_trace, strace_trace
 

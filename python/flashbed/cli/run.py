@@ -103,6 +103,7 @@ def run(
     experiment: Annotated[
         str, typer.Argument(help="STUDY/NAME, NAME, a .toml file, a recording, or operations.")
     ],
+    *,
     on: On = None,
     settings: Set = None,
     out: Out = None,
@@ -153,7 +154,8 @@ def run(
             raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
     _say_doubts(planned)
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
-    outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
+    outcomes, unavailable = measure(
+        chosen, planned, targets=targets, out=directory, traces=traces, way=way)  # fmt: skip
     ours = any(outcome.measured for outcome in outcomes)
     found = answer_of(directory, planned, several(selected), ours=ours)
     times = time_notes(directory, chosen, planned, planned.names)
@@ -180,6 +182,7 @@ def _say_doubts(planned: Plan) -> None:
 def reproduce(
     study: Annotated[str, typer.Argument(help="A folder of experiments, such as readahead.")],
     on: On = None,
+    *,
     settings: Set = None,
     out: Out = None,
     output: Format = None,
@@ -202,7 +205,9 @@ def reproduce(
     require("report")
     base = out or RESULTS / study
     with held(base):
-        directories, outcomes = _of_study(experiments, targets, chosen, base, _way(jobs))
+        directories, outcomes = _of_study(
+            experiments, targets, settings=chosen, base=base, way=_way(jobs)
+        )
         if not any(outcome.measured + outcome.kept for outcome in outcomes):
             _conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
@@ -225,6 +230,7 @@ def reproduce(
 def _of_study(
     experiments: Sequence[Experiment],
     targets: Sequence[ChosenTarget],
+    *,
     settings: Settings,
     base: Path,
     way: Way,
@@ -243,7 +249,10 @@ def _of_study(
             if is_board(name) or name in experiment.targets
         ]
         if wanted:
-            done, _ = measure(experiment, plan(experiment, settings), wanted, directory, (), way)
+            done, _ = measure(
+                experiment, plan(experiment, settings), targets=wanted, out=directory, traces=(),
+                way=way,
+            )  # fmt: skip
             outcomes += done
         if wanted or (directory / "cases.parquet").is_file():
             directories.append(directory)
@@ -292,6 +301,7 @@ class _StderrWatch:
 def measure(
     experiment: Experiment,
     planned: Sequence[Planned],
+    *,
     targets: Sequence[ChosenTarget],
     out: Path,
     traces: Sequence[str],
@@ -301,7 +311,7 @@ def measure(
     from flashbed.api import measuring
 
     outcomes, unavailable = measuring.measure(
-        experiment, planned, targets, out, traces, _StderrWatch(), way
+        experiment, planned, targets=targets, out=out, traces=traces, watch=_StderrWatch(), way=way
     )
     return outcomes, list(unavailable)
 

@@ -48,6 +48,7 @@ def table(
     name: Annotated[
         str, typer.Argument(help="cases, requests, flash, vfs, functions, power_cuts or wear.")
     ],
+    *,
     columns: Annotated[
         str | None, typer.Option("--columns", metavar="COLUMN,...", help="Print only these.")
     ] = None,

@@ -62,6 +62,7 @@ def trace(
         ),
     ] = None,
     flash: Annotated[bool, typer.Option("--flash", help="Trace flash operations.")] = False,
+    *,
     vfs: Annotated[bool, typer.Option("--vfs", help="Trace VFS and page cache.")] = False,
     func: Annotated[
         list[str] | None,
@@ -130,7 +131,13 @@ def trace(
     if points is not None and points not in LEVELS:
         raise InputError(f"--points {points}: {', '.join(LEVELS)}")
     plain = not (flash or vfs or func)
-    options = TraceOptions(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
+    options = TraceOptions(
+        flash=flash or plain,
+        vfs=vfs or plain,
+        functions=tuple(func or ()),
+        points=points,
+        buffer_kib=buffer_kib,
+    )
     words = what or []
     if read is not None:
         name = read.stem
@@ -148,7 +155,9 @@ def trace(
         target = allowed(on, erase)
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")
-        program = _program(words[0], settings or [], case, target, (fs, board, read_ahead_kib))
+        program = _program(
+            words[0], settings or [], case=case, on=target, place=(fs, board, read_ahead_kib)
+        )
         name = program.case_id
         traced = _case(program, target, options, cost=cost)
     with held(out or TRACES, wait=True):
@@ -238,6 +247,7 @@ def _case(program: Program, on: ChosenTarget, options: TraceOptions, *, cost: bo
 def _program(
     name: str,
     settings: list[str],
+    *,
     case: str | None,
     on: ChosenTarget,
     place: tuple[str, str, int | None],

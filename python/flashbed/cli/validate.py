@@ -62,6 +62,7 @@ def register(app: typer.Typer) -> None:
 def validate(
     board: Name,
     suite: Suite = "reads",
+    *,
     on: On = "emulator",
     kernel: KernelName = USUAL_KERNEL,
     output: Format = "text",

@@ -43,6 +43,7 @@ def verdicts(
     results: Annotated[
         Path, typer.Option("--results", metavar="DIR", help="Where `reproduce` keeps its results.")
     ] = Path("results"),
+    *,
     on: Annotated[str, typer.Option("--on", metavar="TARGET", help="The target to judge.")] = "sim",
     sentences: Annotated[
         bool, typer.Option("--sentences", help="List every sentence with its verdict.")

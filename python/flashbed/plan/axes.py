@@ -54,7 +54,7 @@ REQUIRED: Any = object()
 """The default of an axis that every grid must name."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Axis:
     """What flashbed knows about an axis.
 
@@ -93,7 +93,7 @@ class Axis:
 
 def axis(means: str, of: Any, **facts: Any) -> Any:
     """Makes a field of `Case` an axis; `facts` are the fields of `Axis`."""
-    about = Axis(means, of, **facts)
+    about = Axis(means=means, type=of, **facts)
     if about.is_table:
         about = dataclasses.replace(
             about, read=of.parse, takes=f"names, and words such as {of.example}", adds="value"

@@ -105,7 +105,7 @@ def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:
         axis, dot, key = name.partition(".")
         if dot:
             for grid in values["grid"]:
-                grid[axis] = _with_key(name, AXES[axis], grid[axis], key, wanted)
+                grid[axis] = _with_key(name, AXES[axis], tables=grid[axis], key=key, wanted=wanted)
         elif AXES[axis].of_workload:
             _set_size(values, axis, wanted)
         else:
@@ -156,7 +156,7 @@ def _read(axis: str, about: Axis, value: Any) -> Any:
 
 
 def _with_key(
-    name: str, about: Axis, tables: Iterable[Any], key: str, wanted: Sequence[Any]
+    name: str, about: Axis, *, tables: Iterable[Any], key: str, wanted: Sequence[Any]
 ) -> list[Any]:
     """Each table with each of the values, once, named by its word; a script's table by its name."""
     found = []

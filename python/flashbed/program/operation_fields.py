@@ -205,7 +205,16 @@ def pieces(text: str) -> list[PieceSizes]:
             raise Refused("bad-fill", f"{piece[:80]!r} has 0 zeroes")
         if match[6] and times < 2:
             raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
-        found.append(PieceSizes(common, own, text_bytes, zero_bytes, bits, times))
+        found.append(
+            PieceSizes(
+                common_bytes=common,
+                own_bytes=own,
+                text_bytes=text_bytes,
+                zero_bytes=zero_bytes,
+                text_bits=bits,
+                times=times,
+            )
+        )
     return found
 
 

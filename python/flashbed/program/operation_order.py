@@ -31,7 +31,7 @@ class Operation:
         return " ".join((self.name, *map(str, self.fields)))
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Order:
     """The rules between lines: open slots, mappings, database, tasks, and what came before."""
 

@@ -19,7 +19,7 @@ from flashbed.base.errors import InputError
 __all__ = ["Settings", "read_script"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings with Postmark's defaults. A bias of -1 disables its pair of operations."""
 

@@ -94,7 +94,7 @@ class Worn:
     a_byte_written: dict[str, float | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Content:
     """Everything that a report says about one experiment."""
 
@@ -239,7 +239,12 @@ def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict
     given = experiment.experiment.activity
     return {
         metric: power_points(
-            cases, requests, traced(directory), boards, CONVENTIONS_DRAWN[metric], given
+            cases,
+            requests,
+            flash=traced(directory),
+            boards=boards,
+            convention=CONVENTIONS_DRAWN[metric],
+            given_activity=given,
         )
         for metric in sorted(drawn)
     }

@@ -36,7 +36,7 @@ __all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 _BUT_SEED = [axis for axis in AXIS_COLUMNS if axis != "seed"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgedRun:
     """An experiment with its results, as points and as verdicts."""
 
@@ -60,21 +60,38 @@ def judged_run(directory: Path, experiment: Experiment | None = None) -> JudgedR
     cases = every.filter(pl.col("target") != CHIP_ALONE)
     experiment = with_board(experiment or read_experiment(directory / "experiment.toml"), cases)
     if not experiment.metrics and not experiment.finding:
-        return JudgedRun(experiment, cases, empty_table("requests").lazy(), None, {}, [])
+        return JudgedRun(
+            experiment=experiment,
+            cases=cases,
+            requests=empty_table("requests").lazy(),
+            flash=None,
+            tables={},
+            verdicts=[],
+        )
     omitted = "requests" in experiment.experiment.omit
     requests = empty_table("requests").lazy() if omitted else scan_table(directory, "requests")
     flash = traced(directory)
     wanted = {table_of(metric) for metric in experiment.metrics}
     folded = _Folded.of(experiment, cases, requests, wanted)
-    tables = points_of(experiment, cases, requests, flash, wanted, folded)
-    without = _without_seeds(experiment, cases, requests, flash, folded)
+    tables = points_of(
+        experiment, cases, requests=requests, flash=flash, wanted=wanted, folded=folded
+    )
+    without = _without_seeds(experiment, cases, requests=requests, flash=flash, folded=folded)
     verdicts = judge(experiment, tables, without)
-    return JudgedRun(experiment, cases, requests, flash, tables, verdicts)
+    return JudgedRun(
+        experiment=experiment,
+        cases=cases,
+        requests=requests,
+        flash=flash,
+        tables=tables,
+        verdicts=verdicts,
+    )
 
 
 def _without_seeds(
     experiment: Experiment,
     cases: pl.DataFrame,
+    *,
     requests: pl.LazyFrame,
     flash: pl.LazyFrame | None,
     folded: _Folded,
@@ -91,7 +108,9 @@ def _without_seeds(
         left = (pl.col("seed") != seed) | ~pl.col("several")
         targets = frozenset(several.filter(~left)["target"].unique().to_list())
         kept = several.filter(left).drop("several")
-        points = points_of(experiment, kept, requests, flash, wanted, folded)
+        points = points_of(
+            experiment, kept, requests=requests, flash=flash, wanted=wanted, folded=folded
+        )
         found.append(WithoutSeed(targets, points))
     return found
 
@@ -123,6 +142,7 @@ class _Folded:
 def points_of(
     experiment: Experiment,
     cases: pl.DataFrame,
+    *,
     requests: pl.DataFrame | pl.LazyFrame,
     flash: pl.DataFrame | pl.LazyFrame | None,
     wanted: Collection[str],

@@ -70,6 +70,8 @@ def value_of(number: TargetNumber, run: JudgedRun) -> float | None:
     """The number's value in a run; None if it was not measured."""
     table = table_of(number.metric)
     if table not in run.tables:
-        made = points_of(run.experiment, run.cases, run.requests, run.flash, {table})
+        made = points_of(
+            run.experiment, run.cases, requests=run.requests, flash=run.flash, wanted={table}
+        )
         run.tables.update(made)
     return computed(number, run.experiment, run.tables) if table in run.tables else None

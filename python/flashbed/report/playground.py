@@ -65,7 +65,7 @@ _THINKS = {"recorded": True, "flat-out": False}
 _KIB = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LiveCase:
     """A case that the playground can show: what the simulator measured, and its address."""
 

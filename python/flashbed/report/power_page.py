@@ -28,6 +28,7 @@ CASES_MAX = 8
 def draw_power(
     directory: Path,
     case_id: str | None,
+    *,
     convention: str,
     recorded: tuple[Path, ReadingOptions] | None,
     out: Path,
@@ -54,7 +55,9 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
     boards = {name: board_of_run(directory, name).energy for name in cases["board"].unique()}
     activity = read_experiment(directory / "experiment.toml").experiment.activity
     requests = read_table(directory, "requests")
-    points = power_points(cases, requests, flash, boards, convention, activity)
+    points = power_points(
+        cases, requests, flash=flash, boards=boards, convention=convention, given_activity=activity
+    )
     if not points.height:
         named = ", ".join(cases["board"].unique(maintain_order=True))
         raise InputError(
@@ -73,7 +76,16 @@ def _measured(found: RecordingFit, points: pl.DataFrame) -> pl.DataFrame:
         begin_s = fit.windows[0].begin_s
         name = Path(found.trace.name).name
         above_w = rail.power_w - fit.idle_w
-        laid.append(measured_points(points, rail.name, name, found.trace.time_s, above_w, begin_s))
+        laid.append(
+            measured_points(
+                points,
+                rail.name,
+                name=name,
+                time_s=found.trace.time_s,
+                above_idle_w=above_w,
+                begin_s=begin_s,
+            )
+        )
     drawn = pl.concat(laid)
     if not drawn.height:
         rails = ", ".join(rail.name for rail in found.rails)

@@ -39,7 +39,7 @@ NOT_JUDGED = "not judged"
 """The verdict on a point of a figure of which the source leaves no range open."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PrintedNumber:
     """A number of a source and what a target measured; `simulated` is null if it did not."""
 

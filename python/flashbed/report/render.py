@@ -278,7 +278,7 @@ def figure_drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -
     if figure.colour and figure.rows and figure.columns:
         axes = {"x": figure.x, "colour": figure.colour, "rows": figure.rows}
         axes |= {"columns": figure.columns}
-        return axes_figure(drawn, published, figure.title, axes, figure.scale)
+        return axes_figure(drawn, published, title=figure.title, axes=axes, scale=figure.scale)
     if figure.metric in get_args(RequestMetric):
         return request_figure(drawn, figure.title)
     if figure.metric in get_args(SavingMetric):

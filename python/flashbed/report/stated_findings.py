@@ -32,7 +32,7 @@ class Bar:
     real: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StatedFinding:
     """A finding with its numbers filled in; `anchor` is the place in the report that shows more."""
 
@@ -84,12 +84,12 @@ def _found(
         if number.label is not None
     )
     return StatedFinding(
-        f"{name} {finding.id}",
-        with_words(finding.text, words),
-        finding.unit,
-        _anchor(finding, runs[name].experiment),
-        finding.on_index,
-        bars,
+        id=f"{name} {finding.id}",
+        text=with_words(finding.text, words),
+        unit=finding.unit,
+        anchor=_anchor(finding, runs[name].experiment),
+        on_index=finding.on_index,
+        bars=bars,
     )
 
 

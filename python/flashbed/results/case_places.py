@@ -72,7 +72,7 @@ def _nulls(count: int) -> pl.Series:
     return pl.Series([None], dtype=pl.Int64).new_from_index(0, count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Places:
     """Where rows go, and which folder's rows of a case count.
 
@@ -128,7 +128,13 @@ def places_of(pieces: Iterable[pl.DataFrame], order: Iterable[str]) -> Places:
         "case_id", pl.int_range(names.count, names.count + pl.len()).alias("_rank")
     )  # fmt: skip
     none = pl.Series(dtype=pl.Int64)
-    places = Places(names, others, {name: at for at, name in enumerate(in_order)}, none, none)
+    places = Places(
+        names=names,
+        others=others,
+        targets={name: at for at, name in enumerate(in_order)},
+        places=none,
+        folders=none,
+    )
     found = pl.DataFrame(schema={"_place": pl.Int64, "_folder": pl.Int64})
     for rows in pieces:
         found.extend(rows.select(places.everywhere(rows).alias("_place"), "_folder"))
@@ -136,7 +142,13 @@ def places_of(pieces: Iterable[pl.DataFrame], order: Iterable[str]) -> Places:
         found = found.sort("_place", "_folder")
         found = found.filter(pl.col("_place").ne_missing(pl.col("_place").shift(-1)))
     own = found["_place"].rechunk().set_sorted()
-    return Places(names, others, places.targets, own, found["_folder"].rechunk())
+    return Places(
+        names=names,
+        others=others,
+        targets=places.targets,
+        places=own,
+        folders=found["_folder"].rechunk(),
+    )
 
 
 def runs_of(rows: pl.DataFrame) -> pl.DataFrame:

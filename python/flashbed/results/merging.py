@@ -234,7 +234,7 @@ def places_in(folders: Sequence[Path], order: Iterable[str]) -> Places:
 
 
 def merge_table(
-    folders: Sequence[Path], name: str, places: Places, into: Path, scratch: Path
+    folders: Sequence[Path], name: str, *, places: Places, into: Path, scratch: Path
 ) -> None:
     """Writes each case's rows from the last folder that has it, in the cases' order.
 

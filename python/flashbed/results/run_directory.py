@@ -332,7 +332,13 @@ class RunDirectory:
             places = places_in(folders, order)
             scratch = self.path / ".parts.merging"
             for name in (*_STORED, "finished", "cases"):
-                merge_table(folders, name, places, self.path / f"{name}.parquet", scratch)
+                merge_table(
+                    folders,
+                    name,
+                    places=places,
+                    into=self.path / f"{name}.parquet",
+                    scratch=scratch,
+                )
         if (self.path / "parts").is_dir():
             # Renamed first: the rest of a half-removed part would hide merged rows.
             gone = self.path / f".parts.{os.getpid()}"

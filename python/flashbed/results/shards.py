@@ -25,7 +25,7 @@ _FORMAT = "flashbed-shard 1"
 SHOWN = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shard:
     """Share `number` of `of` of a run, and what was run.
 

@@ -65,14 +65,14 @@ def check_address(address: str) -> None:
 
 
 def parts_of_cluster(
-    address: str, job: Job, portions: Iterator[Portion], below: Path, progress: Progress
+    address: str, job: Job, *, portions: Iterator[Portion], below: Path, progress: Progress
 ) -> Iterator[tuple[int, Part]]:
     """Yields the parts of portions in any order, each with the number of its portion.
 
     Parts are folders below `below`. `progress(what, cases_done)` counts all cases. Raises what a
     portion raises, and `RunError` if no scheduler answers.
     """
-    cluster = _Cluster(address, job, progress)
+    cluster = _Cluster(address=address, job=job, progress=progress)
     try:
         cluster.connect(CONNECT_S)
         for portion, sent in cluster.results(portions):
@@ -100,7 +100,9 @@ def _run(job: Job, portion: Portion) -> list[_SentPart]:
     sent = []
     with tempfile.TemporaryDirectory(prefix="flashbed-portion.") as folder:
         target = load_target(job.target)
-        for part in run_portion(job, portion, target, Path(folder), lambda _what, _done: None):
+        for part in run_portion(
+            job, portion, target=target, below=Path(folder), progress=lambda _what, _done: None
+        ):
             files = {}
             if part.folder is not None:
                 files = {path.name: path.read_bytes() for path in sorted(part.folder.iterdir())}
@@ -108,7 +110,7 @@ def _run(job: Job, portion: Portion) -> list[_SentPart]:
     return sent
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Cluster:
     """The scheduler, and the portions submitted to it."""
 

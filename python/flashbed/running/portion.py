@@ -31,7 +31,7 @@ _HASHED_AT_ONCE = 1 << 20
 Progress = Callable[[str, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """What all portions of a run on a target share. Results do not depend on where they run.
 
@@ -83,7 +83,14 @@ class Task:
     ) -> Iterator[Part]:
         """Calls `run_portion`; `target_of` finds a target by its name."""
         target = target_of(self.job.target)
-        yield from run_portion(self.job, self.portion, target, self.below, progress, processor)
+        yield from run_portion(
+            self.job,
+            self.portion,
+            target=target,
+            below=self.below,
+            progress=progress,
+            processor=processor,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,7 @@ def energy_code() -> tuple[str, ...]:
 def run_portion(
     job: Job,
     portion: Portion,
+    *,
     target: Target,
     below: Path,
     progress: Progress,
@@ -141,11 +149,18 @@ def run_portion(
     if not missing:
         return
     long_rows = LongRows(below, job.target)
-    adding = _Adding(job, axes, portion.profiles.energies, keys, long_rows, below)
+    adding = _Adding(
+        job=job,
+        axes=axes,
+        energies=portion.profiles.energies,
+        keys=keys,
+        long_rows=long_rows,
+        below=below,
+    )
     options = RunOptions(
-        job.trace_flash,
-        lambda what, done: progress(what, kept + done),
-        long_rows,
+        trace_flash=job.trace_flash,
+        progress=lambda what, done: progress(what, kept + done),
+        long_rows=long_rows,
         threads=job.threads,
         processor=processor,
     )
@@ -216,7 +231,7 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Adding:
     """Turns a target's batches into parts."""
 
@@ -264,7 +279,13 @@ class _Adding:
             "flash": _with_long(batch.flash, "flash", self.long_rows, cases["case_id"]),
         }
         activity = self.job.run_facts.facts.activity
-        energies = energy_of(cases, every["requests"], self.energies, activity, every["flash"])
+        energies = energy_of(
+            cases,
+            every["requests"],
+            boards=self.energies,
+            given_activity=activity,
+            flash=every["flash"],
+        )
         cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
         tables = {"cases": cases.with_columns(named)}
         stored = {

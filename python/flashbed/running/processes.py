@@ -42,7 +42,7 @@ def run_in_processes(
     `progress(what, cases_done)` counts all cases. Raises what a task raises, and `RunError` if a
     process ended. At Ctrl-C, finished results are yielded first.
     """
-    pool = _Pool(tasks, jobs, progress)
+    pool = _Pool(tasks=tasks, jobs=jobs, progress=progress)
     try:
         yield from pool.answers()
     except KeyboardInterrupt:
@@ -52,7 +52,7 @@ def run_in_processes(
         pool.close()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Worker:
     """A process, its task, and how many of the task's cases are done."""
 
@@ -89,10 +89,10 @@ def _started(number: int) -> _Worker:
             start_new_session=True,  # this process passes Ctrl-C on, once
             env={**os.environ, "POLARS_MAX_THREADS": "1"},
         )  # fmt: skip
-    return _Worker(process, ours)
+    return _Worker(process=process, connection=ours)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Pool:
     tasks: Iterator[tuple[Task, int]]
     jobs: int

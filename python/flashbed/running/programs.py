@@ -137,7 +137,9 @@ def programs_with(
             Program(
                 case_id=case.case_id,
                 stack=stack,
-                prepare=in_state(case.state, case.fs, stack.board, bad, prepare),
+                prepare=in_state(
+                    case.state, case.fs, board=stack.board, bad_blocks=bad, prepare=prepare
+                ),
                 body=body,
                 record_wear=record_wear,
                 record_flush=True,

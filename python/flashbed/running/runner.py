@@ -32,7 +32,7 @@ _PARTS = 1_000_000
 """More parts than any portion has."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """The result of running an experiment on a target: numbers of cases, and failures.
 
@@ -113,7 +113,10 @@ def run_target(
     try:
         below = directory.parts()
         given = (profiles, keys)
-        for number, part in parts_of(job, own(), total, target, below, way, given, report):
+        for number, part in parts_of(
+            job, own(), cases=total, target=target, below=below, way=way, given=given,
+            progress=report,
+        ):  # fmt: skip
             came.add(directory, number, part, first)
     finally:
         directory.merge(experiment.planned.names)
@@ -121,7 +124,10 @@ def run_target(
         lacking = tuple(failure for failure in failed if failure.not_measured)
         directory.keep_not_measured(target.name, _reasons(lacking))
     real = tuple(failure for failure in failed if not failure.not_measured)
-    return Outcome(target.name, came.measured, came.kept, real, lacking)
+    return Outcome(
+        target=target.name, measured=came.measured, kept=came.kept, failures=real,
+        not_measured=lacking,
+    )  # fmt: skip
 
 
 @dataclass

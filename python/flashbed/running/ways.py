@@ -76,6 +76,7 @@ def start_ahead(way: Way, cases: int) -> None:
 def parts_of(
     job: Job,
     units: Iterator[Cases],
+    *,
     cases: int,
     target: Target,
     below: Path,
@@ -104,13 +105,25 @@ def parts_of(
 
         if target.name not in TARGETS:
             raise InputError(f"--scheduler {way.scheduler}: cannot reach a board; run without it")
-        made = map(portion, enumerate(_portions(units, job, target, cases, _PORTIONS_OF_A_CLUSTER)))
-        yield from parts_of_cluster(way.scheduler, job, made, below, progress)
+        made = map(
+            portion,
+            enumerate(
+                _portions(units, job, target=target, cases=cases, wanted=_PORTIONS_OF_A_CLUSTER)
+            ),
+        )
+        yield from parts_of_cluster(
+            way.scheduler, job, portions=made, below=below, progress=progress
+        )
         return
     some = list(itertools.islice(units, 2))
     units = itertools.chain(some, units)
     if way.processes and len(some) > 1 and _worth_processes(target, cases, jobs):
-        made = map(portion, enumerate(_portions(units, job, target, cases, jobs * _PORTIONS_EACH)))
+        made = map(
+            portion,
+            enumerate(
+                _portions(units, job, target=target, cases=cases, wanted=jobs * _PORTIONS_EACH)
+            ),
+        )
         job = replace(job, threads=1)
         tasks = (
             (Task(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
@@ -126,13 +139,13 @@ def parts_of(
         def counted(what: str, cases_done: int, before: int = done) -> None:
             progress(what, before + cases_done)
 
-        for part in run_portion(job, one, target, below, counted):
+        for part in run_portion(job, one, target=target, below=below, progress=counted):
             yield one.number, part
         done += len(one.cases)
 
 
 def _portions(
-    units: Iterator[Cases], job: Job, target: Target, cases: int, wanted: int
+    units: Iterator[Cases], job: Job, *, target: Target, cases: int, wanted: int
 ) -> Iterator[Cases]:
     """About the wanted number of portions of all cases."""
     least, most = _PORTION_CASES[target.apart.boots]

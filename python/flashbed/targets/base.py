@@ -43,7 +43,7 @@ class Cut:
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Program:
     """One case as a target sees it.
 
@@ -86,7 +86,7 @@ class Program:
         return replace(self, stack=self.stack.in_user_mode)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Failure:
     """A case that could not be measured, or one cut of it, and why, in one line."""
 
@@ -139,7 +139,7 @@ class SurveyedDatabase:
     tables: Mapping[str, tuple[int, int]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Survey:
     """What was found when power came back.
 
@@ -157,7 +157,7 @@ class Survey:
     """The database opened last, where SQLite runs on the board."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Batch:
     """Whole cases, as tables with the measured columns of docs/reference/operations.md.
 
@@ -188,7 +188,7 @@ def _silent(_what: str, _done: int) -> None:
     """The default progress: prints nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How programs are run, and where progress is reported.
 

@@ -65,7 +65,8 @@ class SimTarget:
         programs, refused = _modelled(programs)
         if refused:
             done += len(refused)
-            yield Batch(*(pl.DataFrame(),) * 3, failures=tuple(refused))
+            none = pl.DataFrame()
+            yield Batch(cases=none, requests=none, flash=none, failures=tuple(refused))
         for group in _groups(programs):
             first = group[0]
             options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
@@ -73,9 +74,9 @@ class SimTarget:
                 first.stack.simulated_board,
                 first.stack.simulated_kernel,
                 cases_of(group),
-                _recorded(first, options.trace_flash),
-                threads,
-                self._sink(group, options.long_rows),
+                recorded=_recorded(first, options.trace_flash),
+                threads=threads,
+                sink=self._sink(group, options.long_rows),
             )
             done += len(group)
             batch = self._without_times(batch_of(results, group))
@@ -165,10 +166,12 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
     for program in programs:
         why = unknown.get(program.stack.simulated_fs)
         if why is not None:
-            refused.append(Failure(program.case_id, str(why), not_modelled=why.what))
+            refused.append(
+                Failure(case_id=program.case_id, message=str(why), not_modelled=why.what)
+            )
         elif _writes_buffers_at_once(program):
             said = f"{_AT_ONCE} is not modelled"
-            refused.append(Failure(program.case_id, said, not_modelled=_AT_ONCE))
+            refused.append(Failure(case_id=program.case_id, message=said, not_modelled=_AT_ONCE))
         else:
             modelled.append(program)
     return modelled, refused
@@ -318,7 +321,11 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
         requests=requests,
         flash=_flash(results, programs),
         failures=tuple(
-            Failure(case_ids[failure.case_index], failure.message, not_modelled=failure.what)
+            Failure(
+                case_id=case_ids[failure.case_index],
+                message=failure.message,
+                not_modelled=failure.what,
+            )
             for failure in results.failures
         ),
         surveys=_surveys(results, case_ids),

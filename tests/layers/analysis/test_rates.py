@@ -39,9 +39,9 @@ def request(
 
 
 REQUESTS = [
-    request(0, "write", 0, 1_000_000, 200_000),
-    request(1, "pause", 1_000_000, 500, 600_000),
-    request(2, "write", 2_000_000, 3_000_000, 200_000),
+    request(0, "write", start=0, latency=1_000_000, flash=200_000),
+    request(1, "pause", start=1_000_000, latency=500, flash=600_000),
+    request(2, "write", start=2_000_000, latency=3_000_000, flash=200_000),
 ]
 
 
@@ -58,7 +58,11 @@ def test_a_case_comes_to_rates() -> None:
 
 
 def test_the_last_byte_that_is_read_says_how_large_a_file_is_at_least() -> None:
-    requests = [*REQUESTS, request(9, "read", 0, 1, 0), request(3, "read", 0, 1, 0)]
+    requests = [
+        *REQUESTS,
+        request(9, "read", start=0, latency=1, flash=0),
+        request(3, "read", start=0, latency=1, flash=0),
+    ]
     (row,) = rates(pl.DataFrame([CASE]), pl.DataFrame(requests)).to_dicts()
     assert row["read_end_kb"] == pytest.approx((9 * 4096 + 512) / 1000)
 
@@ -123,16 +127,34 @@ def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: i
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        ("micro-write", case("jffs2", "sequential", 10, 4096, 40_960)),
-        ("micro-write", case("jffs2", "random", 10, 4096, 40_960)),
-        ("read-layout", case("ubifs", "fragmented", 10, 4096, 40_960)),
-        ("read-layout", case("jffs2", "fragmented-12", 10, 4096, 40_960)),
-        ("collection", case("jffs2", "fill-30", 10, 4096, 2_097_152)),
-        ("collection", case("jffs2", "fill-75-idle", 100, 65_536, 2_097_152)),
-        ("raw", case("mtd", "erase", 800, 2048, 4_194_304)),
-        ("raw", case("mtd-driver", "write", 10, 4096, 40_960)),
-        ("raw", case("ubifs", "read", 20, 4096, 40_960)),
-        ("raw", case("mtd", "read-random", 20, 4096, 40_960)),
+        (
+            "micro-write",
+            case("jffs2", "sequential", requests=10, request_bytes=4096, file_bytes=40_960),
+        ),
+        (
+            "micro-write",
+            case("jffs2", "random", requests=10, request_bytes=4096, file_bytes=40_960),
+        ),
+        (
+            "read-layout",
+            case("ubifs", "fragmented", requests=10, request_bytes=4096, file_bytes=40_960),
+        ),
+        (
+            "read-layout",
+            case("jffs2", "fragmented-12", requests=10, request_bytes=4096, file_bytes=40_960),
+        ),
+        (
+            "collection",
+            case("jffs2", "fill-30", requests=10, request_bytes=4096, file_bytes=2_097_152),
+        ),
+        (
+            "collection",
+            case("jffs2", "fill-75-idle", requests=100, request_bytes=65_536, file_bytes=2_097_152),
+        ),
+        ("raw", case("mtd", "erase", requests=800, request_bytes=2048, file_bytes=4_194_304)),
+        ("raw", case("mtd-driver", "write", requests=10, request_bytes=4096, file_bytes=40_960)),
+        ("raw", case("ubifs", "read", requests=20, request_bytes=4096, file_bytes=40_960)),
+        ("raw", case("mtd", "read-random", requests=20, request_bytes=4096, file_bytes=40_960)),
     ],
 )
 def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) -> None:
@@ -144,7 +166,11 @@ def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) ->
 
 
 def test_idle_time_comes_after_every_so_many_bytes() -> None:
-    _, body = operations("collection", case("jffs2", "fill-75-idle", 16, 65_536, 2_097_152), 0)
+    _, body = operations(
+        "collection",
+        case("jffs2", "fill-75-idle", requests=16, request_bytes=65_536, file_bytes=2_097_152),
+        0,
+    )
     names = [operation.name for operation in parse(body)]
     assert names[names.index("mark") + 1 :] == (["write"] * 4 + ["pause"]) * 4
 
@@ -152,13 +178,19 @@ def test_idle_time_comes_after_every_so_many_bytes() -> None:
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        ("micro-write", case("jffs2", "fragmented", 1, 4096, 4096)),
-        ("micro-write", case("jffs2", "sequential", 2, 4096, 4096)),
-        ("read-layout", case("jffs2", "random", 1, 4096, 4096)),
-        ("collection", case("jffs2", "fill-100", 1, 4096, 4096)),
-        ("collection", case("jffs2", "fill-30", 1, 8192, 4096)),
-        ("raw", case("jffs2", "erase", 1, 2048, 4096)),
-        ("raw", case("mtd", "write", 3, 2048, 4096)),
+        (
+            "micro-write",
+            case("jffs2", "fragmented", requests=1, request_bytes=4096, file_bytes=4096),
+        ),
+        (
+            "micro-write",
+            case("jffs2", "sequential", requests=2, request_bytes=4096, file_bytes=4096),
+        ),
+        ("read-layout", case("jffs2", "random", requests=1, request_bytes=4096, file_bytes=4096)),
+        ("collection", case("jffs2", "fill-100", requests=1, request_bytes=4096, file_bytes=4096)),
+        ("collection", case("jffs2", "fill-30", requests=1, request_bytes=8192, file_bytes=4096)),
+        ("raw", case("jffs2", "erase", requests=1, request_bytes=2048, file_bytes=4096)),
+        ("raw", case("mtd", "write", requests=3, request_bytes=2048, file_bytes=4096)),
     ],
 )
 def test_a_case_that_cannot_be_is_refused(kind: str, given: Case) -> None:
@@ -168,14 +200,20 @@ def test_a_case_that_cannot_be_is_refused(kind: str, given: Case) -> None:
 
 def test_a_file_is_rewritten_in_the_pieces_that_its_pattern_names() -> None:
     for pattern, piece_bytes in (("fragmented", 512), ("fragmented-12", 341)):
-        prepare, _ = operations("read-layout", case("jffs2", pattern, 10, 4096, 40_960), 0)
+        prepare, _ = operations(
+            "read-layout",
+            case("jffs2", pattern, requests=10, request_bytes=4096, file_bytes=40_960),
+            0,
+        )
         sizes = [int(line.split()[3]) for line in prepare.splitlines() if line[:6] == "write "]
         assert sizes.count(piece_bytes) == 40_960 // piece_bytes
 
 
 def test_reads_at_random_are_the_reads_in_order_in_another_order() -> None:
     bodies = [
-        operations("raw", case("mtd", pattern, 20, 2048, 40_960), 0)[1].splitlines()
+        operations(
+            "raw", case("mtd", pattern, requests=20, request_bytes=2048, file_bytes=40_960), 0
+        )[1].splitlines()
         for pattern in ("read", "read-random")
     ]
     in_order, drawn = bodies

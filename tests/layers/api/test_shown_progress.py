@@ -46,7 +46,10 @@ def test_commands_on_recordings_name_what_they_do(
     (tmp_path / "a.job").write_text("[a]\nfilename=f\nsize=64k\nrw=write\n")
     runs: list[tuple[Callable[[], None], str]] = [
         (lambda: check(OPS), "checking stack.ops"),
-        (lambda: import_("fio-job", tmp_path / "a.job", tmp_path / "a.rec"), "importing a.job"),
+        (
+            lambda: import_("fio-job", tmp_path / "a.job", output=tmp_path / "a.rec"),
+            "importing a.job",
+        ),
         (lambda: cut(tmp_path / "a.rec", tmp_path / "b.rec", first=1), "cutting a.rec"),
     ]
     for run, said in runs:

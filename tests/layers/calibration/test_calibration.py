@@ -79,7 +79,7 @@ def test_the_software_table_is_replaced_and_the_rest_of_the_profile_kept(
     board: Board, fitted: calibration.Fit
 ) -> None:
     old = board.path.read_text(encoding="utf-8")
-    new = calibration.with_software_table(old, fitted, {}, board, "a test")
+    new = calibration.with_software_table(old, fitted, seen={}, board=board, source="a test")
     before, after = tomllib.loads(old), tomllib.loads(new)
     assert after["software"]["source"] == "a test"
     assert after["software"].keys() == before["software"].keys()
@@ -93,7 +93,9 @@ def test_a_profile_whose_software_table_is_not_last_is_refused(
     board: Board, fitted: calibration.Fit
 ) -> None:
     with pytest.raises(InputError, match="not the last table"):
-        calibration.with_software_table("[software]\n[chip]\n", fitted, {}, board, "a test")
+        calibration.with_software_table(
+            "[software]\n[chip]\n", fitted, seen={}, board=board, source="a test"
+        )
 
 
 def test_what_is_seen_in_requests_and_between_them() -> None:

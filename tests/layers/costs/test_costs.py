@@ -24,7 +24,15 @@ from flashbed.stack.profiles import load_board
 COUNTS = (100, 300, 1000, 3000, 5000)
 SIZES = (50, 150, 300, 450, 600)
 DATABASES = {"papers": (1024, 2000), "page4096": (4096, 2000), "cache500": (1024, 500)}
-ASKED = SqlLoad("update", 1000, 450, 1024, 2000, 5000, 0)
+ASKED = SqlLoad(
+    pattern="update",
+    requests=1000,
+    request_bytes=450,
+    page_bytes=1024,
+    cache_pages=2000,
+    records=5000,
+    read_ahead_kib=0,
+)
 
 
 def table(prices: dict[str, float], pattern: str = "update", **columns: object) -> pl.DataFrame:
@@ -33,7 +41,15 @@ def table(prices: dict[str, float], pattern: str = "update", **columns: object) 
     for count in COUNTS:
         for size in SIZES:
             for word, (page_bytes, cache_pages) in DATABASES.items():
-                asked = SqlLoad(pattern, count, size, page_bytes, cache_pages, 5000, 0)
+                asked = SqlLoad(
+                    pattern=pattern,
+                    requests=count,
+                    request_bytes=size,
+                    page_bytes=page_bytes,
+                    cache_pages=cache_pages,
+                    records=5000,
+                    read_ahead_kib=0,
+                )
                 cost = sum(prices.get(name, 0.0) * much for name, much in terms(asked).items())
                 rows.append(
                     {

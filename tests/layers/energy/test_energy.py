@@ -46,7 +46,7 @@ def energy(
 ) -> dict[str, Any]:
     requests = operations(*(names or ("open", "read")), flash_time_ns=flash_time_ns)
     cases = pl.DataFrame([case(**axes)], schema_overrides={"time_ns": pl.Int64})
-    (row,) = energy_of(cases, requests, OMAP, given).to_dicts()
+    (row,) = energy_of(cases, requests, boards=OMAP, given_activity=given).to_dicts()
     return row
 
 
@@ -170,7 +170,7 @@ def test_of_a_board_without_currents_only_the_chip_is_known() -> None:
     """apf27: 14.4 mW for 25, 300 and 500 us; nothing published says what its CPU takes."""
     cases = pl.DataFrame([case(board="apf27", flash_programs=3, flash_erases=1)])
     boards = {"apf27": load_board("apf27").energy}
-    (row,) = energy_of(cases, operations("write"), boards).to_dicts()
+    (row,) = energy_of(cases, operations("write"), boards=boards).to_dicts()
     assert row["component_flash_read_nj"] == 2 * 360
     assert row["component_flash_program_nj"] == 3 * 4_320
     assert row["component_flash_erase_nj"] == 7_200
@@ -198,7 +198,7 @@ def test_what_a_case_does_is_read_off_its_operations() -> None:
 
 def test_a_case_that_did_nothing_has_no_power() -> None:
     cases = pl.DataFrame([case(time_ns=0, bytes=0, flash_reads=0)])
-    (row,) = energy_of(cases, pl.DataFrame(), OMAP).to_dicts()
+    (row,) = energy_of(cases, pl.DataFrame(), boards=OMAP).to_dicts()
     assert row["energy_nj"] is None
     assert row["component_cpu_driver_nj"] == 0
 
@@ -224,7 +224,8 @@ def test_a_trace_tells_which_operations_fell_into_a_pause() -> None:
     )  # fmt: skip
     cases = pl.DataFrame([case(time_ns=1_000_000, bytes=0, flash_reads=2, flash_programs=1)])
     untraced, traced = (
-        energy_of(cases, requests, OMAP, None, trace).to_dicts()[0] for trace in (None, flash)
+        energy_of(cases, requests, boards=OMAP, given_activity=None, flash=trace).to_dicts()[0]
+        for trace in (None, flash)
     )
     assert untraced["component_cpu_busy_nj"] is None
     assert traced["component_cpu_busy_nj"] == 114_054  # 407_335 ns * 0.28 W = 114_053.8 nJ
@@ -257,7 +258,7 @@ def test_energy_saved_is_of_energies_not_of_times() -> None:
     requests = pl.concat(
         [operations("read").with_columns(case_id=pl.lit(n)) for n in ("on", "off")]
     )
-    table = points.join(energy_of(points, requests, OMAP), on="case_id")
+    table = points.join(energy_of(points, requests, boards=OMAP), on="case_id")
     (row,) = savings(table).to_dicts()
     assert row["time_saved_pct"] == 50
     assert row["energy_saved_pct"] == pytest.approx(100 * (5.04 - 2.47) / 5.04)
@@ -271,7 +272,7 @@ def test_energy_saved_is_of_energies_not_of_times() -> None:
 
 def test_energies_of_single_cases_are_metrics() -> None:
     points = pl.DataFrame([point()])
-    table = points.join(energy_of(points, operations("read"), OMAP), on="case_id")
+    table = points.join(energy_of(points, operations("read"), boards=OMAP), on="case_id")
     requests = operations("read").with_columns(
         target=pl.lit("sim"), latency_ns=pl.lit(1), offset_bytes=pl.lit(0), result=pl.lit(1)
     )
@@ -297,7 +298,7 @@ def test_energies_of_single_cases_are_metrics() -> None:
 def summarised(*cases: dict[str, Any]) -> list[dict[str, Any]]:
     rows = pl.DataFrame(cases, schema_overrides={"time_ns": pl.Int64})
     named = [operations("read").with_columns(case_id=pl.lit(each["case_id"])) for each in cases]
-    energies = energy_of(rows, pl.concat(named), OMAP)
+    energies = energy_of(rows, pl.concat(named), boards=OMAP)
     return energy_summary(rows.join(energies, on="case_id", maintain_order="left"))
 
 
@@ -322,7 +323,7 @@ def test_a_report_says_what_is_not_known_and_why() -> None:
     ]  # fmt: skip
     rows = pl.DataFrame(cases, schema_overrides={"time_ns": pl.Int64})
     named = [operations("read").with_columns(case_id=pl.lit(each["case_id"])) for each in cases]
-    table = rows.join(energy_of(rows, pl.concat(named), OMAP), on="case_id")
+    table = rows.join(energy_of(rows, pl.concat(named), boards=OMAP), on="case_id")
     assert energy_gaps(table, OMAP) == [
         "The mean powers of board omap3evm do not cover any case on ubifs.",
         "The profile of board emulated has no [energy].",
@@ -342,7 +343,7 @@ def test_the_most_exact_row_is_taken() -> None:
     boards: dict[str, Energy | None] = {"omap3evm": read({"paper": {"source": "s", "power": rows}})}
     for fs, expected in (("jffs2", 200), ("ubifs", 300), ("yaffs2", 100)):
         table = pl.DataFrame([case(fs=fs)])
-        found = energy_of(table, operations("read"), boards)["energy_cpu_nj"].to_list()
+        found = energy_of(table, operations("read"), boards=boards)["energy_cpu_nj"].to_list()
         assert found == [expected], fs
 
 
@@ -351,7 +352,7 @@ def test_a_supply_measured_as_a_whole_is_a_convention_of_its_own() -> None:
     boards: dict[str, Energy | None] = {
         "omap3evm": read({"supply": {"source": "s", "power": [row]}})
     }
-    (found,) = energy_of(pl.DataFrame([case()]), operations("read"), boards).to_dicts()
+    (found,) = energy_of(pl.DataFrame([case()]), operations("read"), boards=boards).to_dicts()
     assert found["energy_convention"] == "supply"
     assert found["energy_nj"] == 5_000_000
     assert found["energy_cpu_nj"] is None
@@ -395,5 +396,12 @@ def test_every_target_gets_its_energy_when_it_is_kept(tmp_path: Path) -> None:
 
 def test_a_power_at_random_is_one_of_every_random_order() -> None:
     energy = load_board("omap3evm").energy
-    rows = [power_row(energy, "read", "jffs2", order, 128) for order in ("random", "random-byte")]
-    assert rows[0] == rows[1] != power_row(energy, "read", "jffs2", "sequential", 128)
+    rows = [
+        power_row(energy, "read", fs="jffs2", pattern=order, read_ahead_kib=128)
+        for order in ("random", "random-byte")
+    ]
+    assert (
+        rows[0]
+        == rows[1]
+        != power_row(energy, "read", fs="jffs2", pattern="sequential", read_ahead_kib=128)
+    )

@@ -46,7 +46,9 @@ def test_the_papers_power_is_a_square_a_request() -> None:
     ran = requests(
         ("read", 0, 1_000_000, 0), ("pause", 1_000_000, 5, 0), ("read", 4_000_000, 2_000_000, 0)
     )
-    steps = power_over_time(CASE, "read", ran, flash(), ENERGY, "paper")
+    steps = power_over_time(
+        CASE, "read", requests=ran, flash=flash(), energy=ENERGY, convention="paper"
+    )
     cpu = steps.filter(rail="cpu").select("start_ns", "end_ns", "power_uw").rows()
     assert cpu == [
         (0, 1_000_000, 223_000),
@@ -59,9 +61,13 @@ def test_the_papers_power_is_a_square_a_request() -> None:
 def test_components_come_and_go_with_the_drivers_operations() -> None:
     """One read of 4 KiB in 1 ms with one page from the chip, from 0.1 ms on."""
     steps = power_over_time(
-        CASE, "read", requests(("read", 0, 1_000_000, 4096)), flash(("read", 100_000)), ENERGY,
-        "component",
-    )  # fmt: skip
+        CASE,
+        "read",
+        requests=requests(("read", 0, 1_000_000, 4096)),
+        flash=flash(("read", 100_000)),
+        energy=ENERGY,
+        convention="component",
+    )
     cpu = steps.filter(rail="cpu").select("start_ns", "end_ns", "power_uw").rows()
     assert [row[:2] for row in cpu] == [(0, 100_000), (100_000, 285_065), (285_065, 1_000_000)]
     driver_uw = 34_600 / 185_065 * 1e6
@@ -71,12 +77,20 @@ def test_components_come_and_go_with_the_drivers_operations() -> None:
 
 def test_what_is_unknown_is_not_drawn() -> None:
     ran = requests(("read", 0, 1_000_000, 4096))
-    assert not power_over_time(CASE, "read", ran, flash(), None, "paper").height
+    assert not power_over_time(
+        CASE, "read", requests=ran, flash=flash(), energy=None, convention="paper"
+    ).height
     ubifs = CASE | {"fs": "ubifs"}
-    assert not power_over_time(ubifs, "read", ran, flash(), ENERGY, "paper").height
-    assert not power_over_time(CASE, "read", ran, flash(), ENERGY, "component").height  # no trace
+    assert not power_over_time(
+        ubifs, "read", requests=ran, flash=flash(), energy=ENERGY, convention="paper"
+    ).height
+    assert not power_over_time(
+        CASE, "read", requests=ran, flash=flash(), energy=ENERGY, convention="component"
+    ).height  # no trace
     apf27 = load_board("apf27").energy  # what its CPU takes is in no source
-    assert not power_over_time(CASE, "write", ran, flash(("erase", 0)), apf27, "component").height
+    assert not power_over_time(
+        CASE, "write", requests=ran, flash=flash(("erase", 0)), energy=apf27, convention="component"
+    ).height
 
 
 def test_collection_in_a_pause_takes_the_drivers_power_and_no_less() -> None:
@@ -85,7 +99,14 @@ def test_collection_in_a_pause_takes_the_drivers_power_and_no_less() -> None:
     The CPU is idle in a pause but for the driver, so that took a negative power.
     """
     ran = requests(("write", 0, 100_000, 0), ("pause", 100_000, 5_000_000, 0))
-    steps = power_over_time(CASE, "write", ran, flash(("erase", 1_000_000)), ENERGY, "component")
+    steps = power_over_time(
+        CASE,
+        "write",
+        requests=ran,
+        flash=flash(("erase", 1_000_000)),
+        energy=ENERGY,
+        convention="component",
+    )
     erased = steps.filter(pl.col("start_ns") == 1_000_000, rail="cpu")
     assert erased["power_uw"].to_list() == pytest.approx([94_700 / 531_900 * 1e6])
     assert area_nj(steps, "cpu") == pytest.approx(94_700 + 100_000 * 0.28)
@@ -93,7 +114,9 @@ def test_collection_in_a_pause_takes_the_drivers_power_and_no_less() -> None:
 
 def test_samples_have_the_area_of_the_steps() -> None:
     ran = requests(("read", 0, 999_983, 0), ("read", 3_000_000, 1_234_567, 0))
-    steps = power_over_time(CASE, "read", ran, flash(), ENERGY, "paper")
+    steps = power_over_time(
+        CASE, "read", requests=ran, flash=flash(), energy=ENERGY, convention="paper"
+    )
     for step_ns in (1_000, 12_345, 10_000_000):
         samples = sampled(steps, step_ns).filter(rail="cpu")
         sampled_nj = float(samples["power_uw"].sum()) * step_ns / 1e6
@@ -118,10 +141,14 @@ def test_the_area_is_the_energy_of_the_case(run: Path) -> None:
     for case in read_table(run, "cases").to_dicts():
         own = {"case_id": case["case_id"]}
         ran, traced = (read_table(run, name).filter(**own) for name in ("requests", "flash"))
-        paper = power_over_time(case, "read", ran, traced, ENERGY, "paper")
+        paper = power_over_time(
+            case, "read", requests=ran, flash=traced, energy=ENERGY, convention="paper"
+        )
         assert area_nj(paper, "cpu") == pytest.approx(case["energy_cpu_nj"], abs=1)
         assert area_nj(paper, "mem") == pytest.approx(case["energy_mem_nj"], abs=1)
-        parts = power_over_time(case, "read", ran, traced, ENERGY, "component")
+        parts = power_over_time(
+            case, "read", requests=ran, flash=traced, energy=ENERGY, convention="component"
+        )
         cpu = case["component_cpu_busy_nj"] + case["component_cpu_driver_nj"]
         mem = sum(case[name] for name in COMPONENTS if "cpu" not in name)
         assert area_nj(parts, "cpu") == pytest.approx(cpu, abs=1)
@@ -131,14 +158,21 @@ def test_the_area_is_the_energy_of_the_case(run: Path) -> None:
 @pytest.mark.extension
 def test_a_figure_has_a_line_a_case_and_what_was_measured_under_it(run: Path) -> None:
     cases, ran, traced = (read_table(run, name) for name in ("cases", "requests", "flash"))
-    points = power_points(cases, ran, traced, {"omap3evm": ENERGY}, "paper")
+    points = power_points(cases, ran, flash=traced, boards={"omap3evm": ENERGY}, convention="paper")
     assert points["line"].unique().sort().to_list() == ["read-ahead off", "read-ahead on"]
     assert points["rail"].unique().sort().to_list() == ["CPU", "RAM and flash"]
     assert points["value"].max() == pytest.approx(223)
     ends = points.group_by("fs", "rail", "line").agg(pl.col("value").last())
     assert ends["value"].to_list() == [0.0] * 8
     time_s = np.arange(0, 1, 1e-4)
-    laid = measured_points(points, "cpu", "trace.csv", time_s, np.full(time_s.size, 0.2), 0.5)
+    laid = measured_points(
+        points,
+        "cpu",
+        name="trace.csv",
+        time_s=time_s,
+        above_idle_w=np.full(time_s.size, 0.2),
+        begin_s=0.5,
+    )
     assert laid["fs"].unique().sort().to_list() == ["jffs2", "yaffs2"]
     assert laid["value"].to_list() == pytest.approx([200] * laid.height)
     assert float(laid["time_ms"].abs().max()) < 100  # type: ignore[arg-type]

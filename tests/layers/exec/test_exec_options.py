@@ -21,12 +21,24 @@ from flashbed.targets.exec.sysroot import packages_folder, read_sysroot
 from flashbed.targets.exec.systems import System, systems_of
 
 OPTIONS = ExecOptions(
-    ["sh"], "uml", [], [], None, None, None, False, None, None, [], None, None,
-)  # fmt: skip
+    words=["sh"],
+    on="uml",
+    put=[],
+    env=[],
+    memory=None,
+    patience=None,
+    keep=None,
+    shell=False,
+    until=None,
+    software=None,
+    package=[],
+    sysroot=None,
+    gdb=None,
+)
 
 
 def _systems(*settings: str, sysctls: tuple[str, ...] = ()) -> list[System]:
-    return systems_of("ubifs", "emulated", "6.1", settings, sysctls)
+    return systems_of("ubifs", "emulated", kernel="6.1", settings=settings, sysctls=sysctls)
 
 
 def _said(what: str) -> None:
@@ -256,7 +268,22 @@ def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> Non
 def test_names_of_files_cannot_forge_lines_of_the_answer() -> None:
     (request,), _ = requests_of(OPTIONS, _systems(), _said)
     named = "a\n  lifetime       1,000 years\r\x0b\u2028"
-    outcome = Outcome(files=[File(named, 0, 0, 1, 9, 0, 0, 0)], page_bytes=2048, wear=[1])
+    outcome = Outcome(
+        files=[
+            File(
+                path=named,
+                reads=0,
+                bytes_read=0,
+                writes=1,
+                bytes_written=9,
+                bytes_mapped=0,
+                syncs=0,
+                ns=0,
+            )
+        ],
+        page_bytes=2048,
+        wear=[1],
+    )
     lines = text(request, outcome, None).splitlines()
     assert not any(line.startswith("  lifetime       1,000") for line in lines)
     (line,) = [line for line in lines if "a\\n  lifetime" in line]

@@ -54,14 +54,14 @@ def silent(_what: str, _done: int, _total: int | None = None) -> None:
 
 
 def ran(plan: Plan, on: Bench) -> Report:
-    report = Report(plan)
-    fuzz(plan, on, report, silent, lambda: False)
+    report = Report(plan=plan)
+    fuzz(plan, on, report=report, progress=silent, stopped=lambda: False)
     return report
 
 
 def case_of(prepare: str, body: str) -> FuzzCase:
     parts = [tuple(parse(f"{HEADER}\n{text}")) for text in (prepare, body)]
-    return FuzzCase("one", "jffs2", 128, parts[0], parts[1])
+    return FuzzCase(case_id="one", fs="jffs2", read_ahead_kib=128, prepare=parts[0], body=parts[1])
 
 
 # The generator.
@@ -242,7 +242,7 @@ def test_half_of_the_full_programs_want_more_room() -> None:
 
 # The comparison.
 
-FLASH = FlashOp(10, "read", 5, 0, 2048, "a")
+FLASH = FlashOp(start_ns=10, kind="read", page=5, offset_bytes=0, length_bytes=2048, task="a")
 CASE = case_of("", "mark\nopen 0 a ro\nread 0 0 10\nsync")
 ROWS = (Row("open", 0, -2, None), Row("read", 5, -9, None), Row("sync", 20, 0, None))
 EXPECTED = [Expected(-2), Expected(-9), Expected(0)]
@@ -315,7 +315,7 @@ def test_a_missing_row_is_a_difference() -> None:
 
 def shortest(bug: Bug, kind: str, budget: Budget | None = None) -> tuple[FuzzCase, Shrunk, Bench]:
     on = bench(bug)
-    report = ran(Plan(kind, ("jffs2",), cases=40, shrink=False), on)
+    report = ran(Plan(kind=kind, file_systems=("jffs2",), cases=40, shrink=False), on)
     found = report.found[0]
     on.real.calls.clear()  # type: ignore[attr-defined]
     shrunk = shrink(
@@ -361,7 +361,9 @@ def test_a_budget_is_kept() -> None:
 
 def test_what_does_not_differ_alone_is_not_made_shorter() -> None:
     case = generate("reads", "jffs2", 1)
-    found = Difference("flash", ("sim", "kernel"), 0, "sync", "a", "b")
+    found = Difference(
+        kind="flash", between=("sim", "kernel"), seq=0, operation="sync", left="a", right="b"
+    )
     assert shrink(case, found, lambda cases: [None] * len(cases)) is None
 
 
@@ -369,14 +371,16 @@ def test_what_does_not_differ_alone_is_not_made_shorter() -> None:
 
 
 def test_programs_that_are_alike_are_exact() -> None:
-    report = ran(Plan("any", ("jffs2", "ubifs"), seed=7, cases=15, batch=10), bench())
+    report = ran(
+        Plan(kind="any", file_systems=("jffs2", "ubifs"), seed=7, cases=15, batch=10), bench()
+    )
     assert (report.programs, report.exact, report.clean) == (30, 30, True)
     assert report.next_seed == 22
 
 
 def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     on = bench(misreads_above(5_000))
-    report = ran(Plan("reads", ("ubifs",), cases=40), on)
+    report = ran(Plan(kind="reads", file_systems=("ubifs",), cases=40), on)
     (found,) = report.found
     assert report.programs < 40
     assert not report.clean
@@ -389,7 +393,7 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     seed = found.case.case_id.rpartition("-")[2]
     again = f"again: flashbed fuzz --class reads --fs ubifs --seed {seed} --cases 1 --on uml"
     assert text.endswith(again)
-    alone = ran(Plan("reads", ("ubifs",), seed=int(seed), cases=1), on)
+    alone = ran(Plan(kind="reads", file_systems=("ubifs",), seed=int(seed), cases=1), on)
     assert [one.case for one in alone.found] == [found.case]
     assert alone.found[0].shrunk == found.shrunk
     told = json.loads(json.dumps(report.to_json()))
@@ -398,7 +402,10 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
 
 
 def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:
-    report = ran(Plan("reads", ("jffs2",), cases=40, keep_going=True), bench(misreads_above(5_000)))
+    report = ran(
+        Plan(kind="reads", file_systems=("jffs2",), cases=40, keep_going=True),
+        bench(misreads_above(5_000)),
+    )
     assert report.programs == 40
     assert len(report.found) > 3
     assert [found.shrunk is not None for found in report.found].count(True) == 1
@@ -408,27 +415,27 @@ def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:
 def test_what_the_simulator_refuses_is_counted_and_still_held_against_the_oracle() -> None:
     on = bench()
     on.sim = OracleTarget("sim", refuses=frozenset({"rename", "remount"}), contents=False)
-    report = ran(Plan("any", ("jffs2",), cases=40), on)
+    report = ran(Plan(kind="any", file_systems=("jffs2",), cases=40), on)
     assert report.clean
     assert set(report.refused) == {"rename", "remount"}
     assert report.exact + sum(report.refused.values()) == 40
     assert "refused: rename: " in summary(report)
     on.real = OracleTarget("uml", wrong_result)
-    assert ran(Plan("any", ("jffs2",), cases=40, shrink=False), on).found
+    assert ran(Plan(kind="any", file_systems=("jffs2",), cases=40, shrink=False), on).found
 
 
 def test_a_case_that_does_not_run_is_an_error_and_the_others_go_on() -> None:
     on = bench(fails=frozenset({"fuzz-reads-jffs2-3"}))
-    report = ran(Plan("reads", ("jffs2",), cases=8), on)
+    report = ran(Plan(kind="reads", file_systems=("jffs2",), cases=8), on)
     assert report.errors == [("fuzz-reads-jffs2-3", "uml: the guest died")]
     assert (report.exact, report.clean) == (7, False)
     assert "did not run: fuzz-reads-jffs2-3: uml: the guest died" in summary(report)
 
 
 def test_a_run_without_an_end_stops_when_it_is_told() -> None:
-    plan = Plan("reads", ("jffs2", "ubifs"), cases=None, batch=10)
-    report = Report(plan)
-    fuzz(plan, bench(), report, silent, lambda: report.programs >= 25)
+    plan = Plan(kind="reads", file_systems=("jffs2", "ubifs"), cases=None, batch=10)
+    report = Report(plan=plan)
+    fuzz(plan, bench(), report=report, progress=silent, stopped=lambda: report.programs >= 25)
     assert report.programs == 25
     assert report.next_seed == 10
 

@@ -73,7 +73,13 @@ def test_a_target_that_is_wrong_is_found_and_the_program_made_shorter(
 ) -> None:
     board, kernel = load_board("emulated"), load_kernel("6.1")
     made = Recorded(recording, "6.1")
-    plan = Plan("reads", ("jffs2",), cases=40, recorded=made, budget=Budget(calls=12, runs=400))
+    plan = Plan(
+        kind="reads",
+        file_systems=("jffs2",),
+        cases=40,
+        recorded=made,
+        budget=Budget(calls=12, runs=400),
+    )
     alike = ran(plan, Bench(SimTarget(), SimTarget(), board, kernel))
     assert (alike.exact, alike.errors) == (40, [])
     found = ran(plan, Bench(SimTarget(), WithoutRemount(), board, kernel)).found[0]

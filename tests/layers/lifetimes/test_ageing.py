@@ -130,8 +130,8 @@ def test_what_takes_too_long_is_bounded_and_says_how_to_measure_it(tmp_path: Pat
     experiment = load_experiment(str(path))
     settings = [word for word in SMALL if word != "--set"]
     (found,) = aged_by(
-        experiment, plan(experiment, parse_settings(settings)), "emulator", never,
-        lambda: cases_of(tmp_path / "once", None), never,
+        experiment, plan(experiment, parse_settings(settings)), target="emulator", run=never,
+        read=lambda: cases_of(tmp_path / "once", None), say=never,
     )  # fmt: skip
     assert found.rounds_before == 0
     said = notes(found, found.lasting(100_000), "")

@@ -111,7 +111,9 @@ def test_a_workload_that_reads_has_no_end() -> None:
 
 def test_the_worst_block_alone_gives_an_interval_around_its_rate() -> None:
     """400 erases in 4 years: 100 a year, 99,600 left, 996 years."""
-    seen = Observed(4 * YEAR_S, None, None, 400, spent_mean=None, spent_worst=400)
+    seen = Observed(
+        seconds=4 * YEAR_S, blocks=None, erases=None, worst=400, spent_mean=None, spent_worst=400
+    )
     found = estimate(seen, 100_000)
     assert found is not None
     assert found.perfect_levelling.value is None
@@ -150,7 +152,7 @@ def test_bounds_are_in_order(
     blocks: int, worst: int, share: float, scatter: float, endurance: int
 ) -> None:
     erases = max(float(worst), worst * blocks * share)
-    seen = Observed(DAY_S, blocks, erases, worst, dispersion=scatter)
+    seen = Observed(seconds=DAY_S, blocks=blocks, erases=erases, worst=worst, dispersion=scatter)
     found = estimate(seen, endurance)
     assert found is not None
     for interval in (found.perfect_levelling, found.levelling_seen):
@@ -233,16 +235,16 @@ BLOCKS = "0 3 good\n1 9 bad\n2 5 good\n3 4 worn\n"
 
 
 def test_ubinfo_knows_the_worst_block() -> None:
-    expected = Counters(431, 2012, wl_threshold=4096)
+    expected = Counters(worst=431, blocks=2012, wl_threshold=4096)
     assert parse_counters(UBINFO, "f") == expected
     assert parse_counters(SYSFS, "f") == expected
     assert parse_counters(f"root@board:~# ubinfo -a\n{UBINFO}", "f") == expected
-    assert parse_counters("max_ec=431\n", "f") == Counters(431, wl_threshold=4096)
+    assert parse_counters("max_ec=431\n", "f") == Counters(worst=431, wl_threshold=4096)
 
 
 def test_the_kernels_log_knows_the_mean_too_rounded_down() -> None:
     read = parse_counters(KERNEL, "f")
-    assert read == Counters(431, 2012, 213, mean_is_floor=True, wl_threshold=128)
+    assert read == Counters(worst=431, blocks=2012, mean=213, mean_is_floor=True, wl_threshold=128)
     assert parse_counters(OLD_KERNEL, "f") == replace(read, wl_threshold=4096)
 
 
@@ -255,7 +257,7 @@ def test_every_block_may_be_listed() -> None:
     assert parse_counters(DUMP, "f").each == {block: 7 + block % 3 for block in range(12)}
     assert parse_counters(f"# cat erase_count\n{DUMP}", "f").blocks == 12
     # flashbed_nand's own file: it is no UBI, and what is bad wears no more.
-    assert parse_counters(BLOCKS, "f") == Counters(5, 2, 4.0, each={0: 3, 2: 5})
+    assert parse_counters(BLOCKS, "f") == Counters(worst=5, blocks=2, mean=4.0, each={0: 3, 2: 5})
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ def test_any_text_is_a_reading_or_an_error_of_one_line(text: str) -> None:
     assert 0 <= read.worst <= COUNTER_MAX
     assert read.blocks is None or read.blocks > 0
     assert read.mean is None or 0 <= read.mean <= read.worst
-    subject = counters_of(read, None, YEAR_S, "f", None)
+    subject = counters_of(read, None, seconds=YEAR_S, name="f", board=None)
     found = estimate(subject.observed, 100_000)
     if found is not None and found.low is not None and found.high is not None:
         assert found.low <= found.high * 1.000001
@@ -324,7 +326,7 @@ def test_two_readings_are_taken_apart_block_by_block() -> None:
     before = parse_counters("\n".join(["10"] * 12), "may")
     each = dict.fromkeys(range(12), 11) | {2: 16}
     now = parse_counters("\n".join(map(str, each.values())), "june")
-    seen = counters_of(now, before, 30 * DAY_S, "june", None).observed
+    seen = counters_of(now, before, seconds=30 * DAY_S, name="june", board=None).observed
     assert (seen.worst, seen.spent_worst, seen.erases) == (6, 16, 17.0)
     assert seen.spent_mean == pytest.approx((11 * 11 + 16) / 12)
     found = estimate(seen, 1000)
@@ -336,7 +338,7 @@ def test_means_that_were_rounded_down_widen_the_interval() -> None:
     """213 to 214 in a month may be anything above 0 and below 2 a block."""
     before = parse_counters(KERNEL, "may")
     now = parse_counters(KERNEL.replace("431/213", "440/214"), "june")
-    seen = counters_of(now, before, 30 * DAY_S, "june", None).observed
+    seen = counters_of(now, before, seconds=30 * DAY_S, name="june", board=None).observed
     assert (seen.erases, seen.erases_slack, seen.worst) == (2012.0, 2012.0, 9)
     assert seen.spent_mean == 214.5
     found = estimate(seen, 100_000)
@@ -358,13 +360,21 @@ def test_readings_that_cannot_follow_each_other_are_refused(
     now: str, before: str, why: str
 ) -> None:
     with pytest.raises(InputError, match=why):
-        counters_of(parse_counters(now, "now"), parse_counters(before, "b"), DAY_S, "now", None)
+        counters_of(
+            parse_counters(now, "now"),
+            parse_counters(before, "b"),
+            seconds=DAY_S,
+            name="now",
+            board=None,
+        )
 
 
 def test_a_block_that_went_bad_between_two_readings_is_left_out() -> None:
     before = "".join(f"{block} 5 good\n" for block in range(20))
     now = before.replace("3 5 good", "3 6 bad", 1).replace("7 5 good", "7 8 good", 1)
-    seen = counters_of(parse_counters(now, "n"), parse_counters(before, "b"), DAY_S, "n", None)
+    seen = counters_of(
+        parse_counters(now, "n"), parse_counters(before, "b"), seconds=DAY_S, name="n", board=None
+    )
     assert (seen.observed.blocks, seen.observed.erases, seen.observed.worst) == (19, 3.0, 3)
 
 

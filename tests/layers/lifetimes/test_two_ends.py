@@ -29,7 +29,15 @@ WORK = Workload(
 
 
 def subject(observed: Observed = SHORT, **work: Any) -> Subject:
-    return Subject("p", observed, load_board("emulated"), 1, "sim", "ubifs", replace(WORK, **work))
+    return Subject(
+        name="p",
+        observed=observed,
+        board=load_board("emulated"),
+        blocks_erased=1,
+        target="sim",
+        fs="ubifs",
+        workload=replace(WORK, **work),
+    )
 
 
 def test_what_was_programmed_bounds_a_short_measurement_from_both_sides() -> None:

@@ -36,10 +36,12 @@ def ring(case_id: str, fs: str, writes: int = 3000, *, record_wear: bool = True)
     text = "\n".join(["open 0 ring rw,create", *prepare, "fsync 0", "close 0", "sync", "prepared"])
     again = "\n".join(f"write 0 {n * 4096 % RING_BYTES} 4096 2 0\nfsync 0" for n in range(writes))
     return Program(
-        case_id,
-        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
-        f"{HEADER}{text}\n",
-        f"{HEADER}open 0 ring rw\n{again}\nmark\n{again}\n",
+        case_id=case_id,
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0
+        ),
+        prepare=f"{HEADER}{text}\n",
+        body=f"{HEADER}open 0 ring rw\n{again}\nmark\n{again}\n",
         record_wear=record_wear,
     )
 
@@ -96,16 +98,16 @@ def test_a_block_that_cannot_be_moved_yet_does_not_stop_the_writer() -> None:
     )
     prepare = prepared([written_file("file.bin", 5 << 20, 4096, 1)], 10_000_000_000)
     program = Program(
-        "a",
-        Stack(
+        case_id="a",
+        stack=Stack(
             board=board,
             kernel=load_kernel("2.6.29"),
             fs="ubifs",
             read_ahead_kib=0,
             erases=state.erases(board.partition.blocks),
         ),
-        prepare,
-        f"{HEADER}open 0 file.bin rw\nmark\n{writes}\n",
+        prepare=prepare,
+        body=f"{HEADER}open 0 file.bin rw\nmark\n{writes}\n",
     )
     (batch,) = SimTarget().run([program])
     assert batch.cases["bytes_wear_levelling"].item() > 0
@@ -153,17 +155,23 @@ def stream(rows: str) -> CaseDone:
 
 def guest_batch(rows: str, body: str = "sync\n", *, record_flush: bool = False) -> Batch:
     program = Program(
-        "a",
-        Stack(
+        case_id="a",
+        stack=Stack(
             board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
         ),
-        f"{HEADER}prepared\n",
-        f"{HEADER}{body}",
+        prepare=f"{HEADER}prepared\n",
+        body=f"{HEADER}{body}",
         record_wear=True,
         record_flush=record_flush,
     )
     (item,) = items_of([program], {"a": 1})
-    return batch_of(item, stream(rows), None, "6.1.0", Measuring(software_time=True))
+    return batch_of(
+        item,
+        stream(rows),
+        space=None,
+        kernel_release="6.1.0",
+        measuring=Measuring(software_time=True),
+    )
 
 
 def test_a_driver_that_knows_its_blocks_fills_the_whole_table() -> None:

@@ -86,7 +86,7 @@ def test_an_unknown_pattern_is_refused_with_the_known(
 ) -> None:
     known = ", ".join(WORKLOADS[kind].patterns)
     with pytest.raises(ExperimentError) as why:
-        read(tmp_path, kind, pattern)
+        read(tmp_path, kind, pattern=pattern)
     said = f"{kind} has no pattern {pattern!r}; it has {known}"
     assert f"grid.1.pattern: {said}" in str(why.value)
     with pytest.raises(InputError) as why_of_case:
@@ -100,7 +100,7 @@ def test_an_unknown_pattern_is_refused_with_the_known(
 )
 def test_every_known_pattern_is_taken(tmp_path: Path, kind: str, pattern: str) -> None:
     fs = "mtd" if pattern == "erase" else "jffs2"
-    read(tmp_path, kind, pattern.replace("NN", "30"), fs)
+    read(tmp_path, kind, pattern=pattern.replace("NN", "30"), fs=fs)
     if pattern != "script" and kind not in GIVEN:
         made(kind, pattern.replace("NN", "30"), fs)
 
@@ -124,7 +124,7 @@ def test_what_a_workload_does_not_know(
     tmp_path: Path, kind: str, pattern: str, fs: str, more: str, said: str
 ) -> None:
     with pytest.raises(ExperimentError) as why:
-        read(tmp_path, kind, pattern, fs, more)
+        read(tmp_path, kind, pattern=pattern, fs=fs, more=more)
     assert said in str(why.value)
 
 
@@ -142,4 +142,4 @@ rows = "fs"
 columns = "pattern"
 """
     with pytest.raises(ExperimentError, match="figure 1: pattern: micro-read has no pattern"):
-        read(tmp_path, "micro-read", "random", more=figure)
+        read(tmp_path, "micro-read", pattern="random", more=figure)

@@ -36,7 +36,11 @@ def done(text: str) -> list[Done]:
         fields, said = operation.fields, next(results)
         length = {"write": 2, "copy": 4}.get(operation.name)
         result = int(fields[length]) if length else 0
-        steps.append(Done(operation, int(said) if said else result, change, data))
+        steps.append(
+            Done(
+                operation=operation, result=int(said) if said else result, changes=change, data=data
+            )
+        )
     return steps
 
 
@@ -50,7 +54,19 @@ def verdict(text: str, found: Found, after: int | None = None) -> tuple[str, str
         for path, what in found.items()
     )
     change = (len(steps) if after is None else after) + 1
-    (one,) = judge(steps, [Survey("case", change, 0, 1, files, 0)])
+    (one,) = judge(
+        steps,
+        [
+            Survey(
+                case_id="case",
+                change=change,
+                mount_result=0,
+                mount_time_ns=1,
+                files=files,
+                probe_result=0,
+            )
+        ],
+    )
     return one.verdict, one.reason
 
 

@@ -36,7 +36,16 @@ def steps(text: str) -> list[Done]:
             task = int(operation.fields[0])
             continue
         result = int(operation.fields[2]) if operation.name == "write" else 0
-        made.append(Done(operation, result, len(made) + 1, b"", task, now_ns))
+        made.append(
+            Done(
+                operation=operation,
+                result=result,
+                changes=len(made) + 1,
+                data=b"",
+                task=task,
+                start_ns=now_ns,
+            )
+        )
         now_ns += int(operation.fields[0]) if operation.name == "pause" else MS
     return made
 
@@ -250,10 +259,12 @@ def cut(body: str, fs: str) -> dict[str, Any]:
     # JFFS2 does not mount a flash that holds nothing but a torn page.
     prepare = f"{HEADER_2}\nopen 0 first wo,create\nwrite 0 0 1 1 0\nclose 0\nsync\nprepared\n"
     program = Program(
-        "one",
-        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=None),
-        prepare,
-        body,
+        case_id="one",
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=None
+        ),
+        prepare=prepare,
+        body=body,
     )
     target = PowerCuts(load_target("sim"), Choice(1, None, 1), "sim")
     batches = list(target.run([program]))

@@ -37,7 +37,11 @@ def done(text: str) -> list[Done]:
         steps.append((words, changes))
     operations = parse("\n".join((HEADER, *(words for words, _ in steps), "")))
     return [
-        Done(operation, int(operation.fields[2]) if operation.name == "write" else 0, count)
+        Done(
+            operation=operation,
+            result=int(operation.fields[2]) if operation.name == "write" else 0,
+            changes=count,
+        )
         for operation, (_, count) in zip(operations, steps, strict=True)
     ]
 
@@ -50,7 +54,14 @@ def found(files: Files, change: int, probe: int = 0, mount: int = 0) -> Survey:
             runs.append(Run(at, length, what))
             at += length
         surveyed.append(SurveyedFile(path, at, tuple(runs)))
-    return Survey("case", change, mount, 1000, tuple(surveyed), None if mount else probe)
+    return Survey(
+        case_id="case",
+        change=change,
+        mount_result=mount,
+        mount_time_ns=1000,
+        files=tuple(surveyed),
+        probe_result=None if mount else probe,
+    )
 
 
 def verdict(text: str, change: int, files: Files, probe: int = 0) -> tuple[str, str | None]:
@@ -72,7 +83,16 @@ A: Files = {"a": [(100, (1, 0))]}
 
 def test_what_fsync_acknowledged_and_is_there_is_kept() -> None:
     (one,) = judge(done(SYNCED + LATER), [found(A, 5)])
-    assert one == Judged(5, 1, 1, 0, True, 1000, RECOVERED, None)
+    assert one == Judged(
+        change=5,
+        acknowledged_files=1,
+        kept_files=1,
+        lost_files=0,
+        mounted=True,
+        mount_time_ns=1000,
+        verdict=RECOVERED,
+        reason=None,
+    )
 
 
 @pytest.mark.parametrize("change", [1, 2, 3, 4])
@@ -272,7 +292,7 @@ def test_a_folder_that_is_synced_keeps_its_names() -> None:
 
 def test_failed_operations_do_nothing_and_promise_nothing() -> None:
     steps = done(SYNCED + LATER)
-    steps[2] = Done(steps[2].operation, -5, steps[2].changes)
+    steps[2] = Done(operation=steps[2].operation, result=-5, changes=steps[2].changes)
     (one,) = judge(steps, [found({}, 5)])
     assert (one.verdict, one.acknowledged_files) == (RECOVERED, 0)
 

@@ -30,10 +30,12 @@ from flashbed.targets.guest.stream import Reader, StreamError
 PREPARE = "flashbed-ops 1\nprepared\n"
 BODY = "flashbed-ops 1\nmark\nopen 0 a wo,create\nwrite 0 0 10 1 0\nfsync 0\nclose 0\nsync\n"
 PROGRAM = Program(
-    "one",
-    Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0),
-    PREPARE,
-    BODY,
+    case_id="one",
+    stack=Stack(
+        board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+    ),
+    prepare=PREPARE,
+    body=BODY,
 )
 
 # A chip that does 5 changes: 1 in open, 1 in write, 2 in fsync, 1 in sync.
@@ -74,9 +76,21 @@ def guest(tmp_path: Path) -> Guests:
         program = tmp_path / "guest"
         program.write_text(GUEST + script)
         program.chmod(0o755)
-        machine = Machine("the guest", "the script", [str(program)], patience_s, "PATIENCE")
+        machine = Machine(
+            name="the guest",
+            process="the script",
+            command=[str(program)],
+            patience_s=patience_s,
+            patience_variable="PATIENCE",
+        )
         measuring = Measuring(software_time=False)
-        return Guest(machine, load_board("emulated"), "6.1", measuring, remembers_changes)
+        return Guest(
+            machine=machine,
+            board=load_board("emulated"),
+            kernel="6.1",
+            measuring=measuring,
+            remembers_changes=remembers_changes,
+        )
 
     return make
 

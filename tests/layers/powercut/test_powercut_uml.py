@@ -169,7 +169,14 @@ def not_recovered(
 
 def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str]]:
     """Verdict and reason of what did not recover, the last change torn in all kinds of ways."""
-    lost = not_recovered(work, "jffs2", board, program, LastChange(None, None, 0), range(TEARS))
+    lost = not_recovered(
+        work,
+        "jffs2",
+        board=board,
+        program=program,
+        choice=LastChange(None, None, 0),
+        seeds=range(TEARS),
+    )
     return set(lost.select("verdict", "reason").iter_rows())
 
 
@@ -223,7 +230,9 @@ def test_ubi_takes_a_block_as_free_whose_first_two_pages_say_so(tmp_path: Path) 
     """scan_peb() of drivers/mtd/ubi/attach.c reads two pages of a block; others may be left."""
     seeds = range(PART_LEFT, PART_LEFT + 6)
     choice = OneChange(None, None, 0)
-    rows = not_recovered(tmp_path, "ubifs", "omap3evm", UNLINKED, choice, seeds)
+    rows = not_recovered(
+        tmp_path, "ubifs", board="omap3evm", program=UNLINKED, choice=choice, seeds=seeds
+    )
     (lost,) = rows.iter_rows(named=True)
     assert (lost["case_id"], lost["verdict"]) == (str(PART_LEFT), NOT_MOUNTED)
     assert "EUCLEAN" in lost["reason"]

@@ -45,7 +45,12 @@ def taken(data: bytes, folder: Path) -> int:
     descriptor = os.open(source, os.O_RDONLY)
     writer = RecordingWriter(out, about)
     try:
-        _take(ReadAhead(descriptor), _Sink(writer, Recorded(out, about), contents=False, own=b"-"))
+        _take(
+            ReadAhead(descriptor),
+            _Sink(
+                writer=writer, recorded=Recorded(path=out, about=about), contents=False, own=b"-"
+            ),
+        )
         writer.close()
         return len(list(open_recording(out).calls()))
     finally:

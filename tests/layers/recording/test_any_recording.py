@@ -63,8 +63,16 @@ def calls(draw: st.DrawFn) -> Call:
         written = bytes(moved) if kind < 2 else (Piece(*[draw(SIZE) for _ in range(6)]),) * pieces
     start_ns = draw(st.integers(0, 10**9))
     cpu_ns = draw(st.one_of(st.none(), st.integers(0, 10**6)))
-    return Call(draw(SMALL), start_ns, draw(st.integers(0, 10**8)), cpu_ns, name, arguments, result,
-                written)  # fmt: skip
+    return Call(
+        task=draw(SMALL),
+        start_ns=start_ns,
+        duration_ns=draw(st.integers(0, 10**8)),
+        cpu_ns=cpu_ns,
+        name=name,
+        arguments=arguments,
+        result=result,
+        written=written,
+    )
 
 
 @settings(max_examples=100, deadline=None)

@@ -22,13 +22,26 @@ from flashbed.program.recording.recording_tools import merged
 
 ABOUT = About(source="test", command=("sh", "-c", "echo"), machine="Linux", think="cpu")
 PIECES = (Piece(10, 10, 9, 9, 8, 8), Piece(4096, 4096, 4096, 4096, 4096, 4096))
+
+
+def _call(
+    task: int, start_ns: int, duration_ns: int, cpu_ns: int | None, name: str, *what: object
+) -> Call:
+    arguments, *done = what
+    rest = dict(zip(("result", "written"), done, strict=False))
+    return Call(
+        task=task, start_ns=start_ns, duration_ns=duration_ns, cpu_ns=cpu_ns, name=name,
+        arguments=arguments, **rest,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
 CALLS = [
-    Call(0, 5, 10, 3, "openat", {"path": b"a\xff/b", "flags": 0o101, "mode": 0o644}, 3),
-    Call(0, 20, 10, None, "write", {"descriptor": 3, "length": 5000}, 4500, PIECES),
-    Call(1, 30, 0, 0, "pwrite64", {"descriptor": 3, "offset": 7, "length": 3}, 3, b"abc"),
-    Call(0, 40, 1, 0, "openat", {"path": b"/", "flags": 0}, -2),
+    _call(0, 5, 10, 3, "openat", {"path": b"a\xff/b", "flags": 0o101, "mode": 0o644}, 3),
+    _call(0, 20, 10, None, "write", {"descriptor": 3, "length": 5000}, 4500, PIECES),
+    _call(1, 30, 0, 0, "pwrite64", {"descriptor": 3, "offset": 7, "length": 3}, 3, b"abc"),
+    _call(0, 40, 1, 0, "openat", {"path": b"/", "flags": 0}, -2),
 ]
-THERE = Call(0, 0, 0, None, EXISTED, {"path": b"old", "length": 12, "mode": 0o100644})
+THERE = _call(0, 0, 0, None, EXISTED, {"path": b"old", "length": 12, "mode": 0o100644})
 
 
 def _write(path: Path, calls: list[Call], about: About = ABOUT) -> Path:
@@ -154,7 +167,9 @@ def test_a_file_that_is_none_or_was_cut_short_is_refused(tmp_path: Path) -> None
 def test_calls_seen_at_their_end_come_in_the_order_of_their_beginning() -> None:
     came: list[Call] = []
     order = InOrder()
-    first, second, third = (Call(task, task, 1, None, "sync") for task in range(3))
+    first, second, third = (
+        Call(task=task, start_ns=task, duration_ns=1, cpu_ns=None, name="sync") for task in range(3)
+    )
     for call in (first, second, third):
         order.begin(call.task, call.start_ns)
     came += order.end(1, second)

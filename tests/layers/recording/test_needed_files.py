@@ -16,7 +16,10 @@ THERE = {
 def needed(*calls: tuple[str, dict[str, int | bytes]]) -> set[bytes]:
     links = {path: b"d/one" for path, kind in THERE.items() if kind == stat.S_IFLNK}
     folders = {path for path, kind in THERE.items() if kind == stat.S_IFDIR}
-    made = [Call(0, 0, 0, None, name, arguments) for name, arguments in calls]
+    made = [
+        Call(task=0, start_ns=0, duration_ns=0, cpu_ns=None, name=name, arguments=arguments)
+        for name, arguments in calls
+    ]
     wanted = needed_by(made, links, folders)
     return {path for path in THERE if wanted(path)}
 

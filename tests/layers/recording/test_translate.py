@@ -40,8 +40,10 @@ class Program:
     ) -> None:  # fmt: skip
         self.now_ns += gap_ns
         given = {key: value for key, value in arguments.items() if value is not None}
-        times = (task, self.now_ns, takes_ns, cpu_ns)
-        call = Call(*times, name, given, result, written)  # type: ignore[arg-type]
+        call = Call(
+            task=task, start_ns=self.now_ns, duration_ns=takes_ns, cpu_ns=cpu_ns, name=name,
+            arguments=given, result=result, written=written,  # type: ignore[arg-type]
+        )  # fmt: skip
         self.calls.append(call)
         self.now_ns += 1000
 

@@ -59,7 +59,7 @@ def drawn(*cases: tuple[str, str]) -> dict[str, Any]:
         }
     )  # fmt: skip
     axes = {"x": "fs", "colour": "pattern", "rows": "partition", "columns": "compressor"}
-    return axes_figure(points, pl.DataFrame(), "Reads", axes)
+    return axes_figure(points, pl.DataFrame(), title="Reads", axes=axes)
 
 
 def test_a_panel_is_drawn_under_its_own_name_where_axes_are_no_full_product() -> None:

@@ -256,7 +256,9 @@ def test_the_page_says_whether_the_simulator_kept_its_limits(
     errors = {f"{name}_error_pct": [float(simulated - 100)] for name in MEASURES}
     table = pl.DataFrame({"case_id": ["validate-jffs2-a"], **numbers, **errors})
     run = {"board": "emulated", "kernel": "6.1", "target": "uml", "suite": "reads"}
-    compared = Compared(table, {"validate-jffs2-a": "x"}, {}, {}, {})
+    compared = Compared(
+        table=table, kinds={"validate-jffs2-a": "x"}, limits={}, refused={}, failed={}
+    )
     keep(tmp_path / "results" / "validation", run, compared, {})
     text = write_all_results(tmp_path / "results", tmp_path / "index.html").read_text()
     assert f">{said}<" in text

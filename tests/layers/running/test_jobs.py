@@ -41,8 +41,10 @@ def test_three_processes_give_the_bytes_of_one(run_way: RunWay) -> None:
     def count(_what: str, _done: int, _of: int) -> None:
         seen.update(workers())
 
-    assert run_way("one", Way(1)) == Outcome("sim", CASES, 0, ())
-    assert run_way("three", Way(3), progress=count) == Outcome("sim", CASES, 0, ())
+    assert run_way("one", Way(1)) == Outcome(target="sim", measured=CASES, kept=0, failures=())
+    assert run_way("three", Way(3), progress=count) == Outcome(
+        target="sim", measured=CASES, kept=0, failures=()
+    )
     assert len(seen) == 3
     assert same_bytes("one", "three")
     assert workers() == []
@@ -68,7 +70,9 @@ def test_a_process_that_is_killed_loses_no_finished_case(run_way: RunWay) -> Non
     there = read_table(Path("killed"), "cases").height
     assert 0 < there < CASES
     assert workers() == []
-    assert run_way("killed", Way(2)) == Outcome("sim", CASES - there, there, ())
+    assert run_way("killed", Way(2)) == Outcome(
+        target="sim", measured=CASES - there, kept=there, failures=()
+    )
     run_way("one", Way(1))
     assert same_bytes("one", "killed")
 

@@ -43,10 +43,10 @@ def case(pattern: str, requests: int = 20, pause_ns: int = SECOND, **database: o
 def program(one: Case) -> Program:
     prepare, body = operations(one, 10 * SECOND)
     return Program(
-        one.case_id,
-        Stack(board=one.profile(), kernel=load_kernel("6.1"), fs=one.fs, read_ahead_kib=0),
-        prepare,
-        body,
+        case_id=one.case_id,
+        stack=Stack(board=one.profile(), kernel=load_kernel("6.1"), fs=one.fs, read_ahead_kib=0),
+        prepare=prepare,
+        body=body,
     )
 
 

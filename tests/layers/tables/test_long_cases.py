@@ -26,10 +26,12 @@ from flashbed.targets.long_rows import LongRows
 
 BODY = "flashbed-ops 1\nopen 0 a rw\nmark\n" + "read 0 0 10\nwrite 0 10 20 1 0\n" * 3
 PROGRAM = Program(
-    "one",
-    Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0),
-    "flashbed-ops 1\nprepared\n",
-    BODY,
+    case_id="one",
+    stack=Stack(
+        board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+    ),
+    prepare="flashbed-ops 1\nprepared\n",
+    body=BODY,
 )
 MEASURING = Measuring(software_time=True)
 MIB = 1 << 20
@@ -47,7 +49,7 @@ def test_a_guest_s_rows_in_pieces_are_the_rows_of_the_whole_case() -> None:
     text = stream(iter(range(4, 10)))
     *_, whole = Reader().feed(text)
     assert isinstance(whole, CaseDone)
-    expected = batch_of(item, whole, None, "6.1", MEASURING)
+    expected = batch_of(item, whole, space=None, kernel_release="6.1", measuring=MEASURING)
 
     rows = RowsOfCase(item, MEASURING)
     given: dict[str, list[pl.DataFrame]] = {"requests": [], "flash": []}
@@ -59,7 +61,7 @@ def test_a_guest_s_rows_in_pieces_are_the_rows_of_the_whole_case() -> None:
             given[name].append(frame)
     assert len(pieces) == 4
     assert isinstance(last, CaseDone)
-    batch = batch_of(item, last, None, "6.1", MEASURING, rows)
+    batch = batch_of(item, last, space=None, kernel_release="6.1", measuring=MEASURING, rows=rows)
     assert batch.cases.equals(expected.cases)
     assert pl.concat([*given["requests"], batch.requests]).equals(expected.requests)
     assert pl.concat([*given["flash"], batch.flash]).equals(expected.flash)
@@ -72,7 +74,9 @@ def test_an_answer_for_no_operation_or_out_of_order_is_strange(lines: list[int])
     assert isinstance(done, CaseDone)
     with pytest.raises(StrangeLineError, match=f"answers for line {lines[-1]}, which is no"):
         RowsOfCase(item, MEASURING).tables(done)
-    (failure,) = batch_of(item, done, None, "6.1", MEASURING).failures
+    (failure,) = batch_of(
+        item, done, space=None, kernel_release="6.1", measuring=MEASURING
+    ).failures
     assert failure.message.endswith("which is no operation")
 
 

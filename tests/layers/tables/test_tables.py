@@ -47,7 +47,7 @@ def test_an_interrupted_run_goes_on_where_it_was(small: Path) -> None:
         run(target, Path("a"))
     assert read_table(Path("a"), "cases").height == 9
     target.interrupt_after = None
-    assert run(target, Path("a")) == Outcome("emulator", 23, 9, ())
+    assert run(target, Path("a")) == Outcome(target="emulator", measured=23, kept=9, failures=())
     assert len(target.ran) == len(set(target.ran)) == 32
     run(FakeTarget("emulator"), Path("b"))
     assert Path("a/cases.parquet").read_bytes() == Path("b/cases.parquet").read_bytes()
@@ -74,7 +74,9 @@ def test_parts_that_were_being_removed_hide_nothing(
     monkeypatch.undo()
     monkeypatch.setenv("FLASHBED_ROOT", str(small))
     monkeypatch.chdir(small.parent)
-    assert run(FakeTarget("emulator"), Path("a")) == Outcome("emulator", 0, 32, ())
+    assert run(FakeTarget("emulator"), Path("a")) == Outcome(
+        target="emulator", measured=0, kept=32, failures=()
+    )
     run(FakeTarget("emulator"), Path("b"))
     assert Path("a/requests.parquet").read_bytes() == Path("b/requests.parquet").read_bytes()
     assert {path.name for path in Path("a").iterdir()} == {
@@ -87,7 +89,9 @@ def test_a_part_that_was_being_written_is_no_result(small: Path) -> None:
     left = Path("a/parts/.000001.77")
     left.mkdir(parents=True)
     (left / "cases.parquet").write_bytes(b"PAR1 half a file")
-    assert run(FakeTarget("emulator"), Path("a")) == Outcome("emulator", 0, 32, ())
+    assert run(FakeTarget("emulator"), Path("a")) == Outcome(
+        target="emulator", measured=0, kept=32, failures=()
+    )
     assert not Path("a/parts").exists()
 
 
@@ -98,14 +102,16 @@ def test_a_failed_case_is_kept_out_and_tried_again(small: Path) -> None:
     assert [failure.case_id for failure in outcome.failures] == [bad]
     assert bad not in read_table(Path("a"), "cases")["case_id"]
     target.fails = set()
-    assert run(target, Path("a")) == Outcome("emulator", 1, 31, ())
+    assert run(target, Path("a")) == Outcome(target="emulator", measured=1, kept=31, failures=())
 
 
 def test_a_changed_profile_runs_its_cases_again(small: Path) -> None:
     run(FakeTarget("sim"), Path("a"))
     file = small / "boards" / "omap3evm.toml"
     file.write_text(file.read_text().replace("syscall_ns = 1_500", "syscall_ns = 1_501"))
-    assert run(FakeTarget("sim"), Path("a")) == Outcome("sim", 64, 32, ())
+    assert run(FakeTarget("sim"), Path("a")) == Outcome(
+        target="sim", measured=64, kept=32, failures=()
+    )
     assert read_table(Path("a"), "cases").height == 96
     assert read_table(Path("a"), "cases")["board_sha256"].n_unique() == 2
 

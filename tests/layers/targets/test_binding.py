@@ -25,10 +25,10 @@ pytestmark = pytest.mark.extension
 
 def program(body: str) -> Program:
     return Program(
-        "a",
-        Stack(board=BOARD, kernel=KERNEL, fs="jffs2", read_ahead_kib=0),
-        PREPARE,
-        HEAD + body,
+        case_id="a",
+        stack=Stack(board=BOARD, kernel=KERNEL, fs="jffs2", read_ahead_kib=0),
+        prepare=PREPARE,
+        body=HEAD + body,
         record_wear=True,
     )
 

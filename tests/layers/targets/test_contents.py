@@ -16,10 +16,12 @@ from flashbed.targets.guest.stream import CaseDone, Reader, StreamError
 BODY = "flashbed-ops 1\nopen 0 a ro\nmark\nread 0 0 10\nsync\n"
 HEAD = b"flashbed-stream 1\n"
 PROGRAM = Program(
-    "one",
-    Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0),
-    "flashbed-ops 1\nprepared\n",
-    BODY,
+    case_id="one",
+    stack=Stack(
+        board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
+    ),
+    prepare="flashbed-ops 1\nprepared\n",
+    body=BODY,
 )
 
 
@@ -39,7 +41,9 @@ def test_a_sum_becomes_a_column_and_no_sum_is_null() -> None:
     text = b"case c0\nr 0 4 1 2 10 7 4294967295 -\nr 1 5 3 4 0 - - -\nc 0 0 0 0\nend c0\n"
     done = list(Reader().feed(HEAD + text))[-1]
     assert isinstance(done, CaseDone)
-    requests = batch_of(item, done, None, "6.1", Measuring(software_time=True)).requests
+    requests = batch_of(
+        item, done, space=None, kernel_release="6.1", measuring=Measuring(software_time=True)
+    ).requests
     assert requests["content_crc32"].to_list() == [4294967295, None]
     assert requests["flash_time_ns"].to_list() == [7, None]
     assert requests["latency_ns"].to_list() == [2, 4]
@@ -50,7 +54,9 @@ def test_without_software_time_latencies_are_unknown() -> None:
     text = b"case c0\nr 0 4 1 2 10 2 - -\nr 1 5 3 4 0 4 - -\nc 0 0 0 0\nend c0\n"
     done = list(Reader().feed(HEAD + text))[-1]
     assert isinstance(done, CaseDone)
-    batch = batch_of(item, done, None, "6.1", Measuring(software_time=False))
+    batch = batch_of(
+        item, done, space=None, kernel_release="6.1", measuring=Measuring(software_time=False)
+    )
     assert batch.requests["latency_ns"].to_list() == [None, None]
     assert batch.cases.select("time_ns", "flash_time_ns").rows() == [(None, 6)]
 

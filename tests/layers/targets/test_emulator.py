@@ -31,10 +31,12 @@ HEAD = "flashbed-stream 1\ninfo kernel 6.1.0-test\n"
 
 def program(case_id: str, body: str = READ, fs: str = "jffs2", prepare: str = PREPARE) -> Program:
     return Program(
-        case_id,
-        Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
-        prepare,
-        body,
+        case_id=case_id,
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0
+        ),
+        prepare=prepare,
+        body=body,
     )
 
 
@@ -397,7 +399,12 @@ def test_programs_are_read_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     board, kernel = load_board("emulated"), load_kernel("6.1")
     bodies = ["a" * 4, "b" * 6, "c", "d" * 30, "e" * 10]
     programs = [
-        Program(body[0], Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=0), "", body)
+        Program(
+            case_id=body[0],
+            stack=Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=0),
+            prepare="",
+            body=body,
+        )
         for body in bodies
     ]
     pieces = ["".join(program.case_id for program in piece) for piece in run._pieces(programs)]

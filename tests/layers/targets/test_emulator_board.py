@@ -38,15 +38,15 @@ def program(
 ) -> Program:
     board, kernel = load_board("emulated"), load_kernel("6.1")
     return Program(
-        case_id,
-        Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=read_ahead_kib),
-        prepare,
-        body,
+        case_id=case_id,
+        stack=Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=read_ahead_kib),
+        prepare=prepare,
+        body=body,
     )
 
 
 PROGRAMS = [
-    program(f"{fs}-{read_ahead_kib}", fs, read_ahead_kib)
+    program(f"{fs}-{read_ahead_kib}", fs, read_ahead_kib=read_ahead_kib)
     for fs in ("jffs2", "ubifs")
     for read_ahead_kib in (0, 128)
 ] + [
@@ -75,10 +75,10 @@ def measured(
     target = EmulatorTarget(work_dir=work, patience_s=120, wait=wait)
     batches = list(target.run(programs, RunOptions(trace_flash=trace_flash)))
     return Batch(
-        pl.concat([batch.cases for batch in batches]),
-        pl.concat([batch.requests for batch in batches]),
-        pl.concat([batch.flash for batch in batches]),
-        tuple(failure for batch in batches for failure in batch.failures),
+        cases=pl.concat([batch.cases for batch in batches]),
+        requests=pl.concat([batch.requests for batch in batches]),
+        flash=pl.concat([batch.flash for batch in batches]),
+        failures=tuple(failure for batch in batches for failure in batch.failures),
     )
 
 

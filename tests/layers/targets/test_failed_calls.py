@@ -53,7 +53,10 @@ def program(fs: str, body: str, *, blocks: int = 62) -> Program:
         update={"blocks": blocks})})  # fmt: skip
     text = f"flashbed-ops 2\n{BODIES[body]}"
     return Program(
-        body, Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0), PREPARED, text
+        case_id=body,
+        stack=Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0),
+        prepare=PREPARED,
+        body=text,
     )
 
 
@@ -110,7 +113,9 @@ def test_a_guest_s_failed_calls_are_counted(
     stream = f"flashbed-stream 1\ncase c0\nc 0 0 0 0\n{rows}end c0\n"
     *_, done = Reader().feed(stream.encode())
     assert isinstance(done, CaseDone)
-    cases = batch_of(item, done, None, "6.1", Measuring(software_time=True)).cases
+    cases = batch_of(
+        item, done, space=None, kernel_release="6.1", measuring=Measuring(software_time=True)
+    ).cases
     assert cases.select("failed", "failed_errno").row(0) == (failed, text)
 
 

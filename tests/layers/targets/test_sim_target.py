@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def program(case_id: str) -> Program:
     return Program(
-        case_id,
-        Stack(
+        case_id=case_id,
+        stack=Stack(
             board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
         ),
-        "",
-        "",
+        prepare="",
+        body="",
     )
 
 
@@ -125,7 +125,7 @@ def test_an_interrupt_ends_the_simulator_and_leaves_what_has_ended() -> None:
     prepare, head = "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n"
     endless = head + "compute 1000000000000\n" * 100_000
     programs = [
-        Program(name, usual, prepare, body)
+        Program(case_id=name, stack=usual, prepare=prepare, body=body)
         for name, body in (("short", head + "compute 1\n"), ("endless", endless))
     ]
 
@@ -158,10 +158,10 @@ def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
     board, kernel = load_board("emulated"), load_kernel("6.1")
     programs = [
         Program(
-            fs,
-            Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=0),
-            "flashbed-ops 1\nprepared\n",
-            "flashbed-ops 1\n",
+            case_id=fs,
+            stack=Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=0),
+            prepare="flashbed-ops 1\nprepared\n",
+            body="flashbed-ops 1\n",
         )
         for fs in ("jffs2", "mtd")
     ]
@@ -183,12 +183,12 @@ def test_rows_of_a_long_case_are_the_same_in_files_as_in_memory() -> None:
     reads = 150_000
     body = "flashbed-ops 1\nopen 0 f rw,create\nwrite 0 0 8192 1 0\n" + "read 0 0 8192\n" * reads
     case = Program(
-        "long",
-        Stack(
+        case_id="long",
+        stack=Stack(
             board=load_board("emulated"), kernel=load_kernel("6.1"), fs="jffs2", read_ahead_kib=0
         ),
-        "flashbed-ops 1\nprepared\n",
-        body + "close 0\n",
+        prepare="flashbed-ops 1\nprepared\n",
+        body=body + "close 0\n",
     )
     for trace_flash in (False, True):
         (whole,) = SimTarget().run([case], RunOptions(trace_flash=trace_flash))

@@ -311,9 +311,14 @@ def test_counts_that_nobody_saw_are_unknown() -> None:
 def test_a_job_by_pipes(tmp_path: Path) -> None:
     """The process gets the job on standard input; its messages are separate from the stream."""
     machine = Machine(
-        "the board", "ssh", ["sh", "-c", "echo said >&2; cat; exit 3"], 60, "none",
-        by_pipes=True, why_ended=lambda status, said: f"{status}: {said.strip()}",
-    )  # fmt: skip
+        name="the board",
+        process="ssh",
+        command=["sh", "-c", "echo said >&2; cat; exit 3"],
+        patience_s=60,
+        patience_variable="none",
+        by_pipes=True,
+        why_ended=lambda status, said: f"{status}: {said.strip()}",
+    )
     with Boot(tmp_path / "boot", machine, "the job\n") as boot:
         assert b"".join(boot.stream()) == b"the job\n"
         assert boot.why_ended() == "3: said"

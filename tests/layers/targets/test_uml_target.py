@@ -31,10 +31,12 @@ READ = f"{HEADER}drop_caches\nopen 0 a ro\nmark\nread 0 0 8192\n"
 
 def program(case_id: str, body: str = READ, fs: str = "jffs2", kernel: str = "6.1") -> Program:
     return Program(
-        case_id,
-        Stack(board=load_board("emulated"), kernel=load_kernel(kernel), fs=fs, read_ahead_kib=0),
-        PREPARE,
-        body,
+        case_id=case_id,
+        stack=Stack(
+            board=load_board("emulated"), kernel=load_kernel(kernel), fs=fs, read_ahead_kib=0
+        ),
+        prepare=PREPARE,
+        body=body,
     )
 
 

@@ -52,7 +52,13 @@ end 4
 def traced(stream: str = STREAM) -> Trace:
     rows = read_stream(stream)
     facts = Facts(name="cat", target="host", kernel="6.1.0", page_bytes=2048, pages_per_block=64)
-    return Trace(facts, empty("requests"), rows.flash, rows.vfs, rows.functions)
+    return Trace(
+        facts=facts,
+        requests=empty("requests"),
+        flash=rows.flash,
+        vfs=rows.vfs,
+        functions=rows.functions,
+    )
 
 
 def test_a_stream_is_tables_in_the_order_of_beginnings() -> None:
@@ -272,7 +278,9 @@ def agent(tmp_path: Path) -> Agents:
 
 
 def test_a_command_is_traced_where_there_is_an_agent(agent: Agents, tmp_path: Path) -> None:
-    asked = TraceOptions(True, False, ("jffs2_*", "ubifs_*"), "mtd", 64)
+    asked = TraceOptions(
+        flash=True, vfs=False, functions=("jffs2_*", "ubifs_*"), points="mtd", buffer_kib=64
+    )
     trace = trace_command(agent(STREAM), ["cat", "data.bin"], asked, 2.5)
     assert (tmp_path / "seen").read_text() == (
         "trace --flash --func jffs2_* --func ubifs_* --points mtd --buffer-kib 64"
@@ -285,15 +293,17 @@ def test_a_command_is_traced_where_there_is_an_agent(agent: Agents, tmp_path: Pa
 
 def test_a_trace_that_failed_is_an_error_and_one_that_lost_events_is_not(agent: Agents) -> None:
     with pytest.raises(RunError, match="host: tracing failed"):
-        trace_command(agent("", 1), ["cat"], TraceOptions(True), None)
+        trace_command(agent("", 1), ["cat"], TraceOptions(flash=True), None)
     with pytest.raises(RunError, match="host: tracing failed"):
-        trace_command(agent(f"{HEADER}\ninfo kernel 6.1\n", 1), ["cat"], TraceOptions(True), None)
+        trace_command(
+            agent(f"{HEADER}\ninfo kernel 6.1\n", 1), ["cat"], TraceOptions(flash=True), None
+        )
     cut = trace_command(
-        agent(f"{HEADER}\ninfo kernel 6.1\n", 255), ["cat"], TraceOptions(True), None
+        agent(f"{HEADER}\ninfo kernel 6.1\n", 255), ["cat"], TraceOptions(flash=True), None
     )
     assert cut.facts.lost is None
     lossy = STREAM.replace("lost 0", "lost 17")
-    assert trace_command(agent(lossy, 1), ["cat"], TraceOptions(True), None).facts.lost == 17
+    assert trace_command(agent(lossy, 1), ["cat"], TraceOptions(flash=True), None).facts.lost == 17
 
 
 def status_of(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:

@@ -92,7 +92,7 @@ def test_what_the_kernel_cannot_know_is_no_error() -> None:
 
 def test_limits_are_kept_or_not_and_kinds_told_apart() -> None:
     compared = validation.Compared(
-        validation.compare(
+        table=validation.compare(
             table(flash_reads=[98, 104], time_ns=[110, 100]),
             table(flash_reads=[100, 100], time_ns=[100, 100]),
         ),
@@ -115,7 +115,13 @@ def compared(reads: list[int | None], refused: dict[str, str]) -> validation.Com
     simulated = table(flash_reads=reads).with_columns(case_id=pl.Series(names))
     kinds = dict.fromkeys([*names, *refused], "a kind")
     limits = validation.LIMITS["writes"]["emulator"]
-    return validation.Compared(validation.compare(simulated, real), kinds, limits, refused, {})
+    return validation.Compared(
+        table=validation.compare(simulated, real),
+        kinds=kinds,
+        limits=limits,
+        refused=refused,
+        failed={},
+    )
 
 
 def test_what_is_kept_is_the_last_word_on_each_run(tmp_path: Path) -> None:

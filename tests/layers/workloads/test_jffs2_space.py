@@ -19,7 +19,10 @@ def ran(*lines: str) -> Batch:
     body = "\n".join([HEADER, *lines]) + "\n"
     prepare = f"{HEADER}\nprepared\n"
     program = Program(
-        "a", Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=0), prepare, body
+        case_id="a",
+        stack=Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=0),
+        prepare=prepare,
+        body=body,
     )
     (batch,) = SimTarget().run([program], RunOptions(trace_flash=True))
     assert not batch.failures

@@ -42,7 +42,14 @@ pattern = ["recorded", "flat-out"]
 requests = [1]
 seed = [1]
 """
-SIZES = Piece(1000, 1000, 2000, 2000, 3000, 3000)
+SIZES = Piece(
+    lzo_alone=1000,
+    lzo_context=1000,
+    zlib_alone=2000,
+    zlib_context=2000,
+    zstd_alone=3000,
+    zstd_context=3000,
+)
 
 
 def recorded(folder: Path) -> Path:
@@ -50,10 +57,40 @@ def recorded(folder: Path) -> Path:
     path = folder / "my.rec"
     with RecordingWriter(path, About(source="test", think="gaps")) as writer:
         opened: dict[str, int | bytes] = {"path": b"a", "flags": 0o102}
-        writer.add(Call(0, 0, 0, None, "openat", opened, 3))
+        writer.add(
+            Call(
+                task=0,
+                start_ns=0,
+                duration_ns=0,
+                cpu_ns=None,
+                name="openat",
+                arguments=opened,
+                result=3,
+            )
+        )
         moved: dict[str, int | bytes] = {"descriptor": 3, "length": 4096}
-        writer.add(Call(0, 5_000_000, 0, None, "write", moved, 4096, (SIZES,)))
-        writer.add(Call(0, 5_000_000, 0, None, "fsync", {"descriptor": 3}))
+        writer.add(
+            Call(
+                task=0,
+                start_ns=5_000_000,
+                duration_ns=0,
+                cpu_ns=None,
+                name="write",
+                arguments=moved,
+                result=4096,
+                written=(SIZES,),
+            )
+        )
+        writer.add(
+            Call(
+                task=0,
+                start_ns=5_000_000,
+                duration_ns=0,
+                cpu_ns=None,
+                name="fsync",
+                arguments={"descriptor": 3},
+            )
+        )
     return path
 
 
@@ -139,7 +176,9 @@ def test_a_recordings_file_stands_for_an_experiment_of_one_case(tmp_path: Path) 
 
 def test_what_a_killed_recorder_left_stands_for_an_experiment_too(tmp_path: Path) -> None:
     writer = RecordingWriter(tmp_path / "my.rec", About(source="test"))
-    writer.add(Call(0, 0, 0, None, "mkdir", {"path": b"d"}))
+    writer.add(
+        Call(task=0, start_ns=0, duration_ns=0, cpu_ns=None, name="mkdir", arguments={"path": b"d"})
+    )
     writer.flush()
     (one,) = plan(load_experiment(str(tmp_path / "my.rec")))
     (program,) = programs_of(load_experiment(str(tmp_path / "my.rec")), [one.case])

@@ -94,7 +94,7 @@ def test_a_bad_block_past_the_partition_is_refused(small: Path) -> None:
 def test_a_filler_writes_what_was_asked_for(fs: str) -> None:
     board = load_board("emulated")
     state = State(valid=0.6, invalid=0.2)
-    operations = parse(in_state(state, fs, board, (), PREPARE))
+    operations = parse(in_state(state, fs, board=board, bad_blocks=(), prepare=PREPARE))
     assert operations[-1].name == "prepared"
     written: dict[tuple[str, int], int] = {}
     slots: dict[object, str] = {}
@@ -109,13 +109,17 @@ def test_a_filler_writes_what_was_asked_for(fs: str) -> None:
     live, again = len(written), sum(times - 1 for times in written.values())
     assert max(written.values()) == 2
     assert again / live == pytest.approx(0.2 / 0.6, rel=0.01)
-    assert in_state(state, fs, board, (), PREPARE) == in_state(state, fs, board, (), PREPARE)
+    assert in_state(state, fs, board=board, bad_blocks=(), prepare=PREPARE) == in_state(
+        state, fs, board=board, bad_blocks=(), prepare=PREPARE
+    )
 
 
 @pytest.mark.extension
 @pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
 def test_a_fragmented_file_holds_what_it_would_hold(fs: str) -> None:
-    fragmented = in_state(State(fragmented=1.0), fs, load_board("emulated"), (), PREPARE)
+    fragmented = in_state(
+        State(fragmented=1.0), fs, board=load_board("emulated"), bad_blocks=(), prepare=PREPARE
+    )
     writes = [op.fields for op in parse(fragmented) if op.name == "write"]
     assert {fields[3:] for fields in writes} == {(1, 0)}
     covered = {at for f in writes for at in range(int(f[1]), int(f[1]) + int(f[2]), 1024)}
@@ -137,7 +141,9 @@ def test_a_file_of_many_contents_is_fragmented_too(fs: str) -> None:
     written: dict[int, tuple[int, ...]] = {}
     offsets = []
     for operation in parse(
-        in_state(State(fragmented=1.0), fs, load_board("emulated"), (), prepare)
+        in_state(
+            State(fragmented=1.0), fs, board=load_board("emulated"), bad_blocks=(), prepare=prepare
+        )
     ):
         if operation.name == "write":
             _, offset, length, *content = map(int, operation.fields)
@@ -155,7 +161,9 @@ def test_a_file_that_compresses_leaves_the_filler_its_share(fs: str) -> None:
     def filler(compressibility: int) -> int:
         lines = [f"write 0 {at} 4096 1 {compressibility}" for at in range(0, 8 * MIB, 4096)]
         prepare = prepared([["open 0 a rw,create", *lines, "close 0"]], 1000)
-        text = in_state(State(valid=0.8), fs, load_board("emulated"), (), prepare)
+        text = in_state(
+            State(valid=0.8), fs, board=load_board("emulated"), bad_blocks=(), prepare=prepare
+        )
         writes = [operation.fields for operation in parse(text) if operation.name == "write"]
         return sum(int(fields[2]) for fields in writes) - 8 * MIB
 
@@ -173,13 +181,13 @@ def test_the_files_of_a_recorded_program_leave_the_filler_its_share(fs: str) -> 
         "close 0\nprepared\n"
     )
     board = load_board("emulated")
-    text = in_state(State(valid=0.5), fs, board, (), prepare)
+    text = in_state(State(valid=0.5), fs, board=board, bad_blocks=(), prepare=prepare)
     assert text.startswith("flashbed-ops 2\n")
     assert writes in text
     filled = [int(op.fields[2]) for op in parse(text) if op.name == "write"][:-3]
     assert sum(filled) > 10 * MIB
     with pytest.raises(InputError, match="recorded program are written in order only"):
-        in_state(State(fragmented=0.5), fs, board, (), prepare)
+        in_state(State(fragmented=0.5), fs, board=board, bad_blocks=(), prepare=prepare)
 
 
 @pytest.mark.extension
@@ -195,7 +203,7 @@ def test_the_files_of_a_recorded_program_leave_the_filler_its_share(fs: str) -> 
 )
 def test_what_is_impossible_is_refused_in_a_line(fs: str, state: State, says: str) -> None:
     with pytest.raises(InputError) as refused:
-        in_state(state, fs, load_board("emulated"), (), PREPARE)
+        in_state(state, fs, board=load_board("emulated"), bad_blocks=(), prepare=PREPARE)
     assert says in str(refused.value)
     assert str(refused.value).startswith(f"state {state}: ")
     assert "\n" not in str(refused.value)
@@ -203,7 +211,13 @@ def test_what_is_impossible_is_refused_in_a_line(fs: str, state: State, says: st
 
 def test_a_workload_that_prepares_nothing_cannot_be_fragmented() -> None:
     with pytest.raises(InputError, match="fragmented: the workload prepares no file"):
-        in_state(State(fragmented=0.5), "jffs2", load_board("emulated"), (), prepared([], 1000))
+        in_state(
+            State(fragmented=0.5),
+            "jffs2",
+            board=load_board("emulated"),
+            bad_blocks=(),
+            prepare=prepared([], 1000),
+        )
 
 
 def test_wear_and_bad_blocks_are_drawn_by_their_seed() -> None:

@@ -127,7 +127,13 @@ def parts(say: Callable[[str], None] = print) -> Parts:
     wanted = [*_NETWORK, nand.MODULE, "nandsim", _NAMES, "mtdblock", *MODULES]
     wanted += [path.stem for path in more]
     modules = load_order(kernel.modules, wanted, [*ours, *more])
-    return Parts(qemu, bootable(kernel.image), kernel.modules.name, userland(cache), tuple(modules))
+    return Parts(
+        qemu=qemu,
+        kernel=bootable(kernel.image),
+        release=kernel.modules.name,
+        programs=userland(cache),
+        modules=tuple(modules),
+    )
 
 
 @contextmanager
@@ -155,7 +161,13 @@ def ssh_board(
     profile = load_board(board)
     folder.mkdir(parents=True)
     key = _key(folder)
-    plan = image.Plan(key, tracefs, tmp_kib, jffs2_on, extra_init)
+    plan = image.Plan(
+        authorized_key=key,
+        tracefs=tracefs,
+        tmp_kib=tmp_kib,
+        jffs2_on=jffs2_on,
+        extra_init=extra_init,
+    )
     parameters = {
         nand.MODULE: nand.parameters(profile, wait="halt"),
         "nandsim": image.NANDSIM,
@@ -167,12 +179,27 @@ def ssh_board(
     initramfs.write_bytes(image.build(made.programs, made.modules, parameters, plan))
     arguments = [*KERNEL_ARGUMENTS, *([] if tracefs else [_NO_TRACING]), *arguments]
     port = _free_port()
-    command = _command(made, profile, initramfs, arguments, port, icount=icount)
-    machine = Machine("the board", "QEMU", command, _BOOT_S, "no variable")
+    command = _command(
+        made, profile, initramfs=initramfs, arguments=arguments, port=port, icount=icount
+    )
+    machine = Machine(
+        name="the board",
+        process="QEMU",
+        command=command,
+        patience_s=_BOOT_S,
+        patience_variable="no variable",
+    )
     with Boot(folder / "boot", machine, "") as boot:
         host_key = _wait(boot)
         config = _config(folder, port, host_key)
-        yield SshBoard(HOST, port, config, made.release, folder, boot.process)
+        yield SshBoard(
+            host=HOST,
+            port=port,
+            config=config,
+            release=made.release,
+            folder=folder,
+            process=boot.process,
+        )
 
 
 def _key(folder: Path) -> str:

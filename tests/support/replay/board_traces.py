@@ -145,7 +145,13 @@ def insert_series(
         busy_ns = _busy_ns(logs.get(run + 1, logs[max(logs)]))
         period_ns = (end_ns - start_ns - busy_ns) / RUN_INSERTS
         for number, insert in enumerate(own):
-            _insert(recorder, insert, pace, zero_ns + start_ns + number * period_ns, period_ns)
+            _insert(
+                recorder,
+                insert,
+                pace=pace,
+                start_ns=zero_ns + start_ns + number * period_ns,
+                period_ns=period_ns,
+            )
         recorder.do("close", DATABASE_SLOT)
         recorder.now_ns += busy_ns
     return Series(_program("inserts", recorder.operations), tuple(starts))
@@ -175,10 +181,10 @@ def _program(
     board, kernel = load_board("omap3evm"), load_kernel("2.6.37")
     prepared = canonical([*before, Operation("prepared")])
     return Program(
-        name,
-        Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=READ_AHEAD_KIB),
-        prepared,
-        canonical(operations),
+        case_id=name,
+        stack=Stack(board=board, kernel=kernel, fs="jffs2", read_ahead_kib=READ_AHEAD_KIB),
+        prepare=prepared,
+        body=canonical(operations),
     )
 
 
@@ -256,7 +262,13 @@ def select_program(
     made = transactions(record_bytes, RUN_INSERTS)
     _open(recorder, made[0], 1)
     for number, insert in enumerate(made):
-        _insert(recorder, insert, pace, CREATED_NS + number * period_ns, period_ns)
+        _insert(
+            recorder,
+            insert,
+            pace=pace,
+            start_ns=CREATED_NS + number * period_ns,
+            period_ns=period_ns,
+        )
     recorder.do("close", DATABASE_SLOT)
     recorder.at(recorder.now_ns + CLEANED_NS)
     forgotten = [Operation("drop_caches")] if evicted else forget_pages()

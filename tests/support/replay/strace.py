@@ -59,7 +59,14 @@ def _call(row: Sequence[str]) -> Call:
     moves = name in ("read", "write")
     offset_bytes, length_bytes = (int(row[3]), int(row[4])) if moves else (0, 0)
     file = row[-2].rsplit("/", 1)[1]
-    return Call(round(float(start) * 1e9), name, int(slot), offset_bytes, length_bytes, file)
+    return Call(
+        start_ns=round(float(start) * 1e9),
+        name=name,
+        slot=int(slot),
+        offset_bytes=offset_bytes,
+        length_bytes=length_bytes,
+        file=file,
+    )
 
 
 def reads_of(calls: Sequence[Call]) -> list[Operation]:
@@ -133,11 +140,11 @@ def pace_of(calls: Sequence[Call]) -> Pace:
         )
 
     return Pace(
-        medians(lambda call: _is("write", JOURNAL)(call) and not completes(call)),
-        medians(_is("read", JOURNAL))[0],
-        medians(completes)[0],
-        medians(_is("write", DATABASE)),
-        medians(_is("close", JOURNAL))[0],
+        journal=medians(lambda call: _is("write", JOURNAL)(call) and not completes(call)),
+        synced=medians(_is("read", JOURNAL))[0],
+        completed=medians(completes)[0],
+        database=medians(_is("write", DATABASE)),
+        closed=medians(_is("close", JOURNAL))[0],
     )
 
 

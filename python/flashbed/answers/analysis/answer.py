@@ -55,7 +55,7 @@ COLUMNS = (*_CHOICES, *_WORKS, *_TIMES, *COUNTS, _FAILED, "failed_errno", "time_
 """The columns of `cases` that are read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """Rows for a person, the quickest first.
 
@@ -147,12 +147,12 @@ def answer(
     shown = kept.select(*axes, "cases", _FAILED, *_TIMES, *COUNTS, "amplification")
     failed = summed.filter(failing).select(pl.len()).collect(engine="streaming").item()
     return Answer(
-        tuple(axes),
-        shown.collect(engine="streaming"),
-        works,
-        max(0, count - ROWS_MAX),
-        int(failed),
-        tuple(_notes(rows, compressors or {})),
+        axes=tuple(axes),
+        rows=shown.collect(engine="streaming"),
+        works=works,
+        left=max(0, count - ROWS_MAX),
+        failing=int(failed),
+        notes=tuple(_notes(rows, compressors or {})),
     )
 
 

@@ -33,6 +33,7 @@ POWER_COLUMNS = {
 def power_points(
     cases: pl.DataFrame,
     requests: pl.DataFrame | pl.LazyFrame,
+    *,
     flash: pl.DataFrame | pl.LazyFrame | None,
     boards: Mapping[str, Energy | None],
     convention: str,
@@ -49,10 +50,10 @@ def power_points(
         steps = power_over_time(
             case,
             given_activity or does.get(case["case_id"], (None,))[0],
-            requests.lazy().filter(**own).collect(engine="streaming"),
-            pl.DataFrame() if flash is None else flash.lazy().filter(**own).collect(),
-            boards.get(case["board"]),
-            convention,
+            requests=requests.lazy().filter(**own).collect(engine="streaming"),
+            flash=pl.DataFrame() if flash is None else flash.lazy().filter(**own).collect(),
+            energy=boards.get(case["board"]),
+            convention=convention,
         )
         if steps.height:
             drawn.append(_points(steps, case, _line(case, axes)))
@@ -94,7 +95,13 @@ def _points(steps: pl.DataFrame, case: Mapping[str, object], line: str) -> pl.Da
 
 
 def measured_points(
-    like: pl.DataFrame, rail: str, name: str, time_s: Floats, above_idle_w: Floats, begin_s: float
+    like: pl.DataFrame,
+    rail: str,
+    *,
+    name: str,
+    time_s: Floats,
+    above_idle_w: Floats,
+    begin_s: float,
 ) -> pl.DataFrame:
     """A recording's rail as POWER_COLUMNS, for the panels of `like` with that rail.
 

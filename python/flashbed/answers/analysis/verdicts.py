@@ -113,7 +113,7 @@ class WithoutSeed:
     tables: Tables
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Judged:
     """A claim on one target: the kernel, the claim's value (null if not measured), the verdict."""
 
@@ -139,7 +139,7 @@ class Judged:
         return UNEXPLAINED if self.verdict == DIFFERS and not explained else self.verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """One row of the table of claims: a claim on a file system, by target."""
 
@@ -203,7 +203,11 @@ def judge(
     for claim in experiment.claim:
         groups = [claim.fs] if claim.reduce in _BETWEEN_FS else [(fs,) for fs in claim.fs]
         for kernel, group in itertools.product((None, *claim.also_kernels), groups):
-            verdicts.append(_verdict(experiment, claim, group, kernel, tables, without))
+            verdicts.append(
+                _verdict(
+                    experiment, claim, group=group, kernel=kernel, tables=tables, without=without
+                )
+            )
     return verdicts
 
 
@@ -215,7 +219,7 @@ def computed(number: TargetNumber, experiment: Experiment, tables: Tables) -> fl
     board = number.board or (usual.board if usual else "")
     kernel = number.kernel or (usual.kernel if usual else "")
     table = tables[table_of(number.metric)]
-    return _value(number, number.fs, number.target, board, kernel, table)
+    return _value(number, number.fs, target=number.target, board=board, kernel=kernel, points=table)
 
 
 def worst(words: Sequence[str]) -> str:
@@ -245,6 +249,7 @@ def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
 def _verdict(
     experiment: Experiment,
     claim: Claim,
+    *,
     group: Sequence[str],
     kernel: str | None,
     tables: Tables,
@@ -257,23 +262,33 @@ def _verdict(
         compared = experiment.compared.get(target)
         unlike = kernel is not None and target != "sim"
         if compared is None or unlike or target in claim.unmeasured:
-            judged[target] = Judged(None, None, NOT_MEASURED)
+            judged[target] = Judged(kernel=None, value=None, verdict=NOT_MEASURED)
             continue
-        machine = (target, compared.board, kernel or compared.kernel)
-        value = _value(claim, group, *machine, tables[table])
+        machine = {
+            "target": target,
+            "board": compared.board,
+            "kernel": kernel or compared.kernel,
+        }
+        value = _value(claim, group, **machine, points=tables[table])
         holds = _holds(claim, value)
         others = [
-            _value(claim, group, *machine, left.tables[table])
+            _value(claim, group, **machine, points=left.tables[table])
             for left in without
             if value is not None and target in left.targets
         ]
         interval = _interval(value, [other for other in others if other is not None])
         why = _why(claim, group, target, kernel) if holds in LESSER else None
-        name = ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else machine[2]
+        name = (
+            ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else machine["kernel"]
+        )
         close = interval is not None and {_holds(claim, end) for end in interval} != {holds}
-        judged[target] = Judged(name, value, holds, why, interval, close)
+        judged[target] = Judged(
+            kernel=name, value=value, verdict=holds, why=why, interval=interval, close=close
+        )
     identity = "/".join(part for part in (claim.id, "-".join(group), kernel) if part)
-    return Verdict(identity, claim, " and ".join(group), judged, kernel)
+    return Verdict(
+        id=identity, claim=claim, fs=" and ".join(group), judged=judged, further_kernel=kernel
+    )
 
 
 def _interval(value: float | None, without: Sequence[float]) -> tuple[float, float] | None:
@@ -321,6 +336,7 @@ def _holds(claim: Claim, value: float | None) -> str:
 def _value(
     measured: ReducedMetric,
     group: Sequence[str],
+    *,
     target: str,
     board: str,
     kernel: str,

@@ -167,7 +167,9 @@ def _model(setting: Setting, pattern: str, rows: Sequence[_Row]) -> CostModel:
         held_out_request_bytes=held_sizes,
         ranges=_ranges(rows, amounts),
         terms=names,
-        quantities={name: _prices(rows, name, names, system, held) for name in QUANTITIES},
+        quantities={
+            name: _prices(rows, name, names=names, system=system, held=held) for name in QUANTITIES
+        },
     )
 
 
@@ -212,7 +214,12 @@ def _ranges(rows: Sequence[_Row], amounts: Sequence[dict[str, float]]) -> Ranges
 
 
 def _prices(
-    rows: Sequence[_Row], quantity: str, names: Sequence[str], system: np.ndarray, held: np.ndarray
+    rows: Sequence[_Row],
+    quantity: str,
+    *,
+    names: Sequence[str],
+    system: np.ndarray,
+    held: np.ndarray,
 ) -> Prices | None:
     measured = [row.case[quantity] for row in rows]
     if any(value is None for value in measured):

@@ -26,7 +26,7 @@ __all__ = ["Predicted", "Prediction", "chosen", "only_database", "predict", "sub
 _SLACK = 1 + 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Predicted:
     """A quantity, the ends of its band, and each term's part."""
 
@@ -124,7 +124,9 @@ def _predicted(prices: Prices, row: np.ndarray) -> Predicted:
     parts = {
         name: float(part) for name, part in zip(prices.prices, row * each, strict=True) if part
     }
-    return Predicted(value, max(0.0, value - band), value + band, prices.unit, parts)
+    return Predicted(
+        value=value, low=max(0.0, value - band), high=value + band, unit=prices.unit, parts=parts
+    )
 
 
 def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board) -> Subject:
@@ -160,4 +162,12 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
         programmed_blocks=programmed / block_bytes * rounds,
         wl_threshold=wl_threshold_of(fs),
     )
-    return Subject(name, observed, board, None, found.model.setting.target, fs, workload)
+    return Subject(
+        name=name,
+        observed=observed,
+        board=board,
+        blocks_erased=None,
+        target=found.model.setting.target,
+        fs=fs,
+        workload=workload,
+    )

@@ -39,7 +39,7 @@ _ROOTS = 2
 """Page 1, which is the schema, and the root of the other table."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SqlLoad:
     """Requests of a pattern in one transaction, on a database with these settings."""
 

@@ -78,7 +78,7 @@ def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 
 def power_row(
-    energy: Energy | None, activity: str | None, fs: str, pattern: str, read_ahead_kib: int
+    energy: Energy | None, activity: str | None, *, fs: str, pattern: str, read_ahead_kib: int
 ) -> RailPower | SupplyPower | None:
     """The most specific matching row of the profile.
 
@@ -104,6 +104,7 @@ def power_row(
 def energy_of(
     cases: pl.DataFrame,
     requests: pl.DataFrame | pl.LazyFrame,
+    *,
     boards: dict[str, Energy | None],
     given_activity: str | None = None,
     flash: pl.DataFrame | pl.LazyFrame | None = None,
@@ -185,7 +186,13 @@ def _by_kind(flash: pl.LazyFrame, spans: pl.DataFrame) -> dict[tuple[str, bool |
 def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:
     """Time times power; empty if either is unknown."""
     time_ns = case["time_ns"]
-    row = power_row(energy, case["activity"], case["fs"], case["pattern"], case["read_ahead_kib"])
+    row = power_row(
+        energy,
+        case["activity"],
+        fs=case["fs"],
+        pattern=case["pattern"],
+        read_ahead_kib=case["read_ahead_kib"],
+    )
     if row is None or time_ns is None:
         return {}
     if isinstance(row, SupplyPower):

@@ -31,6 +31,7 @@ Box = tuple[str, int, int, float]
 def power_over_time(
     case: dict[str, Any],
     activity: str | None,
+    *,
     requests: pl.DataFrame,
     flash: pl.DataFrame,
     energy: Energy | None,
@@ -48,8 +49,12 @@ def power_over_time(
             boxes = _components(ran, flash, energy.component)
     else:
         row = power_row(
-            energy, activity, case["fs"], case["pattern"], case["read_ahead_kib"]
-        )  # fmt: skip
+            energy,
+            activity,
+            fs=case["fs"],
+            pattern=case["pattern"],
+            read_ahead_kib=case["read_ahead_kib"],
+        )
         if row is not None:
             powers = (
                 {"supply": row.supply_uw}

@@ -27,7 +27,7 @@ _UBI_WL_THRESHOLD = 4096
 """Default of MTD_UBI_WL_THRESHOLD in drivers/mtd/ubi/Kconfig."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counters:
     """One reading. `each` is erases by block if every block was listed, else empty.
 

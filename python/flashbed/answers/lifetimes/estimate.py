@@ -61,7 +61,7 @@ _LEAST_BLOCKS = 10
 """Blocks needed to estimate how much they differ."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     """Erases over `seconds` of use, and the blocks' erases before.
 
@@ -109,7 +109,7 @@ class Interval:
 _UNKNOWN = Interval(None, None, None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """The result: `low` to `high` years, and the two intervals they are made of.
 
@@ -160,7 +160,7 @@ def estimate(seen: Observed, endurance: int) -> Estimate | None:
     rates = _rates(seen, seen.used)
     levelling = _levelling(seen, endurance, rates)
     worst = None if seen.worst is None else seen.worst / seen.seconds * DAY_S
-    return _estimated(seen, endurance, rates, levelling, worst)
+    return _estimated(seen, endurance, rates=rates, levelling=levelling, worst=worst)
 
 
 def estimate_mix(parts: Sequence[Observed], endurance: int) -> Estimate | None:
@@ -175,7 +175,9 @@ def estimate_mix(parts: Sequence[Observed], endurance: int) -> Estimate | None:
     rates = [found for part in wearing if (found := _rates(part, whole.used)) is not None]
     total = _Rates(*(sum(column) for column in zip(*rates, strict=True)))
     steady = all(part.steady for part in wearing)
-    return replace(_estimated(whole, endurance, total, _UNKNOWN, None), steady=steady)
+    return replace(
+        _estimated(whole, endurance, rates=total, levelling=_UNKNOWN, worst=None), steady=steady
+    )
 
 
 def used_by(parts: Sequence[Observed]) -> Observed:
@@ -217,7 +219,12 @@ def _rates(seen: Observed, used: float | None) -> _Rates | None:
 
 
 def _estimated(
-    seen: Observed, endurance: int, rates: _Rates | None, levelling: Interval, worst: float | None
+    seen: Observed,
+    endurance: int,
+    *,
+    rates: _Rates | None,
+    levelling: Interval,
+    worst: float | None,
 ) -> Estimate:
     perfect = _perfect(seen, endurance, rates)
     by_ubi = _by_ubi(seen, endurance, rates)

@@ -68,7 +68,9 @@ def cases_of(
             if case["flash_programs"] is None:
                 raise InputError(f"{shown(directory)}: {key[0]} has wear and no flash_programs")
             board = _board_of(directory, case)
-            once = _case(case, of_case[key], board, moved.get(key, _Moved()), rounds)
+            once = _case(
+                case, of_case[key], board=board, moved=moved.get(key, _Moved()), rounds=rounds
+            )
             subjects.append(_replayed(once, case, every, of_case))
         elif case_ids is not None:
             raise InputError(
@@ -114,6 +116,7 @@ def _counts(case: Mapping[str, Any], wear: pl.DataFrame) -> Counts:
 def _case(
     case: Mapping[str, Any],
     wear: pl.DataFrame,
+    *,
     board: Board,
     moved: _Moved,
     rounds: float | None,
@@ -251,10 +254,24 @@ def wear_table_of(path: Path, rounds: float, board: Board | None) -> list[Subjec
         raise InputError(f"{shown(path)}: no wear table: {odd}")
     parts = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     return [
-        _of_wear(rows, str(case_id), Workload(None, rounds, True, None, None, None, None),
-                 board, target=str(target), fs=None)
+        _of_wear(
+            rows,
+            str(case_id),
+            Workload(
+                seconds=None,
+                rounds_per_day=rounds,
+                given_rate=True,
+                bytes_written=None,
+                bytes_by_cause=None,
+                bytes_programmed=None,
+                bytes_erased=None,
+            ),
+            board,
+            target=str(target),
+            fs=None,
+        )
         for (case_id, target), rows in parts.items()
-    ]  # fmt: skip
+    ]
 
 
 def _of_wear(
@@ -284,7 +301,15 @@ def _of_wear(
         grown=grown,
         wl_threshold=wl_threshold_of(fs),
     )
-    return Subject(name, observed, board, int((good > 0).sum()), target, fs, workload)
+    return Subject(
+        name=name,
+        observed=observed,
+        board=board,
+        blocks_erased=int((good > 0).sum()),
+        target=target,
+        fs=fs,
+        workload=workload,
+    )
 
 
 def _board_of(directory: Path, case: Mapping[str, Any]) -> Board:
@@ -306,7 +331,7 @@ def board_of_run(directory: Path, name: str) -> Board:
 
 
 def counters_of(
-    now: Counters, before: Counters | None, seconds: float, name: str, board: Board | None
+    now: Counters, before: Counters | None, *, seconds: float, name: str, board: Board | None
 ) -> Subject:
     """A board's counters: over its whole life, or since an earlier reading.
 
@@ -314,7 +339,7 @@ def counters_of(
     other.
     """
     if before is None:
-        before = Counters(0, now.blocks, None if now.mean is None else 0.0)
+        before = Counters(worst=0, blocks=now.blocks, mean=None if now.mean is None else 0.0)
     _check_order(now, before, name)
     if now.each and before.each:
         grown = {block: now.each[block] - before.each[block] for block in now.each}
@@ -322,9 +347,11 @@ def counters_of(
         block = max(grown, key=lambda number: (grown[number], now.each[number]))
         worst, spent_worst, erases, slack = grown[block], now.each[block], sum(grown.values()), 0.0
         erased = sum(count > 0 for count in grown.values())
-        observed = _observed(now, seconds, worst, spent_worst, float(erases), slack)
+        observed = _observed(
+            now, seconds, worst=worst, spent_worst=spent_worst, erases=float(erases), slack=slack
+        )
         observed = replace(observed, dispersion=dispersion(list(grown.values())))
-        return Subject(name, observed, board, erased)
+        return Subject(name=name, observed=observed, board=board, blocks_erased=erased)
     known = now.blocks is not None and now.mean is not None and before.mean is not None
     erases_, slack = None, 0.0
     if known and now.blocks and now.mean is not None and before.mean is not None:
@@ -333,14 +360,16 @@ def counters_of(
         erases_ = (now.mean - before.mean + (halves[0] - halves[1]) / 2) * now.blocks
         slack = sum(halves) / 2 * now.blocks
     worst = now.worst - before.worst
-    observed = _observed(now, seconds, worst, now.worst, erases_, slack)
+    observed = _observed(
+        now, seconds, worst=worst, spent_worst=now.worst, erases=erases_, slack=slack
+    )
     if now.each and not before.each and not before.worst:
         observed = replace(observed, dispersion=dispersion(list(now.each.values())))
-    return Subject(name, observed, board, None)
+    return Subject(name=name, observed=observed, board=board, blocks_erased=None)
 
 
 def _observed(
-    now: Counters, seconds: float, worst: int, spent_worst: int,
+    now: Counters, seconds: float, *, worst: int, spent_worst: int,
     erases: float | None, slack: float,
 ) -> Observed:  # fmt: skip
     spent = None if now.mean is None else now.mean + (0.5 if now.mean_is_floor else 0.0)

@@ -19,7 +19,7 @@ CAUSES = ("data", "metadata", "padding", "collection", "wear_levelling")
 """Causes of programmed bytes: the columns `bytes_*` of `cases`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """A round: how long, how often, what the program wrote, what that did to the flash.
 
@@ -60,7 +60,7 @@ class Workload:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Subject:
     """One subject of an estimate. `board` is None if no board was named.
 

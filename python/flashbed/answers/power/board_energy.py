@@ -29,7 +29,7 @@ MEASURED = "measured on this board; each row says how"
 
 
 def with_powers(
-    text: str, path: Path, condition: Mapping[str, str], powers_w: Mapping[str, float], said: str
+    text: str, path: Path, *, condition: Mapping[str, str], powers_w: Mapping[str, float], said: str
 ) -> str:
     """A profile's text with the powers of a condition; `said` is their source.
 

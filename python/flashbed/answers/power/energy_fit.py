@@ -51,7 +51,7 @@ WINDOW_SAMPLES_MIN = 3
 SIGNIFICANT = 3.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WindowFit:
     """A window of a rail. `problem` says why there are no numbers."""
 
@@ -65,7 +65,7 @@ class WindowFit:
     problem: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RailFit:
     """A rail: its idle, its mean power above idle over all windows, and each window."""
 
@@ -98,7 +98,7 @@ class _Noise:
     """Whether each of the rail's channels has noise of its own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Placed:
     """A window in the samples: those it overlaps, by how much, and those in its core."""
 
@@ -141,23 +141,52 @@ def fit_rail(
     placed: list[_Placed | str] = []
     for span in spans:
         try:
-            placed.append(_place(trace, rail, span, stretches, noise, margin_s))
+            placed.append(
+                _place(trace, rail, span=span, stretches=stretches, noise=noise, margin_s=margin_s)
+            )
         except _Refused as why:
             placed.append(str(why))
     slope_w_s, bend_w_s2 = _drift([each.sides for each in placed if isinstance(each, _Placed)])
     windows = []
     for span, each in zip(spans, placed, strict=True):
         if isinstance(each, str):
-            windows.append(WindowFit(span.begin_s, span.end_s, span.label, problem=each))
+            windows.append(
+                WindowFit(begin_s=span.begin_s, end_s=span.end_s, label=span.label, problem=each)
+            )
             continue
-        baseline = _baseline(each.sides, span, noise, slope_w_s, bend_w_s2)
-        windows.append(_energy(trace, rail, span, each, noise, baseline, margin_s, accuracy))
-    return _whole(rail, windows, levels, noise, accuracy)
+        baseline = _baseline(
+            each.sides, span, noise=noise, slope_w_s=slope_w_s, bend_w_s2=bend_w_s2
+        )
+        windows.append(
+            _energy(
+                trace,
+                rail,
+                span=span,
+                placed=each,
+                noise=noise,
+                baseline=baseline,
+                margin_s=margin_s,
+                accuracy=accuracy,
+            )
+        )
+    return _whole(rail, windows, levels=levels, noise=noise, accuracy=accuracy)
 
 
 def _nothing(rail: Rail, spans: Sequence[Span], why: str) -> RailFit:
-    windows = tuple(WindowFit(span.begin_s, span.end_s, span.label, problem=why) for span in spans)
-    return RailFit(rail.name, None, None, None, None, None, windows, why)
+    windows = tuple(
+        WindowFit(begin_s=span.begin_s, end_s=span.end_s, label=span.label, problem=why)
+        for span in spans
+    )
+    return RailFit(
+        name=rail.name,
+        idle_w=None,
+        idle_u_w=None,
+        mean_w=None,
+        mean_u_w=None,
+        snr_db=None,
+        windows=windows,
+        problem=why,
+    )
 
 
 def _idle(trace: Recording, spans: Sequence[Span]) -> list[_Idle]:
@@ -191,7 +220,7 @@ def _noise(rail: Rail, quiet: NDArray[np.int64], levels: Sequence[Level]) -> _No
 
 
 def _place(
-    trace: Recording, rail: Rail, span: Span, stretches: Sequence[_Idle], noise: _Noise,
+    trace: Recording, rail: Rail, *, span: Span, stretches: Sequence[_Idle], noise: _Noise,
     margin_s: float,
 ) -> _Placed:  # fmt: skip
     """Places a window. Raises `_Refused`."""
@@ -213,14 +242,16 @@ def _place(
     for part, noisy in zip(rail.parts, noise.of_parts, strict=True):
         if clipped(part, part[first:last][inside], noisy=noisy, top=True):
             raise _Refused("clipped at the upper end of the range")
-    sides = _beside(trace, rail, stretches, first, last, count)
+    sides = _beside(trace, rail, stretches=stretches, first=first, last=last, count=count)
     if not sides:
         raise _Refused("no idle beside it")
-    return _Placed(first, last, weight_s, inside, gap_s, sides)
+    return _Placed(
+        first=first, last=last, weight_s=weight_s, inside=inside, gap_s=gap_s, sides=sides
+    )
 
 
 def _beside(
-    trace: Recording, rail: Rail, stretches: Sequence[_Idle], first: int, last: int, count: int
+    trace: Recording, rail: Rail, *, stretches: Sequence[_Idle], first: int, last: int, count: int
 ) -> tuple[Level, ...]:
     """Idle before and after a window, if there is any."""
     wanted = max(count, IDLE_SAMPLES)
@@ -252,7 +283,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 
 def _baseline(
-    sides: Sequence[Level], span: Span, noise: _Noise, slope_w_s: float, bend_w_s2: float
+    sides: Sequence[Level], span: Span, *, noise: _Noise, slope_w_s: float, bend_w_s2: float
 ) -> tuple[float, float, float]:
     """Idle power in the middle of a window, its slope, and the former's standard uncertainty.
 
@@ -277,7 +308,7 @@ def _baseline(
 
 
 def _energy(
-    trace: Recording, rail: Rail, span: Span, placed: _Placed, noise: _Noise,
+    trace: Recording, rail: Rail, *, span: Span, placed: _Placed, noise: _Noise,
     baseline: tuple[float, float, float], margin_s: float, accuracy: float,
 ) -> WindowFit:  # fmt: skip
     """The energy of a window, or why it is unknown."""
@@ -312,15 +343,21 @@ def _energy(
             f" known to {energy_u_j / duration_s * 1e3:.2g} mW"
         )
     if problem:
-        return WindowFit(span.begin_s, span.end_s, span.label, problem=problem)
+        return WindowFit(begin_s=span.begin_s, end_s=span.end_s, label=span.label, problem=problem)
     mean_u_w = math.hypot(energy_u_j / duration_s, edges_w if margin_s else 0.0)
     return WindowFit(
-        span.begin_s, span.end_s, span.label, energy_j, energy_u_j, mean_w, mean_u_w
-    )  # fmt: skip
+        begin_s=span.begin_s,
+        end_s=span.end_s,
+        label=span.label,
+        energy_j=energy_j,
+        energy_u_j=energy_u_j,
+        mean_w=mean_w,
+        mean_u_w=mean_u_w,
+    )
 
 
 def _whole(
-    rail: Rail, windows: Sequence[WindowFit], levels: Sequence[Level], noise: _Noise,
+    rail: Rail, windows: Sequence[WindowFit], *, levels: Sequence[Level], noise: _Noise,
     accuracy: float,
 ) -> RailFit:  # fmt: skip
     """Combines all windows of a rail."""
@@ -338,8 +375,15 @@ def _whole(
     above = mean_w is not None and mean_w > 0 and noise.sigma_w > 0
     snr_db = 20 * math.log10(mean_w / noise.sigma_w) if above and mean_w else None
     return RailFit(
-        rail.name, idle_w, idle_u_w, mean_w, mean_u_w, snr_db, tuple(windows), problem
-    )  # fmt: skip
+        name=rail.name,
+        idle_w=idle_w,
+        idle_u_w=idle_u_w,
+        mean_w=mean_w,
+        mean_u_w=mean_u_w,
+        snr_db=snr_db,
+        windows=tuple(windows),
+        problem=problem,
+    )
 
 
 def mean_of(

@@ -18,7 +18,7 @@ from flashbed.base.paths import shown
 __all__ = ["ReadingOptions", "RecordingFit", "measure"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How to read recordings. `offset` is seconds, or `edge`: the first pulse found."""
 

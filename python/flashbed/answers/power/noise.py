@@ -22,7 +22,7 @@ _OUTLIER = 5.0
 _MAD = 1.4826  # median absolute deviation -> standard deviation of a normal distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Level:
     """A line through samples: its value at their mean time, its slope, and the residuals.
 
@@ -54,7 +54,13 @@ def level(time_s: Floats, power_w: Floats) -> Level:
     middle_s = float(time_s[kept].mean())
     residual = power_w[kept] - line(time_s[kept])
     slope = float(line.coef[1]) if line.coef.size > 1 else 0.0
-    return Level(middle_s, float(power_w[kept].mean()), slope, residual, float(kept.mean()))
+    return Level(
+        time_s=middle_s,
+        mean_w=float(power_w[kept].mean()),
+        slope_w_s=slope,
+        residual_w=residual,
+        kept=float(kept.mean()),
+    )
 
 
 def quantum(values: Floats) -> float:

@@ -90,7 +90,7 @@ def _wake_ns(requests: pl.DataFrame, syscall_ns: int) -> int:
 
 
 def with_software_table(
-    text: str, fitted: Fit, seen: dict[str, int], board: Board, source: str
+    text: str, fitted: Fit, *, seen: dict[str, int], board: Board, source: str
 ) -> str:
     """A profile's text with the fitted costs as `[software]`, which must be its last table."""
     head = _before_software(text, board)
@@ -193,7 +193,7 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
     times = np.zeros(len(cases))
     for kernel, places in alike.items():
         some = [cases[at] for at in places]
-        results = run_cases(board, kernel, cases_of(some), Recorded(), 1)
+        results = run_cases(board, kernel, cases_of(some), recorded=Recorded(), threads=1)
         if results.interrupted is not None:
             raise results.interrupted
         if results.failures:

@@ -30,7 +30,7 @@ __all__ = ["Bench", "Verdict"]
 _Progress = Callable[[str, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The result of a program.
 
@@ -79,7 +79,9 @@ class Bench:
                     case = by_id.pop(case_id)
                     yield self._verdict(case, simulated.get(case_id), outcome)
         for case in by_id.values():
-            yield Verdict(case, "error", message=f"{self.real.name}: reported nothing about it")
+            yield Verdict(
+                case=case, kind="error", message=f"{self.real.name}: reported nothing about it"
+            )
 
     def differences(
         self, cases: Sequence[FuzzCase], progress: _Progress
@@ -93,27 +95,29 @@ class Bench:
         self, case: FuzzCase, sim: Outcome | Failure | None, real: Outcome | Failure
     ) -> Verdict:
         if isinstance(real, Failure):
-            return Verdict(case, "error", message=f"{self.real.name}: {real.message}")
+            return Verdict(case=case, kind="error", message=f"{self.real.name}: {real.message}")
         # What a failing chip lets an operation answer, and what the oracle does not have, the
         # kernel says.
         told = [Expected(row.result, row.content_crc32) for row in real.rows]
         if not case.recorded:
             known = expected_of(case, [row.result for row in real.rows])
             if known is None:
-                return Verdict(case, "error", message="an operation before the mark fails")
+                return Verdict(
+                    case=case, kind="error", message="an operation before the mark fails"
+                )
             told = known if case.faults == NONE else told
         what = sim.not_modelled if isinstance(sim, Failure) else None
         if not isinstance(sim, Outcome) and what is None:
             message = sim.message if sim else "reported nothing about it"
-            return Verdict(case, "error", message=f"{self.sim.name}: {message}")
+            return Verdict(case=case, kind="error", message=f"{self.sim.name}: {message}")
         outcome = sim if isinstance(sim, Outcome) else None
         difference = first_difference(case, told, real, outcome)
         counts = counts_of(outcome, real) if outcome else None
         if difference:
-            return Verdict(case, "differs", difference, counts=counts)
+            return Verdict(case=case, kind="differs", difference=difference, counts=counts)
         if what is not None:
-            return Verdict(case, "refused", message=what)
-        return Verdict(case, "exact", counts=counts)
+            return Verdict(case=case, kind="refused", message=what)
+        return Verdict(case=case, kind="exact", counts=counts)
 
 
 def _runs(

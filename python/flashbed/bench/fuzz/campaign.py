@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int | None], None]
 """Takes what is done now, programs done, and programs in all if that is known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Which programs to run. `cases` is the number of seeds per file system; None is no limit."""
 
@@ -86,7 +86,7 @@ class FoundDifference:
     note: str = ""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Report:
     """What a run has found so far."""
 
@@ -184,6 +184,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
 def fuzz(
     plan: Plan,
     bench: Bench | CutsBench,
+    *,
     report: Report,
     progress: Progress,
     stopped: Callable[[], bool],
@@ -198,7 +199,7 @@ def fuzz(
     each = max(1, plan.batch // len(plan.file_systems))
     while not stopped() and (batch := list(islice(cases, each * len(plan.file_systems)))):
         before = len(report.found)
-        whole = _judged(batch, bench, report, progress, plan, stopped)
+        whole = _judged(batch, bench, report=report, progress=progress, plan=plan, stopped=stopped)
         if whole:
             report.next_seed += len(batch) // len(plan.file_systems)
         for index in range(before, len(report.found)):
@@ -206,7 +207,9 @@ def fuzz(
             if plan.shrink and signature not in seen:
                 seen.add(signature)
                 budget = replace(plan.budget, stopped=stopped)
-                found = _shortest(report.found[index], bench, budget, report, progress)
+                found = _shortest(
+                    report.found[index], bench, budget=budget, report=report, progress=progress
+                )
                 report.found[index] = found
         if report.found and not plan.keep_going:
             return
@@ -215,6 +218,7 @@ def fuzz(
 def _judged(
     batch: Sequence[FuzzCase],
     bench: Bench | CutsBench,
+    *,
     report: Report,
     progress: Progress,
     plan: Plan,
@@ -238,6 +242,7 @@ def _judged(
 def _shortest(
     found: FoundDifference,
     bench: Bench | CutsBench,
+    *,
     budget: Budget,
     report: Report,
     progress: Progress,

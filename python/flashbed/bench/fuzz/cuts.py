@@ -73,7 +73,7 @@ class CutsBody(AnyBody):
         return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Drawn(Choice):
     """One to three cuts, drawn from the case's name and its number of changes.
 
@@ -113,7 +113,7 @@ class CutsBench:
         by_id = {case.case_id: case for case in cases}
         found = {case.case_id: case.cut for case in cases if case.cut}
         for target in self.targets:
-            choice = _Drawn(None, CUTS_MAX, 0, found=found)
+            choice = _Drawn(every=None, samples=CUTS_MAX, seed=0, found=found)
             cutting = PowerCuts(target, choice, target.name, files=False)
             programs = [
                 replace(case.program(self.board, self.kernel), check_contents=False)
@@ -126,7 +126,9 @@ class CutsBench:
                     said.add(name)
                     verdicts[name] = _worse(verdicts.get(name), verdict)
             for name in by_id.keys() - said:
-                silent = Verdict(by_id[name], "error", message=f"{target.name}: reported nothing")
+                silent = Verdict(
+                    case=by_id[name], kind="error", message=f"{target.name}: reported nothing"
+                )
                 verdicts[name] = _worse(verdicts.get(name), silent)
         yield from (verdicts[name] for name in by_id)
 
@@ -154,11 +156,11 @@ def _verdicts(
     for failure in batch.failures:
         case = by_id[failure.case_id]
         if failure.message.endswith(NO_CHANGE):
-            yield Verdict(case, "exact")
+            yield Verdict(case=case, kind="exact")
         elif failure.not_modelled is not None:
-            yield Verdict(case, "refused", message=failure.not_modelled)
+            yield Verdict(case=case, kind="refused", message=failure.not_modelled)
         else:
-            yield Verdict(case, "error", message=f"{target}: {failure.message}")
+            yield Verdict(case=case, kind="error", message=f"{target}: {failure.message}")
     worst: dict[str, Difference | None] = {}
     if batch.power_cuts.height:
         columns = batch.power_cuts.select("case_id", "change", "verdict", "reason")
@@ -177,4 +179,6 @@ def _verdicts(
                 )
             worst[case_id] = worst.get(case_id) or found
     for case_id, difference in worst.items():
-        yield Verdict(by_id[case_id], "differs" if difference else "exact", difference)
+        yield Verdict(
+            case=by_id[case_id], kind="differs" if difference else "exact", difference=difference
+        )

@@ -47,7 +47,7 @@ class Row:
     content_crc32: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FlashOp:
     """One flash operation."""
 
@@ -90,7 +90,7 @@ class Outcome:
         return bisect_right(starts, self.flash[index].start_ns) - 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Difference:
     """The first difference of two runs.
 
@@ -166,12 +166,12 @@ def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:
             ),
             tuple(
                 FlashOp(
-                    row["start_ns"],
-                    row["kind"],
-                    row["page"],
-                    row["offset_bytes"],
-                    _data_bytes(row["offset_bytes"], row["length_bytes"], page_bytes),
-                    row["task"],
+                    start_ns=row["start_ns"],
+                    kind=row["kind"],
+                    page=row["page"],
+                    offset_bytes=row["offset_bytes"],
+                    length_bytes=_data_bytes(row["offset_bytes"], row["length_bytes"], page_bytes),
+                    task=row["task"],
                 )
                 for row in flash.get(case_id, ())
             ),
@@ -226,13 +226,13 @@ def _answers(
             told.append(("contents", ("oracle", "kernel"), *sums))
         found += [
             Difference(
-                kind,
-                between,
-                seq,
-                name or "no such operation",
-                str(left),
-                str(right),
-                _errno(expected, seq),
+                kind=kind,
+                between=between,
+                seq=seq,
+                operation=name or "no such operation",
+                left=str(left),
+                right=str(right),
+                errno=_errno(expected, seq),
             )
             for kind, between, left, right in told
             if left != right
@@ -259,14 +259,14 @@ def _flash(
     ]
     around = tuple(_around(sim, real, index))
     return Difference(
-        "flash",
-        ("sim", "kernel"),
-        seq,
-        operation,
-        sides[0],
-        sides[1],
-        _errno(expected, seq),
-        around,
+        kind="flash",
+        between=("sim", "kernel"),
+        seq=seq,
+        operation=operation,
+        left=sides[0],
+        right=sides[1],
+        errno=_errno(expected, seq),
+        around=around,
     )
 
 

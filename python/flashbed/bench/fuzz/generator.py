@@ -98,7 +98,15 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         body = [*start, MARK, *program(draw, prepare, without).operations()]
     case_id = f"fuzz-{kind}-{fs}-{seed}"
     bulk = "bulk-read" not in without and _mounted_with_bulk_read(kind, fs, seed)
-    return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False), faults, bulk)
+    return FuzzCase(
+        case_id=case_id,
+        fs=fs,
+        read_ahead_kib=window,
+        prepare=prepare,
+        body=repaired(body, close=False),
+        faults=faults,
+        bulk_read=bulk,
+    )
 
 
 def _mounted_with_bulk_read(kind: str, fs: str, seed: int) -> bool:
@@ -125,7 +133,8 @@ def _prepare(
 ) -> tuple[tuple[Operation, ...], dict[str, int]]:
     """Writes the files in order, one after the other or in turn, and pauses."""
     writers = [
-        _written(draw, slot, path, size, without) for slot, (path, size) in enumerate(sizes.items())
+        _written(draw, slot, path=path, size=size, without=without)
+        for slot, (path, size) in enumerate(sizes.items())
     ]
     lines: list[Operation] = []
     if draw.chance(35):
@@ -144,7 +153,7 @@ def _prepare(
 
 
 def _written(
-    draw: Draw, slot: int, path: str, size: int, without: Collection[str]
+    draw: Draw, slot: int, *, path: str, size: int, without: Collection[str]
 ) -> Iterator[list[Operation]]:
     """Writes a file in order, a piece at a time."""
     yield [Operation("open", (slot, path, "rw,create"))]

@@ -37,7 +37,7 @@ class FoundCut:
         return tuple(Cut(p, self.cut.seed) for p in sorted(places) if 1 <= p <= changes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FuzzCase:
     """One program of the fuzzer."""
 

@@ -65,7 +65,7 @@ class Shrunk:
     runs: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Edit:
     """Removes lines, or changes a field of a line or the read-ahead window.
 

@@ -105,7 +105,9 @@ class PowerCuts:
             found, failures = _changes(batch)
             changes |= found
             if failures or batch.failures:
-                yield Batch(*(pl.DataFrame(),) * 3, failures=(*batch.failures, *failures))
+                none = pl.DataFrame()
+                both = (*batch.failures, *failures)
+                yield Batch(cases=none, requests=none, flash=none, failures=both)
         cut = [
             replace(program, cuts=self.choice.cuts_of(program.case_id, changes[program.case_id]))
             for program in requested
@@ -128,7 +130,7 @@ def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:
             found[case_id] = last
         else:
             why = NO_CHANGE if last == 0 else "changes were not counted"
-            failures.append(Failure(case_id, f"power cuts: {why}"))
+            failures.append(Failure(case_id=case_id, message=f"power cuts: {why}"))
     return found, failures
 
 
@@ -148,7 +150,7 @@ def _judged(batch: Batch, programs: dict[str, Program], *, files: bool) -> Batch
             states += [(case_id, *astuple(state)) for state in program.rows()] if program else []
             judged.append(case_id)
         except InputError as why:
-            failures.append(Failure(case_id, f"cannot be judged: {why}"))
+            failures.append(Failure(case_id=case_id, message=f"cannot be judged: {why}"))
     keep = pl.col("case_id").is_in(judged)
     return Batch(
         cases=batch.cases.filter(keep) if batch.cases.width else batch.cases,
@@ -181,9 +183,14 @@ def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
     rows = list(requests.sort("seq").select("result", "changes", "start_ns").iter_rows())
     first = len(body) - len(rows)
     unmeasured = [*with_data(parse(program.prepare)), *body[:first]]
-    done = [Done(step, _succeeded(step), 0, data, start_ns=0) for step, data in unmeasured]
+    done = [
+        Done(operation=step, result=_succeeded(step), changes=0, data=data, start_ns=0)
+        for step, data in unmeasured
+    ]
     done += [
-        Done(step, result, changes, data, task, start_ns)
+        Done(
+            operation=step, result=result, changes=changes, data=data, task=task, start_ns=start_ns
+        )
         for (step, data), task, (result, changes, start_ns) in zip(
             body[first:], tasks[first:], rows, strict=True
         )

@@ -31,7 +31,7 @@ _WAITS_NS = 1_000_000
 """A shorter pause is the program's own work, as far as a recording of another machine tells."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Done:
     """An operation of the counted run: its result, and the chip's changes when it returned.
 
@@ -102,7 +102,7 @@ def finished(steps: Sequence[Done]) -> Finished:
             _moves_on(task, number, found)
         if step.result >= 0:
             calls.keep(step.operation)
-            _apply(step.operation, number, task, calls, found)
+            _apply(step.operation, number, task=task, calls=calls, found=found)
     for task in calls.tasks.values():
         task.pending += task.written.values()
         _moves_on(task, len(steps), found)
@@ -115,7 +115,9 @@ def _saves(operation: Operation) -> bool:
     return operation.name in _SAVING
 
 
-def _apply(operation: Operation, number: int, task: _Task, calls: _Calls, found: Finished) -> None:
+def _apply(
+    operation: Operation, number: int, *, task: _Task, calls: _Calls, found: Finished
+) -> None:
     """Notes what an operation writes, and what it makes whole."""
     fields = operation.fields
     if operation.name in _WRITES:

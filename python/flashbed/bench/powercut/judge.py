@@ -44,7 +44,7 @@ UNUSABLE = "unusable"
 VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Judged:
     """A cut and its verdict; numbers of files are None if nothing could be read."""
 

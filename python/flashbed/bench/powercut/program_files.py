@@ -42,7 +42,7 @@ ContentOf = Callable[[SurveyedFile], Bytes | None]
 """The bytes of a file that was found; None if not all could be read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileState:
     """A file after a cut."""
 
@@ -55,7 +55,7 @@ class FileState:
     """The call with which the program would have kept it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Naming:
     """A name that was given to something."""
 
@@ -124,7 +124,15 @@ class ProgramFiles:
         durable = isinstance(entry, File) and entry.untouched
         finish = self._finished.names.get(number, len(self.steps))
         namings = self._namings.setdefault(path, [])
-        namings.append(_Naming(entry, step.start_ns, finish, old_name, durable))
+        namings.append(
+            _Naming(
+                entry=entry,
+                start_ns=step.start_ns,
+                finish=finish,
+                old_name=old_name,
+                was_durable=durable,
+            )
+        )
         del namings[:-_NAMINGS]
         if isinstance(entry, File):
             self._paths.setdefault(entry, set()).add(path)
@@ -150,7 +158,11 @@ class ProgramFiles:
             else:
                 kept_by = self._kept_by(path, at, state)
                 states = self._others.setdefault(path, [])
-                states.append(FileState(change, path, state, lost_ns, kept_by))
+                states.append(
+                    FileState(
+                        change=change, path=path, state=state, lost_ns=lost_ns, kept_by=kept_by
+                    )
+                )
 
     def rows(self) -> Iterator[FileState]:
         """The states of all files that were not new after every cut, by name and change.
@@ -159,9 +171,9 @@ class ProgramFiles:
         """
         first = min((change for change, _ in self.counts), default=1)
         for path in sorted(self._databases & self._changed):
-            yield FileState(first, path, NOT_JUDGED, None, None)
+            yield FileState(change=first, path=path, state=NOT_JUDGED, lost_ns=None, kept_by=None)
         for path, states in sorted(self._others.items()):
-            new = (FileState(change, path, NEW, None, None)
+            new = (FileState(change=change, path=path, state=NEW, lost_ns=None, kept_by=None)
                    for change in self._was_new.get(path, ()))  # fmt: skip
             yield from sorted([*states, *new], key=lambda state: state.change)
 

@@ -43,7 +43,7 @@ def _zeros(length: int) -> Bytes:
     return np.zeros(length, np.uint8)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class File:
     """A file, under any of its names.
 
@@ -153,7 +153,7 @@ class _Mapping:
     """Whether msync writes back: it may be stored to."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Tree:
     """The files, their names, and what may be left of both."""
 

@@ -36,7 +36,7 @@ _PROCESS = 1
 _CACHE_KINDS = {"cache-add": 1, "cache-delete": -1}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Event:
     """An event on a layer's track; without a duration it is an instant."""
 
@@ -125,7 +125,14 @@ def _requests(trace: Trace) -> Iterator[_Event]:
     for row in _rows(trace, "requests"):
         took = row["latency_ns"] if row["latency_ns"] is not None else row["flash_time_ns"]
         facts = {key: row[key] for key in ("file", "offset_bytes", "length_bytes", "result")}
-        yield _Event(LAYERS[0], program[0], row["op"], row["start_ns"], took, facts)
+        yield _Event(
+            layer=LAYERS[0],
+            task=program[0],
+            name=row["op"],
+            start_ns=row["start_ns"],
+            duration_ns=took,
+            facts=facts,
+        )
 
 
 def _vfs(trace: Trace) -> Iterator[_Event]:
@@ -133,21 +140,42 @@ def _vfs(trace: Trace) -> Iterator[_Event]:
     for row in _rows(trace, "vfs"):
         layer = LAYERS[2] if row["kind"] in _CACHE_KINDS else LAYERS[1]
         facts = {key: row[key] for key in keys}
-        yield _Event(layer, row["task"], row["kind"], row["start_ns"], row["duration_ns"], facts)
+        yield _Event(
+            layer=layer,
+            task=row["task"],
+            name=row["kind"],
+            start_ns=row["start_ns"],
+            duration_ns=row["duration_ns"],
+            facts=facts,
+        )
 
 
 def _functions(trace: Trace) -> Iterator[_Event]:
     for row in _rows(trace, "functions"):
         facts = {"result": row["result"]}
         name, start_ns, took = row["function"], row["start_ns"], row["duration_ns"]
-        yield _Event(LAYERS[3], row["task"], name, start_ns, took, facts)
+        yield _Event(
+            layer=LAYERS[3],
+            task=row["task"],
+            name=name,
+            start_ns=start_ns,
+            duration_ns=took,
+            facts=facts,
+        )
 
 
 def _flash(trace: Trace) -> Iterator[_Event]:
     for row in _one_after_another(_rows(trace, "flash")):
         facts = {key: row[key] for key in ("block", "page", "offset_bytes", "length_bytes")}
         facts["chip_ns"] = row["duration_ns"]
-        yield _Event(LAYERS[4], row["task"], row["kind"], row["start_ns"], row["shown_ns"], facts)
+        yield _Event(
+            layer=LAYERS[4],
+            task=row["task"],
+            name=row["kind"],
+            start_ns=row["start_ns"],
+            duration_ns=row["shown_ns"],
+            facts=facts,
+        )
 
 
 def _one_after_another(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -35,7 +35,7 @@ CUT_OFF = 255
 _SAME = ("kind", "block", "page")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TraceOptions:
     """What to trace, and how."""
 
@@ -125,7 +125,7 @@ def trace_of_file(path: Path) -> Trace:
         pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
     )
     none = {name: empty(name) for name in ("requests", "vfs", "functions")}
-    return Trace(Facts(path.name, "board"), flash=log, **none)
+    return Trace(facts=Facts(name=path.name, target="board"), flash=log, **none)
 
 
 def _trace(rows: Rows, name: str, target: str) -> Trace:
@@ -134,7 +134,7 @@ def _trace(rows: Rows, name: str, target: str) -> Trace:
     named = (pl.lit(name).alias("case_id"), pl.lit(target).alias("target"))
     tables = {table: conform(frame.with_columns(named), table) for table, frame in found.items()}
     facts = replace(_facts(rows, name, target), status=rows.status)
-    return Trace(facts, requests=empty("requests"), **tables)
+    return Trace(facts=facts, requests=empty("requests"), **tables)
 
 
 def _facts(rows: Rows, name: str, target: str) -> Facts:
@@ -171,7 +171,7 @@ def trace_case(
     if cost and probes:
         programs.append(replace(program, case_id=f"{program.case_id}, untraced"))
     rows_of_long = LongRows(target=target.name)
-    run_options = RunOptions(options.flash, progress, rows_of_long)
+    run_options = RunOptions(trace_flash=options.flash, progress=progress, long_rows=rows_of_long)
     batches = list(target.run(programs, run_options))
     failures = [failure for batch in batches for failure in batch.failures]
     if failures:
@@ -219,8 +219,9 @@ def trace_case(
         if begun is not None:
             long[name] = pl.concat([begun, whole[name].lazy()])
             whole[name] = empty(name)
-    four = (whole["requests"], whole["flash"], whole["vfs"], whole["functions"])
-    return LongTrace(facts, *four, long, rows_of_long) if long else Trace(facts, *four)
+    if long:
+        return LongTrace(facts=facts, **whole, long=long, keeps=rows_of_long)
+    return Trace(facts=facts, **whole)
 
 
 def _of(frame: pl.DataFrame, program: Program) -> pl.DataFrame:

@@ -58,7 +58,7 @@ class Cost:
         return 100 * (self.traced_ns - self.untraced_ns) / self.untraced_ns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """Facts about a trace besides its events."""
 
@@ -82,7 +82,7 @@ _CHECKED = TypeAdapter(Facts)
 _SIZE_MAX = 1 << 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trace:
     """What every layer did: tables sorted by begin, with one zero of time."""
 
@@ -106,7 +106,7 @@ class Trace:
         return self.tables[name].lazy()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LongTrace(Trace):
     """A trace with tables too long for memory; those are in files, not in its fields."""
 
@@ -168,7 +168,7 @@ def load(directory: Path) -> Trace:
             raise _no_trace(directory) from None
         if odd:
             raise InputError(f"{shown(directory)}: {name}: {odd}")
-    return LongTrace(facts, **tables, long=long) if long else Trace(facts, **tables)
+    return LongTrace(facts=facts, **tables, long=long) if long else Trace(facts=facts, **tables)
 
 
 def facts_of(directory: Path) -> Facts:

@@ -104,7 +104,7 @@ def limits_kept(
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """The results of a suite on simulator and kernel.
 

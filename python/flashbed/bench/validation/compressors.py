@@ -36,7 +36,9 @@ def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001
         for content, percent in CONTENTS.items():
             for name, lines in _bodies(percent):
                 title = f"{compressor}-{content}-{name}"
-                yield SuiteCase(title, compressor, prepare, lines, compressor=compressor)
+                yield SuiteCase(
+                    name=title, kind=compressor, prepare=prepare, lines=lines, compressor=compressor
+                )
 
 
 def _bodies(percent: int) -> Iterator[tuple[str, Lines]]:

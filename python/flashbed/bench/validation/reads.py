@@ -185,8 +185,21 @@ def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001 - the s
     }
     for kind, part in kinds.items():
         for name, (window, lines) in part():
-            yield SuiteCase(name, kind, prepare, ("drop_caches", *lines), window)
+            yield SuiteCase(
+                name=name,
+                kind=kind,
+                prepare=prepare,
+                lines=("drop_caches", *lines),
+                read_ahead_kib=window,
+            )
     if fs == "ubifs":
         for name, start, (window, lines) in _in_bulk():
             lines = (*["drop_caches"] * 3, *lines)
-            yield SuiteCase(name, "in bulk", start, lines, window, bulk_read=True)
+            yield SuiteCase(
+                name=name,
+                kind="in bulk",
+                prepare=start,
+                lines=lines,
+                read_ahead_kib=window,
+                bulk_read=True,
+            )

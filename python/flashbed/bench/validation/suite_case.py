@@ -10,7 +10,7 @@ from flashbed.stack.profiles import USUAL_COMPRESSOR
 __all__ = ["SuiteCase", "case_id"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SuiteCase:
     """One case on one file system.
 

@@ -55,13 +55,20 @@ def cases(fs: str, board: Board) -> Iterator[SuiteCase]:
     }
     for kind, part in kinds.items():
         for name, lines in part():
-            yield SuiteCase(name, kind, base, [*lines, END])
+            yield SuiteCase(name=name, kind=kind, prepare=base, lines=[*lines, END])
     for percent in FILLS_PCT:
         prepare, files = filled(fs, board, percent)
         for name, lines in _nearly_full(files):
             kind = f"{percent} % full"
-            yield SuiteCase(f"full-{percent}-{name}", kind, prepare, [*lines, END])
-    yield SuiteCase(f"full-{percent}-overwrite-all", f"{percent} % full", prepare, _over_all(files))
+            yield SuiteCase(
+                name=f"full-{percent}-{name}", kind=kind, prepare=prepare, lines=[*lines, END]
+            )
+    yield SuiteCase(
+        name=f"full-{percent}-overwrite-all",
+        kind=f"{percent} % full",
+        prepare=prepare,
+        lines=_over_all(files),
+    )
 
 
 def filled(fs: str, board: Board, percent: int) -> tuple[str, list[str]]:

@@ -19,7 +19,7 @@ Bindings = Sequence[int | str | bytes]
 
 
 def executed(
-    path: str, database: Database, statements: Iterable[tuple[str, Bindings] | None], seed: int,
+    path: str, database: Database, *, statements: Iterable[tuple[str, Bindings] | None], seed: int,
     pace: Pace = UNPACED,
 ) -> tuple[list[str], list[str]]:  # fmt: skip
     """Operations that open the database at `path`, and those that run statements and close it.

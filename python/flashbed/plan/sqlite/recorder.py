@@ -152,7 +152,13 @@ class Recording:
     def _steps(self, prepared: Prepared | None) -> int:
         tally, self._vfs.tally = self._vfs.tally, Tally()
         opening, self._opening_steps = self._opening_steps, 0
-        work = Work(self._vm_steps, tally.pages_read, tally.writes, tally.asides, prepared)
+        work = Work(
+            vm_steps=self._vm_steps,
+            pages_read=tally.pages_read,
+            writes=tally.writes,
+            asides=tally.asides,
+            prepared=prepared,
+        )
         return opening + work.steps
 
     def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:

@@ -94,7 +94,7 @@ def _check_sizes(settings: Settings, case: Case) -> None:
         raise InputError(f"{case.case_id}: {why}")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Counts:
     """The counts that Postmark reports at its end."""
 

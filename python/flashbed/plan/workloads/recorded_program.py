@@ -105,7 +105,9 @@ def translated_for(
     think: bool = True,
 ) -> tuple[str, str]:
     """Preparation and body of a recording for a file system. Raises `RecordingError`."""
-    return _translated(path, _stamp(path), compressors, think, settle_ns, fs)
+    return _translated(
+        path, _stamp(path), compressors=compressors, think=think, settle_ns=settle_ns, fs=fs
+    )
 
 
 def translated_for_each(
@@ -124,7 +126,7 @@ def translated_for_each(
         def tell(done: int, rows: int, before: int = reading) -> None:
             told(before * rows + done, len(owns) * rows)
 
-        made = partial(_translated_for_each, path, storing, settle_ns, own, tell)
+        made = partial(_translated_for_each, path, storing, settle_ns=settle_ns, own=own, tell=tell)
         joined = translated_once(path, (storing, settle_ns, own), made)
         prepares, bodies = (apart(text, len(some)) for text in joined)
         texts |= dict(zip(some, zip(prepares, bodies, strict=True), strict=True))
@@ -132,12 +134,14 @@ def translated_for_each(
 
 
 def _translated_for_each(
-    path: Path, storing: Sequence[Storing], settle_ns: int, own: bytes | None,
+    path: Path, storing: Sequence[Storing], *, settle_ns: int, own: bytes | None,
     tell: Callable[[int, int], None],
 ) -> tuple[str, str]:  # fmt: skip
     recording = open_recording(path)
     rows = recording.length()
-    return translate_for_each(recording, storing, settle_ns, own, lambda done: tell(done, rows))
+    return translate_for_each(
+        recording, storing, settle_ns=settle_ns, own=own, told=lambda done: tell(done, rows)
+    )
 
 
 def _own(fs: str) -> bytes | None:
@@ -154,7 +158,7 @@ def _by_pages(fs: str) -> bool:
 @lru_cache(maxsize=4)
 def _translated(
     path: Path, _changed: tuple[int, int],
-    compressors: tuple[Compressor | None, Compressor | None], think: bool, settle_ns: int,
+    *, compressors: tuple[Compressor | None, Compressor | None], think: bool, settle_ns: int,
     fs: str,
 ) -> tuple[str, str]:  # fmt: skip
     first, then = compressors

@@ -102,7 +102,12 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     SQLite refuses, with SQLite's message.
     """
     sql_case = _SqlCase(
-        case.pattern, case.requests, case.request_bytes, case.seed, case.database, case.pause_ns
+        pattern=case.pattern,
+        requests=case.requests,
+        request_bytes=case.request_bytes,
+        seed=case.seed,
+        database=case.database,
+        pause_ns=case.pause_ns,
     )
     try:
         lines, body, text_bytes = _recorded(sql_case)
@@ -125,7 +130,7 @@ def _priced(body: str, text_bytes: tuple[int, ...], board: Board) -> str:
     return _COMPUTE.sub(compute, body)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _SqlCase:
     """The part of a case that SQLite depends on: neither file system nor board."""
 
@@ -163,7 +168,7 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[int, ...]
         statements = _requests(sql_case)
     files = {path: bytearray(data) for path, data in left}
     run = _reconnecting if database.reconnect else _run
-    ran = run(files, database, statements, 1_000_000 * (1 + sql_case.seed), pace)
+    ran = run(files, database, steps=statements, seed=1_000_000 * (1 + sql_case.seed), pace=pace)
     begin = [*ran.connecting, "mark"] if database.connected else ["mark", *ran.connecting]
     body = itertools.chain(("drop_caches", *begin), ran.lines)
     if database.held:
@@ -182,7 +187,7 @@ class _Ran(NamedTuple):
 
 
 def _run(
-    files: Files, database: Database, steps: Iterable[Step], seed: int | None = None,
+    files: Files, database: Database, *, steps: Iterable[Step], seed: int | None = None,
     pace: Pace = UNPACED,
 ) -> _Ran:  # fmt: skip
     """Runs the statements over a connection of its own.
@@ -190,7 +195,9 @@ def _run(
     Measured ones have a seed. Where SQLite runs on the board, the operations are the statements.
     """
     if database.executed == "board":
-        return _Ran(*executed(DATABASE_PATH, database, steps, seed or 1, pace), [])
+        return _Ran(
+            *executed(DATABASE_PATH, database, statements=steps, seed=seed or 1, pace=pace), []
+        )
     measured = seed is not None
     opening = measured and not database.connected
     with Recording(files, database, seed=seed or 1, measured=opening) as recording:
@@ -208,7 +215,7 @@ def _run(
 
 
 def _reconnecting(
-    files: Files, database: Database, steps: Iterable[Step], seed: int, pace: Pace
+    files: Files, database: Database, *, steps: Iterable[Step], seed: int, pace: Pace
 ) -> _Ran:
     """The same with a connection for each statement."""
     ran = _Ran([], [*pace.first], [])
@@ -216,7 +223,7 @@ def _reconnecting(
         if step is None:
             ran.lines.extend(pace.between)
             continue
-        one = _run(files, database, [step], seed + WRITES_MAX * number)
+        one = _run(files, database, steps=[step], seed=seed + WRITES_MAX * number)
         ran.lines.extend((*one.connecting, *one.lines))
         ran.text_bytes.extend(one.text_bytes)
     ran.lines.extend(pace.last)
@@ -269,7 +276,7 @@ def _prepared_tables(record_bytes: int, database: Database, filled: tuple[str, .
 
 def _left_by(statements: Iterable[Statement], database: Database) -> Prepared:
     files: Files = {}
-    ran = _run(files, database, statements)
+    ran = _run(files, database, steps=statements)
     return (f"mkdir {FOLDER}", *ran.connecting, *ran.lines), _frozen(files)
 
 
@@ -385,7 +392,7 @@ def _prepared_script(script: Script, database: Database) -> Prepared:
         data = read_bytes(path, DATABASE_BYTES_MAX)
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
-    ran = _run(files, database, script[0]) if script[0] else _Ran([], [], [])
+    ran = _run(files, database, steps=script[0]) if script[0] else _Ran([], [], [])
     return (f"mkdir {FOLDER}", *copied, *ran.connecting, *ran.lines), _frozen(files)
 
 

@@ -44,24 +44,34 @@ _SEED = 1_000_000
 """Seed of the filler's first file, far from those of workloads."""
 
 
-def in_state(state: State, fs: str, board: Board, bad_blocks: tuple[int, ...], prepare: str) -> str:
+def in_state(
+    state: State, fs: str, *, board: Board, bad_blocks: tuple[int, ...], prepare: str
+) -> str:
     """The preparation of a workload on a file system in this state. Raises `InputError`."""
     if not (state.valid or state.invalid or state.fragmented):
         return prepare
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     try:
         space_bytes = usable_bytes(fs, board, bad_blocks)
-        return _in_state(state, fs, space_bytes, block_bytes, prepare)
+        return _in_state(
+            state, fs, space_bytes=space_bytes, block_bytes=block_bytes, prepare=prepare
+        )
     except InputError as why:
         raise InputError(f"state {state}: {why}") from None
 
 
 @lru_cache(maxsize=64)
-def _in_state(state: State, fs: str, space_bytes: int, block_bytes: int, prepare: str) -> str:
+def _in_state(state: State, fs: str, *, space_bytes: int, block_bytes: int, prepare: str) -> str:
     operations = parse(prepare)
     lines: list[str] = []
     if state.valid or state.invalid:
-        lines += _filled(state, fs, space_bytes, block_bytes, _bytes_of_files(operations, fs))
+        lines += _filled(
+            state,
+            fs,
+            space_bytes=space_bytes,
+            block_bytes=block_bytes,
+            own_bytes=_bytes_of_files(operations, fs),
+        )
     lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
     return text_of(lines, prepare.split("\n", 1)[0])
 
@@ -126,7 +136,7 @@ class _Fill:
         return self.obsolete * (segment + 1) // last - self.obsolete * segment // last
 
 
-def _fill(state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int) -> _Fill:
+def _fill(state: State, fs: str, *, space_bytes: int, block_bytes: int, own_bytes: int) -> _Fill:
     row = FILE_SYSTEMS[fs]
     node = row.df_page_bytes
     own = -(-own_bytes // PAGE_BYTES) * node
@@ -164,10 +174,10 @@ def _fill(state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: 
 
 
 def _filled(
-    state: State, fs: str, space_bytes: int, block_bytes: int, own_bytes: int
+    state: State, fs: str, *, space_bytes: int, block_bytes: int, own_bytes: int
 ) -> Iterator[str]:
     """Writes segment by segment: a new file, with rewritten pages of the last one between."""
-    fill = _fill(state, fs, space_bytes, block_bytes, own_bytes)
+    fill = _fill(state, fs, space_bytes=space_bytes, block_bytes=block_bytes, own_bytes=own_bytes)
     yield f"mkdir {FOLDER}"
     before: list[int] = []
     for number, pages in enumerate(fill.segments):

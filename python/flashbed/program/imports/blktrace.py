@@ -71,7 +71,7 @@ class _Requests:
         self.kinds.append(kind)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Trace:
     path: Path
     requests: dict[tuple[bytes, bytes], _Requests] = field(default_factory=dict)
@@ -122,12 +122,20 @@ def _text_events(trace: _Trace) -> Iterator[Event]:
         remapped = _REMAPPED.search(rest or b"") if action == b"A" else None
         at, count = (int(sectors[1]), int(sectors[2])) if sectors else (0, 0)
         time_ns = int(seconds) * 10**9 + int(fraction.ljust(9, b"0"))
-        yield Event(device, time_ns, action, kind, at, count, remapped[1] if remapped else None)
+        yield Event(
+            device=device,
+            time_ns=time_ns,
+            action=action,
+            kind=kind,
+            sector=at,
+            sectors=count,
+            remapped_from=remapped[1] if remapped else None,
+        )
 
 
 def import_blktrace(path: Path, out: Path) -> About:
     """Makes a recording of a text, or of binary files. Raises `ImportedError`."""
-    trace = _Trace(path)
+    trace = _Trace(path=path)
     files = binary_files(path)
     events = events_of(files) if files else _text_events(trace)
     for event in events:
@@ -135,7 +143,7 @@ def import_blktrace(path: Path, out: Path) -> About:
     device, action = trace.chosen()
     requests = trace.requests[device, action]
     about = About(source="blktrace", think="gaps", lacks=(*LACKS, *_lacks(trace, device, action)))
-    return recorded(path, out, about, _calls(trace, requests), lambda: about)
+    return recorded(path, out, first=about, calls=_calls(trace, requests), last=lambda: about)
 
 
 def _lacks(trace: _Trace, device: bytes, action: bytes) -> Iterator[str]:
@@ -170,8 +178,16 @@ def _calls(trace: _Trace, requests: _Requests) -> Iterator[Call]:
     there: dict[str, int | bytes] = {
         "path": _NAME, "length": size * _SECTOR_BYTES, "mode": 0o100644,
     }  # fmt: skip
-    yield Call(0, 0, 0, None, EXISTED, there)
-    yield Call(0, 0, 0, None, "openat", {"path": _NAME, "flags": 2}, 3)
+    yield Call(task=0, start_ns=0, duration_ns=0, cpu_ns=None, name=EXISTED, arguments=there)
+    yield Call(
+        task=0,
+        start_ns=0,
+        duration_ns=0,
+        cpu_ns=None,
+        name="openat",
+        arguments={"path": _NAME, "flags": 2},
+        result=3,
+    )
     kinds = {number: kind for kind, number in trace.kinds.items()}
     first, begin_ns = _first(sectors, counts), int(times.min())
     for number in np.argsort(times, kind="stable"):
@@ -202,16 +218,46 @@ def _chunks(sectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def _of_request(kind: bytes, at: int, length: int, now_ns: int) -> Iterator[Call]:
     moved: dict[str, int | bytes] = {"descriptor": 3, "offset": at, "length": length}
-    flush = Call(0, now_ns, 0, None, "fdatasync", {"descriptor": 3})
+    flush = Call(
+        task=0,
+        start_ns=now_ns,
+        duration_ns=0,
+        cpu_ns=None,
+        name="fdatasync",
+        arguments={"descriptor": 3},
+    )
     if kind.startswith(b"F"):
         yield flush
     if not length:
         return
     if b"D" in kind:
-        yield Call(0, now_ns, 0, None, "fallocate", {**moved, "mode": 3})
+        yield Call(
+            task=0,
+            start_ns=now_ns,
+            duration_ns=0,
+            cpu_ns=None,
+            name="fallocate",
+            arguments={**moved, "mode": 3},
+        )
     elif b"W" in kind:
-        yield Call(0, now_ns, 0, None, "pwrite64", moved, length)
+        yield Call(
+            task=0,
+            start_ns=now_ns,
+            duration_ns=0,
+            cpu_ns=None,
+            name="pwrite64",
+            arguments=moved,
+            result=length,
+        )
         if kind[1:].find(b"F") >= 0:  # FUA
             yield flush
     elif b"R" in kind:
-        yield Call(0, now_ns, 0, None, "pread64", moved, length)
+        yield Call(
+            task=0,
+            start_ns=now_ns,
+            duration_ns=0,
+            cpu_ns=None,
+            name="pread64",
+            arguments=moved,
+            result=length,
+        )

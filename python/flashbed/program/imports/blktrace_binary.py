@@ -31,7 +31,7 @@ _FILES_MAX = 4096
 _CPUS = ".blktrace."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """An event of a block device. `kind` has the letters of blkparse's RWBS."""
 
@@ -107,8 +107,15 @@ def _events(path: Path, file: IO[bytes]) -> Iterator[Event]:
         if name == b"A" and len(payload) >= _REMAP_BYTES:
             source = _device(struct.unpack(">I", payload[:4])[0])
         if time_ns < 1 << 62 and sector < 1 << 62:
-            yield Event(_device(device), time_ns, name, _kind(action, length), sector,
-                        length // _SECTOR_BYTES, source)  # fmt: skip
+            yield Event(
+                device=_device(device),
+                time_ns=time_ns,
+                action=name,
+                kind=_kind(action, length),
+                sector=sector,
+                sectors=length // _SECTOR_BYTES,
+                remapped_from=source,
+            )
 
 
 def _order(path: Path, event: bytes) -> str:

@@ -31,7 +31,7 @@ class Step:
 
 
 def steps_of(
-    job: Job, names: list[bytes], region: Region, amount: int, draw: random.Random
+    job: Job, names: list[bytes], *, region: Region, amount: int, draw: random.Random
 ) -> Iterator[Step]:
     """The calls of one copy of a job."""
     if job.number("startdelay"):
@@ -43,7 +43,7 @@ def steps_of(
         for name in names:
             yield from on_names(name)
         return
-    yield from _Worker(job, names, region, amount, draw).steps()
+    yield from _Worker(job=job, names=names, region=region, amount=amount, draw=draw).steps()
 
 
 def _create(name: bytes) -> Iterator[Step]:
@@ -61,7 +61,7 @@ _ON_NAMES: Mapping[str, Callable[[bytes], Iterator[Step]]] = {
 }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Worker:
     """A job that reads and writes."""
 

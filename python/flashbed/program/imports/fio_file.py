@@ -33,7 +33,7 @@ _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
 _COMMENT = re.compile(r"[;#].*\Z", re.DOTALL)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Job:
     """A job: its name, where it begins, and its options."""
 
@@ -83,10 +83,10 @@ class Job:
         return value if value is not None and value[0] != "random" else None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Reader:
     jobs: list[Job] = field(default_factory=list)
-    usual: Job = field(default_factory=lambda: Job("global", Path(), 0))
+    usual: Job = field(default_factory=lambda: Job(name="global", path=Path(), line=0))
     job: Job | None = None
     lines: int = 0
     reading: list[Path] = field(default_factory=list)
@@ -127,7 +127,13 @@ class _Reader:
             return
         if len(self.jobs) >= _JOBS_MAX:
             raise refuse(path, line, f"more than {_JOBS_MAX:,} jobs")
-        self.job = Job(name, path, line, dict(self.usual.values), dict(self.usual.lines))
+        self.job = Job(
+            name=name,
+            path=path,
+            line=line,
+            values=dict(self.usual.values),
+            lines=dict(self.usual.lines),
+        )
         self.jobs.append(self.job)
 
     def _option(self, path: Path, line: int, text: str) -> None:

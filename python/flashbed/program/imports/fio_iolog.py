@@ -38,7 +38,7 @@ LACKS = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Log:
     path: Path
     unit_ns: int
@@ -124,7 +124,15 @@ class _Log:
         return self._call(call, arguments, length if "offset" in arguments else 0)
 
     def _call(self, name: str, arguments: dict[str, int | bytes], result: int = 0) -> Call:
-        return Call(0, self.now_ns, 0, None, name, arguments, result)
+        return Call(
+            task=0,
+            start_ns=self.now_ns,
+            duration_ns=0,
+            cpu_ns=None,
+            name=name,
+            arguments=arguments,
+            result=result,
+        )
 
 
 _REQUESTS = {b"read": "pread64", b"write": "pwrite64", b"sync": "fsync", b"datasync": "fdatasync",
@@ -184,7 +192,7 @@ _NAMES_AT_ONCE = 1000
 
 def calls_of_log(path: Path) -> Iterator[Call]:
     """The calls of a log that a job file names."""
-    yield from _Log(path, 1000, posixpath.normpath(_folder(path))).calls()
+    yield from _Log(path=path, unit_ns=1000, folder=posixpath.normpath(_folder(path))).calls()
 
 
 def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str = "us") -> About:
@@ -192,7 +200,7 @@ def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str
     if unit not in ("us", "ns"):
         raise InputError(f"--unit {unit}: must be us or ns")
     below = folder.encode() if folder is not None else _folder(path)
-    log = _Log(path, 1000 if unit == "us" else 1, posixpath.normpath(below))
+    log = _Log(path=path, unit_ns=1000 if unit == "us" else 1, folder=posixpath.normpath(below))
     first = About(source="fio iolog", think="gaps", lacks=LACKS)
 
     def calls() -> Iterator[Call]:
@@ -203,4 +211,4 @@ def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str
         more = f"the times of {log.backwards:,} lines, which go back: they follow at once"
         return first.model_copy(update={"lacks": (*LACKS, more)}) if log.backwards else first
 
-    return recorded(path, out, first, calls(), about)
+    return recorded(path, out, first=first, calls=calls(), last=about)

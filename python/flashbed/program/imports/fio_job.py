@@ -53,7 +53,7 @@ class _Files:
     """Bytes to move in each file."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Plan:
     path: Path
     size: int | None
@@ -261,10 +261,19 @@ def _there(plan: _Plan, jobs: list[Job]) -> Iterator[Call]:
                         " --size SIZE makes them smaller", "size", "filesize",
                     )  # fmt: skip
     for path in sorted(folders):
-        yield Call(0, 0, 0, None, EXISTED, {"path": path, "length": 0, "mode": 0o040755})
+        yield Call(
+            task=0,
+            start_ns=0,
+            duration_ns=0,
+            cpu_ns=None,
+            name=EXISTED,
+            arguments={"path": path, "length": 0, "mode": 0o040755},
+        )
     for path, size in sizes.items():
         arguments: dict[str, int | bytes] = {"path": path, "length": size, "mode": 0o100644}
-        yield Call(0, 0, 0, None, EXISTED, arguments)
+        yield Call(
+            task=0, start_ns=0, duration_ns=0, cpu_ns=None, name=EXISTED, arguments=arguments
+        )
 
 
 def _above(name: bytes) -> Iterator[bytes]:
@@ -278,13 +287,13 @@ def import_fio_job(path: Path, out: Path, size: int | None = None) -> About:
     Raises `ImportedError` with FILE:LINE.
     """
     jobs = jobs_of(path)
-    plan = _Plan(path, size)
+    plan = _Plan(path=path, size=size)
     plan.check(jobs)
     for job in jobs:
         plan.notes(job)
     command = shortened(("fio", path.name))
     about = About(source="fio job file", command=command, think="gaps", lacks=(*LACKS, *plan.lacks))
-    return recorded(path, out, about, _all(plan, jobs), lambda: about)
+    return recorded(path, out, first=about, calls=_all(plan, jobs), last=lambda: about)
 
 
 def _all(plan: _Plan, jobs: list[Job]) -> Iterator[Call]:
@@ -294,14 +303,26 @@ def _all(plan: _Plan, jobs: list[Job]) -> Iterator[Call]:
         tasks = [(job, copy) for job in group for copy in range(plan.copies(job))]
         running = [
             _Running(
-                now_ns, at, number + at, max(1, job.number("flow", 1)), _steps(plan, job, copy)
+                ready_ns=now_ns,
+                turn=at,
+                task=number + at,
+                turns=max(1, job.number("flow", 1)),
+                steps=_steps(plan, job, copy),
             )
             for at, (job, copy) in enumerate(tasks)
         ]
         number += len(tasks)
         for task in running if number > 1 else ():
             if task.task:
-                yield Call(0, now_ns, 0, None, "fork", {}, task.task)
+                yield Call(
+                    task=0,
+                    start_ns=now_ns,
+                    duration_ns=0,
+                    cpu_ns=None,
+                    name="fork",
+                    arguments={},
+                    result=task.task,
+                )
         for call in _side_by_side(running):
             yield call
             now_ns = max(now_ns, call.start_ns)
@@ -313,7 +334,7 @@ def _steps(plan: _Plan, job: Job, copy: int) -> Iterator[Step]:
         return
     files = plan.files(job, copy)
     draw = random.Random(job.number("randseed", 1) + copy)
-    yield from steps_of(job, files.names, files.region, files.amount, draw)
+    yield from steps_of(job, files.names, region=files.region, amount=files.amount, draw=draw)
 
 
 def _of_log(job: Job) -> Iterator[Step]:
@@ -345,7 +366,7 @@ def _groups(jobs: list[Job]) -> Iterator[list[Job]]:
     yield group
 
 
-@dataclass(order=True)
+@dataclass(order=True, kw_only=True)
 class _Running:
     """A job that runs; `turns` is how many requests it makes in its turn (flow)."""
 
@@ -371,7 +392,15 @@ def _side_by_side(running: list[_Running]) -> Iterator[Call]:
             if not step.name:
                 ready_ns = now_ns + step.result
                 break
-            yield Call(job.task, now_ns, 0, None, step.name, step.arguments, step.result)
+            yield Call(
+                task=job.task,
+                start_ns=now_ns,
+                duration_ns=0,
+                cpu_ns=None,
+                name=step.name,
+                arguments=step.arguments,
+                result=step.result,
+            )
         if not ended:
             turn += 1
             heapq.heappush(heap, replace(job, ready_ns=ready_ns, turn=turn))

@@ -67,7 +67,7 @@ def requests_of(job: Job, region: Region, amount: int, draw: random.Random) -> I
     what, after, is_random = kind_of(job)
     blocks = blocks_of(job)
     is_random = is_random or any(job.triple("percentage_random"))
-    places = _random(job, region, blocks, after, draw) if is_random else None
+    places = _random(job, region, blocks=blocks, run=after, draw=draw) if is_random else None
     positions: dict[str, int] = {}
     done = 0
     while done < amount:
@@ -115,7 +115,7 @@ def _length(split: Split, draw: random.Random) -> int:
 
 
 def _random(
-    job: Job, region: Region, blocks: tuple[Split, Split, Split], run: int, draw: random.Random
+    job: Job, region: Region, *, blocks: tuple[Split, Split, Split], run: int, draw: random.Random
 ) -> Callable[[int], int]:
     """A function that gives the place of the next request of a length."""
     unit = min(split.least for split in blocks)

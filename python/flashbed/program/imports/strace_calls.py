@@ -130,7 +130,7 @@ _FLAGS = re.compile(rb"flags=([^,}]*)")
 _OF_A_PROCESS = re.compile(rb"/proc/(?:self|\d+)/fd/(\d{1,9})\Z")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Parsed:
     """The arguments of a call, before its paths are resolved.
 
@@ -158,7 +158,7 @@ def parse_call(name: str, texts: Sequence[bytes], *, joined: bool = False) -> Pa
     `ValueError` for a malformed argument.
     """
     canonical = ALIASES.get(name, name)
-    parsed = Parsed(_CANONICAL.get(canonical, canonical))
+    parsed = Parsed(name=_CANONICAL.get(canonical, canonical))
     if canonical == "fcntl" and not _changes_a_descriptor(texts):
         parsed.name = ""
         return parsed

@@ -54,7 +54,7 @@ _FOLDERS_MAX = 10_000
 _NAMED_IN_ERROR = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Folder:
     """What a quick look told.
 
@@ -73,7 +73,7 @@ class Folder:
     others: str = ""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Look:
     working: bytes | None = None
     moved: bool = False
@@ -149,18 +149,22 @@ def folder_of(path: Path, folder: str | None) -> Folder:
             look.see(text)
     named, files = look.named, frozenset(look.files)
     if folder is not None:
-        return Folder(posixpath.normpath(folder).encode("utf-8", "surrogateescape"), named, files,
-                      others="is --folder right?")  # fmt: skip
+        return Folder(
+            path=posixpath.normpath(folder).encode("utf-8", "surrogateescape"),
+            named=named,
+            files=files,
+            others="is --folder right?",
+        )
     working = look.working
     if working is not None and working != b"/":
         written = look.relative_written + look.inside(look.written, working)
         used = look.relative + look.inside(look.used, working)
         if written or (used and not look.written):
-            return Folder(working, named, files, others=_named(look))
+            return Folder(path=working, named=named, files=files, others=_named(look))
     elif look.relative_written or (look.relative and not look.written):
         lacks = "the working folder's name: relative names are below it (strace -y, or --folder)"
         below = WORKING if working is None else working
-        return Folder(below, named, files, lacks, _named(look))
+        return Folder(path=below, named=named, files=files, lacks=lacks, others=_named(look))
     if look.written:
         common = posixpath.commonpath(list(look.written))
         if common == b"/":
@@ -169,9 +173,9 @@ def folder_of(path: Path, folder: str | None) -> Folder:
             f"files outside {escaped(common.decode('utf-8', 'backslashreplace'))}, where the"
             " program wrote most; --folder chooses another folder"
         )
-        return Folder(common, named, files, lacks, _named(look))
+        return Folder(path=common, named=named, files=files, lacks=lacks, others=_named(look))
     if files and not look.relative:
-        return Folder(WORKING, named, files, others=_named(look))
+        return Folder(path=WORKING, named=named, files=files, others=_named(look))
     refuse_foreign(files_of(path)[0][0], "strace")
     raise ImportedError(f"{shown(path)}: no call in the working folder; {_named(look)}")
 

@@ -53,7 +53,7 @@ class Ended:
     duration_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """What stands before a call: task and time; `rest` is what follows.
 
@@ -67,7 +67,7 @@ class Head:
     rest: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A parsed line. For a task's end `name` is empty and `text` is strace's message.
 
@@ -95,13 +95,27 @@ def head_of(line: bytes) -> Head:
     task = int(pid or number) if pid or number else None
     if hours is not None:
         of_day = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
-        return Head(task, "day", _ns(of_day, part), part is None, line[found.end() :])
+        return Head(
+            task=task,
+            clock="day",
+            time_ns=_ns(of_day, part),
+            coarse=part is None,
+            rest=line[found.end() :],
+        )
     if whole is not None:
-        return Head(task, "epoch", _ns(int(whole), None), True, line[found.end() :])
+        return Head(
+            task=task,
+            clock="epoch",
+            time_ns=_ns(int(whole), None),
+            coarse=True,
+            rest=line[found.end() :],
+        )
     if since is None:
         if task is not None and not pid and not _begins(line[found.end() :]):
-            return Head(None, "none", 0, False, line)  # a number of the program's output
-        return Head(task, "none", 0, False, line[found.end() :])
+            return Head(
+                task=None, clock="none", time_ns=0, coarse=False, rest=line
+            )  # a number of the program's output
+        return Head(task=task, clock="none", time_ns=0, coarse=False, rest=line[found.end() :])
     time_ns = _ns(int(since), fraction)
     if pid:
         padded = len(after) > 1
@@ -110,7 +124,7 @@ def head_of(line: bytes) -> Head:
     else:
         padded = bool(indent) and len(since) < _SECONDS_WIDTH
     clock: Clock = "relative" if padded and time_ns < _YEARS_NS else "epoch"
-    return Head(task, clock, time_ns, False, line[found.end() :])
+    return Head(task=task, clock=clock, time_ns=time_ns, coarse=False, rest=line[found.end() :])
 
 
 def _ns(seconds: int, fraction: bytes | None) -> int:
@@ -127,7 +141,7 @@ def parse_call_text(head: Head, time_ns: int, number: int) -> Line | None:
     if rest.startswith((b"--- ", b"[ Process ", b"strace: ")):
         return None
     if rest.startswith(b"+++ "):
-        return Line(head.task, time_ns, "", rest, None, number=number)
+        return Line(task=head.task, time_ns=time_ns, name="", text=rest, ended=None, number=number)
     resumed = _RESUMED.match(rest)
     found = resumed or _CALL.match(rest)
     if found is None:
@@ -136,9 +150,25 @@ def parse_call_text(head: Head, time_ns: int, number: int) -> Line | None:
     again = bool(resumed)
     if text.endswith(_UNFINISHED):
         cut = text[: -len(_UNFINISHED)].rstrip()
-        return Line(head.task, time_ns, name, cut, None, again, number=number)
+        return Line(
+            task=head.task,
+            time_ns=time_ns,
+            name=name,
+            text=cut,
+            ended=None,
+            resumed=again,
+            number=number,
+        )
     ended, text = _ended(name, text)
-    return Line(head.task, time_ns, name, text, ended, again, number=number)
+    return Line(
+        task=head.task,
+        time_ns=time_ns,
+        name=name,
+        text=text,
+        ended=ended,
+        resumed=again,
+        number=number,
+    )
 
 
 def _ended(name: str, text: bytes) -> tuple[Ended, bytes]:

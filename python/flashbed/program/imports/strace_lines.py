@@ -55,7 +55,7 @@ def _is_task(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Trace:
     """The lines of a trace, read as a stream.
 

@@ -68,7 +68,7 @@ _GAPS = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Traced:
     """A task of the trace."""
 
@@ -81,7 +81,7 @@ class _Traced:
     ended: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Event:
     """A parsed call, held back until it is the next in order."""
 
@@ -93,7 +93,7 @@ class _Event:
     """Descriptors that it opened and that are no files'."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Import:
     path: Path
     trace: Trace
@@ -204,7 +204,7 @@ class _Import:
 
     def _new_task(self, pid: int | None) -> _Traced:
         working = None if self.first is None else self.first.working
-        new = _Traced(self.count, working, known=self.first is None)
+        new = _Traced(number=self.count, working=working, known=self.first is None)
         self.first = self.first or new
         self.count += 1
         self.tasks[pid] = new
@@ -275,24 +275,38 @@ class _Import:
             result = made.number
         took = None if self.trace.clock == "none" else ended.duration_ns
         call = Call(
-            task.number, self._time(line), took, None, parsed.name, parsed.arguments, result
+            task=task.number,
+            start_ns=self._time(line),
+            duration_ns=took,
+            cpu_ns=None,
+            name=parsed.name,
+            arguments=parsed.arguments,
+            result=result,
         )
-        self.events[id(call)] = _Event(number, parsed, task, place)
+        self.events[id(call)] = _Event(line=number, parsed=parsed, task=task, result_place=place)
         return call
 
     def _other(self, task: _Traced, line: Line, number: int) -> Call | None:
         """A call that opens descriptors that are no files'; those of -y have names."""
         assert line.ended is not None
         pair = _PAIR.search(line.text) if line.name in _PAIRS else None
-        result, _ = _result(line.ended.result, Parsed(""))
+        result, _ = _result(line.ended.result, Parsed(name=""))
         if self.folder.named or result is None or result < 0 or (pair is None and not result):
             return None
         others = (int(pair[1]), int(pair[2])) if pair else (result,)
-        parsed = Parsed("openat", {"path": b"/", "flags": 0})
+        parsed = Parsed(name="openat", arguments={"path": b"/", "flags": 0})
         call = Call(
-            task.number, self._time(line), None, None, parsed.name, parsed.arguments, result
+            task=task.number,
+            start_ns=self._time(line),
+            duration_ns=None,
+            cpu_ns=None,
+            name=parsed.name,
+            arguments=parsed.arguments,
+            result=result,
         )
-        self.events[id(call)] = _Event(number, parsed, task, None, others)
+        self.events[id(call)] = _Event(
+            line=number, parsed=parsed, task=task, result_place=None, others=others
+        )
         return call
 
     def _turn(self, call: Call) -> Iterator[Call]:
@@ -386,8 +400,8 @@ class _Import:
             if path is None or path == b"/" or self.discovery.descriptor_known(call, name):
                 continue
             opened = Call(
-                call.task, call.start_ns, 0, None, "openat",
-                {"path": path, "flags": 0o200000 if path == FOLDER else 2}, number,
+                task=call.task, start_ns=call.start_ns, duration_ns=0, cpu_ns=None, name="openat",
+                arguments={"path": path, "flags": 0o200000 if path == FOLDER else 2}, result=number,
             )  # fmt: skip
             check(opened)
             self.discovery.see(opened)
@@ -432,7 +446,14 @@ class _Import:
             name, address, length = "mapped_write", call.number("address"), call.number("length")
         if length > 0:
             arguments = {"address": address, "length": length}
-            mapped = Call(call.task, call.start_ns, 0, None, name, arguments)
+            mapped = Call(
+                task=call.task,
+                start_ns=call.start_ns,
+                duration_ns=0,
+                cpu_ns=None,
+                name=name,
+                arguments=arguments,
+            )
             check(mapped)
             yield mapped
 
@@ -493,7 +514,7 @@ class _Import:
 
 
 def _clone(name: str, text: bytes) -> Parsed:
-    parsed = Parsed("clone" if name == "clone2" else name)
+    parsed = Parsed(name="clone" if name == "clone2" else name)
     if b"flags=" in text:
         flags = text.split(b"flags=", 1)[1]
         parsed.arguments["flags"] = number_of(flags.split(b",")[0].split(b"}")[0].strip())
@@ -548,6 +569,6 @@ def import_strace(path: Path, out: Path, folder: str | None = None) -> About:
     if folder is not None and not folder.startswith("/"):
         raise InputError(f"--folder {folder}: must be an absolute path, as in the trace")
     refuse_foreign(files_of(path)[0][0], "strace", sure=True)
-    state = _Import(path, Trace(path), folder_of(path, folder))
+    state = _Import(path=path, trace=Trace(path=path), folder=folder_of(path, folder))
     first = About(source="strace", think="gaps", mapped="whole")
-    return recorded(path, out, first, state.all(), state.about)
+    return recorded(path, out, first=first, calls=state.all(), last=state.about)

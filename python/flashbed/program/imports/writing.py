@@ -16,7 +16,7 @@ __all__ = ["recorded"]
 
 
 def recorded(
-    path: Path, out: Path, first: About, calls: Iterable[Call], last: Callable[[], About]
+    path: Path, out: Path, *, first: About, calls: Iterable[Call], last: Callable[[], About]
 ) -> About:
     """Writes the calls of a file, and the facts that `last` knows behind them.
 

@@ -189,7 +189,7 @@ WRITES = frozenset(
 """Rows that may have `written`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call.
 

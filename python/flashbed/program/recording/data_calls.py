@@ -71,7 +71,9 @@ def _open(state: State, call: Call) -> None:
     slot = state.slots.take()
     access = access_of(flags, folder=node.is_folder)
     state.lines.append(f"open {slot} {shown} {access}")
-    found = Description(slot, node, _ACCESS[flags & 3], bool(flags & _APPEND))
+    found = Description(
+        slot=slot, node=node, access=_ACCESS[flags & 3], append=bool(flags & _APPEND)
+    )
     state.install(task, call.result, found, bool(flags & _CLOEXEC))
 
 
@@ -83,7 +85,7 @@ def _open_without_slot(state: State, call: Call, shown: str | None) -> None:
         path = call.path()
         node = state.tree.find(path) if path is not None else None
         flags = call.number("flags")
-        found = Description(None, node)
+        found = Description(slot=None, node=node)
         state.install(state.task(call), call.result, found, bool(flags & _CLOEXEC))
 
 
@@ -93,7 +95,7 @@ def _opened(state: State, path: bytes, flags: int) -> Node:
         return Node()
     node = state.tree.find(path)
     if node is None:
-        node = Node(stat.S_IFDIR if flags & _DIRECTORY else stat.S_IFREG)
+        node = Node(kind=stat.S_IFDIR if flags & _DIRECTORY else stat.S_IFREG)
         state.tree.put(path, node)
     if flags & _TRUNC and not node.is_folder:
         node.size = 0
@@ -174,7 +176,9 @@ def _write(state: State, call: Call) -> None:
     if (description.append or flags & _RWF_APPEND) and node is not None:
         at = node.size
     slot, length = description.slot, call.result
-    state.lines += written_lines(state, f"write {slot}", node, at, length, call.written)
+    state.lines += written_lines(
+        state, f"write {slot}", node=node, at=at, length=length, written=call.written
+    )
     if flags & (_RWF_DSYNC | _RWF_SYNC):
         state.lines.append(f"{'fsync' if flags & _RWF_SYNC else 'fdatasync'} {slot}")
     if node is not None:
@@ -185,7 +189,7 @@ def _write(state: State, call: Call) -> None:
 
 
 def written_lines(
-    state: State, begin: str, node: Node | None, at: int, length: int, written: Written | None,
+    state: State, begin: str, *, node: Node | None, at: int, length: int, written: Written | None,
     file_at: int | None = None,
 ) -> Iterator[str]:  # fmt: skip
     """Yields operations BEGIN OFFSET LENGTH SEED FILL, several if one line cannot hold it.
@@ -325,7 +329,9 @@ def _copy(state: State, call: Call) -> None:
             state.lines.append(f"send {source.slot} {start + done} {some}")
     if target and not source:
         begin = f"write {target.slot}"
-        state.lines += written_lines(state, begin, target.node, end, length, call.written)
+        state.lines += written_lines(
+            state, begin, node=target.node, at=end, length=length, written=call.written
+        )
     if target and target.node is not None:
         target.node.size = max(target.node.size, end + length)
         target.node.unflushed = True

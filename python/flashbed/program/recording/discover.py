@@ -33,7 +33,7 @@ _FOLLOWS = {*_OPENS, "stat", "statx", "newfstatat", "access", "faccessat", "facc
 class Discovery:
     """Follows calls; `existed` is what they showed to exist before."""
 
-    state: State = field(default_factory=lambda: State(Filler(None)))
+    state: State = field(default_factory=lambda: State(filler=Filler(None)))
     _found: dict[int, tuple[bytes, Node, int, int]] = field(default_factory=dict)
     """By node: the path it was first seen by, and its kind and size then."""
     _made: dict[int, Node] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Discovery:
             raise TranslationError(
                 f"more than {_NAMES_BYTES_MAX >> 20} MiB of names of files that were there before"
             )
-        node = Node(kind)
+        node = Node(kind=kind)
         self.state.tree.put(path, node)
         self._found[id(node)] = (path, node, kind, 0)
         return node
@@ -171,4 +171,11 @@ class Discovery:
                     if not node.target:
                         continue
                     arguments["target"] = node.target
-                yield Call(0, 0, 0, None, EXISTED, arguments)
+                yield Call(
+                    task=0,
+                    start_ns=0,
+                    duration_ns=0,
+                    cpu_ns=None,
+                    name=EXISTED,
+                    arguments=arguments,
+                )

@@ -451,7 +451,16 @@ def _call(values: Sequence[Any]) -> Call:
         if data is not None or len(sizes) % PACKED_BYTES:
             raise ValueError(f"{name[:40]}: sizes of no pieces")
         written = unpack_pieces(sizes)
-    return Call(task, start_ns, duration_ns, cpu_ns, name, given, result, written)
+    return Call(
+        task=task,
+        start_ns=start_ns,
+        duration_ns=duration_ns,
+        cpu_ns=cpu_ns,
+        name=name,
+        arguments=given,
+        result=result,
+        written=written,
+    )
 
 
 def _first_line(why: BaseException) -> str:

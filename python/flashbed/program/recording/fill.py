@@ -461,7 +461,13 @@ class Fillers:
 
 def _piece_of(common: int, own: int, text: tuple[int, int], zeroes: int = 0) -> PieceSizes:
     """A piece; zeroes count only in front of other bytes."""
-    return PieceSizes(common, own, text[0], zeroes if own else 0, text[1])
+    return PieceSizes(
+        common_bytes=common,
+        own_bytes=own,
+        text_bytes=text[0],
+        zero_bytes=zeroes if own else 0,
+        text_bits=text[1],
+    )
 
 
 def _whole(length: int, text: tuple[int, int]) -> PieceSizes:

@@ -18,7 +18,7 @@ __all__ = ["Node", "Tree"]
 _LINKS_MAX = 40
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Node:
     """A file, a folder or a link. `places` are its folders and names.
 
@@ -42,7 +42,7 @@ class Tree:
     """Names and their nodes. A path that is outside, or unknown, gives None."""
 
     def __init__(self) -> None:
-        self.root = Node(stat.S_IFDIR)
+        self.root = Node(kind=stat.S_IFDIR)
 
     def find(self, path: bytes, *, follow: bool = True) -> Node | None:
         """The node of a path; `follow` follows a link at its end."""

@@ -28,7 +28,9 @@ def _mmap(state: State, call: Call) -> None:
     how = "private" if flags & _KIND == _PRIVATE else "rw" if writable else "ro"
     number, offset = state.mappings.take(), call.number("offset")
     state.lines.append(f"mmap {number} {description.slot} {offset} {length} {how}")
-    mapped = Mapped(number, call.result, length, offset, description, how)
+    mapped = Mapped(
+        number=number, address=call.result, length=length, offset=offset, file=description, how=how
+    )
     task.memory.mapped.append(mapped)
 
 
@@ -90,7 +92,9 @@ def _access(state: State, call: Call) -> None:
         return
     begin, file_at = f"store {found.number}", found.offset + at
     written = call.written if length == call.number("length") else None
-    state.lines += written_lines(state, begin, found.file.node, at, length, written, file_at)
+    state.lines += written_lines(
+        state, begin, node=found.file.node, at=at, length=length, written=written, file_at=file_at
+    )
 
 
 def _msync(state: State, call: Call) -> None:

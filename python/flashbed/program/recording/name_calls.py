@@ -42,7 +42,7 @@ def _add_or_look_up(state: State, call: Call, line: str, looked_up: str) -> bool
 def _mkdir(state: State, call: Call) -> None:
     path, raw = state.path(call), call.path()
     if path is not None and raw is not None and _add_or_look_up(state, call, f"mkdir {path}", path):
-        state.tree.put(raw, Node(stat.S_IFDIR))
+        state.tree.put(raw, Node(kind=stat.S_IFDIR))
 
 
 def _unlink(state: State, call: Call) -> None:
@@ -97,7 +97,7 @@ def _symlink(state: State, call: Call) -> None:
         return
     shown = state.target(target)
     if shown is not None and _add_or_look_up(state, call, f"symlink {shown} {path}", path):
-        state.tree.put(raw, Node(stat.S_IFLNK, len(target), target))
+        state.tree.put(raw, Node(kind=stat.S_IFLNK, size=len(target), target=target))
 
 
 def _look(operation: str) -> Handler:
@@ -188,7 +188,7 @@ def _set(state: State, call: Call, path: str, name: str) -> None:
     if call.result < 0 or not 0 < length <= _VALUE_BYTES_MAX:
         state.lines.append(f"stat {path}")
         return
-    lines = written_lines(state, "write 0", None, 0, length, call.written)
+    lines = written_lines(state, "write 0", node=None, at=0, length=length, written=call.written)
     for line in lines:
         words = line.split(" ", 3)
         # A line is OPERATION PATH NAME LENGTH SEED FILL: no slot, no offset.

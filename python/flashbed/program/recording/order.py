@@ -11,7 +11,7 @@ from flashbed.program.recording.calls import Call
 __all__ = ["InOrder"]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class InOrder:
     """Holds back a call while one that began before it has not ended.
 

@@ -38,7 +38,7 @@ class TranslationError(ValueError):
     """A call that cannot be translated; the message says why."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Description:
     """An open file, which descriptors may share. Outside the folder it has no slot."""
 
@@ -50,7 +50,7 @@ class Description:
     uses: int = 0
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Mapped:
     """A mapping of a file: its number in the operations, None if the file is outside."""
 
@@ -109,7 +109,7 @@ class Memory:
     users: int = 1
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Task:
     """A task. Threads share files and memory; `group` has all threads of the process."""
 
@@ -147,7 +147,7 @@ class Numbers:
         heapq.heappush(self._free, number)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class State:
     """The whole state. Handlers of calls (data_calls.py and others) change it, add to `lines`."""
 
@@ -197,7 +197,7 @@ class State:
             memory = Memory(list(memory.mapped))
             for mapped in memory.mapped:
                 mapped.uses += 1
-        new = Task(files, memory, task.group if flags & _CLONE_THREAD else [])
+        new = Task(files=files, memory=memory, group=task.group if flags & _CLONE_THREAD else [])
         new.end_ns = task.end_ns
         return new
 

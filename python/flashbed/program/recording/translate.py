@@ -67,7 +67,7 @@ class Storing(NamedTuple):
     by_pages: bool = False
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Translation:
     """The lines of a program, generated lazily.
 
@@ -97,7 +97,7 @@ class Translation:
     _current: int = 0
 
     def __post_init__(self) -> None:
-        self.state = State(self.filler())
+        self.state = State(filler=self.filler())
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -309,7 +309,9 @@ def _prepared_lines(
         yield f"open 0 {name} wo,create"
         if call.written is not None:
             node = state.tree.find(path, follow=False)
-            yield from data_calls.written_lines(state, "write 0", node, 0, length, call.written)
+            yield from data_calls.written_lines(
+                state, "write 0", node=node, at=0, length=length, written=call.written
+            )
         else:
             for at in range(0, length, _REQUEST_BYTES):
                 some = min(_REQUEST_BYTES, length - at)
@@ -321,7 +323,7 @@ def _put(state: State, call: Call) -> None:
     path = call.path()
     if path is not None and path != FOLDER:
         kind, target = stat.S_IFMT(call.number("mode")), call.path("target") or b""
-        state.tree.put(path, Node(kind, call.number("length"), target))
+        state.tree.put(path, Node(kind=kind, size=call.number("length"), target=target))
 
 
 def translate(
@@ -338,12 +340,14 @@ def translate(
 
     Raises `RecordingError`.
     """
-    made = Translation(recording, lambda: Filler(compressor, then, by_pages), think, own)
+    made = Translation(
+        recording=recording, filler=lambda: Filler(compressor, then, by_pages), think=think, own=own
+    )
     return (*_texts(made, settle_ns), made)
 
 
 def translate_for_each(
-    recording: Recording, ways: Sequence[Storing], settle_ns: int, own: bytes | None,
+    recording: Recording, ways: Sequence[Storing], *, settle_ns: int, own: bytes | None,
     told: Callable[[int], None],
 ) -> tuple[str, str]:  # fmt: skip
     """Preparation and body for several ways to store data; `apart` has those of each.
@@ -354,7 +358,7 @@ def translate_for_each(
     def filler() -> Fillers:
         return Fillers([Filler(*way) for way in ways])
 
-    return _texts(Translation(recording, filler, own=own, told=told), settle_ns)
+    return _texts(Translation(recording=recording, filler=filler, own=own, told=told), settle_ns)
 
 
 def _texts(made: Translation, settle_ns: int) -> tuple[str, str]:

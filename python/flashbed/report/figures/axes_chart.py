@@ -65,6 +65,7 @@ _SLANTED = ("kernel", *CONDITIONS)
 def axes_figure(
     points: pl.DataFrame,
     published: pl.DataFrame,
+    *,
     title: str,
     axes: Mapping[str, str],
     scale: Literal["linear", "log"] = "linear",

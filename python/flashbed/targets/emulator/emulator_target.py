@@ -93,7 +93,7 @@ class EmulatorTarget:
         for program in programs:
             why = self._refusal(program)
             if why:
-                refused.append(Failure(program.case_id, why))
+                refused.append(Failure(case_id=program.case_id, message=why))
             else:
                 more = (program.stack.fs == yaffs2.FS, has_statements(program))
                 stack = (program.stack.board.sha256, program.stack.vm, *more)
@@ -105,7 +105,7 @@ class EmulatorTarget:
                 same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
-                refused += [Failure(program.case_id, str(why)) for program in same]
+                refused += [Failure(case_id=program.case_id, message=str(why)) for program in same]
         done = len(refused)
         if refused:
             yield failed(refused)
@@ -170,7 +170,13 @@ class EmulatorTarget:
             one_processor=True,
         )
         measuring = Measuring(software_time=True)
-        return Guest(machine, board, KERNEL, measuring, self.remembers_changes)
+        return Guest(
+            machine=machine,
+            board=board,
+            kernel=KERNEL,
+            measuring=measuring,
+            remembers_changes=self.remembers_changes,
+        )
 
 
 class NandsimTarget(EmulatorTarget):

@@ -63,7 +63,7 @@ def launch_emulated(
     work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder:
-        image = _image(request, sysroot, kernel, given, say)
+        image = _image(request, sysroot, kernel=kernel, given=given, say=say)
         # The initramfs gets memory on top of the board's, so that it leaves the program as much.
         more_mib = (len(image) + sysroot.size_bytes) // _MIB + 1
         qemu_command = command(
@@ -71,7 +71,9 @@ def launch_emulated(
             more_mib=more_mib, channel=ONE_FILE,
         )  # fmt: skip
         if gdb is not None:
-            alike = _image(replace(request, symbols=True), sysroot, kernel, given, say)
+            alike = _image(
+                replace(request, symbols=True), sysroot, kernel=kernel, given=given, say=say
+            )
             (folder / "image").write_bytes(alike)
             file = _symbols(qemu_command, request, folder)
             say(
@@ -111,7 +113,7 @@ def _standard_input() -> bytes:
 
 
 def _image(
-    request: Request, sysroot: Sysroot, kernel: KernelFiles, given: bytes, say: Say
+    request: Request, sysroot: Sysroot, *, kernel: KernelFiles, given: bytes, say: Say
 ) -> bytes:
     cache = cache_folder()
     tree = fetch_headers(cache, kernel, say)

@@ -35,7 +35,7 @@ PORTS = (1, 65_535)
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExecOptions:
     """The command's options, as the user gave them."""
 
@@ -46,12 +46,12 @@ class ExecOptions:
     memory: int | None
     patience: float | None
     keep: Path | None
-    shell: bool
-    until: float | None
-    software: str | None
-    package: Sequence[str]
-    sysroot: Path | None
-    gdb: int | None
+    shell: bool = False
+    until: float | None = None
+    software: str | None = None
+    package: Sequence[str] = ()
+    sysroot: Path | None = None
+    gdb: int | None = None
     record: Path | None = None
     spin: float | None = None
 
@@ -124,10 +124,22 @@ def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) 
     program = find(words[0], variables["PATH"], puts)
     patience = options.patience or (None if options.shell else PATIENCE_S)
     return Request(
-        system.board, system.kernel, system.fs, words, program, variables, puts, options.memory,
-        patience, costs, options.until, None, not options.words, shell if options.words else None,
+        board=system.board,
+        kernel=system.kernel,
+        fs=system.fs,
+        words=words,
+        program=program,
+        variables=variables,
+        puts=puts,
+        memory_mib=options.memory,
+        patience_s=patience,
+        costs=costs,
+        until_s=options.until,
+        keep=None,
+        terminal=not options.words,
+        shell=shell if options.words else None,
         spin_s=SPIN_S if options.spin is None else options.spin or None,
-    )  # fmt: skip
+    )
 
 
 def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
@@ -148,18 +160,40 @@ def _of_a_tree(
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
     return Request(
-        system.board, system.kernel, system.fs, options.words, program, variables, puts,
-        options.memory, patience, FREE, options.until, None, where="emulator",
-    )  # fmt: skip
+        board=system.board,
+        kernel=system.kernel,
+        fs=system.fs,
+        words=options.words,
+        program=program,
+        variables=variables,
+        puts=puts,
+        memory_mib=options.memory,
+        patience_s=patience,
+        costs=FREE,
+        until_s=options.until,
+        keep=None,
+        where="emulator",
+    )
 
 
 def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
     variables = environment(options.env, path=USUAL_PATH)
     return Request(
-        system.board, system.kernel, system.fs, options.words, options.words[0], variables, puts,
-        None, options.patience or PATIENCE_S, FREE, options.until, None,
-        where="board", address=options.on,
-    )  # fmt: skip
+        board=system.board,
+        kernel=system.kernel,
+        fs=system.fs,
+        words=options.words,
+        program=options.words[0],
+        variables=variables,
+        puts=puts,
+        memory_mib=None,
+        patience_s=options.patience or PATIENCE_S,
+        costs=FREE,
+        until_s=options.until,
+        keep=None,
+        where="board",
+        address=options.on,
+    )
 
 
 def _check(options: ExecOptions) -> None:

@@ -92,7 +92,13 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None, *, given:
     )
     erased = sum(count > 0 for count in outcome.wear)
     return Subject(
-        request.words[0], observed, request.board, erased, request.where, request.fs, workload
+        name=request.words[0],
+        observed=observed,
+        board=request.board,
+        blocks_erased=erased,
+        target=request.where,
+        fs=request.fs,
+        workload=workload,
     )
 
 

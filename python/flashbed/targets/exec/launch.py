@@ -91,9 +91,9 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         command = ["/bin/sh", "-c", shell, "sh", *_command(kernel, request)]
         if terminal is None:
             with progress_line(folder, request.until_s) as progress:
-                spun = _boot(command, request, folder, say, progress)
+                spun = _boot(command, request, folder=folder, say=say, shows=progress)
         else:
-            spun = _boot(command, request, folder, say, terminal)
+            spun = _boot(command, request, folder=folder, say=say, shows=terminal)
         # Not as text: a carriage return in a file's name would become the end of a line.
         answer = (folder / "answer").read_bytes().decode("utf-8", "surrogateescape")
         outcome = outcome_of(answer, request.words[0])
@@ -152,7 +152,7 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
 
 
 def _boot(
-    command: list[str], request: Request, folder: Path, say: Say, shows: Terminal | ProgressLine
+    command: list[str], request: Request, *, folder: Path, say: Say, shows: Terminal | ProgressLine
 ) -> int:
     """Runs the guest to its end; returns how many of its processes spun and were ended."""
     process = subprocess.Popen(
@@ -168,14 +168,16 @@ def _boot(
         },
     )
     keeper = GroupKeeper(process.pid, folder.resolve())
-    spinning = SpinWatch(process.pid, inf if request.spin_s is None else request.spin_s)
+    spinning = SpinWatch(
+        kernel=process.pid, bound_s=inf if request.spin_s is None else request.spin_s
+    )
     try:
         _one_processor(process.pid)
         if isinstance(shows, Terminal):
             while process.poll() is None:
                 shows.relay(_RELAY_S)
         else:
-            _waited(process, request.patience_s, spinning, say, shows)
+            _waited(process, request.patience_s, spinning=spinning, say=say, progress=shows)
     finally:
         keeper.dismiss()
         with suppress(ProcessLookupError):
@@ -194,6 +196,7 @@ def _one_processor(pid: int) -> None:
 def _waited(
     process: subprocess.Popen[bytes],
     patience_s: float | None,
+    *,
     spinning: SpinWatch,
     say: Say,
     progress: ProgressLine,

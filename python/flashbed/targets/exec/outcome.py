@@ -62,7 +62,7 @@ class FailedCall:
     calls: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class File:
     """What the program's calls did with a file on flash, and their time.
 
@@ -82,7 +82,7 @@ class File:
 _NUMBERS = [column.name for column in fields(File)][1:]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Outcome:
     """The whole answer. `flushed` is what was written after the program had ended."""
 
@@ -166,8 +166,10 @@ def _by_path(files: Sequence[File]) -> list[File]:
     rows: dict[str, File] = {}
     for file in files:
         seen = rows.get(file.path)
-        numbers = [getattr(file, name) + (getattr(seen, name) if seen else 0) for name in _NUMBERS]
-        rows[file.path] = File(file.path, *numbers)
+        numbers = {
+            name: getattr(file, name) + (getattr(seen, name) if seen else 0) for name in _NUMBERS
+        }
+        rows[file.path] = File(path=file.path, **numbers)
     return [rows[path] for path in sorted(rows)]
 
 
@@ -199,7 +201,8 @@ def _take(outcome: Outcome, word: str, words: list[str]) -> None:
         outcome.failed.append(FailedCall(words[0], why, int(words[2])))
     elif word == "file":
         path = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(words[0]))
-        outcome.files.append(File(os.fsdecode(path), *map(int, words[1:])))
+        numbers = dict(zip(_NUMBERS, map(int, words[1:]), strict=True))
+        outcome.files.append(File(path=os.fsdecode(path), **numbers))
     elif word == "unseen":
         outcome.unseen = " ".join(words)
     elif word == "missed":

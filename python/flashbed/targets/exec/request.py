@@ -61,7 +61,7 @@ class Put:
     """The host's file, or the target of a link; empty for a folder."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One program on one file system."""
 

@@ -23,7 +23,7 @@ LOOK_EVERY_S = 1.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SpinWatch:
     """Looks at the guest whose kernel is a process; `bound_s` is in seconds of the processor."""
 

@@ -36,7 +36,7 @@ _SYSCTL = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
 _VALUE = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class System:
     """What a program runs on; `changes` are the values of axes that were chosen."""
 
@@ -64,7 +64,7 @@ class System:
 
 
 def systems_of(
-    fs: str, board: str, kernel: str, settings: Sequence[str], sysctls: Sequence[str]
+    fs: str, board: str, *, kernel: str, settings: Sequence[str], sysctls: Sequence[str]
 ) -> list[System]:
     """The product of all chosen values, in the order of the options. Raises `InputError`."""
     chosen: dict[str, Sequence[Any]] = {**parse_settings(settings)}
@@ -114,14 +114,14 @@ def _system(values: Mapping[str, Any], chosen: Sequence[str]) -> System:
         raise InputError(f"--set compressor={compressor}: {unfit}")
     values = {**values, "mount": fitting_mount(fs, values.get("mount", PLAIN))}
     system = System(
-        fs,
-        load_board(values["board"]).changed(dict(_table_changes(values))),
-        values["kernel"],
-        values["mount"],
-        compressor,
-        values.get("read_ahead_kib", SHIPPED),
-        _sysctls_of(values, chosen),
-        tuple((name, str(values[name])) for name in chosen),
+        fs=fs,
+        board=load_board(values["board"]).changed(dict(_table_changes(values))),
+        kernel=values["kernel"],
+        mount=values["mount"],
+        compressor=compressor,
+        read_ahead_kib=values.get("read_ahead_kib", SHIPPED),
+        sysctls=_sysctls_of(values, chosen),
+        changes=tuple((name, str(values[name])) for name in chosen),
     )
     if len(system.options) > _OPTIONS_BYTES_MAX:
         raise InputError(f"--set mount: more than {_OPTIONS_BYTES_MAX} bytes of mount options")

@@ -31,7 +31,7 @@ class Stopped(Exception):
     """The guest stopped before its job was done; the message says why in one line."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """How a guest is started, and its name in messages."""
 

@@ -63,7 +63,7 @@ _PIECE_CHARACTERS = 32_000_000
 Progress = Callable[[str, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Guest:
     """A guest that can be booted: the machine, the board it stands for, what it can measure."""
 
@@ -224,7 +224,7 @@ class _Run:
                 why, items = f"operations: {error}", []
             self.left.update((item.name, item) for item in items)
             if why:
-                refused.append(Failure(program.case_id, why))
+                refused.append(Failure(case_id=program.case_id, message=why))
         self.named += len(programs)
         if refused:
             yield self._failures(refused)
@@ -338,7 +338,14 @@ class _Run:
             self.running, self.preparing = None, self.group_after.get(case.case_id)
             return
         rows = self.rows
-        batch = batch_of(item, case, self.space, self._release(), self.guest.measuring, rows)
+        batch = batch_of(
+            item,
+            case,
+            space=self.space,
+            kernel_release=self._release(),
+            measuring=self.guest.measuring,
+            rows=rows,
+        )
         if batch.failures:
             self._forget_rows()
         self.rows = None
@@ -402,7 +409,7 @@ class _Run:
         if self.running in self.measured and self.cutting is not None:
             name, change = str(self.running), self.cutting
             case_id = self.left[name].program.case_id
-            yield failed([Failure(case_id, f"cut {change}: {why}", change)])
+            yield failed([Failure(case_id=case_id, message=f"cut {change}: {why}", change=change)])
             yield from self._after_cut(name, change)
             return
         if self.running in self.left:
@@ -423,10 +430,10 @@ class _Run:
             if name in self.measured:
                 change, more = item.cuts[0].change, len(item.cuts) - 1
                 what = f"cut {change}{f' and {more} more' if more else ''}: {why}"
-                yield failed([Failure(item.program.case_id, what, change)])
+                yield failed([Failure(case_id=item.program.case_id, message=what, change=change)])
                 yield self._complete(name)
             else:
-                failures.append(Failure(item.program.case_id, why))
+                failures.append(Failure(case_id=item.program.case_id, message=why))
                 del self.left[name]
         if failures:
             yield self._failures(failures)
@@ -435,7 +442,9 @@ class _Run:
         """Marks an item not measured: the guest's kernel lacks something for it."""
         item = self.left.pop(name, None)
         if item is not None:
-            yield self._failures([Failure(item.program.case_id, why, not_measured=True)])
+            yield self._failures(
+                [Failure(case_id=item.program.case_id, message=why, not_measured=True)]
+            )
 
     def _failures(self, failures: Sequence[Failure]) -> Batch:
         self.done += len(failures)

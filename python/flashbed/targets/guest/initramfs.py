@@ -72,7 +72,7 @@ def load_order(folder: Path, wanted: Sequence[str], ours: Sequence[Path] = ()) -
     return list(order.values())
 
 
-def _entry(number: int, name: str, mode: int, data: bytes = b"", device: int = 0) -> bytes:
+def _entry(number: int, name: str, *, mode: int, data: bytes = b"", device: int = 0) -> bytes:
     """One file: 13 fields of 8 hex digits after the magic, name and data padded to 4 bytes."""
     encoded = os.fsencode(name) + b"\0"
     major, minor = divmod(device, 256)
@@ -86,13 +86,13 @@ def pack(
 ) -> bytes:
     """Packs folders, a console, files (mode and content) and symbolic links, all of root."""
     number = itertools.count(1)
-    entries = [_entry(next(number), folder, _FOLDER | 0o755) for folder in folders]
-    entries.append(_entry(next(number), "dev/console", _DEVICE | 0o600, device=5 * 256 + 1))
+    entries = [_entry(next(number), folder, mode=_FOLDER | 0o755) for folder in folders]
+    entries.append(_entry(next(number), "dev/console", mode=_DEVICE | 0o600, device=5 * 256 + 1))
     for name, (mode, data) in files.items():
-        entries.append(_entry(next(number), name, _FILE | mode, data))
+        entries.append(_entry(next(number), name, mode=_FILE | mode, data=data))
     for name, target in links.items():
-        entries.append(_entry(next(number), name, _LINK | 0o777, os.fsencode(target)))
-    return b"".join([*entries, _entry(0, "TRAILER!!!", 0)])
+        entries.append(_entry(next(number), name, mode=_LINK | 0o777, data=os.fsencode(target)))
+    return b"".join([*entries, _entry(0, "TRAILER!!!", mode=0)])
 
 
 @dataclass(frozen=True)

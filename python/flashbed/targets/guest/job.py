@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Item:
     """A program and its operations; `name` is its identifier in the job."""
 
@@ -79,7 +79,7 @@ class Group:
     items: list[Item] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Described:
     """What the host knows about an operation; None for what it does not have."""
 
@@ -143,7 +143,15 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
         if program.prepare not in prepared:
             prepared[program.prepare] = _canonical(program.prepare)
         number, body = numbers[program.case_id], _canonical(program.body)
-        items.append(Item(f"c{number}", program, prepared[program.prepare], body, program.cuts))
+        items.append(
+            Item(
+                name=f"c{number}",
+                program=program,
+                prepare=prepared[program.prepare],
+                body=body,
+                cuts=program.cuts,
+            )
+        )
     return items
 
 
@@ -268,7 +276,12 @@ def described(text: str) -> Iterator[tuple[int, Described]]:
                 file, kind = fields[0], statement_kind(fields[1])
             case _:
                 pass
-        yield number, Described(name, file, offset, length, kind)
+        yield (
+            number,
+            Described(
+                op=name, file=file, offset_bytes=offset, length_bytes=length, statement_kind=kind
+            ),
+        )
 
 
 _OF_A_PATH = frozenset(

@@ -79,7 +79,12 @@ def _frame(rows: Sequence[tuple[object, ...]], schema: dict[str, pl.DataType]) -
 
 def failed(failures: Sequence[Failure]) -> Batch:
     """A batch of failures only."""
-    return Batch(_frame([], _CASES), _frame([], _REQUESTS), _frame([], _FLASH), tuple(failures))
+    return Batch(
+        cases=_frame([], _CASES),
+        requests=_frame([], _REQUESTS),
+        flash=_frame([], _FLASH),
+        failures=tuple(failures),
+    )
 
 
 def gathered(batches: Iterable[Batch], seconds: float) -> Iterator[Batch]:
@@ -104,9 +109,9 @@ def _together(batches: Sequence[Batch]) -> Batch:
         for name in ("cases", "requests", "flash", "wear", "calls")
     )
     return Batch(
-        cases,
-        requests,
-        flash,
+        cases=cases,
+        requests=requests,
+        flash=flash,
         failures=tuple(failure for batch in batches for failure in batch.failures),
         surveys=tuple(survey for batch in batches for survey in batch.surveys),
         wear=wear,
@@ -184,6 +189,7 @@ class RowsOfCase:
 def batch_of(
     item: Item,
     case: CaseDone,
+    *,
     space: FreeSpace | None,
     kernel_release: str,
     measuring: Measuring,
@@ -197,13 +203,13 @@ def batch_of(
     try:
         rows.hold(rows.tables(case))
     except StrangeLineError as strange:
-        return failed([Failure(case_id, str(strange))])
+        return failed([Failure(case_id=case_id, message=str(strange))])
     if lost:
         message = f"{lost} flash operations were lost by the kernel's trace buffer"
-        return failed([Failure(case_id, message)])
+        return failed([Failure(case_id=case_id, message=message)])
     wrong = _wrong_window(item.program, case.read_ahead_kib)
     if wrong:
-        return failed([Failure(case_id, wrong, not_measured=True)])
+        return failed([Failure(case_id=case_id, message=wrong, not_measured=True)])
     totals = (
         rows.time_ns if measuring.software_time else None,
         rows.flash_time_ns if rows.chip_seen else None,

@@ -90,7 +90,7 @@ class CaseRows:
     errors: dict[int, str]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
@@ -129,7 +129,7 @@ class CutBegun:
     change: int
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Cut:
     """What the stream has said about a cut so far."""
 
@@ -142,7 +142,7 @@ class _Cut:
     tables: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trouble:
     """An `error` row; `scope` is `job`, `group` or `case`, `name` its identifier."""
 
@@ -227,7 +227,7 @@ class Reader:
             case "m" | "s" | "p" | "k" | "y" | "d" | "t" | "u" | "endcut":
                 return self._cut_row(word, fields)
             case "cut":
-                self._cut = _Cut(fields[0], int(fields[1]))
+                self._cut = _Cut(case_id=fields[0], change=int(fields[1]))
                 return CutBegun(self._cut.case_id, self._cut.change)
             case "info":
                 return Info(fields[0], " ".join(fields[1:]))
@@ -238,11 +238,17 @@ class Reader:
                     fields[0], FreeSpace(fresh_bytes, now_bytes, fresh_pages, now_pages)
                 )
             case "case":
-                self._case = CaseDone(fields[0])
+                self._case = CaseDone(case_id=fields[0])
                 return CaseBegun(fields[0])
             case "error":
                 scope, _, name = fields[0].partition(":")
-                return Trouble(scope, name, int(fields[1]), fields[2], " ".join(fields[3:]))
+                return Trouble(
+                    scope=scope,
+                    name=name,
+                    line=int(fields[1]),
+                    code=fields[2],
+                    message=" ".join(fields[3:]),
+                )
             case "done":
                 return Done()
             case _:
@@ -257,7 +263,18 @@ class Reader:
         elif word == "r":
             seq, line, start, latency, result = map(int, fields[:5])
             flash_time, crc, changes = map(_known, fields[5:])
-            case.requests.append(Row(seq, line, start, latency, result, flash_time, crc, changes))
+            case.requests.append(
+                Row(
+                    seq=seq,
+                    line=line,
+                    start_ns=start,
+                    latency_ns=latency,
+                    result=result,
+                    flash_time_ns=flash_time,
+                    content_crc32=crc,
+                    changes=changes,
+                )
+            )
         elif word == "q":
             case.errors[int(fields[0])] = " ".join(fields[1:])
         elif word == "o":
@@ -330,4 +347,13 @@ class Reader:
             SurveyedFile(path, size, tuple(runs), target) for path, size, runs, target in cut.files
         )
         database = SurveyedDatabase(*cut.database, cut.tables) if cut.database else None
-        return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result, database)
+        mount_result, mount_time_ns = cut.mount
+        return Survey(
+            case_id=cut.case_id,
+            change=cut.change,
+            mount_result=mount_result,
+            mount_time_ns=mount_time_ns,
+            files=files,
+            probe_result=cut.probe_result,
+            database=database,
+        )

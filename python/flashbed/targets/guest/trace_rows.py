@@ -21,7 +21,7 @@ _VFS_ROW = (
 _FUNCTION_ROW = ("start_ns", "duration_ns", "function", "result", "_pid", "task")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
     """The tracers' rows: columns of docs/reference/tables.md except `case_id` and `target`.
 

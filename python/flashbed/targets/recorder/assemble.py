@@ -64,7 +64,7 @@ class Folders:
         return list(found)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Begun:
     """A write whose bytes have not all arrived."""
 
@@ -78,7 +78,7 @@ class _Begun:
     parts: list[bytes] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Assembler:
     """Takes chunks and returns frames of complete rows."""
 
@@ -173,7 +173,7 @@ class Assembler:
         for name, kind in ARGUMENTS.items():
             there = (has & _BIT[name]) != 0
             if kind is bytes:
-                columns[name] = self._text(name, blob, at, rows[name], there)
+                columns[name] = self._text(name, blob, begins=at, lengths=rows[name], there=there)
                 at = at + rows[name]
                 continue
             values = rows[name].astype(np.int64)
@@ -188,7 +188,7 @@ class Assembler:
         )
 
     def _text(
-        self, name: str, blob: bytes, begins: npt.NDArray[np.int64],
+        self, name: str, blob: bytes, *, begins: npt.NDArray[np.int64],
         lengths: npt.NDArray[np.uint16], there: npt.NDArray[np.bool_],
     ) -> pl.Series:  # fmt: skip
         column: list[bytes | None] = [None] * len(lengths)
@@ -229,7 +229,9 @@ class Assembler:
                 parts.append(data)
                 continue
             column = "data" if keeps else "sizes"
-            self._begun = _Begun(int(row["order"]), file & (2**64 - 1), at, total, column)
+            self._begun = _Begun(
+                order=int(row["order"]), file=file & (2**64 - 1), at=at, left=total, column=column
+            )
             self._more(int(row["order"]), data)
         sizes = self._sizer.sizes(b"".join(parts), writes) if writes else b""
         end = 0

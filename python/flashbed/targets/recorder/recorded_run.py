@@ -26,7 +26,7 @@ LACKS = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Recorded:
     """The result of recording a program."""
 

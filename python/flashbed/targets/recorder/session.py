@@ -63,13 +63,16 @@ def record(
         lacks=LACKS,
     )
     writer = RecordingWriter(path, about)
-    recorded = Recorded(path, about)
+    recorded = Recorded(path=path, about=about)
     try:
         options = [word for folder in below for word in ("--below", folder)]
         recorder = place.start([*options, "--", *command])
         with _handing_on(recorder):
             own = os.fsencode(path.absolute())
-            _take(ReadAhead(recorder.stream), _Sink(writer, recorded, contents, own))
+            _take(
+                ReadAhead(recorder.stream),
+                _Sink(writer=writer, recorded=recorded, contents=contents, own=own),
+            )
             status = recorder.process.wait()
     except BaseException:
         if not writer.calls:
@@ -96,9 +99,12 @@ def keep_stream(
     Raises `InputError`, `RunError`.
     """
     writer = RecordingWriter(path, about)
-    recorded = Recorded(path, about)
+    recorded = Recorded(path=path, about=about)
     try:
-        _take(ReadAhead(stream), _Sink(writer, recorded, contents=False, own=b"//", there=there))
+        _take(
+            ReadAhead(stream),
+            _Sink(writer=writer, recorded=recorded, contents=False, own=b"//", there=there),
+        )
     except BaseException:
         writer.discard()
         raise
@@ -134,7 +140,7 @@ def _handing_on(recorder: Recorder) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Sink:
     """Collects frames until a part is worth writing."""
 
@@ -160,7 +166,9 @@ class _Sink:
         names = ["", *(numbered[str(number)] for number in range(1, len(numbered) + 1))]
         folders = Folders(tuple(map(unescaped, facts.all("folder"))))
         threads = max(1, min(4, (os.cpu_count() or 1)))
-        self.assembler = Assembler(names, folders, self.contents, threads)
+        self.assembler = Assembler(
+            names=names, folders=folders, contents=self.contents, threads=threads
+        )
         self._own = folders.relative(self.own)
         self.add(self.assembler.existed_above())
 

@@ -242,9 +242,12 @@ class BoardTarget:
             why_ended=why_ended,
         )
         return Guest(
-            machine, first.stack.board, first.stack.kernel.name, Measuring(software_time=True)
+            machine=machine,
+            board=first.stack.board,
+            kernel=first.stack.kernel.name,
+            measuring=Measuring(software_time=True),
         )
 
 
 def _not_measured(program: Program, why: str) -> Failure:
-    return Failure(program.case_id, why, not_measured=True)
+    return Failure(case_id=program.case_id, message=why, not_measured=True)

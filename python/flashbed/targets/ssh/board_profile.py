@@ -76,15 +76,15 @@ def blank_profile_text(name: str, like: Like | None = None) -> str:
             "oob_bytes": f"{_BLANK}  # the spare area of a page: 64, 128, 224",
             "pages_per_block": f"{_BLANK}  # 64, 128",
         },
-        {"step_bytes": f"{_BLANK}  # 512, 1024", "strength_bits": f"{_BLANK}  # 1, 4, 8"},
-        {
+        ecc={"step_bytes": f"{_BLANK}  # 512, 1024", "strength_bits": f"{_BLANK}  # 1, 4, 8"},
+        partition={
             "source": _SOURCE_BLANK,
             "first_block": f"{_BLANK}  # 0 if it begins the chip",
             "blocks": f"{_BLANK}  # its size divided by that of a block",
         },
-        {"source": _SOURCE_BLANK, "free_kib": f"{_BLANK}  # MemFree of /proc/meminfo"},
-        f"{_BLANK}  # of the kernel: 4 on 32 bits, 8 on 64",
-        like,
+        memory={"source": _SOURCE_BLANK, "free_kib": f"{_BLANK}  # MemFree of /proc/meminfo"},
+        pointer_bytes=f"{_BLANK}  # of the kernel: 4 on 32 bits, 8 on 64",
+        like=like,
     )
 
 
@@ -107,23 +107,23 @@ def profile_text(
             "oob_bytes": str(there.oob_bytes),
             "pages_per_block": str(block_bytes // there.page_bytes),
         },
-        {
+        ecc={
             "step_bytes": f"{_BLANK}  # /sys/class/mtd/mtd{there.number}/ecc_step_size",
             "strength_bits": f"{_BLANK}  # /sys/class/mtd/mtd{there.number}/ecc_strength",
         },
-        {
+        partition={
             "source": f'"mtd{there.number}, {there.name}"',
             "first_block": first,
             "blocks": str(there.size_bytes // block_bytes),
         },
-        {"source": f'"MemFree; {source}"', "free_kib": board.facts["free_kib"]},
-        str(_POINTER_BYTES[board.facts["word_bits"]]),
-        like,
+        memory={"source": f'"MemFree; {source}"', "free_kib": board.facts["free_kib"]},
+        pointer_bytes=str(_POINTER_BYTES[board.facts["word_bits"]]),
+        like=like,
     )
 
 
 def _text(
-    board: dict[str, str], geometry: dict[str, str], ecc: dict[str, str],
+    board: dict[str, str], geometry: dict[str, str], *, ecc: dict[str, str],
     partition: dict[str, str], memory: dict[str, str], pointer_bytes: str, like: Like | None,
 ) -> str:  # fmt: skip
     chip = {

@@ -35,7 +35,7 @@ _FACTS = ("kernel", "machine", "word_bits", "user", "ram_kib", "free_kib")
 _ABILITIES = ("kprobes", "drop_caches", "mount")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MtdPartition:
     """A partition, in bytes; `refused` says why it must not be erased, None if it may be.
 
@@ -62,7 +62,7 @@ class Mounted:
     read_ahead_kib: int | None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class BoardFacts:
     """What the agent found. `can` and `file_systems` hold the reason if not, else None."""
 
@@ -122,7 +122,14 @@ def _take(line: str, board: BoardFacts) -> None:
     elif word == "mtd":
         number, page, oob, block, size = map(int, rest[:5])
         board.partitions[number] = MtdPartition(
-            number, page, oob, block, size, _known(rest[5]), kind=rest[6], name=rest[7]
+            number=number,
+            page_bytes=page,
+            oob_bytes=oob,
+            block_bytes=block,
+            size_bytes=size,
+            offset_bytes=_known(rest[5]),
+            kind=rest[6],
+            name=rest[7],
         )
     elif word == "use":
         before = board.partitions[int(rest[0])]

@@ -76,7 +76,7 @@ class UmlTarget:
         for program in programs:
             if program.stack.kernel.name not in KERNELS:
                 why = f"kernel {program.stack.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
-                refused.append(Failure(program.case_id, why))
+                refused.append(Failure(case_id=program.case_id, message=why))
                 continue
             more = (program.stack.fs == yaffs2.FS, has_statements(program))
             stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)
@@ -86,7 +86,7 @@ class UmlTarget:
             try:
                 guests.append((self._guest(same[0], options.progress), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
-                refused += [Failure(program.case_id, str(why)) for program in same]
+                refused += [Failure(case_id=program.case_id, message=str(why)) for program in same]
         done = len(refused)
         if refused:
             yield failed(refused)
@@ -126,7 +126,9 @@ class UmlTarget:
             environment={"HOME": "{folder}", "TMPDIR": memory_folder(board.board.ram_mib)},
         )
         measuring = Measuring(software_time=False)
-        return Guest(machine, board, series, measuring, remembers_changes=True)
+        return Guest(
+            machine=machine, board=board, kernel=series, measuring=measuring, remembers_changes=True
+        )
 
 
 def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:

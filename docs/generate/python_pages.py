@@ -101,7 +101,12 @@ def _parameter(one: inspect.Parameter) -> str:
 
 
 def _plain(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    """An annotation with the names that `flashbed` gives its classes."""
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    for name in fb.__all__:
+        inside = getattr(getattr(fb, name), "__name__", name)
+        text = re.sub(rf"\b{inside}\b", name, text)
+    return text
 
 
 def _documented(one: Any) -> str:

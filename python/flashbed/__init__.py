@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flashbed.api.executing import Execution, execute
-    from flashbed.api.named_board import Board
-    from flashbed.api.own_experiment import Experiment
-    from flashbed.api.own_program import File, Program
+    from flashbed.api.named_board import NamedBoard as Board
+    from flashbed.api.own_experiment import OwnExperiment as Experiment
+    from flashbed.api.own_program import OwnFile as File
+    from flashbed.api.own_program import OwnProgram as Program
     from flashbed.api.plot import Plot
-    from flashbed.api.recorded_command import Recording, record
+    from flashbed.api.recorded_command import RecordedCommand as Recording
+    from flashbed.api.recorded_command import record
     from flashbed.api.result import Result
     from flashbed.api.running import run
     from flashbed.api.years import lifetime
@@ -46,29 +48,30 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    "Board": "named_board",
-    "Execution": "executing",
-    "Experiment": "own_experiment",
-    "File": "own_program",
-    "Plot": "plot",
-    "Program": "own_program",
-    "Recording": "recorded_command",
-    "Result": "result",
-    "execute": "executing",
-    "lifetime": "years",
-    "record": "recorded_command",
-    "run": "running",
+_PLACES = {
+    "Board": ("named_board", "NamedBoard"),
+    "Execution": ("executing", "Execution"),
+    "Experiment": ("own_experiment", "OwnExperiment"),
+    "File": ("own_program", "OwnFile"),
+    "Plot": ("plot", "Plot"),
+    "Program": ("own_program", "OwnProgram"),
+    "Recording": ("recorded_command", "RecordedCommand"),
+    "Result": ("result", "Result"),
+    "execute": ("executing", "execute"),
+    "lifetime": ("years", "lifetime"),
+    "record": ("recorded_command", "record"),
+    "run": ("running", "run"),
 }
-"""Name -> its module of `flashbed.api`."""
+"""Name -> its module of `flashbed.api`, and its name there."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("flashbed.base.errors")
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"flashbed.api.{_MODULES[name]}"), name)
+    module, inside = _PLACES[name]
+    found = getattr(import_module(f"flashbed.api.{module}"), inside)
     globals()[name] = found
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.bench.fuzz.differences import Outcome, outcomes_of
+from flashbed.bench.fuzz.differences import FuzzOutcome, outcomes_of
 from flashbed.program.operations import parse
 from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.stack.stack import Stack
@@ -55,15 +55,15 @@ def in_user_mode(case: Program) -> Program:
     )
 
 
-def outcomes(target: Target, programs: list[Program]) -> dict[str, Outcome | Failure]:
-    found: dict[str, Outcome | Failure] = {}
+def outcomes(target: Target, programs: list[Program]) -> dict[str, FuzzOutcome | Failure]:
+    found: dict[str, FuzzOutcome | Failure] = {}
     for batch in target.run(programs, RunOptions(trace_flash=True)):
         found |= {failure.case_id: failure for failure in batch.failures}
         found |= outcomes_of(batch, programs[0].stack.board.chip.page_bytes)
     return found
 
 
-def told(outcome: Outcome) -> list[tuple[str, object]]:
+def told(outcome: FuzzOutcome) -> list[tuple[str, object]]:
     """Results and flash operations in one list, each operation's flash behind it."""
     lines: list[tuple[str, object]] = []
     flash = [(outcome.operation_of(index), op.key) for index, op in enumerate(outcome.flash)]
@@ -76,7 +76,7 @@ def told(outcome: Outcome) -> list[tuple[str, object]]:
 @pytest.fixture(scope="module")
 def both(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Mapping[str, Outcome | Failure], Mapping[str, Outcome | Failure]]:
+) -> tuple[Mapping[str, FuzzOutcome | Failure], Mapping[str, FuzzOutcome | Failure]]:
     programs = [program(fs, name, text) for fs in FILE_SYSTEMS for name, text in PROGRAMS.items()]
     real = UmlTarget(work_dir=tmp_path_factory.mktemp("uml"))
     simulated = [in_user_mode(case) for case in programs]
@@ -86,13 +86,13 @@ def both(
 @pytest.mark.parametrize("fs", FILE_SYSTEMS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_call_does_what_it_does_on_the_kernel(
-    both: tuple[Mapping[str, Outcome | Failure], Mapping[str, Outcome | Failure]],
+    both: tuple[Mapping[str, FuzzOutcome | Failure], Mapping[str, FuzzOutcome | Failure]],
     fs: str,
     name: str,
 ) -> None:
     sim, real = (side[f"{fs}-{name}"] for side in both)
-    assert isinstance(real, Outcome), real
-    assert isinstance(sim, Outcome), sim
+    assert isinstance(real, FuzzOutcome), real
+    assert isinstance(sim, FuzzOutcome), sim
     for ours, kernels in zip_longest(told(sim), told(real)):
         assert ours == kernels
     assert len(real.rows) == len([line for line in PROGRAMS[name].split("\n") if line.strip()])
@@ -110,8 +110,8 @@ def test_jffs2s_thread_waits_until_a_summary_is_written_whole(tmp_path: Path) ->
     case = program("jffs2", "links", text)
     [sim] = outcomes(SimTarget(), [in_user_mode(case)]).values()
     [real] = outcomes(UmlTarget(work_dir=tmp_path), [case]).values()
-    assert isinstance(sim, Outcome)
-    assert isinstance(real, Outcome)
+    assert isinstance(sim, FuzzOutcome)
+    assert isinstance(real, FuzzOutcome)
     assert any(op.key[0] == "erase" for op in real.flash)
     assert [op.key for op in sim.flash] == [op.key for op in real.flash]
 

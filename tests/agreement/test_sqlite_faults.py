@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from flashbed.bench.powercut.cutting import Choice, PowerCuts
-from flashbed.bench.powercut.judge import RECOVERED, Done, judge
+from flashbed.bench.powercut.judge import RECOVERED, DoneOperation, judge
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
 from flashbed.plan.sqlite.on_board import executed
-from flashbed.plan.sqlite.recorder import DATABASE_PATH, Recording, Written
+from flashbed.plan.sqlite.recorder import DATABASE_PATH, SqlRecording, Written
 from flashbed.plan.sqlite.vfs import FOLDER, Files
 from flashbed.plan.workloads.sqlite import operations
 from flashbed.program.operations import HEADER, parse
@@ -128,14 +128,14 @@ class TestOnUserModeLinux:
         assert len(rows) in (4, 5)  # with and without the last UPDATE, whose last change END makes
 
 
-def recorded(database: Database) -> tuple[str, str, Written, list[Done]]:
+def recorded(database: Database) -> tuple[str, str, Written, list[DoneOperation]]:
     """Preparation and body of recorded calls, what they wrote, and the statements as operations."""
     files: Files = {}
     written: Written = {}
-    with Recording(files, database, measured=False, written=written) as preparing:
+    with SqlRecording(files, database, measured=False, written=written) as preparing:
         for text in PREPARED:
             preparing.execute(text)
-    with Recording(files, database, seed=10**6, written=written) as measuring:
+    with SqlRecording(files, database, seed=10**6, written=written) as measuring:
         for text in MEASURED:
             measuring.execute(text)
     lines = [f"mkdir {FOLDER}", *preparing.lines, f"pause {SETTLED_NS}", "prepared"]
@@ -150,13 +150,13 @@ def recorded(database: Database) -> tuple[str, str, Written, list[Done]]:
         for line in part
     ]
     done = [
-        Done(operation=operation, result=0, changes=0)
+        DoneOperation(operation=operation, result=0, changes=0)
         for operation in parse("\n".join((HEADER, *statements)))
     ]
     return prepare, body, written, done
 
 
-def with_changes(done: Sequence[Done], requests: pl.DataFrame) -> Iterator[Done]:
+def with_changes(done: Sequence[DoneOperation], requests: pl.DataFrame) -> Iterator[DoneOperation]:
     """Statements of the measured part with the changes when each had returned."""
     ended = requests.filter(pl.col("op") == "compute")["changes"].to_list()
     first = len(done) - len(ended) - 2  # opening and closing

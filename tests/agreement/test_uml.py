@@ -15,7 +15,7 @@ from flashbed.answers.analysis import savings
 from flashbed.base.paths import cache_folder
 from flashbed.bench import validation
 from flashbed.bench.fuzz.bench import Bench
-from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
+from flashbed.bench.fuzz.campaign import CampaignPlan, Report, fuzz
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.results.run_directory import RunDirectory, read_table
@@ -176,7 +176,7 @@ def test_random_programs_that_read(board: str, kernel: str) -> None:
     """A short run of what `make fuzz` does for hours; seeds that no one has looked at."""
     needs(kernel)
     bench = Bench(SimTarget(), UmlTarget(), load_board(board), load_kernel(kernel))
-    asked = Plan(
+    asked = CampaignPlan(
         kind="reads",
         file_systems=("jffs2", "ubifs"),
         seed=70_000,

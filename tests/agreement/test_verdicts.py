@@ -17,8 +17,8 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from flashbed.answers.analysis.sentences import Tally, tallies
-from flashbed.answers.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, Judged
+from flashbed.answers.analysis.sentences import VerdictTally, tallies
+from flashbed.answers.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, JudgedClaim
 from flashbed.base.errors import InputError
 from flashbed.base.paths import experiment_file
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
@@ -97,7 +97,7 @@ def numbered(
     return runs | some
 
 
-def lesser(run: JudgedRun) -> list[tuple[str, Judged]]:
+def lesser(run: JudgedRun) -> list[tuple[str, JudgedClaim]]:
     """The simulator's verdicts of a run that are less than `agrees`."""
     every = [(verdict.id, verdict.judged["sim"]) for verdict in run.verdicts]
     return [(name, one) for name, one in every if one.verdict in LESSER]
@@ -311,7 +311,7 @@ def test_the_page_of_the_sources_rows_names_claims_and_counts_rows(project: Path
     assert named - {f"{one.id}/{claim.id}" for one in every for claim in one.claim} == set()
 
 
-def counted(source: str, runs: dict[str, JudgedRun]) -> tuple[Tally, Tally]:
+def counted(source: str, runs: dict[str, JudgedRun]) -> tuple[VerdictTally, VerdictTally]:
     study = load_study(source)
     if study is None:
         raise InputError(source)
@@ -320,6 +320,6 @@ def counted(source: str, runs: dict[str, JudgedRun]) -> tuple[Tally, Tally]:
     return tallies(source, study, judged, "sim")
 
 
-def row(tally: Tally) -> str:
+def row(tally: VerdictTally) -> str:
     cells = [tally.study, tally.of, str(tally.all), *map(str, tally.counts.values())]
     return f"| {' | '.join(cells)} |"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from flashbed.bench.fuzz.bench import Bench
-from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
+from flashbed.bench.fuzz.campaign import CampaignPlan, Report, fuzz
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.results.run_directory import RunDirectory, read_table
@@ -89,7 +89,7 @@ def test_sixty_random_programs_do_what_the_simulator_does(tmp_path: Path) -> Non
     bench = Bench(
         SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
     )
-    plan = Plan(
+    plan = CampaignPlan(
         kind="any",
         file_systems=("yaffs2",),
         seed=20_000,

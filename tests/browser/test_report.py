@@ -146,7 +146,7 @@ def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: P
     real = simulated.with_columns(time_ns=pl.lit(100))
     limits = validation.LIMITS["writes"]["emulator"]
     table = validation.compare(simulated, real, {"validate-jffs2-one": (3, 90, 127)})
-    compared = validation.Compared(
+    compared = validation.ComparedSuite(
         table=table, kinds={"validate-jffs2-one": "kind"}, limits=limits, refused={}, failed={}
     )
     run = {"board": "emulated", "kernel": "6.1", "target": "emulator", "suite": "writes"}

@@ -24,7 +24,7 @@ import pytest
 from flashbed.base.paths import cache_folder
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.initramfs import archive
-from flashbed.targets.guest.module import Tree
+from flashbed.targets.guest.module import BuildTree
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.support import PROJECT, built_once
 
@@ -207,7 +207,7 @@ def boot(made: tuple[Path, bytes, Path], tmp_path: Path) -> Boot:
 def boot_yaffs2(made: tuple[Path, bytes, Path], tmp_path: Path) -> Boot:
     """The same with the YAFFS2 that is loaded on `uml`, /modules.d/yaffs2.ko."""
     linux, _, folder = made
-    tree = Tree(find_kernel(), "um")
+    tree = BuildTree(find_kernel(), "um")
     modules = [folder / "module" / "flashbed_nand.ko"]
     try:
         modules += yaffs2.modules_of("yaffs2", cache_folder(), tree, print)

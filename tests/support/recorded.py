@@ -15,7 +15,7 @@ from flashbed.program.recording.calls import Call
 from flashbed.program.recording.file import open_recording
 from flashbed.targets.guest.agent import path_of
 from flashbed.targets.recorder.places import HerePlace
-from flashbed.targets.recorder.recorded_run import Recorded
+from flashbed.targets.recorder.recorded_run import RecordedRun
 from flashbed.targets.recorder.session import record
 
 __all__ = ["AGENT", "NOT_OF_FILES", "calls_of", "compiled", "needs", "recorded"]
@@ -37,7 +37,7 @@ def needs(*programs: str) -> None:
 def recorded(
     command: Sequence[str], folder: Path, out: Path,
     *, below: Sequence[str] = (), contents: bool = False,
-) -> Recorded:  # fmt: skip
+) -> RecordedRun:  # fmt: skip
     """A command recorded in a folder."""
     needs()
     with chdir(folder):

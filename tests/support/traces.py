@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flashbed.answers.power.recording import LOGIC, Channel, Floats, Recording, recording
+from flashbed.answers.power.recording import LOGIC, Channel, Floats, PowerRecording, recording
 
 RATE_HZ = 1000.0
 IDLE_W = 0.5
@@ -23,7 +23,7 @@ class Synthetic:
     energy_j: list[float]
     edges: list[tuple[int, int]] = field(default_factory=list)
 
-    def recorded(self, *, marker: bool = True, power_w: Floats | None = None) -> Recording:
+    def recorded(self, *, marker: bool = True, power_w: Floats | None = None) -> PowerRecording:
         """As a recording of the power itself."""
         power = self.power_w if power_w is None else power_w
         channels = [Channel("cpu_power", "W", power)]

@@ -17,8 +17,8 @@ from flashbed.targets.exec.account import as_json, text
 from flashbed.targets.exec.exec_options import ExecOptions, requests_of
 from flashbed.targets.exec.lasting import lasting_of
 from flashbed.targets.exec.launch import launch
-from flashbed.targets.exec.outcome import NotRunError, Outcome
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
+from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.exec.sysroot import Sysroot
 from flashbed.targets.exec.systems import systems_of
 from flashbed.targets.ssh.address import ChosenTarget
@@ -182,7 +182,7 @@ def _silent(_what: str) -> None:
     """Prints nothing."""
 
 
-def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Execution:
+def _execution(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> Execution:
     import polars as pl
 
     return Execution(
@@ -208,9 +208,9 @@ def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Exec
 
 
 def launched(
-    request: Request, target: ChosenTarget, *, tree: Sysroot | None, gdb: int | None, say: Say,
+    request: ExecRequest, target: ChosenTarget, *, tree: Sysroot | None, gdb: int | None, say: Say,
     aside: bool,
-) -> tuple[Request, Outcome]:  # fmt: skip
+) -> tuple[ExecRequest, ExecOutcome]:  # fmt: skip
     """Runs a request on its target. Raises `NotRunError` and `Unavailable`."""
     if not isinstance(target, str):
         from flashbed.targets.exec.ssh_program import launch_on_board

@@ -17,7 +17,7 @@ from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Planned, as_plan
 from flashbed.results.run_directory import CHIP_ALONE, RunDirectory
 from flashbed.results.shards import FILE, Shard
-from flashbed.running.runner import Outcome, commit, run_target
+from flashbed.running.runner import TargetOutcome, commit, run_target
 from flashbed.running.ways import Way
 from flashbed.targets import BOARD, load_target
 from flashbed.targets.base import Failure
@@ -55,13 +55,13 @@ def measure(
     traces: Sequence[str],
     watch: Watch,
     way: Way,
-) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
+) -> tuple[list[TargetOutcome], dict[ChosenTarget, str]]:
     """Runs the cases on each target; returns outcomes, and why targets cannot run here.
 
     What runs on user-mode Linux also runs on the simulator that it is compared with. Raises
     `InputError` if another process is writing into `out`.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[TargetOutcome] = []
     unavailable: dict[ChosenTarget, str] = {}
     with held(out):
         directory = RunDirectory.create(out, experiment.id)
@@ -110,7 +110,7 @@ def _shard(
     *,
     traces: Sequence[str],
     share: Share,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[TargetOutcome],
 ) -> Shard:
     digest = hashlib.sha256(",".join(sorted(traces)).encode())
     for item in planned:
@@ -127,7 +127,7 @@ def _shard(
     )
 
 
-def _say_outcome(title: str, name: ChosenTarget, outcome: Outcome, watch: Watch) -> None:
+def _say_outcome(title: str, name: ChosenTarget, outcome: TargetOutcome, watch: Watch) -> None:
     kept = f", {outcome.kept} were there" if outcome.kept else ""
     watch.say(f"{title}: {outcome.measured} cases measured{kept}")
     for line in failure_lines(outcome.failures):
@@ -164,7 +164,7 @@ def failure_lines(failures: Sequence[Failure]) -> list[str]:
     ]
 
 
-def conclude(outcomes: Sequence[Outcome]) -> None:
+def conclude(outcomes: Sequence[TargetOutcome]) -> None:
     """Raises `CasesFailed` if a case failed, or none could be measured."""
     failed = {
         failure.case_id: failure.message for outcome in outcomes for failure in outcome.failures

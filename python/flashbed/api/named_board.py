@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flashbed.stack.profiles import Board as Profile
-from flashbed.stack.profiles import load_board
+from flashbed.stack.profiles import Board, load_board
 
-__all__ = ["Board"]
+__all__ = ["NamedBoard"]
 
 
-class Board:
+class NamedBoard:
     """A board: its chip, its partition, its memory.
 
     `name` is a profile's name: `./boards/NAME.toml`, or one that ships (`flashbed list boards`).
@@ -31,7 +30,7 @@ class Board:
         return self._profile.path
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> Board:
         """All tables of the file; docs/reference/profiles.md explains them."""
         return self._profile
 

@@ -10,23 +10,22 @@ from typing import Any
 import polars as pl
 import tomlkit
 
-from flashbed.api.own_program import Program
+from flashbed.api.own_program import OwnProgram
 from flashbed.base.errors import InputError
 from flashbed.plan.case import AXES
-from flashbed.plan.experiment import Experiment as Plan
-from flashbed.plan.experiment import Planned, load_experiment
+from flashbed.plan.experiment import Experiment, Planned, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.of_recording import own_file
 from flashbed.stack.file_systems import USUAL_FIRST
 from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
-__all__ = ["Experiment", "Settings"]
+__all__ = ["OwnExperiment", "Settings"]
 
 Settings = Mapping[str, object]
 """Axis -> a value or a list of values; a `Board` counts as its name."""
 
 
-class Experiment:
+class OwnExperiment:
     """Axes whose product is the cases, with the workload that they run.
 
     docs/reference/experiment-file.md has the keys.
@@ -39,7 +38,7 @@ class Experiment:
         self._plan = load_experiment(str(name))
 
     @classmethod
-    def from_toml(cls, text: str) -> Experiment:
+    def from_toml(cls, text: str) -> OwnExperiment:
         """Reads an experiment from the text of a file."""
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         return cls(own_file(name, text))
@@ -56,7 +55,7 @@ class Experiment:
         figures: Sequence[Mapping[str, Any]] = (),
         usual: Mapping[str, str | int] | None = None,
         **axes: object,
-    ) -> Experiment:
+    ) -> OwnExperiment:
         """Makes an experiment of one grid: a kind of `workload`, its `options`, and lists of axes.
 
         `options` are further keys of `[workload]`, `figures` are tables `[[figure]]`. `usual` names
@@ -86,8 +85,10 @@ class Experiment:
         return cls.from_toml(tomlkit.dumps(document))
 
     @classmethod
-    def of_program(cls, program: Program, *, title: str = "A program from Python") -> Experiment:
-        """Makes the experiment that `fb.run` runs for a `Program`: on UBIFS of `emulated`."""
+    def of_program(
+        cls, program: OwnProgram, *, title: str = "A program from Python"
+    ) -> OwnExperiment:
+        """Makes the experiment that `fb.run` runs for an `fb.Program`: on UBIFS of `emulated`."""
         return cls.from_code(
             "operations", title=title, options={"operations": program.text}, pattern="as-written",
             fs=USUAL_FIRST, usual={"fs": USUAL_FS},
@@ -119,7 +120,7 @@ class Experiment:
         return self._plan.path
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Experiment:
         """All tables of the file."""
         return self._plan
 

@@ -11,7 +11,7 @@ from typing import Self
 from flashbed.base.errors import InputError
 from flashbed.program.operations import HEADER_2, parse, text_of
 
-__all__ = ["File", "Program"]
+__all__ = ["OwnFile", "OwnProgram"]
 
 _MODES = {
     "r": "ro",
@@ -26,7 +26,7 @@ _SLOTS = 1024
 _NS = 1_000_000_000
 
 
-class Program:
+class OwnProgram:
     """Operations in order. `fb.run` runs them, `text` is the file.
 
     Operations before `prepared` bring the file system into its initial state; the others are
@@ -40,7 +40,7 @@ class Program:
         self._seed = 0
 
     @classmethod
-    def from_text(cls, text: str) -> Program:
+    def from_text(cls, text: str) -> OwnProgram:
         """Reads a program from a flashbed-ops file. Raises `errors.InputError` with the line."""
         program = cls()
         program._lines = [str(operation) for operation in parse(text)]
@@ -53,7 +53,7 @@ class Program:
         parse(text)
         return text
 
-    def open(self, path: str, mode: str = "r", *, flags: str = "") -> File:
+    def open(self, path: str, mode: str = "r", *, flags: str = "") -> OwnFile:
         """Opens a file as Python's `open` does; `flags` adds `sync`, `dsync` or `direct`."""
         if mode not in _MODES:
             raise InputError(f"open {path}: mode {mode!r} is not one of {', '.join(_MODES)}")
@@ -65,7 +65,7 @@ class Program:
         self._open[slot] = path
         if "trunc" in words[0]:
             self._sizes[path] = 0
-        return File(self, slot, path, appends=mode.startswith("a"))
+        return OwnFile(self, slot, path, appends=mode.startswith("a"))
 
     def add(self, name: str, *fields: str | int) -> Self:
         """Adds any operation of docs/reference/operations.md."""
@@ -115,10 +115,10 @@ class Program:
         return self._seed
 
 
-class File:
-    """An open file of a `Program`, with a position like that of Python's files."""
+class OwnFile:
+    """An open file of an `fb.Program`, with a position like that of Python's files."""
 
-    def __init__(self, program: Program, slot: int, path: str, *, appends: bool) -> None:
+    def __init__(self, program: OwnProgram, slot: int, path: str, *, appends: bool) -> None:
         self._program = program
         self._slot = slot
         self._path = path
@@ -165,7 +165,7 @@ class File:
         self._program.add("fdatasync", self._slot)
         return self
 
-    def close(self) -> Program:
+    def close(self) -> OwnProgram:
         """Closes the file and returns the program."""
         self._program.add("close", self._slot)
         del self._program._open[self._slot]

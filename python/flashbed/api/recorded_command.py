@@ -10,17 +10,17 @@ from flashbed.base.errors import InputError, RunError
 from flashbed.base.forks import need_threads
 from flashbed.base.paths import shown
 from flashbed.targets.recorder import session
-from flashbed.targets.recorder.places import BoardPlace, HerePlace, Place
+from flashbed.targets.recorder.places import HerePlace, Place, RecordedBoard
 from flashbed.targets.ssh.address import is_address, parse_address
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["HERE", "Recording", "place_of", "record"]
+__all__ = ["HERE", "RecordedCommand", "place_of", "record"]
 
 HERE = "host"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class RecordedCommand:
     """A recorded program; `fb.run(recording.path)` replays it."""
 
     path: Path
@@ -38,7 +38,7 @@ def record(
     below: Sequence[str] = (),
     contents: bool = False,
     on: str = HERE,
-) -> Recording:
+) -> RecordedCommand:
     """Runs a command and records what it does to the files below the working folder.
 
     Args:
@@ -66,7 +66,7 @@ def record(
             place.leave()
     except Unavailable as why:
         raise RunError(f"not recorded: {why}") from None
-    return Recording(
+    return RecordedCommand(
         path=path,
         exit_status=done.status,
         calls=dict(done.calls),
@@ -80,5 +80,5 @@ def place_of(on: str) -> Place:
     if on == HERE:
         return HerePlace()
     if is_address(on):
-        return BoardPlace(parse_address(on))
+        return RecordedBoard(parse_address(on))
     raise InputError(f"--on {on}: must be host, or ssh://USER@HOST[/DIRECTORY]")

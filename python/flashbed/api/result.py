@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.api.answering import answer_of_names
-from flashbed.api.own_experiment import Experiment
+from flashbed.api.own_experiment import OwnExperiment
 from flashbed.api.plot import Plot
 from flashbed.base.extras import missing_extra
 from flashbed.base.forks import need_threads, remover
@@ -45,9 +45,9 @@ class Result:
         return self._directory
 
     @property
-    def experiment(self) -> Experiment:
+    def experiment(self) -> OwnExperiment:
         """The experiment that was run."""
-        return Experiment(self._directory / "experiment.toml")
+        return OwnExperiment(self._directory / "experiment.toml")
 
     @property
     def cases(self) -> pl.DataFrame:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed.api.measuring import conclude, measure
-from flashbed.api.own_experiment import Experiment, Settings
-from flashbed.api.own_program import Program
+from flashbed.api.own_experiment import OwnExperiment, Settings
+from flashbed.api.own_program import OwnProgram
 from flashbed.api.result import OwnResult, Result, own_folder
 from flashbed.api.shown_progress import Shown
 from flashbed.base.errors import InputError, TargetUnavailable
@@ -32,7 +32,7 @@ TRACES = ("flash", "wear")
 
 
 def run(
-    what: Experiment | Program | str | Path,
+    what: OwnExperiment | OwnProgram | str | Path,
     on: str | Sequence[str] = "sim",
     set: Settings | None = None,  # noqa: A002
     *,
@@ -44,7 +44,7 @@ def run(
     """Runs an experiment or a program on one target or several.
 
     Args:
-        what: An `Experiment`, a `Program`, the name of an experiment, or its file.
+        what: An `fb.Experiment`, an `fb.Program`, the name of an experiment, or its file.
         on: `sim`, `uml`, `emulator`, `ssh://USER@HOST`, or a list of them.
         set: Axis -> a value or a list of values; only cases with these run.
         out: A folder that keeps the tables. Running into it again continues an interrupted run.
@@ -95,10 +95,10 @@ def run(
         raise
 
 
-def _experiment(what: Experiment | Program | str | Path) -> Experiment:
-    if isinstance(what, Experiment):
+def _experiment(what: OwnExperiment | OwnProgram | str | Path) -> OwnExperiment:
+    if isinstance(what, OwnExperiment):
         return what
-    return Experiment.of_program(what) if isinstance(what, Program) else Experiment(what)
+    return OwnExperiment.of_program(what) if isinstance(what, OwnProgram) else OwnExperiment(what)
 
 
 def _allowed(name: str, erase: str | None) -> ChosenTarget:

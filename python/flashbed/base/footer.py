@@ -35,7 +35,7 @@ class Extent:
 
 def extent(path: Path) -> Extent:
     """Raises `ValueError` for a file without a footer, `OSError` for one that cannot be opened."""
-    reader = _Reader(_footer(path))
+    reader = _ThriftReader(_footer(path))
     rows = columns = 0
     for field, kind in reader.fields():
         if field == _SCHEMA and kind == _LIST:
@@ -52,7 +52,7 @@ def extent(path: Path) -> Extent:
 
 def key_value(path: Path, key: str) -> str | None:
     """The value of a key in a file's metadata. Raises as `extent` does."""
-    reader = _Reader(_footer(path))
+    reader = _ThriftReader(_footer(path))
     found = None
     for field, kind in reader.fields():
         if field != _KEY_VALUES or kind != _LIST:
@@ -73,7 +73,7 @@ def key_value(path: Path, key: str) -> str | None:
     return found
 
 
-def _group_rows(reader: _Reader) -> int:
+def _group_rows(reader: _ThriftReader) -> int:
     rows = 0
     for field, kind in reader.fields():
         if field == _GROUP_ROWS and kind == _I64:
@@ -100,7 +100,7 @@ def _footer(path: Path) -> bytes:
         return file.read(length)
 
 
-class _Reader:
+class _ThriftReader:
     """Reads values of Thrift's compact protocol in order. Raises `ValueError`."""
 
     def __init__(self, data: bytes) -> None:

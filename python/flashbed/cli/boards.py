@@ -15,16 +15,16 @@ from flashbed.base.errors import InputError, RunError
 from flashbed.targets.ssh.address import (
     Address,
     AllowedBoard,
+    BoardPartition,
     ChosenTarget,
     ConfirmedPartition,
-    Partition,
     is_address,
     parse_address,
     parse_partition,
 )
 
 if TYPE_CHECKING:
-    from flashbed.targets.ssh.facts import BoardFacts, MtdPartition
+    from flashbed.targets.ssh.facts import FoundBoard, MtdPartition
 
 __all__ = ["Erase", "all_allowed", "allowed", "facts_of", "shown_target"]
 
@@ -72,7 +72,7 @@ def all_allowed(names: Sequence[str], erase: str | None) -> list[ChosenTarget]:
     return [allowed(name, erase) for name in names]
 
 
-def _confirmed(address: Address, partition: Partition) -> ConfirmedPartition:
+def _confirmed(address: Address, partition: BoardPartition) -> ConfirmedPartition:
     """The partition with its name. The board checks the name again before it erases anything."""
     if partition.name is not None:
         return ConfirmedPartition(partition.number, partition.name)
@@ -100,7 +100,7 @@ def _described(partition: MtdPartition) -> str:
     return f"mtd{partition.number}, {partition.name}, {size_kib:,} KiB"
 
 
-def facts_of(address: Address) -> BoardFacts:
+def facts_of(address: Address) -> FoundBoard:
     """Connects, reads the facts and removes the agent again. Raises `RunError`."""
     from flashbed.targets.ssh.board import OnBoard
     from flashbed.targets.unavailable import Unavailable

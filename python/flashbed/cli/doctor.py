@@ -20,7 +20,7 @@ from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     from flashbed.targets.ssh.board_profile import Like
-    from flashbed.targets.ssh.facts import BoardFacts
+    from flashbed.targets.ssh.facts import FoundBoard
 
 __all__ = ["Check", "checks", "register"]
 
@@ -211,7 +211,7 @@ def _board(
         _show_board(facts, kernel_profile(facts.kernel), newer_profile(facts.kernel))
 
 
-def _show_board(facts: BoardFacts, kernel: str | None, newer: str | None) -> None:
+def _show_board(facts: FoundBoard, kernel: str | None, newer: str | None) -> None:
     for key, value in facts.facts.items():
         print(f"{key:10}{value}")
     print(f"profile   {f'--set kernel={kernel}' if kernel else 'none for a kernel as old as this'}")
@@ -230,7 +230,7 @@ def _show_board(facts: BoardFacts, kernel: str | None, newer: str | None) -> Non
         print(f"mounted   {facts.mounted.fs} on {flash}")
 
 
-def _begin_profile(name: str, facts: BoardFacts, partition: str | None, like: Like | None) -> Path:
+def _begin_profile(name: str, facts: FoundBoard, partition: str | None, like: Like | None) -> Path:
     """Writes boards/NAME.toml, which must not exist yet."""
     from flashbed.targets.ssh.address import parse_partition
     from flashbed.targets.ssh.board_profile import profile_text

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flashbed.targets.exec.compared_systems import Ran
-    from flashbed.targets.exec.outcome import NotRunError, Outcome
-    from flashbed.targets.exec.request import Request
+    from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
+    from flashbed.targets.exec.request import ExecRequest
     from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["register"]
@@ -212,7 +212,7 @@ def exec_(
     sys.exit(_status(ran))
 
 
-def _of_one_system(why: NotRunError | Unavailable, requests: Sequence[Request]) -> NotRunError:
+def _of_one_system(why: NotRunError | Unavailable, requests: Sequence[ExecRequest]) -> NotRunError:
     """Why one of several systems could not run it. Raises what concerns all of them."""
     from flashbed.targets.exec.outcome import NotRunError
 
@@ -222,7 +222,9 @@ def _of_one_system(why: NotRunError | Unavailable, requests: Sequence[Request]) 
     return failed
 
 
-def _print_account(request: Request, outcome: Outcome | NotRunError, rounds: float | None) -> None:
+def _print_account(
+    request: ExecRequest, outcome: ExecOutcome | NotRunError, rounds: float | None
+) -> None:
     from flashbed.targets.exec.account import text
     from flashbed.targets.exec.outcome import NotRunError
 

@@ -16,7 +16,7 @@ from flashbed.stack.names import USUAL_BOARD, USUAL_KERNEL
 
 if TYPE_CHECKING:
     from flashbed.bench.fuzz.bench import Bench
-    from flashbed.bench.fuzz.campaign import Plan, Report
+    from flashbed.bench.fuzz.campaign import CampaignPlan, Report
     from flashbed.bench.fuzz.cuts import CutsBench
 
 __all__ = ["register"]
@@ -106,13 +106,13 @@ def fuzz(
     and cutcalls cut the power instead and judge what is left; they also run with --on sim.
     docs/models/fuzzing.md explains the output. Exit status 1 if any differs.
     """
-    from flashbed.bench.fuzz.campaign import Plan, Report
-    from flashbed.bench.fuzz.mutations import Recorded
+    from flashbed.bench.fuzz.campaign import CampaignPlan, Report
+    from flashbed.bench.fuzz.mutations import RecordedSource
 
     _checked(kind, on, output)
     if cases is None:
         cases = 0 if minutes is not None else CASES
-    plan = Plan(
+    plan = CampaignPlan(
         kind=kind,
         file_systems=_default_systems(kind) if fs is None else _systems(fs),
         seed=seed,
@@ -121,7 +121,7 @@ def fuzz(
         batch=batch,
         keep_going=keep_going,
         shrink=shrink,
-        recorded=Recorded(recording, kernel) if recording else None,
+        recorded=RecordedSource(recording, kernel) if recording else None,
     )
     bench, report = _bench(kind, on, board, kernel), Report(plan=plan)
     where = _where(on, board, kernel)
@@ -181,7 +181,9 @@ def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
     return Bench(load_target("sim"), load_target(on), load_board(board), load_kernel(kernel))
 
 
-def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | None) -> None:
+def _run(
+    plan: CampaignPlan, bench: Bench | CutsBench, report: Report, minutes: float | None
+) -> None:
     from flashbed.bench.fuzz.campaign import fuzz as campaign
     from flashbed.targets.unavailable import Unavailable
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flashbed.answers.lifetimes.mix import Mix
     from flashbed.answers.lifetimes.subject import Subject
     from flashbed.plan.planned import Planned
-    from flashbed.running.runner import Outcome
+    from flashbed.running.runner import TargetOutcome
     from flashbed.stack.profiles import Board
     from flashbed.targets.ssh.address import ChosenTarget
 
@@ -322,7 +322,7 @@ def _run(
         cycles_of(load_board(board))
     directory = out or Path("results") / "lifetime" / experiment.id
 
-    def run(cases: Sequence[Planned]) -> tuple[list[Outcome], list[ChosenTarget]]:
+    def run(cases: Sequence[Planned]) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
         return measure(
             experiment, cases, targets=[target], out=directory, traces=["wear"], way=Way()
         )

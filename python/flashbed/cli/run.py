@@ -31,7 +31,7 @@ from flashbed.stack.names import escaped
 from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
-    from flashbed.running.runner import Outcome
+    from flashbed.running.runner import TargetOutcome
     from flashbed.running.ways import Way
     from flashbed.targets.base import Failure
 
@@ -234,13 +234,13 @@ def _of_study(
     settings: Settings,
     base: Path,
     way: Way,
-) -> tuple[list[Path], list[Outcome]]:
+) -> tuple[list[Path], list[TargetOutcome]]:
     """Runs each experiment into its folder below `base`; returns the folders and outcomes.
 
     An experiment without a case on these targets counts with its earlier results.
     """
     directories: list[Path] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[TargetOutcome] = []
     for experiment in experiments:
         directory = own_folder(base / experiment.id.split("/")[1])
         wanted = [
@@ -306,7 +306,7 @@ def measure(
     out: Path,
     traces: Sequence[str],
     way: Way,
-) -> tuple[list[Outcome], list[ChosenTarget]]:
+) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
     """Calls `api.measuring.measure`, with messages to standard error."""
     from flashbed.api import measuring
 
@@ -323,7 +323,7 @@ def failure_lines(failures: Sequence[Failure]) -> list[str]:
     return measuring.failure_lines(failures)
 
 
-def _conclude(outcomes: Sequence[Outcome]) -> None:
+def _conclude(outcomes: Sequence[TargetOutcome]) -> None:
     from flashbed.api import measuring
 
     measuring.conclude(outcomes)

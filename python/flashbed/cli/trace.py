@@ -206,17 +206,17 @@ def _is_bare_board(on: str, erase: str | None) -> bool:
 
 
 def _command(words: list[str], options: TraceOptions, seconds: float | None, on: str) -> Trace:
-    from flashbed.bench.tracing.record import Place, ThisMachine, trace_command
+    from flashbed.bench.tracing.record import ThisMachine, TracingPlace, trace_command
     from flashbed.targets.unavailable import Unavailable
 
     if not words and not seconds:
         raise InputError("needs a command to trace, or --seconds")
     try:
-        place: Place = ThisMachine()
+        place: TracingPlace = ThisMachine()
         if on != HERE:
-            from flashbed.targets.ssh.traced_board import BoardPlace
+            from flashbed.targets.ssh.traced_board import TracedBoard
 
-            place = BoardPlace(parse_address(on))
+            place = TracedBoard(parse_address(on))
         return trace_command(place, words, options, seconds)
     except Unavailable as why:
         raise RunError(f"not traced: {why}") from None

@@ -20,7 +20,7 @@ from flashbed.stack.names import USUAL_KERNEL
 if TYPE_CHECKING:
     import polars as pl
 
-    from flashbed.bench.validation import Compared
+    from flashbed.bench.validation import ComparedSuite
     from flashbed.stack.profiles import Board, Kernel
     from flashbed.targets.base import Program
     from flashbed.targets.ssh.address import ChosenTarget
@@ -113,13 +113,13 @@ def validate(
 
 def _compared(
     suite: str, on: ChosenTarget, board: Board, kernel: Kernel, *, replay: bool, jobs: int | None
-) -> Compared:
+) -> ComparedSuite:
     """Runs both sides; cases that the simulator refuses do not run on the kernel.
 
     On user-mode Linux code takes no time, so the simulator's software costs are set to 0 too:
     timers and threads then run at the same points on both sides.
     """
-    from flashbed.bench.validation import LIMITS, Compared, compare, kinds, programs
+    from flashbed.bench.validation import LIMITS, ComparedSuite, compare, kinds, programs
     from flashbed.targets import load_target
 
     cases = programs(suite, board, kernel)
@@ -146,7 +146,7 @@ def _compared(
     }
     where = shown_target(on)
     broken += [(where, failure) for failure in real.failures if not failure.not_measured]
-    return Compared(
+    return ComparedSuite(
         table=compare(
             _replayed(simulated, real.gc_choices, measurable, alike), real.cases, real.gc_choices
         ),
@@ -179,7 +179,7 @@ def _replayed(
     return simulated.cases.update(again, on="case_id", include_nulls=True)
 
 
-def _show(compared: Compared) -> None:
+def _show(compared: ComparedSuite) -> None:
     summary = compared.as_json()
     _show_summary("all", summary, summary["limits"])
     for fs, part in summary["file_systems"].items():
@@ -239,7 +239,7 @@ def _show_kinds(kinds: dict[str, Any]) -> None:
         print()
 
 
-def _show_worst(compared: Compared) -> None:
+def _show_worst(compared: ComparedSuite) -> None:
     import polars as pl
 
     from flashbed.bench.validation import MEASURES

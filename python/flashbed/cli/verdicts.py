@@ -17,7 +17,7 @@ from flashbed.base.paths import shown
 from flashbed.plan.study import Study, load_study
 
 if TYPE_CHECKING:
-    from flashbed.answers.analysis.sentences import Tally
+    from flashbed.answers.analysis.sentences import VerdictTally
     from flashbed.report.judged import JudgedRun
     from flashbed.report.printed import Errors, PrintedNumber
 
@@ -66,7 +66,7 @@ def verdicts(
 
     if output not in FORMATS:
         raise InputError(f"--format {output}: {', '.join(FORMATS)}")
-    counted: list[Tally] = []
+    counted: list[VerdictTally] = []
     listed: list[dict[str, Any]] = []
     every: dict[str, JudgedRun] = {}
     printed: list[PrintedNumber] = []
@@ -147,11 +147,11 @@ def _check(runs: Mapping[str, JudgedRun], target: str) -> None:
         raise RunError(f"{len(found)} numbers in texts are not what was measured")
 
 
-def _row(tally: Tally) -> dict[str, Any]:
+def _row(tally: VerdictTally) -> dict[str, Any]:
     return {"study": tally.study, "of": tally.of, "all": tally.all, **tally.counts}
 
 
-def _cells(tallies: Sequence[Tally]) -> list[list[str]]:
+def _cells(tallies: Sequence[VerdictTally]) -> list[list[str]]:
     from flashbed.answers.analysis.sentences import COUNTED
 
     head = ["source", "of", "all", *COUNTED]
@@ -207,12 +207,12 @@ def _median(errors: Errors) -> str:
     return "" if errors.median_pct is None else f"{errors.median_pct:.1f}"
 
 
-def _text(tallies: Sequence[Tally]) -> str:
+def _text(tallies: Sequence[VerdictTally]) -> str:
     cells = _cells(tallies)
     return _text_table(cells, set(range(2, len(cells[0]))))
 
 
-def _markdown(tallies: Sequence[Tally]) -> str:
+def _markdown(tallies: Sequence[VerdictTally]) -> str:
     cells = _cells(tallies)
     return _markdown_table(cells, set(range(2, len(cells[0]))))
 

@@ -81,7 +81,7 @@ class ExperimentError(InputError):
     """An experiment or a setting that is impossible; the message names the file and the key."""
 
 
-class Facts(Strict):
+class ExperimentFacts(Strict):
     """`[experiment]`: the question, its source, and what every run records.
 
     `reading` says what flashbed did where the source leaves open what its authors did, and why.
@@ -181,7 +181,7 @@ class Measures(Strict):
 class Experiment(FromFile):
     """A whole experiment file."""
 
-    experiment: Facts
+    experiment: ExperimentFacts
     workload: WorkloadTable
     grid: Annotated[tuple[Grid, ...], LIST]
     usual: Annotated[dict[str, str | int], Field(max_length=len(AXES))] = Field(

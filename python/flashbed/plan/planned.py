@@ -222,7 +222,7 @@ class Plan(Sequence[Planned]):
     @property
     def names(self) -> Iterable[str]:
         """The names of the cases, made each time they are iterated."""
-        return _Names(self)
+        return _PlanNames(self)
 
     def _names(self) -> Iterator[str]:
         for block in self.blocks:
@@ -267,7 +267,7 @@ class Plan(Sequence[Planned]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Names:
+class _PlanNames:
     """The names of a plan's cases."""
 
     plan: Plan

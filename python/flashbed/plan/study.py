@@ -19,7 +19,7 @@ from flashbed.plan.cross_checks import CheckedRow, CrossCheck, checked
 from flashbed.plan.experiment import Experiment, ExperimentError, load_experiment
 from flashbed.stack.names import Label, Name, Text, is_name
 
-__all__ = ["Item", "Sentence", "Study", "cross_checked", "in_order", "load_study"]
+__all__ = ["Sentence", "Study", "StudyItem", "cross_checked", "in_order", "load_study"]
 
 
 class StudyFacts(Strict):
@@ -47,7 +47,7 @@ class Sentence(Strict):
         return self
 
 
-class Item(Strict):
+class StudyItem(Strict):
     """`[[item]]`: a figure, table or section of the source and its sentences, in its order.
 
     `ours` marks what this project adds; it does not count as a sentence of the source.
@@ -72,7 +72,7 @@ class Study(FromFile):
 
     study: StudyFacts
     experiments: Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
-    item: Annotated[tuple[Item, ...], Field(min_length=1, strict=False)]
+    item: Annotated[tuple[StudyItem, ...], Field(min_length=1, strict=False)]
     cross_check: Annotated[tuple[CrossCheck, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")

@@ -46,7 +46,7 @@ __all__ = [
     "MEASURES",
     "Content",
     "Validation",
-    "Worn",
+    "WornCase",
     "agreement_errors",
     "collect",
     "collect_validation",
@@ -83,7 +83,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Worn:
+class WornCase:
     """A case whose wear was recorded: its row of `wear_summary`, its cells of `wear_map`.
 
     `a_byte_written` holds the bytes programmed and erased per byte that the program wrote.
@@ -122,7 +122,7 @@ class Content:
     power_cuts: list[dict[str, Any]]
     not_measured: list[dict[str, Any]]
     """Rows of target, reason, and the number of cases not measured for it."""
-    wear: list[Worn]
+    wear: list[WornCase]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
     again: list[str]
@@ -257,7 +257,7 @@ def _power_cuts(directory: Path) -> list[dict[str, Any]]:
     return summary(*cut_tables(directory))
 
 
-def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
+def _wear(directory: Path, cases: pl.DataFrame) -> list[WornCase]:
     """The cases whose wear was recorded, in their order."""
     if not (directory / "wear.parquet").is_file():
         return []
@@ -278,7 +278,7 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
         if subject.workload
     }
     keys = [(line["case_id"], line["target"]) for line in lines]
-    return [Worn(line, maps[key], written[key]) for line, key in zip(lines, keys, strict=True)]
+    return [WornCase(line, maps[key], written[key]) for line, key in zip(lines, keys, strict=True)]
 
 
 def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:

@@ -34,7 +34,7 @@ _VALIDATION = "validation"
 
 
 @dataclass(frozen=True)
-class _Page:
+class _ResultPage:
     """A result page and its summary."""
 
     path: Path
@@ -77,17 +77,17 @@ def write_index(results: Path, out: Path) -> Path:
     return write_whole(text, out)
 
 
-def _pages(results: Path) -> Iterator[_Page]:
+def _pages(results: Path) -> Iterator[_ResultPage]:
     """Pages in the folder and one level below, sorted by path."""
     for path in sorted([*results.glob("*/report.html"), *results.glob("*/*/report.html")]):
         summary = read_summary(path)
         if summary is not None:
-            yield _Page(path, summary)
+            yield _ResultPage(path, summary)
 
 
 def _own(
-    results: Path, pages: Sequence[_Page], covered: set[str]
-) -> Iterator[tuple[RunDirectory, _Page | None]]:
+    results: Path, pages: Sequence[_ResultPage], covered: set[str]
+) -> Iterator[tuple[RunDirectory, _ResultPage | None]]:
     """Runs that no study's page covers, each with its page if it has one."""
     by_folder = {one.path.parent: one for one in pages}
     for marker in sorted([*results.glob("*/run.json"), *results.glob("*/*/run.json")]):
@@ -99,9 +99,9 @@ def _own(
             yield run, by_folder.get(run.path)
 
 
-def _findings(pages: Sequence[_Page]) -> Iterator[tuple[_Page, FindingSummary]]:
+def _findings(pages: Sequence[_ResultPage]) -> Iterator[tuple[_ResultPage, FindingSummary]]:
     """The findings marked for this page; a repeated sentence appears once."""
-    said: dict[str, tuple[_Page, FindingSummary]] = {}
+    said: dict[str, tuple[_ResultPage, FindingSummary]] = {}
     for one in pages:
         for finding in one.summary.findings:
             if finding.on_index:
@@ -109,7 +109,7 @@ def _findings(pages: Sequence[_Page]) -> Iterator[tuple[_Page, FindingSummary]]:
     yield from list(said.values())[:FINDINGS_MAX]
 
 
-def _study(one: _Page, out: Path) -> dict[str, Any]:
+def _study(one: _ResultPage, out: Path) -> dict[str, Any]:
     return {
         "title": one.summary.title,
         "to": _link(out, one.path),
@@ -122,7 +122,7 @@ def _study(one: _Page, out: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _own_row(run: RunDirectory, found: _Page | None, out: Path) -> dict[str, Any]:
+def _own_row(run: RunDirectory, found: _ResultPage | None, out: Path) -> dict[str, Any]:
     return {
         "name": run.experiment_id,
         "title": found.summary.title if found else None,

@@ -37,7 +37,7 @@ from flashbed.report.collect import (
     MEASURES,
     Content,
     Validation,
-    Worn,
+    WornCase,
     agreement_errors,
     figure_tables,
 )
@@ -286,7 +286,7 @@ def figure_drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -
     return rate_figure(drawn, published, figure.title, figure.x)
 
 
-def _wear_figure(worn: Sequence[Worn], anchor: str) -> dict[str, Any]:
+def _wear_figure(worn: Sequence[WornCase], anchor: str) -> dict[str, Any]:
     shown = worn[:MAPS_MAX]
     differing = [axis for axis in _AXES if len({each.figures[axis] for each in shown}) > 1]
     panels = [(_map_title(each, differing), _map_line(each), each.cells) for each in shown]
@@ -303,7 +303,7 @@ def _wear_figure(worn: Sequence[Worn], anchor: str) -> dict[str, Any]:
     }
 
 
-def _map_title(worn: Worn, differing: Sequence[str]) -> str:
+def _map_title(worn: WornCase, differing: Sequence[str]) -> str:
     """File system and target, and whatever else differs between the maps."""
     names = {"requests": "{} requests", "seed": "seed {}", "kernel": "Linux {}",
              "read_ahead_kib": "read-ahead {} KiB"}  # fmt: skip
@@ -312,7 +312,7 @@ def _map_title(worn: Worn, differing: Sequence[str]) -> str:
     return f"{', '.join(parts)} · {_NAMES.get(worn.figures['target'], worn.figures['target'])}"
 
 
-def _map_line(worn: Worn) -> str:
+def _map_line(worn: WornCase) -> str:
     figures = worn.figures
     line = f"worst block {figures['worst']:,} erases, mean {figures['mean']:,.1f}"
     if figures["worst_pct"] is None:

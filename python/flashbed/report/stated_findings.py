@@ -19,11 +19,11 @@ from flashbed.report.anchors import anchor_of, claim_anchor, figure_anchor
 from flashbed.report.judged import JudgedRun
 from flashbed.report.numbers import value_of
 
-__all__ = ["Bar", "StatedFinding", "stated_findings"]
+__all__ = ["StatedBar", "StatedFinding", "stated_findings"]
 
 
 @dataclass(frozen=True)
-class Bar:
+class StatedBar:
     """A labelled number of a finding, and the same number on real kernels, by target."""
 
     label: str
@@ -42,7 +42,7 @@ class StatedFinding:
     unit: str
     anchor: str
     on_index: bool
-    bars: tuple[Bar, ...]
+    bars: tuple[StatedBar, ...]
 
 
 def stated_findings(runs: Mapping[str, JudgedRun]) -> list[StatedFinding]:
@@ -74,7 +74,7 @@ def _found(
     numbers = finding.numbers
     words = {key: numbers[key].text(value) for key, value in values.items()}
     bars = tuple(
-        Bar(
+        StatedBar(
             number.label,
             values[key],
             f"{words[key]} {finding.unit}",

@@ -27,7 +27,7 @@ from distributed.scheduler import KilledWorker
 
 from flashbed import __version__
 from flashbed.base.errors import FlashbedError, InputError, RunError
-from flashbed.running.portion import Job, Part, Portion, energy_code, run_portion
+from flashbed.running.portion import Part, Portion, RunJob, energy_code, run_portion
 from flashbed.targets import code_sha256, load_target
 from flashbed.targets.base import Failure
 from flashbed.targets.unavailable import Unavailable
@@ -65,7 +65,7 @@ def check_address(address: str) -> None:
 
 
 def parts_of_cluster(
-    address: str, job: Job, *, portions: Iterator[Portion], below: Path, progress: Progress
+    address: str, job: RunJob, *, portions: Iterator[Portion], below: Path, progress: Progress
 ) -> Iterator[tuple[int, Part]]:
     """Yields the parts of portions in any order, each with the number of its portion.
 
@@ -93,7 +93,7 @@ def _kept(part: _SentPart, below: Path) -> Part:
     return Part(folder, part.measured, part.kept, part.failures)
 
 
-def _run(job: Job, portion: Portion) -> list[_SentPart]:
+def _run(job: RunJob, portion: Portion) -> list[_SentPart]:
     """Runs a portion, on the worker."""
     if (code_sha256(job.target), energy_code()) != (job.code, job.energy_code):
         raise RunError(f"a worker runs other code (flashbed {__version__}); install the same there")
@@ -115,7 +115,7 @@ class _Cluster:
     """The scheduler, and the portions submitted to it."""
 
     address: str
-    job: Job
+    job: RunJob
     progress: Progress
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     client: Client | None = None

@@ -18,7 +18,7 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
-class _Task:
+class _SharedPreparation:
     """Programs that share a preparation."""
 
     number: int
@@ -47,7 +47,7 @@ def batches_of(
         return
     tasks = [
         (
-            _Task(number, target.name, tuple(some)),
+            _SharedPreparation(number, target.name, tuple(some)),
             claim_bytes(apart, [program.stack.board for program in some]),
         )
         for number, some in enumerate(_units(programs))

@@ -25,14 +25,14 @@ from flashbed.stack.energy import Energy
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 from flashbed.targets.long_rows import LongRows
 
-__all__ = ["Job", "Part", "Portion", "Task", "energy_code", "run_portion"]
+__all__ = ["Part", "Portion", "PortionTask", "RunJob", "energy_code", "run_portion"]
 
 _HASHED_AT_ONCE = 1 << 20
 Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class RunJob:
     """What all portions of a run on a target share. Results do not depend on where they run.
 
     `conditions` is what results depend on besides the programs; `code` makes the target's numbers,
@@ -61,10 +61,10 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Task:
+class PortionTask:
     """A portion for another process; parts are folders below `below`."""
 
-    job: Job
+    job: RunJob
     portion: Portion
     below: Path
 
@@ -112,7 +112,7 @@ def energy_code() -> tuple[str, ...]:
 
 
 def run_portion(
-    job: Job,
+    job: RunJob,
     portion: Portion,
     *,
     target: Target,
@@ -173,7 +173,7 @@ def run_portion(
         missing.clear()
 
 
-def _keys(programs: Sequence[Program], job: Job) -> dict[str, str]:
+def _keys(programs: Sequence[Program], job: RunJob) -> dict[str, str]:
     """case_id -> hash of everything its result depends on."""
     prepared: dict[str, str] = {}
     keys = {}
@@ -205,7 +205,7 @@ def _sha256(between: str, parts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.DataFrame:
+def _axes(cases: Sequence[Case], programs: Sequence[Program], job: RunJob) -> pl.DataFrame:
     """case_id, axes and provenance of cases."""
     columns: dict[str, list[str | int | bool | None]] = {
         "case_id": [case.case_id for case in cases],
@@ -235,7 +235,7 @@ def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.Da
 class _Adding:
     """Turns a target's batches into parts."""
 
-    job: Job
+    job: RunJob
     axes: pl.DataFrame
     energies: dict[str, Energy | None]
     keys: dict[str, str]

@@ -21,7 +21,7 @@ from typing import Any
 
 from flashbed.base.errors import RunError
 from flashbed.running.memory import MemoryBudget
-from flashbed.running.worker import ENDED, PART, RAISED, SAID, Task
+from flashbed.running.worker import ENDED, PART, RAISED, SAID, WorkerTask
 from flashbed.targets.guest.children import dies_with_us
 
 __all__ = ["run_in_processes", "start_ahead"]
@@ -35,8 +35,8 @@ _ENDS_S = 5.0
 
 
 def run_in_processes(
-    tasks: Iterator[tuple[Task, int]], jobs: int, progress: Progress
-) -> Iterator[tuple[Task, Any]]:
+    tasks: Iterator[tuple[WorkerTask, int]], jobs: int, progress: Progress
+) -> Iterator[tuple[WorkerTask, Any]]:
     """Yields results of tasks; each task comes with the bytes of memory that it claims.
 
     `progress(what, cases_done)` counts all cases. Raises what a task raises, and `RunError` if a
@@ -53,17 +53,17 @@ def run_in_processes(
 
 
 @dataclass(kw_only=True)
-class _Worker:
+class _Process:
     """A process, its task, and how many of the task's cases are done."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
-    task: Task | None = None
+    task: WorkerTask | None = None
     claimed_bytes: int = 0
     done: int = 0
 
 
-_ahead: dict[int, _Worker] = {}
+_ahead: dict[int, _Process] = {}
 """Processes started before their tasks are known."""
 
 
@@ -74,7 +74,7 @@ def start_ahead(jobs: int) -> None:
             _ahead[number] = _started(number)
 
 
-def _started(number: int) -> _Worker:
+def _started(number: int) -> _Process:
     ours, theirs = Pipe()
     with theirs:
         process = subprocess.Popen(
@@ -89,22 +89,22 @@ def _started(number: int) -> _Worker:
             start_new_session=True,  # this process passes Ctrl-C on, once
             env={**os.environ, "POLARS_MAX_THREADS": "1"},
         )  # fmt: skip
-    return _Worker(process=process, connection=ours)
+    return _Process(process=process, connection=ours)
 
 
 @dataclass(kw_only=True)
 class _Pool:
-    tasks: Iterator[tuple[Task, int]]
+    tasks: Iterator[tuple[WorkerTask, int]]
     jobs: int
     progress: Progress
-    workers: list[_Worker] = field(default_factory=list)
-    waiting: tuple[Task, int] | None = None
+    workers: list[_Process] = field(default_factory=list)
+    waiting: tuple[WorkerTask, int] | None = None
     """The next task to start."""
     memory: MemoryBudget = field(default_factory=MemoryBudget)
     done: int = 0
     """Cases of tasks that have ended."""
 
-    def answers(self) -> Iterator[tuple[Task, Any]]:
+    def answers(self) -> Iterator[tuple[WorkerTask, Any]]:
         """Yields the answers of all tasks."""
         self.waiting = next(self.tasks, None)
         self._give()
@@ -113,7 +113,7 @@ class _Pool:
                 yield from self._handled(worker)
             self._give()
 
-    def _heard(self, seconds: float) -> list[_Worker]:
+    def _heard(self, seconds: float) -> list[_Process]:
         """The processes that have sent something."""
         busy = {worker.connection: worker for worker in self.workers if worker.task}
         return [busy[ready] for ready in wait(list(busy), seconds) if isinstance(ready, Connection)]
@@ -133,7 +133,7 @@ class _Pool:
                 worker.connection.send(worker.task)
             self.waiting = next(self.tasks, None)
 
-    def _handled(self, worker: _Worker) -> Iterator[tuple[Task, Any]]:
+    def _handled(self, worker: _Process) -> Iterator[tuple[WorkerTask, Any]]:
         """Handles one answer."""
         assert worker.task is not None, "only processes with a task are read from"
         try:
@@ -158,7 +158,7 @@ class _Pool:
     def _say(self, what: str) -> None:
         self.progress(what, self.done + sum(worker.done for worker in self.workers))
 
-    def last_words(self) -> Iterator[tuple[Task, Any]]:
+    def last_words(self) -> Iterator[tuple[WorkerTask, Any]]:
         """What interrupted processes have finished."""
         for worker in self.workers:
             with suppress(ProcessLookupError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import Experiment, Facts, WorkloadTable
+from flashbed.plan.experiment import Experiment, ExperimentFacts, WorkloadTable
 from flashbed.plan.planned import Cases
 from flashbed.plan.workloads import operations
 from flashbed.plan.workloads.rounds import in_rounds
@@ -27,7 +27,7 @@ class RunFacts:
 
     id: str
     sha256: str
-    facts: Facts
+    facts: ExperimentFacts
     workload: WorkloadTable
 
     @classmethod

@@ -19,21 +19,21 @@ from flashbed.plan.case_units import WHOLE, units
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Cases, Planned, as_plan
 from flashbed.results.run_directory import RunDirectory
-from flashbed.running.portion import Job, Part, energy_code
+from flashbed.running.portion import Part, RunJob, energy_code
 from flashbed.running.programs import Profiles, RunFacts
 from flashbed.running.ways import HERE, Way, parts_of
 from flashbed.stack.names import escaped
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Failure, Target
 
-__all__ = ["Outcome", "commit", "run_target"]
+__all__ = ["TargetOutcome", "commit", "run_target"]
 
 _PARTS = 1_000_000
 """More parts than any portion has."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TargetOutcome:
     """The result of running an experiment on a target: numbers of cases, and failures.
 
     `not_measured` are the cases for which the target lacks something; they are no failures.
@@ -72,7 +72,7 @@ def run_target(
     record_wear: bool = False,
     conditions: str = "",
     way: Way = HERE,
-) -> Outcome:
+) -> TargetOutcome:
     """Runs the planned cases of a target without a result; the directory is always whole.
 
     Calls `progress(what, cases_done, cases)`. Raises `Unavailable` and `InputError`; failed cases
@@ -90,7 +90,7 @@ def run_target(
     else:
         total = sum(map(len, own()))
         profiles = Profiles.of(case for unit in own() for case in unit.of_each_stack())
-    job = Job(
+    job = RunJob(
         run_facts=RunFacts.by(experiment),
         target=target.name,
         trace_flash=trace_flash or "flash" in experiment.experiment.trace,
@@ -124,7 +124,7 @@ def run_target(
         lacking = tuple(failure for failure in failed if failure.not_measured)
         directory.keep_not_measured(target.name, _reasons(lacking))
     real = tuple(failure for failure in failed if not failure.not_measured)
-    return Outcome(
+    return TargetOutcome(
         target=target.name, measured=came.measured, kept=came.kept, failures=real,
         not_measured=lacking,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from flashbed.plan.case_units import WHOLE, Share, portions
 from flashbed.plan.planned import Cases
 from flashbed.running import processes
 from flashbed.running.memory import claim_bytes
-from flashbed.running.portion import Job, Part, Portion, Task, run_portion
+from flashbed.running.portion import Part, Portion, PortionTask, RunJob, run_portion
 from flashbed.running.programs import Profiles
 from flashbed.targets import TARGETS
 from flashbed.targets.base import Target
@@ -74,7 +74,7 @@ def start_ahead(way: Way, cases: int) -> None:
 
 
 def parts_of(
-    job: Job,
+    job: RunJob,
     units: Iterator[Cases],
     *,
     cases: int,
@@ -126,7 +126,7 @@ def parts_of(
         )
         job = replace(job, threads=1)
         tasks = (
-            (Task(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
+            (PortionTask(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
             for one in made
         )
         for task, part in processes.run_in_processes(tasks, jobs, progress):
@@ -145,7 +145,7 @@ def parts_of(
 
 
 def _portions(
-    units: Iterator[Cases], job: Job, *, target: Target, cases: int, wanted: int
+    units: Iterator[Cases], job: RunJob, *, target: Target, cases: int, wanted: int
 ) -> Iterator[Cases]:
     """About the wanted number of portions of all cases."""
     least, most = _PORTION_CASES[target.apart.boots]

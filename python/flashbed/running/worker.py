@@ -20,7 +20,7 @@ from flashbed.targets import load_target
 from flashbed.targets.base import Target
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["ENDED", "PART", "RAISED", "SAID", "Task", "main"]
+__all__ = ["ENDED", "PART", "RAISED", "SAID", "WorkerTask", "main"]
 
 SAID, PART, ENDED, RAISED = "said", "part", "ended", "raised"
 """Kinds of answers: progress, a result of a task, the end of a task, an exception."""
@@ -41,7 +41,7 @@ class _ProgressSender:
             self._parent.send((SAID, (what, done)))
 
 
-class Task(Protocol):
+class WorkerTask(Protocol):
     """A unit of work for a process, which can be pickled."""
 
     @property
@@ -74,7 +74,7 @@ def main(number: int, processor: int) -> None:
         said = _ProgressSender(parent)
         try:
             while True:
-                task: Task = parent.recv()
+                task: WorkerTask = parent.recv()
                 for answer in task.run(target_of, processor, said):
                     parent.send((PART, answer))
                 parent.send((ENDED, None))

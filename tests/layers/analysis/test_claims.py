@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from flashbed.answers.analysis import measures
-from flashbed.answers.analysis.verdicts import Judged, WithoutSeed, judge, worst
+from flashbed.answers.analysis.verdicts import JudgedClaim, WithoutSeed, judge, worst
 from flashbed.plan.case import CONDITIONS
 from flashbed.plan.claims import Claim
 from flashbed.plan.experiment import load_experiment
@@ -42,7 +42,7 @@ def points(value: float) -> dict[str, pl.DataFrame]:
     return {"savings": pl.DataFrame([row])}
 
 
-def judged(one: Claim, values: list[float]) -> Judged:
+def judged(one: Claim, values: list[float]) -> JudgedClaim:
     """The verdict on the mean of some seeds."""
     experiment = load_experiment("figure3").model_copy(update={"claim": (one,)})
     without = [

@@ -15,7 +15,7 @@ from flashbed.targets.exec.account import as_json, text
 from flashbed.targets.exec.answer_stream import read_answer
 from flashbed.targets.exec.compared_systems import compared
 from flashbed.targets.exec.exec_options import ExecOptions, requests_of
-from flashbed.targets.exec.outcome import Counts, File, NotRunError, Outcome, outcome_of
+from flashbed.targets.exec.outcome import ChipCounts, ExecOutcome, FileUse, NotRunError, outcome_of
 from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import packages_folder, read_sysroot
 from flashbed.targets.exec.systems import System, systems_of
@@ -237,7 +237,7 @@ def test_several_systems_end_in_one_table() -> None:
     systems = _systems("fs=ubifs", "compressor=zlib,none")
     requests, _ = requests_of(OPTIONS, systems, _said)
     outcomes = [
-        Outcome(time_ns=10**9, ran=Counts(1, n, 0, 10**6), page_bytes=2048, wear=[1, 0])
+        ExecOutcome(time_ns=10**9, ran=ChipCounts(1, n, 0, 10**6), page_bytes=2048, wear=[1, 0])
         for n in (3, 5)
     ]
     title, head, *rows = compared(list(zip(requests, outcomes, strict=True)), None)[1:]
@@ -252,7 +252,9 @@ def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> Non
     systems = _systems("partition.blocks=12,400")
     requests, _ = requests_of(OPTIONS, systems, _said)
     lacks = NotRunError("mounting: No space left on device")
-    outcome = Outcome(time_ns=10**9, ran=Counts(1, 3, 0, 10**6), page_bytes=2048, wear=[1, 0])
+    outcome = ExecOutcome(
+        time_ns=10**9, ran=ChipCounts(1, 3, 0, 10**6), page_bytes=2048, wear=[1, 0]
+    )
     _, _, head, *rows, why = compared([(requests[0], lacks), (requests[1], outcome)], None)
     assert head.split()[0] == "partition.blocks"
     assert rows[0].split()[:4] == ["12", "not", "run", "-"]
@@ -268,9 +270,9 @@ def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> Non
 def test_names_of_files_cannot_forge_lines_of_the_answer() -> None:
     (request,), _ = requests_of(OPTIONS, _systems(), _said)
     named = "a\n  lifetime       1,000 years\r\x0b\u2028"
-    outcome = Outcome(
+    outcome = ExecOutcome(
         files=[
-            File(
+            FileUse(
                 path=named,
                 reads=0,
                 bytes_read=0,

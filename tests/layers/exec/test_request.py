@@ -11,7 +11,7 @@ from flashbed.base.errors import InputError
 from flashbed.stack.profiles import load_board
 from flashbed.targets.exec.account import as_json, text
 from flashbed.targets.exec.outcome import NotRunError, outcome_of
-from flashbed.targets.exec.request import Request, at, environment, find, puts_of
+from flashbed.targets.exec.request import ExecRequest, at, environment, find, puts_of
 
 ANSWER = """\
 ran exit 0
@@ -26,12 +26,12 @@ end
 """
 
 
-def _request(**changes: object) -> Request:
+def _request(**changes: object) -> ExecRequest:
     values = {
         "board": load_board("emulated"), "kernel": "6.1", "fs": "ubifs", "words": ["ls", "a b"],
         "program": "/bin/ls", "variables": {"LANG": "C.UTF-8"}, **changes,
     }  # fmt: skip
-    return Request(**values)  # type: ignore[arg-type]
+    return ExecRequest(**values)  # type: ignore[arg-type]
 
 
 def test_only_a_few_variables_and_those_asked_for_go_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,14 @@ import pytest
 from flashbed import cli
 from flashbed.base.errors import InputError
 from flashbed.bench.fuzz.bench import Bench
-from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
-from flashbed.bench.fuzz.differences import Difference, FlashOp, Outcome, Row, first_difference
+from flashbed.bench.fuzz.campaign import CampaignPlan, Report, fuzz
+from flashbed.bench.fuzz.differences import (
+    Difference,
+    FlashOp,
+    FuzzOutcome,
+    FuzzRow,
+    first_difference,
+)
 from flashbed.bench.fuzz.generator import CLASSES, LEFT_OUT, generate
 from flashbed.bench.fuzz.oracle import Expected, MemoryFs, expected_of
 from flashbed.bench.fuzz.program import MARK, FuzzCase, repaired
@@ -53,7 +59,7 @@ def silent(_what: str, _done: int, _total: int | None = None) -> None:
     """No progress is shown."""
 
 
-def ran(plan: Plan, on: Bench) -> Report:
+def ran(plan: CampaignPlan, on: Bench) -> Report:
     report = Report(plan=plan)
     fuzz(plan, on, report=report, progress=silent, stopped=lambda: False)
     return report
@@ -244,19 +250,19 @@ def test_half_of_the_full_programs_want_more_room() -> None:
 
 FLASH = FlashOp(start_ns=10, kind="read", page=5, offset_bytes=0, length_bytes=2048, task="a")
 CASE = case_of("", "mark\nopen 0 a ro\nread 0 0 10\nsync")
-ROWS = (Row("open", 0, -2, None), Row("read", 5, -9, None), Row("sync", 20, 0, None))
+ROWS = (FuzzRow("open", 0, -2, None), FuzzRow("read", 5, -9, None), FuzzRow("sync", 20, 0, None))
 EXPECTED = [Expected(-2), Expected(-9), Expected(0)]
-SAME = Outcome(ROWS, (FLASH, replace(FLASH, start_ns=21, page=6)))
+SAME = FuzzOutcome(ROWS, (FLASH, replace(FLASH, start_ns=21, page=6)))
 
 
-def difference(real: Outcome, sim: Outcome | None = SAME) -> Difference | None:
+def difference(real: FuzzOutcome, sim: FuzzOutcome | None = SAME) -> Difference | None:
     return first_difference(CASE, EXPECTED, real, sim)
 
 
 def test_alike_is_no_difference_whatever_times_and_tasks_are() -> None:
     other = tuple(replace(op, start_ns=op.start_ns + 3, task="b") for op in SAME.flash)
-    assert difference(Outcome(ROWS, other)) is None
-    assert difference(Outcome(ROWS, ()), None) is None
+    assert difference(FuzzOutcome(ROWS, other)) is None
+    assert difference(FuzzOutcome(ROWS, ()), None) is None
 
 
 @pytest.mark.parametrize(
@@ -264,7 +270,7 @@ def test_alike_is_no_difference_whatever_times_and_tasks_are() -> None:
 )
 def test_flash_operations_have_to_be_alike_in_order(change: dict[str, object]) -> None:
     second = replace(SAME.flash[1], **change)  # type: ignore[arg-type]
-    found = difference(Outcome(ROWS, (FLASH, second)))
+    found = difference(FuzzOutcome(ROWS, (FLASH, second)))
     assert found is not None
     assert (found.kind, found.seq, found.operation) == ("flash", 2, "sync")
     assert (found.left, found.right) == ("read page 6 +0 2048", str(second))
@@ -272,40 +278,40 @@ def test_flash_operations_have_to_be_alike_in_order(change: dict[str, object]) -
 
 
 def test_missing_and_superfluous_flash_operations_are_differences() -> None:
-    fewer = difference(Outcome(ROWS, SAME.flash[:1]))
+    fewer = difference(FuzzOutcome(ROWS, SAME.flash[:1]))
     assert fewer is not None
     assert fewer.right == "nothing more"
-    more = difference(Outcome(ROWS, (*SAME.flash, FLASH)))
+    more = difference(FuzzOutcome(ROWS, (*SAME.flash, FLASH)))
     assert more is not None
     assert more.left == "nothing more"
 
 
 def test_the_earliest_operation_counts_and_a_result_before_flash() -> None:
     wrong = (*ROWS[:1], replace(ROWS[1], result=10), *ROWS[2:])
-    found = difference(Outcome(wrong, SAME.flash[:1]))
+    found = difference(FuzzOutcome(wrong, SAME.flash[:1]))
     assert found is not None
     assert (found.kind, found.between, found.seq) == ("result", ("oracle", "kernel"), 1)
     assert (found.left, found.right) == ("-9", "10")
-    found = difference(SAME, Outcome(wrong, SAME.flash))
+    found = difference(SAME, FuzzOutcome(wrong, SAME.flash))
     assert found is not None
     assert found.between == ("sim", "kernel")
-    found = difference(Outcome(wrong, ()), SAME)
+    found = difference(FuzzOutcome(wrong, ()), SAME)
     assert found is not None
     assert found.seq == 1
 
 
 def test_bytes_are_held_against_the_oracle() -> None:
     expected = [EXPECTED[0], Expected(10, 77), EXPECTED[2]]
-    rows = (ROWS[0], Row("read", 5, 10, 78), ROWS[2])
-    found = first_difference(CASE, expected, Outcome(rows, ()), None)
+    rows = (ROWS[0], FuzzRow("read", 5, 10, 78), ROWS[2])
+    found = first_difference(CASE, expected, FuzzOutcome(rows, ()), None)
     assert found is not None
     assert (found.kind, found.left, found.right) == ("contents", "77", "78")
-    told = (ROWS[0], Row("read", 5, 10, 77), ROWS[2])
-    assert first_difference(CASE, expected, Outcome(told, ()), None) is None
+    told = (ROWS[0], FuzzRow("read", 5, 10, 77), ROWS[2])
+    assert first_difference(CASE, expected, FuzzOutcome(told, ()), None) is None
 
 
 def test_a_missing_row_is_a_difference() -> None:
-    found = difference(Outcome(ROWS[:2], SAME.flash))
+    found = difference(FuzzOutcome(ROWS[:2], SAME.flash))
     assert found is not None
     assert (found.seq, found.right) == (2, "None")
 
@@ -315,7 +321,7 @@ def test_a_missing_row_is_a_difference() -> None:
 
 def shortest(bug: Bug, kind: str, budget: Budget | None = None) -> tuple[FuzzCase, Shrunk, Bench]:
     on = bench(bug)
-    report = ran(Plan(kind=kind, file_systems=("jffs2",), cases=40, shrink=False), on)
+    report = ran(CampaignPlan(kind=kind, file_systems=("jffs2",), cases=40, shrink=False), on)
     found = report.found[0]
     on.real.calls.clear()  # type: ignore[attr-defined]
     shrunk = shrink(
@@ -372,7 +378,8 @@ def test_what_does_not_differ_alone_is_not_made_shorter() -> None:
 
 def test_programs_that_are_alike_are_exact() -> None:
     report = ran(
-        Plan(kind="any", file_systems=("jffs2", "ubifs"), seed=7, cases=15, batch=10), bench()
+        CampaignPlan(kind="any", file_systems=("jffs2", "ubifs"), seed=7, cases=15, batch=10),
+        bench(),
     )
     assert (report.programs, report.exact, report.clean) == (30, 30, True)
     assert report.next_seed == 22
@@ -380,7 +387,7 @@ def test_programs_that_are_alike_are_exact() -> None:
 
 def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     on = bench(misreads_above(5_000))
-    report = ran(Plan(kind="reads", file_systems=("ubifs",), cases=40), on)
+    report = ran(CampaignPlan(kind="reads", file_systems=("ubifs",), cases=40), on)
     (found,) = report.found
     assert report.programs < 40
     assert not report.clean
@@ -393,7 +400,7 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     seed = found.case.case_id.rpartition("-")[2]
     again = f"again: flashbed fuzz --class reads --fs ubifs --seed {seed} --cases 1 --on uml"
     assert text.endswith(again)
-    alone = ran(Plan(kind="reads", file_systems=("ubifs",), seed=int(seed), cases=1), on)
+    alone = ran(CampaignPlan(kind="reads", file_systems=("ubifs",), seed=int(seed), cases=1), on)
     assert [one.case for one in alone.found] == [found.case]
     assert alone.found[0].shrunk == found.shrunk
     told = json.loads(json.dumps(report.to_json()))
@@ -403,7 +410,7 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
 
 def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:
     report = ran(
-        Plan(kind="reads", file_systems=("jffs2",), cases=40, keep_going=True),
+        CampaignPlan(kind="reads", file_systems=("jffs2",), cases=40, keep_going=True),
         bench(misreads_above(5_000)),
     )
     assert report.programs == 40
@@ -415,25 +422,25 @@ def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:
 def test_what_the_simulator_refuses_is_counted_and_still_held_against_the_oracle() -> None:
     on = bench()
     on.sim = OracleTarget("sim", refuses=frozenset({"rename", "remount"}), contents=False)
-    report = ran(Plan(kind="any", file_systems=("jffs2",), cases=40), on)
+    report = ran(CampaignPlan(kind="any", file_systems=("jffs2",), cases=40), on)
     assert report.clean
     assert set(report.refused) == {"rename", "remount"}
     assert report.exact + sum(report.refused.values()) == 40
     assert "refused: rename: " in summary(report)
     on.real = OracleTarget("uml", wrong_result)
-    assert ran(Plan(kind="any", file_systems=("jffs2",), cases=40, shrink=False), on).found
+    assert ran(CampaignPlan(kind="any", file_systems=("jffs2",), cases=40, shrink=False), on).found
 
 
 def test_a_case_that_does_not_run_is_an_error_and_the_others_go_on() -> None:
     on = bench(fails=frozenset({"fuzz-reads-jffs2-3"}))
-    report = ran(Plan(kind="reads", file_systems=("jffs2",), cases=8), on)
+    report = ran(CampaignPlan(kind="reads", file_systems=("jffs2",), cases=8), on)
     assert report.errors == [("fuzz-reads-jffs2-3", "uml: the guest died")]
     assert (report.exact, report.clean) == (7, False)
     assert "did not run: fuzz-reads-jffs2-3: uml: the guest died" in summary(report)
 
 
 def test_a_run_without_an_end_stops_when_it_is_told() -> None:
-    plan = Plan(kind="reads", file_systems=("jffs2", "ubifs"), cases=None, batch=10)
+    plan = CampaignPlan(kind="reads", file_systems=("jffs2", "ubifs"), cases=None, batch=10)
     report = Report(plan=plan)
     fuzz(plan, bench(), report=report, progress=silent, stopped=lambda: report.programs >= 25)
     assert report.programs == 25

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from flashbed.bench.fuzz.campaign import Plan, Report, fuzz
+from flashbed.bench.fuzz.campaign import CampaignPlan, Report, fuzz
 from flashbed.bench.fuzz.cuts import CutsBench
 from flashbed.bench.fuzz.generator import generate
 from flashbed.bench.fuzz.program import FoundCut
@@ -31,7 +31,7 @@ class Forgetful(SimTarget):
             yield replace(batch, surveys=tuple(kept))
 
 
-def ran(plan: Plan, target: Target) -> Report:
+def ran(plan: CampaignPlan, target: Target) -> Report:
     report = Report(plan=plan)
     bench = CutsBench([target], load_board("emulated"), load_kernel("6.1"))
     fuzz(plan, bench, report=report, progress=lambda *_: None, stopped=lambda: False)
@@ -44,7 +44,9 @@ def ran(plan: Plan, target: Target) -> Report:
 )
 def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None:
     """A truncation of YAFFS2 is not atomic (docs/evidence/power-cuts.md)."""
-    report = ran(Plan(kind="cuts", file_systems=(fs,), cases=200, without=without), SimTarget())
+    report = ran(
+        CampaignPlan(kind="cuts", file_systems=(fs,), cases=200, without=without), SimTarget()
+    )
     assert [block(found, report, "--on sim") for found in report.found] == []
     assert (report.exact, report.errors, dict(report.refused)) == (200, [], {}), summary(report)
 
@@ -53,7 +55,9 @@ def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None
     ("fs", "without"), [("jffs2", ()), ("yaffs2", ("truncate", "trunc")), ("ubifs", ())]
 )
 def test_programs_of_version_2_recover(fs: str, without: tuple[str, ...]) -> None:
-    report = ran(Plan(kind="cutcalls", file_systems=(fs,), cases=60, without=without), SimTarget())
+    report = ran(
+        CampaignPlan(kind="cutcalls", file_systems=(fs,), cases=60, without=without), SimTarget()
+    )
     assert [block(found, report, "--on sim") for found in report.found] == []
     assert (report.exact, report.errors, dict(report.refused)) == (60, [], {}), summary(report)
 
@@ -66,7 +70,9 @@ def test_programs_of_version_2_have_what_only_cuts_judge() -> None:
 
 @pytest.mark.parametrize("kind", ["cuts", "cutcalls"])
 def test_a_file_that_is_gone_is_found(kind: str) -> None:
-    report = ran(Plan(kind=kind, file_systems=("jffs2",), cases=40, shrink=False), Forgetful())
+    report = ran(
+        CampaignPlan(kind=kind, file_systems=("jffs2",), cases=40, shrink=False), Forgetful()
+    )
     assert report.found
     difference = report.found[0].difference
     assert (difference.kind, difference.left) == ("cut", "recovered")
@@ -75,7 +81,9 @@ def test_a_file_that_is_gone_is_found(kind: str) -> None:
 
 def test_a_cut_that_was_found_is_made_again_in_shorter_programs() -> None:
     """A cut drawn from the candidate's name did not even show in the whole program."""
-    plan = Plan(kind="cuts", file_systems=("jffs2",), seed=9307, cases=1, budget=Budget(calls=4))
+    plan = CampaignPlan(
+        kind="cuts", file_systems=("jffs2",), seed=9307, cases=1, budget=Budget(calls=4)
+    )
     (found,) = ran(plan, SimTarget()).found
     assert found.shrunk is not None
     assert len(found.shrunk.case.body) < len(found.case.body)

@@ -10,8 +10,8 @@ import pytest
 
 from flashbed.base.errors import InputError
 from flashbed.bench.fuzz.bench import Bench
-from flashbed.bench.fuzz.campaign import Plan
-from flashbed.bench.fuzz.mutations import Recorded
+from flashbed.bench.fuzz.campaign import CampaignPlan
+from flashbed.bench.fuzz.mutations import RecordedSource
 from flashbed.bench.fuzz.shrink import Budget
 from flashbed.program.imports.strace_trace import import_strace
 from flashbed.program.operations import parse
@@ -46,9 +46,9 @@ def recording(tmp_path: Path) -> Path:
 @pytest.mark.extension
 @pytest.mark.parametrize("fs", ["jffs2", "ubifs", "yaffs2"])
 def test_a_seed_makes_one_valid_program(recording: Path, fs: str) -> None:
-    made = Recorded(recording, "6.1")
+    made = RecordedSource(recording, "6.1")
     cases = [made.program(fs, seed) for seed in SEEDS]
-    assert cases == [Recorded(recording, "6.1").program(fs, seed) for seed in SEEDS]
+    assert cases == [RecordedSource(recording, "6.1").program(fs, seed) for seed in SEEDS]
     texts = {case.text for case in cases}
     assert len(texts) > 50
     for case in cases:
@@ -59,7 +59,7 @@ def test_a_seed_makes_one_valid_program(recording: Path, fs: str) -> None:
 
 @pytest.mark.extension
 def test_seed_0_is_the_recording(recording: Path) -> None:
-    made = Recorded(recording, "6.1")
+    made = RecordedSource(recording, "6.1")
     zero = made.program("ubifs", 0)
     others = [made.program("ubifs", seed) for seed in range(1, 20)]
     assert {one.prepare for one in others} == {zero.prepare}
@@ -72,8 +72,8 @@ def test_a_target_that_is_wrong_is_found_and_the_program_made_shorter(
     recording: Path,
 ) -> None:
     board, kernel = load_board("emulated"), load_kernel("6.1")
-    made = Recorded(recording, "6.1")
-    plan = Plan(
+    made = RecordedSource(recording, "6.1")
+    plan = CampaignPlan(
         kind="reads",
         file_systems=("jffs2",),
         cases=40,
@@ -93,4 +93,4 @@ def test_a_target_that_is_wrong_is_found_and_the_program_made_shorter(
 def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.ops").write_text("flashbed-ops 1\n")
     with pytest.raises(InputError, match="no recording"):
-        Recorded(tmp_path / "a.ops", "6.1")
+        RecordedSource(tmp_path / "a.ops", "6.1")

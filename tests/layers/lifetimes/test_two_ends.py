@@ -12,7 +12,7 @@ from flashbed.answers.lifetimes.estimate import DAY_S, Observed, estimate, estim
 from flashbed.answers.lifetimes.estimate_text import as_json, row, text
 from flashbed.answers.lifetimes.given import rounds_per_day, with_rate
 from flashbed.answers.lifetimes.mix import mixes_of
-from flashbed.answers.lifetimes.subject import Subject, Workload
+from flashbed.answers.lifetimes.subject import RoundWork, Subject
 from flashbed.base.errors import InputError
 from flashbed.stack.profiles import load_board
 
@@ -22,7 +22,7 @@ SHORT = Observed(
     used=0.1, wl_threshold=4096,
 )  # fmt: skip
 """A day that fills 100 of 2,000 blocks and erases 7; a tenth of the partition is in use."""
-WORK = Workload(
+WORK = RoundWork(
     seconds=60.0, rounds_per_day=24.0, given_rate=True, bytes_written=4096, bytes_by_cause=None,
     bytes_programmed=20 * 2048, bytes_erased=0, programs=20, bytes_flushed=0, unsynced=0.0,
 )  # fmt: skip

@@ -17,7 +17,7 @@ from flashbed.answers.power.energy_fit import fit_rail
 from flashbed.answers.power.measure import ReadingOptions, measure
 from flashbed.answers.power.power_tables import read_table, read_windows
 from flashbed.answers.power.recorded_files import read_recording
-from flashbed.answers.power.recording import LOGIC, Channel, Recording, parse_rails, rails_of
+from flashbed.answers.power.recording import LOGIC, Channel, PowerRecording, parse_rails, rails_of
 from flashbed.answers.power.sigrok import read_sigrok
 from flashbed.answers.power.units import column, frequency_hz
 from flashbed.answers.power.windows import marked
@@ -25,7 +25,7 @@ from flashbed.base.errors import FlashbedError, InputError
 from tests.support.traces import LOAD_W, RATE_HZ, Synthetic, synthetic
 
 
-def table(text: str, rate_hz: float | None = None, **units: str) -> Recording:
+def table(text: str, rate_hz: float | None = None, **units: str) -> PowerRecording:
     return read_table("t.csv", text.encode(), units, rate_hz)
 
 
@@ -168,10 +168,10 @@ def refusal(read: Callable[[], object]) -> str:
     return ""
 
 
-def two(first: str, second: str) -> Recording:
+def two(first: str, second: str) -> PowerRecording:
     time_s = np.arange(30.0)
     channels = [Channel(first, "V", np.full(30, 0.05)), Channel(second, "A", np.full(30, 0.2))]
-    return Recording("t", time_s, tuple(channels))
+    return PowerRecording("t", time_s, tuple(channels))
 
 
 def test_rails_are_products_that_come_to_watts() -> None:

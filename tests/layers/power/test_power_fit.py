@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flashbed.answers.power.energy_fit import RailFit, fit_rail, mean_of
 from flashbed.answers.power.noise import autocorrelation_time, level, quantum
-from flashbed.answers.power.recording import Recording, rails_of
+from flashbed.answers.power.recording import PowerRecording, rails_of
 from flashbed.answers.power.windows import Span, marked, of_file, pulses
 from flashbed.base.errors import RunError
 from tests.support.traces import IDLE_W, LOAD_W, RATE_HZ, Synthetic, synthetic
@@ -17,12 +17,12 @@ from tests.support.traces import IDLE_W, LOAD_W, RATE_HZ, Synthetic, synthetic
 SEEDS = range(1, 13)
 
 
-def by_marker(trace: Recording, accuracy: float = 0.0) -> RailFit:
+def by_marker(trace: PowerRecording, accuracy: float = 0.0) -> RailFit:
     (rail,) = rails_of(trace, {})
     return fit_rail(trace, rail, marked(trace, "marker"), pulses=False, accuracy=accuracy)
 
 
-def by_pulses(trace: Recording) -> RailFit:
+def by_pulses(trace: PowerRecording) -> RailFit:
     (rail,) = rails_of(trace, {})
     return fit_rail(trace, rail, pulses(trace, [rail]), pulses=True)
 
@@ -135,7 +135,7 @@ def test_idle_below_what_the_instrument_can_show_is_refused() -> None:
     assert found.mean_w is None
 
 
-def without(made: Synthetic, first: int, last: int) -> Recording:
+def without(made: Synthetic, first: int, last: int) -> PowerRecording:
     """The trace with samples missing."""
     kept = np.ones(made.time_s.size, dtype=bool)
     kept[first:last] = False

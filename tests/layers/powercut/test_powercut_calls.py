@@ -9,7 +9,7 @@ import pytest
 
 from flashbed.base.errors import InputError
 from flashbed.bench.powercut.cutting import with_data
-from flashbed.bench.powercut.judge import CORRUPT, LOST, RECOVERED, Done, judge
+from flashbed.bench.powercut.judge import CORRUPT, LOST, RECOVERED, DoneOperation, judge
 from flashbed.bench.powercut.symlinks import Symlink, resolved
 from flashbed.program.content import generated, generated_pieces
 from flashbed.program.operations import HEADER_2, parse
@@ -26,7 +26,7 @@ def bytes_of(length: int, seed: int, offset: int = 0) -> bytes:
 OLD, NEW = bytes_of(100, 1), bytes_of(100, 2)
 
 
-def done(text: str) -> list[Done]:
+def done(text: str) -> list[DoneOperation]:
     """Operations that each make one change; `= RESULT` behind one is what it returned."""
     lines = [line.partition(" = ") for line in text.strip().splitlines()]
     operations = parse("\n".join((HEADER_2, *(words for words, _, _ in lines), "")))
@@ -37,7 +37,7 @@ def done(text: str) -> list[Done]:
         length = {"write": 2, "copy": 4}.get(operation.name)
         result = int(fields[length]) if length else 0
         steps.append(
-            Done(
+            DoneOperation(
                 operation=operation, result=int(said) if said else result, changes=change, data=data
             )
         )

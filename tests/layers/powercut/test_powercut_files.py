@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from flashbed.bench.powercut.cutting import Choice, PowerCuts
-from flashbed.bench.powercut.finished import Done
+from flashbed.bench.powercut.finished import DoneOperation
 from flashbed.bench.powercut.judge import RECOVERED, judge
 from flashbed.bench.powercut.outcomes import lines, summary
 from flashbed.bench.powercut.program_files import FileState, ProgramFiles
@@ -27,9 +27,9 @@ MS = 1_000_000
 SECOND = "pause 1000000000"
 
 
-def steps(text: str) -> list[Done]:
+def steps(text: str) -> list[DoneOperation]:
     """Operations, a line each, of a millisecond each and a change each; pauses take their time."""
-    made: list[Done] = []
+    made: list[DoneOperation] = []
     task, now_ns = 0, 0
     for operation in parse("\n".join((HEADER_2, *map(str.strip, text.strip().splitlines()), ""))):
         if operation.name == "task":
@@ -37,7 +37,7 @@ def steps(text: str) -> list[Done]:
             continue
         result = int(operation.fields[2]) if operation.name == "write" else 0
         made.append(
-            Done(
+            DoneOperation(
                 operation=operation,
                 result=result,
                 changes=len(made) + 1,

@@ -13,8 +13,8 @@ from flashbed.bench.powercut.judge import (
     NOT_MOUNTED,
     RECOVERED,
     UNUSABLE,
-    Done,
-    Judged,
+    DoneOperation,
+    JudgedCut,
     judge,
 )
 from flashbed.program.content import generated
@@ -27,7 +27,7 @@ Files = dict[str, list[tuple[int, What]]]
 """Path -> lengths in a row, and what they are."""
 
 
-def done(text: str) -> list[Done]:
+def done(text: str) -> list[DoneOperation]:
     """Operations, a line each; `= N` behind one are the changes when it had returned."""
     steps = []
     changes = 0
@@ -37,7 +37,7 @@ def done(text: str) -> list[Done]:
         steps.append((words, changes))
     operations = parse("\n".join((HEADER, *(words for words, _ in steps), "")))
     return [
-        Done(
+        DoneOperation(
             operation=operation,
             result=int(operation.fields[2]) if operation.name == "write" else 0,
             changes=count,
@@ -83,7 +83,7 @@ A: Files = {"a": [(100, (1, 0))]}
 
 def test_what_fsync_acknowledged_and_is_there_is_kept() -> None:
     (one,) = judge(done(SYNCED + LATER), [found(A, 5)])
-    assert one == Judged(
+    assert one == JudgedCut(
         change=5,
         acknowledged_files=1,
         kept_files=1,
@@ -292,7 +292,7 @@ def test_a_folder_that_is_synced_keeps_its_names() -> None:
 
 def test_failed_operations_do_nothing_and_promise_nothing() -> None:
     steps = done(SYNCED + LATER)
-    steps[2] = Done(operation=steps[2].operation, result=-5, changes=steps[2].changes)
+    steps[2] = DoneOperation(operation=steps[2].operation, result=-5, changes=steps[2].changes)
     (one,) = judge(steps, [found({}, 5)])
     assert (one.verdict, one.acknowledged_files) == (RECOVERED, 0)
 

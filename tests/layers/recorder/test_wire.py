@@ -13,7 +13,7 @@ import pytest
 from flashbed.base.errors import InputError, RunError
 from flashbed.program.recording.about import About
 from flashbed.program.recording.file import RecordingWriter, open_recording
-from flashbed.targets.recorder.recorded_run import Recorded
+from flashbed.targets.recorder.recorded_run import RecordedRun
 from flashbed.targets.recorder.session import _Sink, _take
 from flashbed.targets.recorder.wire import Chunk, ReadAhead, chunks
 from tests.support.recorded import AGENT, needs
@@ -48,7 +48,7 @@ def taken(data: bytes, folder: Path) -> int:
         _take(
             ReadAhead(descriptor),
             _Sink(
-                writer=writer, recorded=Recorded(path=out, about=about), contents=False, own=b"-"
+                writer=writer, recorded=RecordedRun(path=out, about=about), contents=False, own=b"-"
             ),
         )
         writer.close()

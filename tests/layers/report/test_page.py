@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from flashbed.base.errors import InputError
-from flashbed.bench.validation.comparison import MEASURES, Compared
+from flashbed.bench.validation.comparison import MEASURES, ComparedSuite
 from flashbed.bench.validation.results_table import keep
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
@@ -256,7 +256,7 @@ def test_the_page_says_whether_the_simulator_kept_its_limits(
     errors = {f"{name}_error_pct": [float(simulated - 100)] for name in MEASURES}
     table = pl.DataFrame({"case_id": ["validate-jffs2-a"], **numbers, **errors})
     run = {"board": "emulated", "kernel": "6.1", "target": "uml", "suite": "reads"}
-    compared = Compared(
+    compared = ComparedSuite(
         table=table, kinds={"validate-jffs2-a": "x"}, limits={}, refused={}, failed={}
     )
     keep(tmp_path / "results" / "validation", run, compared, {})

@@ -10,12 +10,12 @@ import pytest
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.results.run_directory import RunDirectory
-from flashbed.running.runner import Outcome, run_target
+from flashbed.running.runner import TargetOutcome, run_target
 from flashbed.running.ways import Way
 from flashbed.targets import load_target
 
 Progress = Callable[[str, int, int], None]
-RunWay = Callable[..., Outcome]
+RunWay = Callable[..., TargetOutcome]
 TABLES = ("cases", "requests", "flash", "finished")
 
 
@@ -32,7 +32,7 @@ def run_way(small: Path, monkeypatch: pytest.MonkeyPatch) -> RunWay:
         target: str = "sim",
         progress: Progress = lambda *_: None,
         settings: tuple[str, ...] = (),
-    ) -> Outcome:
+    ) -> TargetOutcome:
         experiment = load_experiment("one")
         directory = RunDirectory.create(Path(out), experiment.id)
         planned = plan(experiment, parse_settings(settings))

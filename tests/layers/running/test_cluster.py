@@ -16,7 +16,7 @@ import pytest
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.running.cluster import _Cluster, check_address
-from flashbed.running.runner import Outcome
+from flashbed.running.runner import TargetOutcome
 from flashbed.running.ways import Way
 from tests.layers.running.conftest import RunWay, same_bytes
 
@@ -123,7 +123,7 @@ def test_every_case_runs_once_while_workers_and_scheduler_go_and_come(
             strikes.pop(0)[1]()
 
     outcome = run_way("cluster", Way(scheduler=cluster.address), progress=strike)
-    assert outcome == Outcome(target="sim", measured=CASES, kept=0, failures=())
+    assert outcome == TargetOutcome(target="sim", measured=CASES, kept=0, failures=())
     assert strikes == []
     assert len(connected) == 2
     run_way("one", Way(1))
@@ -135,7 +135,7 @@ def test_a_run_goes_on_from_what_is_there(run_way: RunWay, cluster: Cluster) -> 
     cluster.start()
     cluster.add_workers(1)
     way = Way(scheduler=cluster.address)
-    assert run_way("one", way) == Outcome(
+    assert run_way("one", way) == TargetOutcome(
         target="sim", measured=CASES // 2, kept=CASES // 2, failures=()
     )
     run_way("whole", Way(1))

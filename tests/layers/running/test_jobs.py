@@ -12,7 +12,7 @@ import pytest
 from flashbed.base.errors import InputError, RunError
 from flashbed.results.run_directory import read_table
 from flashbed.running.memory import RESERVE_BYTES, MemoryBudget
-from flashbed.running.runner import Outcome
+from flashbed.running.runner import TargetOutcome
 from flashbed.running.ways import Way, parse_jobs
 from tests.layers.running.conftest import RunWay, same_bytes
 
@@ -41,8 +41,10 @@ def test_three_processes_give_the_bytes_of_one(run_way: RunWay) -> None:
     def count(_what: str, _done: int, _of: int) -> None:
         seen.update(workers())
 
-    assert run_way("one", Way(1)) == Outcome(target="sim", measured=CASES, kept=0, failures=())
-    assert run_way("three", Way(3), progress=count) == Outcome(
+    assert run_way("one", Way(1)) == TargetOutcome(
+        target="sim", measured=CASES, kept=0, failures=()
+    )
+    assert run_way("three", Way(3), progress=count) == TargetOutcome(
         target="sim", measured=CASES, kept=0, failures=()
     )
     assert len(seen) == 3
@@ -70,7 +72,7 @@ def test_a_process_that_is_killed_loses_no_finished_case(run_way: RunWay) -> Non
     there = read_table(Path("killed"), "cases").height
     assert 0 < there < CASES
     assert workers() == []
-    assert run_way("killed", Way(2)) == Outcome(
+    assert run_way("killed", Way(2)) == TargetOutcome(
         target="sim", measured=CASES - there, kept=there, failures=()
     )
     run_way("one", Way(1))

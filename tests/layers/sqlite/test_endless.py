@@ -6,7 +6,7 @@ import pytest
 
 from flashbed.plan.database import PAPERS
 from flashbed.plan.sqlite import recorder, vfs
-from flashbed.plan.sqlite.recorder import Recording, StatementError
+from flashbed.plan.sqlite.recorder import SqlRecording, StatementError
 
 COUNT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT "
 
@@ -26,7 +26,7 @@ def test_a_statement_ends(monkeypatch: pytest.MonkeyPatch, statement: str, why: 
     monkeypatch.setattr(recorder, "VM_STEPS_MAX", 2_000_000)
     monkeypatch.setattr(recorder, "ROWS_MAX", 1000)
     monkeypatch.setattr(vfs, "FILE_BYTES_MAX", 1 << 20)
-    with Recording({}, PAPERS) as recording, pytest.raises(StatementError, match=why):
+    with SqlRecording({}, PAPERS) as recording, pytest.raises(StatementError, match=why):
         recording.execute(statement)
 
 
@@ -38,7 +38,7 @@ def test_a_statement_whose_functions_take_hours_ends_by_its_processor_time(
     monkeypatch.setattr(recorder, "TURN_STEPS", 10)
     rows = "SELECT count(*) FROM json_each('[1,2,3,4,5,6,7,8,9]')"
     with pytest.raises(StatementError, match=r"processor time$"):
-        Recording({}, PAPERS).execute(f"{rows} WHERE printf('%.9999c', 'a') LIKE '%a%a%a%b'")
+        SqlRecording({}, PAPERS).execute(f"{rows} WHERE printf('%.9999c', 'a') LIKE '%a%a%a%b'")
 
 
 def test_the_next_statement_is_counted_from_its_own_beginning(
@@ -46,7 +46,7 @@ def test_the_next_statement_is_counted_from_its_own_beginning(
 ) -> None:
     monkeypatch.setattr(recorder, "VM_STEPS_MAX", 3_000_000)
     some = "WITH c AS (SELECT value FROM json_each('[1,2]')) SELECT count(*) FROM c"
-    with Recording({}, PAPERS) as recording:
+    with SqlRecording({}, PAPERS) as recording:
         for _ in range(3):
             assert recording.execute(f"{COUNT} x FROM c LIMIT 100000")[-1] == (100_000,)
         assert recording.execute(some) == [(2,)]

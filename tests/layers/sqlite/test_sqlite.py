@@ -19,7 +19,7 @@ from flashbed.plan.database import PAPERS, Database
 from flashbed.plan.experiment import read_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.plan.sqlite.compressibility import compressibility
-from flashbed.plan.sqlite.recorder import DATABASE_PATH, Recording, StatementError
+from flashbed.plan.sqlite.recorder import DATABASE_PATH, SqlRecording, StatementError
 from flashbed.plan.sqlite.vfs import Files
 from flashbed.plan.workloads.sqlite import operations
 from flashbed.program.operations import parse
@@ -30,7 +30,7 @@ JOURNAL = f"{DATABASE_PATH}-journal"
 
 
 def table(files: Files, database: Database = PAPERS, rows: int = 0) -> None:
-    with Recording(files, database) as recording:
+    with SqlRecording(files, database) as recording:
         recording.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, val TEXT)")
         for row in range(rows):
             recording.execute(f"INSERT INTO t VALUES ({row}, '{'x' * 300}')")
@@ -52,7 +52,7 @@ def test_an_insert_makes_the_calls_that_a_board_was_seen_to_make() -> None:
     """
     files: Files = {}
     table(files)
-    with Recording(files, PAPERS) as recording:
+    with SqlRecording(files, PAPERS) as recording:
         recording.execute("INSERT INTO t VALUES (1, 'x')")
         before = len(recording.lines)
         recording.execute("INSERT INTO t VALUES (2, 'x')")
@@ -91,7 +91,7 @@ def ends(journal: str, **more: str) -> list[str]:
     files: Files = {}
     database = Database.model_validate({"journal": journal, **more})
     table(files, database)
-    with Recording(files, database) as recording:
+    with SqlRecording(files, database) as recording:
         before = len(recording.lines)
         recording.execute("INSERT INTO t VALUES (1, 'x')")
         return calls(recording.lines[before:])
@@ -140,7 +140,7 @@ def test_what_is_written_is_sqlites_own_database(tmp_path: Path) -> None:
 def test_a_statement_that_fails_says_so_and_what_it_did_stays_recorded() -> None:
     files: Files = {}
     table(files, rows=3)
-    with Recording(files, PAPERS) as recording:
+    with SqlRecording(files, PAPERS) as recording:
         with pytest.raises(
             StatementError, match=r"INSERT INTO t VALUES \(1, 2\): UNIQUE constraint"
         ):
@@ -156,7 +156,7 @@ def test_a_rollback_restores_what_spilled() -> None:
     files: Files = {}
     table(files, database, rows=200)
     before = bytes(files[DATABASE_PATH])
-    with Recording(files, database) as recording:
+    with SqlRecording(files, database) as recording:
         recording.execute("BEGIN")
         recording.execute("UPDATE t SET val = 'changed'")
         spilled = sum(line.startswith("write 0 ") for line in recording.lines)
@@ -225,7 +225,7 @@ def test_a_blob_in_a_statement_is_no_error() -> None:
     """EXPLAIN returned its bytes as text, which ended in an internal error."""
     files: Files = {}
     table(files)
-    with Recording(files, PAPERS) as recording:
+    with SqlRecording(files, PAPERS) as recording:
         recording.execute("INSERT INTO t VALUES (-2, X'a9ff00')")
         assert recording.execute("SELECT val FROM t WHERE id = -2") == [(b"\xa9\xff\x00",)]
 
@@ -256,7 +256,7 @@ def test_a_prepared_statement_costs_its_text_once() -> None:
     def steps(prepared: bool) -> list[int]:
         files: Files = {}
         table(files)
-        with Recording(files, Database(prepared=prepared)) as recording:
+        with SqlRecording(files, Database(prepared=prepared)) as recording:
             recording.execute("BEGIN")
             recording.execute("INSERT INTO t VALUES (-1, 'x')")
             for row in range(3):
@@ -271,7 +271,7 @@ def test_a_prepared_statement_costs_its_text_once() -> None:
 
 def test_opening_a_connection_is_work_of_the_first_statement_it_is_measured_in() -> None:
     def begins(measured: bool) -> int:
-        with Recording({}, PAPERS, measured=measured) as recording:
+        with SqlRecording({}, PAPERS, measured=measured) as recording:
             recording.measure()
             recording.execute("BEGIN")
             return int(recording.lines[-1].split(" ")[1])
@@ -294,7 +294,7 @@ def test_no_database_is_meant_by_other_words(word: str) -> None:
 
 def test_what_sqlite_would_ask_the_host_for_is_the_same_each_time() -> None:
     def drawn(seed: int) -> list[object]:
-        with Recording({}, PAPERS, seed=seed) as recording:
+        with SqlRecording({}, PAPERS, seed=seed) as recording:
             asked = "SELECT random(), hex(randomblob(9)), datetime('now')"
             return [value for row in recording.execute(asked) for value in row]
 

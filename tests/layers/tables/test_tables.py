@@ -13,11 +13,11 @@ from flashbed.base.errors import InputError
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.results.run_directory import SCHEMAS, RunDirectory, conform, read_table
-from flashbed.running.runner import Outcome, run_target
+from flashbed.running.runner import TargetOutcome, run_target
 from tests.support.fake import FakeTarget
 
 
-def run(target: FakeTarget, out: Path, *, trace_flash: bool = False) -> Outcome:
+def run(target: FakeTarget, out: Path, *, trace_flash: bool = False) -> TargetOutcome:
     experiment = load_experiment("one")
     directory = RunDirectory.create(out, experiment.id)
     return run_target(
@@ -47,7 +47,9 @@ def test_an_interrupted_run_goes_on_where_it_was(small: Path) -> None:
         run(target, Path("a"))
     assert read_table(Path("a"), "cases").height == 9
     target.interrupt_after = None
-    assert run(target, Path("a")) == Outcome(target="emulator", measured=23, kept=9, failures=())
+    assert run(target, Path("a")) == TargetOutcome(
+        target="emulator", measured=23, kept=9, failures=()
+    )
     assert len(target.ran) == len(set(target.ran)) == 32
     run(FakeTarget("emulator"), Path("b"))
     assert Path("a/cases.parquet").read_bytes() == Path("b/cases.parquet").read_bytes()
@@ -74,7 +76,7 @@ def test_parts_that_were_being_removed_hide_nothing(
     monkeypatch.undo()
     monkeypatch.setenv("FLASHBED_ROOT", str(small))
     monkeypatch.chdir(small.parent)
-    assert run(FakeTarget("emulator"), Path("a")) == Outcome(
+    assert run(FakeTarget("emulator"), Path("a")) == TargetOutcome(
         target="emulator", measured=0, kept=32, failures=()
     )
     run(FakeTarget("emulator"), Path("b"))
@@ -89,7 +91,7 @@ def test_a_part_that_was_being_written_is_no_result(small: Path) -> None:
     left = Path("a/parts/.000001.77")
     left.mkdir(parents=True)
     (left / "cases.parquet").write_bytes(b"PAR1 half a file")
-    assert run(FakeTarget("emulator"), Path("a")) == Outcome(
+    assert run(FakeTarget("emulator"), Path("a")) == TargetOutcome(
         target="emulator", measured=0, kept=32, failures=()
     )
     assert not Path("a/parts").exists()
@@ -102,14 +104,16 @@ def test_a_failed_case_is_kept_out_and_tried_again(small: Path) -> None:
     assert [failure.case_id for failure in outcome.failures] == [bad]
     assert bad not in read_table(Path("a"), "cases")["case_id"]
     target.fails = set()
-    assert run(target, Path("a")) == Outcome(target="emulator", measured=1, kept=31, failures=())
+    assert run(target, Path("a")) == TargetOutcome(
+        target="emulator", measured=1, kept=31, failures=()
+    )
 
 
 def test_a_changed_profile_runs_its_cases_again(small: Path) -> None:
     run(FakeTarget("sim"), Path("a"))
     file = small / "boards" / "omap3evm.toml"
     file.write_text(file.read_text().replace("syscall_ns = 1_500", "syscall_ns = 1_501"))
-    assert run(FakeTarget("sim"), Path("a")) == Outcome(
+    assert run(FakeTarget("sim"), Path("a")) == TargetOutcome(
         target="sim", measured=64, kept=32, failures=()
     )
     assert read_table(Path("a"), "cases").height == 96

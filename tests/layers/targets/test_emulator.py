@@ -18,7 +18,7 @@ from flashbed.targets.base import Batch, Cut, Program
 from flashbed.targets.emulator.emulator_target import EmulatorTarget, NandsimTarget
 from flashbed.targets.guest import initramfs
 from flashbed.targets.guest.job import groups_of, items_of, text_of
-from flashbed.targets.guest.stream import CaseBegun, CaseDone, Done, Reader, StreamError, Trouble
+from flashbed.targets.guest.stream import CaseBegun, CaseDone, JobDone, Reader, StreamError, Trouble
 from flashbed.targets.unavailable import Unavailable
 from tests.support import PROJECT
 
@@ -303,7 +303,7 @@ def test_a_stream_cut_anywhere_gives_the_same_events() -> None:
     text = (HEAD + CASE.format("c0").replace("c 3", flash + "c 3")).encode()
     text += b"error job 0 EIO gone wrong\ndone\n"
     whole = list(Reader().feed(text))
-    assert [type(event) for event in whole[1:]] == [CaseBegun, CaseDone, Trouble, Done]
+    assert [type(event) for event in whole[1:]] == [CaseBegun, CaseDone, Trouble, JobDone]
     assert isinstance(whole[2], CaseDone)
     assert whole[2].flash == [(0, -5, "read", 1, 64, 0, 256, "init", None)]
     for cut in range(len(text)):

@@ -28,14 +28,14 @@ from flashbed.targets.guest.stream import Reader
 from flashbed.targets.ssh.address import (
     Address,
     AllowedBoard,
+    BoardPartition,
     ConfirmedPartition,
-    Partition,
     parse_address,
     parse_partition,
 )
 from flashbed.targets.ssh.connection import explained
 from flashbed.targets.ssh.facts import (
-    BoardFacts,
+    FoundBoard,
     StrangeRowsError,
     kernel_profile,
     newer_profile,
@@ -83,7 +83,7 @@ def program(**changes: object) -> Program:
     return replace(base, stack=stack, **changes)  # type: ignore[arg-type]
 
 
-def board(**facts: str) -> BoardFacts:
+def board(**facts: str) -> FoundBoard:
     found = read_facts(ROWS)
     found.facts |= facts
     return found
@@ -135,7 +135,7 @@ def test_a_named_partition_is_confirmed_by_type() -> None:
 
 
 def test_a_partition_is_named() -> None:
-    assert parse_partition("mtd12:my-data", "--erase") == Partition(12, "my-data")
+    assert parse_partition("mtd12:my-data", "--erase") == BoardPartition(12, "my-data")
     for text in (
         "mtd",
         "mtdblock5",

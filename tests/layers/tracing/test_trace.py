@@ -21,7 +21,7 @@ from flashbed.bench.tracing import perfetto
 from flashbed.bench.tracing.flashmon_log import read_log, written_log
 from flashbed.bench.tracing.record import ThisMachine, TraceOptions, trace_command
 from flashbed.bench.tracing.summary import amplification, by_layer, by_task, hot_blocks, lines
-from flashbed.bench.tracing.trace import Cost, Facts, Trace, empty, keep, load
+from flashbed.bench.tracing.trace import Trace, TraceFacts, TracingCost, empty, keep, load
 from flashbed.bench.tracing.trace_figures import figures, pages_of_calls
 from flashbed.cli import main
 from flashbed.targets.guest.trace_rows import HEADER, read_rows, read_stream
@@ -51,7 +51,9 @@ end 4
 
 def traced(stream: str = STREAM) -> Trace:
     rows = read_stream(stream)
-    facts = Facts(name="cat", target="host", kernel="6.1.0", page_bytes=2048, pages_per_block=64)
+    facts = TraceFacts(
+        name="cat", target="host", kernel="6.1.0", page_bytes=2048, pages_per_block=64
+    )
     return Trace(
         facts=facts,
         requests=empty("requests"),
@@ -155,7 +157,7 @@ def test_the_summary_adds_up() -> None:
     text = "\n".join(lines(trace))
     assert "flash bytes read for each byte read: 0.62" in text
     assert "written" not in text
-    assert Cost(106, 100).pct == 6
+    assert TracingCost(106, 100).pct == 6
 
 
 def test_flash_pages_are_those_of_the_call_and_its_task() -> None:

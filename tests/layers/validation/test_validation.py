@@ -91,7 +91,7 @@ def test_what_the_kernel_cannot_know_is_no_error() -> None:
 
 
 def test_limits_are_kept_or_not_and_kinds_told_apart() -> None:
-    compared = validation.Compared(
+    compared = validation.ComparedSuite(
         table=validation.compare(
             table(flash_reads=[98, 104], time_ns=[110, 100]),
             table(flash_reads=[100, 100], time_ns=[100, 100]),
@@ -109,13 +109,13 @@ def test_limits_are_kept_or_not_and_kinds_told_apart() -> None:
     assert told["refused"] == {"c": "truncate"}
 
 
-def compared(reads: list[int | None], refused: dict[str, str]) -> validation.Compared:
+def compared(reads: list[int | None], refused: dict[str, str]) -> validation.ComparedSuite:
     names = ["validate-jffs2-a", "validate-ubifs-b"]
     real = table(flash_reads=[100, 0]).with_columns(case_id=pl.Series(names))
     simulated = table(flash_reads=reads).with_columns(case_id=pl.Series(names))
     kinds = dict.fromkeys([*names, *refused], "a kind")
     limits = validation.LIMITS["writes"]["emulator"]
-    return validation.Compared(
+    return validation.ComparedSuite(
         table=validation.compare(simulated, real),
         kinds=kinds,
         limits=limits,

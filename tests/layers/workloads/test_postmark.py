@@ -13,7 +13,7 @@ import pytest
 
 from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
-from flashbed.plan.workloads.postmark import Counts, operations
+from flashbed.plan.workloads.postmark import PostmarkCounts, operations
 from flashbed.program.operations import parse
 from flashbed.program.postmark_script import Settings, read_script
 
@@ -65,9 +65,9 @@ def case(values: dict[str, int | str], pattern: str) -> Case:
     )  # fmt: skip
 
 
-def counted(text: str) -> tuple[Counts, int]:
+def counted(text: str) -> tuple[PostmarkCounts, int]:
     """What a report would say of operations, and how many calls they are."""
-    counts, calls = Counts(), 0
+    counts, calls = PostmarkCounts(), 0
     for operation in parse(text):
         calls += operation.name in ("open", "read", "write", "unlink")
         if operation.name == "open":

@@ -31,7 +31,7 @@ from flashbed.targets.emulator.machine import KERNEL_ARGUMENTS, find_qemu
 from flashbed.targets.guest import nand, yaffs2
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.initramfs import MODULES, load_order
-from flashbed.targets.guest.module import Source, built_module
+from flashbed.targets.guest.module import ModuleSource, built_module
 from flashbed.targets.unavailable import Unavailable
 from tests.support.board import image
 from tests.support.board.packages import userland
@@ -117,7 +117,9 @@ def parts(say: Callable[[str], None] = print) -> Parts:
     kernel = fetch_kernel(cache, say)
     tree = fetch_headers(cache, kernel, say)
     folder = Path(__file__).parent / "names"
-    names = Source(_NAMES, {path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    names = ModuleSource(
+        _NAMES, {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    )
     ours = [built_module(cache, source, tree, say) for source in (nand.source(), names)]
     more = []
     try:

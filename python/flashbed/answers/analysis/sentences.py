@@ -23,9 +23,9 @@ from flashbed.answers.analysis.verdicts import (
     Verdict,
     worst,
 )
-from flashbed.plan.study import Item, Sentence, Study
+from flashbed.plan.study import Sentence, Study, StudyItem
 
-__all__ = ["CANNOT", "COUNTED", "Tally", "claim_verdicts", "sentence_verdict", "tallies"]
+__all__ = ["CANNOT", "COUNTED", "VerdictTally", "claim_verdicts", "sentence_verdict", "tallies"]
 
 CANNOT = "cannot be measured"
 COUNTED = (
@@ -36,7 +36,7 @@ COUNTED = (
 
 
 @dataclass(frozen=True)
-class Tally:
+class VerdictTally:
     """How many sentences or claims of a study got each verdict of `COUNTED` on a target."""
 
     study: str
@@ -67,16 +67,16 @@ def sentence_verdict(sentence: Sentence, verdicts: Mapping[str, str]) -> str:
 
 def tallies(
     name: str, study: Study, runs: Mapping[str, Sequence[Verdict]], target: str
-) -> tuple[Tally, Tally]:
+) -> tuple[VerdictTally, VerdictTally]:
     """Counts the sentences of a study's source and the claims that judge them."""
     verdicts = claim_verdicts(runs, target)
-    source: list[Item] = [item for item in study.item if not item.ours]
+    source: list[StudyItem] = [item for item in study.item if not item.ours]
     sentences = [sentence_verdict(one, verdicts) for item in source for one in item.sentence]
     claims = dict.fromkeys(claim for item in source for claim in item.claims)
     judged = [verdicts.get(claim, NOT_MEASURED) for claim in claims]
     return (
-        Tally(name, "sentences", len(sentences), _counted(sentences)),
-        Tally(name, "claims", len(judged), _counted(judged)),
+        VerdictTally(name, "sentences", len(sentences), _counted(sentences)),
+        VerdictTally(name, "claims", len(judged), _counted(judged)),
     )
 
 

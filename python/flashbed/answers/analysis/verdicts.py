@@ -41,7 +41,7 @@ __all__ = [
     "NOT_MEASURED",
     "NO_EVIDENCE",
     "UNEXPLAINED",
-    "Judged",
+    "JudgedClaim",
     "Verdict",
     "WithoutSeed",
     "computed",
@@ -114,7 +114,7 @@ class WithoutSeed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedClaim:
     """A claim on one target: the kernel, the claim's value (null if not measured), the verdict."""
 
     kernel: str | None
@@ -146,7 +146,7 @@ class Verdict:
     id: str
     claim: Claim
     fs: str
-    judged: Mapping[str, Judged]
+    judged: Mapping[str, JudgedClaim]
     further_kernel: str | None = None
     """One of `also_kernels`, which the source did not have."""
 
@@ -262,7 +262,7 @@ def _verdict(
         compared = experiment.compared.get(target)
         unlike = kernel is not None and target != "sim"
         if compared is None or unlike or target in claim.unmeasured:
-            judged[target] = Judged(kernel=None, value=None, verdict=NOT_MEASURED)
+            judged[target] = JudgedClaim(kernel=None, value=None, verdict=NOT_MEASURED)
             continue
         machine = {
             "target": target,
@@ -282,7 +282,7 @@ def _verdict(
             ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else machine["kernel"]
         )
         close = interval is not None and {_holds(claim, end) for end in interval} != {holds}
-        judged[target] = Judged(
+        judged[target] = JudgedClaim(
             kernel=name, value=value, verdict=holds, why=why, interval=interval, close=close
         )
     identity = "/".join(part for part in (claim.id, "-".join(group), kernel) if part)

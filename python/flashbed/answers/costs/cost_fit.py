@@ -24,11 +24,11 @@ from flashbed.answers.analysis.measures import COMPONENT_NJ
 from flashbed.answers.costs.model import (
     QUANTITIES,
     CostModel,
+    CostSource,
     Model,
     Prices,
     Ranges,
     Setting,
-    Source,
 )
 from flashbed.answers.costs.terms import PATTERNS, SqlLoad, terms
 from flashbed.base.errors import InputError
@@ -123,14 +123,15 @@ def word_of(database: Database) -> str:
     return str(database.model_copy(update=others))
 
 
-def _sources(used: Sequence[dict[str, Any]]) -> tuple[Source, ...]:
+def _sources(used: Sequence[dict[str, Any]]) -> tuple[CostSource, ...]:
     keys = ("experiment", "experiment_sha256", "commit")
     counts: dict[tuple[Any, ...], int] = {}
     for case in used:
         key = tuple(case[name] for name in keys)
         counts[key] = counts.get(key, 0) + 1
     return tuple(
-        Source(**dict(zip(keys, key, strict=True)), cases=count) for key, count in counts.items()
+        CostSource(**dict(zip(keys, key, strict=True)), cases=count)
+        for key, count in counts.items()
     )
 
 

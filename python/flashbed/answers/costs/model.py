@@ -19,7 +19,7 @@ from flashbed.base.paths import shown
 from flashbed.base.toml_errors import wrong_lines
 from flashbed.results.plausible import NUMBER_MAX
 
-__all__ = ["QUANTITIES", "CostModel", "Model", "Prices", "Ranges", "Setting", "Source", "load"]
+__all__ = ["QUANTITIES", "CostModel", "CostSource", "Model", "Prices", "Ranges", "Setting", "load"]
 
 MODEL_BYTES_MAX = 16 << 20
 REAL_MAX = 1e30
@@ -123,7 +123,7 @@ class CostModel(_Strict):
         return self
 
 
-class Source(_Strict):
+class CostSource(_Strict):
     """A run whose tables were used."""
 
     experiment: str
@@ -137,7 +137,7 @@ class Model(_Strict):
 
     format: Literal["flashbed-model 1"] = "flashbed-model 1"
     flashbed_version: str
-    sources: tuple[Source, ...]
+    sources: tuple[CostSource, ...]
     models: Annotated[tuple[CostModel, ...], Field(min_length=1)]
 
 

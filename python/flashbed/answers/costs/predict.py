@@ -16,7 +16,7 @@ from flashbed.answers.costs.model import QUANTITIES, CostModel, Model, Prices, S
 from flashbed.answers.costs.terms import SqlLoad, terms
 from flashbed.answers.lifetimes.counters import wl_threshold_of
 from flashbed.answers.lifetimes.estimate import DAY_S, YEAR_S, Observed
-from flashbed.answers.lifetimes.subject import Subject, Workload
+from flashbed.answers.lifetimes.subject import RoundWork, Subject
 from flashbed.base.errors import InputError
 from flashbed.plan.database import Database
 from flashbed.stack.profiles import Board
@@ -139,7 +139,7 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
     synchronous = Database.parse(found.model.setting.database).synchronous
     block_bytes = chip.page_bytes * chip.pages_per_block
     programmed = programs.value * chip.page_bytes
-    workload = Workload(
+    workload = RoundWork(
         seconds=None if time is None else time.value / 1e9,
         rounds_per_day=rounds_per_day,
         given_rate=True,

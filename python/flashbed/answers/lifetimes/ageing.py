@@ -15,7 +15,7 @@ from flashbed.answers.lifetimes.estimate import DAY_S, dispersion
 from flashbed.answers.lifetimes.given import early_erases
 from flashbed.answers.lifetimes.subject import Subject
 
-__all__ = ["PASSES", "STEPS_MAX", "Counts", "aged", "rounds_of", "rounds_to_use_up", "steps_of"]
+__all__ = ["PASSES", "STEPS_MAX", "CaseCounts", "aged", "rounds_of", "rounds_to_use_up", "steps_of"]
 
 PASSES = 4
 """So often the rounds are doubled at most."""
@@ -26,7 +26,7 @@ _PAGE_STEPS = 5
 
 
 @dataclass(frozen=True)
-class Counts:
+class CaseCounts:
     """What a case did from the mark to its end, without the flush: sums, and erases by block."""
 
     programs: int
@@ -61,7 +61,7 @@ def rounds_of(case: Mapping[str, Any]) -> int:
     return int(case.get("rounds") or 1)
 
 
-def aged(subject: Subject, before: int, first: Counts, whole: Counts) -> Subject:
+def aged(subject: Subject, before: int, first: CaseCounts, whole: CaseCounts) -> Subject:
     """The subject by its last `before` runs of `2 * before`; `first` is of the runs before them."""
     work, seen, board = subject.workload, subject.observed, subject.board
     assert work is not None

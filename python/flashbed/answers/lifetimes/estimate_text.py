@@ -18,7 +18,7 @@ from flashbed.answers.lifetimes.estimate import (
     Observed,
 )
 from flashbed.answers.lifetimes.given import time_text
-from flashbed.answers.lifetimes.subject import CAUSES, Subject, Workload
+from flashbed.answers.lifetimes.subject import CAUSES, RoundWork, Subject
 
 __all__ = [
     "HOW_OFTEN",
@@ -268,7 +268,7 @@ def _flash(subject: Subject, endurance: int) -> str:
     return f"{count}{size}, {endurance:,} erases each"
 
 
-def _workload(work: Workload) -> str:
+def _workload(work: RoundWork) -> str:
     parts = []
     if work.bytes_written is not None:
         parts.append(f"{_bytes(work.bytes_written)} written")
@@ -297,7 +297,7 @@ def _erases(seen: Observed, found: Estimate | None) -> str:
     return f"mean block {digits_small(mean)}, {worst} {of}"
 
 
-def _a_day(subject: Subject, work: Workload, rounds: float) -> str:
+def _a_day(subject: Subject, work: RoundWork, rounds: float) -> str:
     seen, counted = subject.observed, rounds / subject.rounds
     programs = (work.programs or 0) * rounds
     erases = (seen.erases or 0) * counted
@@ -321,7 +321,7 @@ def _without_wear(subject: Subject) -> str:
     return "no end: nothing was programmed or erased"
 
 
-def _amplification(work: Workload) -> str:
+def _amplification(work: RoundWork) -> str:
     share = work.a_byte_written()
     line = (
         f"{share['programmed'] or 0:.2f} bytes programmed and {share['erased'] or 0:.2f} erased"

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from flashbed.answers.lifetimes.ageing import Counts, aged, rounds_of
+from flashbed.answers.lifetimes.ageing import CaseCounts, aged, rounds_of
 from flashbed.answers.lifetimes.counters import Counters, wl_threshold_of
 from flashbed.answers.lifetimes.estimate import DAY_S, USED_MAX, Observed, dispersion
 from flashbed.answers.lifetimes.given import early_erases, rounds_per_day
-from flashbed.answers.lifetimes.subject import CAUSES, Subject, Workload
+from flashbed.answers.lifetimes.subject import CAUSES, RoundWork, Subject
 from flashbed.base.errors import InputError
 from flashbed.base.frames import UNREADABLE, DamagedError, read_parquet
 from flashbed.base.paths import shown
@@ -106,11 +106,11 @@ def _replayed(
     return aged(once, before, *counted)
 
 
-def _counts(case: Mapping[str, Any], wear: pl.DataFrame) -> Counts:
+def _counts(case: Mapping[str, Any], wear: pl.DataFrame) -> CaseCounts:
     good = wear.filter(pl.col("state").fill_null("good") == "good").sort("block")
     causes = {name: case[f"bytes_{name}"] for name in CAUSES}
     known = None if None in causes.values() else causes
-    return Counts(case["flash_programs"], known, good["erases_measured"].to_list())
+    return CaseCounts(case["flash_programs"], known, good["erases_measured"].to_list())
 
 
 def _case(
@@ -137,7 +137,7 @@ def _case(
     programs = case["flash_programs"] + (case["flush_programs"] or 0)
     programmed = sum(causes.values()) if causes else programs * board.chip.page_bytes
     busy_s = None if busy_ns is None else busy_ns / 1e9
-    workload = Workload(
+    workload = RoundWork(
         seconds=seconds,
         rounds_per_day=rounds_per_day(rounds, seconds, busy_s, case["case_id"]),
         given_rate=rounds is not None,
@@ -257,7 +257,7 @@ def wear_table_of(path: Path, rounds: float, board: Board | None) -> list[Subjec
         _of_wear(
             rows,
             str(case_id),
-            Workload(
+            RoundWork(
                 seconds=None,
                 rounds_per_day=rounds,
                 given_rate=True,
@@ -275,7 +275,7 @@ def wear_table_of(path: Path, rounds: float, board: Board | None) -> list[Subjec
 
 
 def _of_wear(
-    wear: pl.DataFrame, name: str, workload: Workload, board: Board | None,
+    wear: pl.DataFrame, name: str, workload: RoundWork, board: Board | None,
     *, target: str, fs: str | None, programmed_blocks: float | None = None,
     used: float | None = None, grown: float = 0.0,
 ) -> Subject:  # fmt: skip

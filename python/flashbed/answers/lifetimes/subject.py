@@ -13,14 +13,14 @@ from typing import Any
 from flashbed.answers.lifetimes.estimate import Estimate, Observed, estimate
 from flashbed.stack.profiles import Board
 
-__all__ = ["CAUSES", "Subject", "Workload"]
+__all__ = ["CAUSES", "RoundWork", "Subject"]
 
 CAUSES = ("data", "metadata", "padding", "collection", "wear_levelling")
 """Causes of programmed bytes: the columns `bytes_*` of `cases`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
+class RoundWork:
     """A round: how long, how often, what the program wrote, what that did to the flash.
 
     `rounds_per_day` is None where no rate is known. `given_rate` says whether the user
@@ -75,7 +75,7 @@ class Subject:
     blocks_erased: int | None
     target: str | None = None
     fs: str | None = None
-    workload: Workload | None = None
+    workload: RoundWork | None = None
     axes: Mapping[str, Any] = field(default_factory=dict)
     rounds: int = 1
     rounds_before: int = 0

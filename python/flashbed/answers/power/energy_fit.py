@@ -33,7 +33,7 @@ from flashbed.answers.power.noise import (
     level,
     quantum,
 )
-from flashbed.answers.power.recording import GAP_STEPS, Floats, Rail, Recording
+from flashbed.answers.power.recording import GAP_STEPS, Floats, PowerRecording, Rail
 from flashbed.answers.power.windows import Span
 
 __all__ = ["RailFit", "WindowFit", "fit_rail", "mean_of"]
@@ -116,7 +116,7 @@ class _Refused(Exception):
 
 
 def fit_rail(
-    trace: Recording, rail: Rail, spans: Sequence[Span], *, pulses: bool, accuracy: float = 0.0
+    trace: PowerRecording, rail: Rail, spans: Sequence[Span], *, pulses: bool, accuracy: float = 0.0
 ) -> RailFit:
     """A rail's power in the windows. `pulses` says that the load itself defined them.
 
@@ -189,7 +189,7 @@ def _nothing(rail: Rail, spans: Sequence[Span], why: str) -> RailFit:
     )
 
 
-def _idle(trace: Recording, spans: Sequence[Span]) -> list[_Idle]:
+def _idle(trace: PowerRecording, spans: Sequence[Span]) -> list[_Idle]:
     """Stretches outside all windows and their guards, split at gaps."""
     guard_s = GUARD_SAMPLES * trace.step_s
     busy = np.zeros(trace.time_s.size + 1, dtype=np.int64)
@@ -220,7 +220,7 @@ def _noise(rail: Rail, quiet: NDArray[np.int64], levels: Sequence[Level]) -> _No
 
 
 def _place(
-    trace: Recording, rail: Rail, *, span: Span, stretches: Sequence[_Idle], noise: _Noise,
+    trace: PowerRecording, rail: Rail, *, span: Span, stretches: Sequence[_Idle], noise: _Noise,
     margin_s: float,
 ) -> _Placed:  # fmt: skip
     """Places a window. Raises `_Refused`."""
@@ -251,7 +251,13 @@ def _place(
 
 
 def _beside(
-    trace: Recording, rail: Rail, *, stretches: Sequence[_Idle], first: int, last: int, count: int
+    trace: PowerRecording,
+    rail: Rail,
+    *,
+    stretches: Sequence[_Idle],
+    first: int,
+    last: int,
+    count: int,
 ) -> tuple[Level, ...]:
     """Idle before and after a window, if there is any."""
     wanted = max(count, IDLE_SAMPLES)
@@ -308,7 +314,7 @@ def _baseline(
 
 
 def _energy(
-    trace: Recording, rail: Rail, *, span: Span, placed: _Placed, noise: _Noise,
+    trace: PowerRecording, rail: Rail, *, span: Span, placed: _Placed, noise: _Noise,
     baseline: tuple[float, float, float], margin_s: float, accuracy: float,
 ) -> WindowFit:  # fmt: skip
     """The energy of a window, or why it is unknown."""

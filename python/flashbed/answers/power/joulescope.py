@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from flashbed.answers.power.recording import LOGIC, Channel, Floats, Recording, recording
+from flashbed.answers.power.recording import LOGIC, Channel, Floats, PowerRecording, recording
 from flashbed.base.errors import InputError
 
 __all__ = ["read_joulescope"]
 
 
-def read_joulescope(name: str, path: Path) -> Recording:
+def read_joulescope(name: str, path: Path) -> PowerRecording:
     """Reads a recording of a Joulescope. Raises `InputError`."""
     try:
         from pyjls import Reader
@@ -35,7 +35,7 @@ def read_joulescope(name: str, path: Path) -> Recording:
         reader.close()
 
 
-def _read(name: str, reader: Any) -> Recording:
+def _read(name: str, reader: Any) -> PowerRecording:
     signals = [
         signal
         for signal in reader.signals.values()

@@ -10,7 +10,7 @@ from typing import Any
 from flashbed.answers.power.energy_fit import RailFit, fit_rail
 from flashbed.answers.power.power_tables import Windows, read_windows
 from flashbed.answers.power.recorded_files import read_recording
-from flashbed.answers.power.recording import Rail, Recording, rails_of
+from flashbed.answers.power.recording import PowerRecording, Rail, rails_of
 from flashbed.answers.power.windows import Span, marked, of_file, pulses
 from flashbed.base.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.base.paths import shown
@@ -35,7 +35,7 @@ class ReadingOptions:
 class RecordingFit:
     """A recording and its results. `by` says what marked the load."""
 
-    trace: Recording
+    trace: PowerRecording
     rails: tuple[Rail, ...]
     by: str
     fits: tuple[RailFit, ...]
@@ -64,7 +64,7 @@ def measure(path: Path, options: ReadingOptions) -> RecordingFit:
 
 
 def _spans(
-    trace: Recording, rails: Sequence[Rail], options: ReadingOptions
+    trace: PowerRecording, rails: Sequence[Rail], options: ReadingOptions
 ) -> tuple[list[Span], str]:
     """Windows from a file, from a marker that is named or recognised, or from pulses."""
     if options.windows is not None:
@@ -81,7 +81,7 @@ def _windows(path: Path) -> Windows:
     return read_windows(shown(path), read_bytes(path, TEXT_BYTES_MAX))
 
 
-def _offset_s(trace: Recording, rails: Sequence[Rail], options: ReadingOptions) -> float:
+def _offset_s(trace: PowerRecording, rails: Sequence[Rail], options: ReadingOptions) -> float:
     if not isinstance(options.offset, str):
         return options.offset
     if options.windows is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from flashbed.answers.power.recording import Channel, Floats, Recording, recording
+from flashbed.answers.power.recording import Channel, Floats, PowerRecording, recording
 from flashbed.answers.power.units import LOGIC, TIME, Column, column, frequency_hz, quantity
 from flashbed.base.errors import InputError
 
@@ -38,7 +38,7 @@ class _Preamble:
 
 def read_table(
     name: str, data: bytes, units: Mapping[str, str], rate_hz: float | None
-) -> Recording:
+) -> PowerRecording:
     """A text table as a recording. `units` are for columns without one. Raises `InputError`."""
     text = data.decode("utf-8-sig", "replace")
     preamble = _preamble(name, text)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flashbed.answers.power.joulescope import read_joulescope
 from flashbed.answers.power.power_tables import read_table
-from flashbed.answers.power.recording import Recording
+from flashbed.answers.power.recording import PowerRecording
 from flashbed.answers.power.sigrok import read_sigrok
 from flashbed.base.errors import InputError
 from flashbed.base.files import read_bytes
@@ -22,7 +22,7 @@ _ZIP = b"PK\x03\x04"
 
 def read_recording(
     path: Path, units: Mapping[str, str] | None = None, rate_hz: float | None = None
-) -> Recording:
+) -> PowerRecording:
     """Reads a recording. `units` and `rate_hz` add what the file omits. Raises `InputError`."""
     name = shown(path)
     data = read_bytes(path, TEXT_BYTES_MAX)

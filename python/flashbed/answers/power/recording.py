@@ -24,8 +24,8 @@ __all__ = [
     "LOGIC",
     "Channel",
     "Floats",
+    "PowerRecording",
     "Rail",
-    "Recording",
     "parse_rails",
     "rails_of",
     "recording",
@@ -50,7 +50,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Recording:
+class PowerRecording:
     """The contents of an instrument's file. `name` is its name in messages."""
 
     name: str
@@ -104,7 +104,7 @@ class Rail:
 SAMPLES_MIN = 20
 
 
-def recording(name: str, time_s: Floats, channels: Sequence[Channel]) -> Recording:
+def recording(name: str, time_s: Floats, channels: Sequence[Channel]) -> PowerRecording:
     """A recording without incomplete samples. Raises `InputError`."""
     if not channels:
         raise InputError(f"{name}: no channel with a unit of V, A or W")
@@ -121,7 +121,7 @@ def recording(name: str, time_s: Floats, channels: Sequence[Channel]) -> Recordi
             f" (sample {int(np.flatnonzero(whole)[back[0]]) + 1})"
         )
     chosen = tuple(Channel(each.name, each.unit, each.values[whole]) for each in channels)
-    return Recording(name, kept_s, chosen)
+    return PowerRecording(name, kept_s, chosen)
 
 
 _NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*(m|u|k)?(ohm|V|A)", re.IGNORECASE)
@@ -141,7 +141,7 @@ def parse_rails(texts: Sequence[str]) -> dict[str, str]:
     return rails
 
 
-def rails_of(trace: Recording, products: dict[str, str]) -> list[Rail]:
+def rails_of(trace: PowerRecording, products: dict[str, str]) -> list[Rail]:
     """The given rails, or those that the channels give by themselves. Raises `InputError`."""
     if products:
         return [_product(trace, name, product) for name, product in products.items()]
@@ -182,7 +182,7 @@ def _stem(name: str) -> str:
     return stem or "supply"
 
 
-def _product(trace: Recording, name: str, product: str) -> Rail:
+def _product(trace: PowerRecording, name: str, product: str) -> Rail:
     power = np.ones_like(trace.time_s)
     volt, ampere = 0, 0
     parts: list[Floats] = []

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flashbed.answers.power.recording import LOGIC, Channel, Floats, Recording, recording
+from flashbed.answers.power.recording import LOGIC, Channel, Floats, PowerRecording, recording
 from flashbed.answers.power.units import frequency_hz, quantity
 from flashbed.base.errors import InputError
 
@@ -33,7 +33,7 @@ VALUES_MAX = 1 << 28
 
 def read_sigrok(
     name: str, data: bytes, units: Mapping[str, str], rate_hz: float | None
-) -> Recording:
+) -> PowerRecording:
     """A session as a recording. Raises `InputError`."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as session:
@@ -59,7 +59,7 @@ def _check_sizes(name: str, session: zipfile.ZipFile) -> None:
 
 def _read(
     name: str, session: zipfile.ZipFile, units: Mapping[str, str], rate_hz: float | None
-) -> Recording:
+) -> PowerRecording:
     ini = configparser.ConfigParser(interpolation=None)
     ini.read_string(session.read("metadata").decode("utf-8", "replace"))
     device = ini["device 1"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from flashbed.answers.power.noise import level
 from flashbed.answers.power.power_tables import Windows
-from flashbed.answers.power.recording import LOGIC, Floats, Rail, Recording
+from flashbed.answers.power.recording import LOGIC, Floats, PowerRecording, Rail
 from flashbed.base.errors import InputError, RunError
 
 __all__ = ["Span", "marked", "of_file", "pulses"]
@@ -39,7 +39,7 @@ def _runs(high: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def marked(trace: Recording, name: str) -> list[Span]:
+def marked(trace: PowerRecording, name: str) -> list[Span]:
     """The times at which a marker is high; `!NAME` means low. Raises `InputError`."""
     channel = trace.channel(name.removeprefix("!"))
     values = channel.values
@@ -62,7 +62,7 @@ def marked(trace: Recording, name: str) -> list[Span]:
     return spans
 
 
-def of_file(windows: Windows, offset_s: float, trace: Recording) -> list[Span]:
+def of_file(windows: Windows, offset_s: float, trace: PowerRecording) -> list[Span]:
     """Windows of a file in the recording's time; adjacent ones are joined."""
     begin, end = trace.cells
     spans: list[Span] = []
@@ -78,7 +78,7 @@ def of_file(windows: Windows, offset_s: float, trace: Recording) -> list[Span]:
     return spans
 
 
-def pulses(trace: Recording, rails: Sequence[Rail]) -> list[Span]:
+def pulses(trace: PowerRecording, rails: Sequence[Rail]) -> list[Span]:
     """Times at which the power of all rails together is nearer to load than to idle.
 
     Raises `RunError` if idle and load cannot be distinguished.

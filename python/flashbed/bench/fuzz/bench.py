@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from flashbed.bench.fuzz.differences import (
-    Counts,
+    BothCounts,
     Difference,
-    Outcome,
+    FuzzOutcome,
     counts_of,
     first_difference,
     outcomes_of,
@@ -25,13 +25,13 @@ from flashbed.stack.conditions import NONE
 from flashbed.stack.profiles import Board, Kernel
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 
-__all__ = ["Bench", "Verdict"]
+__all__ = ["Bench", "FuzzVerdict"]
 
 _Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class FuzzVerdict:
     """The result of a program.
 
     `message` says what was refused, or what went wrong.
@@ -41,7 +41,7 @@ class Verdict:
     kind: Literal["exact", "differs", "refused", "error"]
     difference: Difference | None = None
     message: str = ""
-    counts: Counts | None = None
+    counts: BothCounts | None = None
 
 
 class Bench:
@@ -55,7 +55,7 @@ class Bench:
 
     def verdicts(
         self, cases: Sequence[FuzzCase], progress: _Progress
-    ) -> Generator[Verdict, None, None]:
+    ) -> Generator[FuzzVerdict, None, None]:
         """Yields a verdict for each program, as the kernel finishes them.
 
         Calls `progress(what, cases_done)`. Raises `Unavailable` if a target cannot run here.
@@ -65,7 +65,7 @@ class Bench:
         if not self.real.software_time:
             board, kernel = self.board.without_software(), self.kernel.in_user_mode
         by_id = {case.case_id: case for case in cases}
-        simulated: dict[str, Outcome | Failure] = {}
+        simulated: dict[str, FuzzOutcome | Failure] = {}
         simulator = [
             replace(program, stack=replace(program.stack, board=board, kernel=kernel))
             for program in programs
@@ -79,7 +79,7 @@ class Bench:
                     case = by_id.pop(case_id)
                     yield self._verdict(case, simulated.get(case_id), outcome)
         for case in by_id.values():
-            yield Verdict(
+            yield FuzzVerdict(
                 case=case, kind="error", message=f"{self.real.name}: reported nothing about it"
             )
 
@@ -92,37 +92,37 @@ class Bench:
         return [found[case.case_id] for case in named]
 
     def _verdict(
-        self, case: FuzzCase, sim: Outcome | Failure | None, real: Outcome | Failure
-    ) -> Verdict:
+        self, case: FuzzCase, sim: FuzzOutcome | Failure | None, real: FuzzOutcome | Failure
+    ) -> FuzzVerdict:
         if isinstance(real, Failure):
-            return Verdict(case=case, kind="error", message=f"{self.real.name}: {real.message}")
+            return FuzzVerdict(case=case, kind="error", message=f"{self.real.name}: {real.message}")
         # What a failing chip lets an operation answer, and what the oracle does not have, the
         # kernel says.
         told = [Expected(row.result, row.content_crc32) for row in real.rows]
         if not case.recorded:
             known = expected_of(case, [row.result for row in real.rows])
             if known is None:
-                return Verdict(
+                return FuzzVerdict(
                     case=case, kind="error", message="an operation before the mark fails"
                 )
             told = known if case.faults == NONE else told
         what = sim.not_modelled if isinstance(sim, Failure) else None
-        if not isinstance(sim, Outcome) and what is None:
+        if not isinstance(sim, FuzzOutcome) and what is None:
             message = sim.message if sim else "reported nothing about it"
-            return Verdict(case=case, kind="error", message=f"{self.sim.name}: {message}")
-        outcome = sim if isinstance(sim, Outcome) else None
+            return FuzzVerdict(case=case, kind="error", message=f"{self.sim.name}: {message}")
+        outcome = sim if isinstance(sim, FuzzOutcome) else None
         difference = first_difference(case, told, real, outcome)
         counts = counts_of(outcome, real) if outcome else None
         if difference:
-            return Verdict(case=case, kind="differs", difference=difference, counts=counts)
+            return FuzzVerdict(case=case, kind="differs", difference=difference, counts=counts)
         if what is not None:
-            return Verdict(case=case, kind="refused", message=what)
-        return Verdict(case=case, kind="exact", counts=counts)
+            return FuzzVerdict(case=case, kind="refused", message=what)
+        return FuzzVerdict(case=case, kind="exact", counts=counts)
 
 
 def _runs(
     target: Target, programs: Sequence[Program], progress: _Progress
-) -> Generator[dict[str, Outcome | Failure], None, None]:
+) -> Generator[dict[str, FuzzOutcome | Failure], None, None]:
     """Yields what finished programs did, or why they failed, batch by batch."""
     batches = target.run(programs, RunOptions(trace_flash=True, progress=progress))
     with _closed(batches):

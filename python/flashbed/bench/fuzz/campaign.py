@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import Any
 
-from flashbed.bench.fuzz.bench import Bench, Verdict
+from flashbed.bench.fuzz.bench import Bench, FuzzVerdict
 from flashbed.bench.fuzz.cuts import CutsBench
 from flashbed.bench.fuzz.differences import Difference
 from flashbed.bench.fuzz.generator import generate
-from flashbed.bench.fuzz.mutations import Recorded
+from flashbed.bench.fuzz.mutations import RecordedSource
 from flashbed.bench.fuzz.program import FuzzCase
 from flashbed.bench.fuzz.shrink import Budget, Shrunk, shrink
 
-__all__ = ["FoundDifference", "Plan", "Report", "fuzz"]
+__all__ = ["CampaignPlan", "FoundDifference", "Report", "fuzz"]
 
 NEAR = 0.02
 READS_NEAR = 0.01
@@ -29,7 +29,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class CampaignPlan:
     """Which programs to run. `cases` is the number of seeds per file system; None is no limit."""
 
     kind: str
@@ -41,7 +41,7 @@ class Plan:
     keep_going: bool = False
     shrink: bool = True
     budget: Budget = field(default_factory=Budget)
-    recorded: Recorded | None = None
+    recorded: RecordedSource | None = None
     """What the programs are mutations of, instead of a class's."""
 
     @property
@@ -90,7 +90,7 @@ class FoundDifference:
 class Report:
     """What a run has found so far."""
 
-    plan: Plan
+    plan: CampaignPlan
     programs: int = 0
     exact: int = 0
     compared: int = 0
@@ -105,7 +105,7 @@ class Report:
     next_seed: int = 0
     """Every program of a lower seed has been judged."""
 
-    def take(self, verdict: Verdict) -> None:
+    def take(self, verdict: FuzzVerdict) -> None:
         """Counts a program."""
         self.programs += 1
         if verdict.counts:
@@ -182,7 +182,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
 
 
 def fuzz(
-    plan: Plan,
+    plan: CampaignPlan,
     bench: Bench | CutsBench,
     *,
     report: Report,
@@ -221,7 +221,7 @@ def _judged(
     *,
     report: Report,
     progress: Progress,
-    plan: Plan,
+    plan: CampaignPlan,
     stopped: Callable[[], bool],
 ) -> bool:
     """Counts the verdicts of a batch; False if it was left early."""

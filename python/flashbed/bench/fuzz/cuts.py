@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from flashbed.bench.fuzz.any_body import AnyBody
-from flashbed.bench.fuzz.bench import Verdict
+from flashbed.bench.fuzz.bench import FuzzVerdict
 from flashbed.bench.fuzz.differences import Difference
 from flashbed.bench.fuzz.draw import Draw
 from flashbed.bench.fuzz.program import FoundCut, FuzzCase
@@ -107,9 +107,9 @@ class CutsBench:
 
     def verdicts(
         self, cases: Sequence[FuzzCase], progress: Callable[[str, int], None]
-    ) -> Generator[Verdict, None, None]:
+    ) -> Generator[FuzzVerdict, None, None]:
         """A verdict for each program, the worst of its targets."""
-        verdicts: dict[str, Verdict] = {}
+        verdicts: dict[str, FuzzVerdict] = {}
         by_id = {case.case_id: case for case in cases}
         found = {case.case_id: case.cut for case in cases if case.cut}
         for target in self.targets:
@@ -126,7 +126,7 @@ class CutsBench:
                     said.add(name)
                     verdicts[name] = _worse(verdicts.get(name), verdict)
             for name in by_id.keys() - said:
-                silent = Verdict(
+                silent = FuzzVerdict(
                     case=by_id[name], kind="error", message=f"{target.name}: reported nothing"
                 )
                 verdicts[name] = _worse(verdicts.get(name), silent)
@@ -143,7 +143,7 @@ class CutsBench:
 _ORDER = ("exact", "refused", "error", "differs")
 
 
-def _worse(one: Verdict | None, other: Verdict) -> Verdict:
+def _worse(one: FuzzVerdict | None, other: FuzzVerdict) -> FuzzVerdict:
     return other if one is None or _ORDER.index(other.kind) > _ORDER.index(one.kind) else one
 
 
@@ -152,15 +152,15 @@ def _verdicts(
     by_id: Mapping[str, FuzzCase],
     target: str,
     made: Mapping[str, Mapping[int, FoundCut]],
-) -> Generator[Verdict, None, None]:
+) -> Generator[FuzzVerdict, None, None]:
     for failure in batch.failures:
         case = by_id[failure.case_id]
         if failure.message.endswith(NO_CHANGE):
-            yield Verdict(case=case, kind="exact")
+            yield FuzzVerdict(case=case, kind="exact")
         elif failure.not_modelled is not None:
-            yield Verdict(case=case, kind="refused", message=failure.not_modelled)
+            yield FuzzVerdict(case=case, kind="refused", message=failure.not_modelled)
         else:
-            yield Verdict(case=case, kind="error", message=f"{target}: {failure.message}")
+            yield FuzzVerdict(case=case, kind="error", message=f"{target}: {failure.message}")
     worst: dict[str, Difference | None] = {}
     if batch.power_cuts.height:
         columns = batch.power_cuts.select("case_id", "change", "verdict", "reason")
@@ -179,6 +179,6 @@ def _verdicts(
                 )
             worst[case_id] = worst.get(case_id) or found
     for case_id, difference in worst.items():
-        yield Verdict(
+        yield FuzzVerdict(
             case=by_id[case_id], kind="differs" if difference else "exact", difference=difference
         )

@@ -23,11 +23,11 @@ from flashbed.bench.fuzz.program import FoundCut, FuzzCase
 from flashbed.targets.base import Batch
 
 __all__ = [
-    "Counts",
+    "BothCounts",
     "Difference",
     "FlashOp",
-    "Outcome",
-    "Row",
+    "FuzzOutcome",
+    "FuzzRow",
     "counts_of",
     "first_difference",
     "outcomes_of",
@@ -38,7 +38,7 @@ SHOWN_AFTER = 6
 
 
 @dataclass(frozen=True)
-class Row:
+class FuzzRow:
     """The result of a measured operation."""
 
     op: str
@@ -73,10 +73,10 @@ class FlashOp:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FuzzOutcome:
     """A program's run on a target."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[FuzzRow, ...]
     flash: tuple[FlashOp, ...]
 
     def operation_of(self, index: int) -> int:
@@ -117,7 +117,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Counts:
+class BothCounts:
     """The chip's operations on both sides, each as (simulator, kernel), in any order."""
 
     reads: tuple[int, int]
@@ -145,23 +145,23 @@ class Counts:
         ) <= max(1, part * real_erases)
 
 
-def counts_of(sim: Outcome, real: Outcome) -> Counts:
+def counts_of(sim: FuzzOutcome, real: FuzzOutcome) -> BothCounts:
     """The numbers of reads, programs and erases of the chip."""
     sides = [Counter(op.kind for op in outcome.flash) for outcome in (sim, real)]
     reads, programs, erases = (
         (sides[0][kind], sides[1][kind]) for kind in ("read", "program", "erase")
     )
-    return Counts(reads, programs, erases)
+    return BothCounts(reads, programs, erases)
 
 
-def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:
+def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, FuzzOutcome]:
     """The cases of a batch, by case_id; `page_bytes` without the spare area."""
     requests = _parts(batch.requests)
     flash = _parts(batch.flash)
     return {
-        case_id: Outcome(
+        case_id: FuzzOutcome(
             tuple(
-                Row(row["op"], row["start_ns"], row["result"], row.get("content_crc32"))
+                FuzzRow(row["op"], row["start_ns"], row["result"], row.get("content_crc32"))
                 for row in requests.get(case_id, ())
             ),
             tuple(
@@ -195,7 +195,7 @@ def _parts(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 
 def first_difference(
-    case: FuzzCase, expected: Sequence[Expected], real: Outcome, sim: Outcome | None
+    case: FuzzCase, expected: Sequence[Expected], real: FuzzOutcome, sim: FuzzOutcome | None
 ) -> Difference | None:
     """The difference at the earliest operation; None if the runs are alike.
 
@@ -209,7 +209,7 @@ def first_difference(
 
 
 def _answers(
-    case: FuzzCase, expected: Sequence[Expected], real: Outcome, sim: Outcome | None
+    case: FuzzCase, expected: Sequence[Expected], real: FuzzOutcome, sim: FuzzOutcome | None
 ) -> list[Difference]:
     names = [str(operation) for operation in case.measured]
     simulated = sim.rows if sim else real.rows
@@ -245,7 +245,7 @@ def _errno(expected: Sequence[Expected], seq: int) -> int:
 
 
 def _flash(
-    case: FuzzCase, expected: Sequence[Expected], sim: Outcome, real: Outcome
+    case: FuzzCase, expected: Sequence[Expected], sim: FuzzOutcome, real: FuzzOutcome
 ) -> Difference | None:
     pairs = zip_longest((op.key for op in sim.flash), (op.key for op in real.flash))
     index = next((i for i, (left, right) in enumerate(pairs) if left != right), None)
@@ -270,7 +270,7 @@ def _flash(
     )
 
 
-def _around(sim: Outcome, real: Outcome, index: int) -> list[str]:
+def _around(sim: FuzzOutcome, real: FuzzOutcome, index: int) -> list[str]:
     """Both sides' flash operations near `index`, each with the operation it belongs to."""
     width = 46
     lines = [f"  {'#':>6}  {'sim':{width}} kernel"]
@@ -281,7 +281,7 @@ def _around(sim: Outcome, real: Outcome, index: int) -> list[str]:
     return lines
 
 
-def _shown(outcome: Outcome, index: int) -> str:
+def _shown(outcome: FuzzOutcome, index: int) -> str:
     if index >= len(outcome.flash):
         return "-"
     op = outcome.flash[index]

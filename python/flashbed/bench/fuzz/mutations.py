@@ -21,7 +21,7 @@ from flashbed.plan.workloads.recorded_program import as_recorded
 from flashbed.program.operations import Operation, parse
 from flashbed.program.recording.recognised import is_recording
 
-__all__ = ["Recorded"]
+__all__ = ["RecordedSource"]
 
 READ_AHEAD_KIB = (0, 16, 128, 512)
 CHANGES_MAX = 6
@@ -40,7 +40,7 @@ _PLACED = frozenset({"read", "write"})
 _Lines = list[Operation]
 
 
-class Recorded:
+class RecordedSource:
     """A recording that programs are made of, for one kernel."""
 
     def __init__(self, path: Path, kernel: str) -> None:

@@ -33,16 +33,16 @@ class Expected:
 
 
 @dataclass(eq=False)
-class _File:
+class _OracleFile:
     data: bytearray = field(default_factory=bytearray)
 
 
 @dataclass(eq=False)
 class _Directory:
     parent: _Directory | None
-    entries: dict[str, _File | _Directory] = field(default_factory=dict)
+    entries: dict[str, _OracleFile | _Directory] = field(default_factory=dict)
 
-    def ancestors(self) -> Iterator[_File | _Directory | None]:
+    def ancestors(self) -> Iterator[_OracleFile | _Directory | None]:
         """The folder itself, its parent, and so on to the root."""
         at: _Directory | None = self
         while at is not None:
@@ -52,7 +52,7 @@ class _Directory:
 
 @dataclass(frozen=True)
 class _Open:
-    node: _File | _Directory
+    node: _OracleFile | _Directory
     readable: bool
     writable: bool
     append: bool
@@ -99,7 +99,7 @@ class MemoryFs:
     def size_of_slot(self, slot: int) -> int:
         """Bytes of the file in a slot; 0 for an empty slot."""
         held = self._slots.get(slot)
-        return len(held.node.data) if held and isinstance(held.node, _File) else 0
+        return len(held.node.data) if held and isinstance(held.node, _OracleFile) else 0
 
     def _parent(self, path: str) -> tuple[_Directory, str]:
         *names, last = path.split("/")
@@ -108,7 +108,7 @@ class MemoryFs:
             node = at.entries.get(name)
             if node is None:
                 raise _Error(errno.ENOENT)
-            if isinstance(node, _File):
+            if isinstance(node, _OracleFile):
                 raise _Error(errno.ENOTDIR)
             at = node
         return at, last
@@ -130,12 +130,12 @@ class MemoryFs:
             return
         parent, name = self._parent(path)
         node = parent.entries.get(name)
-        if "directory" in others and isinstance(node, _File):
+        if "directory" in others and isinstance(node, _OracleFile):
             raise _Error(errno.ENOTDIR)
         if node is None:
             if "create" not in others:
                 raise _Error(errno.ENOENT)
-            node = parent.entries[name] = _File()
+            node = parent.entries[name] = _OracleFile()
         elif "create" in others and "excl" in others:
             raise _Error(errno.EEXIST)
         if isinstance(node, _Directory):
@@ -208,7 +208,7 @@ class MemoryFs:
     def _rmdir(self, path: str) -> None:
         parent, name = self._parent(path)
         node = self._named(parent, name)
-        if isinstance(node, _File):
+        if isinstance(node, _OracleFile):
             raise _Error(errno.ENOTDIR)
         if node.entries:
             raise _Error(errno.ENOTEMPTY)
@@ -224,9 +224,9 @@ class MemoryFs:
             raise _Error(errno.ENOTEMPTY)
         if target is node:
             return
-        if isinstance(node, _Directory) and isinstance(target, _File):
+        if isinstance(node, _Directory) and isinstance(target, _OracleFile):
             raise _Error(errno.ENOTDIR)
-        if isinstance(node, _File) and isinstance(target, _Directory):
+        if isinstance(node, _OracleFile) and isinstance(target, _Directory):
             raise _Error(errno.EISDIR)
         if isinstance(target, _Directory) and target.entries:
             raise _Error(errno.ENOTEMPTY)
@@ -296,7 +296,7 @@ class MemoryFs:
         return Expected(len(held.node.data[offset : offset + length]))
 
     @staticmethod
-    def _named(parent: _Directory, name: str) -> _File | _Directory:
+    def _named(parent: _Directory, name: str) -> _OracleFile | _Directory:
         node = parent.entries.get(name)
         if node is None:
             raise _Error(errno.ENOENT)

@@ -14,7 +14,7 @@ import numpy as np
 
 from flashbed.program.content import Bytes
 
-__all__ = ["Contents", "Growth", "Place"]
+__all__ = ["ContentPlace", "Contents", "Growth"]
 
 _KEPT_BYTES = 64 << 20
 """Of the contents of a file; older ones are forgotten. A kernel writes a file back after 35 s."""
@@ -60,7 +60,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Place:
+class ContentPlace:
     """A content of a file: its growth, its number there; `cut_short` if the next has begun."""
 
     growth: int
@@ -93,23 +93,23 @@ class Contents:
                 del self.growths[: at + 1]
                 break
 
-    def last_finished(self, begun: int) -> Place | None:
+    def last_finished(self, begun: int) -> ContentPlace | None:
         """The last content that is finished when so many operations have begun."""
         for at in range(len(self.growths) - 1, -1, -1):
             content = self.growths[at].last_finished(begun)
             if content is not None:
-                return Place(at, content)
+                return ContentPlace(at, content)
         return None
 
-    def places(self, found: Bytes) -> Iterator[Place]:
+    def places(self, found: Bytes) -> Iterator[ContentPlace]:
         """Where something found may belong, newest first."""
         for at in range(len(self.growths) - 1, -1, -1):
             growth = self.growths[at]
             content = growth.place(found)
             if content is not None:
-                yield Place(at, content, len(found) > growth.sizes[content])
+                yield ContentPlace(at, content, len(found) > growth.sizes[content])
 
-    def next_start_ns(self, place: Place) -> int | None:
+    def next_start_ns(self, place: ContentPlace) -> int | None:
         """When the first operation began whose bytes a place does not have."""
         starts = self.growths[place.growth].starts_ns
         if place.content + 1 < len(starts):

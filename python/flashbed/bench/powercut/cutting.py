@@ -18,7 +18,7 @@ import polars as pl
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import sha256_of
-from flashbed.bench.powercut.judge import Done, judge
+from flashbed.bench.powercut.judge import DoneOperation, judge
 from flashbed.bench.powercut.program_files import DAMAGED, STATES, ProgramFiles
 from flashbed.program.operations import Operation, parse
 from flashbed.results.run_directory import SCHEMAS
@@ -176,7 +176,7 @@ def _counts(program: ProgramFiles | None, change: int) -> tuple[int | None, int 
     return sum(counts.values()), sum(counts[state] for state in DAMAGED)
 
 
-def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
+def _done(program: Program, requests: pl.DataFrame) -> list[DoneOperation]:
     """All operations with results: those before the mark succeeded, the others have rows."""
     operations = parse(program.body)
     body, tasks = list(with_data(operations)), list(_tasks(operations))
@@ -184,11 +184,11 @@ def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
     first = len(body) - len(rows)
     unmeasured = [*with_data(parse(program.prepare)), *body[:first]]
     done = [
-        Done(operation=step, result=_succeeded(step), changes=0, data=data, start_ns=0)
+        DoneOperation(operation=step, result=_succeeded(step), changes=0, data=data, start_ns=0)
         for step, data in unmeasured
     ]
     done += [
-        Done(
+        DoneOperation(
             operation=step, result=result, changes=changes, data=data, task=task, start_ns=start_ns
         )
         for (step, data), task, (result, changes, start_ns) in zip(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from flashbed.program.operations import Operation
 
-__all__ = ["Done", "Finished", "finished"]
+__all__ = ["DoneOperation", "Finished", "finished"]
 
 _SAVING = frozenset({
     "chmod", "chown", "close", "fdatasync", "fsync", "link", "msync", "munmap", "rename", "sync",
@@ -32,7 +32,7 @@ _WAITS_NS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class DoneOperation:
     """An operation of the counted run: its result, and the chip's changes when it returned.
 
     `changes` of the preparation is 0: counting begins after it.
@@ -61,7 +61,7 @@ class Finished:
 
 
 @dataclass
-class _Task:
+class _FinishedTask:
     pending: list[int] = field(default_factory=list)
     """Whole contents that are still being saved."""
     named: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Calls:
     opened: dict[int, tuple[str, bool]] = field(default_factory=dict)
     """Slot -> name, and whether each write is a record."""
     mapped: dict[int, str] = field(default_factory=dict)
-    tasks: dict[int, _Task] = field(default_factory=dict)
+    tasks: dict[int, _FinishedTask] = field(default_factory=dict)
 
     def name(self, operation: Operation) -> str | None:
         """The file that an operation on a slot or mapping is of."""
@@ -93,11 +93,11 @@ class _Calls:
             self.mapped[int(fields[0])] = self.opened.get(int(fields[1]), ("", False))[0]
 
 
-def finished(steps: Sequence[Done]) -> Finished:
+def finished(steps: Sequence[DoneOperation]) -> Finished:
     """When each content and each name is finished."""
     found, calls = Finished(), _Calls()
     for number, step in enumerate(steps):
-        task = calls.tasks.setdefault(step.task, _Task())
+        task = calls.tasks.setdefault(step.task, _FinishedTask())
         if not _saves(step.operation):
             _moves_on(task, number, found)
         if step.result >= 0:
@@ -116,7 +116,7 @@ def _saves(operation: Operation) -> bool:
 
 
 def _apply(
-    operation: Operation, number: int, *, task: _Task, calls: _Calls, found: Finished
+    operation: Operation, number: int, *, task: _FinishedTask, calls: _Calls, found: Finished
 ) -> None:
     """Notes what an operation writes, and what it makes whole."""
     fields = operation.fields
@@ -146,7 +146,7 @@ def _apply(
         _keep(operation, found.kept)
 
 
-def _moves_on(task: _Task, number: int, found: Finished) -> None:
+def _moves_on(task: _FinishedTask, number: int, found: Finished) -> None:
     """The task begins something other than saving."""
     found.contents |= dict.fromkeys(task.pending, number)
     found.names |= dict.fromkeys(task.named, number)
@@ -172,6 +172,6 @@ def _keep(operation: Operation, kept: set[str]) -> None:
         kept.add(fields[1])
 
 
-def _whole(task: _Task, name: str | None) -> None:
+def _whole(task: _FinishedTask, name: str | None) -> None:
     if name is not None and name in task.written:
         task.pending.append(task.written.pop(name))

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flashbed.bench.powercut.database_judge import History
-from flashbed.bench.powercut.finished import Done
+from flashbed.bench.powercut.finished import DoneOperation
 from flashbed.bench.powercut.program_files import ProgramFiles
-from flashbed.bench.powercut.tree import Entry, File, Symlink, Tree
+from flashbed.bench.powercut.tree import Entry, FileTree, Symlink, TreeFile
 from flashbed.program.content import Bytes, generated
 from flashbed.targets.base import Survey, SurveyedFile
 
@@ -31,8 +31,8 @@ __all__ = [
     "RECOVERED",
     "UNUSABLE",
     "VERDICTS",
-    "Done",
-    "Judged",
+    "DoneOperation",
+    "JudgedCut",
     "judge",
 ]
 
@@ -45,7 +45,7 @@ VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedCut:
     """A cut and its verdict; numbers of files are None if nothing could be read."""
 
     change: int
@@ -65,13 +65,13 @@ class _Fault:
 
 
 def judge(
-    done: Sequence[Done], surveys: Sequence[Survey], program: ProgramFiles | None = None
-) -> Iterator[Judged]:
+    done: Sequence[DoneOperation], surveys: Sequence[Survey], program: ProgramFiles | None = None
+) -> Iterator[JudgedCut]:
     """Judges every survey, sorted by change; `program` judges what its files hold.
 
     Raises `InputError` for what cannot be judged.
     """
-    tree, history, returned, begun = Tree(), History(), 0, 0
+    tree, history, returned, begun = FileTree(), History(), 0, 0
 
     def begin() -> None:
         step = done[begun]
@@ -99,13 +99,13 @@ def judge(
     history.close()
 
 
-def _judged(tree: Tree, history: History, survey: Survey) -> Judged:
+def _judged(tree: FileTree, history: History, survey: Survey) -> JudgedCut:
     names = {path: files for path, files in tree.names.items() if not history.owns(path)}
     acknowledged = [path for path, files in names.items() if files[0] is not None]
     if history.path is not None and history.durable:
         acknowledged.append(history.path)
     if survey.mount_result:
-        return Judged(
+        return JudgedCut(
             change=survey.change,
             acknowledged_files=len(acknowledged),
             kept_files=None,
@@ -122,7 +122,7 @@ def _judged(tree: Tree, history: History, survey: Survey) -> Judged:
         lost, message = wrong
         faults[survey.database.path] = _Fault(LOST if lost else CORRUPT, message)
     verdict, reason = _verdict(faults, survey.probe_result or 0)
-    return Judged(
+    return JudgedCut(
         change=survey.change,
         acknowledged_files=len(acknowledged),
         kept_files=len([path for path in acknowledged if path not in faults]),
@@ -170,7 +170,7 @@ def _faults(
 
 def _vanished(
     path: str,
-    file: File | Symlink,
+    file: TreeFile | Symlink,
     names: Mapping[str, Sequence[Entry]],
     found: Mapping[str, SurveyedFile],
 ) -> _Fault | None:
@@ -203,12 +203,12 @@ def _fault(path: str, allowed: Sequence[Entry], found: SurveyedFile | None) -> _
 
 
 def _entry_fault(
-    path: str, wanted: File | Symlink, found: SurveyedFile
+    path: str, wanted: TreeFile | Symlink, found: SurveyedFile
 ) -> tuple[int, _Fault] | None:
     """How far what was found agrees with a file or a link that may be there, and a message."""
-    if isinstance(wanted, File) and found.target is None:
+    if isinstance(wanted, TreeFile) and found.target is None:
         return _content_fault(path, wanted, found)
-    if isinstance(wanted, File):
+    if isinstance(wanted, TreeFile):
         return -1, _Fault(LOST, f"{path}: is a symbolic link, and had been a file")
     if found.target is None:
         return -1, _Fault(LOST, f"{path}: is a file, and had been a symbolic link")
@@ -218,7 +218,7 @@ def _entry_fault(
     return 0, _Fault(LOST, message)
 
 
-def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fault] | None:
+def _content_fault(path: str, file: TreeFile, found: SurveyedFile) -> tuple[int, _Fault] | None:
     """Where the contents first differ from what the file may hold, and a message.
 
     `LOST` assumes that the file must exist; `_faults` knows whether it must.

@@ -21,9 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from flashbed.bench.powercut.contents import Contents, Place
-from flashbed.bench.powercut.finished import Done, finished
-from flashbed.bench.powercut.tree import Entry, File, Tree
+from flashbed.bench.powercut.contents import ContentPlace, Contents
+from flashbed.bench.powercut.finished import DoneOperation, finished
+from flashbed.bench.powercut.tree import Entry, FileTree, TreeFile
 from flashbed.program.content import Bytes
 from flashbed.program.operations import Operation
 from flashbed.targets.base import SurveyedFile
@@ -73,7 +73,7 @@ class _Naming:
 class ProgramFiles:
     """The files of the program, by operation; `judge` has a cut's."""
 
-    steps: Sequence[Done]
+    steps: Sequence[DoneOperation]
     measured_from: int
     """The first of the steps that are measured."""
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -92,9 +92,9 @@ class ProgramFiles:
         }
         self._kept = {name for name in kept if not self._is_database(name)}
         self._databases &= kept
-        self._contents: dict[File, Contents] = {}
+        self._contents: dict[TreeFile, Contents] = {}
         self._namings: dict[str, list[_Naming]] = {}
-        self._paths: dict[File, set[str]] = {}
+        self._paths: dict[TreeFile, set[str]] = {}
         self._changed: set[str] = set()
         self._was_new: dict[str, array[int]] = {}
         self._others: dict[str, list[FileState]] = {}
@@ -102,7 +102,7 @@ class ProgramFiles:
     def _is_database(self, name: str) -> bool:
         return any(name.removesuffix(end) in self._databases for end in ("", *_DATABASE_ENDS))
 
-    def begun(self, number: int, tree: Tree) -> None:
+    def begun(self, number: int, tree: FileTree) -> None:
         """Notes what the tree has become by an operation, which it has begun."""
         step = self.steps[number]
         if step.result < 0:
@@ -121,7 +121,7 @@ class ProgramFiles:
         old_name = None
         if step.operation.name == "rename" and entry is not None:
             old_name = str(step.operation.fields[0])
-        durable = isinstance(entry, File) and entry.untouched
+        durable = isinstance(entry, TreeFile) and entry.untouched
         finish = self._finished.names.get(number, len(self.steps))
         namings = self._namings.setdefault(path, [])
         namings.append(
@@ -134,7 +134,7 @@ class ProgramFiles:
             )
         )
         del namings[:-_NAMINGS]
-        if isinstance(entry, File):
+        if isinstance(entry, TreeFile):
             self._paths.setdefault(entry, set()).add(path)
         if number >= self.measured_from and entry is not None:
             self._changed.add(path)
@@ -180,7 +180,7 @@ class ProgramFiles:
     def _end_ns(self) -> int | None:
         return max((step.start_ns for step in self.steps if step.start_ns is not None), default=0)
 
-    def _at(self, path: str, begun: int) -> tuple[int, Place] | None:
+    def _at(self, path: str, begun: int) -> tuple[int, ContentPlace] | None:
         """The naming and content that the program had finished; None if it has no such file."""
         namings = self._namings[path]
         if namings[-1].entry is None:
@@ -189,7 +189,7 @@ class ProgramFiles:
             naming = namings[number]
             if naming.finish >= begun:
                 continue
-            if not isinstance(naming.entry, File):
+            if not isinstance(naming.entry, TreeFile):
                 return None
             place = self._contents.get(naming.entry, Contents()).last_finished(begun)
             if place is not None:
@@ -197,7 +197,11 @@ class ProgramFiles:
         return None
 
     def _state(
-        self, path: str, at: tuple[int, Place], found: SurveyedFile | None, contents: ContentOf
+        self,
+        path: str,
+        at: tuple[int, ContentPlace],
+        found: SurveyedFile | None,
+        contents: ContentOf,
     ) -> tuple[str, int | None]:
         """The state, and when the first operation began whose work is gone."""
         namings = self._namings[path]
@@ -209,7 +213,7 @@ class ProgramFiles:
             return MIXED, None
         for number in range(len(namings) - 1, -1, -1):
             entry = namings[number].entry
-            if not isinstance(entry, File) or entry not in self._contents:
+            if not isinstance(entry, TreeFile) or entry not in self._contents:
                 continue
             for place in self._contents[entry].places(data):
                 state = self._placed(entry, (number, place), at, len(data))
@@ -222,16 +226,20 @@ class ProgramFiles:
         return EMPTY if not data.any() else MIXED, self._since_growth(path, data)
 
     def _begins_with_finished(
-        self, namings: Sequence[_Naming], at: tuple[int, Place], data: Bytes
+        self, namings: Sequence[_Naming], at: tuple[int, ContentPlace], data: Bytes
     ) -> bool:
         """Whether all that is finished is there, and behind it something that is not."""
         entry = namings[at[0]].entry
-        assert isinstance(entry, File)
+        assert isinstance(entry, TreeFile)
         growth = self._contents[entry].growths[at[1].growth]
         return growth.agrees_to(data) >= growth.sizes[at[1].content] > 0
 
     def _placed(
-        self, file: File, place: tuple[int, Place], at: tuple[int, Place], size: int
+        self,
+        file: TreeFile,
+        place: tuple[int, ContentPlace],
+        at: tuple[int, ContentPlace],
+        size: int,
     ) -> str | None:
         """The state of a file with a known content; None if it cannot be taken for that."""
         growth = self._contents[file].growths[place[1].growth]
@@ -246,9 +254,9 @@ class ProgramFiles:
         has_whole = any(grown and finish is not None for grown, finish in earlier)
         return OLD if size and has_whole else None
 
-    def _since(self, namings: Sequence[_Naming], number: int, place: Place) -> int | None:
+    def _since(self, namings: Sequence[_Naming], number: int, place: ContentPlace) -> int | None:
         entry = namings[number].entry
-        assert isinstance(entry, File)
+        assert isinstance(entry, TreeFile)
         since = self._contents[entry].next_start_ns(place)
         if since is None and number + 1 < len(namings):
             since = namings[number + 1].start_ns
@@ -258,15 +266,15 @@ class ProgramFiles:
         """When a file that has only ever grown got the first bytes that are not there."""
         namings = [naming for naming in self._namings[path] if naming.entry is not None]
         entry = namings[0].entry
-        growths = self._contents[entry].growths if isinstance(entry, File) else []
+        growths = self._contents[entry].growths if isinstance(entry, TreeFile) else []
         if len(namings) > 1 or len(growths) != 1:
             return None
         return growths[0].start_ns_of(0 if data is None else growths[0].agrees_to(data))
 
-    def _kept_by(self, path: str, at: tuple[int, Place], state: str) -> str:
+    def _kept_by(self, path: str, at: tuple[int, ContentPlace], state: str) -> str:
         """The call that was left out."""
         naming = self._namings[path][at[0]]
-        assert isinstance(naming.entry, File)
+        assert isinstance(naming.entry, TreeFile)
         contents = self._contents[naming.entry]
         folder = path.rpartition("/")[0] or "."
         growth = contents.growths[at[1].growth]
@@ -285,11 +293,11 @@ class ProgramFiles:
         return f"fsync({path}) after {'each write' if finished_contents > 1 else 'writing it'}"
 
 
-def _order(place: tuple[int, Place]) -> tuple[int, int, int]:
+def _order(place: tuple[int, ContentPlace]) -> tuple[int, int, int]:
     return place[0], place[1].growth, place[1].content
 
 
-def _written(operation: Operation, tree: Tree) -> File | None:
+def _written(operation: Operation, tree: FileTree) -> TreeFile | None:
     """The file whose content an operation sets."""
     if operation.name in ("write", "store", "truncate", "copy"):
         return tree.file_of(operation)

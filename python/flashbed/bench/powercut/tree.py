@@ -36,7 +36,7 @@ from flashbed.program.content import Bytes, generated, generated_pieces
 from flashbed.program.operation_fields import PAGE_BYTES
 from flashbed.program.operations import Operation
 
-__all__ = ["Entry", "File", "Symlink", "Tree"]
+__all__ = ["Entry", "FileTree", "Symlink", "TreeFile"]
 
 
 def _zeros(length: int) -> Bytes:
@@ -44,7 +44,7 @@ def _zeros(length: int) -> Bytes:
 
 
 @dataclass(eq=False, kw_only=True)
-class File:
+class TreeFile:
     """A file, under any of its names.
 
     `durable` has the bytes when it was last durable, `written` what was written since, in order, as
@@ -131,13 +131,13 @@ class File:
         return None if right.all() else int(np.argmin(right))
 
 
-Entry = File | Symlink | None
+Entry = TreeFile | Symlink | None
 """What a path may name."""
 
 
 @dataclass
 class _Slot:
-    file: File | None
+    file: TreeFile | None
     """None for a directory."""
     path: str
     """Without symbolic links; of a directory, its name now."""
@@ -154,7 +154,7 @@ class _Mapping:
 
 
 @dataclass(kw_only=True)
-class Tree:
+class FileTree:
     """The files, their names, and what may be left of both."""
 
     names: dict[str, list[Entry]] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Tree:
     named: list[str] = field(default_factory=list)
     """Paths that name something else since the last `begin`."""
 
-    def file_of(self, operation: Operation) -> File | None:
+    def file_of(self, operation: Operation) -> TreeFile | None:
         """The file that an operation writes to, by its slot or mapping."""
         fields = operation.fields
         if operation.name == "store":
@@ -256,11 +256,11 @@ class Tree:
         exclusive = "excl" in flags and "create" in flags
         path = self._path(operation, 1, follow="nofollow" not in flags and not exclusive)
         now = self._now(path)
-        file = now if isinstance(now, File) and "tmpfile" not in flags else None
+        file = now if isinstance(now, TreeFile) and "tmpfile" not in flags else None
         if "tmpfile" in flags:
-            file = File()
+            file = TreeFile()
         elif file is None and "create" in flags:
-            file = File()
+            file = TreeFile()
             self._name(path, file)
         elif file is not None and "trunc" in flags:
             file.resize(0)
@@ -392,7 +392,7 @@ class Tree:
         files: list[Entry] = [slot.file for slot in self._all_slots()]
         files += [named[0] for named in self.names.values()]
         for file in files:
-            if isinstance(file, File) and not file.untouched:
+            if isinstance(file, TreeFile) and not file.untouched:
                 file.make_durable()
 
 

@@ -37,7 +37,7 @@ _CACHE_KINDS = {"cache-add": 1, "cache-delete": -1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Event:
+class _TrackEvent:
     """An event on a layer's track; without a duration it is an instant."""
 
     layer: str
@@ -55,7 +55,7 @@ class _Track:
     number: int
     ends: list[int] = field(default_factory=list)
 
-    def takes(self, event: _Event) -> bool:
+    def takes(self, event: _TrackEvent) -> bool:
         """Whether the event fits: after what is there, or inside it unless it is a long call."""
         while self.ends and self.ends[-1] <= event.start_ns:
             self.ends.pop()
@@ -92,18 +92,18 @@ def write_perfetto(trace: Trace, path: Path) -> None:
                 writer.count(track, time_ns, value)
 
 
-def _sort_key(event: _Event) -> tuple[int, int]:
+def _sort_key(event: _TrackEvent) -> tuple[int, int]:
     """Sort key: of two events that begin together, the longer one encloses the other."""
     return event.start_ns, -(event.duration_ns or 0)
 
 
-def _in_order(events: Iterator[_Event]) -> Iterator[_Event]:
+def _in_order(events: Iterator[_TrackEvent]) -> Iterator[_TrackEvent]:
     """Sorts events that begin at the same time, in a stream sorted by begin."""
     for _, together in groupby(events, key=lambda event: event.start_ns):
         yield from sorted(together, key=_sort_key)
 
 
-def _events(trace: Trace) -> tuple[Iterator[_Event], ...]:
+def _events(trace: Trace) -> tuple[Iterator[_TrackEvent], ...]:
     """The events of each table."""
     return _requests(trace), _vfs(trace), _functions(trace), _flash(trace)
 
@@ -118,14 +118,14 @@ def _rows(trace: Trace, name: str) -> Iterator[dict[str, Any]]:
         yield from piece.iter_rows(named=True)
 
 
-def _requests(trace: Trace) -> Iterator[_Event]:
+def _requests(trace: Trace) -> Iterator[_TrackEvent]:
     tasks = trace.lazy("vfs").drop_nulls("task").group_by("task").agg(pl.len())
     most = tasks.sort(["len", "task"], descending=[True, False]).head(1)
     program = most.collect(engine="streaming")["task"].to_list() or ["program"]
     for row in _rows(trace, "requests"):
         took = row["latency_ns"] if row["latency_ns"] is not None else row["flash_time_ns"]
         facts = {key: row[key] for key in ("file", "offset_bytes", "length_bytes", "result")}
-        yield _Event(
+        yield _TrackEvent(
             layer=LAYERS[0],
             task=program[0],
             name=row["op"],
@@ -135,12 +135,12 @@ def _requests(trace: Trace) -> Iterator[_Event]:
         )
 
 
-def _vfs(trace: Trace) -> Iterator[_Event]:
+def _vfs(trace: Trace) -> Iterator[_TrackEvent]:
     keys = ("file", "inode", "offset_bytes", "length_bytes", "result")
     for row in _rows(trace, "vfs"):
         layer = LAYERS[2] if row["kind"] in _CACHE_KINDS else LAYERS[1]
         facts = {key: row[key] for key in keys}
-        yield _Event(
+        yield _TrackEvent(
             layer=layer,
             task=row["task"],
             name=row["kind"],
@@ -150,11 +150,11 @@ def _vfs(trace: Trace) -> Iterator[_Event]:
         )
 
 
-def _functions(trace: Trace) -> Iterator[_Event]:
+def _functions(trace: Trace) -> Iterator[_TrackEvent]:
     for row in _rows(trace, "functions"):
         facts = {"result": row["result"]}
         name, start_ns, took = row["function"], row["start_ns"], row["duration_ns"]
-        yield _Event(
+        yield _TrackEvent(
             layer=LAYERS[3],
             task=row["task"],
             name=name,
@@ -164,11 +164,11 @@ def _functions(trace: Trace) -> Iterator[_Event]:
         )
 
 
-def _flash(trace: Trace) -> Iterator[_Event]:
+def _flash(trace: Trace) -> Iterator[_TrackEvent]:
     for row in _one_after_another(_rows(trace, "flash")):
         facts = {key: row[key] for key in ("block", "page", "offset_bytes", "length_bytes")}
         facts["chip_ns"] = row["duration_ns"]
-        yield _Event(
+        yield _TrackEvent(
             layer=LAYERS[4],
             task=row["task"],
             name=row["kind"],
@@ -276,7 +276,7 @@ class _Writer:
         self._write(packet)
         return self._tracks
 
-    def event(self, track: int, event: _Event) -> None:
+    def event(self, track: int, event: _TrackEvent) -> None:
         packet = self._at(track, event.start_ns)
         packet.track_event.name = event.name
         for key, value in event.facts.items():

@@ -1,8 +1,9 @@
 """Records a trace: of a case on a target, or of a command wherever an agent can run.
 
-A `Place` runs a command under the agent's tracers: this machine, or a board over ssh. While it is
-traced, the emulated board's chip waits busily, so that a probe sees a command when the chip does.
-If the chip is our own, its log has the duration of each operation.
+A `TracingPlace` runs a command under the agent's tracers: this machine, or a board over ssh. While
+it is traced, the emulated board's chip waits busily, so that a probe sees a command when the chip
+does. If the chip is our own, its log has the
+duration of each operation.
 """
 
 from __future__ import annotations
@@ -19,14 +20,21 @@ from flashbed.base import paths
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import read_bytes
 from flashbed.bench.tracing.flashmon_log import read_log
-from flashbed.bench.tracing.trace import Cost, Facts, LongTrace, Trace, empty
+from flashbed.bench.tracing.trace import LongTrace, Trace, TraceFacts, TracingCost, empty
 from flashbed.results.run_directory import conform
 from flashbed.targets.base import Batch, Program, RunOptions, Target
 from flashbed.targets.guest.agent import agent_file
 from flashbed.targets.guest.trace_rows import HEADER, Rows, read_rows, read_stream
 from flashbed.targets.long_rows import LongRows
 
-__all__ = ["Place", "ThisMachine", "TraceOptions", "trace_case", "trace_command", "trace_of_file"]
+__all__ = [
+    "ThisMachine",
+    "TraceOptions",
+    "TracingPlace",
+    "trace_case",
+    "trace_command",
+    "trace_of_file",
+]
 
 STREAM_BYTES_MAX = 2 << 30
 
@@ -66,7 +74,7 @@ class TraceOptions:
         return arguments
 
 
-class Place(Protocol):
+class TracingPlace(Protocol):
     """A machine on which the agent can run."""
 
     name: str
@@ -89,7 +97,7 @@ class ThisMachine:
         self.program = program
 
     def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
-        """See `Place.agent`."""
+        """See `TracingPlace.agent`."""
         program = self.program or agent_file("host")
         with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE) as child:
             try:
@@ -101,7 +109,7 @@ class ThisMachine:
 
 
 def trace_command(
-    place: Place, command: Sequence[str], options: TraceOptions, seconds: float | None
+    place: TracingPlace, command: Sequence[str], options: TraceOptions, seconds: float | None
 ) -> Trace:
     """Traces a command, or everything for some seconds. Raises `RunError`, `Unavailable`."""
     limit = ["--seconds", f"{seconds:g}"] if seconds else []
@@ -125,7 +133,7 @@ def trace_of_file(path: Path) -> Trace:
         pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
     )
     none = {name: empty(name) for name in ("requests", "vfs", "functions")}
-    return Trace(facts=Facts(name=path.name, target="board"), flash=log, **none)
+    return Trace(facts=TraceFacts(name=path.name, target="board"), flash=log, **none)
 
 
 def _trace(rows: Rows, name: str, target: str) -> Trace:
@@ -137,11 +145,11 @@ def _trace(rows: Rows, name: str, target: str) -> Trace:
     return Trace(facts=facts, requests=empty("requests"), **tables)
 
 
-def _facts(rows: Rows, name: str, target: str) -> Facts:
+def _facts(rows: Rows, name: str, target: str) -> TraceFacts:
     def number(key: str) -> int | None:
         return int(rows.info[key]) if key in rows.info else None
 
-    return Facts(
+    return TraceFacts(
         name=name,
         target=target,
         kernel=rows.info.get("kernel"),
@@ -238,9 +246,9 @@ def _with_durations(seen: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     return seen.with_columns(log["duration_ns"])
 
 
-def _cost(measured: dict[str, Batch], programs: Sequence[Program]) -> Cost:
+def _cost(measured: dict[str, Batch], programs: Sequence[Program]) -> TracingCost:
     def time_ns(program: Program) -> int:
         cases = measured[program.case_id].cases.filter(case_id=program.case_id)
         return int(cases["time_ns"].item())
 
-    return Cost(*(time_ns(program) for program in programs))
+    return TracingCost(*(time_ns(program) for program in programs))

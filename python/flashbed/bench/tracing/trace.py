@@ -26,10 +26,10 @@ from flashbed.results.run_directory import SCHEMAS, conform, empty_table
 
 __all__ = [
     "TABLES",
-    "Cost",
-    "Facts",
     "LongTrace",
     "Trace",
+    "TraceFacts",
+    "TracingCost",
     "empty",
     "facts_of",
     "is_trace",
@@ -46,7 +46,7 @@ _UNFINISHED = {LOCK, _FACTS, *(f"{name}.parquet" for name in TABLES)}
 
 
 @dataclass(frozen=True)
-class Cost:
+class TracingCost:
     """The same operations with and without tracers: sums of their latencies."""
 
     traced_ns: int
@@ -59,7 +59,7 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class TraceFacts:
     """Facts about a trace besides its events."""
 
     name: str
@@ -75,10 +75,10 @@ class Facts:
     """Exit status of the command."""
     ecc: tuple[int, int, int] | None = None
     info: dict[str, str] = field(default_factory=dict)
-    cost: Cost | None = None
+    cost: TracingCost | None = None
 
 
-_CHECKED = TypeAdapter(Facts)
+_CHECKED = TypeAdapter(TraceFacts)
 _SIZE_MAX = 1 << 16
 
 
@@ -86,7 +86,7 @@ _SIZE_MAX = 1 << 16
 class Trace:
     """What every layer did: tables sorted by begin, with one zero of time."""
 
-    facts: Facts
+    facts: TraceFacts
     requests: pl.DataFrame
     flash: pl.DataFrame
     vfs: pl.DataFrame
@@ -171,11 +171,11 @@ def load(directory: Path) -> Trace:
     return LongTrace(facts=facts, **tables, long=long) if long else Trace(facts=facts, **tables)
 
 
-def facts_of(directory: Path) -> Facts:
+def facts_of(directory: Path) -> TraceFacts:
     """The facts of the trace in a folder, without its tables. Raises `InputError`."""
     try:
         given = read_json(directory / _FACTS)
-        if given.pop("format") != FORMAT or set(given) - {one.name for one in fields(Facts)}:
+        if given.pop("format") != FORMAT or set(given) - {one.name for one in fields(TraceFacts)}:
             raise ValueError
         facts = _CHECKED.validate_json(json.dumps(given), strict=True)
     except (OSError, ValueError, KeyError, TypeError):
@@ -185,7 +185,7 @@ def facts_of(directory: Path) -> Facts:
     return facts
 
 
-def _possible(facts: Facts) -> bool:
+def _possible(facts: TraceFacts) -> bool:
     """Whether a trace can have these facts: the file may be a stranger's."""
     cost = facts.cost
     sizes = (facts.page_bytes, facts.pages_per_block)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from flashbed.bench.validation import compressors, reads, recorded, writes
-from flashbed.bench.validation.comparison import LIMITS, MEASURES, Compared, compare, summary
+from flashbed.bench.validation.comparison import LIMITS, MEASURES, ComparedSuite, compare, summary
 from flashbed.bench.validation.suite_case import SuiteCase, case_id
 from flashbed.program.operations import HEADER
 from flashbed.program.recording.recognised import is_recording
@@ -28,7 +28,7 @@ __all__ = [
     "LIMITS",
     "MEASURES",
     "SUITES",
-    "Compared",
+    "ComparedSuite",
     "compare",
     "is_suite",
     "kinds",

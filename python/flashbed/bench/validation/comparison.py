@@ -11,7 +11,7 @@ import polars as pl
 from flashbed.answers.analysis.agreement import error_pct
 from flashbed.stack.file_systems import FILE_SYSTEMS
 
-__all__ = ["LIMITS", "MEASURES", "Compared", "compare", "limits_kept", "summary"]
+__all__ = ["LIMITS", "MEASURES", "ComparedSuite", "compare", "limits_kept", "summary"]
 
 MEASURES = {
     "flash_reads": "flash_reads",
@@ -105,7 +105,7 @@ def limits_kept(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class ComparedSuite:
     """The results of a suite on simulator and kernel.
 
     `table` is that of `compare`, for the cases that both ran; `refused` and `failed` say by case

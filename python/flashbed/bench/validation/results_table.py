@@ -15,7 +15,7 @@ from flashbed.base.files import whole
 from flashbed.base.frames import DamagedError, read_parquet
 from flashbed.base.locking import held
 from flashbed.base.paths import shown
-from flashbed.bench.validation import LIMITS, MEASURES, SUITES, Compared, summary
+from flashbed.bench.validation import LIMITS, MEASURES, SUITES, ComparedSuite, summary
 from flashbed.bench.validation.comparison import limits_kept
 from flashbed.results.plausible import implausible
 from flashbed.stack.file_systems import FILE_SYSTEMS
@@ -29,7 +29,7 @@ RUN = ("board", "kernel", "target", "suite")
 
 
 def keep(
-    directory: Path, run: dict[str, str], compared: Compared, provenance: dict[str, Any]
+    directory: Path, run: dict[str, str], compared: ComparedSuite, provenance: dict[str, Any]
 ) -> None:
     """Puts a run into a directory's table, whole or not at all."""
     table = compared.table.with_columns(

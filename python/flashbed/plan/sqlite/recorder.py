@@ -19,11 +19,11 @@ import apsw
 
 from flashbed.base.errors import InputError
 from flashbed.plan.database import Database
-from flashbed.plan.sqlite.vfs import FOLDER, Files, RecordingVfs, Tally
+from flashbed.plan.sqlite.vfs import FOLDER, Files, PagerTally, RecordingVfs
 from flashbed.plan.sqlite.work import OPENING_STEPS, Prepared, Work
 from flashbed.program.content import generated, generated_word
 
-__all__ = ["DATABASE_PATH", "Recording", "StatementError", "Written", "draw_by"]
+__all__ = ["DATABASE_PATH", "SqlRecording", "StatementError", "Written", "draw_by"]
 
 DATABASE_PATH = f"{FOLDER}/test.db"
 VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
@@ -54,7 +54,7 @@ class StatementError(InputError):
     """A statement that SQLite refused; the transaction is as SQLite left it."""
 
 
-class Recording:
+class SqlRecording:
     """A connection to the database in `files`, whose system calls are `lines`.
 
     Opening it sets the pragmas. Leaving the `with` block closes it, which is recorded too. What is
@@ -104,7 +104,7 @@ class Recording:
         """Measures from here on."""
         if not self._vfs.measured:
             self._opening_steps = 0
-            self._vfs.tally = Tally()
+            self._vfs.tally = PagerTally()
         self._vfs.measured = True
 
     @property
@@ -150,7 +150,7 @@ class Recording:
         self._vfs.unregister()
 
     def _steps(self, prepared: Prepared | None) -> int:
-        tally, self._vfs.tally = self._vfs.tally, Tally()
+        tally, self._vfs.tally = self._vfs.tally, PagerTally()
         opening, self._opening_steps = self._opening_steps, 0
         work = Work(
             vm_steps=self._vm_steps,

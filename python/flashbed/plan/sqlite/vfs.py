@@ -25,7 +25,7 @@ import apsw
 
 from flashbed.plan.sqlite.compressibility import compressibility
 
-__all__ = ["FOLDER", "SLOTS", "Files", "RecordingVfs", "Tally"]
+__all__ = ["FOLDER", "SLOTS", "Files", "PagerTally", "RecordingVfs"]
 
 FOLDER = "db"
 """The directory of the database, which SQLite syncs as well."""
@@ -48,7 +48,7 @@ _names = itertools.count()
 
 
 @dataclass(slots=True)
-class Tally:
+class PagerTally:
     """The pager's work since a statement began, besides its operations."""
 
     pages_read: int = 0
@@ -71,7 +71,7 @@ class RecordingVfs(apsw.VFS):
         self.measured = measured
         self.written: dict[int, tuple[int, bytes]] | None = None
         """SEED of a write -> its offset and bytes, if they are kept."""
-        self.tally = Tally()
+        self.tally = PagerTally()
         self.sync_word = sync
         """The name of a sync in this build of SQLite."""
         self._seed = seed
@@ -86,7 +86,7 @@ class RecordingVfs(apsw.VFS):
         open_flag = flags[0]
         if name is None or not open_flag & ON_FLASH:
             # apsw accepts any object with these methods
-            return _File(bytearray())  # type: ignore[return-value]
+            return _MemoryFile(bytearray())  # type: ignore[return-value]
         path = _below(name.filename() if isinstance(name, apsw.URIFilename) else name)
         create = bool(open_flag & apsw.SQLITE_OPEN_CREATE)
         is_new = path not in self.files
@@ -160,7 +160,7 @@ def _below(path: str) -> str:
     return path.lstrip("/")
 
 
-class _File:
+class _MemoryFile:
     """A file in memory; methods as apsw's VFSFile."""
 
     def __init__(self, data: bytearray) -> None:
@@ -212,7 +212,7 @@ class _File:
         return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
 
 
-class _RecordedFile(_File):
+class _RecordedFile(_MemoryFile):
     """A file of the flash. `directory_unsynced` is UNIXFILE_DIRSYNC."""
 
     def __init__(

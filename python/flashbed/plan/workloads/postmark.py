@@ -32,7 +32,7 @@ from flashbed.plan.workloads.layout_files import prepared
 from flashbed.program.operations import text_of
 from flashbed.program.postmark_script import Settings, read_script
 
-__all__ = ["Counts", "Pool", "operations", "settings_of"]
+__all__ = ["Pool", "PostmarkCounts", "operations", "settings_of"]
 
 STDIO_BYTES = 4096
 """Size of the C library's buffer: st_blksize of files on these file systems."""
@@ -95,7 +95,7 @@ def _check_sizes(settings: Settings, case: Case) -> None:
 
 
 @dataclass(kw_only=True)
-class Counts:
+class PostmarkCounts:
     """The counts that Postmark reports at its end."""
 
     created: int = 0
@@ -107,7 +107,7 @@ class Counts:
 
 
 @dataclass
-class _File:
+class _PostmarkFile:
     name: str
     bytes: int
     content: int
@@ -119,7 +119,7 @@ class Pool:
 
     settings: Settings
     advice: str = NO_ADVICE
-    counts: Counts = field(default_factory=Counts)
+    counts: PostmarkCounts = field(default_factory=PostmarkCounts)
     lines: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class Pool:
             at_once = min(drawn, _DRAWN_AT_ONCE)
             self._generator.getrandbits(32 * at_once)
             drawn -= at_once
-        self._places: list[_File | None] = [None] * (2 * self.settings.number)
+        self._places: list[_PostmarkFile | None] = [None] * (2 * self.settings.number)
         self._at = 0
         flags = [name for name in ("sync", "direct") if getattr(self.settings, name)]
         self._flags = "".join(f",{flag}" for flag in flags)
@@ -148,7 +148,7 @@ class Pool:
         number = self.counts.created
         spread = settings.size_high_bytes - settings.size_low_bytes
         size = settings.size_low_bytes + self._below(spread)
-        self._places[place] = _File(f"{folder}{number}", size, number)
+        self._places[place] = _PostmarkFile(f"{folder}{number}", size, number)
         self.lines.append(f"open 0 {folder}{number} rw,create{self._flags}")
         self._write(0, size, number)
 
@@ -194,12 +194,12 @@ class Pool:
             if self._places[place] is not None:
                 return place
 
-    def _used(self) -> _File:
+    def _used(self) -> _PostmarkFile:
         file = self._places[self._used_place()]
         assert file is not None
         return file
 
-    def _read(self, file: _File) -> None:
+    def _read(self, file: _PostmarkFile) -> None:
         block = STDIO_BYTES if self.settings.buffering else self.settings.read_bytes
         self.lines.append(f"open 0 {file.name} ro{self._flags}")
         if self.advice != NO_ADVICE:
@@ -211,7 +211,7 @@ class Pool:
         self.counts.read += 1
         self.counts.bytes_read += file.bytes
 
-    def _append(self, file: _File) -> None:
+    def _append(self, file: _PostmarkFile) -> None:
         left_bytes = self.settings.size_high_bytes - file.bytes
         if left_bytes <= 0:
             return

@@ -47,7 +47,7 @@ from flashbed.plan.database import Database
 from flashbed.plan.sqlite.compressibility import compressibility
 from flashbed.plan.sqlite.on_board import executed
 from flashbed.plan.sqlite.pace import UNPACED, Pace
-from flashbed.plan.sqlite.recorder import DATABASE_PATH, Recording
+from flashbed.plan.sqlite.recorder import DATABASE_PATH, SqlRecording
 from flashbed.plan.sqlite.vfs import FOLDER, SLOTS, Files
 from flashbed.plan.sqlite.work import PREPARED_BYTE_STEPS
 from flashbed.plan.workloads.layout_files import prepared
@@ -200,7 +200,7 @@ def _run(
         )
     measured = seed is not None
     opening = measured and not database.connected
-    with Recording(files, database, seed=seed or 1, measured=opening) as recording:
+    with SqlRecording(files, database, seed=seed or 1, measured=opening) as recording:
         opened = len(recording.lines)
         if measured:
             recording.measure()

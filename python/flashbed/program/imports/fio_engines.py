@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from flashbed.program.imports.fio_file import Job
-from flashbed.program.imports.fio_offsets import Region, Request, kind_of, requests_of
+from flashbed.program.imports.fio_file import FioJob
+from flashbed.program.imports.fio_offsets import FioRequest, Region, kind_of, requests_of
 
 __all__ = ["Step", "steps_of"]
 
@@ -31,7 +31,7 @@ class Step:
 
 
 def steps_of(
-    job: Job, names: list[bytes], *, region: Region, amount: int, draw: random.Random
+    job: FioJob, names: list[bytes], *, region: Region, amount: int, draw: random.Random
 ) -> Iterator[Step]:
     """The calls of one copy of a job."""
     if job.number("startdelay"):
@@ -43,7 +43,7 @@ def steps_of(
         for name in names:
             yield from on_names(name)
         return
-    yield from _Worker(job=job, names=names, region=region, amount=amount, draw=draw).steps()
+    yield from _FioWorker(job=job, names=names, region=region, amount=amount, draw=draw).steps()
 
 
 def _create(name: bytes) -> Iterator[Step]:
@@ -62,10 +62,10 @@ _ON_NAMES: Mapping[str, Callable[[bytes], Iterator[Step]]] = {
 
 
 @dataclass(kw_only=True)
-class _Worker:
+class _FioWorker:
     """A job that reads and writes."""
 
-    job: Job
+    job: FioJob
     names: list[bytes]
     region: Region
     amount: int
@@ -74,7 +74,7 @@ class _Worker:
     done: dict[str, list[int]] = field(default_factory=dict)
     """Requests and bytes so far, by kind."""
     since_sync: dict[int, int] = field(default_factory=dict)
-    written: list[tuple[int, Request]] = field(default_factory=list)
+    written: list[tuple[int, FioRequest]] = field(default_factory=list)
     """What verification reads again."""
 
     def steps(self) -> Iterator[Step]:
@@ -116,7 +116,7 @@ class _Worker:
                                 "descriptor": _FIRST + number, "offset": 0}  # fmt: skip
         return Step("mmap", arguments, _ADDRESS + number * _MAPPED_BYTES)
 
-    def _requests(self) -> Iterator[tuple[int, Request]]:
+    def _requests(self) -> Iterator[tuple[int, FioRequest]]:
         """The requests of all rounds, with the number of the file."""
         job = self.job
         paced = job.number("thinktime") or any(job.triple("rate")) or any(job.triple("rate_iops"))
@@ -136,7 +136,7 @@ class _Worker:
             if by_time and not count:
                 return
 
-    def _in_turn(self, each: list[Iterator[Request]]) -> Iterator[tuple[int, Request]]:
+    def _in_turn(self, each: list[Iterator[FioRequest]]) -> Iterator[tuple[int, FioRequest]]:
         """Requests of the files: in turn, at random, or one file after the other."""
         how, _, run = self.job.text("file_service_type", "roundrobin").partition(":")
         some = int(run) if run.isdigit() and len(run) < 9 and int(run) else 1
@@ -152,7 +152,7 @@ class _Worker:
             else:
                 at += 1
 
-    def _paced(self, request: Request) -> Iterator[Step]:
+    def _paced(self, request: FioRequest) -> Iterator[Step]:
         """Waits until the job's rate allows the request."""
         job = self.job
         column = ("read", "write", "trim").index(request.kind)
@@ -168,7 +168,7 @@ class _Worker:
         done[0] += 1
         done[1] += request.length
 
-    def _request(self, number: int, request: Request) -> Iterator[Step]:
+    def _request(self, number: int, request: FioRequest) -> Iterator[Step]:
         engine, descriptor = self.job.text("ioengine"), _FIRST + number
         at, length = request.offset, request.length
         place: Arguments = {"descriptor": descriptor, "offset": at, "length": length}
@@ -187,7 +187,7 @@ class _Worker:
         else:
             yield Step("pread64" if read else "pwrite64", place, length)
 
-    def _behind(self, number: int, request: Request) -> Iterator[Step]:
+    def _behind(self, number: int, request: FioRequest) -> Iterator[Step]:
         """What follows a request: syncs, verification, thinking."""
         job = self.job
         if request.kind == "write":
@@ -214,5 +214,5 @@ class _Worker:
     def _verified(self) -> Iterator[Step]:
         """Reads what was written."""
         for number, request in self.written:
-            yield from self._request(number, Request("read", request.offset, request.length))
+            yield from self._request(number, FioRequest("read", request.offset, request.length))
         self.written.clear()

@@ -24,7 +24,7 @@ from flashbed.program.imports.fio_options import (
 from flashbed.program.imports.lines import ImportedError, lines_of, refuse
 from flashbed.program.imports.looks import refuse_foreign
 
-__all__ = ["Job", "jobs_of"]
+__all__ = ["FioJob", "jobs_of"]
 
 _JOBS_MAX = 4096
 _DEPTH_MAX = 16
@@ -34,7 +34,7 @@ _COMMENT = re.compile(r"[;#].*\Z", re.DOTALL)
 
 
 @dataclass(kw_only=True)
-class Job:
+class FioJob:
     """A job: its name, where it begins, and its options."""
 
     name: str
@@ -84,10 +84,10 @@ class Job:
 
 
 @dataclass(kw_only=True)
-class _Reader:
-    jobs: list[Job] = field(default_factory=list)
-    usual: Job = field(default_factory=lambda: Job(name="global", path=Path(), line=0))
-    job: Job | None = None
+class _FioReader:
+    jobs: list[FioJob] = field(default_factory=list)
+    usual: FioJob = field(default_factory=lambda: FioJob(name="global", path=Path(), line=0))
+    job: FioJob | None = None
     lines: int = 0
     reading: list[Path] = field(default_factory=list)
 
@@ -127,7 +127,7 @@ class _Reader:
             return
         if len(self.jobs) >= _JOBS_MAX:
             raise refuse(path, line, f"more than {_JOBS_MAX:,} jobs")
-        self.job = Job(
+        self.job = FioJob(
             name=name,
             path=path,
             line=line,
@@ -171,9 +171,9 @@ def _expanded(value: str) -> str:
     return _VARIABLE.sub(replaced, value)
 
 
-def jobs_of(path: Path) -> list[Job]:
+def jobs_of(path: Path) -> list[FioJob]:
     """The jobs of a file. Raises `ImportedError` with FILE:LINE."""
-    reader = _Reader()
+    reader = _FioReader()
     try:
         reader.read(path)
     except ImportedError:

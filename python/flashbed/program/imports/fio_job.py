@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flashbed.program.imports.fio_engines import Step, steps_of
-from flashbed.program.imports.fio_file import Job, jobs_of
+from flashbed.program.imports.fio_file import FioJob, jobs_of
 from flashbed.program.imports.fio_iolog import calls_of_log
 from flashbed.program.imports.fio_offsets import Region, blocks_of, kind_of
 from flashbed.program.imports.fio_options import NOTED
@@ -66,7 +66,7 @@ class _Plan:
         if sentence not in self.lacks:
             self.lacks.append(sentence)
 
-    def names(self, job: Job, copy: int) -> list[str]:
+    def names(self, job: FioJob, copy: int) -> list[str]:
         """The names of a copy's files, below `/` if the job file has absolute ones."""
         folders = [part for part in job.text("directory").split(":") if part]
         folder = folders[copy % len(folders)] if folders else ""
@@ -83,7 +83,7 @@ class _Plan:
             ]  # fmt: skip
         return [posixpath.normpath(posixpath.join("/", folder, name)) for name in names]
 
-    def files(self, job: Job, copy: int) -> _Files:
+    def files(self, job: FioJob, copy: int) -> _Files:
         """The files of a copy, and where in them it reads and writes."""
         names = self.names(job, copy)
         count = len(names)
@@ -106,7 +106,7 @@ class _Plan:
         relative = [self._relative(name) for name in names]
         return _Files(relative, Region(begin, length), moved or length)
 
-    def _sizes(self, job: Job, names: list[str]) -> tuple[int, int]:
+    def _sizes(self, job: FioJob, names: list[str]) -> tuple[int, int]:
         """Bytes that the job uses of each file, and how long a file is."""
         file, size = job.amount("filesize"), job.amount("size")
         each = 0
@@ -133,7 +133,7 @@ class _Plan:
         inside = self.folder.rstrip("/") + "/"
         return name[len(inside) :].encode()
 
-    def check(self, jobs: list[Job]) -> None:
+    def check(self, jobs: list[FioJob]) -> None:
         """Refuses what no replay could do, before any of it is drawn."""
         files = tasks = 0
         for job in jobs:
@@ -162,7 +162,7 @@ class _Plan:
         for job in jobs:
             self._check_requests(job)
 
-    def _check_requests(self, job: Job) -> None:
+    def _check_requests(self, job: FioJob) -> None:
         if "read_iolog" in job.values:
             return
         files = self.files(job, 0)
@@ -182,7 +182,7 @@ class _Plan:
                 " files smaller, loops=1 the job shorter", "size", "loops",
             )  # fmt: skip
 
-    def _by_rate(self, job: Job) -> int:
+    def _by_rate(self, job: FioJob) -> int:
         """Requests of a job that ends by time."""
         if not (job.number("time_based") and self.paced(job)):
             return 0
@@ -196,17 +196,17 @@ class _Plan:
         return int(min(seconds * per_second, 1e15)) * self.copies(job)
 
     @staticmethod
-    def copies(job: Job) -> int:
+    def copies(job: FioJob) -> int:
         """How many tasks a job is."""
         return max(1, job.number("numjobs", 1))
 
     @staticmethod
-    def paced(job: Job) -> bool:
+    def paced(job: FioJob) -> bool:
         """Whether a job says how fast it goes."""
         return bool(job.number("thinktime") or any(job.triple("rate")) or any(
             job.triple("rate_iops")))  # fmt: skip
 
-    def notes(self, job: Job) -> None:
+    def notes(self, job: FioJob) -> None:
         """Notes what a job has that the recording has not."""
         if job.number("iodepth", 1) > 1:
             self.lack("several requests in flight: each waits for the one before it (iodepth)")
@@ -232,7 +232,7 @@ class _Plan:
             self.lack(f"the sizes of the job file: a file has {self.size:,} bytes at most (--size)")
 
 
-def _there(plan: _Plan, jobs: list[Job]) -> Iterator[Call]:
+def _there(plan: _Plan, jobs: list[FioJob]) -> Iterator[Call]:
     """What fio creates before it begins: files that are read, or overwritten; and folders."""
     sizes: dict[bytes, int] = {}
     folders: set[bytes] = set()
@@ -296,7 +296,7 @@ def import_fio_job(path: Path, out: Path, size: int | None = None) -> About:
     return recorded(path, out, first=about, calls=_all(plan, jobs), last=lambda: about)
 
 
-def _all(plan: _Plan, jobs: list[Job]) -> Iterator[Call]:
+def _all(plan: _Plan, jobs: list[FioJob]) -> Iterator[Call]:
     yield from _there(plan, jobs)
     now_ns, number = 0, 0
     for group in _groups(jobs):
@@ -328,7 +328,7 @@ def _all(plan: _Plan, jobs: list[Job]) -> Iterator[Call]:
             now_ns = max(now_ns, call.start_ns)
 
 
-def _steps(plan: _Plan, job: Job, copy: int) -> Iterator[Step]:
+def _steps(plan: _Plan, job: FioJob, copy: int) -> Iterator[Step]:
     if "read_iolog" in job.values:
         yield from _of_log(job)
         return
@@ -337,7 +337,7 @@ def _steps(plan: _Plan, job: Job, copy: int) -> Iterator[Step]:
     yield from steps_of(job, files.names, region=files.region, amount=files.amount, draw=draw)
 
 
-def _of_log(job: Job) -> Iterator[Step]:
+def _of_log(job: FioJob) -> Iterator[Step]:
     """The requests of a log that a job reads."""
     log = job.path.parent / job.text("read_iolog").split(":")[0]
     if not log.is_file():
@@ -352,9 +352,9 @@ def _of_log(job: Job) -> Iterator[Step]:
         yield Step(call.name, dict(call.arguments), call.result)
 
 
-def _groups(jobs: list[Job]) -> Iterator[list[Job]]:
+def _groups(jobs: list[FioJob]) -> Iterator[list[FioJob]]:
     """Jobs that run side by side."""
-    group: list[Job] = []
+    group: list[FioJob] = []
     for job in jobs:
         waits = job.number("stonewall") or any(
             other.name == job.text("wait_for") for other in group

@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from flashbed.program.imports.fio_file import Job
+from flashbed.program.imports.fio_file import FioJob
 from flashbed.program.imports.fio_options import Split
 
-__all__ = ["Region", "Request", "blocks_of", "kind_of", "requests_of"]
+__all__ = ["FioRequest", "Region", "blocks_of", "kind_of", "requests_of"]
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _KINDS = ("read", "write", "trim")
@@ -30,7 +30,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Request:
+class FioRequest:
     """A request: `read`, `write` or `trim`."""
 
     kind: str
@@ -38,7 +38,7 @@ class Request:
     length: int
 
 
-def blocks_of(job: Job) -> tuple[Split, Split, Split]:
+def blocks_of(job: FioJob) -> tuple[Split, Split, Split]:
     """The block sizes of reads, writes and trims."""
     found = job.splits("bssplit") or job.splits("bsrange")
     if found is not None:
@@ -47,7 +47,7 @@ def blocks_of(job: Job) -> tuple[Split, Split, Split]:
     return one[0], one[1], one[2]
 
 
-def kind_of(job: Job) -> tuple[str, int, bool]:
+def kind_of(job: FioJob) -> tuple[str, int, bool]:
     """What a job does, the number behind the colon, and whether its places are random."""
     words, _, after = job.text("rw", "read").partition(":")
     return words.removeprefix("rand"), _signed(after), words.startswith("rand")
@@ -62,7 +62,9 @@ def _signed(text: str) -> int:
     return -value if text.startswith("-") else value
 
 
-def requests_of(job: Job, region: Region, amount: int, draw: random.Random) -> Iterator[Request]:
+def requests_of(
+    job: FioJob, region: Region, amount: int, draw: random.Random
+) -> Iterator[FioRequest]:
     """Requests in a region until `amount` bytes are done."""
     what, after, is_random = kind_of(job)
     blocks = blocks_of(job)
@@ -86,10 +88,10 @@ def requests_of(job: Job, region: Region, amount: int, draw: random.Random) -> I
         length = min(length, region.length - at)
         if length <= 0:
             return
-        yield Request(kind, region.begin + at, length)
+        yield FioRequest(kind, region.begin + at, length)
         done += length
         if what == "trimwrite":
-            yield Request("write", region.begin + at, length)
+            yield FioRequest("write", region.begin + at, length)
 
 
 def _even(blocks: tuple[Split, Split, Split]) -> bool:
@@ -98,7 +100,7 @@ def _even(blocks: tuple[Split, Split, Split]) -> bool:
     return len(first) == 1 and all(split.sizes == first and not split.low for split in blocks)
 
 
-def _direction(job: Job, what: str, draw: random.Random) -> str:
+def _direction(job: FioJob, what: str, draw: random.Random) -> str:
     if what == "rw":
         reads = job.number("rwmixread", 100 - job.number("rwmixwrite", 50))
         return "read" if draw.random() * 100 < reads else "write"
@@ -115,7 +117,12 @@ def _length(split: Split, draw: random.Random) -> int:
 
 
 def _random(
-    job: Job, region: Region, *, blocks: tuple[Split, Split, Split], run: int, draw: random.Random
+    job: FioJob,
+    region: Region,
+    *,
+    blocks: tuple[Split, Split, Split],
+    run: int,
+    draw: random.Random,
 ) -> Callable[[int], int]:
     """A function that gives the place of the next request of a length."""
     unit = min(split.least for split in blocks)

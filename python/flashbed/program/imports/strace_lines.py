@@ -23,7 +23,7 @@ from flashbed.program.imports.strace_line import (
     parse_call_text,
 )
 
-__all__ = ["Trace", "files_of"]
+__all__ = ["StraceLines", "files_of"]
 
 _ATTACHED = re.compile(rb"(?:strace: )?Process (\d{1,10}) attached(?: \([^)]*\))?\r?\Z")
 _ABOUT_TASKS = re.compile(rb"(?:strace: )?(?:\[ )?Process \S+ | *<detached ")
@@ -56,7 +56,7 @@ def _is_task(text: str) -> bool:
 
 
 @dataclass(kw_only=True)
-class Trace:
+class StraceLines:
     """The lines of a trace, read as a stream.
 
     Attributes:
@@ -153,7 +153,7 @@ def _joined(begun: Head, text: bytes, by_strace: bool) -> Head | None:
 class _Times:
     """Turns a file's times into nanoseconds since its first."""
 
-    trace: Trace
+    trace: StraceLines
     days: int = 0
     last_ns: int = 0
     now_ns: int = 0

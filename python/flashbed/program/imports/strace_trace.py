@@ -24,7 +24,7 @@ from flashbed.program.imports.looks import refuse_foreign
 from flashbed.program.imports.strace_calls import ALIASES, ROWS, Parsed, parse_call
 from flashbed.program.imports.strace_folder import Folder, folder_of
 from flashbed.program.imports.strace_line import Ended, Line, arguments_of, strip_place, text_of
-from flashbed.program.imports.strace_lines import Trace, files_of
+from flashbed.program.imports.strace_lines import StraceLines, files_of
 from flashbed.program.imports.writing import recorded
 from flashbed.program.recording.about import About, Think
 from flashbed.program.recording.calls import FOLDER, WRITES, Call, unpack_pieces
@@ -82,7 +82,7 @@ class _Traced:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Event:
+class _HeldCall:
     """A parsed call, held back until it is the next in order."""
 
     line: int
@@ -96,12 +96,12 @@ class _Event:
 @dataclass(kw_only=True)
 class _Import:
     path: Path
-    trace: Trace
+    trace: StraceLines
     folder: Folder
     discovery: Discovery = field(default_factory=Discovery)
     sizer: PieceSizer = field(default_factory=lambda: PieceSizer(1))
     order: InOrder = field(default_factory=InOrder)
-    events: dict[int, _Event] = field(default_factory=dict)
+    events: dict[int, _HeldCall] = field(default_factory=dict)
     tasks: dict[int | None, _Traced] = field(default_factory=dict)
     made: set[int] = field(default_factory=set)
     """Numbers of tasks that a call made."""
@@ -283,7 +283,7 @@ class _Import:
             arguments=parsed.arguments,
             result=result,
         )
-        self.events[id(call)] = _Event(line=number, parsed=parsed, task=task, result_place=place)
+        self.events[id(call)] = _HeldCall(line=number, parsed=parsed, task=task, result_place=place)
         return call
 
     def _other(self, task: _Traced, line: Line, number: int) -> Call | None:
@@ -304,7 +304,7 @@ class _Import:
             arguments=parsed.arguments,
             result=result,
         )
-        self.events[id(call)] = _Event(
+        self.events[id(call)] = _HeldCall(
             line=number, parsed=parsed, task=task, result_place=None, others=others
         )
         return call
@@ -323,7 +323,7 @@ class _Import:
         except ValueError as why:
             self._not_read(event.line, f"{why}")
 
-    def _recorded(self, call: Call, event: _Event) -> Iterator[Call]:
+    def _recorded(self, call: Call, event: _HeldCall) -> Iterator[Call]:
         parsed, task = event.parsed, event.task
         if task.working is None:
             task.working = parsed.working or self.folder.path
@@ -347,7 +347,7 @@ class _Import:
         yield call
         yield from self._mapped(call)
 
-    def _resolve(self, call: Call, event: _Event) -> None:
+    def _resolve(self, call: Call, event: _HeldCall) -> None:
         """Makes paths relative to the folder; tracks the working folder."""
         parsed, task = event.parsed, event.task
         for name, given in list(parsed.arguments.items()):
@@ -365,7 +365,7 @@ class _Import:
         if call.name == "fchdir" and call.result == 0:
             task.working = self._place(call, event, call.number("descriptor"))
 
-    def _place(self, call: Call, event: _Event, descriptor: int) -> bytes:
+    def _place(self, call: Call, event: _HeldCall, descriptor: int) -> bytes:
         """The path of a folder by its descriptor. Raises `ValueError` if it is not known."""
         named = event.parsed.places.get(descriptor)
         if named is not None:
@@ -386,7 +386,7 @@ class _Import:
         inside = self.folder.path.rstrip(b"/") + b"/"
         return path[len(inside) :] if path.startswith(inside) else b"/"
 
-    def _inherited(self, call: Call, event: _Event) -> Iterator[Call]:
+    def _inherited(self, call: Call, event: _HeldCall) -> Iterator[Call]:
         """Opens a file of the folder that was open before strace began."""
         if call.name == "mmap" and call.number("flags") & _ANONYMOUS:
             return
@@ -407,7 +407,7 @@ class _Import:
             self.discovery.see(opened)
             yield opened
 
-    def _opened_before(self, call: Call, event: _Event, name: str, number: int) -> bytes | None:
+    def _opened_before(self, call: Call, event: _HeldCall, name: str, number: int) -> bytes | None:
         """The path of a descriptor, or a name for it if only its number is known."""
         place = event.parsed.places.get(number)
         if place is not None:
@@ -569,6 +569,6 @@ def import_strace(path: Path, out: Path, folder: str | None = None) -> About:
     if folder is not None and not folder.startswith("/"):
         raise InputError(f"--folder {folder}: must be an absolute path, as in the trace")
     refuse_foreign(files_of(path)[0][0], "strace", sure=True)
-    state = _Import(path=path, trace=Trace(path=path), folder=folder_of(path, folder))
+    state = _Import(path=path, trace=StraceLines(path=path), folder=folder_of(path, folder))
     first = About(source="strace", think="gaps", mapped="whole")
     return recorded(path, out, first=first, calls=state.all(), last=state.about)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from flashbed.program.recording.calls import PIECE_BYTES, Call, Written
 from flashbed.program.recording.known_names import Node
-from flashbed.program.recording.replay_state import Description, State, TranslationError
+from flashbed.program.recording.replay_state import Description, ReplayState, TranslationError
 
 __all__ = ["HANDLERS", "Handler", "access_of", "written_lines"]
 
-Handler = Callable[[State, Call], None]
+Handler = Callable[[ReplayState, Call], None]
 
 TRANSFER_BYTES_MAX = 1 << 30
 _OFFSET_MAX = 2**63 - 1
@@ -56,7 +56,7 @@ def access_of(flags: int, *, folder: bool = False) -> str:
     return ",".join([words[0], *sorted(words[1:], key=[name for _, name in _WORDS].index)])
 
 
-def _open(state: State, call: Call) -> None:
+def _open(state: ReplayState, call: Call) -> None:
     flags = call.number("flags", _CREATE | _TRUNC | 1)
     if call.name == "creat":
         flags = _CREATE | _TRUNC | 1
@@ -77,7 +77,7 @@ def _open(state: State, call: Call) -> None:
     state.install(task, call.result, found, bool(flags & _CLOEXEC))
 
 
-def _open_without_slot(state: State, call: Call, shown: str | None) -> None:
+def _open_without_slot(state: ReplayState, call: Call, shown: str | None) -> None:
     """For an open that failed, gave only a path, or is outside: keeps its lookup."""
     if shown is not None:
         state.lines.append(f"stat {shown}")
@@ -89,7 +89,7 @@ def _open_without_slot(state: State, call: Call, shown: str | None) -> None:
         state.install(state.task(call), call.result, found, bool(flags & _CLOEXEC))
 
 
-def _opened(state: State, path: bytes, flags: int) -> Node:
+def _opened(state: ReplayState, path: bytes, flags: int) -> Node:
     """The file that was opened, made if it was not there."""
     if flags & _TMPFILE == _TMPFILE:
         return Node()
@@ -102,11 +102,11 @@ def _opened(state: State, path: bytes, flags: int) -> Node:
     return node
 
 
-def _close(state: State, call: Call) -> None:
+def _close(state: ReplayState, call: Call) -> None:
     state.uninstall(state.task(call), call.number("descriptor"))
 
 
-def _close_range(state: State, call: Call) -> None:
+def _close_range(state: ReplayState, call: Call) -> None:
     task = state.task(call)
     first, last = call.number("descriptor"), call.number("to_descriptor")
     numbers = [number for number in sorted(task.files.by_number) if first <= number <= last]
@@ -117,7 +117,7 @@ def _close_range(state: State, call: Call) -> None:
             state.uninstall(task, number)
 
 
-def _dup(state: State, call: Call) -> None:
+def _dup(state: ReplayState, call: Call) -> None:
     description = state.descriptor(call)
     number = call.number("to_descriptor", call.result)
     task = state.task(call)
@@ -129,7 +129,7 @@ def _dup(state: State, call: Call) -> None:
         state.install(task, number, description, by_exec)
 
 
-def _fcntl(state: State, call: Call) -> None:
+def _fcntl(state: ReplayState, call: Call) -> None:
     description, command = state.descriptor(call), call.number("command")
     if description is None or call.result < 0:
         return
@@ -142,13 +142,13 @@ def _fcntl(state: State, call: Call) -> None:
         description.append = bool(call.number("flags") & _APPEND)
 
 
-def _seek(state: State, call: Call) -> None:
+def _seek(state: ReplayState, call: Call) -> None:
     description = state.descriptor(call)
     if description is not None and call.result >= 0:
         description.position = call.result
 
 
-def _read(state: State, call: Call) -> None:
+def _read(state: ReplayState, call: Call) -> None:
     description = state.slot(call)
     if description is None or call.result < 0:
         return
@@ -165,7 +165,7 @@ def _read(state: State, call: Call) -> None:
         description.position += call.result
 
 
-def _write(state: State, call: Call) -> None:
+def _write(state: ReplayState, call: Call) -> None:
     description = state.slot(call)
     if description is None or call.result <= 0:
         return
@@ -189,8 +189,8 @@ def _write(state: State, call: Call) -> None:
 
 
 def written_lines(
-    state: State, begin: str, *, node: Node | None, at: int, length: int, written: Written | None,
-    file_at: int | None = None,
+    state: ReplayState, begin: str, *, node: Node | None, at: int, length: int,
+    written: Written | None, file_at: int | None = None,
 ) -> Iterator[str]:  # fmt: skip
     """Yields operations BEGIN OFFSET LENGTH SEED FILL, several if one line cannot hold it.
 
@@ -236,7 +236,7 @@ def _parts(at: int, length: int, shift: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _on_slot(operation: str) -> Handler:
-    def handle(state: State, call: Call) -> None:
+    def handle(state: ReplayState, call: Call) -> None:
         description = state.slot(call)
         if description is not None and call.result >= 0:
             state.lines.append(f"{operation} {description.slot}")
@@ -246,11 +246,11 @@ def _on_slot(operation: str) -> Handler:
     return handle
 
 
-def _sync(state: State, _call: Call) -> None:
+def _sync(state: ReplayState, _call: Call) -> None:
     state.lines.append("sync")
 
 
-def _sync_range(state: State, call: Call) -> None:
+def _sync_range(state: ReplayState, call: Call) -> None:
     description = state.slot(call)
     words = ",".join(name for bit, name in _RANGE if call.number("flags") & bit)
     if description is not None and words and call.result >= 0:
@@ -258,7 +258,7 @@ def _sync_range(state: State, call: Call) -> None:
         state.lines.append(f"sync_range {description.slot} {at} {length} {words}")
 
 
-def _ftruncate(state: State, call: Call) -> None:
+def _ftruncate(state: ReplayState, call: Call) -> None:
     description = state.slot(call)
     if description is not None and call.result >= 0:
         state.lines.append(f"truncate {description.slot} {call.number('length')}")
@@ -267,7 +267,7 @@ def _ftruncate(state: State, call: Call) -> None:
             description.node.unflushed = True
 
 
-def _truncate(state: State, call: Call) -> None:
+def _truncate(state: ReplayState, call: Call) -> None:
     path, raw = state.path(call), call.path()
     if path is None or raw is None:
         return
@@ -283,7 +283,7 @@ def _truncate(state: State, call: Call) -> None:
         node.size = length
 
 
-def _fallocate(state: State, call: Call) -> None:
+def _fallocate(state: ReplayState, call: Call) -> None:
     description, mode = state.slot(call), call.number("mode")
     if description is None or call.result < 0:
         return
@@ -299,7 +299,7 @@ def _fallocate(state: State, call: Call) -> None:
         node.size = max(0, node.size + (length if how == "insert" else -length))
 
 
-def _advise(state: State, call: Call) -> None:
+def _advise(state: ReplayState, call: Call) -> None:
     description = state.slot(call)
     if description is None or call.result < 0:
         return
@@ -313,7 +313,7 @@ def _advise(state: State, call: Call) -> None:
     state.lines.append(f"fadvise {description.slot} {at} {length} {_ADVICE[command]}")
 
 
-def _copy(state: State, call: Call) -> None:
+def _copy(state: ReplayState, call: Call) -> None:
     """Translates copy_file_range, sendfile and splice; one end may be outside."""
     source, target, length = state.slot(call), state.slot(call, "to_descriptor"), call.result
     if length <= 0:
@@ -350,14 +350,14 @@ def _copy_offset(description: Description | None, call: Call, name: str, length:
     return at
 
 
-def _lock(state: State, call: Call) -> None:
+def _lock(state: ReplayState, call: Call) -> None:
     description = state.slot(call)
     how = {1: "shared", 2: "exclusive", 8: "unlock"}.get(call.number("command") & ~4)
     if description is not None and how is not None and call.result >= 0:
         state.lines.append(f"flock {description.slot} {how}")
 
 
-def _entries(state: State, call: Call) -> None:
+def _entries(state: ReplayState, call: Call) -> None:
     """Keeps the first getdents of a folder, as one operation that reads all its entries."""
     description = state.slot(call)
     if description is None or call.result < 0:
@@ -369,7 +369,7 @@ def _entries(state: State, call: Call) -> None:
     description.position = call.result
 
 
-def _clone(state: State, call: Call) -> None:
+def _clone(state: ReplayState, call: Call) -> None:
     if call.result <= 0:
         return
     if call.result in state.tasks:
@@ -380,7 +380,7 @@ def _clone(state: State, call: Call) -> None:
     new.end_ns = call.start_ns
 
 
-def _exec(state: State, call: Call) -> None:
+def _exec(state: ReplayState, call: Call) -> None:
     if call.result < 0:
         return
     state.execute(state.task(call))
@@ -390,13 +390,13 @@ def _exec(state: State, call: Call) -> None:
         state.skip("execve of a program in the folder: its pages are not read")
 
 
-def _exit(state: State, call: Call) -> None:
+def _exit(state: ReplayState, call: Call) -> None:
     task = state.task(call)
     for one in list(task.group) if call.name == "exit_group" else [task]:
         state.end(one)
 
 
-def _nothing(_state: State, _call: Call) -> None:
+def _nothing(_state: ReplayState, _call: Call) -> None:
     """Translates to nothing: the call costs the file system nothing."""
 
 

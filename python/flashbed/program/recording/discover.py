@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from flashbed.program.recording.calls import EXISTED, FOLDER, Call, is_outside
 from flashbed.program.recording.fill import Filler
 from flashbed.program.recording.known_names import Node
-from flashbed.program.recording.replay_state import State, TranslationError
+from flashbed.program.recording.replay_state import ReplayState, TranslationError
 from flashbed.program.recording.translate import HANDLERS
 
 __all__ = ["Discovery"]
@@ -33,7 +33,7 @@ _FOLLOWS = {*_OPENS, "stat", "statx", "newfstatat", "access", "faccessat", "facc
 class Discovery:
     """Follows calls; `existed` is what they showed to exist before."""
 
-    state: State = field(default_factory=lambda: State(filler=Filler(None)))
+    state: ReplayState = field(default_factory=lambda: ReplayState(filler=Filler(None)))
     _found: dict[int, tuple[bytes, Node, int, int]] = field(default_factory=dict)
     """By node: the path it was first seen by, and its kind and size then."""
     _made: dict[int, Node] = field(default_factory=dict)

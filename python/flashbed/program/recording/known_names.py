@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from flashbed.program.recording.calls import FOLDER, is_outside
 
-__all__ = ["Node", "Tree"]
+__all__ = ["NameTree", "Node"]
 
 _LINKS_MAX = 40
 
@@ -38,7 +38,7 @@ class Node:
         return self.kind == stat.S_IFDIR
 
 
-class Tree:
+class NameTree:
     """Names and their nodes. A path that is outside, or unknown, gives None."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from flashbed.program.recording.calls import PIECE_BYTES, Call
 from flashbed.program.recording.data_calls import Handler, written_lines
-from flashbed.program.recording.replay_state import Mapped, State
+from flashbed.program.recording.replay_state import Mapped, ReplayState
 
 __all__ = ["HANDLERS"]
 
@@ -15,7 +15,7 @@ _KIND = 0xF
 _ASYNC = 1
 
 
-def _mmap(state: State, call: Call) -> None:
+def _mmap(state: ReplayState, call: Call) -> None:
     description, flags = state.slot(call), call.number("flags")
     if call.result < 0:
         return
@@ -34,7 +34,7 @@ def _mmap(state: State, call: Call) -> None:
     task.memory.mapped.append(mapped)
 
 
-def _forget(state: State, call: Call, address: int, length: int) -> None:
+def _forget(state: ReplayState, call: Call, address: int, length: int) -> None:
     """Forgets mappings in a range; a mapping that is only cut stays whole."""
     task = state.task(call)
     end = address + length
@@ -48,12 +48,12 @@ def _forget(state: State, call: Call, address: int, length: int) -> None:
             state.skip("munmap of a part of a mapping: all of it stays mapped")
 
 
-def _munmap(state: State, call: Call) -> None:
+def _munmap(state: ReplayState, call: Call) -> None:
     if call.result >= 0:
         _forget(state, call, call.number("address"), call.number("length"))
 
 
-def _mremap(state: State, call: Call) -> None:
+def _mremap(state: ReplayState, call: Call) -> None:
     """Maps the file again, with the new length."""
     found, length = _at(state, call), call.number("to_offset")
     if call.result < 0 or found is None:
@@ -70,7 +70,7 @@ def _mremap(state: State, call: Call) -> None:
     state.lines.append(f"mmap {number} {slot} {found.offset} {length} {found.how}")
 
 
-def _at(state: State, call: Call) -> Mapped | None:
+def _at(state: ReplayState, call: Call) -> Mapped | None:
     """The mapping that contains an address."""
     address = call.number("address")
     for mapped in reversed(state.task(call).memory.mapped):
@@ -79,7 +79,7 @@ def _at(state: State, call: Call) -> Mapped | None:
     return None
 
 
-def _access(state: State, call: Call) -> None:
+def _access(state: ReplayState, call: Call) -> None:
     found = _at(state, call)
     if found is None or found.number is None:
         return
@@ -97,7 +97,7 @@ def _access(state: State, call: Call) -> None:
     )
 
 
-def _msync(state: State, call: Call) -> None:
+def _msync(state: ReplayState, call: Call) -> None:
     found = _at(state, call)
     if found is None or found.number is None or call.result < 0:
         return
@@ -108,7 +108,7 @@ def _msync(state: State, call: Call) -> None:
         state.lines.append(f"msync {found.number} {at} {length} {how}")
 
 
-def _nothing(_state: State, _call: Call) -> None:
+def _nothing(_state: ReplayState, _call: Call) -> None:
     """Translates to nothing: the call costs the file system nothing."""
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from flashbed.program.recording.calls import Call, is_outside
 from flashbed.program.recording.data_calls import Handler, written_lines
 from flashbed.program.recording.known_names import Node
-from flashbed.program.recording.replay_state import State, name_word
+from flashbed.program.recording.replay_state import ReplayState, name_word
 
 __all__ = ["HANDLERS"]
 
@@ -30,7 +30,7 @@ _VALUE_BYTES_MAX = 65_536
 _NAME_BYTES_MAX = 255
 
 
-def _add_or_look_up(state: State, call: Call, line: str, looked_up: str) -> bool:
+def _add_or_look_up(state: ReplayState, call: Call, line: str, looked_up: str) -> bool:
     """Adds the line, or only the lookup if the call lacked permission."""
     if call.result < 0 and call.result not in _FAILS_ALIKE:
         state.lines.append(f"stat {looked_up}")
@@ -39,13 +39,13 @@ def _add_or_look_up(state: State, call: Call, line: str, looked_up: str) -> bool
     return call.result >= 0
 
 
-def _mkdir(state: State, call: Call) -> None:
+def _mkdir(state: ReplayState, call: Call) -> None:
     path, raw = state.path(call), call.path()
     if path is not None and raw is not None and _add_or_look_up(state, call, f"mkdir {path}", path):
         state.tree.put(raw, Node(kind=stat.S_IFDIR))
 
 
-def _unlink(state: State, call: Call) -> None:
+def _unlink(state: ReplayState, call: Call) -> None:
     path, raw = state.path(call), call.path()
     folder = call.name == "rmdir" or call.number("flags") & _REMOVE_FOLDER
     if path is None or raw is None:
@@ -54,7 +54,7 @@ def _unlink(state: State, call: Call) -> None:
         state.tree.remove(raw)
 
 
-def _rename(state: State, call: Call) -> None:
+def _rename(state: ReplayState, call: Call) -> None:
     raw, to_raw = call.path(), call.path("to_path")
     path, to_path = state.path(call), state.path(call, "to_path")
     if path is None and to_path is None:
@@ -76,7 +76,7 @@ def _rename(state: State, call: Call) -> None:
         state.tree.rename(raw, to_raw)
 
 
-def _link(state: State, call: Call) -> None:
+def _link(state: ReplayState, call: Call) -> None:
     raw, to_raw, to_path = call.path(), call.path("to_path"), state.path(call, "to_path")
     if to_path is None or to_raw is None:
         return
@@ -91,7 +91,7 @@ def _link(state: State, call: Call) -> None:
             state.tree.put(to_raw, node)
 
 
-def _symlink(state: State, call: Call) -> None:
+def _symlink(state: ReplayState, call: Call) -> None:
     path, raw, target = state.path(call), call.path(), call.path("target") or b""
     if path is None or raw is None:
         return
@@ -101,7 +101,7 @@ def _symlink(state: State, call: Call) -> None:
 
 
 def _look(operation: str) -> Handler:
-    def handle(state: State, call: Call) -> None:
+    def handle(state: ReplayState, call: Call) -> None:
         path = state.path(call)
         if path is not None:
             state.lines.append(f"{operation} {path}")
@@ -109,7 +109,7 @@ def _look(operation: str) -> Handler:
     return handle
 
 
-def _stat(state: State, call: Call) -> None:
+def _stat(state: ReplayState, call: Call) -> None:
     """Translates `access`, and `stat` of a link, which look up the link and its target."""
     path = state.path(call)
     if path is not None:
@@ -123,7 +123,7 @@ class _OfFile:
     operation: str
     fields: tuple[str, ...] = ()
 
-    def __call__(self, state: State, call: Call) -> None:
+    def __call__(self, state: ReplayState, call: Call) -> None:
         path = _path_of_either(state, call)
         if path is None:
             return
@@ -136,7 +136,7 @@ class _OfFile:
         _add_or_look_up(state, call, " ".join((self.operation, path, *fields)), path)
 
 
-def _path_of_either(state: State, call: Call) -> str | None:
+def _path_of_either(state: ReplayState, call: Call) -> str | None:
     """The path that a call names, or the path of its descriptor's file."""
     raw = call.path()
     if raw is not None:
@@ -151,7 +151,7 @@ def _path_of_either(state: State, call: Call) -> str | None:
 
 
 def _xattr(operation: str) -> Handler:
-    def handle(state: State, call: Call) -> None:
+    def handle(state: ReplayState, call: Call) -> None:
         path, name = _path_of_either(state, call), call.path("name")
         if path is None:
             return
@@ -175,14 +175,14 @@ def _xattr(operation: str) -> Handler:
     return handle
 
 
-def _searched(state: State, call: Call) -> bool:
+def _searched(state: ReplayState, call: Call) -> bool:
     """Whether a file can have attributes of user.*: links cannot."""
     raw = call.path()
     node = state.tree.find(raw, follow=False) if raw is not None else None
     return node is None or node.kind != stat.S_IFLNK
 
 
-def _set(state: State, call: Call, path: str, name: str) -> None:
+def _set(state: ReplayState, call: Call, path: str, name: str) -> None:
     """The value's bytes are generated like those of a file of its own, from its beginning."""
     length = call.number("length")
     if call.result < 0 or not 0 < length <= _VALUE_BYTES_MAX:

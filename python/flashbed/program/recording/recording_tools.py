@@ -255,7 +255,7 @@ def anonymised(path: Path, output: Path) -> str:
     recording = open_recording(path)
     about = recording.about
     hidden = about.model_copy(update={"command": (), "machine": ""})
-    names = _Names()
+    names = _Replacements()
     everything = itertools.chain(recording.existed(), recording.calls())
     if any(isinstance(call.written, bytes) for call in everything):
         raise InputError(
@@ -272,7 +272,7 @@ def anonymised(path: Path, output: Path) -> str:
         return f"{shown(output)}: {writer.calls:,} rows, {len(names.known):,} names"
 
 
-class _Names:
+class _Replacements:
     """Names and their replacements, which have the same length, so that folders keep their size."""
 
     def __init__(self) -> None:

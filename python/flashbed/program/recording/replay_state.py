@@ -9,15 +9,15 @@ from functools import lru_cache
 
 from flashbed.program.recording.calls import Call, is_outside
 from flashbed.program.recording.fill import Filler, Fillers
-from flashbed.program.recording.known_names import Node, Tree
+from flashbed.program.recording.known_names import NameTree, Node
 
 __all__ = [
+    "AddressSpace",
     "Description",
     "Files",
     "Mapped",
-    "Memory",
     "Numbers",
-    "State",
+    "ReplayState",
     "Task",
     "TranslationError",
     "name_word",
@@ -102,7 +102,7 @@ class Files:
 
 
 @dataclass(eq=False, slots=True)
-class Memory:
+class AddressSpace:
     """The mappings of an address space, shared by some tasks."""
 
     mapped: list[Mapped] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Task:
     """A task. Threads share files and memory; `group` has all threads of the process."""
 
     files: Files = field(default_factory=Files)
-    memory: Memory = field(default_factory=Memory)
+    memory: AddressSpace = field(default_factory=AddressSpace)
     group: list[Task] = field(default_factory=list)
     ended: bool = False
     end_ns: int = 0
@@ -148,11 +148,11 @@ class Numbers:
 
 
 @dataclass(kw_only=True)
-class State:
+class ReplayState:
     """The whole state. Handlers of calls (data_calls.py and others) change it, add to `lines`."""
 
     filler: Filler | Fillers
-    tree: Tree = field(default_factory=Tree)
+    tree: NameTree = field(default_factory=NameTree)
     slots: Numbers = field(default_factory=lambda: Numbers(SLOTS, "open files"))
     mappings: Numbers = field(default_factory=lambda: Numbers(MAPPINGS, "mappings of files"))
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class State:
         if flags & _CLONE_VM:
             memory.users += 1
         else:
-            memory = Memory(list(memory.mapped))
+            memory = AddressSpace(list(memory.mapped))
             for mapped in memory.mapped:
                 mapped.uses += 1
         new = Task(files=files, memory=memory, group=task.group if flags & _CLONE_THREAD else [])
@@ -209,7 +209,7 @@ class State:
         for number in sorted(task.files.closed_by_exec):
             self.uninstall(task, number)
         self._leave(task)
-        task.memory = Memory()
+        task.memory = AddressSpace()
 
     def _leave(self, task: Task) -> None:
         task.memory.users -= 1

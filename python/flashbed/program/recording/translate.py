@@ -26,7 +26,7 @@ from flashbed.program.recording.file import Recording, RecordingError
 from flashbed.program.recording.fill import Compressor, Filler, Fillers
 from flashbed.program.recording.known_names import Node
 from flashbed.program.recording.needed_files import needed_by
-from flashbed.program.recording.replay_state import State, Task, TranslationError
+from flashbed.program.recording.replay_state import ReplayState, Task, TranslationError
 
 __all__ = [
     "HANDLERS",
@@ -85,7 +85,7 @@ class Translation:
     think: bool = True
     own: bytes | None = None
     told: Callable[[int], None] = lambda _: None
-    state: State = field(init=False)
+    state: ReplayState = field(init=False)
     _waiting: list[tuple[int, int, Call]] = field(default_factory=list)
     _locks: int = 0
     _numbers: dict[int, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Translation:
     _current: int = 0
 
     def __post_init__(self) -> None:
-        self.state = State(filler=self.filler())
+        self.state = ReplayState(filler=self.filler())
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -291,7 +291,7 @@ _MOVES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
 
 
 def _prepared_lines(
-    state: State, call: Call, like_the_rest: Callable[[int, int], str], seed: int
+    state: ReplayState, call: Call, like_the_rest: Callable[[int, int], str], seed: int
 ) -> Iterator[str]:
     """Operations that make one file, folder or link that existed before."""
     path, name = call.path(), state.path(call)
@@ -319,7 +319,7 @@ def _prepared_lines(
         yield "close 0"
 
 
-def _put(state: State, call: Call) -> None:
+def _put(state: ReplayState, call: Call) -> None:
     path = call.path()
     if path is not None and path != FOLDER:
         kind, target = stat.S_IFMT(call.number("mode")), call.path("target") or b""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.debian import Apt, unpack
-from flashbed.targets.guest.module import Tree
+from flashbed.targets.guest.module import BuildTree
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
@@ -99,7 +99,7 @@ def _fetched_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
     return found
 
 
-def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) -> Tree:
+def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) -> BuildTree:
     """The headers for our driver; fetches them on first use. Raises `Unavailable`."""
     if shutil.which(CROSS_COMPILER) is None:
         raise Unavailable(
@@ -119,7 +119,7 @@ def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) 
     tree = folder / "usr" / "src" / f"linux-headers-{release}"
     cross = CROSS_COMPILER.removesuffix("gcc")
     # The package names a compiler of one version, which may differ from the installed one.
-    return Tree(tree, "arm", cross, (f"CC={CROSS_COMPILER}",))
+    return BuildTree(tree, "arm", cross, (f"CC={CROSS_COMPILER}",))
 
 
 def _download_headers(cache: Path, release: str, folder: Path) -> None:

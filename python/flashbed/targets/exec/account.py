@@ -8,8 +8,8 @@ from typing import Any
 from flashbed.answers.lifetimes.estimate_text import years_text
 from flashbed.stack.names import escaped
 from flashbed.targets.exec.lasting import lasting_of
-from flashbed.targets.exec.outcome import Counts, File, NotRunError, Outcome
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ChipCounts, ExecOutcome, FileUse, NotRunError
+from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.recorder.summary_lines import in_brief
 
 __all__ = ["as_json", "text"]
@@ -25,11 +25,11 @@ CALLS_SHOWN = 8
 FILES_SHOWN = 6
 
 
-def _ratio(outcome: Outcome) -> float | None:
+def _ratio(outcome: ExecOutcome) -> float | None:
     return outcome.bytes_programmed / outcome.bytes_written if outcome.bytes_written else None
 
 
-def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
+def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> str:
     """The report for a person, on several lines."""
     others = [f"{name} {value}" for name, value in request.changes if name not in _NAMED]
     on = ", ".join([request.fs, f"board {request.board.name}", *others, f"Linux {request.kernel}"])
@@ -76,7 +76,7 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
     return "\n".join(lines)
 
 
-def _time_said(request: Request, outcome: Outcome) -> str:
+def _time_said(request: ExecRequest, outcome: ExecOutcome) -> str:
     said = _time(outcome.time_ns)
     if outcome.ran.busy_ns >= 0 and outcome.unseen is None:
         said += f", of it chip {_time(outcome.ran.busy_ns)}"
@@ -86,7 +86,7 @@ def _time_said(request: Request, outcome: Outcome) -> str:
     return f"{said}; {calls:,} system calls; {request.costs.description()}"
 
 
-def _say_written(fact: Any, outcome: Outcome) -> None:
+def _say_written(fact: Any, outcome: ExecOutcome) -> None:
     mapped = f", {_bytes(outcome.bytes_mapped)} of it mapped" if outcome.bytes_mapped else ""
     fact("written", f"{_bytes(outcome.bytes_written)} by the program{mapped},"
                     f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
@@ -94,7 +94,9 @@ def _say_written(fact: Any, outcome: Outcome) -> None:
     fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
 
 
-def _say_lifetime(fact: Any, request: Request, outcome: Outcome, rounds: float | None) -> None:
+def _say_lifetime(
+    fact: Any, request: ExecRequest, outcome: ExecOutcome, rounds: float | None
+) -> None:
     known = lasting_of(request, outcome, rounds)
     found, runs = known.found, known.runs_per_day
     if found is None:
@@ -110,14 +112,14 @@ def _rate(a_day: float) -> str:
     return f"{a_day:,.0f}" if a_day >= 100 else f"{a_day:.3g}"
 
 
-def _counts(counts: Counts) -> str:
+def _counts(counts: ChipCounts) -> str:
     return (
         f"{counts.reads:,} reads, {counts.programs:,} programs, {counts.erases:,} erases"
         f"{f' in {_time(counts.busy_ns)}' if counts.busy_ns >= 0 else ''}"
     )
 
 
-def _calls(outcome: Outcome) -> list[str]:
+def _calls(outcome: ExecOutcome) -> list[str]:
     """The kinds of system calls that took longest."""
     most = sorted(outcome.calls, key=lambda call: (-call.ns, -call.calls, call.name))
     lines = []
@@ -128,7 +130,7 @@ def _calls(outcome: Outcome) -> list[str]:
     return [*lines, f"and {left} other kinds"] if left > 0 else lines
 
 
-def _failed(outcome: Outcome) -> list[str]:
+def _failed(outcome: ExecOutcome) -> list[str]:
     """The calls that failed on flash, the most frequent first."""
     most = sorted(outcome.failed, key=lambda failed: (-failed.calls, failed.name, failed.why))
     lines = [f"{failed.name:<16} {failed.calls:>7,} {failed.why}" for failed in most[:CALLS_SHOWN]]
@@ -136,7 +138,7 @@ def _failed(outcome: Outcome) -> list[str]:
     return [*lines, f"and {left} other kinds"] if left > 0 else lines
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: ExecOutcome) -> str:
     """How the program ended after `--until` told it to."""
     if outcome.until == signal.SIGKILL:
         return "SIGTERM did not end it, SIGKILL did a second later"
@@ -145,10 +147,10 @@ def _told(outcome: Outcome) -> str:
     return f"SIGTERM, exit status {outcome.exit_status}"
 
 
-def _files(outcome: Outcome) -> list[str]:
+def _files(outcome: ExecOutcome) -> list[str]:
     """The files on flash with most bytes read and written."""
 
-    def moved(file: File) -> int:
+    def moved(file: FileUse) -> int:
         return file.bytes_read + file.bytes_written + file.bytes_mapped
 
     most = sorted(outcome.files, key=lambda file: (-moved(file), file.path))
@@ -182,7 +184,7 @@ def _bytes(count: int) -> str:
     return f"{count / 1024:,.1f} KiB" if count < 10 << 20 else f"{count / 2**20:,.1f} MiB"
 
 
-def _named(request: Request) -> dict[str, Any]:
+def _named(request: ExecRequest) -> dict[str, Any]:
     return {
         "command": list(request.words),
         "fs": request.fs,
@@ -194,7 +196,7 @@ def _named(request: Request) -> dict[str, Any]:
 
 
 def as_json(
-    request: Request, outcome: Outcome | NotRunError, rounds: float | None
+    request: ExecRequest, outcome: ExecOutcome | NotRunError, rounds: float | None
 ) -> dict[str, Any]:
     """All results; unknown is null. Of a system that could not run it, the reason."""
     if isinstance(outcome, NotRunError):

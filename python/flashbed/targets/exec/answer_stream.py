@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from flashbed.targets.exec.outcome import NotRunError, Outcome, outcome_of
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ExecOutcome, NotRunError, outcome_of
+from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.exec.unpacking import unpack
 
-__all__ = ["Answer", "hand_on", "read_answer"]
+__all__ = ["AnswerStream", "hand_on", "read_answer"]
 
 _LINE_BYTES_MAX = 65_536
 
 
 @dataclass
-class Answer:
+class AnswerStream:
     """The answer's lines, and what the program printed."""
 
     text: str
@@ -29,7 +29,7 @@ class Answer:
     stderr: bytes = b""
 
 
-def read_answer(stream: BinaryIO) -> Answer:
+def read_answer(stream: BinaryIO) -> AnswerStream:
     """Reads up to `end`; what follows stays in the stream."""
     lines: list[bytes] = []
     printed = {b"stdout": b"", b"stderr": b""}
@@ -44,12 +44,12 @@ def read_answer(stream: BinaryIO) -> Answer:
         lines.append(line)
         if not line or line == b"end\n":
             text = b"".join(lines).decode("utf-8", "surrogateescape")
-            return Answer(text, printed[b"stdout"], printed[b"stderr"])
+            return AnswerStream(text, printed[b"stdout"], printed[b"stderr"])
 
 
 def hand_on(
-    stream: BinaryIO, request: Request, output_aside: bool, last_words: Callable[[], str]
-) -> Outcome:
+    stream: BinaryIO, request: ExecRequest, output_aside: bool, last_words: Callable[[], str]
+) -> ExecOutcome:
     """Prints the program's output, unpacks the kept files, and returns the outcome.
 
     With `output_aside` the program's standard output goes to standard error. Raises `NotRunError`

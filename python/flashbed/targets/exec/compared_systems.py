@@ -8,12 +8,12 @@ from flashbed.answers.lifetimes.estimate_text import years_text
 from flashbed.base.human import UNKNOWN, aligned, bytes_text, count_text, ratio_text, time_text
 from flashbed.stack.names import escaped
 from flashbed.targets.exec.lasting import lasting_of
-from flashbed.targets.exec.outcome import NotRunError, Outcome
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
+from flashbed.targets.exec.request import ExecRequest
 
 __all__ = ["Ran", "compared"]
 
-Ran = tuple[Request, Outcome | NotRunError]
+Ran = tuple[ExecRequest, ExecOutcome | NotRunError]
 """A program on one system; an error where that cannot mount or run it."""
 
 _HEADS = (
@@ -34,7 +34,7 @@ def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
         name for name in names if len({dict(request.changes)[name] for request, _ in ran}) > 1
     ]
     heads = [*varying, *_HEADS]
-    failed = any(isinstance(each, Outcome) and each.exit_status for _, each in ran)
+    failed = any(isinstance(each, ExecOutcome) and each.exit_status for _, each in ran)
     if failed:
         heads.append("exit status")
     rows, reasons = [], []
@@ -56,7 +56,7 @@ def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
     ]
 
 
-def _cells(request: Request, outcome: Outcome, rounds: float | None) -> list[str]:
+def _cells(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> list[str]:
     seen = outcome.unseen is None
     both = (outcome.ran, outcome.flushed)
     counts = [
@@ -76,6 +76,6 @@ def _cells(request: Request, outcome: Outcome, rounds: float | None) -> list[str
     ]
 
 
-def _lifetime(request: Request, outcome: Outcome, rounds: float | None) -> str:
+def _lifetime(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> str:
     found = lasting_of(request, outcome, rounds).found
     return UNKNOWN if found is None else years_text(found.low, found.high)

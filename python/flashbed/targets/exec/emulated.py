@@ -30,8 +30,8 @@ from flashbed.targets.emulator.machine import (
     find_qemu,
 )
 from flashbed.targets.exec.answer_stream import hand_on
-from flashbed.targets.exec.outcome import NotRunError, Outcome
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
+from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.exec.symbols import elf, functions
 from flashbed.targets.exec.sysroot import Sysroot
 from flashbed.targets.guest import initramfs, nand, yaffs2
@@ -53,8 +53,8 @@ Say = Callable[[str], None]
 
 
 def launch_emulated(
-    request: Request, sysroot: Sysroot, say: Say, *, gdb: int | None, output_aside: bool = False
-) -> Outcome:
+    request: ExecRequest, sysroot: Sysroot, say: Say, *, gdb: int | None, output_aside: bool = False
+) -> ExecOutcome:
     """Runs the program. Raises `NotRunError` and `Unavailable`."""
     qemu = find_qemu()
     cache = cache_folder()
@@ -86,7 +86,7 @@ def launch_emulated(
         return _outcome(request, folder, output_aside)
 
 
-def _symbols(qemu_command: list[str], request: Request, folder: Path) -> Path:
+def _symbols(qemu_command: list[str], request: ExecRequest, folder: Path) -> Path:
     """Boots the board once to read its functions' addresses; returns the file of symbols."""
     _boot(qemu_command, request, folder)
     said = folder / "answer"
@@ -113,7 +113,7 @@ def _standard_input() -> bytes:
 
 
 def _image(
-    request: Request, sysroot: Sysroot, *, kernel: KernelFiles, given: bytes, say: Say
+    request: ExecRequest, sysroot: Sysroot, *, kernel: KernelFiles, given: bytes, say: Say
 ) -> bytes:
     cache = cache_folder()
     tree = fetch_headers(cache, kernel, say)
@@ -138,7 +138,7 @@ def _image(
     return initramfs.archive(agent(ARCHITECTURE), modules, parameters, more)
 
 
-def _boot(qemu_command: list[str], request: Request, folder: Path) -> None:
+def _boot(qemu_command: list[str], request: ExecRequest, folder: Path) -> None:
     with (folder / "said.log").open("wb") as said:
         process = subprocess.Popen(
             [*dies_with_us(), *qemu_command], cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
@@ -160,7 +160,7 @@ def _boot(qemu_command: list[str], request: Request, folder: Path) -> None:
         process.wait()
 
 
-def _outcome(request: Request, folder: Path, output_aside: bool) -> Outcome:
+def _outcome(request: ExecRequest, folder: Path, output_aside: bool) -> ExecOutcome:
     def ended() -> str:
         return f"the board stopped early: {_last_words(folder)}"
 

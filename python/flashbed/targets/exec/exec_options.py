@@ -14,7 +14,7 @@ from pathlib import Path
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
 from flashbed.targets.exec.named_files import missing_files
-from flashbed.targets.exec.request import USUAL_PATH, Put, Request, environment, find, puts_of
+from flashbed.targets.exec.request import USUAL_PATH, ExecRequest, Put, environment, find, puts_of
 from flashbed.targets.exec.software import FREE, costs_of
 from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.targets.exec.systems import System
@@ -58,7 +58,7 @@ class ExecOptions:
 
 def requests_of(
     options: ExecOptions, systems: Sequence[System], say: Say
-) -> tuple[list[Request], Sysroot | None]:
+) -> tuple[list[ExecRequest], Sysroot | None]:
     """A request for each system, and the tree of programs for the emulated board.
 
     Raises `InputError` and `Unavailable`.
@@ -97,7 +97,7 @@ def _record(path: Path, word: str | None) -> Path:
     return path
 
 
-def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> Request:
+def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> ExecRequest:
     puts = puts_of(options.put, system.board)
     if options.on == "uml":
         made = _of_this_machine(options, system, puts)
@@ -115,7 +115,7 @@ def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> R
     )
 
 
-def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
+def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) -> ExecRequest:
     costs = costs_of(system.board.software, options.software or "flat")
     variables = environment(options.env)
     own_shell = os.environ.get("SHELL") or "/bin/sh"
@@ -123,7 +123,7 @@ def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) 
     words = options.words or [own_shell]
     program = find(words[0], variables["PATH"], puts)
     patience = options.patience or (None if options.shell else PATIENCE_S)
-    return Request(
+    return ExecRequest(
         board=system.board,
         kernel=system.kernel,
         fs=system.fs,
@@ -152,14 +152,14 @@ def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
 
 def _of_a_tree(
     options: ExecOptions, system: System, puts: Sequence[Put], sysroot: Sysroot
-) -> Request:
+) -> ExecRequest:
     variables = environment(options.env, path=USUAL_PATH)
     program = options.words[0]
     # A person who debugs a kernel takes longer than any limit.
     patience = options.patience or (None if options.gdb else PATIENCE_S)
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
-    return Request(
+    return ExecRequest(
         board=system.board,
         kernel=system.kernel,
         fs=system.fs,
@@ -176,9 +176,9 @@ def _of_a_tree(
     )
 
 
-def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> Request:
+def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> ExecRequest:
     variables = environment(options.env, path=USUAL_PATH)
-    return Request(
+    return ExecRequest(
         board=system.board,
         kernel=system.kernel,
         fs=system.fs,

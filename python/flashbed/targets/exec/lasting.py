@@ -8,10 +8,10 @@ from flashbed.answers.lifetimes.counters import wl_threshold_of
 from flashbed.answers.lifetimes.estimate import DAY_S, USED_MAX, Estimate, Observed, dispersion
 from flashbed.answers.lifetimes.estimate_text import notes, without_years
 from flashbed.answers.lifetimes.given import early_erases, rounds_per_day
-from flashbed.answers.lifetimes.subject import Subject, Workload
+from flashbed.answers.lifetimes.subject import RoundWork, Subject
 from flashbed.base.errors import InputError
-from flashbed.targets.exec.outcome import Outcome
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ExecOutcome
+from flashbed.targets.exec.request import ExecRequest
 
 __all__ = ["Lasting", "lasting_of"]
 
@@ -34,7 +34,7 @@ class Lasting:
         return work.rounds_per_day if work else None
 
 
-def lasting_of(request: Request, outcome: Outcome, rounds: float | None) -> Lasting:
+def lasting_of(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> Lasting:
     """The lifetime of the flash if the program runs `rounds` times a day."""
     endurance = request.board.endurance
     if outcome.unseen is not None or endurance is None:
@@ -55,17 +55,19 @@ def lasting_of(request: Request, outcome: Outcome, rounds: float | None) -> Last
     return Lasting(subject, found, notes(subject, found, source), "")
 
 
-def _busy_s(request: Request, outcome: Outcome) -> float:
+def _busy_s(request: ExecRequest, outcome: ExecOutcome) -> float:
     """The time in which the program did not sleep: the chip's, and that of system calls."""
     calls = sum(call.calls for call in outcome.calls) * request.costs.each_ns
     return (max(0, outcome.ran.busy_ns) + calls) / 1e9
 
 
-def _subject(request: Request, outcome: Outcome, rounds: float | None, *, given: bool) -> Subject:
+def _subject(
+    request: ExecRequest, outcome: ExecOutcome, rounds: float | None, *, given: bool
+) -> Subject:
     chip = request.board.chip
     block_bytes = chip.page_bytes * chip.pages_per_block
     programmed = outcome.bytes_programmed
-    workload = Workload(
+    workload = RoundWork(
         seconds=outcome.time_ns / 1e9,
         rounds_per_day=rounds,
         given_rate=given,
@@ -102,7 +104,7 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None, *, given:
     )
 
 
-def _unsynced(request: Request, outcome: Outcome) -> float | None:
+def _unsynced(request: ExecRequest, outcome: ExecOutcome) -> float | None:
     """The share of the page programs that the flush did, if the program never synced."""
     synced = any(file.syncs for file in outcome.files) or any(
         call.name in SYNCS for call in outcome.calls
@@ -112,7 +114,7 @@ def _unsynced(request: Request, outcome: Outcome) -> float | None:
     return 0.0 if synced else outcome.flushed.programs / outcome.programs
 
 
-def _grown(request: Request, outcome: Outcome) -> int:
+def _grown(request: ExecRequest, outcome: ExecOutcome) -> int:
     """The most that the program added to the data in use: what was written, or programmed."""
     if request.where != "uml":
         return outcome.bytes_programmed

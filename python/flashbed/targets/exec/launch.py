@@ -21,17 +21,17 @@ from flashbed.base import paths
 from flashbed.base.locking import scratch, tidy
 from flashbed.base.paths import cache_folder
 from flashbed.program.recording.about import About, shortened
-from flashbed.targets.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.targets.exec.outcome import ExecOutcome, NotRunError, outcome_of
 from flashbed.targets.exec.progress import EVERY_S, ProgressLine, progress_line
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.exec.spinning import LOOK_EVERY_S, SpinWatch
 from flashbed.targets.exec.terminal import Terminal
 from flashbed.targets.exec.unpacking import unpack
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
-from flashbed.targets.guest.module import Tree, built_module
-from flashbed.targets.recorder.recorded_run import CONTENTS_THERE, LACKS, Recorded
+from flashbed.targets.guest.module import BuildTree, built_module
+from flashbed.targets.recorder.recorded_run import CONTENTS_THERE, LACKS, RecordedRun
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.programs_kernel import programs_kernel
 from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
@@ -60,16 +60,16 @@ def prepare(kernel: str, say: Say) -> tuple[UmlKernel, Path]:
     cache = cache_folder()
     tidy(cache)
     built = built_kernel(cache, kernel, say, programs_kernel())
-    return built, built_module(cache, nand.source(), Tree(built.tree, "um"), say)
+    return built, built_module(cache, nand.source(), BuildTree(built.tree, "um"), say)
 
 
-def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome:
+def launch(request: ExecRequest, say: Say, *, output_aside: bool = False) -> ExecOutcome:
     """Runs the program; with `output_aside` its standard output goes to standard error.
 
     Raises `NotRunError` and `Unavailable`.
     """
     kernel, chip = prepare(request.kernel, say)
-    cache, tree = cache_folder(), Tree(kernel.tree, "um")
+    cache, tree = cache_folder(), BuildTree(kernel.tree, "um")
     try:
         modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
     except yaffs2.NotBuilt as why:
@@ -108,7 +108,7 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         return outcome
 
 
-def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
+def _recorded(request: ExecRequest, kernel: UmlKernel, stream: Path) -> RecordedRun:
     """Turns the recorder's stream into a recording. Raises `NotRunError` if it is not whole."""
     from flashbed.targets.recorder.session import keep_stream
 
@@ -130,11 +130,11 @@ def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
     return recorded
 
 
-def _terminal(request: Request) -> AbstractContextManager[Terminal | None]:
+def _terminal(request: ExecRequest) -> AbstractContextManager[Terminal | None]:
     return Terminal() if request.terminal or request.shell else nullcontext()
 
 
-def _command(kernel: UmlKernel, request: Request) -> list[str]:
+def _command(kernel: UmlKernel, request: ExecRequest) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
@@ -152,7 +152,12 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
 
 
 def _boot(
-    command: list[str], request: Request, *, folder: Path, say: Say, shows: Terminal | ProgressLine
+    command: list[str],
+    request: ExecRequest,
+    *,
+    folder: Path,
+    say: Say,
+    shows: Terminal | ProgressLine,
 ) -> int:
     """Runs the guest to its end; returns how many of its processes spun and were ended."""
     process = subprocess.Popen(

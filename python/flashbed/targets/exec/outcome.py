@@ -10,9 +10,17 @@ from dataclasses import dataclass, field, fields
 
 from flashbed.base.errors import FlashbedError
 from flashbed.targets.exec.unpacking import UnpackedFiles
-from flashbed.targets.recorder.recorded_run import Recorded
+from flashbed.targets.recorder.recorded_run import RecordedRun
 
-__all__ = ["Call", "Counts", "FailedCall", "File", "NotRunError", "Outcome", "outcome_of"]
+__all__ = [
+    "CallKind",
+    "ChipCounts",
+    "ExecOutcome",
+    "FailedCall",
+    "FileUse",
+    "NotRunError",
+    "outcome_of",
+]
 
 NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 """Exit statuses, as env(1) uses them."""
@@ -34,7 +42,7 @@ class NotRunError(FlashbedError):
 
 
 @dataclass(frozen=True)
-class Counts:
+class ChipCounts:
     """Operations of the chip, and for how long it was busy."""
 
     reads: int = 0
@@ -44,7 +52,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Call:
+class CallKind:
     """One kind of system call: how many, their virtual time, the bytes they wrote to flash."""
 
     name: str
@@ -63,7 +71,7 @@ class FailedCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class File:
+class FileUse:
     """What the program's calls did with a file on flash, and their time.
 
     `bytes_mapped` counts pages that became dirty through a shared mapping.
@@ -79,21 +87,21 @@ class File:
     ns: int
 
 
-_NUMBERS = [column.name for column in fields(File)][1:]
+_NUMBERS = [column.name for column in fields(FileUse)][1:]
 
 
 @dataclass(kw_only=True)
-class Outcome:
+class ExecOutcome:
     """The whole answer. `flushed` is what was written after the program had ended."""
 
     exit_status: int = 0
     signal: int | None = None
     time_ns: int = 0
-    ran: Counts = field(default_factory=Counts)
-    flushed: Counts = field(default_factory=Counts)
-    calls: list[Call] = field(default_factory=list)
+    ran: ChipCounts = field(default_factory=ChipCounts)
+    flushed: ChipCounts = field(default_factory=ChipCounts)
+    calls: list[CallKind] = field(default_factory=list)
     failed: list[FailedCall] = field(default_factory=list)
-    files: list[File] = field(default_factory=list)
+    files: list[FileUse] = field(default_factory=list)
     until: int | None = None
     """The signal that `--until` sent, when its time was up."""
     spun: int = 0
@@ -104,7 +112,7 @@ class Outcome:
     wear: list[int] = field(default_factory=list)
     page_bytes: int = 0
     kept: UnpackedFiles | None = None
-    recorded: Recorded | None = None
+    recorded: RecordedRun | None = None
 
     @property
     def failure(self) -> str | None:
@@ -141,9 +149,9 @@ class Outcome:
         return self.programs * self.page_bytes
 
 
-def outcome_of(text: str, program: str) -> Outcome | None:
+def outcome_of(text: str, program: str) -> ExecOutcome | None:
     """The parsed answer; None if it ends early. Raises `NotRunError`."""
-    outcome = Outcome()
+    outcome = ExecOutcome()
     for line in text.split("\n"):
         word, _, rest = line.partition(" ")
         words = rest.split(" ")
@@ -161,15 +169,15 @@ def outcome_of(text: str, program: str) -> Outcome | None:
     return None
 
 
-def _by_path(files: Sequence[File]) -> list[File]:
+def _by_path(files: Sequence[FileUse]) -> list[FileUse]:
     """A row for each path: files that had the same name one after the other are added up."""
-    rows: dict[str, File] = {}
+    rows: dict[str, FileUse] = {}
     for file in files:
         seen = rows.get(file.path)
         numbers = {
             name: getattr(file, name) + (getattr(seen, name) if seen else 0) for name in _NUMBERS
         }
-        rows[file.path] = File(path=file.path, **numbers)
+        rows[file.path] = FileUse(path=file.path, **numbers)
     return [rows[path] for path in sorted(rows)]
 
 
@@ -181,7 +189,7 @@ def _cannot(number: int, program: str) -> None:
     raise NotRunError(f"{program}: {why}", NOT_EXECUTABLE)
 
 
-def _take(outcome: Outcome, word: str, words: list[str]) -> None:
+def _take(outcome: ExecOutcome, word: str, words: list[str]) -> None:
     if word == "ran":
         number = int(words[1])
         outcome.signal = number if words[0] == "signal" else None
@@ -189,20 +197,20 @@ def _take(outcome: Outcome, word: str, words: list[str]) -> None:
     elif word == "time":
         outcome.time_ns = int(words[0])
     elif word == "counts":
-        counts = Counts(*map(int, words[1:]))
+        counts = ChipCounts(*map(int, words[1:]))
         if words[0] == "run":
             outcome.ran = counts
         else:
             outcome.flushed = counts
     elif word == "call":
-        outcome.calls.append(Call(words[0], *map(int, words[1:])))
+        outcome.calls.append(CallKind(words[0], *map(int, words[1:])))
     elif word == "failed":
         why = errno.errorcode.get(int(words[1]), f"errno {words[1]}") if int(words[1]) else "short"
         outcome.failed.append(FailedCall(words[0], why, int(words[2])))
     elif word == "file":
         path = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(words[0]))
         numbers = dict(zip(_NUMBERS, map(int, words[1:]), strict=True))
-        outcome.files.append(File(path=os.fsdecode(path), **numbers))
+        outcome.files.append(FileUse(path=os.fsdecode(path), **numbers))
     elif word == "unseen":
         outcome.unseen = " ".join(words)
     elif word == "missed":

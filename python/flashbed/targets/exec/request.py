@@ -26,8 +26,8 @@ __all__ = [
     "KERNELS",
     "PATH_BYTES_MAX",
     "USUAL_PATH",
+    "ExecRequest",
     "Put",
-    "Request",
     "environment",
     "find",
     "puts_of",
@@ -62,7 +62,7 @@ class Put:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ExecRequest:
     """One program on one file system."""
 
     board: Board

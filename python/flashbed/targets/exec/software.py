@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from flashbed.base.errors import InputError
 from flashbed.stack.prices import Software
 
-__all__ = ["FREE", "SOFTWARE", "Cost", "Costs", "costs_of"]
+__all__ = ["FREE", "SOFTWARE", "CallCost", "Costs", "costs_of"]
 
 SOFTWARE = ("flat", "calls", "none")
 PAGE_BYTES = 4096
@@ -31,7 +31,7 @@ _LIST = ("getdents", "getdents64")
 
 
 @dataclass(frozen=True)
-class Cost:
+class CallCost:
     """The price of one kind of call: of each call, and of each byte it moves."""
 
     name: str
@@ -45,7 +45,7 @@ class Costs:
 
     how: str
     each_ns: int
-    kinds: tuple[Cost, ...] = ()
+    kinds: tuple[CallCost, ...] = ()
 
     def description(self) -> str:
         """A phrase for the program's account."""
@@ -88,5 +88,7 @@ def costs_of(software: Software, how: str) -> Costs:
         (_WRITE, software.write_ns, software.copy_from_user_byte_ps + page_written_ps),
     ]
     each = software.syscall_ns
-    kinds = tuple(Cost(name, each + ns, byte_ps) for names, ns, byte_ps in more for name in names)
+    kinds = tuple(
+        CallCost(name, each + ns, byte_ps) for names, ns, byte_ps in more for name in names
+    )
     return Costs(how, each, kinds)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from flashbed.base.errors import Interrupted
 from flashbed.targets.exec.answer_stream import hand_on
-from flashbed.targets.exec.outcome import NotRunError, Outcome
-from flashbed.targets.exec.request import Request
+from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
+from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.guest.children import dies_with_us
 from flashbed.targets.ssh.address import AllowedBoard
 from flashbed.targets.ssh.board import OnBoard
@@ -32,8 +32,8 @@ Say = Callable[[str], None]
 
 
 def launch_on_board(
-    request: Request, allowed: AllowedBoard, say: Say, *, output_aside: bool = False
-) -> tuple[Request, Outcome]:
+    request: ExecRequest, allowed: AllowedBoard, say: Say, *, output_aside: bool = False
+) -> tuple[ExecRequest, ExecOutcome]:
     """Runs the program; the returned request names the board's kernel.
 
     Raises `NotRunError` and `Unavailable`.
@@ -54,7 +54,7 @@ def launch_on_board(
         board.leave()
 
 
-def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
+def _run(request: ExecRequest, board: OnBoard, output_aside: bool) -> ExecOutcome:
     with subprocess.Popen(
         [*dies_with_us(), *board.program_command()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as client:
@@ -77,7 +77,7 @@ def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
     return _outcome(request, data, words, output_aside)
 
 
-def _outcome(request: Request, data: bytes, said: str, output_aside: bool) -> Outcome:
+def _outcome(request: ExecRequest, data: bytes, said: str, output_aside: bool) -> ExecOutcome:
     def ended() -> str:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         return f"the agent stopped early: {lines[-1] if lines else 'it printed nothing'}"

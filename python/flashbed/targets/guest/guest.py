@@ -24,7 +24,7 @@ from flashbed.stack.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Survey
 from flashbed.targets.fullness import FreeSpace
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
-from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
+from flashbed.targets.guest.job import Group, JobItem, for_one_boot, groups_of, items_of, text_of
 from flashbed.targets.guest.results import (
     Measuring,
     RowsOfCase,
@@ -38,10 +38,10 @@ from flashbed.targets.guest.stream import (
     CaseDone,
     CaseRows,
     CutBegun,
-    Done,
     Event,
     GroupReady,
     Info,
+    JobDone,
     Reader,
     StreamError,
     Trouble,
@@ -192,7 +192,7 @@ class _Run:
         self.done = done
         self.troubled = False
         self.info: dict[str, str] = {}
-        self.left: dict[str, Item] = {}
+        self.left: dict[str, JobItem] = {}
         self.groups: dict[str, Group] = {}
         self.group_after: dict[str, str] = {}
         """Last case of a group -> the group that is prepared next."""
@@ -266,7 +266,7 @@ class _Run:
             try:
                 for data in boot.stream():
                     for event in reader.feed(data):
-                        ended = ended or isinstance(event, Done)
+                        ended = ended or isinstance(event, JobDone)
                         yield from self._handle(event)
                 why = None if ended else boot.why_ended()
             except (Stopped, StreamError) as error:
@@ -304,7 +304,7 @@ class _Run:
                 yield from self._take(event)
             case Trouble():
                 yield from self._trouble(event)
-            case Done():
+            case JobDone():
                 pass
 
     def _release(self) -> str:

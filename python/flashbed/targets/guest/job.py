@@ -30,7 +30,7 @@ from flashbed.targets.guest.nand import begin_commands, setup_commands
 __all__ = [
     "Described",
     "Group",
-    "Item",
+    "JobItem",
     "described",
     "for_one_boot",
     "groups_of",
@@ -40,7 +40,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class JobItem:
     """A program and its operations; `name` is its identifier in the job."""
 
     name: str
@@ -76,7 +76,7 @@ class Group:
     """Cases that start from one prepared state."""
 
     name: str
-    items: list[Item] = field(default_factory=list)
+    items: list[JobItem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ def _renewed(text: str, sizes: dict[str, int], slots: dict[str, str]) -> int:
     return renewed
 
 
-def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[Item]:
+def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[JobItem]:
     """The programs with their operations parsed. Raises `OperationError` for a broken line."""
     prepared: dict[str, str] = {}
     items = []
@@ -144,7 +144,7 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
             prepared[program.prepare] = _canonical(program.prepare)
         number, body = numbers[program.case_id], _canonical(program.body)
         items.append(
-            Item(
+            JobItem(
                 name=f"c{number}",
                 program=program,
                 prepare=prepared[program.prepare],
@@ -161,9 +161,9 @@ def _canonical(text: str) -> str:
     return text if found == text else found
 
 
-def groups_of(items: Iterable[Item]) -> list[Group]:
+def groups_of(items: Iterable[JobItem]) -> list[Group]:
     """Groups of items by file system, preparation and chip; more if cases write."""
-    sorted_out: dict[tuple[object, ...], list[Item]] = {}
+    sorted_out: dict[tuple[object, ...], list[JobItem]] = {}
     for item in items:
         chip = tuple(setup_commands(item.program))
         sorted_out.setdefault((item.program.stack.mounted, item.prepare, chip), []).append(item)
@@ -188,7 +188,7 @@ def _section(text: str) -> str:
     return f"ops {text.count(chr(10))}\n{text}"
 
 
-def _trace(item: Item, *, trace_flash: bool) -> str:
+def _trace(item: JobItem, *, trace_flash: bool) -> str:
     program = item.program
     words = ["flash" if trace_flash else "counts"]
     if program.check_contents:

@@ -19,14 +19,14 @@ from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["Source", "Tree", "built_module", "cached_module", "sources_of"]
+__all__ = ["BuildTree", "ModuleSource", "built_module", "cached_module", "sources_of"]
 
 _TIMEOUT_S = 600
 _KINDS = (".c", ".h", "")
 
 
 @dataclass(frozen=True)
-class Tree:
+class BuildTree:
     """What a module is built against: a kernel's build tree, ARCH, a cross compiler's prefix."""
 
     path: Path
@@ -37,7 +37,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Source:
+class ModuleSource:
     """A module's sources: path within its folder -> content, sorted by path."""
 
     name: str
@@ -54,20 +54,22 @@ def sources_of(name: str) -> dict[str, bytes]:
     }
 
 
-def _folder(cache: Path, source: Source, tree: Tree) -> Path:
+def _folder(cache: Path, source: ModuleSource, tree: BuildTree) -> Path:
     digest = hashlib.sha256(f"{tree.path.name} {tree.arch} {tree.cross}\n".encode())
     for name, content in source.files.items():
         digest.update(f"{name}\n".encode() + content)
     return cache / f"{source.name}-{tree.arch}-{digest.hexdigest()[:16]}"
 
 
-def cached_module(cache: Path, source: Source, tree: Tree) -> Path | None:
+def cached_module(cache: Path, source: ModuleSource, tree: BuildTree) -> Path | None:
     """The module built by an earlier run, if there is one."""
     module = _folder(cache, source, tree) / f"{source.name}.ko"
     return module if module.is_file() else None
 
 
-def built_module(cache: Path, source: Source, tree: Tree, say: Callable[[str], None]) -> Path:
+def built_module(
+    cache: Path, source: ModuleSource, tree: BuildTree, say: Callable[[str], None]
+) -> Path:
     """The module; builds it on first use. Raises `Unavailable`."""
     found = cached_module(cache, source, tree)
     if found:
@@ -82,7 +84,7 @@ def built_module(cache: Path, source: Source, tree: Tree, say: Callable[[str], N
         raise Unavailable(f"{source.name} could not be built: {error}; log: {log}") from None
 
 
-def _build(cache: Path, source: Source, tree: Tree, log: Path) -> Path:
+def _build(cache: Path, source: ModuleSource, tree: BuildTree, log: Path) -> Path:
     command = ["make", "-C", str(tree.path), f"ARCH={tree.arch}", *tree.arguments]
     if tree.cross:
         command.append(f"CROSS_COMPILE={tree.cross}")

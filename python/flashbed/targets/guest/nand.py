@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flashbed.stack.conditions import PPM
 from flashbed.stack.profiles import Board
-from flashbed.targets.guest.module import Source, sources_of
+from flashbed.targets.guest.module import ModuleSource, sources_of
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Program
@@ -17,9 +17,9 @@ __all__ = ["MODULE", "begin_commands", "parameters", "setup_commands", "source"]
 MODULE = "flashbed_nand"
 
 
-def source() -> Source:
+def source() -> ModuleSource:
     """The driver's sources."""
-    return Source(MODULE, sources_of(MODULE))
+    return ModuleSource(MODULE, sources_of(MODULE))
 
 
 def parameters(board: Board, *, wait: str) -> str:

@@ -15,8 +15,8 @@ from flashbed.results.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.failing import failure, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
-from flashbed.targets.guest.job import Described, Item, described
-from flashbed.targets.guest.stream import CaseDone, CaseRows, Row
+from flashbed.targets.guest.job import Described, JobItem, described
+from flashbed.targets.guest.stream import CaseDone, CaseRows, StreamRow
 
 __all__ = [
     "Measuring",
@@ -128,7 +128,7 @@ class StrangeLineError(Exception):
 class RowsOfCase:
     """Rows of a running case: turned into tables as they arrive, and summed up."""
 
-    def __init__(self, item: Item, measuring: Measuring) -> None:
+    def __init__(self, item: JobItem, measuring: Measuring) -> None:
         self.case_id = item.program.case_id
         self.time_ns = self.flash_time_ns = self.elapsed_ns = 0
         self.transferred = self.written = 0
@@ -156,7 +156,7 @@ class RowsOfCase:
         """All rows kept so far."""
         return pl.concat(self._held[table])
 
-    def _request(self, row: Row, error: str | None) -> tuple[object, ...]:
+    def _request(self, row: StreamRow, error: str | None) -> tuple[object, ...]:
         known = self._at(row.line)
         self.statements = self.statements or known.statement_kind is not None
         self.chip_seen = self.chip_seen and row.flash_time_ns is not None
@@ -187,7 +187,7 @@ class RowsOfCase:
 
 
 def batch_of(
-    item: Item,
+    item: JobItem,
     case: CaseDone,
     *,
     space: FreeSpace | None,
@@ -251,7 +251,7 @@ def _wrong_window(program: Program, read_back: int | None) -> str | None:
     return None
 
 
-def _flushed(item: Item, case: CaseDone) -> tuple[int | None, int | None, int | None]:
+def _flushed(item: JobItem, case: CaseDone) -> tuple[int | None, int | None, int | None]:
     """Reads, programs and erases of the flush after the case; None if unknown.
 
     A case that only reads has nothing to flush.
@@ -265,7 +265,7 @@ def _flushed(item: Item, case: CaseDone) -> tuple[int | None, int | None, int | 
 
 
 def _wear_of(
-    item: Item, case: CaseDone
+    item: JobItem, case: CaseDone
 ) -> list[tuple[str, int, int | None, int, str | None, int | None]]:
     """A row for each block of the partition, if wear was requested.
 

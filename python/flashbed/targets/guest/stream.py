@@ -20,13 +20,13 @@ __all__ = [
     "CaseDone",
     "CaseRows",
     "CutBegun",
-    "Done",
     "Event",
     "GroupReady",
     "Info",
+    "JobDone",
     "Reader",
-    "Row",
     "StreamError",
+    "StreamRow",
     "Trouble",
 ]
 
@@ -64,7 +64,7 @@ class CaseBegun:
     case_id: str
 
 
-class Row(NamedTuple):
+class StreamRow(NamedTuple):
     """A measured operation; None for what the board does not know or did not measure."""
 
     seq: int
@@ -85,7 +85,7 @@ class CaseRows:
     """The next rows of a case too long to hold; `CaseDone` has the last ones."""
 
     case_id: str
-    requests: list[Row]
+    requests: list[StreamRow]
     flash: list[FlashRow]
     errors: dict[int, str]
 
@@ -100,7 +100,7 @@ class CaseDone:
     """
 
     case_id: str
-    requests: list[Row] = field(default_factory=list)
+    requests: list[StreamRow] = field(default_factory=list)
     flash: list[FlashRow] = field(default_factory=list)
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
@@ -154,11 +154,11 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Done:
+class JobDone:
     """The job has finished."""
 
 
-Event = Info | GroupReady | CaseBegun | CaseRows | CaseDone | CutBegun | Survey | Trouble | Done
+Event = Info | GroupReady | CaseBegun | CaseRows | CaseDone | CutBegun | Survey | Trouble | JobDone
 
 
 def _known(field: str) -> int | None:
@@ -250,7 +250,7 @@ class Reader:
                     message=" ".join(fields[3:]),
                 )
             case "done":
-                return Done()
+                return JobDone()
             case _:
                 raise ValueError(word)
 
@@ -264,7 +264,7 @@ class Reader:
             seq, line, start, latency, result = map(int, fields[:5])
             flash_time, crc, changes = map(_known, fields[5:])
             case.requests.append(
-                Row(
+                StreamRow(
                     seq=seq,
                     line=line,
                     start_ns=start,

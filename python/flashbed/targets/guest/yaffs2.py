@@ -16,7 +16,7 @@ from pathlib import Path
 from flashbed.base.locking import locked, scratch
 from flashbed.base.paths import cache_folder
 from flashbed.targets.guest.debian import Apt, run
-from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
+from flashbed.targets.guest.module import BuildTree, ModuleSource, built_module, sources_of
 from flashbed.targets.guest.requirements import Requirement
 from flashbed.targets.unavailable import Unavailable
 
@@ -76,7 +76,7 @@ class NotBuilt(Exception):
     """YAFFS2 is unavailable here; the message says why in one line."""
 
 
-def modules_of(fs: str, cache: Path, tree: Tree, say: Callable[[str], None]) -> list[Path]:
+def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]) -> list[Path]:
     """The modules that a file system needs besides the kernel's. Raises `NotBuilt`.
 
     Only boots for YAFFS2 load its module: it would move the allocations of other file systems.
@@ -89,7 +89,7 @@ def modules_of(fs: str, cache: Path, tree: Tree, say: Callable[[str], None]) -> 
         raise NotBuilt(f"fs {FS}: {why}") from None
 
 
-def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
+def prepare(cache: Path, tree: BuildTree, say: Callable[[str], None]) -> None:
     """Builds the module, or says why not; everything else continues without it."""
     try:
         modules_of(FS, cache, tree, say)
@@ -104,10 +104,10 @@ def core_found() -> Requirement:
     return Requirement("YAFFS2's core", found, "fetched" if found else "not fetched yet", how)
 
 
-def _built(cache: Path, tree: Tree, say: Callable[[str], None]) -> Path:
+def _built(cache: Path, tree: BuildTree, say: Callable[[str], None]) -> Path:
     core = _core(cache, say)
     files = sources_of(MODULE) | {f"core/{path.name}": path.read_bytes() for path in core}
-    return built_module(cache, Source(MODULE, dict(sorted(files.items()))), tree, say)
+    return built_module(cache, ModuleSource(MODULE, dict(sorted(files.items()))), tree, say)
 
 
 def _wanted() -> list[str]:

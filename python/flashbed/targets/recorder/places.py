@@ -21,9 +21,9 @@ from typing import IO, Protocol
 from flashbed.targets.guest.agent import agent_file
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.board import OnBoard
-from flashbed.targets.ssh.connection import Refused
+from flashbed.targets.ssh.connection import RefusedCommand
 
-__all__ = ["BoardPlace", "HerePlace", "Place", "Recorder"]
+__all__ = ["HerePlace", "Place", "RecordedBoard", "Recorder"]
 
 _PIPE_BYTES = 1 << 20
 _STEPS = 1_000_000
@@ -92,7 +92,7 @@ class HerePlace:
         """Does nothing: nothing was copied."""
 
 
-class BoardPlace:
+class RecordedBoard:
     """A board over ssh. The agent is removed when the program ends or the connection drops."""
 
     name = "board"
@@ -108,7 +108,7 @@ class BoardPlace:
         """See `Place.step_ps`."""
         home = self._board.home
         words = f"cat >{home.path}/steps.ops && {home.agent} run {home.path}/steps.ops --dir "
-        with suppress(Refused):
+        with suppress(RefusedCommand):
             said = self._board.connection.run(words + home.path, _STEPS_OPS.encode())
             return _step_ps(said)
         return None

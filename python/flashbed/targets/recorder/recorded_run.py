@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from flashbed.program.recording.about import About
 
 if TYPE_CHECKING:
-    from flashbed.targets.recorder.wire import Facts
+    from flashbed.targets.recorder.wire import StreamFacts
 
-__all__ = ["CONTENTS_THERE", "LACKS", "Recorded"]
+__all__ = ["CONTENTS_THERE", "LACKS", "RecordedRun"]
 
 CONTENTS_THERE = "The contents of files that were there before."
 LACKS = (
@@ -27,7 +27,7 @@ LACKS = (
 
 
 @dataclass(kw_only=True)
-class Recorded:
+class RecordedRun:
     """The result of recording a program."""
 
     path: Path
@@ -41,8 +41,8 @@ class Recorded:
     written_bytes: int = 0
     read_bytes: int = 0
     without_contents: int = 0
-    end: Facts | None = None
-    begin: Facts | None = None
+    end: StreamFacts | None = None
+    begin: StreamFacts | None = None
 
     @property
     def failed(self) -> str | None:

@@ -25,8 +25,8 @@ from flashbed.program.recording.calls import EXISTED
 from flashbed.program.recording.file import RecordingWriter
 from flashbed.targets.recorder.assemble import Assembler, Folders
 from flashbed.targets.recorder.places import Place, Recorder
-from flashbed.targets.recorder.recorded_run import LACKS, Recorded
-from flashbed.targets.recorder.wire import Chunk, Facts, ReadAhead, chunks, unescaped
+from flashbed.targets.recorder.recorded_run import LACKS, RecordedRun
+from flashbed.targets.recorder.wire import Chunk, ReadAhead, StreamFacts, chunks, unescaped
 
 __all__ = ["NotRecordedError", "keep_stream", "record"]
 
@@ -51,7 +51,7 @@ class NotRecordedError(RunError):
 
 def record(
     place: Place, command: Sequence[str], path: Path, *, below: Sequence[str], contents: bool
-) -> Recorded:
+) -> RecordedRun:
     """Records a command into a file. Raises `InputError`, `NotRecordedError`, `Unavailable`."""
     about = About(
         source=SOURCE,
@@ -63,7 +63,7 @@ def record(
         lacks=LACKS,
     )
     writer = RecordingWriter(path, about)
-    recorded = Recorded(path=path, about=about)
+    recorded = RecordedRun(path=path, about=about)
     try:
         options = [word for folder in below for word in ("--below", folder)]
         recorder = place.start([*options, "--", *command])
@@ -92,14 +92,14 @@ def record(
 
 def keep_stream(
     stream: int, about: About, path: Path, there: Mapping[bytes, Path] = MappingProxyType({})
-) -> Recorded:
+) -> RecordedRun:
     """Turns a recorder's stream into a recording, as far as it goes.
 
     `there` maps files of the recorded folder to files of this machine with their initial contents.
     Raises `InputError`, `RunError`.
     """
     writer = RecordingWriter(path, about)
-    recorded = Recorded(path=path, about=about)
+    recorded = RecordedRun(path=path, about=about)
     try:
         _take(
             ReadAhead(stream),
@@ -145,7 +145,7 @@ class _Sink:
     """Collects frames until a part is worth writing."""
 
     writer: RecordingWriter
-    recorded: Recorded
+    recorded: RecordedRun
     contents: bool
     own: bytes
     """The path of the recording itself, which listings omit."""
@@ -156,7 +156,7 @@ class _Sink:
     _bytes: int = 0
     _since: float = field(default_factory=time.monotonic)
 
-    def facts(self, facts: Facts) -> None:
+    def facts(self, facts: StreamFacts) -> None:
         """Takes names, or the end."""
         if facts.last:
             self.recorded.end = facts
@@ -275,7 +275,7 @@ def _take_chunks(source: ReadAhead, sink: _Sink) -> None:
     sink.flush()
 
 
-def _final(about: About, recorded: Recorded) -> About:
+def _final(about: About, recorded: RecordedRun) -> About:
     end = recorded.end
     recorded.complete = end is not None
     not_followed = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flashbed.base.paths import shown
-from flashbed.targets.recorder.recorded_run import Recorded
+from flashbed.targets.recorder.recorded_run import RecordedRun
 
 __all__ = ["in_brief", "summary"]
 
@@ -30,7 +30,7 @@ _OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 _SHOWN = 4
 
 
-def summary(recorded: Recorded) -> Iterator[str]:
+def summary(recorded: RecordedRun) -> Iterator[str]:
     """The summary's lines."""
     calls = sum(recorded.calls.values())
     yield (
@@ -49,7 +49,7 @@ def summary(recorded: Recorded) -> Iterator[str]:
     yield f"{path}: next, `flashbed run {path}` replays it on flash; `flashbed ops stat {path}`"
 
 
-def in_brief(recorded: Recorded) -> Iterator[str]:
+def in_brief(recorded: RecordedRun) -> Iterator[str]:
     """A short summary for virtual time, in which a recorder costs nothing."""
     calls = sum(recorded.calls.values())
     yield (
@@ -60,7 +60,7 @@ def in_brief(recorded: Recorded) -> Iterator[str]:
         yield f"not followed: {name} ({count:,})"
 
 
-def _by_kind(recorded: Recorded) -> Iterator[str]:
+def _by_kind(recorded: RecordedRun) -> Iterator[str]:
     for kind in _KINDS:
         of = [(count, name) for name, count in recorded.calls.items() if _OF.get(name) == kind]
         if not of:
@@ -71,7 +71,7 @@ def _by_kind(recorded: Recorded) -> Iterator[str]:
         yield f"  {kind:<17}{sum(count for count, _ in of):>10,}  {names}{more}"
 
 
-def _cost(recorded: Recorded) -> Iterator[str]:
+def _cost(recorded: RecordedRun) -> Iterator[str]:
     end, begin = recorded.end, recorded.begin
     if end is None or begin is None:
         return

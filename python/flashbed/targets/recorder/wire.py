@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from flashbed.base.errors import RunError
 
-__all__ = ["HEADER", "ROW", "Chunk", "Facts", "ReadAhead", "chunks", "unescaped"]
+__all__ = ["HEADER", "ROW", "Chunk", "ReadAhead", "StreamFacts", "chunks", "unescaped"]
 
 HEADER = b"flashbed-record 1\n"
 READ_AHEAD_BYTES = 256 << 20
@@ -43,7 +43,7 @@ ROW = np.dtype(list(_WORDS))
 
 
 @dataclass(frozen=True)
-class Facts:
+class StreamFacts:
     """Lines `KEY VALUE` of the stream's beginning or end."""
 
     last: bool
@@ -117,7 +117,7 @@ class ReadAhead:
         return b"".join(parts)
 
 
-def chunks(source: ReadAhead) -> Iterator[Chunk | Facts]:
+def chunks(source: ReadAhead) -> Iterator[Chunk | StreamFacts]:
     """The stream's chunks, as far as they are whole. Raises `RunError` for another stream."""
     begin = source.read(len(HEADER))
     if begin != HEADER:
@@ -137,7 +137,7 @@ def chunks(source: ReadAhead) -> Iterator[Chunk | Facts]:
         yield _chunk(tag, rows, payload, oldest)
 
 
-def _chunk(tag: bytes, rows: int, payload: bytes, oldest: int) -> Chunk | Facts:
+def _chunk(tag: bytes, rows: int, payload: bytes, oldest: int) -> Chunk | StreamFacts:
     if tag == b"rows":
         table = rows * ROW.itemsize
         if len(payload) < table:
@@ -145,7 +145,7 @@ def _chunk(tag: bytes, rows: int, payload: bytes, oldest: int) -> Chunk | Facts:
         return Chunk(np.frombuffer(payload, ROW, rows), payload[table:], oldest)
     lines = payload.decode("utf-8", "surrogateescape").split("\n")
     pairs = tuple((key, value) for key, _, value in (line.partition(" ") for line in lines) if key)
-    return Facts(tag == b"last", pairs)
+    return StreamFacts(tag == b"last", pairs)
 
 
 def unescaped(text: str) -> bytes:

@@ -16,9 +16,9 @@ __all__ = [
     "SCHEME",
     "Address",
     "AllowedBoard",
+    "BoardPartition",
     "ChosenTarget",
     "ConfirmedPartition",
-    "Partition",
     "is_address",
     "is_board",
     "parse_address",
@@ -30,7 +30,7 @@ _PARTITION = re.compile(r"mtd(\d{1,6})(?::([^\s:#]+))?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Partition:
+class BoardPartition:
     """An MTD partition as the user names it; `name` must be its name on the board."""
 
     number: int
@@ -98,12 +98,12 @@ def is_board(target: ChosenTarget) -> bool:
     return isinstance(target, AllowedBoard)
 
 
-def parse_partition(text: str, said: str) -> Partition:
+def parse_partition(text: str, said: str) -> BoardPartition:
     """Parses `mtd5` or `mtd5:data`. Raises `InputError`, which quotes `said`."""
     found = _PARTITION.fullmatch(text)
     if not found or not text.isprintable():
         raise InputError(f"{said}: not a partition, such as mtd5 or mtd5:data")
-    return Partition(int(found[1]), found[2])
+    return BoardPartition(int(found[1]), found[2])
 
 
 def parse_address(text: str) -> Address:

@@ -24,8 +24,8 @@ from flashbed.targets.guest.boot import Machine, Stopped
 from flashbed.targets.guest.guest import RUN, Guest, run_guest
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.ssh.address import Address, AllowedBoard
-from flashbed.targets.ssh.connection import Connection, Refused, explained
-from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
+from flashbed.targets.ssh.connection import Connection, RefusedCommand, explained
+from flashbed.targets.ssh.facts import FoundBoard, StrangeRowsError, read_facts, why_not
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["BoardTarget", "OnBoard"]
@@ -66,7 +66,7 @@ class OnBoard:
         """From uname, and the byte order from the shell's ELF header: some machines have two."""
         try:
             said = self.connection.run("uname -m; head -c 6 /proc/self/exe")
-        except Refused as why:
+        except RefusedCommand as why:
             raise Unavailable(f"{self.address.destination}: uname: {why}") from None
         machine, _, header = said.partition(b"\n")
         name = machine.decode("ascii", "replace").strip()
@@ -80,20 +80,20 @@ class OnBoard:
     def _program(self, sqlite: bool) -> bytes:
         return agent_with_sqlite(self.architecture) if sqlite else agent(self.architecture)
 
-    def _placed(self) -> tuple[_Home, BoardFacts]:
+    def _placed(self) -> tuple[_Home, FoundBoard]:
         """Copies the agent into the first folder in which it can be stored and run."""
         reasons = []
         for folder in _FOLDERS:
             home = _Home(f"{folder}/flashbed-{secrets.token_hex(4)}")
             try:
                 return home, self._put(home)
-            except Refused as why:
+            except RefusedCommand as why:
                 reasons.append(f"{folder}: {why.said}")
         shown = "; ".join(reasons)
         raise Unavailable(f"{self.address.destination}: the agent cannot be put there: {shown}")
 
-    def _put(self, home: _Home) -> BoardFacts:
-        """Copies the agent. Raises `Refused` and leaves nothing behind."""
+    def _put(self, home: _Home) -> FoundBoard:
+        """Copies the agent. Raises `RefusedCommand` and leaves nothing behind."""
         directory = (
             f" --dir {shlex.quote(self.address.directory)}" if self.address.directory else ""
         )
@@ -106,26 +106,28 @@ class OnBoard:
             return read_facts(said)
         except StrangeRowsError as why:
             self.connection.run(f"rm -rf {home.path}")
-            raise Refused(0, f"the agent's facts about the board are unreadable ({why})") from None
+            raise RefusedCommand(
+                0, f"the agent's facts about the board are unreadable ({why})"
+            ) from None
 
     def put_again(self) -> None:
         """Copies the agent for another job: it removes its folder after one. Raises `Stopped`."""
         try:
             self.connection.run(f"test -x {self.home.agent}")
             return
-        except Refused:
+        except RefusedCommand:
             pass
         except Unavailable as why:
             raise Stopped(str(why)) from None
         try:
             self.facts = self._put(self.home)
-        except (Refused, Unavailable) as why:
+        except (RefusedCommand, Unavailable) as why:
             raise Stopped(f"{self.address.destination}: {why}") from None
 
     def leave(self) -> None:
         """Removes the agent, if no job did."""
         # What cannot be removed is in a folder of memory, which is gone when the board is off.
-        with suppress(Refused, Unavailable):
+        with suppress(RefusedCommand, Unavailable):
             self.connection.run(f"rm -rf {self.home.path}")
         self.connection.close()
 
@@ -143,7 +145,7 @@ class OnBoard:
         path = shlex.quote(f"{self.home.path}/{below}")
         try:
             self.connection.run(f"umask 077; mkdir -p {self.home.path}/put && cat >{path}", content)
-        except Refused as why:
+        except RefusedCommand as why:
             raise Unavailable(f"{self.address.destination}: {below}: {why}") from None
 
     def job_command(self) -> list[str]:

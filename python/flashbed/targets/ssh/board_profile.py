@@ -14,7 +14,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
 from flashbed.stack.prices import known_price, prices
 from flashbed.stack.profiles import Board, load_board
-from flashbed.targets.ssh.facts import BoardFacts, MtdPartition
+from flashbed.targets.ssh.facts import FoundBoard, MtdPartition
 
 __all__ = ["Like", "blank_profile_text", "profile_text"]
 
@@ -89,7 +89,7 @@ def blank_profile_text(name: str, like: Like | None = None) -> str:
 
 
 def profile_text(
-    name: str, board: BoardFacts, there: MtdPartition, like: Like | None = None
+    name: str, board: FoundBoard, there: MtdPartition, like: Like | None = None
 ) -> str:
     """A boards/NAME.toml with geometry, memory and a `[software]` for `calibrate` to fill."""
     block_bytes = there.block_bytes

@@ -24,7 +24,7 @@ from flashbed.base.locking import LOCK, Scratch, scratch
 from flashbed.targets.ssh.address import Address
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["Connection", "Refused", "explained"]
+__all__ = ["Connection", "RefusedCommand", "explained"]
 
 CLIENT = "FLASHBED_SSH"
 """The environment variable that holds the client and its options."""
@@ -60,7 +60,7 @@ _REASONS = (
 )
 
 
-class Refused(Exception):
+class RefusedCommand(Exception):
     """A command ran on the board and failed: its exit status, and its last line of output."""
 
     def __init__(self, status: int, said: str) -> None:
@@ -111,7 +111,7 @@ class Connection:
     def run(self, remote: str, given: bytes | Path = b"", timeout_s: float = TIMEOUT_S) -> bytes:
         """The output of a shell command on the board, given its standard input.
 
-        Raises `Unavailable` if ssh failed, `Refused` if the command did.
+        Raises `Unavailable` if ssh failed, `RefusedCommand` if the command did.
         """
         with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
             source.write(given.read_bytes() if isinstance(given, Path) else given)
@@ -132,7 +132,7 @@ class Connection:
             raise Unavailable(explained(self.address, words))
         if done.returncode:
             lines = [line.strip() for line in words.splitlines() if line.strip()]
-            raise Refused(done.returncode, lines[-1] if lines else "it said nothing")
+            raise RefusedCommand(done.returncode, lines[-1] if lines else "it said nothing")
         return done.stdout
 
 

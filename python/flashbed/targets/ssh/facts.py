@@ -19,7 +19,7 @@ from flashbed.targets.ssh.address import AllowedBoard
 
 __all__ = [
     "HEADER",
-    "BoardFacts",
+    "FoundBoard",
     "Mounted",
     "MtdPartition",
     "StrangeRowsError",
@@ -63,7 +63,7 @@ class Mounted:
 
 
 @dataclass(kw_only=True)
-class BoardFacts:
+class FoundBoard:
     """What the agent found. `can` and `file_systems` hold the reason if not, else None."""
 
     facts: dict[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class StrangeRowsError(Exception):
     """The agent's output is no `flashbed-board 1`."""
 
 
-def read_facts(text: str) -> BoardFacts:
+def read_facts(text: str) -> FoundBoard:
     """Parses the rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
     lines = text.splitlines()
     strange = next((line for line in lines if not line.isprintable()), None)
@@ -96,7 +96,7 @@ def read_facts(text: str) -> BoardFacts:
         raise StrangeRowsError(f"no row of {HEADER}: {strange[:80]!r}")
     if not lines or lines[0] != HEADER or lines[-1] != "end":
         raise StrangeRowsError(f"not a whole {HEADER}")
-    board = BoardFacts()
+    board = FoundBoard()
     try:
         for line in lines[1:-1]:
             _take(line, board)
@@ -109,7 +109,7 @@ def read_facts(text: str) -> BoardFacts:
     return board
 
 
-def _take(line: str, board: BoardFacts) -> None:
+def _take(line: str, board: FoundBoard) -> None:
     """Takes one row. Raises `ValueError` or `LookupError`."""
     word, *rest = line.split(" ")
     why = None if rest[1:2] == ["yes"] else " ".join(rest[2:])
@@ -170,7 +170,7 @@ def newer_profile(release: str) -> str | None:
     return min(newer, key=known.__getitem__, default=None)
 
 
-def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+def why_not(program: Program, board: FoundBoard, allowed: AllowedBoard) -> str | None:
     """Why a program cannot be measured on the board; None if it can be tried."""
     return (
         _other_kernel(program, board)
@@ -181,13 +181,13 @@ def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str |
     )
 
 
-def why_no_program(profile: Board, fs: str, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+def why_no_program(profile: Board, fs: str, board: FoundBoard, allowed: AllowedBoard) -> str | None:
     """Why no program can run on a fresh file system of the board; None if it can be tried."""
     lacking = board.can["mount"] and f"erasing and mounting: {board.can['mount']}"
     return lacking or other_flash(profile, board, allowed) or _other_file_system(fs, board, allowed)
 
 
-def _other_kernel(program: Program, board: BoardFacts) -> str | None:
+def _other_kernel(program: Program, board: FoundBoard) -> str | None:
     profile, wanted = kernel_profile(board.kernel), program.stack.kernel.name
     near = [name for name in (profile, newer_profile(board.kernel)) if name is not None]
     if wanted in (*near, f"{profile}-{board.facts['word_bits']}bit"):
@@ -196,7 +196,7 @@ def _other_kernel(program: Program, board: BoardFacts) -> str | None:
     return f"kernel {wanted}: the board has Linux {board.kernel}{how}"
 
 
-def other_flash(profile: Board, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+def other_flash(profile: Board, board: FoundBoard, allowed: AllowedBoard) -> str | None:
     """How the flash differs from the profile; None if it does not."""
     mounted = board.mounted
     number = allowed.erase.number if allowed.erase else mounted.mtd if mounted else None
@@ -216,7 +216,7 @@ def other_flash(profile: Board, board: BoardFacts, allowed: AllowedBoard) -> str
     return None
 
 
-def _other_file_system(fs: str, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+def _other_file_system(fs: str, board: FoundBoard, allowed: AllowedBoard) -> str | None:
     mounted = board.mounted
     if allowed.address.directory is not None and mounted is not None:
         if fs != mounted.fs:
@@ -251,7 +251,7 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
     return None
 
 
-def _lacking(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+def _lacking(program: Program, board: FoundBoard, allowed: AllowedBoard) -> str | None:
     """What this board's kernel or user does not allow."""
     if allowed.erase is not None and board.can["mount"]:
         return f"erasing and mounting: {board.can['mount']}"

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.board import OnBoard
 
-__all__ = ["BoardPlace"]
+__all__ = ["TracedBoard"]
 
 
-class BoardPlace:
+class TracedBoard:
     """The agent's tracers on a board; their rows arrive as they happen."""
 
     name = "board"

@@ -21,7 +21,7 @@ from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
-from flashbed.targets.guest.module import Tree, built_module
+from flashbed.targets.guest.module import BuildTree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
@@ -64,7 +64,7 @@ class UmlTarget:
         if kernel not in KERNELS:
             raise InputError(f"kernel {kernel}: uml has Linux {' and '.join(KERNELS)}")
         agent(ARCHITECTURE)
-        tree = Tree(built_kernel(self.cache, kernel, say).tree, "um")
+        tree = BuildTree(built_kernel(self.cache, kernel, say).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
         yaffs2.prepare(self.cache, tree, say)
 
@@ -101,7 +101,7 @@ class UmlTarget:
 
         board, series, fs = first.stack.board, first.stack.kernel.name, first.stack.fs
         kernel = built_kernel(self.cache, series, say)
-        tree = Tree(kernel.tree, "um")
+        tree = BuildTree(kernel.tree, "um")
         chip = built_module(self.cache, nand.source(), tree, say)
         modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
         self.work.mkdir(parents=True, exist_ok=True)

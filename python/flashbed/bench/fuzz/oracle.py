@@ -160,9 +160,9 @@ class MemoryFs:
         part = held.node.data[offset : offset + length]
         return Expected(len(part), zlib.crc32(part))
 
-    def _write(
-        self, slot: int, offset: int, *, length: int, seed: int, fill: int | str
-    ) -> Expected:
+    def _write(self, slot: int, offset: int, *data_of: int | str) -> Expected:
+        length, seed, fill = data_of
+        assert isinstance(length, int) and isinstance(seed, int)
         held = self._slot(slot)
         if not held.writable or isinstance(held.node, _Directory):
             raise _Error(errno.EBADF)
@@ -272,7 +272,8 @@ class MemoryFs:
             raise _Error(errno.EINVAL)
         raise _Error(errno.EOPNOTSUPP if held.writable else errno.EBADF)
 
-    def _copy(self, source: int, offset: int, *, target: int, at: int, length: int) -> Expected:
+    def _copy(self, source: int, offset: int, *goes: int) -> Expected:
+        target, at, length = goes
         one, other = self._slot(source), self._slot(target)
         if isinstance(one.node, _Directory) or isinstance(other.node, _Directory):
             raise _Error(errno.EISDIR)

@@ -531,7 +531,7 @@ def test_help_loads_no_tables() -> None:
 def test_exec_starts_its_kernel_before_tables_are_loaded() -> None:
     """They take 0.3 s of the second in which a program is to run its first instruction."""
     program = (
-        "import sys, flashbed.cli, flashbed.api.executing, flashbed.targets.exec.exec_options\n"
+        "import sys, flashbed.cli, flashbed.api.executing, flashbed.api.exec_options\n"
         "sys.exit(not {'numpy', 'polars'}.isdisjoint(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

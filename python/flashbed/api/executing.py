@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashbed.answers.lifetimes.estimate import Estimate
 from flashbed.answers.lifetimes.given import rate_per_day
+from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base.errors import InputError
 from flashbed.base.forks import need_threads
 from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.targets.exec.account import as_json, text
-from flashbed.targets.exec.exec_options import ExecOptions, requests_of
+from flashbed.targets.exec.executors import EXECUTORS, load_executor
 from flashbed.targets.exec.lasting import lasting_of
-from flashbed.targets.exec.launch import launch
 from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
 from flashbed.targets.exec.request import ExecRequest
-from flashbed.targets.exec.sysroot import Sysroot
 from flashbed.targets.exec.systems import systems_of
-from flashbed.targets.ssh.address import ChosenTarget
 from flashbed.targets.unavailable import Unavailable
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Execution", "execute", "launched"]
+__all__ = ["Execution", "execute"]
 
 _OF_SHELLS = "|&;<>()$`*?[]#~!{}\n"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +123,7 @@ def execute(
         errors.FlashbedError: the program could not be run; `exit_status` says why, as env(1) does.
     """
     need_threads("fb.execute")
-    if on not in ("uml", "emulator"):
+    if on not in EXECUTORS:
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
     systems = systems_of(
@@ -141,8 +138,8 @@ def execute(
         record=Path(record) if record else None, spin=spin_s,
     )  # fmt: skip
     try:
-        (request,), tree = requests_of(options, systems, _silent)
-        request, outcome = launched(request, on, tree=tree, gdb=None, say=_silent, aside=False)
+        (request,) = requests_of(options, systems, _silent)
+        request, outcome = load_executor(on)(request, _silent)
     except Unavailable as why:
         raise NotRunError(str(why)) from None
     return _execution(request, outcome, rounds)
@@ -205,19 +202,3 @@ def _execution(request: ExecRequest, outcome: ExecOutcome, rounds: float | None)
         text=text(request, outcome, rounds),
         json=as_json(request, outcome, rounds),
     )
-
-
-def launched(
-    request: ExecRequest, target: ChosenTarget, *, tree: Sysroot | None, gdb: int | None, say: Say,
-    aside: bool,
-) -> tuple[ExecRequest, ExecOutcome]:  # fmt: skip
-    """Runs a request on its target. Raises `NotRunError` and `Unavailable`."""
-    if not isinstance(target, str):
-        from flashbed.targets.exec.ssh_program import launch_on_board
-
-        return launch_on_board(request, target, say, output_aside=aside)
-    if tree is not None:
-        from flashbed.targets.exec.emulated import launch_emulated
-
-        return request, launch_emulated(request, tree, say, gdb=gdb, output_aside=aside)
-    return request, launch(request, say, output_aside=aside)

@@ -10,8 +10,9 @@ from flashbed.base.errors import InputError, RunError
 from flashbed.base.forks import need_threads
 from flashbed.base.paths import shown
 from flashbed.targets.recorder import session
-from flashbed.targets.recorder.places import HerePlace, Place, RecordedBoard
+from flashbed.targets.recorder.places import HerePlace, Place
 from flashbed.targets.ssh.address import is_address, parse_address
+from flashbed.targets.ssh.recorded_board import RecordedBoard
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["HERE", "RecordedCommand", "place_of", "record"]

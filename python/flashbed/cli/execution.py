@@ -157,10 +157,10 @@ def exec_(
     The program runs in a folder on the flash of a fresh user-mode Linux. It can read the files of
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
-    from flashbed.api.executing import launched
+    from flashbed.api.exec_options import ExecOptions, requests_of
     from flashbed.targets.exec.account import as_json
     from flashbed.targets.exec.compared_systems import compared
-    from flashbed.targets.exec.exec_options import ExecOptions, requests_of
+    from flashbed.targets.exec.executors import load_executor
     from flashbed.targets.exec.outcome import NotRunError
     from flashbed.targets.exec.systems import systems_of
     from flashbed.targets.unavailable import Unavailable
@@ -188,13 +188,11 @@ def exec_(
     )
     ran: list[Ran] = []
     try:
-        requests, tree = requests_of(options, systems, _note)
-        target = all_allowed([on], erase)[0]
+        requests = requests_of(options, systems, _note)
+        execute = load_executor(all_allowed([on], erase)[0])
         for given in requests:
             try:
-                ran.append(
-                    launched(given, target, tree=tree, gdb=gdb, say=_note, aside=output == "json")
-                )
+                ran.append(execute(given, _note, aside=output == "json"))
             except (NotRunError, Unavailable) as why:
                 ran.append((given, _of_one_system(why, requests)))
             if output != "json":

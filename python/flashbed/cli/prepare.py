@@ -53,8 +53,8 @@ def prepare(on: On = "uml,emulator") -> None:
 def _prepare(name: str, say: Callable[[str], None]) -> None:
     """Prepares a target, one of its kernels (`uml-6.12`), or the kernel of `exec`."""
     from flashbed.targets import load_target
-    from flashbed.targets.exec.launch import prepare as prepare_exec
     from flashbed.targets.uml.programs_kernel import SERIES
+    from flashbed.targets.uml.uml_program import prepare as prepare_exec
     from flashbed.targets.uml.uml_target import UmlTarget
 
     target, _, kernel = name.partition("-")

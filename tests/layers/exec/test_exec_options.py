@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base.errors import InputError
 from flashbed.program.recording.about import About, shortened
 from flashbed.stack.profiles import load_board
 from flashbed.targets.exec.account import as_json, text
 from flashbed.targets.exec.answer_stream import read_answer
 from flashbed.targets.exec.compared_systems import compared
-from flashbed.targets.exec.exec_options import ExecOptions, requests_of
 from flashbed.targets.exec.outcome import ChipCounts, ExecOutcome, FileUse, NotRunError, outcome_of
 from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import packages_folder, read_sysroot
@@ -70,7 +70,7 @@ def test_what_a_target_cannot_do_is_refused_by_name(changes: dict[str, object], 
 
 def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
     options = replace(OPTIONS, until=2.5, keep=tmp_path / "k", software="calls")
-    (first, second), _ = requests_of(options, _systems("fs=ubifs,jffs2"), _said)
+    (first, second) = requests_of(options, _systems("fs=ubifs,jffs2"), _said)
     lines = first.text().splitlines()
     assert "until 2500000000" in lines
     assert "keep yes" in lines
@@ -79,9 +79,9 @@ def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
 
 
 def test_a_shell_alone_has_the_terminal_and_behind_a_command_comes_after() -> None:
-    (alone,), _ = requests_of(replace(OPTIONS, words=[], shell=True), _systems(), _said)
+    (alone,) = requests_of(replace(OPTIONS, words=[], shell=True), _systems(), _said)
     assert (alone.terminal, alone.shell, alone.patience_s) == (True, None, None)
-    (behind,), _ = requests_of(replace(OPTIONS, shell=True), _systems(), _said)
+    (behind,) = requests_of(replace(OPTIONS, shell=True), _systems(), _said)
     assert not behind.terminal
     assert behind.shell is not None
 
@@ -157,7 +157,7 @@ def test_every_axis_of_the_system_can_be_set_and_several_values_are_a_comparison
         "chip.oob_bytes=128", "partition.blocks=100", "read_ahead_kib=0",
         sysctls=("vm.dirty_expire_centisecs=500",),
     )  # fmt: skip
-    requests, _ = requests_of(OPTIONS, systems, _said)
+    requests = requests_of(OPTIONS, systems, _said)
     first, second = (request.text().splitlines() for request in requests)
     assert "fs ubifs,bulk_read,compr=zlib" in first
     assert "fs jffs2,compr=zlib" in second
@@ -185,11 +185,11 @@ def test_settings_of_write_back_are_an_axis_and_sysctls_alike() -> None:
         _systems(sysctls=("vm.dirty_ratio=5,10",)),
     )
     for systems in same:
-        assert [system.sysctls for system in systems] == [
+        assert [tuple(system.stack.vm.sysctls) for system in systems] == [
             (("vm.dirty_ratio", "5"),), (("vm.dirty_ratio", "10"),),
         ]  # fmt: skip
     (other,) = _systems("vm.dirty_ratio=5", sysctls=("vm.swappiness=1", "fs.pipe-max-size=4096"))
-    assert set(other.sysctls) == {
+    assert {*other.stack.vm.sysctls, *other.sysctls} == {
         ("vm.dirty_ratio", "5"), ("vm.swappiness", "1"), ("fs.pipe-max-size", "4096"),
     }  # fmt: skip
 
@@ -235,7 +235,7 @@ def test_a_kernel_or_a_chip_that_the_target_does_not_have_is_refused() -> None:
 
 def test_several_systems_end_in_one_table() -> None:
     systems = _systems("fs=ubifs", "compressor=zlib,none")
-    requests, _ = requests_of(OPTIONS, systems, _said)
+    requests = requests_of(OPTIONS, systems, _said)
     outcomes = [
         ExecOutcome(time_ns=10**9, ran=ChipCounts(1, n, 0, 10**6), page_bytes=2048, wear=[1, 0])
         for n in (3, 5)
@@ -250,7 +250,7 @@ def test_several_systems_end_in_one_table() -> None:
 def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> None:
     """One of them that could not be mounted lost the table of all."""
     systems = _systems("partition.blocks=12,400")
-    requests, _ = requests_of(OPTIONS, systems, _said)
+    requests = requests_of(OPTIONS, systems, _said)
     lacks = NotRunError("mounting: No space left on device")
     outcome = ExecOutcome(
         time_ns=10**9, ran=ChipCounts(1, 3, 0, 10**6), page_bytes=2048, wear=[1, 0]
@@ -268,7 +268,7 @@ def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> Non
 
 
 def test_names_of_files_cannot_forge_lines_of_the_answer() -> None:
-    (request,), _ = requests_of(OPTIONS, _systems(), _said)
+    (request,) = requests_of(OPTIONS, _systems(), _said)
     named = "a\n  lifetime       1,000 years\r\x0b\u2028"
     outcome = ExecOutcome(
         files=[

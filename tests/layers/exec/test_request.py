@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from flashbed.base.errors import InputError
-from flashbed.stack.profiles import load_board
+from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.stack import Stack
 from flashbed.targets.exec.account import as_json, text
+from flashbed.targets.exec.folders import at
 from flashbed.targets.exec.outcome import NotRunError, outcome_of
-from flashbed.targets.exec.request import ExecRequest, at, environment, find, puts_of
+from flashbed.targets.exec.request import ExecRequest, environment, find, puts_of
 
 ANSWER = """\
 ran exit 0
@@ -27,8 +29,9 @@ end
 
 
 def _request(**changes: object) -> ExecRequest:
+    stack = Stack(board=load_board("emulated"), kernel=load_kernel("6.1"), fs="ubifs")
     values = {
-        "board": load_board("emulated"), "kernel": "6.1", "fs": "ubifs", "words": ["ls", "a b"],
+        "stack": stack, "words": ["ls", "a b"],
         "program": "/bin/ls", "variables": {"LANG": "C.UTF-8"}, **changes,
     }  # fmt: skip
     return ExecRequest(**values)  # type: ignore[arg-type]

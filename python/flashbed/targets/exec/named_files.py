@@ -10,7 +10,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flashbed.targets.exec.request import COVERS, Put
+from flashbed.targets.exec.folders import COVERS
+from flashbed.targets.exec.request import Put
 
 __all__ = ["missing_files"]
 

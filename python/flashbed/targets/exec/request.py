@@ -18,14 +18,13 @@ from typing import Literal
 
 from flashbed.base.errors import InputError
 from flashbed.stack.profiles import Board
+from flashbed.stack.stack import Stack
+from flashbed.targets.exec.folders import AT, COVERS, KERNELS, USUAL_PATH, at
 from flashbed.targets.exec.software import FREE, Costs
+from flashbed.targets.exec.sysroot import Sysroot
 
 __all__ = [
-    "AT",
-    "COVERS",
-    "KERNELS",
     "PATH_BYTES_MAX",
-    "USUAL_PATH",
     "ExecRequest",
     "Put",
     "environment",
@@ -36,14 +35,6 @@ __all__ = [
 PATH_BYTES_MAX = 1023
 """MAX_PATH_BYTES of agent/base/base.h."""
 PUTS_MAX = 100_000
-COVERS = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-"""Folders that are empty for the program; they are in memory."""
-KERNELS = ("/proc", "/sys", "/dev")
-"""Folders that belong to the guest."""
-AT = "/mnt"
-"""The folder of the flash as the program sees it; `at` names another if the host lacks this."""
-AT_ELSEWHERE = "/tmp/flash"
-USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = frozenset(range(0x21, 0x7F)) - {ord("%")}
 
@@ -63,11 +54,9 @@ class Put:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecRequest:
-    """One program on one file system."""
+    """One program on one stack."""
 
-    board: Board
-    kernel: str
-    fs: str
+    stack: Stack
     words: Sequence[str]
     program: str
     """The path to execute, as the program sees it."""
@@ -95,14 +84,33 @@ class ExecRequest:
     """The agent's folder on a board."""
     record: Path | None = None
     """A file for the recording of the program."""
-    mount_options: str = ""
-    read_ahead_kib: int | None = None
-    """The window of the mount's files; None for the kernel's own."""
     sysctls: Sequence[tuple[str, str]] = ()
+    """Settings of the kernel besides the stack's."""
     spin_s: float | None = None
     """Seconds that a process of it may compute without a system call; None for no limit."""
     changes: Sequence[tuple[str, str]] = ()
-    """What was chosen for this system: axes and sysctls, with their values."""
+    """What was chosen for this stack: axes and sysctls, with their values."""
+    sysroot: Sysroot | None = None
+    """The programs of the emulated board."""
+    gdb: int | None = None
+    """A port on which the emulated board waits for a debugger."""
+    kernel_release: str = ""
+    """The kernel of a board over ssh, in place of the stack's."""
+
+    @property
+    def board(self) -> Board:
+        """The stack's board."""
+        return self.stack.board
+
+    @property
+    def fs(self) -> str:
+        """The stack's file system."""
+        return self.stack.fs
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that runs it: its series, or a board's release."""
+        return self.kernel_release or self.stack.kernel.name
 
     def source(self, number: int) -> str:
         """The path at which the agent finds a file that it puts onto the flash."""
@@ -130,7 +138,7 @@ class ExecRequest:
         user = (os.getuid(), os.getgid(), *sorted(os.getgroups()))
         lines = [
             "flashbed-program 1",
-            f"fs {_field(','.join(filter(None, (self.fs, self.mount_options))))}",
+            f"fs {_field(self.stack.mounted)}",
             f"at {_field(at() if self.where == 'uml' else AT)}",
             f"program {_field(self.program)}",
             f"user {' '.join(map(str, user))}",
@@ -143,9 +151,10 @@ class ExecRequest:
                 source = self.source(number) if put.kind == "file" else put.source
                 source = f" {_field(source)}"
             lines.append(f"{put.kind} {put.mode:o} {_field(put.path)}{source}")
-        if self.read_ahead_kib is not None:
-            lines.append(f"read_ahead {self.read_ahead_kib}")
-        lines += (f"sysctl {name} {value}" for name, value in self.sysctls)
+        if self.stack.read_ahead_kib is not None:
+            lines.append(f"read_ahead {self.stack.read_ahead_kib}")
+        sysctls = (*self.stack.vm.sysctls, *self.sysctls)
+        lines += (f"sysctl {name} {value}" for name, value in sysctls)
         if self.until_s is not None:
             lines.append(f"until {round(self.until_s * 1e9)}")
         lines += (
@@ -164,12 +173,6 @@ class ExecRequest:
         lines += (f"arg {_field(word)}" for word in self.words)
         lines += (f"env {_field(f'{key}={value}')}" for key, value in self.variables.items())
         return "\n".join([*lines, "run", ""])
-
-
-def at() -> str:
-    """The folder of the flash as the program sees it."""
-    path = Path(AT)
-    return AT if path.is_dir() and not path.is_symlink() else AT_ELSEWHERE
 
 
 def _field(text: str) -> str:

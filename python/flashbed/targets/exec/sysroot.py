@@ -20,7 +20,7 @@ from pathlib import Path
 
 from flashbed.base.errors import InputError
 from flashbed.base.locking import locked, scratch
-from flashbed.targets.exec.request import AT, COVERS, KERNELS
+from flashbed.targets.exec.folders import AT, COVERS, KERNELS
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.initramfs import More
 from flashbed.targets.unavailable import Unavailable

@@ -1,6 +1,6 @@
-"""The systems that `exec` runs a program on: what `--set` and `--sysctl` choose.
+"""The stacks that `exec` runs a program on: what `--set` and `--sysctl` choose.
 
-Of the axes of experiments those hold here that describe the system: board, kernel, file system,
+Of the axes of experiments those hold here that describe the stack: board, kernel, file system,
 chip, partition, mount, compressor, read-ahead. The others describe the program, or a state that a
 fresh file system does not have. Several values of an axis are a comparison: each is run.
 """
@@ -10,19 +10,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flashbed.base.errors import InputError
-from flashbed.plan.axes import ReadAhead
 from flashbed.plan.case import AXES, fitting_mount
 from flashbed.plan.narrowing import parse_settings
-from flashbed.stack.changes import UNCHANGED, VmChange
+from flashbed.stack.changes import UNCHANGED
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.mounts import PLAIN, options_for
 from flashbed.stack.names import SHIPPED
-from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, load_board
+from flashbed.stack.profiles import USUAL_COMPRESSOR, load_board, load_kernel
+from flashbed.stack.stack import Stack
 
 __all__ = ["System", "systems_of"]
 
@@ -38,29 +38,17 @@ _VALUE = re.compile(r"[\x21-\x7e]{1,200}")
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """What a program runs on; `changes` are the values of axes that were chosen."""
+    """A stack that was chosen; `changes` are the values of axes that chose it."""
 
-    fs: str
-    board: Board
-    kernel: str
-    mount: str = PLAIN
-    compressor: str = USUAL_COMPRESSOR
-    read_ahead_kib: ReadAhead = SHIPPED
+    stack: Stack
     sysctls: tuple[tuple[str, str], ...] = ()
+    """Settings of the kernel besides the stack's."""
     changes: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def options(self) -> str:
-        """Options of mount(2), joined by commas."""
-        parts = [options_for(self.mount).replace("+", ",")]
-        if self.compressor != USUAL_COMPRESSOR:
-            parts.append(f"compr={self.compressor}")
-        return ",".join(filter(None, parts))
 
     @property
     def word(self) -> str:
         """A name of its choices, for a folder or a file."""
-        return "-".join(value for _, value in self.changes) or self.fs
+        return "-".join(value for _, value in self.changes) or self.stack.fs
 
 
 def systems_of(
@@ -113,26 +101,21 @@ def _system(values: Mapping[str, Any], chosen: Sequence[str]) -> System:
     if unfit is not None:
         raise InputError(f"--set compressor={compressor}: {unfit}")
     values = {**values, "mount": fitting_mount(fs, values.get("mount", PLAIN))}
-    system = System(
-        fs=fs,
+    window = values.get("read_ahead_kib", SHIPPED)
+    stack = Stack(
         board=load_board(values["board"]).changed(dict(_table_changes(values))),
-        kernel=values["kernel"],
-        mount=values["mount"],
+        kernel=load_kernel(values["kernel"]),
+        fs=fs,
+        mount_options=options_for(values["mount"]).replace("+", ","),
         compressor=compressor,
-        read_ahead_kib=values.get("read_ahead_kib", SHIPPED),
-        sysctls=_sysctls_of(values, chosen),
-        changes=tuple((name, str(values[name])) for name in chosen),
+        read_ahead_kib=window if isinstance(window, int) else None,
+        vm=_changed(_VM, values),
     )
-    if len(system.options) > _OPTIONS_BYTES_MAX:
+    if len(stack.mounted) - len(fs) - 1 > _OPTIONS_BYTES_MAX:
         raise InputError(f"--set mount: more than {_OPTIONS_BYTES_MAX} bytes of mount options")
-    return system
-
-
-def _sysctls_of(values: Mapping[str, Any], chosen: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The kernel's settings: those of the axis `vm`, checked as experiments do, and any other."""
-    own: VmChange = _changed(_VM, values)
-    others = (name for name in chosen if "." in name and not _is_key(name))
-    return (*own.sysctls, *((name, values[name]) for name in others))
+    others = tuple((name, values[name]) for name in chosen if "." in name and not _is_key(name))
+    changes = tuple((name, str(values[name])) for name in chosen)
+    return System(stack=stack, sysctls=others, changes=changes)
 
 
 def _is_key(name: str) -> bool:

@@ -40,7 +40,7 @@ from flashbed.targets.guest.children import dies_with_us
 from flashbed.targets.guest.module import built_module
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["launch_emulated"]
+__all__ = ["execute"]
 
 TIMED_OUT = 124
 _RUN = "emulated-"
@@ -52,10 +52,12 @@ _MIB = 1 << 20
 Say = Callable[[str], None]
 
 
-def launch_emulated(
-    request: ExecRequest, sysroot: Sysroot, say: Say, *, gdb: int | None, output_aside: bool = False
-) -> ExecOutcome:
-    """Runs the program. Raises `NotRunError` and `Unavailable`."""
+def execute(
+    request: ExecRequest, say: Say, *, aside: bool = False
+) -> tuple[ExecRequest, ExecOutcome]:
+    """See `exec.executors.Execute`. The request has a `sysroot`."""
+    sysroot, gdb = request.sysroot, request.gdb
+    assert sysroot is not None
     qemu = find_qemu()
     cache = cache_folder()
     kernel = fetch_kernel(cache, say)
@@ -83,7 +85,7 @@ def launch_emulated(
             qemu_command += ["-gdb", f"tcp:127.0.0.1:{gdb}", "-S"]
         (folder / "image").write_bytes(image)
         _boot(qemu_command, request, folder)
-        return _outcome(request, folder, output_aside)
+        return request, _outcome(request, folder, aside)
 
 
 def _symbols(qemu_command: list[str], request: ExecRequest, folder: Path) -> Path:
@@ -160,7 +162,7 @@ def _boot(qemu_command: list[str], request: ExecRequest, folder: Path) -> None:
         process.wait()
 
 
-def _outcome(request: ExecRequest, folder: Path, output_aside: bool) -> ExecOutcome:
+def _outcome(request: ExecRequest, folder: Path, aside: bool) -> ExecOutcome:
     def ended() -> str:
         return f"the board stopped early: {_last_words(folder)}"
 
@@ -168,7 +170,7 @@ def _outcome(request: ExecRequest, folder: Path, output_aside: bool) -> ExecOutc
     if not path.is_file():
         raise NotRunError(ended())
     with path.open("rb") as stream:
-        return hand_on(stream, request, output_aside, ended)
+        return hand_on(stream, request, aside, ended)
 
 
 def _last_words(folder: Path) -> str:

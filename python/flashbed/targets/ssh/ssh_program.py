@@ -23,7 +23,7 @@ from flashbed.targets.ssh.connection import explained
 from flashbed.targets.ssh.facts import why_no_program
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["launch_on_board"]
+__all__ = ["execute"]
 
 TIMED_OUT = 124
 _SSH_FAILED = 255
@@ -31,30 +31,27 @@ _SSH_FAILED = 255
 Say = Callable[[str], None]
 
 
-def launch_on_board(
-    request: ExecRequest, allowed: AllowedBoard, say: Say, *, output_aside: bool = False
+def execute(
+    allowed: AllowedBoard, request: ExecRequest, say: Say, *, aside: bool = False
 ) -> tuple[ExecRequest, ExecOutcome]:
-    """Runs the program; the returned request names the board's kernel.
-
-    Raises `NotRunError` and `Unavailable`.
-    """
+    """See `exec.executors.Execute`; the returned request names the board's kernel."""
     say(f"connecting to {allowed.address.destination}")
     board = OnBoard(allowed)
     try:
         why = why_no_program(request.board, request.fs, board.facts, allowed)
         if why is not None:
             raise Unavailable(f"{allowed.address.destination}: {why}")
-        request = replace(request, kernel=board.facts.kernel, home=board.home.path)
+        request = replace(request, kernel_release=board.facts.kernel, home=board.home.path)
         for number, put in enumerate(request.puts):
             if put.kind == "file":
                 board.put_file(f"put/{number}", Path(put.source).read_bytes())
         board.put_file("request", request.text().encode("ascii"))
-        return request, _run(request, board, output_aside)
+        return request, _run(request, board, aside)
     finally:
         board.leave()
 
 
-def _run(request: ExecRequest, board: OnBoard, output_aside: bool) -> ExecOutcome:
+def _run(request: ExecRequest, board: OnBoard, aside: bool) -> ExecOutcome:
     with subprocess.Popen(
         [*dies_with_us(), *board.program_command()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as client:
@@ -74,12 +71,12 @@ def _run(request: ExecRequest, board: OnBoard, output_aside: bool) -> ExecOutcom
     words = said.decode("utf-8", "replace")
     if client.returncode == _SSH_FAILED:
         raise NotRunError(explained(board.address, words))
-    return _outcome(request, data, words, output_aside)
+    return _outcome(request, data, words, aside)
 
 
-def _outcome(request: ExecRequest, data: bytes, said: str, output_aside: bool) -> ExecOutcome:
+def _outcome(request: ExecRequest, data: bytes, said: str, aside: bool) -> ExecOutcome:
     def ended() -> str:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         return f"the agent stopped early: {lines[-1] if lines else 'it printed nothing'}"
 
-    return hand_on(BytesIO(data), request, output_aside, ended)
+    return hand_on(BytesIO(data), request, aside, ended)

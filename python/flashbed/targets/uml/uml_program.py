@@ -37,7 +37,7 @@ from flashbed.targets.uml.programs_kernel import programs_kernel
 from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["launch", "prepare"]
+__all__ = ["execute", "prepare"]
 
 TIMED_OUT = 124
 """The exit status of timeout(1) when the time is up."""
@@ -63,11 +63,10 @@ def prepare(kernel: str, say: Say) -> tuple[UmlKernel, Path]:
     return built, built_module(cache, nand.source(), BuildTree(built.tree, "um"), say)
 
 
-def launch(request: ExecRequest, say: Say, *, output_aside: bool = False) -> ExecOutcome:
-    """Runs the program; with `output_aside` its standard output goes to standard error.
-
-    Raises `NotRunError` and `Unavailable`.
-    """
+def execute(
+    request: ExecRequest, say: Say, *, aside: bool = False
+) -> tuple[ExecRequest, ExecOutcome]:
+    """See `exec.executors.Execute`."""
     kernel, chip = prepare(request.kernel, say)
     cache, tree = cache_folder(), BuildTree(kernel.tree, "um")
     try:
@@ -81,7 +80,7 @@ def launch(request: ExecRequest, say: Say, *, output_aside: bool = False) -> Exe
         image = initramfs.archive(agent("host"), modules, parameters)
         (folder / "image").write_bytes(image)
         (folder / "job").write_text(request.text(), encoding="ascii")
-        shell = _TO_STANDARD_ERROR if output_aside else _SHELL
+        shell = _TO_STANDARD_ERROR if aside else _SHELL
         if request.record is not None:
             shell = f"{shell} {_TERMINAL}>stream"
         if terminal is not None:
@@ -105,7 +104,7 @@ def launch(request: ExecRequest, say: Say, *, output_aside: bool = False) -> Exe
         if request.keep is not None:
             with (folder / "kept").open("rb") as stream:
                 outcome.kept = unpack(stream, request.keep, request.board.partition_bytes)
-        return outcome
+        return request, outcome
 
 
 def _recorded(request: ExecRequest, kernel: UmlKernel, stream: Path) -> RecordedRun:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
+from flashbed.targets.exec.folders import USUAL_PATH
 from flashbed.targets.exec.named_files import missing_files
-from flashbed.targets.exec.request import USUAL_PATH, ExecRequest, Put, environment, find, puts_of
-from flashbed.targets.exec.software import FREE, costs_of
+from flashbed.targets.exec.request import ExecRequest, Put, environment, find, puts_of
+from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.targets.exec.systems import System
 from flashbed.targets.exec.unpacking import kept_folder
@@ -56,13 +57,8 @@ class ExecOptions:
     spin: float | None = None
 
 
-def requests_of(
-    options: ExecOptions, systems: Sequence[System], say: Say
-) -> tuple[list[ExecRequest], Sysroot | None]:
-    """A request for each system, and the tree of programs for the emulated board.
-
-    Raises `InputError` and `Unavailable`.
-    """
+def requests_of(options: ExecOptions, systems: Sequence[System], say: Say) -> list[ExecRequest]:
+    """A request for each system. Raises `InputError` and `Unavailable`."""
     _check(options)
     for system in systems:
         _check_system(options, system)
@@ -85,7 +81,7 @@ def requests_of(
             replace(each, record=_record(options.record, system.word if several else None))
             for each, system in zip(made, systems, strict=True)
         ]
-    return made, sysroot
+    return made
 
 
 def _record(path: Path, word: str | None) -> Path:
@@ -98,44 +94,30 @@ def _record(path: Path, word: str | None) -> Path:
 
 
 def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> ExecRequest:
-    puts = puts_of(options.put, system.board)
+    puts = puts_of(options.put, system.stack.board)
     if options.on == "uml":
         made = _of_this_machine(options, system, puts)
     elif sysroot is not None:
         made = _of_a_tree(options, system, puts, sysroot)
     else:
         made = _of_a_board(options, system, puts)
-    window = system.read_ahead_kib
-    return replace(
-        made,
-        mount_options=system.options,
-        read_ahead_kib=window if isinstance(window, int) else None,
-        sysctls=system.sysctls,
-        changes=system.changes,
-    )
+    return replace(made, sysctls=system.sysctls, changes=system.changes, until_s=options.until)
 
 
 def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) -> ExecRequest:
-    costs = costs_of(system.board.software, options.software or "flat")
     variables = environment(options.env)
     own_shell = os.environ.get("SHELL") or "/bin/sh"
     shell = find(own_shell, variables["PATH"], ()) if options.shell else None
     words = options.words or [own_shell]
-    program = find(words[0], variables["PATH"], puts)
-    patience = options.patience or (None if options.shell else PATIENCE_S)
     return ExecRequest(
-        board=system.board,
-        kernel=system.kernel,
-        fs=system.fs,
+        stack=system.stack,
         words=words,
-        program=program,
+        program=find(words[0], variables["PATH"], puts),
         variables=variables,
         puts=puts,
         memory_mib=options.memory,
-        patience_s=patience,
-        costs=costs,
-        until_s=options.until,
-        keep=None,
+        patience_s=options.patience or (None if options.shell else PATIENCE_S),
+        costs=costs_of(system.stack.board.software, options.software or "flat"),
         terminal=not options.words,
         shell=shell if options.words else None,
         spin_s=SPIN_S if options.spin is None else options.spin or None,
@@ -160,18 +142,15 @@ def _of_a_tree(
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
     return ExecRequest(
-        board=system.board,
-        kernel=system.kernel,
-        fs=system.fs,
+        stack=system.stack,
         words=options.words,
         program=program,
         variables=variables,
         puts=puts,
         memory_mib=options.memory,
         patience_s=patience,
-        costs=FREE,
-        until_s=options.until,
-        keep=None,
+        sysroot=sysroot,
+        gdb=options.gdb,
         where="emulator",
     )
 
@@ -179,18 +158,12 @@ def _of_a_tree(
 def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> ExecRequest:
     variables = environment(options.env, path=USUAL_PATH)
     return ExecRequest(
-        board=system.board,
-        kernel=system.kernel,
-        fs=system.fs,
+        stack=system.stack,
         words=options.words,
         program=options.words[0],
         variables=variables,
         puts=puts,
-        memory_mib=None,
         patience_s=options.patience or PATIENCE_S,
-        costs=FREE,
-        until_s=options.until,
-        keep=None,
         where="board",
         address=options.on,
     )
@@ -221,15 +194,16 @@ def _check(options: ExecOptions) -> None:
 
 def _check_system(options: ExecOptions, system: System) -> None:
     """Checks that the target can be such a system. Raises `InputError`."""
-    if system.kernel not in SERIES:
-        raise InputError(f"--kernel {system.kernel}: programs run on Linux {' or '.join(SERIES)}")
+    kernel = system.stack.kernel.name
+    if kernel not in SERIES:
+        raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(SERIES)}")
     if not is_address(options.on):
         return
     for name, _ in system.changes:
         axis = name.partition(".")[0]
         if axis in ("chip", "partition", "kernel"):
             raise InputError(f"--set {name}: a real board's {axis} cannot be changed")
-    if system.sysctls:
+    if system.sysctls or system.stack.vm.sysctls:
         raise InputError("--sysctl: works with --on uml and --on emulator only")
 
 

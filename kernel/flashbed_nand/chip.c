@@ -79,7 +79,7 @@ int fbn_chip_renew(void)
 	fbn_cells_free(&flashbed.cells);
 	flashbed.cells = fresh;
 	fbn_faults_start(&flashbed.faults, &flashbed.p);
-	memset(&flashbed.answers.power, 0, sizeof(flashbed.answers.power));
+	memset(&flashbed.power, 0, sizeof(flashbed.power));
 	err = draw_factory_bad();
 	fbn_forget_driver_state();
 	return err;

@@ -110,7 +110,7 @@ static int rewind_to(u64 change, u64 seed)
 
 	if (err)
 		return err;
-	memset(&flashbed.answers.power, 0, sizeof(flashbed.answers.power));
+	memset(&flashbed.power, 0, sizeof(flashbed.power));
 	fbn_forget_driver_state();
 	return 0;
 }
@@ -118,9 +118,9 @@ static int rewind_to(u64 change, u64 seed)
 /* Cancels a cut or a drop that is still to come, because the run to be cut is over. */
 static int power_on(void)
 {
-	const bool was_off = flashbed.answers.power.off;
+	const bool was_off = flashbed.power.off;
 
-	memset(&flashbed.answers.power, 0, sizeof(flashbed.answers.power));
+	memset(&flashbed.power, 0, sizeof(flashbed.power));
 	if (was_off)
 		fbn_forget_driver_state();
 	return 0;
@@ -223,14 +223,14 @@ static int obey_numbers(const char *command)
 	char more;
 
 	if (sscanf(command, "cut %llu %llu%c", &number, &seed, &more) == 2 && number) {
-		flashbed.answers.power.cut_at = number;
-		flashbed.answers.power.cut_seed = seed;
+		flashbed.power.cut_at = number;
+		flashbed.power.cut_seed = seed;
 		return 0;
 	}
 	if (sscanf(command, "rewind %llu %llu%c", &number, &seed, &more) == 2)
 		return rewind_to(number, seed);
 	if (sscanf(command, "drop %llu%c", &number, &more) == 1 && number) {
-		flashbed.answers.power.drop_at = number;
+		flashbed.power.drop_at = number;
 		return 0;
 	}
 	return obey_faults(command);

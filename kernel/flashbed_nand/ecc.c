@@ -103,7 +103,7 @@ static int read_page(struct nand_chip *nand, u8 *buf, int oob_required, int page
 	u32 step;
 
 	fbn_begin();
-	if (flashbed.answers.power.off) {
+	if (flashbed.power.off) {
 		fbn_end(&started_ns, &spent_ns);
 		return -EIO;
 	}
@@ -136,7 +136,7 @@ static int write_page(struct nand_chip *nand, const u8 *buf, int oob_required, i
 	int err = -EIO;
 
 	fbn_begin();
-	if (!flashbed.answers.power.off) {
+	if (!flashbed.power.off) {
 		fbn_command_program(page, 0);
 		fbn_move_out_whole(buf, nand->oob_poi);
 		err = fbn_confirm_program();

@@ -215,7 +215,7 @@ static void move_out(const u8 *from, u32 bytes)
 /* Counts a change down; returns whether the power fails in it, which then decides the effect. */
 static bool power_fails(struct fbn_effect *effect)
 {
-	struct fbn_power *power = &flashbed.answers.power;
+	struct fbn_power *power = &flashbed.power;
 
 	if (!power->cut_at || --power->cut_at)
 		return false;
@@ -247,7 +247,7 @@ static struct fbn_effect program_effect(u32 page, u64 number, bool *failed)
 		.seed = fbn_draw(faults->seed, FBN_DRAW_PROGRAM, number - faults->first_program)};
 
 	*failed = flashbed.cells.blocks[page >> p->page_in_block_shift].state == FBN_FACTORY_BAD;
-	if (*failed || (flashbed.answers.power.drop_at && !--flashbed.answers.power.drop_at)) {
+	if (*failed || (flashbed.power.drop_at && !--flashbed.power.drop_at)) {
 		effect.how = FBN_NOTHING;
 	} else if ((faults->program_fail_ppm && fbn_hit(effect.seed, faults->program_fail_ppm)) ||
 		   fbn_is_chosen(&faults->programs, number)) {
@@ -505,7 +505,7 @@ int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool ch
 	if (check_only)
 		return 0;
 	fbn_begin();
-	err = flashbed.answers.power.off ? -EIO : 0;
+	err = flashbed.power.off ? -EIO : 0;
 	if (err)
 		read_nonsense(op);
 	for (i = 0; i < op->ninstrs && !err; i++)

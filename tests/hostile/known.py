@@ -155,12 +155,22 @@ def operations() -> Iterator[Call]:
     texts += [f"flashbed-ops 2\n{lines}\n" for lines in _LINES_2]
     for text in texts:
         for fs in ("jffs2", "ubifs", "yaffs2", "mtd"):
-            arguments = ("trace", "--on", "sim", "--flash", "--fs", fs, "x.ops", "--out", "o")
+            arguments = (
+                "trace",
+                "--on",
+                "sim",
+                "--flash",
+                "--set",
+                f"fs={fs}",
+                "x.ops",
+                "--out",
+                "o",
+            )
             files = {"x.ops": text.encode()}
-            yield Call((*arguments, "--board", "emulated-small"), files)
+            yield Call((*arguments, "--set", "board=emulated-small"), files)
     begin = ("trace", "--on", "sim", "--flash", "x.ops", "--out", "o")
     for number in _HUGE:
-        words = ("--read-ahead-kib", str(number))
+        words = ("--set", f"read_ahead_kib={number}")
         yield Call((*begin, *words), {"x.ops": OPERATIONS.encode()})
 
 

@@ -45,8 +45,8 @@ pytestmark = pytest.mark.timeout(100_000)
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "run": ("--on", "--set", "--out", "--case", "--trace", "--erase"),
-    "trace": ("--on", "--set", "--case", "--fs", "--board", "--read-ahead-kib", "--format",
-              "--seconds", "--points", "--buffer-kib", "--read", "--func", "--erase"),
+    "trace": ("--on", "--set", "--case", "--format", "--seconds", "--points",
+              "--buffer-kib", "--read", "--func", "--erase"),
     "powercut": ("--on", "--every", "--samples", "--set", "--case", "--seed", "--chip", "--format"),
     "lifetime": ("--repeat", "--endurance", "--board", "--since", "--before", "--case", "--set",
                  "--on", "--format"),
@@ -166,8 +166,8 @@ def test_boards_and_kernels(worker: Worker, data: st.DataObject) -> None:
     fs=st.sampled_from(("jffs2", "ubifs", "yaffs2", "mtd", "ubifs,bulk_read")),
 )
 def test_operations(worker: Worker, text: bytes, fs: str) -> None:
-    arguments = ("trace", "--on", "sim", "--flash", "--fs", fs, "x.ops", "--out", "o")
-    check(worker, Call((*arguments, "--board", "emulated-small"), {"x.ops": text}))
+    arguments = ("trace", "--on", "sim", "--flash", "--set", f"fs={fs}", "x.ops", "--out", "o")
+    check(worker, Call((*arguments, "--set", "board=emulated-small"), {"x.ops": text}))
 
 
 OF_RESULTS: tuple[tuple[str, ...], ...] = (

@@ -20,10 +20,7 @@ from flashbed.base.paths import shown
 from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set
-from flashbed.plan.axes import READ_AHEAD_KIB_MAX
-from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
-from flashbed.stack.names import USUAL_BOARD, USUAL_KERNEL, escaped
-from flashbed.stack.stack import Stack
+from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL, escaped
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ def register(app: typer.Typer) -> None:
         "trace",
         epilog="Examples: `flashbed trace --on emulator --flash --vfs --func 'jffs2_write_*' "
         "--set fs=jffs2 --set pattern=insert --set requests=500 --format perfetto sqlite/requests`"
-        " · `flashbed trace --on uml --fs ubifs my.ops` · "
+        " · `flashbed trace --on uml --set fs=jffs2 my.ops` · "
         "`sudo flashbed trace --vfs -- tar xf archive.tar`",
     )(trace)
 
@@ -74,21 +71,6 @@ def trace(
     ] = HERE,
     settings: Set = None,
     case: CaseId = None,
-    fs: Annotated[
-        str, typer.Option("--fs", help="File system for a file of operations.")
-    ] = "jffs2",
-    board: Annotated[
-        str, typer.Option("--board", help="Board for a file of operations.")
-    ] = USUAL_BOARD,
-    read_ahead_kib: Annotated[
-        int | None,
-        typer.Option(
-            "--read-ahead-kib",
-            min=0,
-            max=READ_AHEAD_KIB_MAX,
-            help="For a file of operations. Default: the kernel's own.",
-        ),
-    ] = None,
     output: Annotated[
         list[str] | None,
         typer.Option("--format", metavar="|".join(FORMATS), help="Also write this format."),
@@ -155,9 +137,7 @@ def trace(
         target = allowed(on, erase)
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")
-        program = _program(
-            words[0], settings or [], case=case, on=target, place=(fs, board, read_ahead_kib)
-        )
+        program = _program(words[0], settings or [], case=case, on=target)
         name = program.case_id
         traced = _case(program, target, options, cost=cost)
     with held(out or TRACES, wait=True):
@@ -250,7 +230,6 @@ def _program(
     *,
     case: str | None,
     on: ChosenTarget,
-    place: tuple[str, str, int | None],
 ) -> Program:
     """The one case that the options choose."""
     from flashbed.plan.experiment import load_experiment
@@ -258,9 +237,9 @@ def _program(
     from flashbed.running.programs import programs_of
 
     if name.endswith(".ops"):
-        if settings or case:
-            raise InputError("--set, --case: apply to an experiment, not to a file of operations")
-        return _of_operations(Path(name), *place)
+        if case:
+            raise InputError("--case: of an experiment, not of a file of operations")
+        return _of_operations(Path(name), settings)
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
     cases = [
@@ -279,19 +258,18 @@ def _program(
     return replace(program, record_flush=False)  # a trace has no table for flushes
 
 
-def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) -> Program:
+def _of_operations(path: Path, settings: list[str]) -> Program:
     """A file of operations as a case: the lines before `prepared` prepare it."""
     from flashbed._sim import FormatError, body_offset
     from flashbed.program.operations import header_of
-    from flashbed.stack.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
+    from flashbed.targets.exec.systems import systems_of
 
-    kind, _, option = fs.partition(",")
-    if kind not in (*FILE_SYSTEMS, *RAW) or option not in ("", "bulk_read"):
-        known = ", ".join((*FILE_SYSTEMS, *RAW))
-        raise InputError(f"--fs {fs}: one of {known}, or ubifs,bulk_read")
-    if option and kind != "ubifs":
-        raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
+    systems = systems_of(
+        USUAL_FS, USUAL_BOARD, kernel=USUAL_KERNEL, settings=settings, sysctls=(), raw=True
+    )
+    if len(systems) != 1:
+        raise InputError(f"{path}: {len(systems)} stacks, only one can be traced; --set chooses")
     try:
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         at = body_offset(text)
@@ -306,13 +284,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int | None) 
         body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{header}\n", skip=at)
     return Program(
         case_id=path.stem,
-        stack=Stack(
-            board=load_board(board),
-            kernel=load_kernel(USUAL_KERNEL),
-            fs=kind,
-            read_ahead_kib=read_ahead_kib,
-            mount_options=option,
-        ),
+        stack=systems[0].stack,
         prepare=prepare,
         body=body,
     )

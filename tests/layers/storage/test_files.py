@@ -231,4 +231,4 @@ def test_operations_with_other_line_ends_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.ops"
     path.write_bytes(b"flashbed-ops 1\nsync\r\n")
     with pytest.raises(InputError, match=r"x\.ops:2: bad-character"):
-        _of_operations(path, "jffs2", "emulated", 0)
+        _of_operations(path, [])

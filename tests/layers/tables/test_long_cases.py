@@ -98,11 +98,11 @@ def test_a_long_file_of_operations_is_in_memory_once(tmp_path: Path) -> None:
     rest = "open 0 a ro\n" + "read 0 0 10\n" * 500_000
     file = tmp_path / "long.ops"
     file.write_text(before)
-    _of_operations(file, "jffs2", "emulated", 0)  # imports and profiles are read once
+    _of_operations(file, ["fs=jffs2"])  # imports and profiles are read once
     file.write_text(before + rest)
     tracemalloc.start()
     try:
-        program = _of_operations(file, "jffs2", "emulated", 0)
+        program = _of_operations(file, ["fs=jffs2"])
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

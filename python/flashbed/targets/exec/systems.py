@@ -15,20 +15,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from flashbed.base.errors import InputError
+from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.plan.case import AXES, fitting_mount
 from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.changes import UNCHANGED
-from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
 from flashbed.stack.mounts import PLAIN, options_for
 from flashbed.stack.names import SHIPPED
 from flashbed.stack.profiles import USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.stack.stack import Stack
 
-__all__ = ["System", "systems_of"]
+__all__ = ["HOLDING", "System", "systems_of"]
 
 _TABLES = ("chip", "partition")
 _VM = "vm"
-_HOLDING = ("board", "kernel", "fs", *_TABLES, _VM, "mount", "compressor", "read_ahead_kib")
+HOLDING = ("board", "kernel", "fs", *_TABLES, _VM, "mount", "compressor", "read_ahead_kib")
 SYSTEMS_MAX = 1000
 _OPTIONS_BYTES_MAX = 31
 """Of `options` in agent/fs/fs.h."""
@@ -52,16 +53,20 @@ class System:
 
 
 def systems_of(
-    fs: str, board: str, *, kernel: str, settings: Sequence[str], sysctls: Sequence[str]
-) -> list[System]:
-    """The product of all chosen values, in the order of the options. Raises `InputError`."""
+    fs: str, board: str, *, kernel: str, settings: Sequence[str], sysctls: Sequence[str],
+    raw: bool = False,
+) -> list[System]:  # fmt: skip
+    """The product of all chosen values, in the order of the options. Raises `InputError`.
+
+    `raw` allows MTD's device as well, which has operations but no programs.
+    """
     chosen: dict[str, Sequence[Any]] = {**parse_settings(settings)}
     for name in chosen:
         axis = name.partition(".")[0]
-        if axis not in _HOLDING:
+        if axis not in HOLDING:
             raise InputError(
-                f"--set {axis}: does not hold in exec, where a program starts on a new file system;"
-                f" there are {', '.join(_HOLDING)}"
+                f"--set {axis}: does not hold here, where a program starts on a new file system;"
+                f" there are {', '.join(HOLDING)}"
             )
     chosen |= _sysctls(sysctls)
     for name, values in chosen.items():
@@ -71,7 +76,7 @@ def systems_of(
     if math.prod(map(len, chosen.values())) > SYSTEMS_MAX:
         raise InputError(f"--set: more than {SYSTEMS_MAX} systems")
     made = (
-        _system(fixed | dict(zip(chosen, values, strict=True)), tuple(chosen))
+        _system(fixed | dict(zip(chosen, values, strict=True)), tuple(chosen), raw=raw)
         for values in itertools.product(*chosen.values())
     )
     # A mount option of one file system leaves the others as they are: they would run twice.
@@ -92,16 +97,18 @@ def _sysctls(texts: Sequence[str]) -> dict[str, Sequence[str]]:
     return found
 
 
-def _system(values: Mapping[str, Any], chosen: Sequence[str]) -> System:
-    fs = values["fs"]
-    if fs not in FILE_SYSTEMS:
-        raise InputError(f"fs {fs}: must be {' or '.join(FILE_SYSTEMS)}")
+def _system(values: Mapping[str, Any], chosen: Sequence[str], *, raw: bool) -> System:
+    fs, known = values["fs"], (*FILE_SYSTEMS, *(RAW if raw else ()))
+    if fs not in known:
+        raise InputError(f"fs {fs}: must be {' or '.join(known)}")
     compressor = values.get("compressor", USUAL_COMPRESSOR)
     unfit = AXES["compressor"].unfit(fs, compressor)
     if unfit is not None:
         raise InputError(f"--set compressor={compressor}: {unfit}")
     values = {**values, "mount": fitting_mount(fs, values.get("mount", PLAIN))}
     window = values.get("read_ahead_kib", SHIPPED)
+    if isinstance(window, int) and not 0 <= window <= READ_AHEAD_KIB_MAX:
+        raise InputError(f"--set read_ahead_kib={window}: from 0 to {READ_AHEAD_KIB_MAX}")
     stack = Stack(
         board=load_board(values["board"]).changed(dict(_table_changes(values))),
         kernel=load_kernel(values["kernel"]),

@@ -162,7 +162,8 @@ class MemoryFs:
 
     def _write(self, slot: int, offset: int, *data_of: int | str) -> Expected:
         length, seed, fill = data_of
-        assert isinstance(length, int) and isinstance(seed, int)
+        assert isinstance(length, int)
+        assert isinstance(seed, int)
         held = self._slot(slot)
         if not held.writable or isinstance(held.node, _Directory):
             raise _Error(errno.EBADF)

@@ -120,3 +120,22 @@ def test_python_splits_a_command_as_a_shell_and_refuses_what_only_a_shell_knows(
             fb.execute(command)
     with pytest.raises(fb.errors.InputError, match="one value each"):
         fb.execute("true", set={"fs": "ubifs,jffs2"})
+
+
+def test_on_sim_a_program_is_recorded_once_and_replayed_on_each_stack(tmp_path: Path) -> None:
+    """What is printed is what `run` prints of the recording, for the same stacks."""
+    program = ("--", "sh", "-c", "echo hello; head -c 30000 /bin/sh > a; sync; rm a; exit 3")
+    stacks = ("--set", "fs=jffs2,ubifs", "--set", "state=valid0.5,valid0.8", "--format", "json")
+    ran = _exec("--on", "sim", *stacks, *program, here=tmp_path)
+    assert (ran.status, ran.err.splitlines()[0]) == (3, "hello")
+    assert "recorded on user-mode Linux; the simulator replays it" in ran.err
+    rows = json.loads(ran.out)["rows"]
+    assert [(row["fs"], row["state"]) for row in rows] != []
+    assert len(rows) == 4
+    assert _exec("--set", "fs=jffs2", "--record", "p.rec", *program, here=tmp_path).status == 3
+    again = subprocess.run(
+        [FLASHBED, "run", "p.rec", *stacks], cwd=tmp_path, capture_output=True, check=True,
+        env={**os.environ, "FLASHBED_ROOT": str(PROJECT)},
+    )  # fmt: skip
+    assert json.loads(again.stdout)["rows"] == rows
+    assert not list(tmp_path.glob("results/program/program*"))

@@ -14,11 +14,23 @@ from flashbed.stack.names import escaped
 if TYPE_CHECKING:
     from flashbed.answers.analysis.answer import Answer
 
-__all__ = ["answer_json", "say_answer"]
+__all__ = ["answer_json", "print_answer", "say_answer"]
 
 
 def say_answer(found: Answer | None, directory: Path) -> None:
     """Prints the table of choices, the folder of results and the next commands."""
+    print_answer(found)
+    if found is not None and found.left:
+        print(f"{found.left:,} more rows: flashbed table {_shell_word(directory)} cases")
+    print(escaped(shown(directory.absolute())))
+    print(f"next: flashbed report {_shell_word(directory)}")
+    print(f"      flashbed table {_shell_word(directory)} cases --format csv")
+    if _is_below_results(directory):
+        print("      flashbed report    # all results on one page, results/index.html")
+
+
+def print_answer(found: Answer | None) -> None:
+    """Prints the table of choices and its notes."""
     from flashbed.answers.analysis.answer import HEADS
 
     if found is not None:
@@ -26,13 +38,6 @@ def say_answer(found: Answer | None, directory: Path) -> None:
         print_table(found.rows.select(*found.axes, *found.measured), HEADS)
         for note in found.notes:
             print(note)
-        if found.left:
-            print(f"{found.left:,} more rows: flashbed table {_shell_word(directory)} cases")
-    print(escaped(shown(directory.absolute())))
-    print(f"next: flashbed report {_shell_word(directory)}")
-    print(f"      flashbed table {_shell_word(directory)} cases --format csv")
-    if _is_below_results(directory):
-        print("      flashbed report    # all results on one page, results/index.html")
 
 
 def answer_json(found: Answer | None, directory: Path, notes: Sequence[str] = ()) -> dict[str, Any]:

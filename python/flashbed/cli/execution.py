@@ -47,7 +47,9 @@ def exec_(
     on: Annotated[
         str,
         typer.Option(
-            "--on", metavar="TARGET", help="uml: this machine's programs; emulator, ssh://BOARD."
+            "--on",
+            metavar="TARGET",
+            help="uml: this machine's programs; sim: the same, replayed; emulator, ssh://BOARD.",
         ),
     ] = "uml",
     *,
@@ -158,6 +160,7 @@ def exec_(
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.exec_options import ExecOptions, requests_of
+    from flashbed.cli.execution_on_sim import SIM, Usual, refuse, replayed
     from flashbed.targets.exec.account import as_json
     from flashbed.targets.exec.compared_systems import compared
     from flashbed.targets.exec.executors import load_executor
@@ -168,7 +171,6 @@ def exec_(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     rounds = None if repeat is None else rate_per_day(repeat)
-    systems = systems_of(fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or [])
     options = ExecOptions(
         words=words or [],
         on=on,
@@ -186,6 +188,15 @@ def exec_(
         record=record,
         spin=spin,
     )
+    if on == SIM:
+        refuse(sysctl=sysctls, repeat=repeat, shell=shell)
+        usual = Usual(fs, board, kernel)
+        try:
+            did = replayed(options, settings or [], usual, output=output, note=_note)
+        except Unavailable as why:
+            raise NotRunError(str(why)) from None
+        sys.exit(did.exit_status)
+    systems = systems_of(fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or [])
     ran: list[Ran] = []
     try:
         requests = requests_of(options, systems, _note)

@@ -10,6 +10,7 @@ import pytest
 
 from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base.errors import InputError
+from flashbed.cli.execution_on_sim import refuse
 from flashbed.program.recording.about import About, shortened
 from flashbed.stack.profiles import load_board
 from flashbed.targets.exec.account import as_json, text
@@ -231,6 +232,13 @@ def test_a_kernel_or_a_chip_that_the_target_does_not_have_is_refused() -> None:
         requests_of(board, _systems("chip.page_bytes=4096", "chip.oob_bytes=128"), _said)
     with pytest.raises(InputError, match="--sysctl"):
         requests_of(board, _systems(sysctls=("vm.dirty_ratio=5",)), _said)
+
+
+@pytest.mark.parametrize("option", ["repeat", "shell", "sysctl"])
+def test_what_a_replay_cannot_have_is_refused_with_what_to_do(option: str) -> None:
+    with pytest.raises(InputError, match=f"--{option}: not with --on sim; "):
+        refuse(**{option: "1/h"})
+    refuse(repeat=None, shell=False, sysctl=[])
 
 
 def test_several_systems_end_in_one_table() -> None:

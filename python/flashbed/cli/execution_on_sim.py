@@ -1,0 +1,94 @@
+"""`exec --on sim`: a program runs on user-mode Linux once, and the simulator replays its calls.
+
+No program runs on a simulated kernel. What it called, and how long it waited in between, are
+therefore those of the first chosen stack on user-mode Linux; a program that acts on what the flash
+answers would act otherwise elsewhere. The replay is an experiment like any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from flashbed.api.answering import answer_of
+from flashbed.api.exec_options import ExecOptions, requests_of
+from flashbed.api.replays import time_notes
+from flashbed.base.errors import InputError
+from flashbed.cli.answers import answer_json, print_answer, say_answer
+from flashbed.cli.progress import say
+from flashbed.cli.run import measure
+from flashbed.cli.show import RESULTS
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan, several
+from flashbed.running.ways import Way
+from flashbed.targets.exec.executors import load_executor
+from flashbed.targets.exec.outcome import ExecOutcome
+from flashbed.targets.exec.systems import HOLDING, systems_of
+
+__all__ = ["SIM", "Usual", "refuse", "replayed"]
+
+SIM = "sim"
+Say = Callable[[str], None]
+_INSTEAD = {
+    "repeat": "--record FILE, then `flashbed lifetime FILE`",
+    "shell": "a shell has no end that could be replayed",
+    "sysctl": "--set vm.KEY=VALUE is the same",
+}
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What `--fs`, `--board` and `--kernel` say, where `--set` does not."""
+
+    fs: str
+    board: str
+    kernel: str
+
+
+def refuse(**options: object) -> None:
+    """Raises `InputError` for options that a replay cannot have, and says what to do."""
+    for name, given in options.items():
+        if given:
+            raise InputError(f"--{name}: not with --on {SIM}; {_INSTEAD[name]}")
+
+
+def replayed(
+    options: ExecOptions, settings: Sequence[str], usual: Usual, *, output: str | None, note: Say
+) -> ExecOutcome:
+    """Runs, records, replays and prints the answer; returns what the program did.
+
+    Raises `InputError`, `NotRunError` and `Unavailable`.
+    """
+    chosen: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in vars(usual).items()}
+    chosen |= parse_settings(settings)
+    first = [f"{name}={values[0]}" for name, values in chosen.items()
+             if name.partition(".")[0] in HOLDING]  # fmt: skip
+    (system,) = systems_of(usual.fs, usual.board, kernel=usual.kernel, settings=first, sysctls=[])
+    kept = options.record is not None
+    with nullcontext("") if kept else TemporaryDirectory(prefix="flashbed-") as folder:
+        path = options.record or Path(folder) / "program.rec"
+        recording = replace(options, on="uml", record=path)
+        (request,) = requests_of(recording, [system], note)
+        _, outcome = load_executor("uml")(request, note, aside=output == "json")
+        note("recorded on user-mode Linux; the simulator replays it")
+        experiment = load_experiment(str(path))
+        planned = plan(experiment, chosen)
+        directory = RESULTS / experiment.id if kept else Path(folder) / "results"
+        measure(experiment, planned, targets=[SIM], out=directory, traces=(), way=Way())
+        found = answer_of(directory, planned, several(chosen), ours=True)
+        times = time_notes(directory, experiment, planned, planned.names)
+        if output == "json":
+            print(json.dumps(answer_json(found, directory, times), indent=1))
+        elif kept:
+            say_answer(found, directory)
+        else:
+            print_answer(found)
+            say("next: --record FILE keeps the recording, and `flashbed run FILE` asks more of it")
+        for line in times:
+            note(line)
+    return outcome

@@ -17,7 +17,9 @@ pub use answer::Answer;
 use columns::Rows;
 use request::Request;
 use sim::flash::FlashOp;
-use sim::run::{run_cases_watched, CaseInput, LayerTimes, Recorded, RunError, Setting, Watch};
+use sim::run::{
+    run_cases_watched, CaseInput, LayerTimes, Policies, Recorded, RunError, Setting, Watch,
+};
 use sim::stop::Stop;
 use std::cell::{Cell, RefCell};
 
@@ -49,6 +51,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
         board: &request.board,
         kernel: &request.kernel,
         fs: request.fs,
+        policies: Policies::KERNELS,
         prepare: request.prepare,
         recorded: Recorded {
             requests: request.with_rows,

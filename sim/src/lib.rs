@@ -19,7 +19,8 @@
 //!
 //! # `vfs`: open files, page cache, write-back
 //!
-//! [`vfs::Vfs`] turns system calls into pages. `filemap.rs` and [`vfs::readahead`] read,
+//! [`vfs::Vfs`] turns system calls into pages. `filemap.rs` and [`vfs::readahead`] read (a policy
+//! that implements [`vfs::readahead::ReadAhead`] can choose the windows),
 //! `inodes.rs` knows what is cached and dirty, `flusher.rs`, `wb_workfn.rs` and `writeback.rs`
 //! write back, `reclaim.rs` frees memory. The VFS is generic over the file system.
 //!
@@ -28,6 +29,7 @@
 //! A file system implements [`fs::FlashFs`] for the VFS and [`fs::Scheduled`] for the scheduler. It
 //! uses the VFS through [`fs::PageCache`]. [`fs::jffs2`] and [`fs::yaffs2`] are on MTD,
 //! [`fs::ubifs`] is on UBI. Their files are named after the kernel's and mirror the same functions.
+//! A policy that implements [`fs::Victim`] can choose the blocks that they collect.
 //! `tasks.rs` schedules tasks where the VFS and a file system meet.
 //!
 //! # `ubi`: logical erase blocks

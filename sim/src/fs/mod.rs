@@ -8,12 +8,14 @@ pub mod jffs2;
 pub mod tasks;
 pub mod timed;
 pub mod ubifs;
+mod victim;
 pub mod yaffs2;
 
 use crate::errno::EOPNOTSUPP;
 pub use crate::errno::{FsError, Result};
 pub use tasks::Scheduled;
 pub use timed::Timed;
+pub use victim::{Candidate, Victim, Why};
 
 use crate::content::Contents;
 use crate::flash::{Flash, Torn};
@@ -466,6 +468,10 @@ pub trait FlashFs: Scheduled + Clone {
     /// Adds to each block of the partition the bytes in it that are still of use; blocks that the
     /// file system keeps no account of count as a whole. Says whether the model knows.
     fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
+        false
+    }
+    /// Makes a policy choose the blocks to collect. Returns whether the file system can.
+    fn set_victim(&mut self, _victim: Box<dyn Victim>) -> bool {
         false
     }
     /// How long calls have taken so far, where a decorator adds them up ([`Timed`]).

@@ -6,6 +6,7 @@
 
 use super::{
     Attribute, Choices, FlashFs, Found, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
+    Victim,
 };
 use crate::flash::Torn;
 use crate::mtd::Mtd;
@@ -368,6 +369,10 @@ impl<S: FlashFs> FlashFs for Timed<S> {
 
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {
         self.fs.live_bytes(blocks)
+    }
+
+    fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
+        self.fs.set_victim(victim)
     }
 }
 

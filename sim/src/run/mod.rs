@@ -12,6 +12,7 @@ mod machine;
 mod metadata;
 mod mount_options;
 pub mod parallel;
+mod policies;
 mod results;
 mod stack;
 pub mod survey;
@@ -21,6 +22,7 @@ pub use failed::Failed;
 pub use laboratory::Laboratory;
 pub use layer_times::LayerTimes;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
+pub use policies::Policies;
 pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
 pub use stack::Stack;
 
@@ -172,6 +174,8 @@ pub struct Setting<'a> {
     pub kernel: &'a KernelProfile,
     /// The file system and its mount options.
     pub fs: Mount,
+    /// What decides in the kernel's place, from the preparation on.
+    pub policies: &'a Policies,
     /// The operations of the preparation.
     pub prepare: &'a str,
     /// What is recorded besides the counts.
@@ -384,7 +388,8 @@ fn run_stack<S: Stack>(
     made: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>> {
     let (cases, watch) = cases;
-    let prepared = made.map_err(RunError::Format).and_then(|(stack, now)| {
+    let prepared = made.map_err(RunError::Format).and_then(|(mut stack, now)| {
+        stack.set_policies(setting.policies).map_err(RunError::NotModelled)?;
         let mut machine = Machine::new(stack, now, setting.board);
         machine.obey(watch.stop());
         machine.prepare(setting, watch)?;

@@ -9,8 +9,8 @@
 //! 3. A panic costs only the case in which it happens.
 
 use super::{
-    run_cases_watched, CaseInput, ChipState, KernelProfile, Measured, Mount, Recorded, Request,
-    RunError, Setting, Watch,
+    run_cases_watched, CaseInput, ChipState, KernelProfile, Measured, Mount, Policies, Recorded,
+    Request, RunError, Setting, Watch,
 };
 use crate::flash::FlashOp;
 use crate::profile::BoardProfile;
@@ -171,7 +171,8 @@ impl Job<'_> {
     fn simulated(&self, group: &[usize], worker: &Worker<'_>) -> Vec<Result<Measured, RunError>> {
         let Job { board, kernel, cases, recorded, .. } = *self;
         let Case { fs, prepare, chip, .. } = cases[group[0]];
-        let setting = Setting { board, kernel, fs, prepare, recorded };
+        let policies = Policies::KERNELS;
+        let setting = Setting { board, kernel, fs, policies, prepare, recorded };
         let inputs: Vec<CaseInput<'_>> = group.iter().map(|&index| cases[index].input).collect();
         run_cases_watched(&setting, chip, &inputs, worker)
     }

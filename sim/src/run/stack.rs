@@ -3,6 +3,7 @@
 use super::laboratory::Laboratory;
 use super::layer_times::LayerTimes;
 use super::metadata;
+use super::policies::Policies;
 use super::survey::{survey, Survey};
 use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
@@ -71,6 +72,13 @@ pub trait Stack: Clone {
     }
     /// The read-ahead window of files that are opened from now on.
     fn set_read_ahead_kib(&mut self, _kib: u32) {}
+    /// Makes policies decide in the kernel's place. Refuses one that has nothing to decide here.
+    fn set_policies(&mut self, policies: &Policies) -> core::result::Result<(), &'static str> {
+        match policies {
+            Policies { read_ahead: None, victim: None } => Ok(()),
+            _ => Err("a policy where there is no file system"),
+        }
+    }
     /// The choices of the garbage collector.
     fn choices(&mut self) -> Option<&mut dyn Choices> {
         None
@@ -188,6 +196,17 @@ where
 
     fn set_read_ahead_kib(&mut self, kib: u32) {
         Vfs::set_read_ahead_kib(self, kib);
+    }
+
+    fn set_policies(&mut self, policies: &Policies) -> core::result::Result<(), &'static str> {
+        if let Some(read_ahead) = policies.read_ahead.clone() {
+            self.set_read_ahead_policy(read_ahead);
+        }
+        let Some(victim) = policies.victim.clone() else { return Ok(()) };
+        match self.fs_mut().set_victim(victim) {
+            true => Ok(()),
+            false => Err("a policy of collection on this file system"),
+        }
     }
 
     fn choices(&mut self) -> Option<&mut dyn Choices> {

@@ -177,6 +177,11 @@ impl<F: Flash> Ubi<F> {
         self.map[leb as usize] != UNMAPPED
     }
 
+    /// The erase count of a LEB's physical block, if it has one.
+    pub fn erases(&self, leb: u32) -> Option<u32> {
+        self.is_mapped(leb).then(|| self.blocks[self.map[leb as usize] as usize].erases)
+    }
+
     /// Adds to each physical block its headers and the bytes of its LEB that are of use, which
     /// `live` says of a LEB of the volume. The two of the layout volume are of use as a whole.
     pub fn mark_live(&self, blocks: &mut [u32], live: impl Fn(u32) -> u32) {

@@ -1,13 +1,13 @@
 //! Reading through the page cache.
 //!
 //! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1) and
-//! page_cache_ra_unbounded of mm/readahead.c. readahead.rs decides which pages are read ahead.
+//! page_cache_ra_unbounded of mm/readahead.c. readahead/ decides which pages are read ahead.
 //!
 //! Invariant: a page is in the cache at most once, and only after the file system has filled it or
 //! failed to.
 
 use super::inode::Inode;
-use super::readahead::{self, PreviousPosition, ReadAheadState, Window};
+use super::readahead::{self, Asked, PreviousPosition, ReadAheadState, Window};
 use super::{ReadPosition, Vfs};
 use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};
 use crate::fs::{FlashFs, PAGE_BYTES};
@@ -100,8 +100,8 @@ impl<S: FlashFs> Vfs<S> {
         let cache = &mut self.inodes[inode].cache;
         if !cache.contains(page) {
             self.cache_misses += 1;
-            let kernel = &self.kernel;
-            let window = readahead::on_miss(kernel, ahead, cache, page, wanted);
+            let asked = Asked { state: ahead, cache, page, wanted };
+            let window = readahead::on_miss(&self.kernel, &mut self.policy, asked);
             if let Some(window) = window {
                 now = self.fill(now, inode, window)?;
             }
@@ -116,8 +116,8 @@ impl<S: FlashFs> Vfs<S> {
         }
         let cache = &mut self.inodes[inode].cache;
         if cache.take_marker(page) {
-            let kernel = &self.kernel;
-            let window = readahead::on_marker(kernel, ahead, cache, page, wanted);
+            let asked = Asked { state: ahead, cache, page, wanted };
+            let window = readahead::on_marker(&self.kernel, &mut self.policy, asked);
             if let Some(window) = window {
                 now = self.fill(now, inode, window)?;
             }

@@ -14,7 +14,7 @@
 //! 1. A mapped page is in the cache, and marked there as mapped.
 //! 2. A page that can be written through a mapping without a fault is dirty.
 
-use super::readahead::{self, Window};
+use super::readahead::{self, Asked, Window};
 use super::{Bytes, OpenFile, Vfs};
 use crate::content::{Source, Written};
 use crate::errno::{errno, FsError, Outcome};
@@ -438,7 +438,8 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((false, now));
         }
         let wanted = state.max_pages;
-        match readahead::on_marker(&self.kernel, state, cache, page, wanted) {
+        let asked = Asked { state, cache, page, wanted };
+        match readahead::on_marker(&self.kernel, &mut self.policy, asked) {
             Some(window) => Ok((true, self.fill(now, inode, window)?)),
             None => Ok((true, now)),
         }

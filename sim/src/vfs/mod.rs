@@ -45,11 +45,12 @@ use inodes::Inodes;
 use mmap::Mapping;
 use namei::Names;
 use page_writeback::DirtyLimits;
-use readahead::{KernelReadAhead, ReadAheadState, Window};
+use readahead::{KernelReadAhead, Own, ReadAhead, ReadAheadState, Window};
 use std::ops::Range;
 use std::sync::Arc;
 use truncate::Truncated;
 
+pub use cache::FileCache;
 pub use mmap::Sharing;
 
 /// The result of a step of a system call, or its errno, and when.
@@ -92,6 +93,8 @@ struct Bytes {
 pub struct Vfs<S> {
     fs: S,
     kernel: KernelReadAhead,
+    /// Decides what is read ahead in the kernel's place.
+    policy: Own,
     costs: SoftwareCosts,
     read_ahead_pages: u32,
     inodes: Inodes,
@@ -133,6 +136,7 @@ impl<S: FlashFs> Vfs<S> {
         let mut vfs = Vfs {
             fs,
             kernel,
+            policy: None,
             costs,
             read_ahead_pages: 0,
             inodes: Inodes::new(memory, ticks, Ns::ZERO, completions),
@@ -156,6 +160,11 @@ impl<S: FlashFs> Vfs<S> {
     /// /sys/class/bdi/*/read_ahead_kb; files take the value when they are opened.
     pub fn set_read_ahead_kib(&mut self, kib: u32) {
         self.read_ahead_pages = kib / (PAGE_BYTES / 1024);
+    }
+
+    /// Makes another policy decide what is read ahead.
+    pub fn set_read_ahead_policy(&mut self, policy: Box<dyn ReadAhead>) {
+        self.policy = Some(policy);
     }
 
     /// The agent reads the clock after an operation, and before the next one.

@@ -7,18 +7,12 @@ use crate::support;
 use sim::causes::Cause;
 use sim::errno::{EIO, EROFS};
 use sim::flash::Faults;
-use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, RunError, Setting};
+use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, RunError};
 use std::fmt::Write;
 
 fn run(fs: FsKind, state: &ChipState, body: &str) -> Result<Measured, RunError> {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs: fs.into(),
-        prepare: "flashbed-ops 1\n",
-        recorded: support::REQUESTS,
-    };
+    let setting = support::setting(&board, &kernel, fs, "flashbed-ops 1\n");
     let body = format!("flashbed-ops 1\n{body}");
     let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     run_cases_on(&setting, state, &[case]).pop().expect("one case")

@@ -18,6 +18,7 @@ mod layers;
 mod mtd;
 mod ops;
 mod parallel;
+mod policies;
 mod profiles;
 mod readahead;
 mod runs;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sim::content::{Contents, Source};
 use sim::fs::{Grabbed, Ino, PageCache};
 use sim::profile::{BoardProfile, KernelFacts, SoftwareCosts};
-use sim::run::{run_cases, CaseInput, KernelProfile, Measured, Mount, Recorded, Setting};
+use sim::run::{run_cases, CaseInput, KernelProfile, Measured, Mount, Policies, Recorded, Setting};
 use sim::units::Ns;
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -172,7 +172,14 @@ pub fn setting<'a>(
     fs: impl Into<Mount>,
     prepare: &'a str,
 ) -> Setting<'a> {
-    Setting { board, kernel, fs: fs.into(), prepare, recorded: REQUESTS }
+    Setting {
+        board,
+        kernel,
+        fs: fs.into(),
+        policies: Policies::KERNELS,
+        prepare,
+        recorded: REQUESTS,
+    }
 }
 
 /// Runs one body after one preparation.

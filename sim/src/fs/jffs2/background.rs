@@ -27,7 +27,7 @@
 use super::call::Call;
 use super::Jffs2;
 use crate::flash::{Fault, Flash};
-use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
 use crate::sched::Task;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -258,7 +258,7 @@ impl<F: Flash> Jffs2<F> {
         self.collector.step = Step::Work;
         let mut now = now;
         if self.gc_block.is_none() {
-            now = self.defer_calls(|fs| fs.find_gc_block(now))?;
+            now = self.defer_calls(|fs| fs.find_gc_block(now, Why::Idle))?;
         }
         if self.gc_block.is_some() {
             self.collector.step = Step::Collect;

@@ -19,7 +19,8 @@ use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::Cause;
 use crate::flash::Flash;
-use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::victim::chosen;
+use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
 
@@ -58,7 +59,7 @@ impl<F: Flash> Jffs2<F> {
             now = self.lock_alloc(now, pages)?;
         }
         if self.gc_block.is_none() {
-            now = self.find_gc_block(now)?;
+            now = self.find_gc_block(now, Why::Space)?;
         }
         if self.gc_block.is_none() {
             self.unlock_alloc(now);
@@ -108,8 +109,32 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_find_gc_block: `jiffies % 128` decides from which list the block comes.
-    pub(super) fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
+    /// jffs2_find_gc_block, or what a policy chooses in its place.
+    pub(super) fn find_gc_block(&mut self, now: Ns, why: Why) -> Result<Ns> {
+        let (block, now) = match self.victim {
+            None => self.find_by_list(now)?,
+            Some(_) => self.find_by_policy(now, why)?,
+        };
+        let Some(block) = block else { return Ok(now) };
+        self.gc_block = Some(GcBlock { block, node: self.space.block(block).first_node });
+        self.space.waste_to_dirt(block);
+        Ok(now)
+    }
+
+    /// Takes the block that a policy chooses off its list.
+    fn find_by_policy(&mut self, mut now: Ns, why: Why) -> Result<(Option<u32>, Ns)> {
+        let mut blocks = self.space.candidates(&self.mtd);
+        if blocks.is_empty() && !self.space.is_empty(List::ErasablePendingWbuf) {
+            now = self.try_flush_wbuf_pad(now)?;
+            blocks = self.space.candidates(&self.mtd);
+        }
+        let block = chosen(self.victim.as_deref_mut(), now, why, &blocks);
+        block.into_iter().for_each(|block| self.space.remove(block));
+        Ok((block, now))
+    }
+
+    /// `jiffies % 128` decides from which list the block comes.
+    fn find_by_list(&mut self, mut now: Ns) -> Result<(Option<u32>, Ns)> {
         let choice = self.gc_choices.choose(ChosenIn::Collect, self.ticks.jiffies(now));
         let list = loop {
             let space = &self.space;
@@ -134,13 +159,10 @@ impl<F: Flash> Jffs2<F> {
                 now = self.try_flush_wbuf_pad(now)?;
                 continue;
             } else {
-                return Ok(now);
+                return Ok((None, now));
             };
         };
-        let block = self.space.pop_front(list).expect("a block is on it");
-        self.gc_block = Some(GcBlock { block, node: self.space.block(block).first_node });
-        self.space.waste_to_dirt(block);
-        Ok(now)
+        Ok((self.space.pop_front(list), now))
     }
 
     /// The rest of jffs2_garbage_collect_pass, and jffs2_garbage_collect_live: a pristine node of

@@ -46,7 +46,7 @@ use crate::errno::{ENAMETOOLONG, ENODATA, EOPNOTSUPP};
 use crate::flash::{Flash, Torn};
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
-    Scheduled, PAGE_BYTES,
+    Scheduled, Victim, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
 use crate::ops::name_len;
@@ -138,6 +138,8 @@ pub struct Jffs2<F> {
     next_block: Option<u32>,
     gc_block: Option<gc::GcBlock>,
     gc_choices: gc_choices::GcChoices,
+    /// Chooses the block to collect in the kernel's place.
+    victim: Option<Box<dyn Victim>>,
     summary_bytes: u32,
     /// Whether the block being written will end with a summary.
     has_summary: bool,
@@ -206,6 +208,7 @@ impl<F: Flash> Jffs2<F> {
             next_block: None,
             gc_block: None,
             gc_choices: gc_choices::GcChoices::default(),
+            victim: None,
             summary_bytes: 0,
             has_summary: options.summary,
             options,
@@ -508,6 +511,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     /// used_size and unchecked_size of each struct jffs2_eraseblock.
+    fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
+        self.victim = Some(victim);
+        true
+    }
+
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {
         for (number, bytes) in (0..).zip(blocks) {
             let books = self.space.block(number).books;

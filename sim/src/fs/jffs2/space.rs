@@ -13,6 +13,9 @@
 
 use super::layout::is_dirty;
 use super::node::NodeId;
+use crate::flash::Flash;
+use crate::fs::Candidate;
+use crate::mtd::Mtd;
 
 /// The outcome of a pass of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,6 +318,35 @@ impl Space {
     #[inline]
     pub fn is_empty(&self, list: List) -> bool {
         self.len(list) == 0
+    }
+
+    /// The blocks that the collector could take, with the erase counts of the chip.
+    pub fn candidates<F: Flash>(&self, mtd: &Mtd<F>) -> Vec<Candidate> {
+        let lists = [
+            (List::BadUsed, "bad_used"),
+            (List::Erasable, "erasable"),
+            (List::VeryDirty, "very_dirty"),
+            (List::Dirty, "dirty"),
+            (List::Clean, "clean"),
+        ];
+        let on = |(list, name)| {
+            let next = |&block: &u32| Some(self.block(block).after).filter(|&next| next != NONE);
+            let blocks = std::iter::successors(self.first(list), next);
+            blocks.map(move |block| (block, name))
+        };
+        let candidate = |(block, list)| {
+            let books = self.block(block).books;
+            Candidate {
+                block,
+                live_bytes: books.used_bytes + books.unchecked_bytes,
+                dirty_bytes: books.dirty_bytes + books.wasted_bytes,
+                free_bytes: books.free_bytes,
+                erases: Some(mtd.block_erases(block)),
+                sequence: None,
+                list,
+            }
+        };
+        lists.into_iter().flat_map(on).map(candidate).collect()
     }
 
     /// Whether a block is on a list.

@@ -11,13 +11,27 @@ use super::lpt::Lpt;
 use super::properties::Category;
 use super::properties::{Change, Properties, INDEX, TAKEN};
 use crate::flash::Flash;
-use crate::fs::Result;
+use crate::fs::victim::chosen;
+use crate::fs::{Candidate, Result, Victim, Why};
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
 /// DEFAULT_LSAVE_CNT.
 const SAVED_LEBS: u32 = 256;
 const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
+
+/// The LEB that the collector asks for.
+#[derive(Debug)]
+pub(super) struct DirtyLeb<'a> {
+    /// Bytes that it has to free.
+    pub bytes: u32,
+    /// An empty LEB will do, if the index can spare it.
+    pub pick_free: bool,
+    /// LEBs that the index needs.
+    pub index_lebs: u32,
+    /// Chooses in the kernel's place.
+    pub victim: Option<&'a mut (dyn Victim + 'static)>,
+}
 
 /// The condition of a scan.
 #[derive(Clone, Copy, Debug)]
@@ -137,31 +151,58 @@ impl Lpt {
         }
     }
 
-    /// ubifs_find_dirty_leb: takes the LEB to collect. With `pick_free` an empty LEB will do, if
-    /// the index can spare it.
+    /// ubifs_find_dirty_leb: takes the LEB to collect.
     pub fn find_dirty_leb<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
         now: Ns,
-        bytes: u32,
-        pick_free: bool,
-        index_lebs_min: u32,
+        wish: DirtyLeb<'_>,
     ) -> Result<(Option<u32>, Ns)> {
-        let no_index = index_lebs_min >= self.totals.index_lebs;
-        let reserved = index_lebs_min.saturating_sub(self.totals.index_lebs);
+        let DirtyLeb { bytes, pick_free, index_lebs, victim } = wish;
+        let no_index = index_lebs >= self.totals.index_lebs;
+        let reserved = index_lebs.saturating_sub(self.totals.index_lebs);
         let empty_too = pick_free && reserved < self.lebs_for_index();
         let categories = &self.categories;
         let empty =
             || categories.first(Category::Empty).or_else(|| categories.first(Category::Freeable));
         let known = if empty_too { empty() } else { None };
-        let known = known.or_else(|| self.dirtiest(bytes, no_index));
         let wanted = Wanted::Dirty { bytes, empty_too, no_index };
+        let blocks = match (&victim, known) {
+            (Some(_), None) => self.candidates(ubi, wanted),
+            _ => Vec::new(),
+        };
+        let known = match blocks.is_empty() {
+            true => known.or_else(|| self.dirtiest(bytes, no_index)),
+            false => None,
+        };
         let (leb, now) = match known {
             Some(slot) => (Some(self.leb_at(slot)), now),
+            None if !blocks.is_empty() => (chosen(victim, now, Why::Space, &blocks), now),
             None => self.scan_for_dirty(ubi, now, wanted)?,
         };
         let Some(leb) = leb else { return Ok((None, now)) };
         Ok((Some(leb), self.change(ubi, now, leb, TAKE)?))
+    }
+
+    /// The LEBs that the collector could take, of those whose properties are in memory.
+    fn candidates<F: Flash>(&self, ubi: &Ubi<F>, wanted: Wanted) -> Vec<Candidate> {
+        let whole = self.geometry.leb_bytes;
+        let candidate = |(slot, lp): (u32, &Properties)| {
+            let leb = self.leb_at(slot);
+            Candidate {
+                block: leb,
+                live_bytes: whole - lp.free - lp.dirty,
+                dirty_bytes: lp.dirty,
+                free_bytes: lp.free,
+                erases: ubi.erases(leb),
+                sequence: None,
+                list: lp.category.name(),
+            }
+        };
+        let known = |(_, lp): &(u32, &Properties)| {
+            lp.category != Category::Unknown && lp.free + lp.dirty < whole && self.suits(lp, wanted)
+        };
+        (0..).zip(&self.lebs).filter(known).map(candidate).collect()
     }
 
     /// The dirtier of the tops of both heaps. An index LEB has to be at least half dirty.

@@ -8,6 +8,7 @@
 //! Invariant: the LEB reserved for the collector (`gc_lnum`) is empty and taken. There is none
 //! while the GC head writes to it.
 
+use super::find::DirtyLeb;
 use super::geometry::{BASE_HEAD, DATA_HEAD, GC_HEAD};
 use super::key::Key;
 use super::log::CommitState;
@@ -99,8 +100,9 @@ impl<F: Flash> Ubifs<F> {
                 break;
             }
             let index_lebs = self.budget.index_lebs_min();
-            let found =
-                self.lpt.find_dirty_leb(&mut self.ubi, now, min_space, !anyway, index_lebs)?;
+            let victim = self.victim.as_deref_mut();
+            let wish = DirtyLeb { bytes: min_space, pick_free: !anyway, index_lebs, victim };
+            let found = self.lpt.find_dirty_leb(&mut self.ubi, now, wish)?;
             let (Some(leb), later) = found else { return Ok((Collected::NoSpace, found.1)) };
             let before = self.gc_space();
             let (outcome, later) = self.collect_leb(later, leb)?;

@@ -52,7 +52,7 @@ use crate::flash::{Flash, Torn};
 use crate::fs::tasks;
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
-    Scheduled, PAGE_BYTES, ROOT,
+    Scheduled, Victim, PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
 use crate::profile::KernelFacts;
@@ -111,6 +111,8 @@ pub struct Ubifs<F> {
     gc_leb: Option<u32>,
     /// `idx_gc`.
     collected_index: Vec<CollectedIndex>,
+    /// Chooses the LEB to collect in the kernel's place.
+    victim: Option<Box<dyn Victim>>,
     options: Options,
     /// Mounted with `bulk_read`.
     reads_in_bulk: bool,
@@ -171,6 +173,7 @@ impl<F: Flash> Ubifs<F> {
             commits: 0,
             gc_leb: Some(main + FIRST_GC_LEB),
             collected_index: Vec::new(),
+            victim: None,
             options,
             reads_in_bulk: false,
             timer: Ns::from_ms(facts.vm.writeback_ms()),
@@ -518,6 +521,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     /// Of a LEB of the main area what its properties call neither free nor dirty, of others all;
     /// UBI's headers besides.
+    fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
+        self.victim = Some(victim);
+        true
+    }
+
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {
         let leb_bytes = self.ubi.leb_bytes();
         self.ubi.mark_live(blocks, |leb| match leb.checked_sub(self.geometry.main_first) {

@@ -74,6 +74,20 @@ pub(super) enum Category {
 }
 
 impl Category {
+    /// Its name in the kernel, after LPROPS_.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Unknown => "unknown",
+            Category::Dirty => "dirty",
+            Category::DirtyIndex => "dirty_idx",
+            Category::Free => "free",
+            Category::Uncategorized => "uncat",
+            Category::Empty => "empty",
+            Category::Freeable => "freeable",
+            Category::FreeableIndex => "frdi_idx",
+        }
+    }
+
     pub fn heap(self) -> Option<usize> {
         match self {
             Category::Dirty => Some(0),

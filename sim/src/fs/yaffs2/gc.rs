@@ -11,7 +11,8 @@ use super::nand::{Payload, Tags, SUMMARY};
 use super::{Chunk, Yaffs2, RESERVED_BLOCKS};
 use crate::causes::{Cause, Causes};
 use crate::flash::Flash;
-use crate::fs::Result;
+use crate::fs::victim::chosen;
+use crate::fs::{Candidate, Result, Why};
 use crate::units::Ns;
 
 /// YAFFS_GC_GOOD_ENOUGH and YAFFS_GC_PASSIVE_THRESHOLD, in chunks in use.
@@ -82,7 +83,7 @@ impl<F: Flash> Yaffs2<F> {
                 }
             }
             self.gc.skip = SKIP;
-            self.choose_gc_block(aggressive, background);
+            self.choose_gc_block(now, aggressive, background);
             if self.gc.block > 0 {
                 now = self.gc_block(now, self.gc.block, aggressive)?;
             }
@@ -93,13 +94,13 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    fn choose_gc_block(&mut self, aggressive: bool, background: bool) {
+    fn choose_gc_block(&mut self, now: Ns, aggressive: bool, background: bool) {
         if self.gc.block == 0 && !aggressive {
             self.gc.block = self.find_refresh_block();
             self.gc.chunk = 0;
         }
         if self.gc.block == 0 {
-            self.gc.block = self.find_gc_block(aggressive, background);
+            self.gc.block = self.find_gc_block(now, aggressive, background);
             self.gc.chunk = 0;
         }
     }
@@ -125,23 +126,16 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// yaffs_find_gc_block.
-    fn find_gc_block(&mut self, aggressive: bool, background: bool) -> u32 {
+    fn find_gc_block(&mut self, now: Ns, aggressive: bool, background: bool) -> u32 {
         let mut selected = 0;
         if self.gc.has_prioritised && !aggressive {
             selected = self.find_prioritised();
         }
         if selected == 0 {
-            let threshold = self.search_dirtiest(aggressive, background);
-            if self.gc.dirtiest > 0 && self.gc.dirtiest_pages_in_use <= threshold {
-                selected = self.gc.dirtiest;
-            }
-        }
-        if selected == 0 && self.gc.not_done >= if background { 10 } else { 20 } {
-            self.find_oldest_dirty();
-            selected = self.gc.oldest_dirty_block;
-            if selected == 0 {
-                self.gc.not_done = 0;
-            }
+            selected = match self.victim {
+                None => self.find_by_content(aggressive, background),
+                Some(_) => self.find_by_policy(now, aggressive, background),
+            };
         }
         if selected == 0 {
             self.gc.not_done += 1;
@@ -150,6 +144,57 @@ impl<F: Flash> Yaffs2<F> {
         (self.gc.dirtiest, self.gc.dirtiest_pages_in_use, self.gc.not_done) = (0, 0, 0);
         self.gc.refresh_skip = self.gc.refresh_skip.saturating_sub(1);
         selected
+    }
+
+    /// The dirtiest block of those that were searched; after many searches in vain the oldest dirty
+    /// one.
+    fn find_by_content(&mut self, aggressive: bool, background: bool) -> u32 {
+        let threshold = self.search_dirtiest(aggressive, background);
+        if self.gc.dirtiest > 0 && self.gc.dirtiest_pages_in_use <= threshold {
+            return self.gc.dirtiest;
+        }
+        if self.gc.not_done < if background { 10 } else { 20 } {
+            return 0;
+        }
+        self.find_oldest_dirty();
+        if self.gc.oldest_dirty_block == 0 {
+            self.gc.not_done = 0;
+        }
+        self.gc.oldest_dirty_block
+    }
+
+    /// The block that a policy chooses.
+    fn find_by_policy(&mut self, now: Ns, aggressive: bool, background: bool) -> u32 {
+        let why = match (aggressive, background) {
+            (_, true) => Why::Idle,
+            (true, false) => Why::Space,
+            (false, false) => Why::Write,
+        };
+        let blocks = self.candidates();
+        chosen(self.victim.as_deref_mut(), now, why, &blocks).unwrap_or(0)
+    }
+
+    /// The blocks that the collector could take: full, with a chunk that is not in use.
+    fn candidates(&mut self) -> Vec<Candidate> {
+        let (page_bytes, whole) = (self.mtd.page_bytes(), self.pages_per_block);
+        let mut found = Vec::new();
+        for number in 1..=self.blocks.last() {
+            let block = *self.blocks.get(number);
+            let is_dirty = block.state == State::Full && block.pages_in_use < whole;
+            if !is_dirty || !self.is_ok_for_gc(block) {
+                continue;
+            }
+            found.push(Candidate {
+                block: number,
+                live_bytes: block.pages_in_use * page_bytes,
+                dirty_bytes: (whole - block.pages_in_use) * page_bytes,
+                free_bytes: 0,
+                erases: Some(self.mtd.block_erases(number - 1)),
+                sequence: Some(block.sequence),
+                list: "full",
+            });
+        }
+        found
     }
 
     /// A block with bit errors, else the oldest dirty one, which may block shrink headers.

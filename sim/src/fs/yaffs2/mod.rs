@@ -30,7 +30,7 @@ use crate::flash::{Flash, Torn};
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
-    Scheduled, PAGE_BYTES,
+    Scheduled, Victim, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
 use crate::ops::name_len;
@@ -101,6 +101,8 @@ pub struct Yaffs2<F> {
     tnodes: u32,
     cache: Cache,
     gc: Gc,
+    /// Chooses the block to collect in the core's place.
+    victim: Option<Box<dyn Victim>>,
     /// blocks_in_checkpt.
     checkpoint_blocks: u32,
     is_checkpointed: bool,
@@ -155,6 +157,7 @@ impl<F: Flash> Yaffs2<F> {
             tnodes: 0,
             cache: Cache::default(),
             gc: Gc::default(),
+            victim: None,
             checkpoint_blocks: 0,
             is_checkpointed: false,
             is_dirty: false,
@@ -376,6 +379,11 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     /// pages_in_use of each struct yaffs_block_info; a block of the checkpoint as a whole.
+    fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
+        self.victim = Some(victim);
+        true
+    }
+
     fn live_bytes(&self, live: &mut [u32]) -> bool {
         let (page_bytes, block_bytes) = (self.mtd.page_bytes(), self.mtd.block_bytes());
         for ((_, block), bytes) in self.blocks.iter().zip(live) {

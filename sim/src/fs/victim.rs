@@ -1,0 +1,97 @@
+//! Another choice of the block that a garbage collector takes.
+//!
+//! Each file system finds the blocks that its collector could take now, in its own order, and asks
+//! for one of them. When it collects, how much of a block, and where to is still its own.
+
+use crate::units::Ns;
+use core::fmt::Debug;
+
+/// A block that a collector could take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The number by which the file system knows it: a block of the partition, for UBIFS a LEB.
+    pub block: u32,
+    /// Bytes that are of use. The collector has to move them.
+    pub live_bytes: u32,
+    /// Bytes that were written and are of no use any more.
+    pub dirty_bytes: u32,
+    /// Bytes that were not written since the block was erased.
+    pub free_bytes: u32,
+    /// The erase count of the block; none for a LEB without a block. No file system here knows it.
+    pub erases: Option<u32>,
+    /// When the block was begun, as a count of blocks, if the file system keeps it (YAFFS2).
+    pub sequence: Option<u32>,
+    /// The kernel's list or category that it is on.
+    pub list: &'static str,
+}
+
+/// Why a collector looks for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A call waits for space.
+    Space,
+    /// A call writes, and there is space left (YAFFS2's passive collection).
+    Write,
+    /// A background thread has time.
+    Idle,
+}
+
+/// A policy of garbage collection: which block is collected next.
+///
+/// A file system without one does as its kernel code does (jffs2_find_gc_block,
+/// yaffs_find_gc_block, ubifs_find_dirty_leb). Blocks that are taken for another reason than their
+/// content are not asked for: one with bit errors, one that is due for a refresh, an empty LEB.
+///
+/// # Examples
+///
+/// The block with the least to move, and of those the one that was erased least:
+///
+/// ```
+/// use sim::fs::{Candidate, Victim, Why};
+/// use sim::units::Ns;
+/// #[derive(Clone, Debug)]
+/// struct Greedy;
+///
+/// impl Victim for Greedy {
+///     fn choose(&mut self, _: Ns, _: Why, blocks: &[Candidate]) -> Option<Candidate> {
+///         blocks.iter().copied().min_by_key(|block| (block.live_bytes, block.erases))
+///     }
+/// }
+/// ```
+pub trait Victim: Cloned + Debug + Send + Sync {
+    /// Chooses one of `blocks`, of which there is at least one. None collects nothing now. A call
+    /// that waits for space then fails as it does without any block: with ENOSPC, on JFFS2 with
+    /// EIO.
+    fn choose(&mut self, now: Ns, why: Why, blocks: &[Candidate]) -> Option<Candidate>;
+}
+
+/// Copies a policy with its file system. Every policy that is `Clone` has it.
+pub trait Cloned {
+    /// The copy.
+    fn cloned(&self) -> Box<dyn Victim>;
+}
+
+impl<P: Victim + Clone + 'static> Cloned for P {
+    fn cloned(&self) -> Box<dyn Victim> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Victim> {
+    fn clone(&self) -> Box<dyn Victim> {
+        (**self).cloned()
+    }
+}
+
+/// Asks a policy for one of `blocks`; none without a policy, or if there is no block.
+pub(super) fn chosen(
+    victim: Option<&mut (dyn Victim + 'static)>,
+    now: Ns,
+    why: Why,
+    blocks: &[Candidate],
+) -> Option<u32> {
+    let victim = victim.filter(|_| !blocks.is_empty())?;
+    let block = victim.choose(now, why, blocks)?.block;
+    assert!(blocks.iter().any(|one| one.block == block), "{victim:?} chose {block}, no candidate");
+    Some(block)
+}

@@ -37,10 +37,11 @@
 //! [`ubi::Ubi`] maps the logical blocks of one volume to physical ones, levels their wear, and has
 //! the thread that erases blocks.
 //!
-//! # `mtd`: the NAND driver
+//! # `mtd`: the partition, and what drives its chip
 //!
-//! [`mtd::Mtd`] turns offsets of the partition into commands of the chip, and adds the cost of ECC
-//! and driver. [`mtd::MtdChar`] lets a program use the partition itself.
+//! [`mtd::Mtd`] turns offsets of the partition into pages. A [`mtd::NandDriver`] turns those into
+//! commands of the chip, and adds the cost of ECC and driver; [`mtd::RawNand`] is the one of raw
+//! NAND. [`mtd::MtdChar`] lets a program use the partition itself.
 //!
 //! # `flash`: the chip and its decorators
 //!

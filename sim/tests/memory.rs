@@ -15,6 +15,7 @@ use sim::flash::Chip;
 use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::FlashFs;
+use sim::mtd::RawNand;
 use sim::profile::BoardProfile;
 use sim::units::Ns;
 use support::writes::{board, file_pages, flash_pages, jffs2, open, ubifs, write, Pattern};
@@ -39,7 +40,7 @@ const LEB_BYTES: u64 = 168 / 4 + 104 / 12;
 /// `struct ubi_wl_entry`, its place in `lookuptbl`, and an entry of `eba_tbl`.
 const PEB_BYTES: u64 = 32 + 8 + 4;
 
-impl Kept for Ubifs<Chip> {
+impl Kept for Ubifs<RawNand<Chip>> {
     fn kept_bytes(&self, board: &BoardProfile) -> u64 {
         let blocks = u64::from(board.chip.blocks);
         self.znodes() * ZNODE_BYTES + blocks * (LEB_BYTES + PEB_BYTES)
@@ -60,7 +61,7 @@ const ERASEBLOCK_BYTES: u64 = 72;
 /// (`alloc_workspaces` of fs/jffs2/compr_zlib.c): `head` and `prev`, two bytes an entry.
 const DEFLATE_BYTES: u64 = 2 * ((1 << 15) + (1 << 12));
 
-impl Kept for Jffs2<Chip> {
+impl Kept for Jffs2<RawNand<Chip>> {
     fn kept_bytes(&self, board: &BoardProfile) -> u64 {
         let (nodes, fragments) = self.nodes_and_fragments();
         nodes as u64 * REFERENCES_BYTES / REFERENCES

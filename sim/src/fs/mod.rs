@@ -18,8 +18,8 @@ pub use timed::Timed;
 pub use victim::{Candidate, Victim, Why};
 
 use crate::content::Contents;
-use crate::flash::{Flash, Torn};
-use crate::mtd::Mtd;
+use crate::flash::Torn;
+use crate::mtd::{Mtd, NandDriver};
 use crate::units::Ns;
 
 /// An inode number.
@@ -207,13 +207,13 @@ pub struct Found {
 /// A file system whose pages are pages of the flash, and nothing else is on it:
 ///
 /// ```
-/// # use sim::{flash::{Flash, Torn}, mtd::Mtd, sched::{Sched, Task}, units::Ns};
+/// # use sim::{flash::Torn, mtd::{Mtd, NandDriver}, sched::{Sched, Task}, units::Ns};
 /// # use sim::fs::{FlashFs, Found, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled};
 /// #[derive(Clone)]
-/// struct Plain<F> { mtd: Mtd<F>, sched: Sched, next: u32 }
+/// struct Plain<D> { mtd: Mtd<D>, sched: Sched, next: u32 }
 ///
-/// impl<F: Flash> FlashFs for Plain<F> {
-///     type Flash = F;
+/// impl<D: NandDriver> FlashFs for Plain<D> {
+///     type Driver = D;
 ///     fn create(&mut self, now: Ns, _: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
 ///         self.next += 1;
 ///         Ok((Ino(self.next), now))
@@ -258,12 +258,12 @@ pub struct Found {
 /// #   }
 /// #   fn sync(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
 /// #   fn drop_caches(&mut self, now: Ns, _: &[Ino]) -> Result<Ns> { Ok(now) }
-/// #   fn mtd(&self) -> &Mtd<F> { &self.mtd }
-/// #   fn mtd_mut(&mut self) -> &mut Mtd<F> { &mut self.mtd }
+/// #   fn mtd(&self) -> &Mtd<D> { &self.mtd }
+/// #   fn mtd_mut(&mut self) -> &mut Mtd<D> { &mut self.mtd }
 /// #   fn max_file_bytes(&self) -> u64 { self.mtd.size_bytes() }
 /// #   fn free_bytes(&self) -> Option<u64> { None }
 /// }
-/// # impl<F: Flash> Scheduled for Plain<F> {
+/// # impl<D: NandDriver> Scheduled for Plain<D> {
 /// #   fn sched(&mut self) -> &mut Sched { &mut self.sched }
 /// #   fn next_due(&self) -> Option<Ns> { None }
 /// #   fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
@@ -273,8 +273,8 @@ pub struct Found {
 /// # }
 /// ```
 pub trait FlashFs: Scheduled + Clone {
-    /// The chip it lives on.
-    type Flash: Flash;
+    /// What drives the chip that it lives on.
+    type Driver: NandDriver;
     /// Creates a file and leaves its inode in memory.
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)>;
     /// Creates a directory.
@@ -457,9 +457,9 @@ pub trait FlashFs: Scheduled + Clone {
     /// shrinker frees. `kept` are the inodes of open files, of their directories, and dirty ones.
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
     /// The driver below.
-    fn mtd(&self) -> &Mtd<Self::Flash>;
+    fn mtd(&self) -> &Mtd<Self::Driver>;
     /// The driver below, to be changed.
-    fn mtd_mut(&mut self) -> &mut Mtd<Self::Flash>;
+    fn mtd_mut(&mut self) -> &mut Mtd<Self::Driver>;
     /// s_maxbytes: a larger file fails with EFBIG.
     fn max_file_bytes(&self) -> u64;
     /// statfs: bytes that an unprivileged program may still write (f_bavail), or none if the model

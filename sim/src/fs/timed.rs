@@ -114,7 +114,7 @@ impl<S: FlashFs> Scheduled for Timed<S> {
 }
 
 impl<S: FlashFs> FlashFs for Timed<S> {
-    type Flash = S::Flash;
+    type Driver = S::Driver;
 
     fn time_in_calls(&self) -> Ns {
         self.time
@@ -351,11 +351,11 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.took(now, done)
     }
 
-    fn mtd(&self) -> &Mtd<S::Flash> {
+    fn mtd(&self) -> &Mtd<S::Driver> {
         self.fs.mtd()
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<S::Flash> {
+    fn mtd_mut(&mut self) -> &mut Mtd<S::Driver> {
         self.fs.mtd_mut()
     }
 

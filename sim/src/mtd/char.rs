@@ -14,8 +14,8 @@
 use crate::causes::{Cause, Causes};
 use crate::errno::{FsError, Outcome};
 use crate::errno::{EBADF, EBADMSG, EINVAL, EIO, ENOENT, ENOSPC, ENOTTY, EPERM};
-use crate::flash::{Failed, Fault, Flash};
-use crate::mtd::Mtd;
+use crate::flash::{Failed, Fault};
+use crate::mtd::{Mtd, NandDriver};
 use crate::ops::{Flags, Operation, NAMES, SLOTS_AT_FIRST};
 use crate::profile::SoftwareCosts;
 use crate::sched::TIMER_SLACK;
@@ -38,26 +38,26 @@ pub enum Access {
 
 /// The partition and the open descriptors of it.
 #[derive(Clone, Debug)]
-pub struct MtdChar<F> {
-    mtd: Mtd<F>,
+pub struct MtdChar<D> {
+    mtd: Mtd<D>,
     costs: SoftwareCosts,
     access: Access,
     slots: Vec<Option<Flags>>,
 }
 
-impl<F: Flash> MtdChar<F> {
+impl<D: NandDriver> MtdChar<D> {
     /// A partition of a new chip, every block erased.
-    pub fn new(mtd: Mtd<F>, access: Access) -> MtdChar<F> {
+    pub fn new(mtd: Mtd<D>, access: Access) -> MtdChar<D> {
         MtdChar { costs: *mtd.costs(), mtd, access, slots: vec![None; SLOTS_AT_FIRST] }
     }
 
     /// The driver.
-    pub fn mtd(&self) -> &Mtd<F> {
+    pub fn mtd(&self) -> &Mtd<D> {
         &self.mtd
     }
 
     /// The driver, for changes that the laboratory makes below it.
-    pub fn mtd_mut(&mut self) -> &mut Mtd<F> {
+    pub fn mtd_mut(&mut self) -> &mut Mtd<D> {
         &mut self.mtd
     }
 

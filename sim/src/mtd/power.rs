@@ -4,7 +4,8 @@
 //! the power can fail, so that they record which bytes are on flash, and where it failed.
 
 use super::Mtd;
-use crate::flash::{Failed, Fault, Flash, Span, Torn};
+use crate::flash::{Failed, Fault, Span, Torn};
+use crate::mtd::NandDriver;
 use crate::stop::Stop;
 use crate::units::Ns;
 
@@ -25,7 +26,7 @@ pub enum TornAt {
     },
 }
 
-impl<F: Flash> Mtd<F> {
+impl<D: NandDriver> Mtd<D> {
     /// Enables power cuts of the chip.
     pub fn expect_power_cuts(&mut self) {
         self.can_lose_power = true;
@@ -39,30 +40,30 @@ impl<F: Flash> Mtd<F> {
 
     /// From now on the power fails when the caller stops the run.
     pub fn obey(&mut self, stop: Stop) {
-        self.stop = stop;
+        self.info.stop = stop;
     }
 
     /// Whether there is power. Chip operations check it, and so does code that does much between
     /// them.
     #[inline]
     pub fn has_power(&self, now: Ns) -> Result<(), Failed> {
-        if self.stop.is_thrown() {
+        if self.info.stop.is_thrown() {
             return Err(Failed { at: now, fault: Fault::PowerLost });
         }
         Ok(())
     }
 
-    /// Restores the power and empties the page buffer. Returns the interrupted operation within the
+    /// Restores the power and drops the driver's pages. Returns the interrupted operation within the
     /// partition.
     pub fn power_on(&mut self, torn: Option<Torn>) -> Option<TornAt> {
-        self.page_buffer = None;
-        let first = self.partition.first_block;
+        self.driver.forget();
         torn.map(|torn| match torn {
             Torn::Program(page, cells) => {
-                let page = page.0 - first * self.chip.pages_per_block;
-                TornAt::Program { offset: u64::from(page) << self.page_shift, cells }
+                TornAt::Program { offset: self.info.offset_of(page), cells }
             }
-            Torn::Erase(block) => TornAt::Erase { block: block.0 - first },
+            Torn::Erase(block) => {
+                TornAt::Erase { block: block.0 - self.info.partition.first_block }
+            }
         })
     }
 }

@@ -12,7 +12,7 @@ use super::{BlockWear, CaseInput, Flush, FreeSpace, Measured, Request, RunError,
 use crate::causes::Causes;
 use crate::errno::{FsError, ENOSPC};
 use crate::flash::{Counts, Flash, FlashOp};
-use crate::mtd::EccStats;
+use crate::mtd::{EccStats, NandDriver};
 use crate::ops::{self, Operation, OperationError, Operations, Version};
 use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
@@ -34,6 +34,9 @@ const ROUND_NS: u64 = 64_000_000_000;
 const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
 /// How long the file system's threads have after a flush to erase the blocks that it freed.
 const SETTLE_NS: u64 = 100_000_000;
+
+/// The chip at the bottom of a stack.
+type FlashOf<S> = <<S as Stack>::Driver as NandDriver>::Flash;
 
 /// A stack and the program's clock.
 #[derive(Clone, Debug)]
@@ -95,11 +98,11 @@ impl<S: Stack> Machine<S> {
         self.stack.mtd_mut().obey(stop.clone());
     }
 
-    fn flash(&self) -> &S::Flash {
+    fn flash(&self) -> &FlashOf<S> {
         self.stack.mtd().flash()
     }
 
-    fn flash_mut(&mut self) -> &mut S::Flash {
+    fn flash_mut(&mut self) -> &mut FlashOf<S> {
         self.stack.mtd_mut().flash_mut()
     }
 

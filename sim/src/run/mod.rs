@@ -32,7 +32,7 @@ use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{Choices, FlashFs, Timed};
-use crate::mtd::{Mtd, MtdChar};
+use crate::mtd::{Mtd, MtdChar, NandDriver};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
 use crate::stop::Stop;
@@ -352,27 +352,27 @@ fn run_on<F: Laboratory>(
     }
 }
 
-fn run_fs<S: FlashFs + Choices>(
+fn run_fs<S>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
     formatted: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>>
 where
-    S::Flash: Laboratory,
+    S: FlashFs<Driver: NandDriver<Flash: Laboratory>> + Choices,
 {
-    if S::Flash::TIMES_LAYERS && setting.recorded.layers {
+    if <S::Driver as NandDriver>::Flash::TIMES_LAYERS && setting.recorded.layers {
         return run_vfs(setting, cases, formatted.map(|(fs, now)| (Timed::new(fs), now)));
     }
     run_vfs(setting, cases, formatted)
 }
 
-fn run_vfs<S: FlashFs + Choices>(
+fn run_vfs<S>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
     formatted: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>>
 where
-    S::Flash: Laboratory,
+    S: FlashFs<Driver: NandDriver<Flash: Laboratory>> + Choices,
 {
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);

@@ -9,7 +9,7 @@ use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
-use crate::mtd::{Mtd, MtdChar};
+use crate::mtd::{Mtd, MtdChar, NandDriver};
 use crate::ops::{Fill, Operation};
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
@@ -23,26 +23,27 @@ use crate::vfs::Vfs;
 /// A stack whose calls take no time and do nothing:
 ///
 /// ```
-/// use sim::{errno::Outcome, flash::Chip, mtd::Mtd, ops::Operation, run::Stack, units::Ns};
+/// use sim::{errno::Outcome, flash::Chip, mtd::{Mtd, RawNand}};
+/// use sim::{ops::Operation, run::Stack, units::Ns};
 /// #[derive(Clone)]
-/// struct Nothing(Mtd<Chip>);
+/// struct Nothing(Mtd<RawNand<Chip>>);
 ///
 /// impl Stack for Nothing {
-///     type Flash = Chip;
+///     type Driver = RawNand<Chip>;
 ///     fn call(&mut self, now: Ns, _: &Operation<'_>) -> Outcome { Ok((0, now)) }
-///     fn mtd(&self) -> &Mtd<Chip> { &self.0 }
-///     fn mtd_mut(&mut self) -> &mut Mtd<Chip> { &mut self.0 }
+///     fn mtd(&self) -> &Mtd<RawNand<Chip>> { &self.0 }
+///     fn mtd_mut(&mut self) -> &mut Mtd<RawNand<Chip>> { &mut self.0 }
 /// }
 /// ```
 pub trait Stack: Clone {
-    /// The chip at the bottom.
-    type Flash: Laboratory;
+    /// What drives the chip at the bottom.
+    type Driver: NandDriver<Flash: Laboratory>;
     /// Runs one operation, after the background work that is due.
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome;
     /// The driver above the chip.
-    fn mtd(&self) -> &Mtd<Self::Flash>;
+    fn mtd(&self) -> &Mtd<Self::Driver>;
     /// The driver above the chip, for changes that the laboratory makes below it.
-    fn mtd_mut(&mut self) -> &mut Mtd<Self::Flash>;
+    fn mtd_mut(&mut self) -> &mut Mtd<Self::Driver>;
     /// The program runs for so long without a call. Timers that expire meanwhile are handled.
     fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
         Ok(now + time)
@@ -93,11 +94,11 @@ pub trait Stack: Clone {
     }
 }
 
-impl<S: FlashFs + Choices> Stack for Vfs<S>
+impl<S> Stack for Vfs<S>
 where
-    S::Flash: Laboratory,
+    S: FlashFs<Driver: NandDriver<Flash: Laboratory>> + Choices,
 {
-    type Flash = S::Flash;
+    type Driver = S::Driver;
 
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
         let vfs = self;
@@ -157,11 +158,11 @@ where
         answered(outcome, now)
     }
 
-    fn mtd(&self) -> &Mtd<S::Flash> {
+    fn mtd(&self) -> &Mtd<S::Driver> {
         self.fs().mtd()
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<S::Flash> {
+    fn mtd_mut(&mut self) -> &mut Mtd<S::Driver> {
         self.fs_mut().mtd_mut()
     }
 
@@ -222,18 +223,18 @@ where
     }
 }
 
-impl<F: Laboratory> Stack for MtdChar<F> {
-    type Flash = F;
+impl<D: NandDriver<Flash: Laboratory>> Stack for MtdChar<D> {
+    type Driver = D;
 
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
         MtdChar::call(self, now, operation)
     }
 
-    fn mtd(&self) -> &Mtd<F> {
+    fn mtd(&self) -> &Mtd<D> {
         MtdChar::mtd(self)
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
         MtdChar::mtd_mut(self)
     }
 }

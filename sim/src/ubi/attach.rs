@@ -13,7 +13,7 @@ use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::errno::{FsError, Result};
 use crate::flash::{Flash, Torn};
-use crate::mtd::{Mtd, TornAt};
+use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
@@ -39,18 +39,18 @@ fn bad_block_reserve(chip_blocks: u32) -> u32 {
 
 /// Blocks of a partition that do not belong to the volume. Blocks that are already bad count
 /// towards the reserve (`beb_rsvd_level`).
-pub fn overhead_blocks<F: Flash>(mtd: &Mtd<F>) -> u32 {
+pub fn overhead_blocks<D: NandDriver>(mtd: &Mtd<D>) -> u32 {
     let reserve = bad_block_reserve(mtd.flash().profile().blocks);
     LAYOUT_LEBS + WORK_BLOCKS + reserve.max(mtd.bad_blocks())
 }
 
 /// The offset of the data in a block: after both headers, at a page.
-fn data_start<F: Flash>(mtd: &Mtd<F>) -> u32 {
+fn data_start<D: NandDriver>(mtd: &Mtd<D>) -> u32 {
     align(align(HEADER_BYTES, mtd.subpage_bytes()) + HEADER_BYTES, mtd.page_bytes())
 }
 
 /// The size of a LEB on a partition.
-pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
+pub fn leb_bytes<D: NandDriver>(mtd: &Mtd<D>) -> u32 {
     mtd.block_bytes() - data_start(mtd)
 }
 
@@ -74,10 +74,10 @@ struct Scanned {
     scrub: BTreeSet<u32>,
 }
 
-impl<F: Flash> Ubi<F> {
+impl<D: NandDriver> Ubi<D> {
     /// Erases the partition and writes an erase-counter header to every block (ubiformat), attaches
     /// it, and creates one volume of all its space (ubiattach, `ubimkvol -m`).
-    pub fn attach_formatted(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Ubi<F>, Ns)> {
+    pub fn attach_formatted(mtd: Mtd<D>, now: Ns, facts: KernelFacts) -> Result<(Ubi<D>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(&mtd);
         if blocks <= overhead {

@@ -12,7 +12,8 @@ use super::io::{Seen, RETRIES};
 use super::{Block, Header, Holds, Ubi};
 use crate::causes::{Cause, Causes};
 use crate::errno::{FsError, Result};
-use crate::flash::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// The patterns of torture_peb.
@@ -62,7 +63,7 @@ impl Erase {
     }
 }
 
-impl<F: Flash> Ubi<F> {
+impl<D: NandDriver> Ubi<D> {
     /// Makes the next call; returns the remaining work.
     pub(super) fn continue_erase(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
         let whole = self.mtd.block_bytes();

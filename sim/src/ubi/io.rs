@@ -12,7 +12,8 @@
 use super::{Header, Holds, Leb, Ubi, HEADER_BYTES};
 use crate::causes::{Cause, Causes};
 use crate::errno::{FsError, Result};
-use crate::flash::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// UBI_IO_RETRIES: retries after a failure.
@@ -29,7 +30,7 @@ pub(super) enum Seen {
     Damaged,
 }
 
-impl<F: Flash> Ubi<F> {
+impl<D: NandDriver> Ubi<D> {
     /// ubi_io_read; fails if no retry succeeded (-EBADMSG) or the power is gone.
     pub(super) fn io_read(
         &mut self,

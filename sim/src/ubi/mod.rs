@@ -26,8 +26,7 @@ mod wl;
 use crate::causes::{Cause, Causes};
 use crate::compress::work::Priced;
 use crate::errno::{FsError, Result};
-use crate::flash::Flash;
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, NandDriver};
 use crate::profile::{KernelFacts, SoftwareCosts};
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
@@ -86,8 +85,8 @@ struct Block {
 
 /// A UBI device with one volume over all of it.
 #[derive(Clone, Debug)]
-pub struct Ubi<F> {
-    mtd: Mtd<F>,
+pub struct Ubi<D> {
+    mtd: Mtd<D>,
     header_bytes: u32,
     leb_start: u32,
     leb_bytes: u32,
@@ -128,7 +127,7 @@ fn align(bytes: u32, unit: u32) -> u32 {
     bytes.div_ceil(unit) * unit
 }
 
-impl<F: Flash> Ubi<F> {
+impl<D: NandDriver> Ubi<D> {
     /// The size of a LEB.
     #[inline]
     pub fn leb_bytes(&self) -> u32 {
@@ -163,12 +162,12 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// The driver below.
-    pub fn mtd(&self) -> &Mtd<F> {
+    pub fn mtd(&self) -> &Mtd<D> {
         &self.mtd
     }
 
     /// The driver below, for an observer of its chip.
-    pub fn mtd_mut(&mut self) -> &mut Mtd<F> {
+    pub fn mtd_mut(&mut self) -> &mut Mtd<D> {
         &mut self.mtd
     }
 

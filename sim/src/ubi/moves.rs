@@ -15,7 +15,7 @@ use super::io::Seen;
 use super::{Holds, Leb, Ubi};
 use crate::causes::{Cause, Causes};
 use crate::errno::{FsError, Result};
-use crate::flash::Flash;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// The next call into MTD, and what precedes it.
@@ -95,7 +95,7 @@ impl Step {
     }
 }
 
-impl<F: Flash> Ubi<F> {
+impl<D: NandDriver> Ubi<D> {
     /// The beginning of wear_leveling_worker: chooses source and target, if there is anything to
     /// move.
     pub(super) fn begin_move(&mut self) -> Option<Step> {

@@ -15,7 +15,7 @@ use super::free::{FreeBlocks, FREE_MAX_DIFF, THRESHOLD};
 use super::moves::{Move, Step};
 use super::{Leb, Ubi};
 use crate::errno::{FsError, Result};
-use crate::flash::Flash;
+use crate::mtd::NandDriver;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 use std::collections::{BTreeSet, VecDeque};
@@ -113,7 +113,7 @@ impl WearLevelling {
     }
 }
 
-impl<F: Flash> Ubi<F> {
+impl<D: NandDriver> Ubi<D> {
     /// The machine's scheduler.
     pub fn sched(&mut self) -> &mut Sched {
         &mut self.sched

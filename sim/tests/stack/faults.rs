@@ -2,7 +2,7 @@
 
 use crate::support;
 use sim::flash::{Chip, Failed, Fault, Faults, Faulty, Flash, Moves, Span};
-use sim::mtd::Mtd;
+use sim::mtd::{Mtd, RawNand};
 use sim::profile::BoardProfile;
 use sim::sched::Task;
 use sim::units::{BlockNo, Ns, PageNo};
@@ -87,7 +87,7 @@ fn nothing_fails_before_it_begins() {
     assert!(program(&mut chip, 1).is_err());
 }
 
-fn flipping(board: &BoardProfile, bits: u32) -> Mtd<Faulty<Chip>> {
+fn flipping(board: &BoardProfile, bits: u32) -> Mtd<RawNand<Faulty<Chip>>> {
     let faults = Faults { bit_flip_ppm: 1_000_000, bits_flipped: bits, ..Faults::default() };
     Mtd::new(failing(board, faults), board)
 }

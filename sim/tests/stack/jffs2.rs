@@ -5,12 +5,12 @@ use sim::content::Contents;
 use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::jffs2::{Jffs2, Options};
 use sim::fs::{FlashFs, FsError, Grabbed, Ino, Name, PageCache, PageWrite, ROOT};
-use sim::mtd::Mtd;
+use sim::mtd::{Mtd, RawNand};
 use sim::run::FsKind;
 use sim::units::Ns;
 use std::ops::Range;
 
-type Fs = Jffs2<Traced<Chip>>;
+type Fs = Jffs2<RawNand<Traced<Chip>>>;
 
 fn options(summary: bool) -> Options {
     Options { summary, ..support::kernel("6.1").jffs2 }

@@ -8,6 +8,7 @@ mod causes;
 mod chip;
 mod compress;
 mod content;
+mod drivers;
 mod failing;
 mod faults;
 mod file_sizes;

@@ -3,29 +3,29 @@
 use crate::support;
 use sim::causes::{Cause, Causes};
 use sim::flash::{Chip, Flash, Kind, Traced};
-use sim::mtd::Mtd;
+use sim::mtd::{Mtd, RawNand};
 use sim::profile::{BoardProfile, EccKind};
 use sim::units::Ns;
 
-fn driver(board: &str) -> Mtd<Traced<Chip>> {
+fn driver(board: &str) -> Mtd<RawNand<Traced<Chip>>> {
     driver_of(&support::board(board))
 }
 
-fn driver_of(board: &BoardProfile) -> Mtd<Traced<Chip>> {
+fn driver_of(board: &BoardProfile) -> Mtd<RawNand<Traced<Chip>>> {
     let mut mtd = Mtd::new(Traced::new(Chip::new(board.chip)), board);
     mtd.flash_mut().start_recording();
     mtd
 }
 
 /// (page, column, length) of the operations of this kind since the last call.
-fn operations(mtd: &mut Mtd<Traced<Chip>>, kind: Kind) -> Vec<(u32, u32, u32)> {
+fn operations(mtd: &mut Mtd<RawNand<Traced<Chip>>>, kind: Kind) -> Vec<(u32, u32, u32)> {
     let record = mtd.flash_mut().take_record();
     mtd.flash_mut().start_recording();
     assert!(record.iter().all(|op| op.kind == kind), "{record:?}");
     record.iter().map(|op| (op.page.0, op.column, op.length)).collect()
 }
 
-fn reads(mtd: &mut Mtd<Traced<Chip>>) -> Vec<(u32, u32, u32)> {
+fn reads(mtd: &mut Mtd<RawNand<Traced<Chip>>>) -> Vec<(u32, u32, u32)> {
     operations(mtd, Kind::Read)
 }
 
@@ -68,7 +68,7 @@ fn parts_of_pages_are_copied_out_of_the_page_buffer_whole_pages_only_if_it_has_t
     let mut board = support::board("omap3evm");
     board.software.nand_bounce_byte_ps = 1_000;
     let mut mtd = driver_of(&board);
-    let took = |mtd: &mut Mtd<Traced<Chip>>, offset, length, pages: u64| {
+    let took = |mtd: &mut Mtd<RawNand<Traced<Chip>>>, offset, length, pages: u64| {
         let page = mtd.read(Ns::ZERO, 64 * 2048, 2048).unwrap();
         mtd.forget_page_buffer();
         (mtd.read(Ns::ZERO, offset, length).unwrap() - Ns(page.0 * pages)).0
@@ -104,7 +104,7 @@ fn the_driver_of_the_omap3evm_takes_the_slides_185_065_and_407_600_ns() {
 
 /// The emulated board's chip on a bus with a price per byte, with this ECC: 100 ns for each of
 /// 2,112 bytes, software free.
-fn by_the_byte(kind: EccKind) -> Mtd<Traced<Chip>> {
+fn by_the_byte(kind: EccKind) -> Mtd<RawNand<Traced<Chip>>> {
     let (mut board, chip) = (support::board("emulated"), support::board("omap3evm").chip);
     board.chip = chip;
     (board.chip.bus_read_ns, board.chip.bus_program_ns) = (Ns(211_200), Ns(211_200));
@@ -206,7 +206,7 @@ fn writing_part_of_any_page_forgets_the_remembered_one() {
 }
 
 /// The time since the driver's last cond_resched(), and the last operation's own time.
-fn since_resched(board: &str, call: impl Fn(&mut Mtd<Traced<Chip>>) -> Ns) -> (Ns, Ns) {
+fn since_resched(board: &str, call: impl Fn(&mut Mtd<RawNand<Traced<Chip>>>) -> Ns) -> (Ns, Ns) {
     let mut board = support::board(board);
     board.software = support::free_software();
     let mut mtd = driver_of(&board);
@@ -219,10 +219,10 @@ fn since_resched(board: &str, call: impl Fn(&mut Mtd<Traced<Chip>>) -> Ns) -> (N
 fn a_controller_that_reads_and_writes_pages_does_not_ask_after_the_last_of_a_call() {
     let (since, last) = since_resched("emulated-4k", |mtd| mtd.read(Ns::ZERO, 0, 8192).unwrap());
     assert_eq!(since, last, "the second page");
-    let page = |mtd: &mut Mtd<Traced<Chip>>| mtd.write(Ns::ZERO, 0, 4096).unwrap();
+    let page = |mtd: &mut Mtd<RawNand<Traced<Chip>>>| mtd.write(Ns::ZERO, 0, 4096).unwrap();
     let (since, last) = since_resched("emulated-4k", page);
     assert_eq!(since, last);
-    let marker = |mtd: &mut Mtd<Traced<Chip>>| mtd.write_oob(Ns::ZERO, 0, 12).unwrap();
+    let marker = |mtd: &mut Mtd<RawNand<Traced<Chip>>>| mtd.write_oob(Ns::ZERO, 0, 12).unwrap();
     assert_eq!(since_resched("emulated-4k", marker).0, Ns::ZERO, "its status is read");
     assert_eq!(since_resched("emulated-4k", |mtd| mtd.erase(Ns::ZERO, 1).unwrap()).0, Ns::ZERO);
 }
@@ -230,12 +230,12 @@ fn a_controller_that_reads_and_writes_pages_does_not_ask_after_the_last_of_a_cal
 #[test]
 fn without_a_controller_only_the_ecc_bytes_of_a_partial_read_are_not_followed_by_a_question() {
     let column_change = support::board("emulated").chip.column_change_ns;
-    let part = |mtd: &mut Mtd<Traced<Chip>>| mtd.read(Ns::ZERO, 0, 256).unwrap();
+    let part = |mtd: &mut Mtd<RawNand<Traced<Chip>>>| mtd.read(Ns::ZERO, 0, 256).unwrap();
     assert!(since_resched("emulated", part).0 >= column_change);
     for bytes in [2048, 4096] {
-        let whole = |mtd: &mut Mtd<Traced<Chip>>| mtd.read(Ns::ZERO, 0, bytes).unwrap();
+        let whole = |mtd: &mut Mtd<RawNand<Traced<Chip>>>| mtd.read(Ns::ZERO, 0, bytes).unwrap();
         assert_eq!(since_resched("emulated", whole).0, Ns::ZERO);
     }
-    let page = |mtd: &mut Mtd<Traced<Chip>>| mtd.write(Ns::ZERO, 0, 2048).unwrap();
+    let page = |mtd: &mut Mtd<RawNand<Traced<Chip>>>| mtd.write(Ns::ZERO, 0, 2048).unwrap();
     assert_eq!(since_resched("emulated", page).0, Ns::ZERO);
 }

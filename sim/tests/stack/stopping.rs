@@ -9,7 +9,7 @@ use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::FlashFs;
-use sim::mtd::{Access, Mtd, MtdChar};
+use sim::mtd::{Access, Mtd, MtdChar, RawNand};
 use sim::ops::{Fill, Flags, Operation};
 use sim::profile::{BoardProfile, ChipProfile};
 use sim::sched::Task;
@@ -75,7 +75,7 @@ struct Caller {
     left: Arc<AtomicU64>,
 }
 
-fn fused(board: &BoardProfile) -> (Mtd<Fuse>, Caller) {
+fn fused(board: &BoardProfile) -> (Mtd<RawNand<Fuse>>, Caller) {
     let caller = Caller { stop: Stop::default(), left: Arc::new(AtomicU64::new(FAR)) };
     let fuse = Fuse {
         chip: Chip::new(board.chip),

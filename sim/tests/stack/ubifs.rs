@@ -5,7 +5,7 @@ use crate::support;
 use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::ubifs::Ubifs;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, Scheduled, PAGE_BYTES, ROOT};
-use sim::mtd::Mtd;
+use sim::mtd::{Mtd, RawNand};
 use sim::profile::BoardProfile;
 use sim::units::Ns;
 
@@ -22,7 +22,7 @@ fn seen_of(op: &FlashOp) -> Seen {
     }
 }
 
-type Fs = Ubifs<Traced<Chip>>;
+type Fs = Ubifs<RawNand<Traced<Chip>>>;
 
 fn fresh(board: &BoardProfile) -> Result<(Fs, Ns), FsError> {
     let mut flash = Traced::new(Chip::new(board.chip));

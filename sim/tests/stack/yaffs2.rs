@@ -4,28 +4,28 @@ use crate::support;
 use sim::flash::{Chip, Flash, Kind, Traced};
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, ROOT};
-use sim::mtd::Mtd;
+use sim::mtd::{Mtd, RawNand};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::units::Ns;
 
-fn fresh() -> (Yaffs2<Traced<Chip>>, Ns) {
+fn fresh() -> (Yaffs2<RawNand<Traced<Chip>>>, Ns) {
     fresh_on(&support::board("omap3evm"))
 }
 
-fn fresh_on(board: &BoardProfile) -> (Yaffs2<Traced<Chip>>, Ns) {
+fn fresh_on(board: &BoardProfile) -> (Yaffs2<RawNand<Traced<Chip>>>, Ns) {
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), board);
     Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel).expect("it fits")
 }
 
 /// A new file system in which only this costs something.
-fn fresh_with(price: impl Fn(&mut SoftwareCosts)) -> (Yaffs2<Traced<Chip>>, Ns) {
+fn fresh_with(price: impl Fn(&mut SoftwareCosts)) -> (Yaffs2<RawNand<Traced<Chip>>>, Ns) {
     let mut board = support::board("omap3evm");
     board.software = support::free_software();
     price(&mut board.software);
     fresh_on(&board)
 }
 
-fn write_page(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, ino: Ino, page: u32) -> Ns {
+fn write_page(fs: &mut Yaffs2<RawNand<Traced<Chip>>>, now: Ns, ino: Ino, page: u32) -> Ns {
     let file_bytes = u64::from(page + 1) * 4096;
     let write = PageWrite { ino, page, from: 0, to: 4096, file_bytes, cached: true };
     fs.write_page(now, write, &mut support::NoPages).expect("space")
@@ -55,7 +55,7 @@ fn the_short_op_cache_holds_ten_chunks_and_goes_out_whole() {
     let (ino, mut now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
-    let programs = |fs: &Yaffs2<Traced<Chip>>| fs.mtd().flash().counts().programs;
+    let programs = |fs: &Yaffs2<RawNand<Traced<Chip>>>| fs.mtd().flash().counts().programs;
     let created = programs(&fs);
     for page in 0..5 {
         now = write_page(&mut fs, now, ino, page);
@@ -117,7 +117,7 @@ fn a_partition_without_room_for_the_reserve_is_refused() {
     ));
 }
 
-fn make(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, name: &str) -> Ns {
+fn make(fs: &mut Yaffs2<RawNand<Traced<Chip>>>, now: Ns, name: &str) -> Ns {
     fs.create(now, Name { directory: ROOT, name }, &mut support::NoPages).expect("space").1
 }
 

@@ -9,7 +9,7 @@ use sim::flash::{Chip, Flash};
 use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::FlashFs;
-use sim::mtd::Mtd;
+use sim::mtd::{Mtd, RawNand};
 use sim::ops::Flags;
 use sim::profile::BoardProfile;
 use sim::units::Ns;
@@ -67,12 +67,12 @@ fn pages(pattern: Pattern, count: u64, writes: u64) -> impl Iterator<Item = u64>
     })
 }
 
-pub fn jffs2(board: &BoardProfile) -> (Jffs2<Chip>, Ns) {
+pub fn jffs2(board: &BoardProfile) -> (Jffs2<RawNand<Chip>>, Ns) {
     let mtd = Mtd::new(Chip::new(board.chip), board);
     Jffs2::format(mtd, Ns::ZERO, super::kernel("6.1").jffs2, super::facts()).expect("jffs2")
 }
 
-pub fn ubifs(board: &BoardProfile) -> (Ubifs<Chip>, Ns) {
+pub fn ubifs(board: &BoardProfile) -> (Ubifs<RawNand<Chip>>, Ns) {
     let mtd = Mtd::new(Chip::new(board.chip), board);
     Ubifs::format(mtd, Ns::ZERO, super::kernel("6.1").ubifs, super::facts()).expect("ubifs")
 }

@@ -28,6 +28,7 @@ use super::call::Call;
 use super::Jffs2;
 use crate::flash::{Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::sched::Task;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -114,7 +115,7 @@ pub struct Collector {
     pub(super) waits_for_page: bool,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_start_garbage_collect_thread, which waits until the thread has started.
     pub(super) fn start_collector(&mut self, now: Ns) -> Result<Ns> {
         self.collector = Collector::default();

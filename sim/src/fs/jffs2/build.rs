@@ -12,13 +12,13 @@ use super::node::{NodeId, Role};
 use super::nodelist::InodeNodes;
 use super::Jffs2;
 use crate::content::Contents;
-use crate::flash::{Flash, Torn};
+use crate::flash::Torn;
 use crate::fs::{Found, Ino, Result, ROOT};
-use crate::mtd::TornAt;
+use crate::mtd::{NandDriver, TornAt};
 use crate::units::Ns;
 use std::collections::{BTreeMap, VecDeque};
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_put_super, then jffs2_do_fill_super from what is on flash.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.stop_collector(now)?;

@@ -19,8 +19,8 @@ use super::node::{Entry, Node, NodeId, Role};
 use super::nodemgmt::Priority;
 use super::Jffs2;
 use crate::errno::ENAMETOOLONG;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result};
+use crate::mtd::NandDriver;
 use crate::ops::name_len;
 use crate::units::Ns;
 
@@ -36,7 +36,7 @@ pub(super) enum Kind<'a> {
     Link(&'a str),
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_create and jffs2_mkdir: writes the inode's node without data, then its entry. The node
     /// of a symbolic link holds its target (jffs2_symlink).
     pub(super) fn make(

@@ -13,14 +13,15 @@ use super::node::Node;
 use super::space::{Books, List};
 use super::tasks::reborrow;
 use super::Jffs2;
-use crate::flash::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault};
 use crate::fs::{PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// MAX_ERASE_FAILURES.
 const ERASE_FAILURES_MAX: u8 = 2;
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_erase_pending_blocks of the foreground: erases at most `count` blocks and returns how
     /// many became free. With `pages` the foreground holds no lock, and the collector thread may
     /// run a pass meanwhile.

@@ -5,15 +5,15 @@
 use super::layout::{Summary, RAW_INODE_BYTES};
 use super::nodemgmt::Priority;
 use super::Jffs2;
-use crate::flash::Flash;
 use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// The page whose end wraps to 0 in 32 bits; writes to it are refused.
 pub(super) const LAST_PAGE: u32 = u32::MAX / PAGE_BYTES;
 pub(super) const WRAPPED: &str = "the last page below 4 GiB of a file of JFFS2";
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_write_begin: a gap before the write becomes a hole node. The page is read even if it
     /// will be overwritten whole. Since 5.12 c->alloc_sem is held for that read, so that the
     /// collector does not read the page meanwhile.

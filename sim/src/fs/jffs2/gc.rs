@@ -18,9 +18,9 @@ use super::nodemgmt::MIN_DATA_NODE_BYTES;
 use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::flash::Flash;
 use crate::fs::victim::chosen;
 use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub struct GcBlock {
     pub node: Option<NodeId>,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_garbage_collect_pass of the foreground: erases the pending blocks, or moves one node.
     pub(super) fn garbage_collect_pass(
         &mut self,

@@ -13,8 +13,8 @@ use super::node::{NameId, Node, NodeId, Role};
 use super::nodelist::InodeNodes;
 use super::nodemgmt::Priority;
 use super::Jffs2;
-use crate::flash::Flash;
 use crate::fs::{Ino, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct File {
     pub entries: BTreeMap<NameId, NodeId>,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     pub(super) fn file(&self, ino: Ino) -> &File {
         &self.files[ino.0 as usize - 1]
     }

@@ -43,12 +43,12 @@ mod write;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
 use crate::errno::{ENAMETOOLONG, ENODATA, EOPNOTSUPP};
-use crate::flash::{Flash, Torn};
+use crate::flash::Torn;
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
     Scheduled, Victim, PAGE_BYTES,
 };
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
@@ -109,8 +109,8 @@ pub struct Options {
 
 /// A mounted JFFS2.
 #[derive(Clone, Debug)]
-pub struct Jffs2<F> {
-    mtd: Mtd<F>,
+pub struct Jffs2<D> {
+    mtd: Mtd<D>,
     options: Options,
     compression: Compression,
     block_bytes: u32,
@@ -161,12 +161,12 @@ pub struct Jffs2<F> {
     stored: Option<BTreeMap<(Ino, u32), Contents>>,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// Formats the partition as flash_erase -j does (erases every block and writes a cleanmarker
     /// into its OOB), then mounts it. The tick, `jiffies`, decides which blocks are collected
     /// later.
     pub fn format(
-        mut mtd: Mtd<F>,
+        mut mtd: Mtd<D>,
         mut now: Ns,
         options: Options,
         facts: KernelFacts,
@@ -275,7 +275,7 @@ impl<F: Flash> Jffs2<F> {
 
 /// The state after the first scan. The scan puts every empty block at the head of the free list,
 /// and jffs2_rotate_lists rotates the list by one even if the count is 0.
-fn fresh<F: Flash>(mtd: &Mtd<F>) -> Space {
+fn fresh<D: NandDriver>(mtd: &Mtd<D>) -> Space {
     let mut space = Space::new(mtd.blocks(), mtd.block_bytes());
     for block in (0..mtd.blocks()).rev() {
         if mtd.is_bad(block) {
@@ -288,8 +288,8 @@ fn fresh<F: Flash>(mtd: &Mtd<F>) -> Space {
     space
 }
 
-impl<F: Flash> FlashFs for Jffs2<F> {
-    type Flash = F;
+impl<D: NandDriver> FlashFs for Jffs2<D> {
+    type Driver = D;
 
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         self.make(now, at, Kind::File, pages)
@@ -488,11 +488,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         Ok(now)
     }
 
-    fn mtd(&self) -> &Mtd<F> {
+    fn mtd(&self) -> &Mtd<D> {
         &self.mtd
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
         &mut self.mtd
     }
 
@@ -525,7 +525,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 }
 
-impl<F: Flash> Scheduled for Jffs2<F> {
+impl<D: NandDriver> Scheduled for Jffs2<D> {
     fn next_due(&self) -> Option<Ns> {
         if self.foreground.is_some() {
             return None; // `resched` checks it.
@@ -585,7 +585,7 @@ impl<F: Flash> Scheduled for Jffs2<F> {
     }
 }
 
-impl<F: Flash> Choices for Jffs2<F> {
+impl<D: NandDriver> Choices for Jffs2<D> {
     fn replay_choices(&mut self, recorded: &[u16]) {
         self.gc_choices = gc_choices::GcChoices::replaying(recorded);
     }

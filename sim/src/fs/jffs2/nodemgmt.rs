@@ -17,8 +17,8 @@ use super::node::{Node, NodeId, Role, State};
 use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// ALLOC_NORMAL, ALLOC_DELETION.
@@ -30,7 +30,7 @@ pub enum Priority {
     Deletion,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// write_ofs: the offset of the next node.
     pub(super) fn write_offset(&self, block: u32) -> u32 {
         block * self.block_bytes + self.block_bytes - self.space.block(block).books.free_bytes

@@ -8,15 +8,16 @@ use super::layout::RAW_INODE_BYTES;
 use super::node::{NodeId, Role};
 use super::tasks::reborrow;
 use super::Jffs2;
-use crate::flash::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault};
 use crate::fs::{FsError, Ino, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// Offset of data_crc in a node's header, the only field that node_crc does not cover.
 const DATA_CRC_OFFSET: u32 = 60;
 const DATA_CRC_BYTES: u32 = 4;
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_flash_read: always reads the flash, then overlays the write buffer's bytes. Returns
     /// whether the bytes are as they were written.
     #[inline(always)] // twice for each node that is read

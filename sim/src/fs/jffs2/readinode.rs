@@ -15,8 +15,8 @@ use super::node::{Node, NodeId, Role, State};
 use super::nodelist::InodeNodes;
 use super::rbtree::{Place, RbTree, Side};
 use super::Jffs2;
-use crate::flash::Flash;
 use crate::fs::{Ino, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// struct jffs2_tmp_dnode_info.
@@ -38,7 +38,7 @@ struct Reading {
     latest: Option<NodeId>,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_do_read_inode_internal: reads every valid node from its start to the end of a flash
     /// page, and the rest of a name beyond that page. Then it reads the header of the latest
     /// version, and unless this is only a check the target of a symbolic link.

@@ -13,11 +13,12 @@ use super::node::{NodeId, Role, State};
 use super::space::List;
 use super::Jffs2;
 use crate::causes::{Cause, Causes, Held};
-use crate::flash::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault};
 use crate::fs::{FsError, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_block_refile: takes a block in which a program failed out of use for writing.
     pub(super) fn refile_bad(&mut self, now: Ns, number: u32) {
         if self.next_block == Some(number) {

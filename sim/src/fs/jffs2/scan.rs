@@ -20,8 +20,8 @@ use super::node::{Node, NodeId, Role, State};
 use super::space::List;
 use super::wbuf::WriteBuffer;
 use super::Jffs2;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// DEFAULT_EMPTY_SCAN_SIZE: how much of a block without a summary is read first.
@@ -48,7 +48,7 @@ struct Buffer {
     block_end: u32,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_scan_medium. `torn` is a page that was being programmed when the power failed; its
     /// content is wrong.
     pub(super) fn scan_medium(&mut self, mut now: Ns, torn: Option<u32>) -> Result<Ns> {

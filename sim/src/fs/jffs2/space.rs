@@ -13,9 +13,8 @@
 
 use super::layout::is_dirty;
 use super::node::NodeId;
-use crate::flash::Flash;
 use crate::fs::Candidate;
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, NandDriver};
 
 /// The outcome of a pass of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -321,7 +320,7 @@ impl Space {
     }
 
     /// The blocks that the collector could take, with the erase counts of the chip.
-    pub fn candidates<F: Flash>(&self, mtd: &Mtd<F>) -> Vec<Candidate> {
+    pub fn candidates<D: NandDriver>(&self, mtd: &Mtd<D>) -> Vec<Candidate> {
         let lists = [
             (List::BadUsed, "bad_used"),
             (List::Erasable, "erasable"),

@@ -14,9 +14,10 @@
 use super::background::Collector;
 use super::call::Call;
 use super::Jffs2;
-use crate::flash::{Done, Flash};
+use crate::flash::Done;
 use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
@@ -27,7 +28,7 @@ pub(super) fn reborrow<'a>(
     pages.as_mut().map(|pages| &mut **pages as &mut dyn PageCache)
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// Resets all tasks when the machine reboots.
     pub(super) fn forget_tasks(&mut self) {
         let clock_step_ns = self.mtd.costs().sched_clock_ns;

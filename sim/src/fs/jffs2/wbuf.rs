@@ -16,8 +16,9 @@ use super::gc_choices::ChosenIn;
 use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::{Cause, Held};
-use crate::flash::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault};
 use crate::fs::{FsError, Ino, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use serde::Deserialize;
 
@@ -50,7 +51,7 @@ pub struct WriteBuffer {
     pub is_queued: bool,
 }
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// jffs2_flash_writev: writes vectors, each in parts of one cause, one after another at `to`.
     /// Whole pages of a vector bypass the buffer. `ino` is none for garbage collection and
     /// summaries.

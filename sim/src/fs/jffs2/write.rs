@@ -13,12 +13,12 @@ use super::nodemgmt::{Priority, MIN_DATA_NODE_BYTES};
 use super::Jffs2;
 use crate::causes::Cause;
 use crate::content::Contents;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use std::ops::Range;
 
-impl<F: Flash> Jffs2<F> {
+impl<D: NandDriver> Jffs2<D> {
     /// The version of the next node of an inode (`++f->highest_version`).
     pub(super) fn next_version(&mut self, ino: Ino) -> u32 {
         let version = &mut self.file_mut(ino).highest_version;

@@ -10,9 +10,9 @@ use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT
 use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
@@ -246,7 +246,7 @@ impl Budget {
     }
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_budget_space: without space it first writes back, collects and commits.
     pub(super) fn budget_space(
         &mut self,

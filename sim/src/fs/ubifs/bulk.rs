@@ -14,8 +14,8 @@ use super::geometry::{align, DATA_HEADER_BYTES};
 use super::key::{Key, Place};
 use super::tnc::Leaf;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// UBIFS_MAX_BULK_READ: nodes of one read, and the most pages it covers.
@@ -74,7 +74,7 @@ impl Run {
     }
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_bulk_read: returns whether it filled the page, and when.
     pub(super) fn bulk_read(
         &mut self,

@@ -8,11 +8,11 @@
 use super::geometry::{align, MASTER_BYTES, MASTER_LEB};
 use super::log::CommitState;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_run_commit, with do_commit.
     pub(super) fn commit(&mut self, now: Ns) -> Result<Ns> {
         self.journal.commit_state = CommitState::Resting;

@@ -13,12 +13,12 @@ use super::inode::{Inode, Kind};
 use super::journal::Update;
 use super::key::Key;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, Scheduled};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_create, ubifs_mkdir and ubifs_symlink.
     pub(super) fn create_inode(
         &mut self,

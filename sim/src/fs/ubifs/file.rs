@@ -9,8 +9,8 @@ use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
 use super::key::{r5_hash, Key, Place};
 use super::Ubifs;
 use crate::compress::{Compressors, UbifsData};
-use crate::flash::Flash;
 use crate::fs::{Attribute, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -49,7 +49,7 @@ pub(super) const DATA_NODE: [(u32, u32); 3] = [(0, 4), (16, 5), (24, 8)];
 pub(super) const DATA_SIZE: (u32, u32) = (40, 6);
 
 /// Whether one of these parts of a node has wrong bits.
-pub(super) fn wrong_data<F: Flash>(ubi: &Ubi<F>, place: Place, parts: &[(u32, u32)]) -> bool {
+pub(super) fn wrong_data<D: NandDriver>(ubi: &Ubi<D>, place: Place, parts: &[(u32, u32)]) -> bool {
     parts.iter().any(|&(from, bytes)| ubi.is_wrong(place.leb, place.offset + from, bytes))
 }
 
@@ -57,7 +57,7 @@ fn page_of(bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(PAGE_BYTES)).expect("a file below 16 TiB")
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// do_readpage.
     #[inline]
     pub(super) fn do_read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {

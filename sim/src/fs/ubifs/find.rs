@@ -10,9 +10,9 @@ use super::geometry::{align, index_node_bytes, LPT_FANOUT};
 use super::lpt::Lpt;
 use super::properties::Category;
 use super::properties::{Change, Properties, INDEX, TAKEN};
-use crate::flash::Flash;
 use crate::fs::victim::chosen;
 use crate::fs::{Candidate, Result, Victim, Why};
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -81,9 +81,9 @@ impl Lpt {
 
     /// ubifs_find_free_space: takes a LEB with `bytes` free and returns it with the offset of its
     /// free space, or none. `squeeze` prefers a partly used LEB to an empty one.
-    pub fn find_free_space<F: Flash>(
+    pub fn find_free_space<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         bytes: u32,
         squeeze: bool,
@@ -105,9 +105,9 @@ impl Lpt {
         Ok((Some((leb, offset)), now))
     }
 
-    fn do_find_free_space<F: Flash>(
+    fn do_find_free_space<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         bytes: u32,
         empty_too: bool,
@@ -137,9 +137,9 @@ impl Lpt {
 
     /// A LEB from the heaps and lists, else from a scan of the LPT if a part of it is not in
     /// memory.
-    fn known_or_scan<F: Flash>(
+    fn known_or_scan<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         known: Option<u32>,
         wanted: Wanted,
@@ -152,9 +152,9 @@ impl Lpt {
     }
 
     /// ubifs_find_dirty_leb: takes the LEB to collect.
-    pub fn find_dirty_leb<F: Flash>(
+    pub fn find_dirty_leb<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         wish: DirtyLeb<'_>,
     ) -> Result<(Option<u32>, Ns)> {
@@ -185,7 +185,7 @@ impl Lpt {
     }
 
     /// The LEBs that the collector could take, of those whose properties are in memory.
-    fn candidates<F: Flash>(&self, ubi: &Ubi<F>, wanted: Wanted) -> Vec<Candidate> {
+    fn candidates<D: NandDriver>(&self, ubi: &Ubi<D>, wanted: Wanted) -> Vec<Candidate> {
         let whole = self.geometry.leb_bytes;
         let candidate = |(slot, lp): (u32, &Properties)| {
             let leb = self.leb_at(slot);
@@ -221,9 +221,9 @@ impl Lpt {
     }
 
     /// scan_for_dirty: the heap of free LEBs, then uncategorised LEBs, then the LPT on flash.
-    fn scan_for_dirty<F: Flash>(
+    fn scan_for_dirty<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         wanted: Wanted,
     ) -> Result<(Option<u32>, Ns)> {
@@ -243,9 +243,9 @@ impl Lpt {
     }
 
     /// ubifs_find_free_leb_for_idx.
-    pub fn find_for_index<F: Flash>(
+    pub fn find_for_index<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
     ) -> Result<(Option<u32>, Ns)> {
         let categories = &self.categories;
@@ -275,9 +275,9 @@ impl Lpt {
 
     /// ubifs_find_dirty_idx_leb without the LEBs that wait for the end of the commit: an index LEB
     /// with gaps.
-    pub fn find_dirty_index<F: Flash>(
+    pub fn find_dirty_index<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
     ) -> Result<(Option<u32>, Ns)> {
         let mut now = now;
@@ -323,9 +323,9 @@ impl Lpt {
 
     /// ubifs_lpt_scan_nolock: scans once around from the LEB where the last scan ended. LPT nodes
     /// that are not in memory are read, and kept only if they hold a valuable LEB.
-    fn scan<F: Flash>(
+    fn scan<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         wanted: Wanted,
     ) -> Result<(Option<u32>, Ns)> {

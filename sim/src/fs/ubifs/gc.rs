@@ -15,8 +15,8 @@ use super::log::CommitState;
 use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// SOFT_LEBS_LIMIT and HARD_LEBS_LIMIT.
@@ -52,7 +52,7 @@ pub struct CollectedIndex {
     unmap: bool,
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_garbage_collect: collects until a LEB is free. Unless `anyway` is set, an empty LEB
     /// will do.
     pub(super) fn garbage_collect(&mut self, now: Ns, anyway: bool) -> Result<(Collected, Ns)> {

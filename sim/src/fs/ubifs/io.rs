@@ -10,8 +10,8 @@ use super::key::Place;
 use super::properties::Change;
 use super::Ubifs;
 use crate::causes::{Cause, Held};
-use crate::flash::Flash;
 use crate::fs::{FsError, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ impl Head {
     }
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     fn write_leb(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let state = &mut self.journal.heads[head];
         let leb = state.leb.expect("a head that writes has a LEB");

@@ -23,8 +23,8 @@ use super::Ubifs;
 use crate::compress::work::Work;
 use crate::compress::UbifsData;
 use crate::content::Contents;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::ops::name_len;
 use crate::units::Ns;
 
@@ -67,7 +67,7 @@ pub(super) fn dent_bytes(name: &str) -> u32 {
     DENT_BYTES + name_len(name) as u32 + 1
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// make_reservation.
     fn reserve(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let mut now = now;

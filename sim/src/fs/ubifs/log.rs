@@ -8,8 +8,8 @@
 use super::geometry::{align, Geometry, COMMIT_START_BYTES, HEADS, LOG_LEB, REFERENCE_BYTES};
 use super::io::Head;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// Whether a commit is requested (`cmt_state`).
@@ -95,7 +95,7 @@ impl Journal {
     }
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_add_bud_to_log; `None` if a commit has to come first.
     pub(super) fn add_bud(
         &mut self,

@@ -9,8 +9,8 @@
 use super::geometry::{align, index_node_bytes, SMALLEST_WRITE_BYTES};
 use super::lpt::Lpt;
 use super::properties::{Category, Change, Properties, Totals, INDEX, TAKEN};
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -135,9 +135,9 @@ impl Lpt {
     }
 
     /// ubifs_change_lp and its callers ubifs_change_one_lp and ubifs_update_one_lp.
-    pub fn change<F: Flash>(
+    pub fn change<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         leb: u32,
         change: Change,

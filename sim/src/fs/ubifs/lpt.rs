@@ -13,8 +13,8 @@ use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
 use super::heap::Categories;
 use super::properties::Category;
 use super::properties::{Change, Properties, Totals, INDEX, TAKEN};
-use crate::flash::Flash;
 use crate::fs::{FsError, Result};
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -78,7 +78,11 @@ pub struct Lpt {
 
 impl Lpt {
     /// ubifs_create_dflt_lpt: writes the tree of an empty file system, and loads nothing of it.
-    pub fn create<F: Flash>(geometry: Geometry, ubi: &mut Ubi<F>, now: Ns) -> Result<(Lpt, Ns)> {
+    pub fn create<D: NandDriver>(
+        geometry: Geometry,
+        ubi: &mut Ubi<D>,
+        now: Ns,
+    ) -> Result<(Lpt, Ns)> {
         let lpt = geometry.lpt;
         let mut levels = vec![0];
         let mut row = lpt.pnodes;
@@ -166,7 +170,7 @@ impl Lpt {
         }
     }
 
-    fn write_fresh_leb<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
+    fn write_fresh_leb<D: NandDriver>(&mut self, ubi: &mut Ubi<D>, now: Ns) -> Result<Ns> {
         let length = align(self.head_offset, self.geometry.page_bytes);
         let area = &mut self.areas[(self.head_leb - self.geometry.lpt.first_leb) as usize];
         area.free = self.geometry.leb_bytes - length;
@@ -197,7 +201,7 @@ impl Lpt {
     }
 
     /// ubifs_lpt_init: reads only the table. The tree is read on demand.
-    pub fn mount<F: Flash>(&self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
+    pub fn mount<D: NandDriver>(&self, ubi: &mut Ubi<D>, now: Ns) -> Result<Ns> {
         ubi.read(now, self.table_leb, self.table_offset, self.geometry.lpt.table_bytes)
     }
 
@@ -218,7 +222,7 @@ impl Lpt {
     }
 
     /// Unmaps the LEBs without valid nodes in ubifs_gc_start_commit.
-    pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
+    pub fn free_freeable<D: NandDriver>(&mut self, ubi: &mut Ubi<D>, now: Ns) -> Result<Ns> {
         let mut now = now;
         while let Some(slot) = self.categories.first(Category::Freeable) {
             let leb = slot + self.geometry.main_first;
@@ -263,7 +267,12 @@ impl Lpt {
     }
 
     /// ubifs_lpt_lookup: reads the missing nodes on the path to a LEB's pnode.
-    pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Result<Ns> {
+    pub(super) fn load<D: NandDriver>(
+        &mut self,
+        ubi: &mut Ubi<D>,
+        now: Ns,
+        leb: u32,
+    ) -> Result<Ns> {
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
         if self.nodes[pnode as usize].loaded {
             return Ok(now);
@@ -290,9 +299,9 @@ impl Lpt {
 
     /// scan_get_nnode and scan_get_pnode: reads the nodes of a path that neither the tree nor the
     /// scan has (`held`, from the top down).
-    pub(super) fn hold_path<F: Flash>(
+    pub(super) fn hold_path<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         mut now: Ns,
         pnode: u32,
         held: &mut Vec<usize>,
@@ -324,9 +333,9 @@ impl Lpt {
 
     /// ubifs_lpt_lookup_dirty.
     #[inline]
-    pub(super) fn load_dirty<F: Flash>(
+    pub(super) fn load_dirty<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         leb: u32,
     ) -> Result<Ns> {
@@ -338,7 +347,7 @@ impl Lpt {
     }
 
     #[inline(never)]
-    fn load_and_dirty<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Result<Ns> {
+    fn load_and_dirty<D: NandDriver>(&mut self, ubi: &mut Ubi<D>, now: Ns, leb: u32) -> Result<Ns> {
         let now = self.load(ubi, now, leb)?;
         self.dirty_path((leb - self.geometry.main_first) / LPT_FANOUT);
         Ok(now)
@@ -366,9 +375,9 @@ impl Lpt {
     }
 
     /// ubifs_lpt_start_commit: lays the dirty nodes out and marks them clean. Returns the writes.
-    pub fn start_commit<F: Flash>(
+    pub fn start_commit<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
     ) -> Result<(Vec<LebWrite>, Ns)> {
         self.collect_trivially();
@@ -509,9 +518,9 @@ impl Lpt {
     }
 
     /// write_cnodes: unmaps a LEB before its first write.
-    pub fn end_commit<F: Flash>(
+    pub fn end_commit<D: NandDriver>(
         &self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         writes: &[LebWrite],
     ) -> Result<Ns> {
@@ -526,7 +535,7 @@ impl Lpt {
     }
 
     /// lpt_tgc_end.
-    pub fn post_commit<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
+    pub fn post_commit<D: NandDriver>(&mut self, ubi: &mut Ubi<D>, now: Ns) -> Result<Ns> {
         let mut now = now;
         for (slot, area) in self.areas.iter_mut().enumerate() {
             if std::mem::take(&mut area.collected) {

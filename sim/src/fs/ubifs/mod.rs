@@ -48,13 +48,13 @@ mod xattr;
 mod znode;
 
 use crate::compress::UbifsCompressor;
-use crate::flash::{Flash, Torn};
+use crate::flash::Torn;
 use crate::fs::tasks;
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
     Scheduled, Victim, PAGE_BYTES, ROOT,
 };
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
@@ -89,8 +89,8 @@ pub struct Options {
 
 /// A mounted UBIFS.
 #[derive(Clone, Debug)]
-pub struct Ubifs<F> {
-    ubi: Ubi<F>,
+pub struct Ubifs<D> {
+    ubi: Ubi<D>,
     geometry: Geometry,
     lpt: Lpt,
     tnc: Tnc,
@@ -124,15 +124,15 @@ pub struct Ubifs<F> {
     on_flash: Option<Box<OnFlash>>,
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubiformat, ubiattach, `ubimkvol -m` and the first mount (create_default_filesystem,
     /// mount_ubifs). Returns when the background threads are idle.
     pub fn format(
-        mtd: Mtd<F>,
+        mtd: Mtd<D>,
         now: Ns,
         options: Options,
         facts: KernelFacts,
-    ) -> Result<(Ubifs<F>, Ns)> {
+    ) -> Result<(Ubifs<D>, Ns)> {
         let overhead = ubi::overhead_blocks(&mtd);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
@@ -209,7 +209,7 @@ impl<F: Flash> Ubifs<F> {
 
     /// Sets the mount option `bulk_read` for the current and later mounts. Nothing has been read
     /// yet, so the current mount may change.
-    pub fn with_bulk_read(self, reads_in_bulk: bool) -> Ubifs<F> {
+    pub fn with_bulk_read(self, reads_in_bulk: bool) -> Ubifs<D> {
         Ubifs { reads_in_bulk, ..self }
     }
 
@@ -299,8 +299,8 @@ impl<F: Flash> Ubifs<F> {
     }
 }
 
-impl<F: Flash> FlashFs for Ubifs<F> {
-    type Flash = F;
+impl<D: NandDriver> FlashFs for Ubifs<D> {
+    type Driver = D;
 
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         self.create_inode(now, at, Kind::File, pages)
@@ -502,11 +502,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         Ok(now)
     }
 
-    fn mtd(&self) -> &Mtd<F> {
+    fn mtd(&self) -> &Mtd<D> {
         self.ubi.mtd()
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
         self.ubi.mtd_mut()
     }
 
@@ -540,7 +540,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 }
 
-impl<F: Flash> Scheduled for Ubifs<F> {
+impl<D: NandDriver> Scheduled for Ubifs<D> {
     fn next_due(&self) -> Option<Ns> {
         self.journal.next_due().map(|due| due + Ns(self.timer.0 / 10))
     }
@@ -577,4 +577,4 @@ impl<F: Flash> Scheduled for Ubifs<F> {
     }
 }
 
-impl<F: Flash> Choices for Ubifs<F> {}
+impl<D: NandDriver> Choices for Ubifs<D> {}

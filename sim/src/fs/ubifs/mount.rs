@@ -13,15 +13,15 @@ use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use super::orphan::Orphans;
 use super::properties::{Change, TAKEN};
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::{Result, ROOT};
+use crate::mtd::NandDriver;
 use crate::sched::Task;
 use crate::units::Ns;
 
 pub(super) const TAKE: Change =
     Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_put_super, after sync_filesystem.
     pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.wait_for(now, Task::UbifsThread)?;

@@ -9,8 +9,8 @@
 
 use super::geometry::{align, Geometry};
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// UBIFS_ORPH_NODE_SZ; the node also has the inode number of each orphan.
@@ -79,7 +79,7 @@ impl Orphans {
     }
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_orphan_end_commit.
     pub(super) fn orphan_end_commit(&mut self, now: Ns) -> Result<Ns> {
         let wanted = self.orphans.committing.len() as u32;

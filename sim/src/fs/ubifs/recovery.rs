@@ -26,13 +26,14 @@ use super::replay::Sizes;
 use super::stored::What;
 use super::Ubifs;
 use crate::content::Contents;
-use crate::flash::{Flash, Torn};
+use crate::flash::Torn;
 use crate::fs::{Found, FsError, Ino, Result, PAGE_BYTES, ROOT};
+use crate::mtd::NandDriver;
 use crate::sched::Task;
 use crate::units::Ns;
 use std::collections::{BTreeMap, VecDeque};
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubi_attach_mtd_dev and mount_ubifs.
     pub(super) fn mount_after_power_cut(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
         let mut now = self.ubi.power_up(now, torn)?;

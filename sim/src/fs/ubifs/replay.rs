@@ -14,8 +14,8 @@ use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::stored::{Stored, What};
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::{Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ struct Entry {
     stored: Stored,
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_replay_journal after the log was read.
     pub(super) fn replay_journal(
         &mut self,

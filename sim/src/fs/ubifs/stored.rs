@@ -15,8 +15,8 @@ use super::scan::Written;
 use super::tnc::Tnc;
 use super::Ubifs;
 use crate::content::Contents;
-use crate::flash::Flash;
 use crate::fs::ROOT;
+use crate::mtd::NandDriver;
 use std::collections::BTreeMap;
 
 /// The content of a node besides its key.
@@ -79,7 +79,7 @@ pub(super) struct OnFlash {
     pub log_head: (u32, u32),
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     fn commit_point(&self) -> Committed {
         Committed {
             tnc: self.tnc.clone(),

@@ -20,8 +20,8 @@ use super::old_index::OldIndex;
 use super::properties::Change;
 use super::znode::{Branch, Znode, NONE};
 use crate::collections::pieces::Pieces;
-use crate::flash::Flash;
 use crate::fs::{FsError, Result};
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -33,7 +33,11 @@ pub struct Leaf {
 }
 
 /// Accepts a node that ECC could not correct if its own bits are right.
-pub(super) fn accept_if_right<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
+pub(super) fn accept_if_right<D: NandDriver>(
+    ubi: &Ubi<D>,
+    place: Place,
+    error: FsError,
+) -> Result<Ns> {
     match error {
         FsError::Unreadable(at) if ubi.is_wrong(place.leb, place.offset, place.bytes) => {
             Err(FsError::Damaged(at))
@@ -153,7 +157,12 @@ impl Tnc {
 
     /// ubifs_load_znode, unless the znode is in memory.
     #[inline]
-    pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32) -> Result<Ns> {
+    pub(super) fn load<D: NandDriver>(
+        &mut self,
+        ubi: &mut Ubi<D>,
+        now: Ns,
+        znode: u32,
+    ) -> Result<Ns> {
         if self.znodes[znode as usize].loaded {
             return Ok(now);
         }
@@ -161,7 +170,7 @@ impl Tnc {
     }
 
     #[cold]
-    fn read_znode<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32) -> Result<Ns> {
+    fn read_znode<D: NandDriver>(&mut self, ubi: &mut Ubi<D>, now: Ns, znode: u32) -> Result<Ns> {
         let place = self.place_of(znode);
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
@@ -173,9 +182,9 @@ impl Tnc {
 
     /// Descends to level 0 for a key. With an `lpt` all znodes on the path become dirty.
     #[inline]
-    fn descend<F: Flash>(
+    fn descend<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         mut lpt: Option<&mut Lpt>,
         mut now: Ns,
         key: Key,
@@ -263,9 +272,9 @@ impl Tnc {
     /// ubifs_lookup_level0: the leaf with this key, or the last one before it in its znode, and
     /// whether the key matches. For a key that may collide, it also searches the znode to the left.
     #[inline]
-    pub fn lookup_level0<F: Flash>(
+    pub fn lookup_level0<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         key: Key,
     ) -> Result<(Leaf, bool, Ns)> {
@@ -280,9 +289,9 @@ impl Tnc {
     }
 
     /// lookup_level0_dirty.
-    pub(super) fn lookup_dirty<F: Flash>(
+    pub(super) fn lookup_dirty<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         key: Key,
@@ -302,9 +311,9 @@ impl Tnc {
 
     /// The leaf with this key, if there is one.
     #[inline]
-    pub fn lookup<F: Flash>(
+    pub fn lookup<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         key: Key,
     ) -> Result<(Option<Leaf>, Ns)> {
@@ -347,9 +356,9 @@ impl Tnc {
     }
 
     /// The first or last leaf below a znode. Loads the znodes on the path (get_znode).
-    fn outermost<F: Flash>(
+    fn outermost<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         mut now: Ns,
         mut at: u32,
         last: bool,
@@ -366,9 +375,9 @@ impl Tnc {
     }
 
     /// tnc_next.
-    pub fn next<F: Flash>(
+    pub fn next<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         leaf: Leaf,
     ) -> Result<(Option<Leaf>, Ns)> {
@@ -389,9 +398,9 @@ impl Tnc {
     }
 
     /// tnc_prev.
-    pub fn prev<F: Flash>(
+    pub fn prev<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         leaf: Leaf,
     ) -> Result<(Option<Leaf>, Ns)> {
@@ -412,9 +421,9 @@ impl Tnc {
     }
 
     /// ubifs_tnc_next_ent without a name: the first entry of the same inode and type from a key on.
-    pub fn next_entry<F: Flash>(
+    pub fn next_entry<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         key: Key,
     ) -> Result<(Option<Leaf>, Ns)> {
@@ -424,9 +433,9 @@ impl Tnc {
     }
 
     /// ubifs_tnc_next_ent with a name: the entry after the one with this key, which may be gone.
-    pub fn entry_after<F: Flash>(
+    pub fn entry_after<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         key: Key,
     ) -> Result<(Option<Leaf>, Ns)> {
@@ -437,9 +446,9 @@ impl Tnc {
 
     /// dirty_cow_znode: the znode's node on flash becomes obsolete.
     #[inline]
-    pub(super) fn make_dirty<F: Flash>(
+    pub(super) fn make_dirty<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         znode: u32,
@@ -455,9 +464,9 @@ impl Tnc {
     }
 
     /// dirty_cow_bottom_up.
-    pub(super) fn dirty_bottom_up<F: Flash>(
+    pub(super) fn dirty_bottom_up<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         znode: u32,

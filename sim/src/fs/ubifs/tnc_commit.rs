@@ -13,8 +13,8 @@ use super::lpt::LebWrite;
 use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::Ubifs;
-use crate::flash::Flash;
 use crate::fs::{FsError, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// Znodes that are prefetched before they are laid out: few enough to stay in the processor's
@@ -92,7 +92,7 @@ fn lay_out(geometry: &Geometry, head: (u32, u32), spare: &[u32], sizes: &[u32]) 
     Some(layout)
 }
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// ubifs_tnc_start_commit: assigns places to all dirty znodes.
     pub(super) fn tnc_start_commit(&mut self, now: Ns) -> Result<(Layout, Ns)> {
         let dirty = self.tnc.dirty_in_order();

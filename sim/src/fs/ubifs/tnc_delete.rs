@@ -10,16 +10,16 @@ use super::lpt::Lpt;
 use super::properties::Change;
 use super::tnc::{Leaf, Tnc};
 use super::znode::NONE;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
 impl Tnc {
     /// tnc_delete: removes a leaf of a dirty znode.
-    pub(super) fn delete<F: Flash>(
+    pub(super) fn delete<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         leaf: Leaf,
@@ -46,7 +46,12 @@ impl Tnc {
     }
 
     /// The end of tnc_delete: replaces a root with a single child.
-    fn collapse<F: Flash>(&mut self, ubi: &mut Ubi<F>, lpt: &mut Lpt, mut now: Ns) -> Result<Ns> {
+    fn collapse<D: NandDriver>(
+        &mut self,
+        ubi: &mut Ubi<D>,
+        lpt: &mut Lpt,
+        mut now: Ns,
+    ) -> Result<Ns> {
         loop {
             let root = self.root;
             let znode = &self.znodes[root as usize];
@@ -74,9 +79,9 @@ impl Tnc {
     }
 
     /// ubifs_add_dirt of a leaf's node.
-    fn dirt_of<F: Flash>(
+    fn dirt_of<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         leaf: Leaf,
@@ -87,9 +92,9 @@ impl Tnc {
     }
 
     /// ubifs_tnc_remove_range: removes all keys from one to another, both included.
-    pub fn remove_range<F: Flash>(
+    pub fn remove_range<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         mut now: Ns,
         from: Key,

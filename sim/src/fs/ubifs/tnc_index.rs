@@ -8,8 +8,8 @@ use super::lpt::Lpt;
 use super::old_index::At;
 use super::tnc::Tnc;
 use super::znode::NONE;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -24,9 +24,9 @@ impl Tnc {
     }
 
     /// left_znode and right_znode: the neighbour on the same level.
-    fn neighbour<F: Flash>(
+    fn neighbour<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         mut now: Ns,
         znode: u32,
         right: bool,
@@ -54,9 +54,9 @@ impl Tnc {
     }
 
     /// lookup_znode: the znode with this first key and level whose node lies at this place.
-    fn lookup_znode<F: Flash>(
+    fn lookup_znode<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         key: Key,
         level: u8,
@@ -108,9 +108,9 @@ impl Tnc {
 
     /// The end of lookup_znode for keys that may collide: tries the branches to one side while they
     /// have the key.
-    fn look_beside<F: Flash>(
+    fn look_beside<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         mut now: Ns,
         key: Key,
         (mut znode, mut slot): (u32, usize),
@@ -143,9 +143,9 @@ impl Tnc {
     }
 
     /// is_idx_node_in_use: whether a node must not be overwritten, and whether its znode is dirty.
-    pub fn index_node_use<F: Flash>(
+    pub fn index_node_use<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         now: Ns,
         key: Key,
         level: u8,
@@ -157,9 +157,9 @@ impl Tnc {
     }
 
     /// ubifs_dirty_idx_node.
-    pub fn dirty_index_node<F: Flash>(
+    pub fn dirty_index_node<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         key: Key,

@@ -9,8 +9,8 @@ use super::lpt::Lpt;
 use super::properties::Change;
 use super::tnc::{Leaf, Tnc};
 use super::znode::{Branch, Znode, NONE};
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -26,9 +26,9 @@ struct Keep {
 impl Tnc {
     /// ubifs_tnc_add: adds a new node, or the new place of a known one. `data_bytes` are the
     /// unpacked bytes of a data node.
-    pub fn add<F: Flash>(
+    pub fn add<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         key: Key,
@@ -45,9 +45,9 @@ impl Tnc {
     }
 
     /// Changes the place of a leaf in a dirty znode. The old node becomes dirty space.
-    pub(super) fn set_place<F: Flash>(
+    pub(super) fn set_place<D: NandDriver>(
         &mut self,
-        ubi: &mut Ubi<F>,
+        ubi: &mut Ubi<D>,
         lpt: &mut Lpt,
         now: Ns,
         leaf: Leaf,

@@ -17,8 +17,8 @@ use super::stored::What;
 use super::tnc::Leaf;
 use super::Ubifs;
 use crate::errno::{ENODATA, ENOSPC, ERANGE};
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::ops::name_len;
 use crate::units::Ns;
 
@@ -27,7 +27,7 @@ const VALUE_BYTES_MAX: u32 = 4096;
 /// XATTR_LIST_MAX.
 const NAMES_BYTES_MAX: u32 = 65536;
 
-impl<F: Flash> Ubifs<F> {
+impl<D: NandDriver> Ubifs<D> {
     /// Walks the attribute entries of an inode as ubifs_tnc_next_ent does, and passes on each
     /// value's inode.
     pub(super) fn each_attribute(

@@ -11,15 +11,15 @@ use super::children::SHORT_NAME_BYTES;
 use super::kind::Kind;
 use super::{Yaffs2, UNLINKED};
 use crate::errno::ENAMETOOLONG;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Result};
+use crate::mtd::NandDriver;
 use crate::ops::name_len;
 use crate::units::Ns;
 
 /// YAFFS_MAX_ALIAS_LENGTH.
 const TARGET_BYTES_MAX: usize = 159;
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// yaffs_get_equivalent_obj: the object that a hard link refers to, or the object itself.
     pub(super) fn equivalent(&self, number: u32) -> u32 {
         match self.object(number).kind {

@@ -7,8 +7,8 @@
 //! tasks.rs schedules the thread and its lock.
 
 use super::Yaffs2;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// The thread's state.
@@ -25,7 +25,7 @@ pub(super) struct Thread {
     pub is_working: bool,
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// yfs_urgency: depends on how much of the free space is scattered in blocks that are in use.
     fn urgency(&self) -> usize {
         let erased = i64::from(self.erased_blocks * self.pages_per_block);

@@ -13,8 +13,8 @@
 use super::nand::{Ecc, Payload, Tags};
 use super::{Chunk, Yaffs2, RESERVED_BLOCKS};
 use crate::causes::Causes;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// YAFFS_WR_ATTEMPTS.
@@ -78,7 +78,7 @@ impl Blocks {
     }
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     #[inline]
     pub(super) fn is_in_use(&self, chunk: Chunk) -> bool {
         let bit = chunk - self.pages_per_block;

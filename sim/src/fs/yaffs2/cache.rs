@@ -8,8 +8,8 @@
 
 use super::{Yaffs2, CACHES};
 use crate::content::Contents;
-use crate::flash::Flash;
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// struct yaffs_cache.
@@ -89,7 +89,7 @@ impl Cache {
     }
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// yaffs_grab_chunk_cache: a free entry, else the least recently used one if it is clean, else
     /// the first one free after that entry's file was flushed. Assigns it to the chunk.
     pub(super) fn grab_cache(

@@ -12,8 +12,8 @@ use super::kind::Kind;
 use super::nand::{Ecc, Payload, Tags};
 use super::object::Object;
 use super::{Yaffs2, RESERVED_BLOCKS};
-use crate::flash::Flash;
 use crate::fs::{FsError, Result};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// YAFFS_CHECKPOINT_MIN_BLOCKS.
@@ -43,7 +43,7 @@ pub(super) struct Saved {
     objects: Vec<(u32, Object)>,
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     fn chunk_bits_bytes(&self) -> u64 {
         u64::from(self.pages_per_block.div_ceil(8))
     }

@@ -12,14 +12,14 @@ use super::nand::{Payload, Tags};
 use super::{Yaffs2, ALWAYS_FREE_CHUNKS};
 use crate::causes::{Cause, Causes};
 use crate::content::Contents;
-use crate::flash::Flash;
 use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// YAFFS_SMALL_HOLE_THRESHOLD, in chunks.
 const SMALL_HOLE_CHUNKS: u32 = 4;
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     fn chunk_bytes(&self) -> u64 {
         u64::from(self.mtd.page_bytes())
     }

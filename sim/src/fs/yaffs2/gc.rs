@@ -10,9 +10,9 @@ use super::blocks::{Block, State};
 use super::nand::{Payload, Tags, SUMMARY};
 use super::{Chunk, Yaffs2, RESERVED_BLOCKS};
 use crate::causes::{Cause, Causes};
-use crate::flash::Flash;
 use crate::fs::victim::chosen;
 use crate::fs::{Candidate, Result, Why};
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 
 /// YAFFS_GC_GOOD_ENOUGH and YAFFS_GC_PASSIVE_THRESHOLD, in chunks in use.
@@ -62,7 +62,7 @@ impl Gc {
     }
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// yaffs_check_gc.
     pub(super) fn check_gc(&mut self, mut now: Ns, background: bool) -> Result<Ns> {
         if self.gc.is_disabled {

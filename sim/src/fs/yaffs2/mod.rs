@@ -26,13 +26,13 @@ mod tasks;
 mod tnode;
 
 use crate::errno::ENAMETOOLONG;
-use crate::flash::{Flash, Torn};
+use crate::flash::Torn;
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
     Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
     Scheduled, Victim, PAGE_BYTES,
 };
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
@@ -73,8 +73,8 @@ const TNODE_POINTERS: u64 = 8;
 
 /// A mounted YAFFS2.
 #[derive(Clone, Debug)]
-pub struct Yaffs2<F> {
-    mtd: Mtd<F>,
+pub struct Yaffs2<D> {
+    mtd: Mtd<D>,
     facts: KernelFacts,
     ticks: Ticks,
     pages_per_block: u32,
@@ -112,9 +112,9 @@ pub struct Yaffs2<F> {
     tasks: Tasks,
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// Mounts an erased partition, which is an empty YAFFS2.
-    pub fn format(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
+    pub fn format(mtd: Mtd<D>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 2 {
             let message = format!(
@@ -184,8 +184,8 @@ fn tnode_bytes(chunks: u32, pointer_bytes: u64) -> u64 {
     (bits * TNODE_CHUNKS / 8).max(pointer_bytes * TNODE_POINTERS)
 }
 
-impl<F: Flash> FlashFs for Yaffs2<F> {
-    type Flash = F;
+impl<D: NandDriver> FlashFs for Yaffs2<D> {
+    type Driver = D;
 
     fn create(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         self.make(now, at, Kind::File)
@@ -359,11 +359,11 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Ok(now)
     }
 
-    fn mtd(&self) -> &Mtd<F> {
+    fn mtd(&self) -> &Mtd<D> {
         &self.mtd
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
         &mut self.mtd
     }
 
@@ -396,7 +396,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 }
 
-impl<F: Flash> Scheduled for Yaffs2<F> {
+impl<D: NandDriver> Scheduled for Yaffs2<D> {
     fn next_due(&self) -> Option<Ns> {
         self.thread_due()
     }
@@ -443,4 +443,4 @@ impl<F: Flash> Scheduled for Yaffs2<F> {
     }
 }
 
-impl<F: Flash> Choices for Yaffs2<F> {}
+impl<D: NandDriver> Choices for Yaffs2<D> {}

@@ -14,8 +14,9 @@ use super::kind::Kind;
 use super::{Chunk, Yaffs2};
 use crate::causes::{Cause, Causes};
 use crate::content::Contents;
-use crate::flash::{Done, Failed, Fault, Flash};
+use crate::flash::{Done, Failed, Fault};
 use crate::fs::Result;
+use crate::mtd::NandDriver;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -195,7 +196,7 @@ pub(super) enum Ecc {
     Unfixed,
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     pub(super) fn offset(&self, chunk: Chunk) -> u64 {
         u64::from(chunk - self.pages_per_block) * u64::from(self.mtd.page_bytes())
     }

@@ -19,8 +19,8 @@ use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::collections::arrivals::Arrivals;
 use crate::errno::EPERM;
-use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Rename, Result};
+use crate::mtd::NandDriver;
 use crate::ops::name_len;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -210,7 +210,7 @@ impl Objects {
     }
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     #[inline]
     pub(super) fn object(&self, number: u32) -> &Object {
         self.objects.list[number as usize].as_deref().expect("an object of this file system")

@@ -16,16 +16,16 @@ use super::nand::{Ecc, Header, Tags, SUMMARY};
 use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::content::Contents;
-use crate::flash::{Flash, Torn};
+use crate::flash::Torn;
 use crate::fs::{Found, FsError, Ino, Result, ROOT};
-use crate::mtd::TornAt;
+use crate::mtd::{NandDriver, TornAt};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
 /// YAFFS_LOWEST_SEQUENCE_NUMBER.
 const SEQUENCE_MIN: u32 = 0x1000;
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// Empties memory before a mount.
     fn forget_everything(&mut self) {
         self.blocks = Blocks::new(self.mtd.blocks());

@@ -16,8 +16,8 @@
 
 use super::background::Thread;
 use super::Yaffs2;
-use crate::flash::Flash;
 use crate::fs::{tasks as tasks_of_all, FsError, PageCache, Result};
+use crate::mtd::NandDriver;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
@@ -54,7 +54,7 @@ impl Tasks {
     }
 }
 
-impl<F: Flash> Yaffs2<F> {
+impl<D: NandDriver> Yaffs2<D> {
     /// Resets all tasks when the machine reboots.
     pub(super) fn forget_tasks(&mut self) {
         self.tasks = Tasks::new(self.mtd.costs().sched_clock_ns, &self.facts);

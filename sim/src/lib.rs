@@ -13,24 +13,26 @@
 //! [`run::run_cases`] prepares a stack once, clones it for each case, runs the operations and
 //! returns [`run::Measured`]. `machine.rs` has the program's clock. `stack.rs` has the trait of a
 //! stack that answers a program's calls: the VFS over a file system, or MTD's character device.
-//! `laboratory.rs` has what the machine does to the chip from outside, `mount_options.rs` the mount
-//! options. `results.rs` has the rows, [`run::survey`] what a power cut left, and [`run::parallel`]
-//! runs many cases on several threads.
+//! `laboratory.rs` has what the machine does to the chip from outside, `parts.rs` the file systems
+//! and their mount options, `policies.rs` what decides in the kernel's place. `results.rs` has the
+//! rows, [`run::survey`] what a power cut left, and [`run::parallel`] runs many cases on several
+//! threads.
 //!
 //! # `vfs`: open files, page cache, write-back
 //!
-//! [`vfs::Vfs`] turns system calls into pages. `filemap.rs` and [`vfs::readahead`] read (a policy
-//! that implements [`vfs::readahead::ReadAhead`] can choose the windows),
+//! [`vfs::Vfs`] turns system calls into pages. `filemap.rs` and [`vfs::readahead`] read,
 //! `inodes.rs` knows what is cached and dirty, `flusher.rs`, `wb_workfn.rs` and `writeback.rs`
-//! write back, `reclaim.rs` frees memory. The VFS is generic over the file system.
+//! write back, `reclaim.rs` frees memory. The VFS is generic over the file system. A policy that
+//! implements [`vfs::readahead::ReadAhead`] can choose the windows.
 //!
 //! # `fs`: JFFS2, YAFFS2, UBIFS
 //!
-//! A file system implements [`fs::FlashFs`] for the VFS and [`fs::Scheduled`] for the scheduler. It
-//! uses the VFS through [`fs::PageCache`]. [`fs::jffs2`] and [`fs::yaffs2`] are on MTD,
-//! [`fs::ubifs`] is on UBI. Their files are named after the kernel's and mirror the same functions.
-//! A policy that implements [`fs::Victim`] can choose the blocks that they collect.
-//! `tasks.rs` schedules tasks where the VFS and a file system meet.
+//! A file system implements [`fs::FlashFs`] and [`fs::Features`] for the VFS, [`fs::Scheduled`] for
+//! the scheduler, and [`fs::Observed`] for the laboratory. It uses the VFS through
+//! [`fs::PageCache`]. [`fs::jffs2`] and [`fs::yaffs2`] are on MTD, [`fs::ubifs`] is on UBI. Their
+//! files are named after the kernel's and mirror the same functions. A policy that implements
+//! [`fs::Victim`] can choose the blocks that they collect. `tasks.rs` schedules tasks where the VFS
+//! and a file system meet.
 //!
 //! # `ubi`: logical erase blocks
 //!

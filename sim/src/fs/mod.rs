@@ -199,16 +199,17 @@ pub struct Found {
     pub contents: Contents,
 }
 
-/// The seam between the VFS and a file system: what the VFS asks of one. What the scheduler asks is
-/// [`Scheduled`].
+/// The seam between the VFS and a file system: what each has to do. What one may do is
+/// [`Features`], what the scheduler asks [`Scheduled`], what the laboratory asks [`Observed`].
 ///
 /// # Examples
 ///
 /// A file system whose pages are pages of the flash, and nothing else is on it:
 ///
 /// ```
-/// # use sim::{flash::Torn, mtd::{Mtd, NandDriver}, sched::{Sched, Task}, units::Ns};
-/// # use sim::fs::{FlashFs, Found, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled};
+/// # use sim::{mtd::{Mtd, NandDriver}, sched::{Sched, Task}, units::Ns};
+/// # use sim::fs::{Features, FlashFs, Ino, Name, Observed, PageCache, PageWrite, Rename, Result};
+/// # use sim::fs::Scheduled;
 /// #[derive(Clone)]
 /// struct Plain<D> { mtd: Mtd<D>, sched: Sched, next: u32 }
 ///
@@ -245,10 +246,6 @@ pub struct Found {
 /// #   fn evict(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
 /// #   fn remount(&mut self, now: Ns) -> Result<Ns> { Ok(now) }
 /// #   fn inodes_in_memory(&self) -> u64 { 0 }
-/// #   fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
-/// #       self.mtd.power_on(torn);
-/// #       Ok((Vec::new(), now))
-/// #   }
 /// #   fn write_begin(&mut self, now: Ns, _: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
 /// #       Ok(now)
 /// #   }
@@ -261,8 +258,10 @@ pub struct Found {
 /// #   fn mtd(&self) -> &Mtd<D> { &self.mtd }
 /// #   fn mtd_mut(&mut self) -> &mut Mtd<D> { &mut self.mtd }
 /// #   fn max_file_bytes(&self) -> u64 { self.mtd.size_bytes() }
-/// #   fn free_bytes(&self) -> Option<u64> { None }
 /// }
+/// // It has no links and attributes, and the laboratory cannot cut its power.
+/// impl<D> Features for Plain<D> {}
+/// impl<D> Observed for Plain<D> {}
 /// # impl<D: NandDriver> Scheduled for Plain<D> {
 /// #   fn sched(&mut self) -> &mut Sched { &mut self.sched }
 /// #   fn next_due(&self) -> Option<Ns> { None }
@@ -272,7 +271,7 @@ pub struct Found {
 /// #   fn set_caller(&mut self, task: Option<Task>) -> Option<Task> { task }
 /// # }
 /// ```
-pub trait FlashFs: Scheduled + Clone {
+pub trait FlashFs: Scheduled + Features + Observed + Clone {
     /// What drives the chip that it lives on.
     type Driver: NandDriver;
     /// Creates a file and leaves its inode in memory.
@@ -292,11 +291,6 @@ pub trait FlashFs: Scheduled + Clone {
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->rmdir of an empty directory; `evict` follows.
     fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// i_op->rmdir or rename up to where it finds that a directory is not empty. `names` are those
-    /// that the call was given.
-    fn check_dir_empty(&mut self, now: Ns, _ino: Ino, _names: &[Name<'_>]) -> Result<Ns> {
-        Ok(now)
-    }
     /// i_op->rename. `evict` follows for the replaced inode once it is not open.
     fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->setattr with a size, smaller, larger or the same. The file system calls
@@ -308,6 +302,51 @@ pub trait FlashFs: Scheduled + Clone {
         size_bytes: u64,
         pages: &mut dyn PageCache,
     ) -> Result<Ns>;
+    /// s_op->evict_inode of an inode without a name that is no longer open.
+    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// Unmounts and mounts what is on the flash. Before, the VFS has written back and synced
+    /// everything and evicted every inode. Afterwards only the root's inode is in memory.
+    fn remount(&mut self, now: Ns) -> Result<Ns>;
+    /// write_begin for a page about to be written: budgets it, fills holes, reads the part that is
+    /// kept.
+    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// Writes the bytes into the file system: write_end for a file system that writes through,
+    /// writepage for one that writes back.
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// s_op->write_inode: writes the inode after its dirty pages; does nothing for a clean one.
+    fn write_inode(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// fsync, after the VFS has written back the file's dirty pages. `inode_too` is false for an
+    /// fdatasync that does not need the inode (I_DIRTY_DATASYNC is not set).
+    fn fsync(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        inode_too: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns>;
+    /// sync_fs, after the VFS has written back every dirty page and inode.
+    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// drop_caches: evicts every inode that the VFS does not keep, and what the file system's
+    /// shrinker frees. `kept` are the inodes of open files, of their directories, and dirty ones.
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
+    /// Inodes of files and directories in memory, without the root.
+    fn inodes_in_memory(&self) -> u64;
+    /// The driver below.
+    fn mtd(&self) -> &Mtd<Self::Driver>;
+    /// The driver below, to be changed.
+    fn mtd_mut(&mut self) -> &mut Mtd<Self::Driver>;
+    /// s_maxbytes: a larger file fails with EFBIG.
+    fn max_file_bytes(&self) -> u64;
+}
+
+/// Calls that not every file system has. A file system without one keeps the default: what the
+/// kernel returns, or a refusal by name where the model leaves something out.
+pub trait Features {
+    /// i_op->rmdir or rename up to where it finds that a directory is not empty. `names` are those
+    /// that the call was given.
+    fn check_dir_empty(&mut self, now: Ns, _ino: Ino, _names: &[Name<'_>]) -> Result<Ns> {
+        Ok(now)
+    }
     /// i_op->link: one more name of a file, or the first one of a file made by `tmpfile`.
     fn link(
         &mut self,
@@ -411,60 +450,55 @@ pub trait FlashFs: Scheduled + Clone {
     /// I_FREEING: an inode without a name is no longer open and will be evicted. No task can get it
     /// any more.
     fn begin_evict(&mut self, _now: Ns, _ino: Ino) {}
-    /// s_op->evict_inode of an inode without a name that is no longer open.
-    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// Unmounts and mounts what is on the flash. Before, the VFS has written back and synced
-    /// everything and evicted every inode. Afterwards only the root's inode is in memory.
-    fn remount(&mut self, now: Ns) -> Result<Ns>;
-    /// Inodes of files and directories in memory, without the root.
-    fn inodes_in_memory(&self) -> u64;
-    /// The power returns after [`FsError::PowerLost`]. Memory is empty, and what was being
-    /// programmed or erased (`torn`) is neither old nor new. Mounts what is left on the flash, and
-    /// returns the tree, each directory before its content. Afterwards only the root's inode is in
-    /// memory.
-    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)>;
     /// The time of an inode that is about to be written is of an earlier second and has to change.
     fn update_time(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
-    /// write_begin for a page about to be written: budgets it, fills holes, reads the part that is
-    /// kept.
-    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
     /// These pages of a file will be written in this order. The file system may look them up all at
     /// once, which changes only the simulator's speed.
     fn expect_writes(&self, _ino: Ino, _pages: &[u32]) {}
-    /// Writes the bytes into the file system: write_end for a file system that writes through,
-    /// writepage for one that writes back.
-    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// s_op->write_inode: writes the inode after its dirty pages; does nothing for a clean one.
-    fn write_inode(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// fsync, after the VFS has written back the file's dirty pages. `inode_too` is false for an
-    /// fdatasync that does not need the inode (I_DIRTY_DATASYNC is not set).
-    fn fsync(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        inode_too: bool,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns>;
     /// f_op->flush: a descriptor is closed.
     fn flush(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
         Ok(now)
     }
-    /// sync_fs, after the VFS has written back every dirty page and inode.
-    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// drop_caches: evicts every inode that the VFS does not keep, and what the file system's
-    /// shrinker frees. `kept` are the inodes of open files, of their directories, and dirty ones.
-    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
-    /// The driver below.
-    fn mtd(&self) -> &Mtd<Self::Driver>;
-    /// The driver below, to be changed.
-    fn mtd_mut(&mut self) -> &mut Mtd<Self::Driver>;
-    /// s_maxbytes: a larger file fails with EFBIG.
-    fn max_file_bytes(&self) -> u64;
+}
+
+/// What the laboratory asks of a file system, and does to one.
+///
+/// # Examples
+///
+/// A collector whose choices are recorded and replayed:
+///
+/// ```
+/// use sim::fs::Observed;
+/// struct Collector { recorded: Vec<u16>, made: Vec<u16> }
+///
+/// impl Observed for Collector {
+///     fn replay_choices(&mut self, recorded: &[u16]) {
+///         self.recorded = recorded.iter().rev().copied().collect();
+///     }
+///     fn choices(&self) -> &[u16] {
+///         &self.made
+///     }
+/// }
+/// let mut collector = Collector { recorded: Vec::new(), made: Vec::new() };
+/// collector.replay_choices(&[5, 127]);
+/// assert_eq!(collector.recorded.pop(), Some(5));
+/// assert!(collector.choices().is_empty());
+/// ```
+pub trait Observed {
+    /// The power returns after [`FsError::PowerLost`]. Memory is empty, and what was being
+    /// programmed or erased (`torn`) is neither old nor new. Mounts what is left on the flash, and
+    /// returns the tree, each directory before its content. Afterwards only the root's inode is in
+    /// memory.
+    fn power_up(&mut self, _now: Ns, _torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        Err(FsError::NotModelled("a power cut on this file system"))
+    }
     /// statfs: bytes that an unprivileged program may still write (f_bavail), or none if the model
     /// does not know.
-    fn free_bytes(&self) -> Option<u64>;
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
     /// Adds to each block of the partition the bytes in it that are still of use; blocks that the
     /// file system keeps no account of count as a whole. Says whether the model knows.
     fn live_bytes(&self, _blocks: &mut [u32]) -> bool {
@@ -482,35 +516,10 @@ pub trait FlashFs: Scheduled + Clone {
     fn time_in_ubi(&self) -> Ns {
         Ns::ZERO
     }
-}
-
-/// The pseudo-random choices of a file system's garbage collector, which a run may replay.
-///
-/// JFFS2 takes the tick's number modulo 128 to pick the block that it collects next. A kernel that
-/// began some microseconds later would choose differently. File systems that choose nothing so keep
-/// the defaults.
-///
-/// # Examples
-///
-/// ```
-/// use sim::fs::Choices;
-/// struct Collector { recorded: Vec<u16>, made: Vec<u16> }
-///
-/// impl Choices for Collector {
-///     fn replay_choices(&mut self, recorded: &[u16]) {
-///         self.recorded = recorded.iter().rev().copied().collect();
-///     }
-///     fn choices(&self) -> &[u16] {
-///         &self.made
-///     }
-/// }
-/// let mut collector = Collector { recorded: Vec::new(), made: Vec::new() };
-/// collector.replay_choices(&[5, 127]);
-/// assert_eq!(collector.recorded.pop(), Some(5));
-/// assert!(collector.choices().is_empty());
-/// ```
-pub trait Choices {
     /// Replays a kernel's recorded choices in order. They come before any choice of the model.
+    ///
+    /// JFFS2 takes the tick's number modulo 128 to pick the block that it collects next. A kernel
+    /// that began some microseconds later would choose differently.
     fn replay_choices(&mut self, _recorded: &[u16]) {}
     /// The choices made since then, replayed or not.
     fn choices(&self) -> &[u16] {

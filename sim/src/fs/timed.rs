@@ -5,8 +5,8 @@
 //! the error is known.
 
 use super::{
-    Attribute, Choices, FlashFs, Found, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
-    Victim,
+    Attribute, Features, FlashFs, Found, Ino, Name, Observed, PageCache, PageWrite, Rename, Result,
+    Scheduled, Victim,
 };
 use crate::flash::Torn;
 use crate::mtd::Mtd;
@@ -116,14 +116,6 @@ impl<S: FlashFs> Scheduled for Timed<S> {
 impl<S: FlashFs> FlashFs for Timed<S> {
     type Driver = S::Driver;
 
-    fn time_in_calls(&self) -> Ns {
-        self.time
-    }
-
-    fn time_in_ubi(&self) -> Ns {
-        self.fs.time_in_ubi()
-    }
-
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         let done = self.fs.create(now, at, pages);
         self.took(now, done)
@@ -158,11 +150,6 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.took(now, done)
     }
 
-    fn check_dir_empty(&mut self, now: Ns, ino: Ino, names: &[Name<'_>]) -> Result<Ns> {
-        let done = self.fs.check_dir_empty(now, ino, names);
-        self.took(now, done)
-    }
-
     fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
         let done = self.fs.rename(now, rename, pages);
         self.took(now, done)
@@ -176,6 +163,79 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let done = self.fs.truncate(now, ino, size_bytes, pages);
+        self.took(now, done)
+    }
+
+    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.evict(now, ino, pages);
+        self.took(now, done)
+    }
+
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        let done = self.fs.remount(now);
+        self.took(now, done)
+    }
+
+    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.write_begin(now, write, pages);
+        self.took(now, done)
+    }
+
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.write_page(now, write, pages);
+        self.took(now, done)
+    }
+
+    fn write_inode(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.write_inode(now, ino, pages);
+        self.took(now, done)
+    }
+
+    fn fsync(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        inode_too: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let done = self.fs.fsync(now, ino, inode_too, pages);
+        self.took(now, done)
+    }
+
+    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.sync(now, pages);
+        self.took(now, done)
+    }
+
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
+        let done = self.fs.drop_caches(now, kept);
+        self.took(now, done)
+    }
+
+    fn inodes_in_memory(&self) -> u64 {
+        self.fs.inodes_in_memory()
+    }
+
+    fn mtd(&self) -> &Mtd<S::Driver> {
+        self.fs.mtd()
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<S::Driver> {
+        self.fs.mtd_mut()
+    }
+
+    fn max_file_bytes(&self) -> u64 {
+        self.fs.max_file_bytes()
+    }
+}
+
+impl<S: FlashFs> Features for Timed<S> {
+    fn expect_writes(&self, ino: Ino, pages: &[u32]) {
+        self.fs.expect_writes(ino, pages);
+    }
+
+    fn check_dir_empty(&mut self, now: Ns, ino: Ino, names: &[Name<'_>]) -> Result<Ns> {
+        let done = self.fs.check_dir_empty(now, ino, names);
         self.took(now, done)
     }
 
@@ -282,57 +342,8 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.fs.begin_evict(now, ino);
     }
 
-    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        let done = self.fs.evict(now, ino, pages);
-        self.took(now, done)
-    }
-
-    fn remount(&mut self, now: Ns) -> Result<Ns> {
-        let done = self.fs.remount(now);
-        self.took(now, done)
-    }
-
-    fn inodes_in_memory(&self) -> u64 {
-        self.fs.inodes_in_memory()
-    }
-
-    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
-        let done = self.fs.power_up(now, torn);
-        self.took(now, done)
-    }
-
     fn update_time(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
         let done = self.fs.update_time(now, ino, pages);
-        self.took(now, done)
-    }
-
-    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        let done = self.fs.write_begin(now, write, pages);
-        self.took(now, done)
-    }
-
-    fn expect_writes(&self, ino: Ino, pages: &[u32]) {
-        self.fs.expect_writes(ino, pages);
-    }
-
-    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        let done = self.fs.write_page(now, write, pages);
-        self.took(now, done)
-    }
-
-    fn write_inode(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        let done = self.fs.write_inode(now, ino, pages);
-        self.took(now, done)
-    }
-
-    fn fsync(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        inode_too: bool,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        let done = self.fs.fsync(now, ino, inode_too, pages);
         self.took(now, done)
     }
 
@@ -340,27 +351,20 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         let done = self.fs.flush(now, ino);
         self.took(now, done)
     }
+}
 
-    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        let done = self.fs.sync(now, pages);
+impl<S: FlashFs> Observed for Timed<S> {
+    fn time_in_calls(&self) -> Ns {
+        self.time
+    }
+
+    fn time_in_ubi(&self) -> Ns {
+        self.fs.time_in_ubi()
+    }
+
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        let done = self.fs.power_up(now, torn);
         self.took(now, done)
-    }
-
-    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
-        let done = self.fs.drop_caches(now, kept);
-        self.took(now, done)
-    }
-
-    fn mtd(&self) -> &Mtd<S::Driver> {
-        self.fs.mtd()
-    }
-
-    fn mtd_mut(&mut self) -> &mut Mtd<S::Driver> {
-        self.fs.mtd_mut()
-    }
-
-    fn max_file_bytes(&self) -> u64 {
-        self.fs.max_file_bytes()
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -374,9 +378,7 @@ impl<S: FlashFs> FlashFs for Timed<S> {
     fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
         self.fs.set_victim(victim)
     }
-}
 
-impl<S: Choices> Choices for Timed<S> {
     fn replay_choices(&mut self, recorded: &[u16]) {
         self.fs.replay_choices(recorded);
     }

@@ -116,7 +116,11 @@ impl MtdInfo {
         first: u32,
         steps: u32,
     ) -> u32 {
-        let Some(wrong) = wrong else { return 0 };
+        wrong.map_or(0, |wrong| self.correct_bits(wrong, page, first, steps))
+    }
+
+    #[cold]
+    fn correct_bits(&mut self, wrong: &WrongBits, page: PageNo, first: u32, steps: u32) -> u32 {
         let met = wrong.steps.start.max(first)..wrong.steps.end.min(first + steps);
         if met.is_empty() || self.ecc.kind == EccKind::NoEcc {
             return 0;

@@ -262,7 +262,7 @@ impl<D: NandDriver> Mtd<D> {
     }
 
     /// Reads the same part of so many pages.
-    #[inline]
+    #[inline(always)]
     fn read_parts(&mut self, mut now: Ns, offset: u64, pages: u32, part: Span) -> Done {
         let began = now;
         now += self.info.costs.mtd_call_ns;

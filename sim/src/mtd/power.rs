@@ -53,8 +53,8 @@ impl<D: NandDriver> Mtd<D> {
         Ok(())
     }
 
-    /// Restores the power and drops the driver's pages. Returns the interrupted operation within the
-    /// partition.
+    /// Restores the power and drops the driver's pages. Returns the operation that was interrupted,
+    /// within the partition.
     pub fn power_on(&mut self, torn: Option<Torn>) -> Option<TornAt> {
         self.driver.forget();
         torn.map(|torn| match torn {

@@ -227,9 +227,7 @@ impl<S: Stack> Machine<S> {
         self.stack.close_elsewhere(now); // the file with the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Interrupted)?;
         self.tasks.mark(self.read_ns());
-        if let Some(choices) = self.stack.choices() {
-            choices.replay_choices(case.gc_choices);
-        }
+        self.stack.replay_choices(case.gc_choices);
         Ok(operations)
     }
 
@@ -344,8 +342,7 @@ impl<S: Stack> Machine<S> {
             self.stack.take_cache_counts();
         measured.flash = self.take_flash(mark.at, setting);
         self.flash_mut().take_record(); // ends recording
-        measured.gc_choices =
-            self.stack.choices().map_or_else(Vec::new, |choices| choices.choices().to_vec());
+        measured.gc_choices = self.stack.choices().to_vec();
         let mtd = self.stack.mtd();
         measured.ecc_corrected = mtd.ecc_stats().corrected - mark.ecc.corrected;
         measured.ecc_failed = mtd.ecc_stats().failed - mark.ecc.failed;

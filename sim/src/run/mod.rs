@@ -10,8 +10,8 @@ mod layer_times;
 mod live;
 mod machine;
 mod metadata;
-mod mount_options;
 pub mod parallel;
+mod parts;
 mod policies;
 mod results;
 mod stack;
@@ -21,17 +21,14 @@ mod tasks;
 pub use failed::Failed;
 pub use laboratory::Laboratory;
 pub use layer_times::LayerTimes;
-pub use mount_options::{FsKind, Mount, MountError, MountOptions};
+pub use parts::{FsKind, Mount, MountError, MountOptions};
 pub use policies::Policies;
 pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;
 use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced};
-use crate::fs::jffs2::{self, Jffs2};
-use crate::fs::ubifs::{self, Ubifs};
-use crate::fs::yaffs2::Yaffs2;
-use crate::fs::{Choices, FlashFs, Timed};
+use crate::fs::{jffs2, ubifs, FlashFs, Timed};
 use crate::mtd::{Mtd, MtdChar, NandDriver};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
@@ -40,6 +37,7 @@ use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
 use machine::{Machine, WholeCase};
+use parts::OnStack;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -275,18 +273,22 @@ pub fn fresh_bytes(
 ) -> Result<Option<u64>, RunError> {
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::new(new_chip(board, &state), board);
-    let free = match fs.fs {
-        FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel)
-            .map(|(fs, _)| fs.free_bytes()),
-        FsKind::Yaffs2 => {
-            Yaffs2::format(mtd, Ns::ZERO, kernel.kernel).map(|(fs, _)| fs.free_bytes())
-        }
-        FsKind::Ubifs => {
-            Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, kernel.kernel).map(|(fs, _)| fs.free_bytes())
-        }
-        FsKind::Mtd(_) => Ok(None),
-    };
-    free.map_err(RunError::Format)
+    parts::on_stack(mtd, fs, kernel, FreshBytes).map_err(RunError::Format)
+}
+
+/// Asks a new file system for its space.
+struct FreshBytes;
+
+impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for FreshBytes {
+    type Output = Result<Option<u64>, FsError>;
+
+    fn file_system<S: FlashFs<Driver = D>>(self, made: Result<(S, Ns), FsError>) -> Self::Output {
+        made.map(|(fs, _)| fs.free_bytes())
+    }
+
+    fn partition(self, _: MtdChar<D>) -> Self::Output {
+        Ok(None)
+    }
 }
 
 fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {
@@ -314,7 +316,7 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
 /// counted.
 fn set_erases(chip: &mut Chip, setting: &Setting<'_>, state: &ChipState) {
     let partition = setting.board.partition;
-    let is_formatted = setting.fs.fs == FsKind::Ubifs;
+    let is_formatted = setting.fs.fs.is_erased_before();
     for block in 0..partition.blocks {
         let erases = state.erases.get(block as usize).copied().unwrap_or(0);
         let number = BlockNo(partition.first_block + block);
@@ -335,45 +337,44 @@ fn run_on<F: Laboratory>(
     if can_lose_power {
         mtd.expect_power_cuts();
     }
-    let kernel = setting.kernel;
-    match setting.fs.fs {
-        FsKind::Jffs2 => run_fs(
-            setting,
-            cases,
-            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel),
-        ),
-        FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, kernel.kernel)),
-        FsKind::Ubifs => {
-            let bulk_read = setting.fs.options.bulk_read;
-            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, kernel.kernel);
-            run_fs(setting, cases, formatted.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
+    parts::on_stack(mtd, setting.fs, setting.kernel, Cases(setting, cases))
+}
+
+/// Runs cases on a stack.
+struct Cases<'a>(&'a Setting<'a>, Watched<'a>);
+
+impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for Cases<'_> {
+    type Output = Vec<Result<Measured, RunError>>;
+
+    fn file_system<S: FlashFs<Driver = D>>(self, made: Result<(S, Ns), FsError>) -> Self::Output {
+        let Cases(setting, cases) = self;
+        if D::Flash::TIMES_LAYERS && setting.recorded.layers {
+            return run_vfs(setting, cases, made.map(|(fs, now)| (Timed::new(fs), now)));
         }
-        FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
+        run_vfs(setting, cases, made)
+    }
+
+    fn partition(self, partition: MtdChar<D>) -> Self::Output {
+        let Cases(setting, cases) = self;
+        run_stack(setting, cases, Ok((partition, Ns::ZERO)))
     }
 }
 
-fn run_fs<S>(
+/// Runs cases on a file system of the caller's own, which it has made on a chip of its own. What
+/// `setting` and `cases` say of file system, chip and power cuts is not looked at.
+pub fn run_cases_on_own<D: NandDriver<Flash: Laboratory>, S: FlashFs<Driver = D>>(
     setting: &Setting<'_>,
-    cases: Watched<'_>,
-    formatted: Result<(S, Ns), FsError>,
-) -> Vec<Result<Measured, RunError>>
-where
-    S: FlashFs<Driver: NandDriver<Flash: Laboratory>> + Choices,
-{
-    if <S::Driver as NandDriver>::Flash::TIMES_LAYERS && setting.recorded.layers {
-        return run_vfs(setting, cases, formatted.map(|(fs, now)| (Timed::new(fs), now)));
-    }
-    run_vfs(setting, cases, formatted)
+    cases: &[CaseInput<'_>],
+    made: Result<(S, Ns), FsError>,
+) -> Vec<Result<Measured, RunError>> {
+    Cases(setting, (cases, &Unwatched::default())).file_system(made)
 }
 
-fn run_vfs<S>(
+fn run_vfs<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
     formatted: Result<(S, Ns), FsError>,
-) -> Vec<Result<Measured, RunError>>
-where
-    S: FlashFs<Driver: NandDriver<Flash: Laboratory>> + Choices,
-{
+) -> Vec<Result<Measured, RunError>> {
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let facts = setting.kernel.kernel;

@@ -8,7 +8,7 @@ use super::survey::{survey, Survey};
 use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
-use crate::fs::{Choices, FlashFs};
+use crate::fs::FlashFs;
 use crate::mtd::{Mtd, MtdChar, NandDriver};
 use crate::ops::{Fill, Operation};
 use crate::sched::TIMER_SLACK;
@@ -80,9 +80,11 @@ pub trait Stack: Clone {
             _ => Err("a policy where there is no file system"),
         }
     }
-    /// The choices of the garbage collector.
-    fn choices(&mut self) -> Option<&mut dyn Choices> {
-        None
+    /// Replays a kernel's choices of a garbage collector (see [`Observed`](crate::fs::Observed)).
+    fn replay_choices(&mut self, _recorded: &[u16]) {}
+    /// The choices made since then.
+    fn choices(&self) -> &[u16] {
+        &[]
     }
     /// Pages of the page cache that were found, waited for and added since the last call.
     fn take_cache_counts(&mut self) -> [u64; 3] {
@@ -94,10 +96,7 @@ pub trait Stack: Clone {
     }
 }
 
-impl<S> Stack for Vfs<S>
-where
-    S: FlashFs<Driver: NandDriver<Flash: Laboratory>> + Choices,
-{
+impl<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>> Stack for Vfs<S> {
     type Driver = S::Driver;
 
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
@@ -210,8 +209,12 @@ where
         }
     }
 
-    fn choices(&mut self) -> Option<&mut dyn Choices> {
-        Some(self.fs_mut())
+    fn replay_choices(&mut self, recorded: &[u16]) {
+        self.fs_mut().replay_choices(recorded);
+    }
+
+    fn choices(&self) -> &[u16] {
+        self.fs().choices()
     }
 
     fn take_cache_counts(&mut self) -> [u64; 3] {

@@ -18,6 +18,7 @@ mod jffs2_powercut;
 mod layers;
 mod mtd;
 mod ops;
+mod own_file_system;
 mod parallel;
 mod policies;
 mod profiles;

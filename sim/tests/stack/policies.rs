@@ -130,7 +130,7 @@ fn a_policy_is_refused_where_there_is_no_file_system() {
 
 /// Takes nothing, ever.
 #[derive(Clone, Debug)]
-struct Never;
+pub struct Never;
 
 impl Victim for Never {
     fn choose(&mut self, _: Ns, _: Why, _: &[Candidate]) -> Option<Candidate> {

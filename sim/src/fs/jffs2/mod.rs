@@ -45,8 +45,8 @@ use crate::content::Contents;
 use crate::errno::{ENAMETOOLONG, ENODATA, EOPNOTSUPP};
 use crate::flash::Torn;
 use crate::fs::{
-    Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
-    Scheduled, Victim, PAGE_BYTES,
+    Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
+    Rename, Result, Scheduled, Victim, PAGE_BYTES,
 };
 use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
@@ -299,6 +299,128 @@ impl<D: NandDriver> FlashFs for Jffs2<D> {
         self.make(now, at, Kind::Directory, pages)
     }
 
+    /// jffs2_lookup: entries are in memory with their directory.
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        if name_len(at.name) > NAME_BYTES_MAX {
+            return Err(FsError::Errno(ENAMETOOLONG, now));
+        }
+        let now = self.wait_for_inode(now, at.directory, false)?;
+        found.map_or(Ok(now), |ino| self.iget(now, ino))
+    }
+
+    #[inline]
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns> {
+        let now = self.wait_for_inode(now, ino, false)?;
+        self.page_of = Some(ino);
+        let read = self.read_range(now, ino, (page * PAGE_BYTES, PAGE_BYTES), Some(pages));
+        self.page_of = None;
+        read
+    }
+
+    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.do_unlink(now, at, ino, pages)
+    }
+
+    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.do_unlink(now, at, ino, pages)
+    }
+
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.do_rename(now, rename, pages)
+    }
+
+    fn truncate(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let last = u64::from(LAST_PAGE) * u64::from(PAGE_BYTES);
+        let size = u32::try_from(size_bytes).ok().filter(|&size| u64::from(size) <= last);
+        let size = size.ok_or(FsError::NotModelled(WRAPPED))?;
+        self.do_setattr(now, ino, size, pages)
+    }
+
+    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.delete_inode(now, ino, pages)
+    }
+
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        self.unmount_and_mount(now)
+    }
+
+    fn writes_back(&self) -> bool {
+        false
+    }
+
+    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.begin_write(now, write, pages)
+    }
+
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.end_write(now, write, pages)
+    }
+
+    fn write_inode(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
+
+    fn fsync(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        _inode_too: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.flush_wbuf_gc(now, Some(ino), pages)
+    }
+
+    /// jffs2_sync_fs, which pads the write buffer where fsync would move nodes instead.
+    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let mut now = now;
+        // iterate_supers calls sync_fs twice, first without waiting. The thread may fill the buffer
+        // between the two.
+        for _ in 0..2 {
+            (self.wbuf.due, self.wbuf.is_queued) = (None, false);
+            now = self.lock_alloc(now, pages)?;
+            let flushed = self.flush_wbuf_pad(now);
+            self.unlock_alloc(*flushed.as_ref().unwrap_or(&now));
+            now = flushed?;
+        }
+        Ok(now)
+    }
+
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
+        for number in 2..=self.files.len() as u32 {
+            let ino = Ino(number);
+            if self.file(ino).state == InodeState::Present && !kept.contains(&ino) {
+                self.forget_inode(ino);
+            }
+        }
+        Ok(now)
+    }
+
+    fn inodes_in_memory(&self) -> u64 {
+        let files = self.files.iter().skip(1);
+        files.filter(|file| file.state == InodeState::Present).count() as u64
+    }
+
+    fn mtd(&self) -> &Mtd<D> {
+        &self.mtd
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
+        &mut self.mtd
+    }
+
+    /// jffs2_do_fill_super.
+    fn max_file_bytes(&self) -> u64 {
+        u64::from(u32::MAX)
+    }
+}
+
+impl<D: NandDriver> Features for Jffs2<D> {
     fn symlink(
         &mut self,
         now: Ns,
@@ -373,132 +495,14 @@ impl<D: NandDriver> FlashFs for Jffs2<D> {
         false
     }
 
-    /// jffs2_lookup: entries are in memory with their directory.
-    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        if name_len(at.name) > NAME_BYTES_MAX {
-            return Err(FsError::Errno(ENAMETOOLONG, now));
-        }
-        let now = self.wait_for_inode(now, at.directory, false)?;
-        found.map_or(Ok(now), |ino| self.iget(now, ino))
-    }
-
-    #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns> {
-        let now = self.wait_for_inode(now, ino, false)?;
-        self.page_of = Some(ino);
-        let read = self.read_range(now, ino, (page * PAGE_BYTES, PAGE_BYTES), Some(pages));
-        self.page_of = None;
-        read
-    }
-
-    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.do_unlink(now, at, ino, pages)
-    }
-
-    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.do_unlink(now, at, ino, pages)
-    }
-
-    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.do_rename(now, rename, pages)
-    }
-
-    fn truncate(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        size_bytes: u64,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        let last = u64::from(LAST_PAGE) * u64::from(PAGE_BYTES);
-        let size = u32::try_from(size_bytes).ok().filter(|&size| u64::from(size) <= last);
-        let size = size.ok_or(FsError::NotModelled(WRAPPED))?;
-        self.do_setattr(now, ino, size, pages)
-    }
-
     fn begin_evict(&mut self, now: Ns, ino: Ino) {
         self.set_reading(now, Some(ino));
     }
+}
 
-    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.delete_inode(now, ino, pages)
-    }
-
-    fn remount(&mut self, now: Ns) -> Result<Ns> {
-        self.unmount_and_mount(now)
-    }
-
-    fn inodes_in_memory(&self) -> u64 {
-        let files = self.files.iter().skip(1);
-        files.filter(|file| file.state == InodeState::Present).count() as u64
-    }
-
+impl<D: NandDriver> Observed for Jffs2<D> {
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
         self.mount_after_power_cut(now, torn)
-    }
-
-    fn writes_back(&self) -> bool {
-        false
-    }
-
-    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.begin_write(now, write, pages)
-    }
-
-    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.end_write(now, write, pages)
-    }
-
-    fn write_inode(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
-        Ok(now)
-    }
-
-    fn fsync(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        _inode_too: bool,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        self.flush_wbuf_gc(now, Some(ino), pages)
-    }
-
-    /// jffs2_sync_fs, which pads the write buffer where fsync would move nodes instead.
-    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        let mut now = now;
-        // iterate_supers calls sync_fs twice, first without waiting. The thread may fill the buffer
-        // between the two.
-        for _ in 0..2 {
-            (self.wbuf.due, self.wbuf.is_queued) = (None, false);
-            now = self.lock_alloc(now, pages)?;
-            let flushed = self.flush_wbuf_pad(now);
-            self.unlock_alloc(*flushed.as_ref().unwrap_or(&now));
-            now = flushed?;
-        }
-        Ok(now)
-    }
-
-    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
-        for number in 2..=self.files.len() as u32 {
-            let ino = Ino(number);
-            if self.file(ino).state == InodeState::Present && !kept.contains(&ino) {
-                self.forget_inode(ino);
-            }
-        }
-        Ok(now)
-    }
-
-    fn mtd(&self) -> &Mtd<D> {
-        &self.mtd
-    }
-
-    fn mtd_mut(&mut self) -> &mut Mtd<D> {
-        &mut self.mtd
-    }
-
-    /// jffs2_do_fill_super.
-    fn max_file_bytes(&self) -> u64 {
-        u64::from(u32::MAX)
     }
 
     /// jffs2_statfs.
@@ -522,6 +526,14 @@ impl<D: NandDriver> FlashFs for Jffs2<D> {
             *bytes += books.used_bytes + books.unchecked_bytes;
         }
         true
+    }
+
+    fn replay_choices(&mut self, recorded: &[u16]) {
+        self.gc_choices = gc_choices::GcChoices::replaying(recorded);
+    }
+
+    fn choices(&self) -> &[u16] {
+        self.gc_choices.made()
     }
 }
 
@@ -582,15 +594,5 @@ impl<D: NandDriver> Scheduled for Jffs2<D> {
         self.sched.unblock(now);
         self.wake_worker(now);
         self.might_resched(now, Some(pages))
-    }
-}
-
-impl<D: NandDriver> Choices for Jffs2<D> {
-    fn replay_choices(&mut self, recorded: &[u16]) {
-        self.gc_choices = gc_choices::GcChoices::replaying(recorded);
-    }
-
-    fn choices(&self) -> &[u16] {
-        self.gc_choices.made()
     }
 }

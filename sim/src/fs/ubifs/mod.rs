@@ -51,8 +51,8 @@ use crate::compress::UbifsCompressor;
 use crate::flash::Torn;
 use crate::fs::tasks;
 use crate::fs::{
-    Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
-    Scheduled, Victim, PAGE_BYTES, ROOT,
+    Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
+    Rename, Result, Scheduled, Victim, PAGE_BYTES, ROOT,
 };
 use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
@@ -310,6 +310,124 @@ impl<D: NandDriver> FlashFs for Ubifs<D> {
         self.create_inode(now, at, Kind::Directory, pages)
     }
 
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        self.lookup_name(now, at, found)
+    }
+
+    #[inline]
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns> {
+        if !self.reads_in_bulk {
+            return self.do_read_page(now, ino, page);
+        }
+        match self.bulk_read(now, ino, page, pages)? {
+            (true, now) => Ok(now),
+            (false, now) => self.do_read_page(now, ino, page),
+        }
+    }
+
+    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.remove_entry(now, at, ino, pages)
+    }
+
+    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        let now = self.first_entry(now, ino)?;
+        self.remove_entry(now, at, ino, pages)
+    }
+
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.rename_entry(now, rename, pages)
+    }
+
+    fn truncate(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.set_size(now, ino, size_bytes, pages)
+    }
+
+    fn evict(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
+        self.evict_inode(now, ino)
+    }
+
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        if self.ubi.has_refused() {
+            return Err(FsError::NotModelled("a remount of UBIFS after it went read-only"));
+        }
+        let now = self.unmount(now)?;
+        let now = self.ubi.attach_again(now)?;
+        self.mount(now)
+    }
+
+    fn writes_back(&self) -> bool {
+        true
+    }
+
+    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.begin_page(now + self.ubi.costs().ubifs_budget_ns, write, pages)
+    }
+
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.write_dirty_page(now, write, pages)
+    }
+
+    fn write_inode(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
+        self.write_inode_of(now, ino)
+    }
+
+    fn fsync(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        inode_too: bool,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = if inode_too { self.write_inode_of(now, ino)? } else { now };
+        self.sync_heads_of(now, ino.0)
+    }
+
+    fn sync(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
+        let now = self.sync_heads(now)?;
+        let now = self.commit(now)?;
+        self.ubi.sync(now)
+    }
+
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
+        for (&inum, inode) in &mut self.inodes {
+            inode.in_memory = inum == ROOT.0;
+        }
+        for &ino in kept {
+            self.inode(ino.0).in_memory = true;
+        }
+        self.tnc.shrink();
+        Ok(now)
+    }
+
+    fn inodes_in_memory(&self) -> u64 {
+        self.inodes.iter().filter(|(&inum, inode)| inode.in_memory && inum != ROOT.0).count() as u64
+    }
+
+    fn mtd(&self) -> &Mtd<D> {
+        self.ubi.mtd()
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
+        self.ubi.mtd_mut()
+    }
+
+    /// key_max_inode_size: as many blocks as a key can address.
+    fn max_file_bytes(&self) -> u64 {
+        u64::from(PAGE_BYTES) << BLOCK_BITS
+    }
+}
+
+impl<D: NandDriver> Features for Ubifs<D> {
+    fn expect_writes(&self, ino: Ino, pages: &[u32]) {
+        self.tnc.touch(pages.iter().map(|&page| Key::data(ino.0, page)));
+    }
+
     fn symlink(
         &mut self,
         now: Ns,
@@ -386,133 +504,19 @@ impl<D: NandDriver> FlashFs for Ubifs<D> {
         self.budget_mapped_page(now, ino, page, new_time, pages)
     }
 
-    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        self.lookup_name(now, at, found)
-    }
-
-    #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns> {
-        if !self.reads_in_bulk {
-            return self.do_read_page(now, ino, page);
-        }
-        match self.bulk_read(now, ino, page, pages)? {
-            (true, now) => Ok(now),
-            (false, now) => self.do_read_page(now, ino, page),
-        }
-    }
-
-    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.remove_entry(now, at, ino, pages)
-    }
-
-    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
-        let now = self.first_entry(now, ino)?;
-        self.remove_entry(now, at, ino, pages)
-    }
-
     fn check_dir_empty(&mut self, now: Ns, ino: Ino, _: &[Name<'_>]) -> Result<Ns> {
         self.first_entry(now, ino)
-    }
-
-    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.rename_entry(now, rename, pages)
-    }
-
-    fn truncate(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        size_bytes: u64,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        self.set_size(now, ino, size_bytes, pages)
-    }
-
-    fn evict(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
-        self.evict_inode(now, ino)
-    }
-
-    fn remount(&mut self, now: Ns) -> Result<Ns> {
-        if self.ubi.has_refused() {
-            return Err(FsError::NotModelled("a remount of UBIFS after it went read-only"));
-        }
-        let now = self.unmount(now)?;
-        let now = self.ubi.attach_again(now)?;
-        self.mount(now)
-    }
-
-    fn inodes_in_memory(&self) -> u64 {
-        self.inodes.iter().filter(|(&inum, inode)| inode.in_memory && inum != ROOT.0).count() as u64
-    }
-
-    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
-        let now = self.mount_after_power_cut(now, torn)?;
-        Ok((self.tree(), now))
-    }
-
-    fn writes_back(&self) -> bool {
-        true
     }
 
     fn update_time(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
         self.update_mctime(now, ino, pages)
     }
+}
 
-    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.begin_page(now + self.ubi.costs().ubifs_budget_ns, write, pages)
-    }
-
-    fn expect_writes(&self, ino: Ino, pages: &[u32]) {
-        self.tnc.touch(pages.iter().map(|&page| Key::data(ino.0, page)));
-    }
-
-    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.write_dirty_page(now, write, pages)
-    }
-
-    fn write_inode(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
-        self.write_inode_of(now, ino)
-    }
-
-    fn fsync(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        inode_too: bool,
-        _pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        let now = if inode_too { self.write_inode_of(now, ino)? } else { now };
-        self.sync_heads_of(now, ino.0)
-    }
-
-    fn sync(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        let now = self.sync_heads(now)?;
-        let now = self.commit(now)?;
-        self.ubi.sync(now)
-    }
-
-    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
-        for (&inum, inode) in &mut self.inodes {
-            inode.in_memory = inum == ROOT.0;
-        }
-        for &ino in kept {
-            self.inode(ino.0).in_memory = true;
-        }
-        self.tnc.shrink();
-        Ok(now)
-    }
-
-    fn mtd(&self) -> &Mtd<D> {
-        self.ubi.mtd()
-    }
-
-    fn mtd_mut(&mut self) -> &mut Mtd<D> {
-        self.ubi.mtd_mut()
-    }
-
-    /// key_max_inode_size: as many blocks as a key can address.
-    fn max_file_bytes(&self) -> u64 {
-        u64::from(PAGE_BYTES) << BLOCK_BITS
+impl<D: NandDriver> Observed for Ubifs<D> {
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        let now = self.mount_after_power_cut(now, torn)?;
+        Ok((self.tree(), now))
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -576,5 +580,3 @@ impl<D: NandDriver> Scheduled for Ubifs<D> {
         tasks::resched(self, now, pages)
     }
 }
-
-impl<D: NandDriver> Choices for Ubifs<D> {}

@@ -29,8 +29,8 @@ use crate::errno::ENAMETOOLONG;
 use crate::flash::Torn;
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
-    Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
-    Scheduled, Victim, PAGE_BYTES,
+    Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
+    Rename, Result, Scheduled, Victim, PAGE_BYTES,
 };
 use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
@@ -195,6 +195,113 @@ impl<D: NandDriver> FlashFs for Yaffs2<D> {
         self.make(now, at, Kind::Directory)
     }
 
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        if name_len(at.name) > NAME_BYTES_MAX {
+            return Err(FsError::Errno(ENAMETOOLONG, now));
+        }
+        let now = self.locked(now, |fs, now| {
+            let (named, now) = fs.find_by_name(now, at)?;
+            named.map_or(Ok(now), |number| fs.load_equivalent(now, number))
+        })?;
+        let is_new = found.is_some_and(|ino| self.iget(ino.0));
+        Ok(if is_new { now + self.mtd.costs().yaffs2_inode_ns } else { now })
+    }
+
+    #[inline]
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.file_read(now, ino.0, page))
+    }
+
+    fn unlink(&mut self, now: Ns, at: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.remove(now, at))
+    }
+
+    fn rmdir(&mut self, now: Ns, at: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.remove(now, at))
+    }
+
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.do_rename(now, rename))
+    }
+
+    fn truncate(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        pages.truncate_setsize(ino, size_bytes);
+        self.locked(now, |fs, now| fs.set_size(now, ino.0, size_bytes))
+    }
+
+    fn evict(&mut self, now: Ns, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| {
+            let now = fs.delete_object(now, ino.0)?;
+            fs.put_inode(ino.0);
+            Ok(now)
+        })
+    }
+
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        self.unmount_and_mount(now)
+    }
+
+    fn writes_back(&self) -> bool {
+        false
+    }
+
+    fn write_begin(&mut self, now: Ns, write: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
+        self.begin_write(now, write)
+    }
+
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.end_write(now, write, pages))
+    }
+
+    /// The header is written with the file's chunks, in close, fsync and sync.
+    fn write_inode(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
+
+    fn fsync(&mut self, now: Ns, ino: Ino, inode: bool, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.flush_file(now, ino.0, !inode))
+    }
+
+    fn sync(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
+        self.sync_fs(now)
+    }
+
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
+        let now = self.lock(now)?;
+        for number in Vec::from_iter(self.objects.inodes.iter()) {
+            if number != ROOT_OBJECT && !kept.contains(&Ino(number)) {
+                self.put_inode(number);
+            }
+        }
+        self.unlock(now);
+        Ok(now)
+    }
+
+    fn inodes_in_memory(&self) -> u64 {
+        (self.objects.inodes.len() - usize::from(self.objects.inodes.contains(ROOT_OBJECT))) as u64
+    }
+
+    fn mtd(&self) -> &Mtd<D> {
+        &self.mtd
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<D> {
+        &mut self.mtd
+    }
+
+    /// yaffs_max_file_size.
+    fn max_file_bytes(&self) -> u64 {
+        MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
+    }
+}
+
+impl<D: NandDriver> Features for Yaffs2<D> {
     fn symlink(
         &mut self,
         now: Ns,
@@ -255,87 +362,6 @@ impl<D: NandDriver> FlashFs for Yaffs2<D> {
         Ok(now)
     }
 
-    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        if name_len(at.name) > NAME_BYTES_MAX {
-            return Err(FsError::Errno(ENAMETOOLONG, now));
-        }
-        let now = self.locked(now, |fs, now| {
-            let (named, now) = fs.find_by_name(now, at)?;
-            named.map_or(Ok(now), |number| fs.load_equivalent(now, number))
-        })?;
-        let is_new = found.is_some_and(|ino| self.iget(ino.0));
-        Ok(if is_new { now + self.mtd.costs().yaffs2_inode_ns } else { now })
-    }
-
-    #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.file_read(now, ino.0, page))
-    }
-
-    fn unlink(&mut self, now: Ns, at: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.remove(now, at))
-    }
-
-    fn rmdir(&mut self, now: Ns, at: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.remove(now, at))
-    }
-
-    fn rename(&mut self, now: Ns, rename: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.do_rename(now, rename))
-    }
-
-    fn truncate(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        size_bytes: u64,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        pages.truncate_setsize(ino, size_bytes);
-        self.locked(now, |fs, now| fs.set_size(now, ino.0, size_bytes))
-    }
-
-    fn evict(&mut self, now: Ns, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| {
-            let now = fs.delete_object(now, ino.0)?;
-            fs.put_inode(ino.0);
-            Ok(now)
-        })
-    }
-
-    fn remount(&mut self, now: Ns) -> Result<Ns> {
-        self.unmount_and_mount(now)
-    }
-
-    fn inodes_in_memory(&self) -> u64 {
-        (self.objects.inodes.len() - usize::from(self.objects.inodes.contains(ROOT_OBJECT))) as u64
-    }
-
-    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
-        self.mount_after_power_cut(now, torn)
-    }
-
-    fn writes_back(&self) -> bool {
-        false
-    }
-
-    fn write_begin(&mut self, now: Ns, write: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
-        self.begin_write(now, write)
-    }
-
-    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.end_write(now, write, pages))
-    }
-
-    /// The header is written with the file's chunks, in close, fsync and sync.
-    fn write_inode(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        Ok(now)
-    }
-
-    fn fsync(&mut self, now: Ns, ino: Ino, inode: bool, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.flush_file(now, ino.0, !inode))
-    }
-
     /// yfs_dir_fops has none.
     fn flush(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         if self.object(ino.0).is_directory() {
@@ -343,33 +369,11 @@ impl<D: NandDriver> FlashFs for Yaffs2<D> {
         }
         self.locked(now, |fs, now| fs.flush_file(now, ino.0, false))
     }
+}
 
-    fn sync(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
-        self.sync_fs(now)
-    }
-
-    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
-        let now = self.lock(now)?;
-        for number in Vec::from_iter(self.objects.inodes.iter()) {
-            if number != ROOT_OBJECT && !kept.contains(&Ino(number)) {
-                self.put_inode(number);
-            }
-        }
-        self.unlock(now);
-        Ok(now)
-    }
-
-    fn mtd(&self) -> &Mtd<D> {
-        &self.mtd
-    }
-
-    fn mtd_mut(&mut self) -> &mut Mtd<D> {
-        &mut self.mtd
-    }
-
-    /// yaffs_max_file_size.
-    fn max_file_bytes(&self) -> u64 {
-        MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
+impl<D: NandDriver> Observed for Yaffs2<D> {
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        self.mount_after_power_cut(now, torn)
     }
 
     /// statfs of YAFFS2, in whole pages of the page cache.
@@ -442,5 +446,3 @@ impl<D: NandDriver> Scheduled for Yaffs2<D> {
         &mut self.tasks.sched
     }
 }
-
-impl<D: NandDriver> Choices for Yaffs2<D> {}

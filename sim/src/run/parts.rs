@@ -1,0 +1,159 @@
+//! The parts that a run can have: the one place that tells file systems apart.
+//!
+//! A file system and its mount options come as text, for example `ubifs,bulk_read`. A new file
+//! system is a folder in fs/ and its rows here. What is done with a stack, whatever it is made of,
+//! is an [`OnStack`].
+
+use super::laboratory::Laboratory;
+use super::KernelProfile;
+use crate::errno::FsError;
+use crate::fs::jffs2::Jffs2;
+use crate::fs::ubifs::Ubifs;
+use crate::fs::yaffs2::Yaffs2;
+use crate::fs::FlashFs;
+use crate::mtd::{Access, Mtd, MtdChar, NandDriver};
+use crate::units::Ns;
+use core::str::FromStr;
+use thiserror::Error;
+
+/// The file system; or none, for the partition itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum FsKind {
+    Jffs2,
+    Yaffs2,
+    Ubifs,
+    Mtd(Access),
+}
+
+/// Their names, as in boards/parts/file_systems.toml.
+const ROWS: [(&str, FsKind); 5] = [
+    ("jffs2", FsKind::Jffs2),
+    ("yaffs2", FsKind::Yaffs2),
+    ("ubifs", FsKind::Ubifs),
+    ("mtd", FsKind::Mtd(Access::Device)),
+    ("mtd-driver", FsKind::Mtd(Access::Driver)),
+];
+
+impl FsKind {
+    /// Whether formatting erases each block of the partition once, as ubiformat does.
+    pub(super) fn is_erased_before(self) -> bool {
+        self == FsKind::Ubifs
+    }
+}
+
+/// Mount options; by default none. `compr=` is not among them, because it changes the
+/// [`KernelProfile`](super::KernelProfile).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MountOptions {
+    /// UBIFS reads whole runs of nodes ahead (fs/ubifs/file.c, ubifs_do_bulk_read).
+    pub bulk_read: bool,
+}
+
+/// A file system and its options.
+///
+/// ```
+/// use sim::run::{FsKind, Mount};
+/// let mount: Mount = "ubifs,bulk_read".parse().expect("modelled");
+/// assert!(mount.fs == FsKind::Ubifs && mount.options.bulk_read);
+/// let refused = "jffs2,bulk_read".parse::<Mount>().expect_err("of UBIFS only");
+/// assert_eq!(refused.to_string(), "mount option 'bulk_read' of jffs2 is not modelled");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mount {
+    /// The file system.
+    pub fs: FsKind,
+    /// Its mount options.
+    pub options: MountOptions,
+}
+
+/// Why a mount is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MountError {
+    /// There is no such file system.
+    #[error("no file system '{0}': {known}", known = names())]
+    NoFileSystem(String),
+    /// The file system is modelled without this option.
+    #[error("mount option '{option}' of {fs} is not modelled")]
+    NotModelled {
+        /// The file system.
+        fs: String,
+        /// The option as given.
+        option: String,
+    },
+}
+
+impl From<FsKind> for Mount {
+    fn from(fs: FsKind) -> Mount {
+        Mount { fs, options: MountOptions::default() }
+    }
+}
+
+impl FromStr for FsKind {
+    type Err = MountError;
+
+    fn from_str(name: &str) -> Result<FsKind, MountError> {
+        let row = ROWS.iter().find(|(known, _)| *known == name);
+        row.map(|&(_, kind)| kind).ok_or_else(|| MountError::NoFileSystem(name.to_owned()))
+    }
+}
+
+/// The names in a sentence.
+pub(super) fn names() -> String {
+    let names: Vec<&str> = ROWS.iter().map(|&(name, _)| name).collect();
+    let (last, others) = names.split_last().expect("rows");
+    format!("{} or {last}", others.join(", "))
+}
+
+impl FromStr for Mount {
+    type Err = MountError;
+
+    /// Parses what the agent is given: a file system, then its options after commas.
+    fn from_str(text: &str) -> Result<Mount, MountError> {
+        let mut words = text.split(',');
+        let name = words.next().unwrap_or_default();
+        let mut mount = Mount::from(name.parse::<FsKind>()?);
+        for option in words {
+            match (mount.fs, option) {
+                (FsKind::Ubifs, "bulk_read") => mount.options.bulk_read = true,
+                _ => {
+                    let (fs, option) = (name.to_owned(), option.to_owned());
+                    return Err(MountError::NotModelled { fs, option });
+                }
+            }
+        }
+        Ok(mount)
+    }
+}
+
+/// What is done with a stack.
+pub(super) trait OnStack<D: NandDriver<Flash: Laboratory>> {
+    /// What that gives.
+    type Output;
+    /// Does it on a new file system, which could perhaps not be made.
+    fn file_system<S: FlashFs<Driver = D>>(self, made: Result<(S, Ns), FsError>) -> Self::Output;
+    /// Does it on the partition itself.
+    fn partition(self, partition: MtdChar<D>) -> Self::Output;
+}
+
+/// Makes what `mount` names on an erased partition, and does `then` on it.
+pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
+    mtd: Mtd<D>,
+    mount: Mount,
+    kernel: &KernelProfile,
+    then: T,
+) -> T::Output {
+    let facts = kernel.kernel;
+    match mount.fs {
+        FsKind::Jffs2 => {
+            then.file_system(Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), facts))
+        }
+        FsKind::Yaffs2 => then.file_system(Yaffs2::format(mtd, Ns::ZERO, facts)),
+        FsKind::Ubifs => {
+            let made = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, facts);
+            let bulk_read = mount.options.bulk_read;
+            then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
+        }
+        FsKind::Mtd(access) => then.partition(MtdChar::new(mtd, access)),
+    }
+}

@@ -149,6 +149,7 @@ impl<F: Flash> RawNand<F> {
     }
 
     /// nand_read_oob_std: the OOB alone.
+    #[inline(never)]
     fn read_oob(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo) -> Done {
         let moves = Moves::one(mtd.chip.page_bytes, mtd.chip.oob_bytes);
         let over = self.flash.read(now, mtd.task, page, moves)? + mtd.costs.nand_read_ns;
@@ -223,7 +224,7 @@ impl<F: Flash> NandDriver for RawNand<F> {
         self.page_buffer = None;
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
         let page_bytes = mtd.chip.page_bytes;
         if part.column + part.length <= page_bytes {

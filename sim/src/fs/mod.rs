@@ -341,6 +341,21 @@ pub trait FlashFs: Scheduled + Features + Observed + Clone {
 
 /// Calls that not every file system has. A file system without one keeps the default: what the
 /// kernel returns, or a refusal by name where the model leaves something out.
+///
+/// # Examples
+///
+/// A file system that lists directories, and has no links and attributes:
+///
+/// ```
+/// use sim::fs::{Features, Ino, PageCache, Result};
+/// use sim::units::Ns;
+/// struct Listing;
+///
+/// impl Features for Listing {
+///     fn read_dir(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// }
+/// assert!(Listing.get_xattr(Ns::ZERO, Ino(2), "user.a").is_err());
+/// ```
 pub trait Features {
     /// i_op->rmdir or rename up to where it finds that a directory is not empty. `names` are those
     /// that the call was given.

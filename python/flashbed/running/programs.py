@@ -131,7 +131,7 @@ def programs_with(
             stacks[below] = stack
         table = run_facts.workload
         prepare, once = operations(table.kind, case, table.settle_ns, table.given)
-        body = in_rounds(once, case.rounds)
+        body = in_rounds(once, case.rounds, case.vm)
         bad = case.faults.bad(stack.board.partition.blocks)
         programs.append(
             Program(

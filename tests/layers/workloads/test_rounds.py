@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from flashbed.base.errors import InputError
-from flashbed.plan.workloads.rounds import REST_NS, TEXT_BYTES_MAX, in_rounds
+from flashbed.plan.workloads.rounds import TEXT_BYTES_MAX, in_rounds, rest_ns
 from flashbed.program.operations import parse
+from flashbed.stack.changes import VmChange
 
 BODY = """flashbed-ops 2
 drop_caches
@@ -30,8 +31,23 @@ def test_a_later_round_ends_what_the_first_left_open_and_needs_no_new_file() -> 
     ended = ["munmap 3", "close 0", "close 7", "task 0", "wait 1"]
     first = [*BODY.splitlines()[1:], *ended]
     again = [line.replace(",excl", "") for line in first if line != "mark"]
-    rest = f"pause {REST_NS}"
+    rest = "pause 40000000000"
     assert text.splitlines() == ["flashbed-ops 2", *first, rest, *again, rest, *again]
+
+
+@pytest.mark.parametrize(
+    ("vm", "seconds"),
+    [
+        ({}, 40),
+        ({"dirty_expire_centisecs": 12_000}, 130),
+        ({"dirty_expire_centisecs": 100, "dirty_writeback_centisecs": 200}, 8),
+    ],
+)
+def test_a_rest_is_as_long_as_the_flusher_waits(vm: dict[str, int], seconds: int) -> None:
+    """It was 40 s: with two minutes of age, a run's pages met those of the next in memory."""
+    change = VmChange(**vm)
+    assert rest_ns(change) == seconds * 10**9
+    assert f"pause {seconds}000000000" in in_rounds(BODY, 2, change).splitlines()
 
 
 def test_a_program_of_version_1_becomes_one_of_version_2() -> None:

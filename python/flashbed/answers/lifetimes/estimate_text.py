@@ -129,8 +129,8 @@ def replayed(subject: Subject) -> list[str]:
     if subject.rounds_before:
         times = "once" if subject.rounds_before == 1 else f"{subject.rounds_before:,} times"
         said.append(
-            f"it ran {times} to use up free space, and {times} more, which are measured; in 40 s"
-            " between two runs the kernel wrote what was left in memory"
+            f"it ran {times} to use up free space, and {times} more, which are measured; it rested"
+            " between two runs until the kernel had written what was left in memory"
         )
     if subject.unaged is not None:
         said.append(f"free space was not used up: {subject.unaged}")

@@ -1,6 +1,6 @@
 """A program that runs several times, on the files that the run before left.
 
-Between two runs nothing stays open, as when a process ends, and the program sleeps for `REST_NS`:
+Between two runs nothing stays open, as when a process ends, and the program sleeps for `rest_ns`:
 so long that the kernel's flusher writes what was left in the page cache. The same calls come again,
 at the same offsets. Left out of later runs is the flag `excl`, because its file is there.
 
@@ -15,18 +15,36 @@ from collections.abc import Iterator
 from flashbed.base.errors import InputError
 from flashbed.program.operation_order import Order
 from flashbed.program.operations import HEADER_2, each, text_of
+from flashbed.stack.changes import AS_BOOTED, VmChange
 
-__all__ = ["REST_NS", "TEXT_BYTES_MAX", "in_rounds"]
+__all__ = ["TEXT_BYTES_MAX", "in_rounds", "rest_ns"]
 
-REST_NS = 40_000_000_000
-"""Dirty pages are written when they are 30 s old, looked for every 5 s; then UBIFS's write-buffers
-wait 5 s (dirty_expire_centisecs, dirty_writeback_centisecs, WBUF_TIMEOUT_SOFTLIMIT)."""
+_EXPIRE_CENTISECS, _WRITEBACK_CENTISECS = 3_000, 500
+"""As the kernel boots (mm/page-writeback.c)."""
+_WRITE_BUFFERS_CENTISECS = 500
+"""For how long UBIFS's write-buffers wait at most (WBUF_TIMEOUT_SOFTLIMIT)."""
+_CENTISEC_NS = 10_000_000
 TEXT_BYTES_MAX = 1 << 27
 """Of all runs together."""
 _EXCLUSIVE = re.compile(r"^(open \S+ \S+ \S+?),excl\b", re.MULTILINE)
 
 
-def in_rounds(body: str, rounds: int) -> str:
+def rest_ns(vm: VmChange) -> int:
+    """The rest between two runs: 40 s as the kernel boots.
+
+    Dirty pages are written when they are `dirty_expire_centisecs` old, and looked for every
+    `dirty_writeback_centisecs`. With 0 the kernel does not look for them, however long the rest is.
+    """
+    expire, look = vm.dirty_expire_centisecs, vm.dirty_writeback_centisecs
+    waits = (
+        _EXPIRE_CENTISECS if expire is None else expire,
+        _WRITEBACK_CENTISECS if look is None else look,
+        _WRITE_BUFFERS_CENTISECS,
+    )
+    return sum(waits) * _CENTISEC_NS
+
+
+def in_rounds(body: str, rounds: int, vm: VmChange = AS_BOOTED) -> str:
     """The body of a case that runs so often. Raises `InputError` for one that is too long."""
     if rounds == 1:
         return body
@@ -38,7 +56,7 @@ def in_rounds(body: str, rounds: int) -> str:
     _, _, lines = body.partition("\n")
     first = [*lines.splitlines(), *_ends(body)]
     again = _EXCLUSIVE.sub(r"\1", "\n".join(line for line in first if line != "mark"))
-    rest = f"pause {REST_NS}"
+    rest = f"pause {rest_ns(vm)}"
     return text_of([*first, *(f"{rest}\n{again}" for _ in range(rounds - 1))], HEADER_2)
 
 

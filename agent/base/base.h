@@ -135,13 +135,15 @@ void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_
 void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift);
 
 /* `times` pages: `common` bytes that all pieces share, `zeroes`, `own` bytes, then zeroes.
- * Of common and own bytes the first `text` have `bits` bits. No piece: 0 `times`. */
+ * Of common and own bytes the first `text` have `bits` bits. With `runs`, text is spread, and the
+ * zeroes stand in so many runs in front of parts of the others. No piece: 0 `times`. */
 struct fill_piece {
 	uint64_t common;
 	uint64_t zeroes;
 	uint64_t own;
 	uint64_t text;
 	uint64_t bits;
+	uint64_t runs;
 	uint64_t times;
 };
 

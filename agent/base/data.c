@@ -89,6 +89,7 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 	piece->text = 0;
 	piece->bits = TEXT_BITS;
 	piece->zeroes = 0;
+	piece->runs = 0;
 	if (good && *at == 't') {
 		at++;
 		good = take_number(&at, &piece->text) && piece->text;
@@ -102,38 +103,92 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 		at++;
 		good = take_number(&at, &piece->zeroes) && piece->zeroes;
 	}
+	if (good && *at == 's') {
+		at++;
+		good = take_number(&at, &piece->runs) && piece->runs;
+	}
 	if (good && *at == 'x') {
 		at++;
 		good = take_number(&at, &piece->times) && piece->times >= 2;
 	}
 	if (!good || (*at != ',' && *at != '\0') || piece->common > MAX_NUMBER - piece->own ||
-	    piece->text > piece->common + piece->own)
+	    piece->text > piece->common + piece->own || piece->runs > piece->common + piece->own)
 		piece->times = 0;
 	*text = at + 1;
 	return piece->times && *at == ',';
 }
 
+/* Makes text of those that are, of the bytes `first` to `end`. */
+static void mask_text(uint8_t *bytes, const struct fill_piece *piece, uint64_t first, uint64_t end)
+{
+	const uint8_t mask = (uint8_t)((1U << piece->bits) - 1);
+	const uint64_t all = piece->common + piece->own;
+	uint64_t rest = piece->runs ? first * piece->text % all : 0;
+
+	for (uint64_t i = first; i < end; i++) {
+		bool is_text = i < piece->text;
+
+		if (piece->runs) {
+			rest += piece->text;
+			is_text = rest >= all;
+			rest -= is_text ? all : 0;
+		}
+		if (is_text)
+			bytes[i - first] &= mask;
+	}
+}
+
+/* Bytes `first` to `end` of those of a piece that are not zero, which stand together. `bytes` is
+ * where they begin, at offset `at` of the file. */
+static void fill_part(uint8_t *bytes, uint64_t at, uint64_t seed, const struct fill_piece *piece,
+		      uint64_t first, uint64_t end)
+{
+	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
+	const uint64_t common = piece->common < end ? piece->common : end;
+	const uint64_t shared = common > first ? common - first : 0;
+
+	data_fill(bytes, first, shared, common_seed, 0);
+	data_fill(bytes + shared, at + shared, end - first - shared, seed, 0);
+	if (piece->text)
+		mask_text(bytes, piece, first, end);
+}
+
+/* The piece whose bytes begin at `bytes`, at offset `at` of the file. */
+static void fill_piece(uint8_t *bytes, uint64_t at, uint64_t seed, const struct fill_piece *piece)
+{
+	const uint64_t all = piece->common + piece->own;
+	const uint64_t gap = piece->common + piece->zeroes;
+
+	if (!piece->runs) {
+		fill_part(bytes, at, seed, piece, 0, piece->common);
+		fill_part(bytes + gap, at + gap, seed, piece, piece->common, all);
+	}
+	for (uint64_t k = 0; k < piece->runs; k++) {
+		const uint64_t last = piece->runs - 1;
+		const uint64_t each = all / piece->runs;
+		const uint64_t first = each * k;
+		const uint64_t place =
+			first + piece->zeroes - piece->zeroes / piece->runs * (last - k);
+
+		fill_part(bytes + place, at + place, seed, piece, first,
+			  k < last ? first + each : all);
+	}
+}
+
 void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 		      const char *pieces)
 {
-	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
 	const uint64_t end = offset + length;
-	struct fill_piece piece = {0, 0, 0, 0, 0, 0};
+	struct fill_piece piece = {0, 0, 0, 0, 0, 0, 0};
 	uint64_t at = offset;
 
 	memset(buffer, 0, (size_t)length);
 	for (bool more = true; more;) {
 		more = data_next_piece(&pieces, &piece);
 		for (uint64_t n = 0; n < piece.times && at < end; n++) {
-			uint8_t *bytes = buffer + (at - offset);
-			const uint64_t gap = piece.common + piece.zeroes;
 			const uint64_t page_end = (at / 4096 + 1) * 4096;
 
-			data_fill(bytes, 0, piece.common, common_seed, 0);
-			data_fill(bytes + gap, at + gap, piece.own, seed, 0);
-			for (uint64_t i = 0; i < piece.text; i++)
-				bytes[i < piece.common ? i : i + piece.zeroes] &=
-					(uint8_t)((1U << piece.bits) - 1);
+			fill_piece(buffer + (at - offset), at, seed, &piece);
 			at = page_end < end ? page_end : end;
 		}
 	}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.program.content import generated, generated_pieces, generated_word
-from flashbed.program.operation_fields import pieces
+from flashbed.program.operation_fields import PieceSizes, pieces
 from tests.support import PROJECT
 
 TABLES = PROJECT / "tests" / "corpus" / "content"
@@ -38,23 +38,47 @@ def test_the_bytes_are_those_the_simulator_generates() -> None:
         assert zlib.crc32(content.tobytes()) == row["crc32"], row
 
 
+def in_order(piece: PieceSizes) -> list[int | None]:
+    """Which of COMMON and OWN each byte of a piece is; None is a zero."""
+    bytes_: list[int | None] = list(range(piece.common_bytes + piece.own_bytes))
+    zeroes: list[int | None] = [None] * piece.zero_bytes
+    if not piece.runs:
+        return bytes_[: piece.common_bytes] + zeroes + bytes_[piece.common_bytes :]
+
+    in_run, in_part = len(zeroes) // piece.runs, len(bytes_) // piece.runs
+    made = zeroes[: len(zeroes) % piece.runs]
+    for k in range(piece.runs):
+        made += zeroes[:in_run] + bytes_[k * in_part : (k + 1) * in_part]
+    return made + bytes_[piece.runs * in_part :]
+
+
+def is_text(piece: PieceSizes, number: int) -> bool:
+    """Whether a byte of COMMON and OWN has only BITS bits."""
+    if not piece.runs:
+        return number < piece.text_bytes
+    of = piece.common_bytes + piece.own_bytes
+    return (number + 1) * piece.text_bytes // of > number * piece.text_bytes // of
+
+
 def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
     """docs/reference/operations.md, byte by byte."""
     content = bytearray()
     sizes = [piece for piece in pieces(fill) for _ in range(piece.times)]
+    orders = [in_order(piece) for piece in sizes]
     for at in range(offset, offset + length):
         page = at // 4096
-        start = max(offset, page * 4096)
-        common, own, text, zeroes, bits, _ = sizes[page - offset // 4096]
-        in_piece = at - start
-        if in_piece < common:
-            word, byte = generated_word(COMMON_SEED, in_piece // 8), in_piece % 8
-        elif common + zeroes <= in_piece < common + zeroes + own:
-            in_piece -= zeroes
-            word, byte = generated_word(seed, at // 8), at % 8
-        else:
+        in_piece = at - max(offset, page * 4096)
+        piece = sizes[page - offset // 4096]
+        order = orders[page - offset // 4096]
+        number = order[in_piece] if in_piece < len(order) else None
+        if number is None:
             word, byte = 0, 0
-        content.append(word >> (8 * byte) & (2**bits - 1 if in_piece < text else 255))
+        elif number < piece.common_bytes:
+            word, byte = generated_word(COMMON_SEED, number // 8), number % 8
+        else:
+            word, byte = generated_word(seed, at // 8), at % 8
+        text = number is not None and is_text(piece, number)
+        content.append(word >> (8 * byte) & (2**piece.text_bits - 1 if text else 255))
     return bytes(content)
 
 

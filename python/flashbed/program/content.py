@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from flashbed.program.operation_fields import PAGE_BYTES, pieces
+from flashbed.program.operation_fields import PAGE_BYTES, PieceSizes, pieces
 
-__all__ = ["Bytes", "generated", "generated_pieces", "generated_word"]
+__all__ = ["Bytes", "generated", "generated_pieces", "generated_word", "piece_bytes"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -19,7 +19,6 @@ _LINE_BYTES = 64
 _WORD_BYTES = 8
 _ZERO_LINES_AT = 2**62
 _MASK = 2**64 - 1
-_COMMON_SEED = 0x636F6D6D6F6E
 
 
 def _words(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -55,18 +54,37 @@ def generated(offset_bytes: int, length_bytes: int, seed: int, compressibility: 
     return words.astype("<u8").view(np.uint8)[start : start + length_bytes]
 
 
+_COMMON = generated(0, PAGE_BYTES, 0x636F6D6D6F6E, 0)
+"""The bytes that pieces have as COMMON."""
+
+
+def piece_bytes(sizes: PieceSizes, own: Bytes, length_bytes: int) -> Bytes:
+    """A piece. `own` has the bytes that each of its places would have as OWN."""
+    common, text, runs = sizes.common_bytes, sizes.text_bytes, sizes.runs
+    numbers = np.arange(common + sizes.own_bytes)
+    if runs:
+        part = np.minimum(numbers // (len(numbers) // runs), runs - 1)
+        places = numbers + sizes.zero_bytes - sizes.zero_bytes // runs * (runs - 1 - part)
+        is_text = (numbers + 1) * text // len(numbers) > numbers * text // len(numbers)
+    else:
+        places = np.where(numbers < common, numbers, numbers + sizes.zero_bytes)
+        is_text = numbers < text
+    made = own[places]
+    made[:common] = _COMMON[:common]
+    if text:
+        made[is_text] &= (1 << sizes.text_bits) - 1
+    piece = np.zeros(length_bytes, np.uint8)
+    piece[places] = made
+    return piece
+
+
 def generated_pieces(offset_bytes: int, length_bytes: int, seed: int, fill: str) -> Bytes:
     """The bytes of a whole write whose FILL is pieces, at its offset in a file."""
-    content = np.zeros(length_bytes, np.uint8)
+    made = [np.zeros(0, np.uint8)]
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, text, zeroes, bits, times in pieces(fill):
-        for _ in range(times):
-            first, gap = at - offset_bytes, common + zeroes
-            made = np.concatenate(
-                (generated(0, common, _COMMON_SEED, 0), generated(at + gap, own, seed, 0))
-            )
-            made[:text] &= (1 << bits) - 1
-            content[first : first + common] = made[:common]
-            content[first + gap : first + gap + own] = made[common:]
-            at = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
-    return content
+    for piece in pieces(fill):
+        for _ in range(piece.times):
+            stop = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
+            made.append(piece_bytes(piece, generated(at, stop - at, seed, 0), stop - at))
+            at = stop
+    return np.concatenate(made)

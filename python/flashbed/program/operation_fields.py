@@ -50,7 +50,9 @@ _ESCAPE = "%(?!00|2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A])[0-9A-F]{2
 _ATTRIBUTE = re.compile(rf"user\.(?:[A-Za-z0-9._-]|{_ESCAPE})+\Z")
 _TARGET = re.compile(rf"(?:[A-Za-z0-9._/-]|(?!%2F){_ESCAPE})+\Z")
 _ESCAPED = re.compile("%..")
-_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:t([0-9]+)(?:b([1-7]))?)?(?:z([0-9]+))?(?:x([0-9]+))?\Z")
+_PIECE = re.compile(
+    r"([0-9]+)\+([0-9]+)(?:t([0-9]+)(?:b([1-7]))?)?(?:z([0-9]+))?(?:s([0-9]+))?(?:x([0-9]+))?\Z"
+)
 _STATEMENT = re.compile(r"(?:[^\\]|\\[\\|]|\\x[0-9a-f]{2})*\Z")
 _USES = ("fsync", "fdatasync", "fsync,prepared", "fdatasync,prepared")
 _ACCESS = frozenset({"ro", "wo", "rw"})
@@ -177,13 +179,18 @@ def _range_flags(text: str, _done: _Done) -> str:
 
 
 class PieceSizes(NamedTuple):
-    """A PIECE: common bytes, zeroes, own bytes, zeroes; `text_bytes` of them have few bits."""
+    """A PIECE: common bytes, zeroes, own bytes, zeroes; the first `text_bytes` have few bits.
+
+    With `runs`, zeroes and text are spread: there are so many runs of zeroes, each in front of a
+    part of the others.
+    """
 
     common_bytes: int
     own_bytes: int
     text_bytes: int = 0
     zero_bytes: int = 0
     text_bits: int = TEXT_BITS
+    runs: int = 0
     times: int = 1
 
 
@@ -198,12 +205,15 @@ def pieces(text: str) -> list[PieceSizes]:
         text_bytes = 0 if match[3] is None else _fill_number(match[3])
         bits = TEXT_BITS if match[4] is None else int(match[4])
         zero_bytes = 0 if match[5] is None else _fill_number(match[5])
-        times = 1 if match[6] is None else _fill_number(match[6])
+        runs = 0 if match[6] is None else _fill_number(match[6])
+        times = 1 if match[7] is None else _fill_number(match[7])
         if match[3] and not 0 < text_bytes <= common + own:
             raise Refused("bad-fill", f"{piece[:80]!r} has more text than bytes, or none")
         if match[5] and not zero_bytes:
             raise Refused("bad-fill", f"{piece[:80]!r} has 0 zeroes")
-        if match[6] and times < 2:
+        if match[6] and not 0 < runs <= common + own:
+            raise Refused("bad-fill", f"{piece[:80]!r} has more runs than bytes, or none")
+        if match[7] and times < 2:
             raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
         found.append(
             PieceSizes(
@@ -212,6 +222,7 @@ def pieces(text: str) -> list[PieceSizes]:
                 text_bytes=text_bytes,
                 zero_bytes=zero_bytes,
                 text_bits=bits,
+                runs=runs,
                 times=times,
             )
         )
@@ -246,11 +257,12 @@ def _fill(*, at: int | None) -> Reader:
 def check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
     """Raises `Refused` if the pieces do not add up to what is written."""
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, _, zeroes, _, times in pieces(text):
-        for _ in range(min(times, TRANSFER_BYTES_MAX)):
+    for piece in pieces(text):
+        bytes_ = piece.common_bytes + piece.own_bytes
+        for _ in range(min(piece.times, TRANSFER_BYTES_MAX)):
             stop = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
-            if at == end or zeroes + common + own > stop - at:
-                raise Refused("bad-fill", f"{common}+{own} does not fit")
+            if at == end or piece.zero_bytes + bytes_ > stop - at:
+                raise Refused("bad-fill", f"{piece.common_bytes}+{piece.own_bytes} does not fit")
             at = stop
     if at < end:
         raise Refused("bad-fill", f"{end - at} bytes without a piece")

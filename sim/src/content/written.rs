@@ -14,10 +14,13 @@ const COMMON: Source = Source { seed: 0x636f_6d6d_6f6e, compressibility: 0 };
 pub struct PieceSizes {
     /// Bytes at its beginning that all pieces share.
     pub common: u32,
-    /// Zeroes after them.
+    /// Zeroes after them, or spread.
     pub zeroes: u32,
     /// Bytes after those that are unique to it.
     pub own: u32,
+    /// If not 0, the zeroes stand in so many runs in front of parts of the others, and text is
+    /// spread.
+    pub runs: u32,
     /// How many of the bytes that are not zeroes, from the first on, have only so many bits each.
     pub text: u32,
     /// The bits of a byte of text: 1 to 8.
@@ -68,21 +71,64 @@ impl Written {
     }
 }
 
+/// Some bytes of a piece that stand together and are not zero.
+struct Part {
+    /// Where in the piece they begin.
+    place: u64,
+    /// The first of them, counted among all its common and own bytes.
+    first: u64,
+    /// The number behind the last.
+    end: u64,
+}
+
+impl PieceSizes {
+    fn parts(self) -> impl Iterator<Item = Part> {
+        let [common, zeroes, own] = [self.common, self.zeroes, self.own].map(u64::from);
+        let runs = u64::from(self.runs);
+        let count = if runs == 0 { 2 } else { runs };
+        (0..count).map(move |k| match (runs, k) {
+            (0, 0) => Part { place: 0, first: 0, end: common },
+            (0, _) => Part { place: common + zeroes, first: common, end: common + own },
+            _ => {
+                let (last, bytes) = (runs - 1, (common + own) / runs);
+                let first = bytes * k;
+                Part {
+                    place: zeroes - zeroes / runs * (last - k) + first,
+                    first,
+                    end: if k < last { first + bytes } else { common + own },
+                }
+            }
+        })
+    }
+
+    /// Whether a byte is text; they are counted among common and own ones.
+    fn is_text(self, number: u64) -> bool {
+        let [text, bytes] = [self.text, self.common + self.own].map(u64::from);
+        let text_before = |number: u64| number * text / bytes;
+        match self.runs {
+            0 => number < text,
+            _ => text_before(number + 1) > text_before(number),
+        }
+    }
+}
+
 /// Generates bytes from `at` on of a piece that begins at `start`.
 fn fill_piece(start: u64, seed: u64, sizes: PieceSizes, at: u64, buffer: &mut [u8]) {
-    let [common, zeroes, own, text] =
-        [sizes.common, sizes.zeroes, sizes.own, sizes.text].map(u64::from);
     let skipped = at - start;
-    let before = |end: u64| (end.saturating_sub(skipped) as usize).min(buffer.len());
-    let [common_end, own_begin, end] = [common, common + zeroes, common + zeroes + own].map(before);
-    let (text_in_common, text_in_own) =
-        (before(text.min(common)), before(common + zeroes + text.saturating_sub(common)));
-    COMMON.fill(skipped, &mut buffer[..common_end]);
-    buffer[common_end..own_begin].fill(0);
-    Source { seed, compressibility: 0 }.fill(at + own_begin as u64, &mut buffer[own_begin..end]);
-    let mask = u8::MAX >> (8 - sizes.bits);
-    for range in [0..text_in_common, own_begin..text_in_own] {
-        buffer[range].iter_mut().for_each(|byte| *byte &= mask);
+    let stop = skipped + buffer.len() as u64;
+    buffer.fill(0);
+    for Part { place, first, end } in sizes.parts().take_while(|part| part.place < stop) {
+        // From numbers of bytes to their places, as far as the buffer has them.
+        let within =
+            |number: u64| (place + number.clamp(first, end) - first).clamp(skipped, stop) - skipped;
+        let [begin, shared, end] = [first, sizes.common.into(), end].map(|at| within(at) as usize);
+        let number = first + skipped + begin as u64 - place;
+        COMMON.fill(number, &mut buffer[begin..shared]);
+        Source { seed, compressibility: 0 }.fill(at + shared as u64, &mut buffer[shared..end]);
+        if sizes.text > 0 {
+            let mask = u8::MAX >> (8 - sizes.bits);
+            let text = (number..).zip(&mut buffer[begin..end]).filter(|&(n, _)| sizes.is_text(n));
+            text.for_each(|(_, byte)| *byte &= mask);
+        }
     }
-    buffer[end..].fill(0);
 }

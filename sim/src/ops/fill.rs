@@ -41,25 +41,27 @@ pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     text.split(',').flat_map(move |piece| {
         let (sizes, times) = piece.split_once('x').unwrap_or((piece, "1"));
-        let [common, own, text, bits, zeroes] = fields(sizes).map(|field| field.map(number));
-        let [common, own, text, zeroes] =
-            [common, own, text, zeroes].map(Option::unwrap_or_default);
-        let piece = PieceSizes { zeroes, common, own, text, bits: bits.unwrap_or(TEXT_BITS) };
+        let [common, own, text, bits, zeroes, runs] = fields(sizes).map(|field| field.map(number));
+        let [common, own, text, zeroes, runs] =
+            [common, own, text, zeroes, runs].map(Option::unwrap_or_default);
+        let bits = bits.unwrap_or(TEXT_BITS);
+        let piece = PieceSizes { common, zeroes, own, runs, text, bits };
         core::iter::repeat_n(piece, number(times) as usize)
     })
 }
 
-/// COMMON, OWN, TEXT, BITS and ZEROES of a piece, as text.
-fn fields(sizes: &str) -> [Option<&str>; 5] {
+/// COMMON, OWN, TEXT, BITS, ZEROES and RUNS of a piece, as text.
+fn fields(sizes: &str) -> [Option<&str>; 6] {
     let cut = |text, at| match str::split_once(text, at) {
         Some((before, after)) => (before, Some(after)),
         None => (text, None),
     };
-    let (rest, zeroes) = cut(sizes, 'z');
+    let (rest, runs) = cut(sizes, 's');
+    let (rest, zeroes) = cut(rest, 'z');
     let (rest, bits) = cut(rest, 'b');
     let (rest, text) = cut(rest, 't');
     let (common, own) = cut(rest, '+');
-    [Some(common), Some(own.unwrap_or("")), text, bits, zeroes]
+    [Some(common), Some(own.unwrap_or("")), text, bits, zeroes, runs]
 }
 
 /// Parses the FILL of `length` bytes at `offset`.
@@ -87,7 +89,7 @@ fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
             Some((sizes, times)) => (sizes, parse_number(times).map_err(bad)?),
             None => (piece, 1),
         };
-        let [common, own, text, bits, zeroes] = fields(sizes)
+        let [common, own, text, bits, zeroes, runs] = fields(sizes)
             .map(|field| field.map(|field| parse_number(field).map_err(bad)).transpose());
         let bytes = common?.unwrap_or(0).saturating_add(own?.unwrap_or(0));
         let text = text?;
@@ -101,6 +103,9 @@ fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
         let zeroes = zeroes?;
         if zeroes == Some(0) {
             return Err(refuse("bad-fill", format!("'{piece}' has 0 zeroes")));
+        }
+        if runs?.is_some_and(|runs| runs == 0 || runs > bytes) {
+            return Err(refuse("bad-fill", format!("'{piece}' has more runs than bytes, or none")));
         }
         let bytes = bytes.saturating_add(zeroes.unwrap_or(0));
         if times == 0 || times == 1 && sizes.len() < piece.len() {

@@ -53,10 +53,11 @@ fn data_lines_are_the_bytes_of_the_operation_below() {
 
 #[test]
 fn pieces_are_as_many_as_they_say() {
-    let sizes: Vec<_> = pieces("1+2,3+4t1z5x2,6+7t8b4")
-        .map(|piece| (piece.common, piece.own, piece.text, piece.bits, piece.zeroes))
+    let sizes: Vec<_> = pieces("1+2,3+4t1z5s2x2,6+7t8b4")
+        .map(|one| (one.common, one.own, one.text, one.bits, one.zeroes, one.runs))
         .collect();
-    assert_eq!(sizes, [(1, 2, 0, 6, 0), (3, 4, 1, 6, 5), (3, 4, 1, 6, 5), (6, 7, 8, 4, 0)]);
+    let twice = (3, 4, 1, 6, 5, 2);
+    assert_eq!(sizes, [(1, 2, 0, 6, 0, 0), twice, twice, (6, 7, 8, 4, 0, 0)]);
 }
 
 #[test]

@@ -127,7 +127,12 @@ class CallsBody(AnyBody):
             own = self.draw.between(0, stop - at - common)
             text = own - own // 3 if common % 4 == 1 else 0
             zeroes = (stop - at - common - own) // 2 if common % 4 == 2 else 0
-            words = (f"t{text}" if text else "", f"z{zeroes}" if zeroes else "")
+            runs = min(zeroes, own % 64)
+            words = (
+                f"t{text}" if text else "",
+                f"z{zeroes}" if zeroes else "",
+                f"s{runs}" if runs else "",
+            )
             fill.append(f"{common}+{own}{''.join(words)}")
             at = stop
         self.seed += 1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,11 @@ from flashbed._sim import compressed_size
 from flashbed.program.content import generated_pieces
 from flashbed.program.operations import HEADER_2, parse
 from flashbed.program.recording.about import About, Think
-from flashbed.program.recording.calls import EXISTED, PIECE_BYTES, Call, Piece
+from flashbed.program.recording.calls import EXISTED, Call, Piece
 from flashbed.program.recording.file import RecordingError, RecordingWriter, open_recording
-from flashbed.program.recording.fill import Compressor, Filler
+from flashbed.program.recording.fill import Compressor
 from flashbed.program.recording.recording_tools import merged
 from flashbed.program.recording.translate import translate
-from tests.support.sizer import Sizer
 
 CREAT, EXCL, TRUNC, APPEND, CLOEXEC = 0o100, 0o200, 0o1000, 0o2000, 0o2000000
 RW, WO = 2, 1
@@ -324,8 +321,8 @@ def test_what_was_there_compresses_as_it_did_where_that_is_known(tmp_path: Path)
     prepare, _, _ = do.lines(tmp_path, compressor="lzo")
     fill = next(line.split()[-1] for line in prepare if line.startswith("write 0 0 5000"))
     data = generated_pieces(0, 5000, 1, fill).tobytes()
-    assert _stored("lzo", data[:4096]) == 100
-    assert _stored("lzo", data[4096:]) == 900
+    assert compressed_size("lzo", data[:4096]) in range(97, 101)
+    assert compressed_size("lzo", data[4096:]) in range(897, 901)
 
 
 def test_contents_are_written_as_they_were(tmp_path: Path) -> None:
@@ -338,65 +335,6 @@ def test_contents_are_written_as_they_were(tmp_path: Path) -> None:
     assert body[-1] == "write 0 0 4000 0 data"
 
 
-def _stored(compressor: Compressor, data: bytes, aligned: int = 4) -> int:
-    """The bytes that compressed data takes in a node."""
-    return -(-min(compressed_size(compressor, data), len(data)) // aligned) * aligned
-
-
-@pytest.mark.parametrize("compressor", ["lzo", "zlib", "zstd"])
-def test_a_piece_alone_takes_what_the_recorded_one_took(compressor: Compressor) -> None:
-    """Sizes by lzo came in steps of up to 120 bytes, zstd's of 16: each file was a page off."""
-    filler = Filler(compressor)
-    for number, size in enumerate([*range(60, 4000, 83), 4096], start=1):
-        at = number * 4096
-        text = filler.fill(1, at, [Piece(*[size] * 6)], 4096, number)
-        data = generated_pieces(at, 4096, number, text).tobytes()
-        assert _stored(compressor, data) == -(-size // 4) * 4, size
-
-
-def test_a_piece_that_only_the_second_compressor_makes_smaller_is_as_small() -> None:
-    """JFFS2 tries zlib on what lzo does not make smaller, be it a piece or a whole page."""
-    filler = Filler("lzo", "zlib")
-    for size in (3400, 3600, 4000):
-        text = filler.fill(1, 0, [Piece(4096, 4096, size, size, 0, 0)], 4096, 5)
-        data = generated_pieces(0, 4096, 5, text).tobytes()
-        assert compressed_size("lzo", data) >= 4096
-        assert abs(compressed_size("zlib", data) - size) < 4
-    # No text is as small.
-    whole = filler.fill(1, 0, [Piece(4096, 4096, 2000, 2000, 0, 0)], 4096, 5)
-    assert _stored("lzo", generated_pieces(0, 4096, 5, whole).tobytes()) == 2012
-    # The first half of a page that lzo makes smaller, which the second half prevents.
-    first = filler.fill(2, 0, [Piece(1900, 1900, 1000, 1000, 0, 0)], 2048, 5)
-    second = filler.fill(2, 2048, [Piece(2048, 2300, 1000, 1200, 0, 0)], 2048, 6)
-    one, other = generated_pieces(0, 2048, 5, first), generated_pieces(2048, 2048, 6, second)
-    assert _stored("lzo", one.tobytes()) == 1900
-    page = one.tobytes() + other.tobytes()
-    stored = compressed_size("lzo", page), compressed_size("zlib", page) + 11
-    assert abs((stored[0] if stored[0] < 4096 else stored[1]) - 2211) <= 4
-
-
-@pytest.mark.parametrize("size", [30, 200, 400, 512])
-def test_a_piece_inside_a_page_is_as_small_alone_as_it_was(size: int) -> None:
-    """JFFS2 compresses what is written: pieces of 512 bytes were made for their page alone."""
-    filler = Filler("lzo", "zlib")
-    for seed, at in enumerate(range(0, 3584, 512), start=1):
-        text = filler.fill(1, at, [Piece(size, size // 2, size, size // 2, 0, 0)], 512, seed)
-        data = generated_pieces(at, 512, seed, text).tobytes()
-        assert _stored("lzo", data) == -(-size // 4) * 4
-
-
-def test_a_page_that_both_compressors_make_smaller_is_about_as_small_by_the_second() -> None:
-    """At the end of a block JFFS2 has no room for what lzo makes, and zlib fills what there is."""
-    filler = Filler("lzo", "zlib")
-    for number, (first, second) in enumerate(((2500, 1340), (2700, 1610), (3000, 2300)), start=1):
-        at = number * 4096
-        piece = Piece(first, first, second, second, 0, 0)
-        text = filler.fill(1, at, [piece], 4096, number)
-        data = generated_pieces(at, 4096, number, text).tobytes()
-        assert _stored("lzo", data) == first
-        assert abs(compressed_size("zlib", data) - second) < second / 10
-
-
 def test_a_folder_that_the_file_system_has_by_itself_is_not_made(tmp_path: Path) -> None:
     do = Program()
     do.existed(b".", 0, stat.S_IFDIR | 0o755)
@@ -407,56 +345,6 @@ def test_a_folder_that_the_file_system_has_by_itself_is_not_made(tmp_path: Path)
     recording = open_recording(tmp_path / "program.rec")
     made = translate(recording, None, 7, own=b"lost+found")[0].splitlines()
     assert made[1:] == ["chmod . 493", "sync", "remount", "pause 7", "prepared"]
-
-
-def _lines_of_a_log() -> list[bytes]:
-    line = b"Nov 28 01:%02d:%02d host daemon[%d]: event %d value %d ok\n"
-    numbers = ((i // 60 % 60, i % 60, 100 + i % 7, i, i * 7919 % 1000) for i in range(600))
-    return [line % each for each in numbers]
-
-
-def _lines_of_a_table() -> list[bytes]:
-    numbers = ((i + 1_700_000_000, 20 + i % 7, i * 7919 % 1000, i * 104729 % 4096)
-               for i in range(900))  # fmt: skip
-    return [b"%d,%d.%03d,%d\n" % each for each in numbers]
-
-
-def _lines_of_objects() -> list[bytes]:
-    tags = ["a", "bb", "ccc"]
-    return [
-        json.dumps({"id": i, "name": f"s-{i % 13}", "value": i * 7919 / 997, "tags": tags[: i % 4]})
-        .encode() for i in range(400)
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("lines", [_lines_of_a_log, _lines_of_a_table, _lines_of_objects])
-@pytest.mark.parametrize(
-    ("compressor", "by_pages"), [("lzo", False), ("lzo", True), ("zlib", True), ("zstd", True)]
-)
-def test_pages_of_short_lines_take_what_they_took(
-    lines: Callable[[], list[bytes]], compressor: Compressor, by_pages: bool
-) -> None:
-    """A logger's 38 pages were replayed as 20: each line's sizes were met as if it stood alone."""
-    sizer, filler = Sizer(), Filler(compressor, by_pages=by_pages)
-    recorded, made, ends = b"", b"", []
-    for seed, line in enumerate(lines(), start=1):
-        at = len(recorded)
-        fill = filler.fill(1, at, sizer.sizes(1, at, line), len(line), seed)
-        recorded += line
-        made += generated_pieces(at, len(line), seed, fill).tobytes()
-        ends.append(len(recorded))
-    # A page is compressed when it is full, by UBIFS whenever it is written back as well.
-    full = list(range(PIECE_BYTES, len(recorded), PIECE_BYTES))
-    often = [end for end in ends if end % PIECE_BYTES >= 512] if by_pages else full
-    for ends, most, part in ((full, 16, 100), (often, 40, 50)):
-        pages = [slice((end - 1) // PIECE_BYTES * PIECE_BYTES, end) for end in ends]
-        theirs = [compressed_size(compressor, recorded[page]) for page in pages]
-        off = [
-            abs(compressed_size(compressor, made[page]) - size)
-            for page, size in zip(pages, theirs, strict=True)
-        ]
-        assert max(off) <= most
-        assert sum(off) <= sum(theirs) / part
 
 
 def test_a_long_write_is_cut_where_a_line_ends(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from flashbed._sim import compressed_size
 from flashbed.base.errors import InputError
 from flashbed.cli import app
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import ExperimentError, load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.workloads.recorded_program import compressor_of
-from flashbed.program.operation_fields import PieceSizes, pieces
+from flashbed.program.content import generated_pieces
 from flashbed.program.operations import parse
 from flashbed.program.recording.about import About
 from flashbed.program.recording.calls import Call, Piece
@@ -104,15 +105,16 @@ def test_each_file_system_gets_the_sizes_of_its_compressor(tmp_path: Path) -> No
     recorded(tmp_path)
     cases = read(tmp_path)
     experiment = read_experiment(tmp_path / "x.toml")
-    fills = {}
+    fills, made = {}, {}
     for program in programs_of(experiment, [case for case in cases if case.pattern == "recorded"]):
         (write,) = [step for step in parse(program.body) if step.name == "write"]
-        fill = str(write.fields[4])
-        (piece,) = pieces(fill) if "+" in fill else (PieceSizes(0, 0),)
-        fills[program.stack.fs] = piece.common_bytes + piece.own_bytes
-    assert fills["yaffs2"] == 0
-    assert 900 < fills["jffs2"] < 1000
-    assert 2900 < fills["ubifs"] <= 3000
+        seed, fill = int(write.fields[3]), str(write.fields[4])
+        fills[program.stack.fs] = fill
+        if "+" in fill:
+            made[program.stack.fs] = generated_pieces(0, 4096, seed, fill).tobytes()
+    assert fills["yaffs2"] == "0"
+    assert compressed_size("lzo", made["jffs2"]) in range(997, 1001)
+    assert compressed_size("zstd", made["ubifs"]) in range(2993, 3001)
 
 
 def test_the_compressor_is_the_kernels_or_the_cases(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ Alone, a piece gets its size from how many of its bytes are not zero. In its pag
 earlier pieces cost nothing; where a page is compressed whole, a piece is what brings it to the
 recorded size. JFFS2 tries zlib on what lzo does not shrink, which takes more processor time: a
 piece that only zlib shrinks has no zeroes, and as many bytes of TEXT as zlib needs for the size. A
-long one that both shrink has TEXT too, because JFFS2 fills a block's end with what zlib makes.
+page that both shrink has TEXT too, and spread zeroes: JFFS2 fills a block's end with as much of it
+as zlib fits there, and both parts are then as small as those of the recorded page.
 Left out: bytes behind a piece that was written into the middle of its page.
 """
 
@@ -19,12 +20,14 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import ClassVar, Literal, cast, get_args
 
+import numpy as np
+
 from flashbed import _sim
-from flashbed.program.content import generated, generated_pieces
+from flashbed.program.content import Bytes, generated, piece_bytes
 from flashbed.program.operation_fields import TEXT_BITS, PieceSizes
 from flashbed.program.recording.calls import PIECE_BYTES, Piece, pieces_of
 
@@ -36,7 +39,7 @@ _OWN_LEAST_BYTES = 16
 """OWN bytes of a piece, at least, so that different writes differ."""
 _ZSTD_BYTES_MIN = 128
 """UBIFS compresses no shorter data, and only UBIFS uses zstd."""
-_JFFS2_ZLIB_BYTES = 11
+_JFFS2_ZLIB_BYTES = 16
 """JFFS2's zlib stores this much more than the deflate whose sizes a recording has: UBIFS's."""
 _JFFS2_NODE_ALIGNED, _UBIFS_NODE_ALIGNED = 4, 8
 _TEXT_BYTES_MIN = 128
@@ -45,6 +48,13 @@ _SPLIT_BYTES_MIN = 1024
 """Shorter pieces are seldom cut at the end of a block."""
 _BITS_MIN = 4
 """Of text with fewer bits, lzo makes some smaller too."""
+_RUNS = 64
+"""Of zeroes that are spread in a page, at most."""
+_RUN_BYTES_MIN = 8
+_SPREADS = 4
+"""Numbers of runs that are tried for a size."""
+_ROUNDED = 16
+"""Pages of about the same sizes are spread alike."""
 _MATCH_BYTES = 4
 """About what a compressor needs to say that bytes were there before."""
 _TAIL_BYTES = 20
@@ -53,11 +63,8 @@ others follow."""
 _TRIES = 16
 """Numbers of bytes that are tried for a size. Most sizes are met by the first or the second."""
 _PAGES_KEPT = 4096
-_AS_TEXT = [bytes(byte & (1 << bits) - 1 for byte in range(256)) for bits in range(8)]
-_DRAWN = random.Random(29).randbytes(PIECE_BYTES)
+_DRAWN = np.frombuffer(random.Random(29).randbytes(PIECE_BYTES), np.uint8)
 """OWN bytes for a first guess; those of a write compress alike, to a few bytes."""
-_COMMON = generated_pieces(0, PIECE_BYTES, 0, f"{PIECE_BYTES}+0").tobytes()
-"""The bytes that pieces have as COMMON."""
 
 
 def random_bytes(compressor: Compressor, length: int, size: int) -> int:
@@ -65,7 +72,7 @@ def random_bytes(compressor: Compressor, length: int, size: int) -> int:
     low, high = 0, length
     while low < high:
         middle = (low + high) // 2
-        if _size_by(compressor, _DRAWN[:middle].rjust(length, b"\0")) < size:
+        if _size_by(compressor, _DRAWN[:middle].tobytes().rjust(length, b"\0")) < size:
             low = middle + 1
         else:
             high = middle
@@ -76,9 +83,9 @@ _guessed = lru_cache(maxsize=1 << 16)(random_bytes)
 
 
 @lru_cache(maxsize=1 << 8)
-def _own(offset: int, length: int, seed: int) -> bytes:
+def _own(offset: int, length: int, seed: int) -> Bytes:
     """Bytes of a write; several fillers ask for the same ones."""
-    return generated(offset, length, seed, 0).tobytes()
+    return generated(offset, length, seed, 0)
 
 
 def _text(chance: int, size: int) -> tuple[int, int]:
@@ -102,7 +109,7 @@ def _only_text(
     bits = min(_text(length, size)[1], TEXT_BITS)
 
     def data(text: int) -> bytes:
-        return _bytes_of(PieceSizes(0, length, text, text_bits=bits), _DRAWN, length)
+        return _drawn(_only_own(length, text, bits), length)
 
     low, high = 0, length
     while low < high:
@@ -115,21 +122,44 @@ def _only_text(
     return (low, bits) if as_small and _size_by(first, data(low)) >= length else None
 
 
+@lru_cache(maxsize=1 << 14)
+def _spread(size: int, other: int) -> PieceSizes:
+    """A page of about these sizes by lzo and zlib, everywhere as compressible as on average.
+
+    JFFS2 cuts a page at a block's end. Its parts are then as small as the recorded ones.
+    """
+    runs = max(1, min(_RUNS, size // _RUN_BYTES_MIN, (PIECE_BYTES - size) // _RUN_BYTES_MIN))
+
+    def by_zlib(page: PieceSizes) -> int:
+        return _size_by("zlib", _drawn(page, PIECE_BYTES))
+
+    number = max(1, size - _MATCH_BYTES * runs)
+    for bits in range(7, _BITS_MIN - 1, -1):
+        for _ in range(2):
+            page = _spread_evenly(number, number, bits, runs)
+            more = size - _size_by("lzo", _drawn(page, PIECE_BYTES))
+            number = min(max(runs, number + more), PIECE_BYTES - runs)
+        if by_zlib(_spread_evenly(number, number, bits, runs)) <= other:
+            break
+    low, high = 0, number
+    while low < high:
+        text = (low + high) // 2
+        if by_zlib(_spread_evenly(number, text, bits, runs)) > other:
+            low = text + 1
+        else:
+            high = text
+    return _spread_evenly(number, low, bits, runs)
+
+
+def _drawn(sizes: PieceSizes, length: int) -> bytes:
+    return piece_bytes(sizes, _DRAWN, length).tobytes()
+
+
 def _size_by(compressor: Compressor | None, data: bytes) -> int:
     """The size by a compressor, at most that of the data."""
     if compressor is None or (compressor == "zstd" and len(data) < _ZSTD_BYTES_MIN):
         return len(data)
     return min(len(data), _sim.compressed_size(compressor, data))
-
-
-def _bytes_of(sizes: PieceSizes, own: bytes, length: int) -> bytes:
-    """A piece. `own` has the bytes that each of its places would have as OWN."""
-    common = sizes.common_bytes
-    begin = common + sizes.zero_bytes
-    bytes_ = _COMMON[:common] + own[begin : begin + sizes.own_bytes]
-    text = bytes_[: sizes.text_bytes].translate(_AS_TEXT[sizes.text_bits])
-    bytes_ = text + bytes_[sizes.text_bytes :]
-    return (bytes_[:common] + bytes(sizes.zero_bytes) + bytes_[common:]).ljust(length, b"\0")
 
 
 def piece_text(pieces: Sequence[PieceSizes]) -> str:
@@ -141,6 +171,7 @@ def piece_text(pieces: Sequence[PieceSizes]) -> str:
         text += f"t{piece.text_bytes}" if piece.text_bytes else ""
         text += f"b{piece.text_bits}" if piece.text_bytes and piece.text_bits != TEXT_BITS else ""
         text += f"z{piece.zero_bytes}" if piece.zero_bytes else ""
+        text += f"s{piece.runs}" if piece.runs else ""
         texts.append(text + (f"x{times}" if times > 1 else ""))
     return ",".join(texts)
 
@@ -183,7 +214,7 @@ class _Place:
     """Where a piece goes, and what it is to be there."""
 
     length: int
-    own: bytes
+    own: Bytes
     """What each of its bytes would be as OWN."""
     before: bytes
     """The page before it."""
@@ -195,7 +226,7 @@ class _Place:
 
     def alone(self, sizes: PieceSizes) -> bytes:
         """The piece's bytes."""
-        return _bytes_of(sizes, self.own, self.length)
+        return piece_bytes(sizes, self.own, self.length).tobytes()
 
 
 @dataclass
@@ -305,11 +336,8 @@ class Filler:
         smaller = min(other + _JFFS2_ZLIB_BYTES, length)
         return _guessed(self.compressor, length, smaller), (0, TEXT_BITS)
 
-    def _alone(self, page: _Page, place: _Place, added: int = 0) -> PieceSizes:
-        """A piece that has the recorded size by itself.
-
-        It shares with earlier pieces of its page what makes it add about so much to the page.
-        """
+    def _alone(self, page: _Page, place: _Place) -> PieceSizes:
+        """A piece that has the recorded size by itself."""
         length, piece = place.length, place.piece
         size, other = (piece[self._at(one)] for one in (self.compressor, self.then))
         wanted = self._stored(size, other, length)
@@ -319,25 +347,43 @@ class Filler:
         if text and size >= length:
             return self._searched(
                 text, bits / 8 - 1, (1, length), wanted,
-                lambda number: _piece_of(0, length, (number, bits)), place.alone,
+                lambda number: _only_own(length, number, bits), place.alone,
             )  # fmt: skip
+        if length == PIECE_BYTES and self.then is not None:
+            made = self._spread_page(size, other, wanted, place)
+            if made:
+                return made
         if place.before:
             text, bits = page.text
-        # lzo begins a run of zeroes up to two steps of its search too late, and a step grows by one
-        # for each 32 bytes in which it finds nothing: the bytes behind them make up for that.
-        common = max(0, chance - _OWN_LEAST_BYTES - chance // 16)
-        if place.before:
-            # Rather too little: the last piece of a page can add to it, but takes nothing away.
-            common = max(0, min(common, chance - added + _TAIL_BYTES))
-        if length - chance < _OWN_LEAST_BYTES + chance // 8:
-            common = 0  # so few zeroes that lzo might not find them
         return self._searched(
-            chance, 1, (common, length), wanted,
-            lambda number: _piece_of(
-                common, number - common, (number if text else 0, bits), length - number
+            chance, 1, (0, length), wanted,
+            lambda number: _behind_zeroes(
+                min(number, _OWN_LEAST_BYTES), number, (number if text else 0, bits), length
             ),
             place.alone,
         )  # fmt: skip
+
+    def _spread_page(self, size: int, other: int, wanted: int, place: _Place) -> PieceSizes | None:
+        """A page whose zeroes are spread; None if none has the recorded size."""
+        near = _spread(*(-(-one // _ROUNDED) * _ROUNDED for one in (size, other)))
+        start = near.common_bytes + near.own_bytes
+
+        def made(number: int, runs: int) -> PieceSizes:
+            text = number * near.text_bytes // start
+            return _spread_evenly(number, text, near.text_bits, runs)
+
+        for runs in range(near.runs, max(0, near.runs - _SPREADS), -1):
+            one = self._searched(
+                start, 1, (runs, PIECE_BYTES - runs), wanted, partial(made, runs=runs), place.alone
+            )
+            if self._off(self._size(place.alone(one)), wanted) == 0:
+                return one
+        return None
+
+    def _off(self, size: int, wanted: int) -> int:
+        """How many steps of a node's alignment a size is off."""
+        aligned = _UBIFS_NODE_ALIGNED if self.by_pages else _JFFS2_NODE_ALIGNED
+        return abs(-(-size // aligned) + -wanted // aligned)
 
     def _in_page(self, place: _Place, wanted: int) -> PieceSizes:
         """A piece of which only its page is compressed."""
@@ -362,9 +408,9 @@ class Filler:
         shrinks = page.recorded[0] < end
         if end == PIECE_BYTES:
             return self._last(place, wanted, wanted - page.stored, shrinks)
-        alone = self._alone(page, place, wanted - page.stored)
+        alone = self._alone(page, place)
         if alone.common_bytes + alone.own_bytes < length:
-            return alone
+            return self._shared(place, alone, wanted, wanted - page.stored)
         if not shrinks and self.then is not None and length < _TEXT_BYTES_MIN:
             # Too short to shrink alone: it takes its part of what zlib saves of the page.
             return self._as_text(place, wanted, wanted - page.stored)
@@ -373,6 +419,14 @@ class Filler:
         return self._searched(
             0, 1, (0, length), wanted,
             lambda own: _piece_of(length - own, own, (0, TEXT_BITS)), place.page,
+        )  # fmt: skip
+
+    def _shared(self, place: _Place, alone: PieceSizes, wanted: int, added: int) -> PieceSizes:
+        """A piece that has its size alone, and as many OWN bytes as its page lacks."""
+        number, text = alone.common_bytes + alone.own_bytes, (alone.text_bytes, alone.text_bits)
+        return self._searched(
+            max(0, added - 2 * _MATCH_BYTES), 1, (0, number), wanted,
+            lambda own: _behind_zeroes(own, number, text, place.length), place.page,
         )  # fmt: skip
 
     def _last(self, place: _Place, wanted: int, added: int, shrinks: bool) -> PieceSizes:
@@ -388,7 +442,7 @@ class Filler:
         start, bits = _text(length, max(0, added))
         return self._searched(
             start, bits / 8 - 1, (0, length), wanted,
-            lambda number: _piece_of(0, length, (number, bits)), place.page,
+            lambda number: _only_own(length, number, bits), place.page,
         )  # fmt: skip
 
     def _searched(
@@ -399,25 +453,22 @@ class Filler:
 
         `slope`: by how much one more makes the data larger.
         """
-        aligned = _UBIFS_NODE_ALIGNED if self.by_pages else _JFFS2_NODE_ALIGNED
-        tried: dict[int, tuple[int, int]] = {}
         low, high = ends
-        at = min(max(start, low), high)
-        while len(tried) < _TRIES and at not in tried:
+        tried: dict[int, tuple[int, int]] = {}
+        target = min(max(start, low), high)
+        for _ in range(_TRIES):
+            # Sizes do not grow evenly: the nearest number that was not tried.
+            near = sorted(range(target - _TRIES, target + _TRIES), key=lambda n: abs(n - target))
+            at = next((n for n in near if low <= n <= high and n not in tried), None)
+            if at is None:
+                break
             size = self._size(data(make(at)))
-            tried[at] = abs(-(-size // aligned) + -wanted // aligned), abs(size - wanted)
+            tried[at] = self._off(size, wanted), size
             if not tried[at][0]:
                 break
-            # The number is on this side of `at`, if sizes grow as they should.
-            if (size > wanted) == (slope > 0):
-                high = max(low, at - 1)
-            else:
-                low = min(high, at + 1)
-            at += round((wanted - size) / slope)
-            if not low <= at <= high:
-                known = low > ends[0] and high < ends[1]
-                at = (low + high) // 2 if known else min(max(at, low), high)
-        return make(min(tried, key=lambda number: tried[number]))
+            best = min(tried, key=lambda n: (tried[n][0], abs(tried[n][1] - wanted)))
+            target = min(max(best + round((wanted - tried[best][1]) / slope), low), high)
+        return make(min(tried, key=lambda n: (tried[n][0], abs(tried[n][1] - wanted))))
 
     def _at(self, compressor: Compressor | None) -> int:
         """Where a `Piece` has the size alone by a compressor; the size in context follows."""
@@ -468,6 +519,27 @@ def _piece_of(common: int, own: int, text: tuple[int, int], zeroes: int = 0) -> 
         zero_bytes=zeroes if own else 0,
         text_bits=text[1],
     )
+
+
+def _behind_zeroes(own: int, number: int, text: tuple[int, int], length: int) -> PieceSizes:
+    """A piece of so many bytes behind zeroes; those that are not OWN are COMMON.
+
+    lzo ends a run of zeroes at its last byte, so each of the number makes the piece larger by one.
+    """
+    common, zeroes = number - own, length - number
+    return PieceSizes(common, own, text[0], zeroes, text[1], 1 if common and zeroes else 0)
+
+
+def _spread_evenly(number: int, text: int, bits: int, runs: int) -> PieceSizes:
+    """A page of so many bytes, so many of them text, between which its zeroes are spread."""
+    own = min(number, _OWN_LEAST_BYTES)
+    zeroes = PIECE_BYTES - number
+    return PieceSizes(number - own, own, text, zeroes, bits if text else TEXT_BITS, runs)
+
+
+def _only_own(length: int, text: int, bits: int) -> PieceSizes:
+    """A piece without zeroes, in which text is spread."""
+    return PieceSizes(0, length, text, 0, bits if text else TEXT_BITS, 1 if text else 0)
 
 
 def _whole(length: int, text: tuple[int, int]) -> PieceSizes:

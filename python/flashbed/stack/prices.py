@@ -357,10 +357,17 @@ class Software(Strict):
         if not isinstance(values, dict) or not isinstance(values.get("not_known"), (list, tuple)):
             return values
         names = [name for name in values["not_known"] if isinstance(name, str)]
-        given = [name for name in names if values.get(name)]
-        if given:
-            raise ValueError(f"{given[0]}: has a price, and not_known names it")
-        return values | dict.fromkeys(names, 0)
+        counted: dict[str, Any] = dict(values)
+        for name in names:
+            *folders, key = name.split(".")
+            table = counted
+            for folder in folders:
+                table[folder] = dict(table.get(folder) or {})
+                table = table[folder]
+            if table.get(key):
+                raise ValueError(f"{name}: has a price, and not_known names it")
+            table[key] = 0
+        return counted
 
     @property
     def is_free(self) -> bool:

@@ -29,7 +29,12 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     }
     if let Some(Value::Array(names)) = entries.remove("not_known") {
         for name in names.iter().filter_map(Value::as_str) {
-            entries.insert(name.to_owned(), Value::from(0));
+            let (folders, key) = name.rsplit_once('.').unwrap_or(("", name));
+            let mut inner = &mut *entries;
+            for folder in folders.split('.').filter(|folder| !folder.is_empty()) {
+                inner = inner[folder].as_object_mut().expect("a table");
+            }
+            inner.insert(key.to_owned(), Value::from(0));
         }
     }
     value

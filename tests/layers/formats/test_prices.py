@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -64,6 +65,19 @@ def test_a_price_that_is_not_known_counts_as_0_and_is_no_price() -> None:
     assert known_price(software, "open_ns") is None
     assert known_price(software, "close_ns") == 7
     assert Software.model_validate(software.model_dump()) == software
+
+
+def test_one_price_of_a_compressor_may_be_all_that_is_known_of_it() -> None:
+    given: dict[str, Any] = {price.key: 7 for price in prices(Software) if "." not in price.key}
+    keys = [price.key for price in prices(Software) if ".deflate." in price.key]
+    known = "compressors.deflate.unpack.packed_byte_ps"
+    given["compressors"] = {"deflate": {"unpack": {"packed_byte_ps": 5}}}
+    unknown = [key for key in keys if key != known]
+    software = Software.model_validate({"source": "x", **given, "not_known": unknown})
+    assert known_price(software, known) == 5
+    assert {known_price(software, key) for key in unknown} == {None}
+    assert software.compressors.deflate is not None
+    assert software.compressors.deflate.block_ns == 0
 
 
 @pytest.mark.parametrize(

@@ -120,13 +120,13 @@ def test_the_phases_make_up_the_whole() -> None:
     prepare, body = operations(case(SECOND, "transactions"), 1000, script)
     assert bodies["creation"] in prepare
     assert "unlink" not in prepare
-    assert body.startswith("flashbed-ops 1\nmark\n")
+    assert body.startswith("flashbed-ops 2\nmark\n")
 
 
 def test_caches_are_dropped_before_the_phases_that_ask_for_it() -> None:
     script = "set drop transactions true\n" + SCRIPT.format(**FIRST)
     _, body = operations(case(FIRST, "transactions"), 1000, script)
-    assert body.startswith("flashbed-ops 1\nsync\ndrop_caches\nmark\n")
+    assert body.startswith("flashbed-ops 2\nsync\ndrop_caches\nmark\n")
     _, whole = operations(case(FIRST, "all"), 1000, script)
     assert whole.count("drop_caches") == 1
     assert whole.index("mark") < whole.index("drop_caches")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from flashbed.program.operations import text_of
+from flashbed.program.operations import HEADER, text_of
 
 __all__ = ["prepared", "written_file"]
 
@@ -19,7 +19,7 @@ def written_file(path: str, length_bytes: int, request_bytes: int, seed: int) ->
     return [f"open 0 {path} rw,create", *writes, "fsync 0", "close 0"]
 
 
-def prepared(files: Iterable[Sequence[str]], settle_ns: int) -> str:
+def prepared(files: Iterable[Sequence[str]], settle_ns: int, header: str = HEADER) -> str:
     """A preparation, as a flashbed-ops file: files, sync, and a pause for background work."""
     written = itertools.chain.from_iterable(files)
-    return text_of(itertools.chain(written, ("sync", f"pause {settle_ns}", "prepared")))
+    return text_of(itertools.chain(written, ("sync", f"pause {settle_ns}", "prepared")), header)

@@ -11,7 +11,7 @@ phases run unmeasured, so that flash operations are counted for each phase, as F
 preparation of `transactions` and `deletion` includes the pool and a pause.
 
 Left out: calls that move no byte (Postmark ends a file with one if its size is a multiple of the
-block); its text, which is replaced by incompressible bytes; standard output.
+block); its text, which is replaced by bytes that compress as well; standard output.
 
 Invariants:
 1. The random numbers are Postmark's, in its order, including those for its text source.
@@ -29,7 +29,8 @@ from functools import lru_cache
 from flashbed.base.errors import InputError
 from flashbed.plan.case import NO_ADVICE, Case
 from flashbed.plan.workloads.layout_files import prepared
-from flashbed.program.operations import text_of
+from flashbed.program.operation_fields import PAGE_BYTES
+from flashbed.program.operations import HEADER_2, text_of
 from flashbed.program.postmark_script import Settings, read_script
 
 __all__ = ["Pool", "PostmarkCounts", "operations", "settings_of"]
@@ -40,6 +41,10 @@ _STATE_WORDS = 624
 _MASK = 2**32 - 1
 _DRAWN_AT_ONCE = 1 << 20
 """Numbers that are skipped: those for 4 MiB of text."""
+_TEXT_PER_128 = 115
+"""Bytes of six bits in each 128, the rest of eight: zlib makes 3,425 bytes of a page of these, as
+of Postmark's text, which is drawn from 95 printable characters (initialize_file_source). No other
+compressor of JFFS2 makes either smaller."""
 
 
 def settings_of(script: str, case: Case) -> Settings:
@@ -73,7 +78,8 @@ def operations(case: Case, settle_ns: int, script: str = "") -> tuple[str, str]:
         if at or not first:
             mark = ["mark"] if at == first else []
             body += [before[name], mark, phases[name]]
-    return prepared([shared], settle_ns), text_of(itertools.chain.from_iterable(body))
+    made = text_of(itertools.chain.from_iterable(body), HEADER_2)
+    return prepared([shared], settle_ns, HEADER_2), made
 
 
 def _check_sizes(settings: Settings, case: Case) -> None:
@@ -224,9 +230,9 @@ class Pool:
     def _write(self, start: int, length: int, content: int) -> None:
         block = STDIO_BYTES if self.settings.buffering else self.settings.write_bytes
         end = start + length
-        self.lines += [
-            f"write 0 {at} {min(block, end - at)} {content} 0" for at in range(start, end, block)
-        ]
+        for at in range(start, end, block):
+            size = min(block, end - at)
+            self.lines.append(f"write 0 {at} {size} {content} {_text(at, size)}")
         self.lines.append("close 0")
         self.counts.bytes_written += length
 
@@ -236,6 +242,16 @@ class Pool:
         self.lines.append(f"unlink {file.name}")
         self._places[place] = None
         self.counts.deleted += 1
+
+
+def _text(start: int, length: int) -> str:
+    """FILL of a write of Postmark's text: a piece for each page of the file."""
+    begins = [
+        start,
+        *range(start // PAGE_BYTES * PAGE_BYTES + PAGE_BYTES, start + length, PAGE_BYTES),
+    ]
+    sizes = [end - begin for begin, end in itertools.pairwise([*begins, start + length])]
+    return ",".join(f"0+{size}t{max(1, size * _TEXT_PER_128 // 128)}" for size in sizes)
 
 
 @lru_cache(maxsize=32)

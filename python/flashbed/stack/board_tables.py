@@ -187,6 +187,12 @@ class Sqlite(Strict):
     """Preparing one byte of a statement's text, in picoseconds. Without the table it is 17 steps.
     From: inserts of two sizes that reach no flash.
     """
+    select_permille: Annotated[int, Field(gt=0, le=10_000)] = 1000
+    """A SELECT's steps in thousandths of those of SQLite 3.54.1, where the prices are of inserts of
+    another version. From: instructions of a select over those of an insert, of both versions.
+    """
+    update_permille: Annotated[int, Field(gt=0, le=10_000)] = 1000
+    """The same of an UPDATE."""
 
 
 class Emulator(Strict):

@@ -20,7 +20,7 @@ import apsw
 from flashbed.base.errors import InputError
 from flashbed.plan.database import Database
 from flashbed.plan.sqlite.vfs import FOLDER, Files, PagerTally, RecordingVfs
-from flashbed.plan.sqlite.work import OPENING_STEPS, Prepared, Work
+from flashbed.plan.sqlite.work import OPENING_STEPS, Executed, Prepared, Work
 from flashbed.program.content import generated, generated_word
 
 __all__ = ["DATABASE_PATH", "SqlRecording", "StatementError", "Written", "draw_by"]
@@ -74,8 +74,8 @@ class SqlRecording:
         self._vfs = RecordingVfs(files, database.sync, seed, measured)
         self._vfs.written = written
         self._prepared = database.prepared
-        self.text_bytes: list[int] = []
-        """For each `compute`, the bytes of the text that its statement prepared."""
+        self.executed: list[Executed] = []
+        """The statement of each `compute`."""
         self._vm_steps = 0
         self._instructions: dict[str, int] = {}
         """Lengths of the statements' programs, by text without values."""
@@ -130,8 +130,11 @@ class SqlRecording:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
         finally:
             if self._vfs.measured:
-                self.lines.append(f"compute {self._steps(prepared)}")
-                self.text_bytes.append(prepared.text_bytes if prepared else 0)
+                steps = self._steps(prepared)
+                opening, self._opening_steps = self._opening_steps, 0
+                self.lines.append(f"compute {opening + steps}")
+                texts = prepared.text_bytes if prepared else 0
+                self.executed.append(Executed(_kind(statement), steps, texts))
 
     def __enter__(self) -> Self:
         return self
@@ -151,15 +154,13 @@ class SqlRecording:
 
     def _steps(self, prepared: Prepared | None) -> int:
         tally, self._vfs.tally = self._vfs.tally, PagerTally()
-        opening, self._opening_steps = self._opening_steps, 0
-        work = Work(
+        return Work(
             vm_steps=self._vm_steps,
             pages_read=tally.pages_read,
             writes=tally.writes,
             asides=tally.asides,
             prepared=prepared,
-        )
-        return opening + work.steps
+        ).steps
 
     def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:
         """The work of preparing a statement; None if it is prepared already.
@@ -178,8 +179,7 @@ class SqlRecording:
             except apsw.Error:
                 explained = ()  # running it will raise the error
             self._instructions[kind] = len(explained) or SHORT
-        is_select = statement.lstrip()[:6].upper() == "SELECT"
-        return Prepared(self._instructions[kind], len(statement), is_select)
+        return Prepared(self._instructions[kind], len(statement), _kind(statement) == "SELECT")
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         self._turns, self._begun_s = 0, time.thread_time()
@@ -225,6 +225,10 @@ def draw_by(connection: apsw.Connection, seed: int) -> None:
 
     connection.create_scalar_function("random", integer, 0)
     connection.create_scalar_function("randomblob", blob, 1)
+
+
+def _kind(statement: str) -> str:
+    return statement.lstrip()[:6].upper().strip()
 
 
 def _shortened(statement: str) -> str:

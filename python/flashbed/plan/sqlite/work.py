@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["OPENING_STEPS", "PREPARED_BYTE_STEPS", "Prepared", "Work"]
+__all__ = ["OPENING_STEPS", "PREPARED_BYTE_STEPS", "Executed", "Prepared", "Work"]
 
 STATEMENT_STEPS = 280
 VM_STEP_STEPS = 130
@@ -77,3 +77,14 @@ class Work(NamedTuple):
             + ASIDE_STEPS * self.asides
             + (self.prepared.steps if self.prepared else 0)
         )
+
+
+class Executed(NamedTuple):
+    """A statement behind a `compute`: what a board's `[sqlite]` prices by itself."""
+
+    kind: str
+    """Its first word."""
+    steps: int
+    """Its own work, without opening the connection."""
+    text_bytes: int
+    """Bytes of text that were prepared for it, 0 if it was prepared before."""

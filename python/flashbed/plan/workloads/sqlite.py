@@ -49,7 +49,7 @@ from flashbed.plan.sqlite.on_board import executed
 from flashbed.plan.sqlite.pace import UNPACED, Pace
 from flashbed.plan.sqlite.recorder import DATABASE_PATH, SqlRecording
 from flashbed.plan.sqlite.vfs import FOLDER, SLOTS, Files
-from flashbed.plan.sqlite.work import PREPARED_BYTE_STEPS
+from flashbed.plan.sqlite.work import PREPARED_BYTE_STEPS, Executed
 from flashbed.plan.workloads.layout_files import prepared
 from flashbed.program.operations import HEADER, HEADER_2, text_of
 from flashbed.stack.profiles import Board
@@ -110,22 +110,26 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         pause_ns=case.pause_ns,
     )
     try:
-        lines, body, text_bytes = _recorded(sql_case)
+        lines, body, statements = _recorded(sql_case)
     except InputError as why:
         raise InputError(f"{case.case_id}: {why}") from None
-    return prepared([lines], settle_ns), _priced(body, text_bytes, case.profile())
+    return prepared([lines], settle_ns), _priced(body, statements, case.profile())
 
 
-def _priced(body: str, text_bytes: tuple[int, ...], board: Board) -> str:
-    """The body with as many steps for the statements' texts as the board's price makes them."""
-    step_ps = board.software.compute_step_ps
-    if board.sqlite is None or not step_ps:
+def _priced(body: str, statements: tuple[Executed, ...], board: Board) -> str:
+    """The body with as many steps for statements and their texts as the board's prices make."""
+    step_ps, prices = board.software.compute_step_ps, board.sqlite
+    if prices is None or not step_ps:
         return body
-    more_steps = board.sqlite.text_byte_ps / step_ps - PREPARED_BYTE_STEPS
-    counts = iter(text_bytes)
+    more_steps = prices.text_byte_ps / step_ps - PREPARED_BYTE_STEPS
+    permille = {"SELECT": prices.select_permille, "UPDATE": prices.update_permille}
+    rest = iter(statements)
 
     def compute(found: re.Match[str]) -> str:
-        return f"compute {int(found[1]) + round(more_steps * next(counts))}"
+        one = next(rest)
+        texts = round(more_steps * one.text_bytes)
+        kind = (permille.get(one.kind, 1000) - 1000) * (one.steps + texts) // 1000
+        return f"compute {int(found[1]) + texts + kind}"
 
     return _COMPUTE.sub(compute, body)
 
@@ -143,8 +147,8 @@ class _SqlCase:
 
 
 @lru_cache(maxsize=1024)
-def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[int, ...]]:
-    """Operations of the preparation, the body, and its statements' `text_bytes`."""
+def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[Executed, ...]]:
+    """Operations of the preparation, the body, and its statements."""
     database = sql_case.database
     statements: Iterable[Step]
     pace = Pace.of(sql_case.pause_ns, database.period_ns)
@@ -175,15 +179,15 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[int, ...]
         opened, closed = f"open {HOLDING_SLOT} {DATABASE_PATH} ro", f"close {HOLDING_SLOT}"
         body = itertools.chain((opened,), body, (closed,))
     header = HEADER_2 if pace.has_tasks else HEADER
-    return lines, text_of(body, header), tuple(ran.text_bytes)
+    return lines, text_of(body, header), tuple(ran.executed)
 
 
 class _Ran(NamedTuple):
-    """A connection's operations: opening it, and the statements with the texts they prepared."""
+    """A connection's operations: opening it, and its statements."""
 
     connecting: list[str]
     lines: list[str]
-    text_bytes: list[int]
+    executed: list[Executed]
 
 
 def _run(
@@ -211,7 +215,7 @@ def _run(
             else:
                 recording.lines.extend(pace.between)
         recording.lines.extend(pace.last)
-    return _Ran(recording.lines[:opened], recording.lines[opened:], recording.text_bytes)
+    return _Ran(recording.lines[:opened], recording.lines[opened:], recording.executed)
 
 
 def _reconnecting(
@@ -225,7 +229,7 @@ def _reconnecting(
             continue
         one = _run(files, database, steps=[step], seed=seed + WRITES_MAX * number)
         ran.lines.extend((*one.connecting, *one.lines))
-        ran.text_bytes.extend(one.text_bytes)
+        ran.executed.extend(one.executed)
     ran.lines.extend(pace.last)
     return ran
 

@@ -119,8 +119,8 @@ class ComponentConstants(Strict):
 
     A page operation takes the driver `driver_*_ns` in all. In it the CPU takes `driver_*_nj`, the
     chip's array `flash_*_nj`, and moving the page `bus_*_nj` (an erase moves none). The CPU's other
-    time takes `cpu_busy_uw`. Each byte that a program reads or writes costs memory
-    `memory_byte_pj`.
+    time takes `cpu_busy_uw`, and memory `memory_busy_uw` meanwhile. Each byte that a program reads
+    or writes costs memory `memory_byte_pj` more.
     """
 
     source: Text
@@ -129,8 +129,12 @@ class ComponentConstants(Strict):
     """Power of the busy CPU above idle.
     From: a measurement of the CPU's rail.
     """
+    memory_busy_uw: MicroWatt | None = None
+    """Power of memory above idle while the CPU works outside the driver.
+    From: a measurement of the memory's rail while a program computes.
+    """
     memory_byte_pj: Pj | None = None
-    """Energy of memory for a byte that a program reads or writes.
+    """Energy of memory for a byte that a program reads or writes, besides `memory_busy_uw`.
     From: a measurement of the memory's rail.
     """
     driver_read_ns: DriverNs | None = None

@@ -72,7 +72,8 @@ def test_components_come_and_go_with_the_drivers_operations() -> None:
     assert [row[:2] for row in cpu] == [(0, 100_000), (100_000, 285_065), (285_065, 1_000_000)]
     driver_uw = 34_600 / 185_065 * 1e6
     assert [row[2] for row in cpu] == pytest.approx([280_000, driver_uw, 280_000])
-    assert area_nj(steps, "mem") == pytest.approx(2_200 + 4096 * 1.036)
+    busy_ns = 1_000_000 - 185_065
+    assert area_nj(steps, "mem") == pytest.approx(2_200 + busy_ns * 0.0366 + 4096 * 0.857)
 
 
 def test_what_is_unknown_is_not_drawn() -> None:

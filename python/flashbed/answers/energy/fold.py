@@ -221,12 +221,11 @@ def _component(case: dict[str, Any], energy: Energy | None) -> dict[str, int | N
         "bus": _each(constants, "bus", "nj", {kind: counts[kind] for kind in _KINDS[:2]}),
         **{kind: _each(constants, "flash", "nj", {kind: counts[kind]}) for kind in _KINDS},
     }
-    copied = 0 if case["fs"] == _WITHOUT_COPY else case["bytes"]
-    moved = _times(constants.memory_byte_pj, copied)
+    busy_ns = _busy_ns(case, constants, counts)
     return {
-        "component_cpu_busy_nj": _busy_nj(case, constants, counts),
+        "component_cpu_busy_nj": _busy_nj(constants.cpu_busy_uw, busy_ns),
         "component_cpu_driver_nj": each["driver"],
-        "component_memory_nj": None if moved is None else (moved + 500) // 1000,
+        "component_memory_nj": _memory_nj(case, constants, busy_ns),
         **{f"component_flash_{kind}_nj": each[kind] for kind in _KINDS},
         "component_bus_nj": each["bus"],
     }
@@ -250,10 +249,31 @@ def _each(
     return sum(known) if len(known) == len(values) else None
 
 
-def _busy_nj(
+def _memory_nj(
+    case: dict[str, Any], constants: ComponentConstants, busy_ns: int | None
+) -> int | None:
+    """Energy of memory: the CPU's work outside the driver, and bytes of the program."""
+    copied = 0 if case["fs"] == _WITHOUT_COPY else case["bytes"]
+    moved_pj, worked_nj = (
+        _times(constants.memory_byte_pj, copied),
+        _busy_nj(constants.memory_busy_uw, busy_ns),
+    )
+    if moved_pj is None or worked_nj is None:
+        return None
+    return worked_nj + (moved_pj + 500) // 1000
+
+
+def _busy_nj(power_uw: int | None, busy_ns: int | None) -> int | None:
+    """What this power makes of the CPU's time outside the driver."""
+    if busy_ns == 0:
+        return 0
+    return None if power_uw is None or busy_ns is None else _nj(busy_ns, power_uw)
+
+
+def _busy_ns(
     case: dict[str, Any], constants: ComponentConstants, counts: dict[str, Any]
 ) -> int | None:
-    """Energy of the CPU's time outside the driver; null where that time is unknown."""
+    """The CPU's time outside the driver; null where it is unknown."""
     time_ns = case["time_ns"]
     if case["_background"]:
         paused = {kind: case.get(f"_paused_{kind}s") for kind in counts}
@@ -261,8 +281,6 @@ def _busy_nj(
             return None
         counts = {kind: count - paused[kind] for kind, count in counts.items()}
     driver_ns = _each(constants, "driver", "ns", counts)
-    if constants.cpu_busy_uw is None or driver_ns is None or time_ns is None:
+    if driver_ns is None or time_ns is None or driver_ns > time_ns:
         return None
-    if driver_ns > time_ns:
-        return None
-    return _nj(time_ns - driver_ns, constants.cpu_busy_uw)
+    return int(time_ns - driver_ns)

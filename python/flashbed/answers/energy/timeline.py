@@ -72,13 +72,18 @@ def power_over_time(
 
 def _components(ran: pl.DataFrame, flash: pl.DataFrame, known: ComponentConstants) -> list[Box]:
     """Boxes of the components' work; none if a needed constant is missing."""
-    if known.cpu_busy_uw is None or known.memory_byte_pj is None or not flash.height:
+    cpu_busy_uw, memory_busy_uw = known.cpu_busy_uw, known.memory_busy_uw
+    if cpu_busy_uw is None or memory_busy_uw is None or known.memory_byte_pj is None:
         return []
+    if not flash.height:
+        return []
+    busy = {"cpu": cpu_busy_uw, "mem": memory_busy_uw}
     boxes: list[Box] = []
     columns = ran.select("start_ns", "latency_ns", "op", "result").iter_rows()
     for start_ns, latency_ns, op, result in columns:
         end_ns = start_ns + latency_ns
-        boxes.append(("cpu", start_ns, end_ns, known.cpu_busy_uw))
+        boxes.append(("cpu", start_ns, end_ns, busy["cpu"]))
+        boxes.append(("mem", start_ns, end_ns, busy["mem"]))
         moved_bytes = max(0, result or 0) if op in ("read", "write") else 0
         if moved_bytes and latency_ns:
             # 1 pJ in 1 ns is 1 mW.
@@ -96,9 +101,9 @@ def _components(ran: pl.DataFrame, flash: pl.DataFrame, known: ComponentConstant
         running = np.searchsorted(begins, start_ns, "right") > np.searchsorted(
             ends, start_ns, "right"
         )
-        busy_uw = known.cpu_busy_uw if running else 0  # in a pause the CPU runs the driver only
-        boxes.append(("cpu", start_ns, end_ns, cpu_uw - busy_uw))
-        boxes.append(("mem", start_ns, end_ns, mem_uw))
+        for rail, power_uw in (("cpu", cpu_uw), ("mem", mem_uw)):
+            # In a pause the CPU runs the driver only.
+            boxes.append((rail, start_ns, end_ns, power_uw - (busy[rail] if running else 0)))
     return boxes
 
 

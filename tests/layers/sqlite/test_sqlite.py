@@ -198,6 +198,30 @@ def test_a_board_without_a_price_of_text_takes_the_fitted_steps() -> None:
     assert here != there
 
 
+@pytest.mark.parametrize(
+    ("board", "pattern", "ratio"),
+    [
+        ("apf27", "select", (26_363 / 16_649) / (22_989 / 15_435)),
+        ("apf27", "update", (40_535 / 28_219) / (22_989 / 15_435)),
+        ("omap3evm", "contacts", (75_038 / 45_359) / (22_989 / 15_435)),
+    ],
+)
+def test_a_statement_costs_what_it_did_in_the_papers_version(
+    board: str, pattern: str, ratio: float
+) -> None:
+    """Instructions of SQLite 3.7.8 and 3.54.1 (docs/evidence/sqlite.md), an insert's beside them.
+
+    Statements that are prepared once have no text, which has a price of its own.
+    """
+
+    def steps(of: str, kernel: str) -> list[int]:
+        asked = case(pattern, 20, records=50, prepared=True)
+        _, body = operations(replace(asked, request_bytes=600, board=of, kernel=kernel), 0)
+        return [int(line.split()[1]) for line in body.splitlines() if line.startswith("compute")]
+
+    assert steps(board, "2.6.37")[10] / steps("emulated", "6.1")[10] == pytest.approx(ratio, 2e-3)
+
+
 def test_records_are_random_bytes_unless_letters_are_asked_for() -> None:
     """The paper's "contained random data to avoid disturbance caused by the data compression"."""
 

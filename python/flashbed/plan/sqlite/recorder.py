@@ -22,6 +22,7 @@ from flashbed.plan.database import Database
 from flashbed.plan.sqlite.vfs import FOLDER, Files, PagerTally, RecordingVfs
 from flashbed.plan.sqlite.work import OPENING_STEPS, Executed, Prepared, Work
 from flashbed.program.content import generated, generated_word
+from flashbed.program.sql import statement_kind
 
 __all__ = ["DATABASE_PATH", "SqlRecording", "StatementError", "Written", "draw_by"]
 
@@ -134,7 +135,7 @@ class SqlRecording:
                 opening, self._opening_steps = self._opening_steps, 0
                 self.lines.append(f"compute {opening + steps}")
                 texts = prepared.text_bytes if prepared else 0
-                self.executed.append(Executed(_kind(statement), steps, texts))
+                self.executed.append(Executed(statement_kind(statement), steps, texts))
 
     def __enter__(self) -> Self:
         return self
@@ -179,7 +180,9 @@ class SqlRecording:
             except apsw.Error:
                 explained = ()  # running it will raise the error
             self._instructions[kind] = len(explained) or SHORT
-        return Prepared(self._instructions[kind], len(statement), _kind(statement) == "SELECT")
+        return Prepared(
+            self._instructions[kind], len(statement), statement_kind(statement) == "select"
+        )
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         self._turns, self._begun_s = 0, time.thread_time()
@@ -225,10 +228,6 @@ def draw_by(connection: apsw.Connection, seed: int) -> None:
 
     connection.create_scalar_function("random", integer, 0)
     connection.create_scalar_function("randomblob", blob, 1)
-
-
-def _kind(statement: str) -> str:
-    return statement.lstrip()[:6].upper().strip()
 
 
 def _shortened(statement: str) -> str:

@@ -82,8 +82,8 @@ class Work(NamedTuple):
 class Executed(NamedTuple):
     """A statement behind a `compute`: what a board's `[sqlite]` prices by itself."""
 
-    kind: str
-    """Its first word."""
+    kind: str | None
+    """Its first word, in lower case."""
     steps: int
     """Its own work, without opening the connection."""
     text_bytes: int

@@ -122,7 +122,10 @@ def _priced(body: str, statements: tuple[Executed, ...], board: Board) -> str:
     if prices is None or not step_ps:
         return body
     more_steps = prices.text_byte_ps / step_ps - PREPARED_BYTE_STEPS
-    permille = {"SELECT": prices.select_permille, "UPDATE": prices.update_permille}
+    permille: dict[str | None, int] = {
+        "select": prices.select_permille,
+        "update": prices.update_permille,
+    }
     rest = iter(statements)
 
     def compute(found: re.Match[str]) -> str:

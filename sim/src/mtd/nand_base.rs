@@ -84,8 +84,8 @@ impl<F: Flash> RawNand<F> {
         true
     }
 
-    /// One iteration of nand_do_read_ops. It is a function of its own, so that what reads pages with
-    /// their OOB stays small (`read`).
+    /// One iteration of nand_do_read_ops. It is a function of its own, so that what reads pages
+    /// with their OOB stays small (`read`).
     #[inline(never)]
     fn read_main(&mut self, mtd: &mut MtdInfo, mut now: Ns, page: PageNo, part: Span) -> Done {
         let bytes = part.length;

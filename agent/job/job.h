@@ -62,6 +62,9 @@ struct mapping {
 	uint8_t *at; /* NULL for none, MAP_FAILED if mmap failed */
 	size_t length;
 	uint64_t offset; /* in the file */
+	/* pages that were stored to lie in between */
+	uint64_t stored_from;
+	uint64_t stored_to;
 };
 
 struct row {
@@ -117,6 +120,10 @@ int64_t execute(struct runner *runner, const struct op *op);
 int sleep_ns(uint64_t ns, bool until);
 
 int64_t mapped_execute(struct runner *runner, const struct op *op);
+/* of the process so far */
+int64_t count_faults(void);
+/* whether a store is within a page, which it makes dirty if it faults */
+bool mapped_by_faults(const struct op *op);
 uint64_t mapped_offset(const struct runner *runner, const struct op *op);
 void mapped_close_all(struct runner *runner);
 

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "job/job.h"
 
@@ -22,9 +23,50 @@ static void jump(int signal)
 	siglongjmp(access_failed, signal);
 }
 
-/* Reads a byte of each page, or writes all bytes: 0, or EFAULT. */
-static int64_t access_pages(const struct mapping *mapping, const struct op *op,
-			    const uint8_t *bytes)
+int64_t count_faults(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_minflt + usage.ru_majflt;
+}
+
+bool mapped_by_faults(const struct op *op)
+{
+	return op->number[1] / PAGE == (op->number[1] + op->number[2] - 1) / PAGE;
+}
+
+/* Writes bytes: those of pages that may have become dirty. A page that was stored to before is
+ * dirty, unless the store faults because it was written back. Faults are counted here between pages
+ * only; of a store within one page, run.c counts them outside of the measured time. */
+static int64_t store_pages(struct mapping *mapping, const struct op *op, const uint8_t *bytes)
+{
+	const bool by_faults = mapped_by_faults(op);
+	const uint64_t begin = op->number[1];
+	const uint64_t end = begin + op->number[2];
+	const uint64_t stored_from = mapping->stored_from;
+	const uint64_t stored_to = mapping->stored_to;
+	int64_t dirtied = 0;
+
+	/* before a page that cannot be written ends the store */
+	if (begin < stored_from)
+		mapping->stored_from = begin / PAGE * PAGE;
+	if (end > stored_to)
+		mapping->stored_to = end;
+	for (uint64_t at = begin, stop; at < end; at = stop) {
+		const uint64_t page = at / PAGE * PAGE;
+		const bool again = !by_faults && page >= stored_from && page < stored_to;
+		const int64_t faults = again ? count_faults() : 0;
+
+		stop = page + PAGE < end ? page + PAGE : end;
+		memcpy(mapping->at + at, bytes + (at - begin), (size_t)(stop - at));
+		if (!again || count_faults() > faults)
+			dirtied += PAGE;
+	}
+	return dirtied;
+}
+
+/* Reads a byte of each page, or writes all bytes: as `store_pages`, 0, or EFAULT. */
+static int64_t access_pages(struct mapping *mapping, const struct op *op, const uint8_t *bytes)
 {
 	struct sigaction action;
 	struct sigaction before;
@@ -37,7 +79,7 @@ static int64_t access_pages(const struct mapping *mapping, const struct op *op,
 	if (sigsetjmp(access_failed, 1)) {
 		result = -EFAULT;
 	} else if (bytes) {
-		memcpy(mapping->at + op->number[1], bytes, (size_t)op->number[2]);
+		result = store_pages(mapping, op, bytes);
 	} else {
 		const volatile uint8_t *at = mapping->at;
 		const uint64_t end = op->number[1] + op->number[2];
@@ -67,6 +109,8 @@ static int64_t map(struct mapping *mapping, const struct op *op, int fd)
 
 	mapping->length = (size_t)op->number[3];
 	mapping->offset = op->number[2];
+	mapping->stored_from = UINT64_MAX;
+	mapping->stored_to = 0;
 	mapping->at = mmap(find_place(mapping->length, mapping->offset), mapping->length,
 			   protection, op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
 			   (off_t)op->number[2]);

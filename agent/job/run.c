@@ -174,11 +174,16 @@ static int64_t timed(struct runner *runner, const struct ops *ops, size_t index,
 	if (err)
 		return err;
 	execute_ready(runner, ops, index);
+	const bool by_faults = op->kind == OP_STORE && mapped_by_faults(op);
+	const int64_t faults = by_faults ? count_faults() : 0;
+
 	*start_ns = read_clock_ns();
-	const int64_t result = execute(runner, op);
+	int64_t result = execute(runner, op);
 
 	*latency_ns = read_clock(runner) - *start_ns;
 	runner->own_ns[runner->task] = runner->read_ns;
+	if (by_faults && result > 0 && count_faults() == faults)
+		result = 0;
 	return result;
 }
 

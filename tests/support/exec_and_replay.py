@@ -59,6 +59,7 @@ class Ran:
     counts: Counts | None
     time_ns: int | None = None
     why: str = ""
+    written: int | None = None
 
     def __str__(self) -> str:
         if self.counts is None:
@@ -121,7 +122,7 @@ def _ran(tried: TriedCommand, fs: str, record: Path | None, patience_s: int) -> 
     except ValueError as why:
         return Ran(None, why=str(why))
     reads, programs, erases = (answer["run"][kind] + answer["flush"][kind] for kind in KINDS)
-    return Ran((reads, programs, erases), answer["time_ns"])
+    return Ran((reads, programs, erases), answer["time_ns"], written=answer["bytes_written"])
 
 
 def replayed(recording: Path, fs: str, target: str) -> Ran:
@@ -135,7 +136,7 @@ def replayed(recording: Path, fs: str, target: str) -> Ran:
         return Ran(None, why=failure.message)
     (row,) = batch.cases.iter_rows(named=True)
     reads, programs, erases = (row[f"flash_{kind}"] + row[f"flush_{kind}"] for kind in KINDS)
-    return Ran((reads, programs, erases), row["elapsed_ns"])
+    return Ran((reads, programs, erases), row["elapsed_ns"], written=row["bytes_written"])
 
 
 def compared(

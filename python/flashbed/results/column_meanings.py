@@ -59,8 +59,8 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "elapsed_ns": "Time from the mark to the end of all operations, pauses included.",
         "bytes": "Bytes that reads, writes, copies, sends and stores moved; null where SQLite ran"
         " on a board.",
-        "bytes_written": "Bytes that writes, copies and stores through a mapping moved; null where"
-        " SQLite ran on a board.",
+        "bytes_written": "Bytes that writes and copies moved, and those of pages that became dirty"
+        " through a mapping; null where SQLite ran on a board.",
         "failed": "Calls that failed: a negative result that is no answer, or a short write.",
         "failed_errno": "How many by errno, the most frequent first: `ENOSPC 11257, short 2`.",
         **{f"flash_{name}": f"{what}, from the mark to the end of the case."

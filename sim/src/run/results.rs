@@ -169,9 +169,7 @@ impl Measured {
         }
         self.elapsed = self.elapsed.max(request.start + request.latency);
         self.failed.count(request);
-        // A store's result is 0: its bytes are those of its line.
-        let stored = || request.length_bytes.filter(|_| request.result == 0).unwrap_or(0);
-        let bytes = if request.op == ops::STORE { stored() } else { request.result.max(0) as u64 };
+        let bytes = request.result.max(0) as u64;
         let is_written = [ops::WRITE, ops::COPY, ops::STORE].contains(&request.op);
         if is_written || [ops::READ, ops::SEND].contains(&request.op) {
             self.bytes += bytes;

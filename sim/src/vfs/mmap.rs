@@ -214,7 +214,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
-    /// The program writes bytes through a mapping, page by page.
+    /// The program writes bytes through a mapping, page by page. The result is the size of the
+    /// pages that it may write to from then on, until they are written back.
     pub fn store(
         &mut self,
         now: Ns,
@@ -224,17 +225,17 @@ impl<S: FlashFs> Vfs<S> {
         source: Source,
     ) -> Outcome {
         let Some(span) = self.span(mapping, offset, length) else { return Ok((EFAULT, now)) };
-        let (mut now, mut at) = (now, span.from);
+        let (mut now, mut at, mut dirtied) = (now, span.from, 0);
         while at < span.to {
             let to = span.to.min((at / u64::from(PAGE_BYTES) + 1) * u64::from(PAGE_BYTES));
             let bytes = Bytes { at, to, source, offset: at };
             match self.store_one(now, mapping, span.inode, bytes)? {
-                (0, later) => now = later,
+                (done @ 0.., later) => (now, dirtied) = (later, dirtied + done),
                 bus => return Ok(bus),
             }
             at = to;
         }
-        Ok((0, now))
+        Ok((dirtied, now))
     }
 
     /// The same for recorded bytes, which no source generates.
@@ -282,7 +283,8 @@ impl<S: FlashFs> Vfs<S> {
             contents.keep(source, written);
         }
         contents.write_from(at, to, source, offset);
-        Ok((0, now + Ns::from_ps(to - at, self.costs.copy_from_user_byte_ps)))
+        let dirtied = if shown == Some(true) { 0 } else { i64::from(PAGE_BYTES) };
+        Ok((dirtied, now + Ns::from_ps(to - at, self.costs.copy_from_user_byte_ps)))
     }
 
     fn mapped(&self, mapping: usize) -> &Mapping {

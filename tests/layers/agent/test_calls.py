@@ -95,7 +95,9 @@ def test_what_is_stored_through_a_mapping_is_in_the_file(tmp_path: Path) -> None
         "write 2 4096 2 9 0\n"
     )
     got = results(tmp_path, lines)
-    assert got == [0, 0, 0, 0, 0, 0, -14, -14, 0, 0, 0, -13, -14, -22, -22, 0, 2]
+    # A page that became dirty; a file system in memory knows no dirty pages.
+    assert got.pop(4) in (0, 4096)
+    assert got == [0, 0, 0, 0, 0, -14, -14, 0, 0, 0, -13, -14, -22, -22, 0, 2]
     content, written = ((tmp_path / "work" / name).read_bytes() for name in "ac")
     assert len(content) == 5000
     assert content[-1:] == b"h"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from flashbed.bench.tracing.trace import Trace
-from flashbed.program.transfers import READING, STORING, WRITING
+from flashbed.program.transfers import READING, WRITING
 
 __all__ = ["Amplification", "amplification", "by_layer", "by_task", "hot_blocks", "lines"]
 
 HOT_BLOCKS = 5
-_REQUESTED = (("read", READING, "read"), ("write", (*WRITING, STORING), "program"))
+_REQUESTED = (("read", READING, "read"), ("write", WRITING, "program"))
 """A direction, the operations that move bytes so, and what the flash does for them."""
 
 
@@ -87,10 +87,7 @@ def amplification(trace: Trace) -> list[Amplification]:
     calls, column = (trace.lazy("requests"), "op") if by_program else (trace.lazy("vfs"), "kind")
     found = []
     for requested, operations, kind in _REQUESTED:
-        is_store = (pl.col(column) == STORING) & (pl.col("result") == 0)
-        came = calls.filter(pl.col(column).is_in(operations)).select(
-            pl.when(is_store).then("length_bytes").otherwise(pl.col("result").clip(0))
-        )
+        came = calls.filter(pl.col(column).is_in(operations)).select(pl.col("result").clip(0))
         flash = trace.lazy("flash").filter(pl.col("kind") == kind).select("length_bytes")
         sums = pl.collect_all([came.sum(), flash.sum()], engine="streaming")
         found.append(Amplification(requested, *(int(total.item() or 0) for total in sums)))

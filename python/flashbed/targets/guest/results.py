@@ -164,7 +164,7 @@ class RowsOfCase:
             self.time_ns += row.latency_ns
             self.flash_time_ns += row.flash_time_ns or 0
         self.elapsed_ns = max(self.elapsed_ns, row.start_ns + row.latency_ns)
-        transferred, written = moved(known.op, row.result, known.length_bytes)
+        transferred, written = moved(known.op, row.result)
         self.transferred += transferred
         self.written += written
         failed = failure(known.op, known.length_bytes, row.result)

@@ -136,7 +136,7 @@ void flashbed_page_written(struct vm_fault *vmf, vm_fault_t result)
 		return;
 	size = i_size_read(file_inode(file));
 	if (at < size)
-		flashbed_file_did(file, FLASHBED_MAPPED, min_t(loff_t, PAGE_SIZE, size - at), 0);
+		flashbed_file_did(file, FLASHBED_MAPPED, PAGE_SIZE, 0);
 }
 
 static void show_row(struct seq_file *out, const struct file_row *row)

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from flashbed.plan.experiment import read_experiment
+from flashbed.plan.workloads.playground_program import board_tables, program_variants
 from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.stack.profiles import (
     Kernel,
@@ -17,8 +19,6 @@ from flashbed.stack.profiles import (
     kernel_names,
     load_kernel,
 )
-from flashbed.plan.experiment import read_experiment
-from flashbed.plan.workloads.playground_program import board_tables, program_variants
 
 
 def main() -> None:

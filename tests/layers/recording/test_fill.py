@@ -26,7 +26,7 @@ def test_a_piece_alone_takes_what_the_recorded_one_took(compressor: Compressor) 
     filler = Filler(compressor)
     for number, size in enumerate([*range(60, 4000, 83), 4096], start=1):
         at = number * 4096
-        text = filler.fill(1, at, [Piece(*[size] * 6)], 4096, number)
+        text = filler.fill(1, at, sizes=[Piece(*[size] * 6)], length=4096, seed=number)
         data = generated_pieces(at, 4096, number, text).tobytes()
         assert _stored(compressor, data) == -(-size // 4) * 4, size
 
@@ -35,16 +35,16 @@ def test_a_piece_that_only_the_second_compressor_makes_smaller_is_as_small() -> 
     """JFFS2 tries zlib on what lzo does not make smaller, be it a piece or a whole page."""
     filler = Filler("lzo", "zlib")
     for size in (3400, 3600, 4000):
-        text = filler.fill(1, 0, [Piece(4096, 4096, size, size, 0, 0)], 4096, 5)
+        text = filler.fill(1, 0, sizes=[Piece(4096, 4096, size, size, 0, 0)], length=4096, seed=5)
         data = generated_pieces(0, 4096, 5, text).tobytes()
         assert compressed_size("lzo", data) >= 4096
         assert abs(compressed_size("zlib", data) - size) < 4
     # No text is as small.
-    whole = filler.fill(1, 0, [Piece(4096, 4096, 2000, 2000, 0, 0)], 4096, 5)
+    whole = filler.fill(1, 0, sizes=[Piece(4096, 4096, 2000, 2000, 0, 0)], length=4096, seed=5)
     assert _stored("lzo", generated_pieces(0, 4096, 5, whole).tobytes()) == 2016
     # The first half of a page that lzo makes smaller, which the second half prevents.
-    first = filler.fill(2, 0, [Piece(1900, 1900, 1000, 1000, 0, 0)], 2048, 5)
-    second = filler.fill(2, 2048, [Piece(2048, 2300, 1000, 1200, 0, 0)], 2048, 6)
+    first = filler.fill(2, 0, sizes=[Piece(1900, 1900, 1000, 1000, 0, 0)], length=2048, seed=5)
+    second = filler.fill(2, 2048, sizes=[Piece(2048, 2300, 1000, 1200, 0, 0)], length=2048, seed=6)
     one, other = generated_pieces(0, 2048, 5, first), generated_pieces(2048, 2048, 6, second)
     assert _stored("lzo", one.tobytes()) == 1900
     page = one.tobytes() + other.tobytes()
@@ -57,7 +57,9 @@ def test_a_piece_inside_a_page_is_as_small_alone_as_it_was(size: int) -> None:
     """JFFS2 compresses what is written: pieces of 512 bytes were made for their page alone."""
     filler = Filler("lzo", "zlib")
     for seed, at in enumerate(range(0, 3584, 512), start=1):
-        text = filler.fill(1, at, [Piece(size, size // 2, size, size // 2, 0, 0)], 512, seed)
+        text = filler.fill(
+            1, at, sizes=[Piece(size, size // 2, size, size // 2, 0, 0)], length=512, seed=seed
+        )
         data = generated_pieces(at, 512, seed, text).tobytes()
         assert _stored("lzo", data) == -(-size // 4) * 4
 
@@ -68,7 +70,7 @@ def test_a_page_that_both_compressors_make_smaller_is_about_as_small_by_the_seco
     for number, (first, second) in enumerate(((2500, 1340), (2700, 1610), (3000, 2300)), start=1):
         at = number * 4096
         piece = Piece(first, first, second, second, 0, 0)
-        text = filler.fill(1, at, [piece], 4096, number)
+        text = filler.fill(1, at, sizes=[piece], length=4096, seed=number)
         data = generated_pieces(at, 4096, number, text).tobytes()
         assert _stored("lzo", data) == first
         assert abs(compressed_size("zlib", data) - second) < second / 10
@@ -106,7 +108,7 @@ def test_pages_of_short_lines_take_what_they_took(
     recorded, made, ends = b"", b"", []
     for seed, line in enumerate(lines(), start=1):
         at = len(recorded)
-        fill = filler.fill(1, at, sizer.sizes(1, at, line), len(line), seed)
+        fill = filler.fill(1, at, sizes=sizer.sizes(1, at, line), length=len(line), seed=seed)
         recorded += line
         made += generated_pieces(at, len(line), seed, fill).tobytes()
         ends.append(len(recorded))
@@ -134,7 +136,13 @@ def test_both_parts_of_a_page_that_is_cut_are_about_as_small_as_the_recorded_one
         at = number * PIECE_BYTES
         page = text[at : at + PIECE_BYTES]
         first, second = compressed_size("lzo", page), compressed_size("zlib", page)
-        fill = filler.fill(1, at, [Piece(first, first, second, second, 0, 0)], PIECE_BYTES, number)
+        fill = filler.fill(
+            1,
+            at,
+            sizes=[Piece(first, first, second, second, 0, 0)],
+            length=PIECE_BYTES,
+            seed=number,
+        )
         made = generated_pieces(at, PIECE_BYTES, number, fill).tobytes()
         assert _stored("lzo", made) == _stored("lzo", page)
         for cut in range(512, PIECE_BYTES, 512):
@@ -153,7 +161,7 @@ def test_a_page_is_as_small_as_it_was_where_its_later_pieces_added_nothing() -> 
     for seed, length in enumerate([17, *[512] * 7, 495], start=1):
         at = len(recorded)
         data = (b"value %05d" % (seed * 3701)).ljust(length, b"\0")
-        fill = filler.fill(1, at, sizer.sizes(1, at, data), length, seed)
+        fill = filler.fill(1, at, sizes=sizer.sizes(1, at, data), length=length, seed=seed)
         piece = generated_pieces(at, length, seed, fill).tobytes()
         if at + length < PIECE_BYTES:
             assert _stored("lzo", piece) == _stored("lzo", data)

@@ -213,7 +213,9 @@ def written_lines(
         if written is None:
             fill = state.filler.like_the_rest(start + shift, size)
         else:
-            fill = state.filler.fill(node, start + shift, written[first:], size, seed)
+            fill = state.filler.fill(
+                node, start + shift, sizes=written[first:], length=size, seed=seed
+            )
         yield f"{begin} {start} {size} {seed} {fill}"
 
 

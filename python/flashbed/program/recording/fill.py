@@ -176,7 +176,7 @@ def piece_text(pieces: Sequence[PieceSizes]) -> str:
     return ",".join(texts)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Page:
     """A page as the replay has written it, for pieces that follow in it."""
 
@@ -247,14 +247,14 @@ class Filler:
     """How many of the recorded bytes became text."""
 
     def fill(
-        self, file: object, offset: int, sizes: Sequence[Piece], length: int, seed: int
+        self, file: object, offset: int, *, sizes: Sequence[Piece], length: int, seed: int
     ) -> str:
         """FILL of a write of `length` bytes at an offset. `file` identifies the file."""
         cut = pieces_of(offset, length)
         if self.compressor is None:
             return "0"
         pieces = [
-            self._piece(file, at, bytes_, piece, seed)
+            self._piece(file, at, length=bytes_, piece=piece, seed=seed)
             for (at, bytes_), piece in zip(cut, sizes, strict=False)
         ]
         pieces += [PieceSizes(0, bytes_) for _, bytes_ in cut[len(pieces) :]]
@@ -272,9 +272,11 @@ class Filler:
         if self.compressor is None or not self._recorded:
             return "0"
         within = offset % PIECE_BYTES
-        return _alike(within, length, self._recorded, self._small, self._text)
+        return _alike(within, length, whole=self._recorded, small=self._small, text=self._text)
 
-    def _piece(self, file: object, offset: int, length: int, piece: Piece, seed: int) -> PieceSizes:
+    def _piece(
+        self, file: object, offset: int, *, length: int, piece: Piece, seed: int
+    ) -> PieceSizes:
         within = offset % PIECE_BYTES
         page = self._page(file, offset // PIECE_BYTES)
         before = bytes(page.data[:within]).ljust(within, b"\0")
@@ -346,8 +348,8 @@ class Filler:
             return _whole(length, (0, bits))
         if text and size >= length:
             return self._searched(
-                text, bits / 8 - 1, (1, length), wanted,
-                lambda number: _only_own(length, number, bits), place.alone,
+                text, bits / 8 - 1, ends=(1, length), wanted=wanted,
+                make=lambda number: _only_own(length, number, bits), data=place.alone,
             )  # fmt: skip
         if length == PIECE_BYTES and self.then is not None:
             made = self._spread_page(size, other, wanted, place)
@@ -356,11 +358,11 @@ class Filler:
         if place.before:
             text, bits = page.text
         return self._searched(
-            chance, 1, (0, length), wanted,
-            lambda number: _behind_zeroes(
+            chance, 1, ends=(0, length), wanted=wanted,
+            make=lambda number: _behind_zeroes(
                 min(number, _OWN_LEAST_BYTES), number, (number if text else 0, bits), length
             ),
-            place.alone,
+            data=place.alone,
         )  # fmt: skip
 
     def _spread_page(self, size: int, other: int, wanted: int, place: _Place) -> PieceSizes | None:
@@ -374,7 +376,12 @@ class Filler:
 
         for runs in range(near.runs, max(0, near.runs - _SPREADS), -1):
             one = self._searched(
-                start, 1, (runs, PIECE_BYTES - runs), wanted, partial(made, runs=runs), place.alone
+                start,
+                1,
+                ends=(runs, PIECE_BYTES - runs),
+                wanted=wanted,
+                make=partial(made, runs=runs),
+                data=place.alone,
             )
             if self._off(self._size(place.alone(one)), wanted) == 0:
                 return one
@@ -400,7 +407,7 @@ class Filler:
             return made(max(0, place.piece.zlib_context - _MATCH_BYTES))
         else:
             start = 0
-        return self._searched(start, 1, (0, length), wanted, made, place.page)
+        return self._searched(start, 1, ends=(0, length), wanted=wanted, make=made, data=place.page)
 
     def _after(self, page: _Page, place: _Place, wanted: int) -> PieceSizes:
         """A piece of a page that JFFS2 writes whole as soon as a write reaches its end."""
@@ -417,16 +424,16 @@ class Filler:
         if not shrinks or alone.text_bytes:
             return alone
         return self._searched(
-            0, 1, (0, length), wanted,
-            lambda own: _piece_of(length - own, own, (0, TEXT_BITS)), place.page,
+            0, 1, ends=(0, length), wanted=wanted,
+            make=lambda own: _piece_of(length - own, own, (0, TEXT_BITS)), data=place.page,
         )  # fmt: skip
 
     def _shared(self, place: _Place, alone: PieceSizes, wanted: int, added: int) -> PieceSizes:
         """A piece that has its size alone, and as many OWN bytes as its page lacks."""
         number, text = alone.common_bytes + alone.own_bytes, (alone.text_bytes, alone.text_bits)
         return self._searched(
-            max(0, added - 2 * _MATCH_BYTES), 1, (0, number), wanted,
-            lambda own: _behind_zeroes(own, number, text, place.length), place.page,
+            max(0, added - 2 * _MATCH_BYTES), 1, ends=(0, number), wanted=wanted,
+            make=lambda own: _behind_zeroes(own, number, text, place.length), data=place.page,
         )  # fmt: skip
 
     def _last(self, place: _Place, wanted: int, added: int, shrinks: bool) -> PieceSizes:
@@ -441,12 +448,12 @@ class Filler:
         length = place.length
         start, bits = _text(length, max(0, added))
         return self._searched(
-            start, bits / 8 - 1, (0, length), wanted,
-            lambda number: _only_own(length, number, bits), place.page,
+            start, bits / 8 - 1, ends=(0, length), wanted=wanted,
+            make=lambda number: _only_own(length, number, bits), data=place.page,
         )  # fmt: skip
 
     def _searched(
-        self, start: int, slope: float, ends: tuple[int, int], wanted: int,
+        self, start: int, slope: float, *, ends: tuple[int, int], wanted: int,
         make: Callable[[int], PieceSizes], data: Callable[[PieceSizes], bytes],
     ) -> PieceSizes:  # fmt: skip
         """The number near `start` whose piece is stored in what the wanted size is stored in.
@@ -495,10 +502,12 @@ class Fillers:
     each: Sequence[Filler]
 
     def fill(
-        self, file: object, offset: int, sizes: Sequence[Piece], length: int, seed: int
+        self, file: object, offset: int, *, sizes: Sequence[Piece], length: int, seed: int
     ) -> str:
         """The FILL of each, joined."""
-        return self.BETWEEN.join(one.fill(file, offset, sizes, length, seed) for one in self.each)
+        return self.BETWEEN.join(
+            one.fill(file, offset, sizes=sizes, length=length, seed=seed) for one in self.each
+        )
 
     def learn(self, offset: int, sizes: Sequence[Piece], length: int) -> None:
         """Lets each filler learn."""
@@ -527,19 +536,40 @@ def _behind_zeroes(own: int, number: int, text: tuple[int, int], length: int) ->
     lzo ends a run of zeroes at its last byte, so each of the number makes the piece larger by one.
     """
     common, zeroes = number - own, length - number
-    return PieceSizes(common, own, text[0], zeroes, text[1], 1 if common and zeroes else 0)
+    return PieceSizes(
+        common_bytes=common,
+        own_bytes=own,
+        text_bytes=text[0],
+        zero_bytes=zeroes,
+        text_bits=text[1],
+        runs=1 if common and zeroes else 0,
+    )
 
 
 def _spread_evenly(number: int, text: int, bits: int, runs: int) -> PieceSizes:
     """A page of so many bytes, so many of them text, between which its zeroes are spread."""
     own = min(number, _OWN_LEAST_BYTES)
     zeroes = PIECE_BYTES - number
-    return PieceSizes(number - own, own, text, zeroes, bits if text else TEXT_BITS, runs)
+    return PieceSizes(
+        common_bytes=number - own,
+        own_bytes=own,
+        text_bytes=text,
+        zero_bytes=zeroes,
+        text_bits=bits if text else TEXT_BITS,
+        runs=runs,
+    )
 
 
 def _only_own(length: int, text: int, bits: int) -> PieceSizes:
     """A piece without zeroes, in which text is spread."""
-    return PieceSizes(0, length, text, 0, bits if text else TEXT_BITS, 1 if text else 0)
+    return PieceSizes(
+        common_bytes=0,
+        own_bytes=length,
+        text_bytes=text,
+        zero_bytes=0,
+        text_bits=bits if text else TEXT_BITS,
+        runs=1 if text else 0,
+    )
 
 
 def _whole(length: int, text: tuple[int, int]) -> PieceSizes:
@@ -549,7 +579,7 @@ def _whole(length: int, text: tuple[int, int]) -> PieceSizes:
 
 
 @lru_cache(maxsize=1 << 10)
-def _alike(offset: int, length: int, whole: int, small: int, text: int) -> str:
+def _alike(offset: int, length: int, *, whole: int, small: int, text: int) -> str:
     """FILL of pieces that are all as small, and as much text, as the whole is on average."""
     cut = pieces_of(offset, length)
     return piece_text([PieceSizes(0, n * small // whole, n * text // whole) for _, n in cut])

@@ -6,7 +6,7 @@ docs/stack-trace.svg is of a real trace, whose folder is the only argument:
         --func vfs_read --func vfs_write --func vfs_fsync_range --func ubifs_read_folio \
         --func ubifs_write_begin --func ubifs_write_end --func ubifs_fsync \
         --func ubi_eba_read_leb --func ubi_eba_write_leb --func mtd_read --func mtd_write \
-        --fs ubifs --out trace docs/examples/stack.ops
+        --set fs=ubifs --out trace docs/examples/stack.ops
     python docs/draw_pictures.py trace
 """
 

@@ -193,7 +193,7 @@ def commands() -> Iterator[Call]:
             ("doctor", "--on"), ("prepare", "--on"), ("doctor", "--format"), ("list",),
             ("run", "x", "--on"), ("validate", "emulated", "--on"), ("power",), ("model",),
             ("validate", "emulated", "--on", "sim", "--suite"), ("fuzz", "--on", "sim", "--class"),
-            ("fuzz", "--cases", "0", "--on"), ("fuzz", "--on", "sim", "--fs"), ("powercut",),
+            ("fuzz", "--cases", "0", "--on"), ("fuzz", "--on", "sim", "--set"), ("powercut",),
             ("doctor", "--profile"), ("doctor", "--partition"), ("lifetime",), ("predict",), (),
             ("cost", "fit"), ("report",), ("merge", "-o", "o"),
             ("verdicts", "x", "--results"), ("calibrate", "emulated", "--on"), ("trace", "--on"),

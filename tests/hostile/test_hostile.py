@@ -59,7 +59,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "cost": ("--out", "--pattern", "--requests", "--request-bytes", "--fs", "--format"),
     "doctor": ("--format", "--on", "--profile", "--partition"),
     "prepare": ("--on",),
-    "fuzz": ("--class", "--fs", "--cases", "--seed", "--on", "--minutes", "--board", "--kernel",
+    "fuzz": ("--class", "--set", "--cases", "--seed", "--on", "--minutes",
              "--without", "--batch", "--format"),
     "reproduce": ("--on", "--set", "--format", "--erase"),
     "validate": ("--suite", "--on", "--kernel", "--format", "--erase"),

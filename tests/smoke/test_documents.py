@@ -114,8 +114,8 @@ def test_the_picture_of_the_stack_has_the_numbers_of_a_trace(project: Path, tmp_
         "trace",
         "--on",
         "sim",
-        "--fs",
-        "ubifs",
+        "--set",
+        "fs=ubifs",
         "--flash",
     ]
     file = project / "docs/examples/stack.ops"

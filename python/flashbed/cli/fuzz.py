@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from flashbed.base.errors import InputError, Interrupted, RunError
 from flashbed.cli.progress import bar
+from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.names import USUAL_BOARD, USUAL_KERNEL
 
@@ -33,12 +35,12 @@ From = Annotated[
     Path | None,
     typer.Option("--from", metavar="RECORDING", help="Mutate this recording instead of a class."),
 ]
-Systems = Annotated[
-    str | None,
+Stacks = Annotated[
+    list[str] | None,
     typer.Option(
-        "--fs",
-        metavar="FS,...",
-        help="File systems.  [default: jffs2,ubifs, and yaffs2 where its core is available]",
+        "--set",
+        metavar="AXIS=VALUE,…",
+        help="fs (default: jffs2,ubifs, and yaffs2 where its core is there), board, kernel.",
     ),
 ]
 Cases = Annotated[
@@ -55,12 +57,6 @@ On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real 
 Minutes = Annotated[
     float | None, typer.Option("--minutes", metavar="M", min=0, help="Stop after M minutes.")
 ]
-BoardName = Annotated[
-    str, typer.Option("--board", metavar="USUAL_BOARD", help="A profile in boards/.")
-]
-KernelName = Annotated[
-    str, typer.Option("--kernel", metavar="USUAL_KERNEL", help="The board's kernel.")
-]
 Without = Annotated[
     str, typer.Option("--without", metavar="NAME,...", help="Operations or features to leave out.")
 ]
@@ -76,8 +72,8 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "fuzz",
-        epilog="Examples: `flashbed fuzz` · `flashbed fuzz --class any --fs ubifs --minutes 60`"
-        " · `flashbed fuzz --fs jffs2 --seed 4711 --cases 1`"
+        epilog="Examples: `flashbed fuzz` · `flashbed fuzz --class any --set fs=ubifs --minutes 60`"
+        " · `flashbed fuzz --set fs=jffs2 --seed 4711 --cases 1`"
         " · `flashbed fuzz --from logger.rec --cases 50`",
     )(fuzz)
 
@@ -86,13 +82,11 @@ def fuzz(
     kind: Class = "reads",
     recording: From = None,
     *,
-    fs: Systems = None,
+    settings: Stacks = None,
     cases: Cases = None,
     seed: Seed = 0,
     on: On = "uml",
     minutes: Minutes = None,
-    board: BoardName = USUAL_BOARD,
-    kernel: KernelName = USUAL_KERNEL,
     without: Without = "",
     keep_going: KeepGoing = False,
     batch: Batch = 200,
@@ -110,11 +104,13 @@ def fuzz(
     from flashbed.bench.fuzz.mutations import RecordedSource
 
     _checked(kind, on, output)
+    chosen = _chosen(settings or [])
+    board, kernel = chosen["board"][0], chosen["kernel"][0]
     if cases is None:
         cases = 0 if minutes is not None else CASES
     plan = CampaignPlan(
         kind=kind,
-        file_systems=_default_systems(kind) if fs is None else _systems(fs),
+        file_systems=chosen.get("fs") or _default_systems(kind),
         seed=seed,
         cases=cases or None,
         without=tuple(name for name in without.split(",") if name),
@@ -158,14 +154,22 @@ def _default_systems(kind: str) -> tuple[str, ...]:
     return tuple(FILE_SYSTEMS)
 
 
-def _systems(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    for name in names:
+def _chosen(settings: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Axis -> its values; the programs draw what the other axes would say. Raises `InputError`."""
+    usual = {"board": (USUAL_BOARD,), "kernel": (USUAL_KERNEL,)}
+    given = parse_settings(settings)
+    chosen = {axis: tuple(dict.fromkeys(values)) for axis, values in given.items()}
+    for axis, values in chosen.items():
+        if axis not in ("fs", *usual):
+            text = ",".join(map(str, values))
+            raise InputError(f"--set {axis}={text}: fuzz takes fs, board and kernel")
+        if axis != "fs" and len(values) > 1:
+            raise InputError(f"--set {axis}={','.join(values)}: one {axis}")
+    for name in chosen.get("fs", ()):
         if name not in FILE_SYSTEMS:
-            raise InputError(
-                f"--fs {name}: no such file system; there are {', '.join(FILE_SYSTEMS)}"
-            )
-    return names
+            known = ", ".join(FILE_SYSTEMS)
+            raise InputError(f"--set fs={name}: no such file system; there are {known}")
+    return usual | chosen
 
 
 def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
@@ -202,8 +206,8 @@ def _run(
 def _where(on: str, board: str, kernel: str) -> str:
     """The options that repeat a program on the same machine."""
     words = [f"--on {on}"]
-    words += [f"--board {board}"] if board != USUAL_BOARD else []
-    words += [f"--kernel {kernel}"] if kernel != USUAL_KERNEL else []
+    words += [f"--set board={board}"] if board != USUAL_BOARD else []
+    words += [f"--set kernel={kernel}"] if kernel != USUAL_KERNEL else []
     return " ".join(words)
 
 

@@ -398,7 +398,7 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     assert "  the shortest program that shows it, 10 of " in text
     assert "\n    read 0 0 5001                            # 1\n" in text
     seed = found.case.case_id.rpartition("-")[2]
-    again = f"again: flashbed fuzz --class reads --fs ubifs --seed {seed} --cases 1 --on uml"
+    again = f"again: flashbed fuzz --class reads --set fs=ubifs --seed {seed} --cases 1 --on uml"
     assert text.endswith(again)
     alone = ran(CampaignPlan(kind="reads", file_systems=("ubifs",), seed=int(seed), cases=1), on)
     assert [one.case for one in alone.found] == [found.case]
@@ -481,7 +481,7 @@ def test_yaffs2_is_tried_where_its_core_is(
 def test_the_command_ends_with_1_for_a_difference_and_0_for_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    both = ("--fs", "jffs2,ubifs", "--cases", "5", "--seed", "3")
+    both = ("--set", "fs=jffs2,ubifs", "--cases", "5", "--seed", "3")
     assert command(monkeypatch, OracleTarget("uml"), *both) == 0
     out = capsys.readouterr().out
     assert out == (
@@ -490,7 +490,7 @@ def test_the_command_ends_with_1_for_a_difference_and_0_for_none(
         "  programs and erases: as many in 10 of 10, within 2% in 10; reads: within 1% in 10\n"
     )
     real = OracleTarget("uml", misreads_above(5_000))
-    assert command(monkeypatch, real, "--fs", "jffs2", "--format", "json") == 1
+    assert command(monkeypatch, real, "--set", "fs=jffs2", "--format", "json") == 1
     assert json.loads(capsys.readouterr().out)["differing"] == 1
     assert command(monkeypatch, OracleTarget("uml"), "--minutes", "0.01", "--class", "any") == 0
 
@@ -499,7 +499,7 @@ def test_an_interrupted_run_tells_what_is_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = OracleTarget("uml", interrupt_after=14)
-    assert command(monkeypatch, real, "--cases", "20", "--fs", "ubifs", "--seed", "40") == 130
+    assert command(monkeypatch, real, "--cases", "20", "--set", "fs=ubifs", "--seed", "40") == 130
     told = capsys.readouterr()
     assert told.out.startswith("14 programs of class reads on ubifs, seeds from 40: 14 exact")
     assert told.err == "flashbed: interrupted; --seed 40 continues from here\n"
@@ -507,7 +507,15 @@ def test_an_interrupted_run_tells_what_is_known(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--on", "sim"), ("--fs", "ext4"), ("--class", "x"), ("--without", "x"), ("--format", "x")],
+    [
+        ("--on", "sim"),
+        ("--set", "fs=ext4"),
+        ("--set", "state=valid0.5"),
+        ("--set", "board=emulated,omap3evm"),
+        ("--class", "x"),
+        ("--without", "x"),
+        ("--format", "x"),
+    ],
 )
 def test_what_cannot_be_meant_is_one_line(
     arguments: tuple[str, str],

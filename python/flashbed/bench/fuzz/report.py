@@ -102,4 +102,6 @@ def _again(case: FuzzCase, report: Report, where: str) -> str:
     plan = report.plan
     seed = case.case_id.rpartition("-")[2]
     without = f" --without {','.join(plan.without)}" if plan.without else ""
-    return f"flashbed fuzz {plan.option} --fs {case.fs} --seed {seed} --cases 1 {where}{without}"
+    return (
+        f"flashbed fuzz {plan.option} --set fs={case.fs} --seed {seed} --cases 1 {where}{without}"
+    )

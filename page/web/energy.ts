@@ -161,11 +161,15 @@ function ofComponents(known: Record<string, number>, answer: Answer): Partial<En
   const each = (part: string, unit: string, of: PerKind, kinds = KINDS) =>
     sum(kinds.map((kind) => times(known[`${part}_${kind}_${unit}`], of[kind])));
   const moved = times(known.memory_byte_pj, counts.bytes);
-  const busy = withoutPauses(answer, done);
+  const inCalls = withoutPauses(answer, done);
+  const busyNs = inCalls && busyOutside(answer, each("driver", "ns", inCalls));
   return {
-    component_cpu_busy_nj: busy && busyNj(known, answer, each("driver", "ns", busy)),
+    component_cpu_busy_nj: busyNj(known.cpu_busy_uw, busyNs),
     component_cpu_driver_nj: each("driver", "nj", done),
-    component_memory_nj: moved === null ? null : (moved + 500n) / 1000n,
+    component_memory_nj: sum([
+      busyNj(known.memory_busy_uw, busyNs),
+      moved === null ? null : (moved + 500n) / 1000n,
+    ]),
     component_flash_read_nj: each("flash", "nj", done, ["read"]),
     component_flash_program_nj: each("flash", "nj", done, ["program"]),
     component_flash_erase_nj: each("flash", "nj", done, ["erase"]),
@@ -173,15 +177,18 @@ function ofComponents(known: Record<string, number>, answer: Answer): Partial<En
   };
 }
 
-function busyNj(
-  known: Record<string, number>,
-  answer: Answer,
-  driverNs: bigint | null,
-): bigint | null {
+/** The CPU's time outside the driver; null where it is unknown. */
+function busyOutside(answer: Answer, driverNs: bigint | null): number | null {
   const timeNs = timeOf(answer);
-  if (known.cpu_busy_uw === undefined || driverNs === null || timeNs === null) return null;
+  if (driverNs === null || timeNs === null) return null;
   const rest = timeNs - Number(driverNs);
-  return rest < 0 ? null : nanojoules(rest, known.cpu_busy_uw);
+  return rest < 0 ? null : rest;
+}
+
+/** What a power makes of that time. */
+function busyNj(powerUw: number | undefined, busyNs: number | null): bigint | null {
+  if (busyNs === 0) return 0n;
+  return powerUw === undefined || busyNs === null ? null : nanojoules(busyNs, powerUw);
 }
 
 /** Operations of the flash that did not begin in a pause; null if that is not known. */

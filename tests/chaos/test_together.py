@@ -65,13 +65,14 @@ def test_suites_that_end_at_once_are_both_kept(small: Path, tmp_path: Path) -> N
 import sys
 import polars as pl
 from pathlib import Path
-from flashbed.bench.validation import MEASURES, Compared
+from flashbed.bench.validation import MEASURES, ComparedSuite
 from flashbed.bench.validation.results_table import keep
 numbers = [f"{name}{end}" for name in MEASURES for end in ("", "_real", "_error_pct")]
 table = pl.DataFrame({"case_id": ["a"], **{name: [0] for name in numbers}})
 for kernel in range(25):
     run = {"board": "b", "kernel": str(kernel), "target": sys.argv[1], "suite": "reads"}
-    keep(Path("v"), run, Compared(table, {"a": "x"}, {}, {}, {}), {})
+    nothing = {"limits": {}, "refused": {}, "failed": {}}
+    keep(Path("v"), run, ComparedSuite(table=table, kinds={"a": "x"}, **nothing), {})
 sys.exit()
 """
     running = [start([f"t{number}"], tmp_path, before=keeps) for number in range(AT_ONCE)]

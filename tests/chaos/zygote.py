@@ -21,10 +21,10 @@ import sys
 import time
 from typing import Any
 
-PARTS = ("cli", "runner", "report", "report.render", "report.page", "validation.results_table",
-         "targets.sim", "targets.uml.uml_target", "targets.emulator.emulator_target",
-         "targets.ssh", "tracing.trace", "powercut.cutting", "validation", "cli.validate",
-         "cli.prepare")  # fmt: skip
+PARTS = ("cli", "running.runner", "report", "report.render", "report.page",
+         "bench.validation.results_table", "targets.sim", "targets.uml.uml_target",
+         "targets.emulator.emulator_target", "targets.ssh", "bench.tracing.trace",
+         "bench.powercut.cutting", "bench.validation", "cli.validate", "cli.prepare")  # fmt: skip
 CASES = 3
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 FULL, READ_ONLY = errno.ENOSPC, errno.EROFS

@@ -130,6 +130,7 @@ class CompressorCosts(Strict):
     A case in which a compressor without a price worked has no time. Published figures do not
     separate the work of those that are `included` from the file systems' own costs. The kernel's
     default compressor therefore costs nothing extra there, and one chosen by `compr=` has no price.
+    So it is with one of whose prices `not_known` names some: the others count for the default.
     """
 
     included: Annotated[tuple[Literal["lzo-2.02", "zlib", "rtime"], ...], Field(strict=False)] = ()

@@ -189,8 +189,11 @@ class Board(FromFile):
         """`sim_json` for file systems mounted with `compr=`."""
         text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
         tables = json.loads(text)
-        del tables["software"]["not_known"]
         of_compressors = tables["software"]["compressors"]
+        for name in tables["software"].pop("not_known"):
+            folder, _, key = name.partition(".")
+            if folder == "compressors" and compressor != USUAL_COMPRESSOR:
+                of_compressors[key.partition(".")[0]] = None  # what is known of it is not its time
         for name in of_compressors.pop("included"):
             key = {"zlib": "deflate"}.get(name, name.replace("-", "_").replace(".", "_"))
             if compressor == USUAL_COMPRESSOR and of_compressors[key] is None:

@@ -465,7 +465,7 @@ class Filler:
         target = min(max(start, low), high)
         for _ in range(_TRIES):
             # Sizes do not grow evenly: the nearest number that was not tried.
-            near = sorted(range(target - _TRIES, target + _TRIES), key=lambda n: abs(n - target))
+            near = (n for far in range(_TRIES + 1) for n in (target - far, target + far))
             at = next((n for n in near if low <= n <= high and n not in tried), None)
             if at is None:
                 break

@@ -139,3 +139,10 @@ def test_on_sim_a_program_is_recorded_once_and_replayed_on_each_stack(tmp_path: 
     )  # fmt: skip
     assert json.loads(again.stdout)["rows"] == rows
     assert not list(tmp_path.glob("results/program/program*"))
+
+
+def test_on_sim_a_program_that_was_stopped_as_asked_did_not_fail(tmp_path: Path) -> None:
+    """Its exit status was that of the signal, as nowhere else."""
+    stopped = ("--until", "2", "--", "sh", "-c", "echo a > a; sleep 9")
+    assert _exec(*stopped, here=tmp_path).status == 0
+    assert _exec("--on", "sim", *stopped, here=tmp_path).status == 0

@@ -160,7 +160,6 @@ def exec_(
     this machine and cannot change them. docs/guide/my-program.md is the guide.
     """
     from flashbed.api.exec_options import ExecOptions, requests_of
-    from flashbed.cli.execution_on_sim import SIM, Usual, refuse, replayed
     from flashbed.targets.exec.account import as_json
     from flashbed.targets.exec.compared_systems import compared
     from flashbed.targets.exec.executors import load_executor
@@ -188,17 +187,18 @@ def exec_(
         record=record,
         spin=spin,
     )
-    if on == SIM:
-        refuse(sysctl=sysctls, repeat=repeat, shell=shell)
-        usual = Usual(fs, board, kernel)
-        try:
-            did = replayed(options, settings or [], usual, output=output, note=_note)
-        except Unavailable as why:
-            raise NotRunError(str(why)) from None
-        sys.exit(did.exit_status)
-    systems = systems_of(fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or [])
     ran: list[Ran] = []
     try:
+        if on == "sim":
+            from flashbed.cli.execution_on_sim import Usual, refuse, replayed
+
+            refuse(sysctl=sysctls, repeat=repeat, shell=shell)
+            usual = Usual(fs, board, kernel)
+            ran = [replayed(options, settings or [], usual, output=output, note=_note)]
+            sys.exit(_status(ran))
+        systems = systems_of(
+            fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or []
+        )
         requests = requests_of(options, systems, _note)
         execute = load_executor(all_allowed([on], erase)[0])
         for given in requests:

@@ -7,7 +7,6 @@ answers would act otherwise elsewhere. The replay is an experiment like any othe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -15,22 +14,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from flashbed.api.answering import answer_of
 from flashbed.api.exec_options import ExecOptions, requests_of
-from flashbed.api.replays import time_notes
 from flashbed.base.errors import InputError
-from flashbed.cli.answers import answer_json, print_answer, say_answer
 from flashbed.cli.progress import say
-from flashbed.cli.run import measure
+from flashbed.cli.run import answered
 from flashbed.cli.show import RESULTS
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan, several
 from flashbed.running.ways import Way
+from flashbed.targets.exec.compared_systems import Ran
 from flashbed.targets.exec.executors import load_executor
-from flashbed.targets.exec.outcome import ExecOutcome
 from flashbed.targets.exec.systems import HOLDING, systems_of
 
-__all__ = ["SIM", "Usual", "refuse", "replayed"]
+__all__ = ["Usual", "refuse", "replayed"]
 
 SIM = "sim"
 Say = Callable[[str], None]
@@ -59,10 +55,10 @@ def refuse(**options: object) -> None:
 
 def replayed(
     options: ExecOptions, settings: Sequence[str], usual: Usual, *, output: str | None, note: Say
-) -> ExecOutcome:
+) -> Ran:
     """Runs, records, replays and prints the answer; returns what the program did.
 
-    Raises `InputError`, `NotRunError` and `Unavailable`.
+    Raises `InputError`, `NotRunError`, `RunError` and `Unavailable`.
     """
     chosen: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in vars(usual).items()}
     chosen |= parse_settings(settings)
@@ -74,21 +70,15 @@ def replayed(
         path = options.record or Path(folder) / "program.rec"
         recording = replace(options, on="uml", record=path)
         (request,) = requests_of(recording, [system], note)
-        _, outcome = load_executor("uml")(request, note, aside=output == "json")
+        request, outcome = load_executor("uml")(request, note, aside=output == "json")
         note("recorded on user-mode Linux; the simulator replays it")
         experiment = load_experiment(str(path))
         planned = plan(experiment, chosen)
         directory = RESULTS / experiment.id if kept else Path(folder) / "results"
-        measure(experiment, planned, targets=[SIM], out=directory, traces=(), way=Way())
-        found = answer_of(directory, planned, several(chosen), ours=True)
-        times = time_notes(directory, experiment, planned, planned.names)
-        if output == "json":
-            print(json.dumps(answer_json(found, directory, times), indent=1))
-        elif kept:
-            say_answer(found, directory)
-        else:
-            print_answer(found)
+        answered(
+            experiment, planned, targets=[SIM], out=directory, way=Way(), apart=several(chosen),
+            output=output, kept=kept,
+        )  # fmt: skip
+        if not kept and output != "json":
             say("next: --record FILE keeps the recording, and `flashbed run FILE` asks more of it")
-        for line in times:
-            note(line)
-    return outcome
+    return request, outcome

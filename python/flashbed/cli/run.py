@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ from flashbed.base.files import own_file
 from flashbed.base.locking import held
 from flashbed.base.own_folder import own_folder
 from flashbed.base.paths import shown
-from flashbed.cli.answers import answer_json, say_answer
+from flashbed.cli.answers import answer_json, print_answer, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say, working
 from flashbed.cli.show import INDEX, RESULTS
@@ -35,7 +35,16 @@ if TYPE_CHECKING:
     from flashbed.running.ways import Way
     from flashbed.targets.base import Failure
 
-__all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
+__all__ = [
+    "CaseId",
+    "Out",
+    "Set",
+    "answered",
+    "failure_lines",
+    "measure",
+    "register",
+    "target_names",
+]
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to keep results.")]
 On = Annotated[
@@ -122,8 +131,6 @@ def run(
     The same command continues an interrupted run. Where a board over ssh lacks something, its
     cases are `not measured` (docs/reference/boards-over-ssh.md).
     """
-    from flashbed.api.answering import answer_of
-    from flashbed.api.replays import time_notes
     from flashbed.running.ways import start_ahead
 
     if output not in (None, "json"):
@@ -154,15 +161,35 @@ def run(
             raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
     _say_doubts(planned)
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
+    answered(
+        chosen, planned, targets=targets, out=directory, traces=traces, way=way,
+        apart=several(selected), output=output,
+    )  # fmt: skip
+
+
+def answered(
+    experiment: Experiment, planned: Plan, *, targets: Sequence[ChosenTarget], out: Path, way: Way,
+    apart: Collection[str], output: str | None, traces: Sequence[str] = (), kept: bool = True,
+) -> None:  # fmt: skip
+    """Measures and prints the answer; where tables are not `kept`, not what to do with them.
+
+    Raises `RunError` for a case that failed and for a target that could not run.
+    """
+    from flashbed.api.answering import answer_of
+    from flashbed.api.replays import time_notes
+
     outcomes, unavailable = measure(
-        chosen, planned, targets=targets, out=directory, traces=traces, way=way)  # fmt: skip
+        experiment, planned, targets=targets, out=out, traces=traces, way=way
+    )
     ours = any(outcome.measured for outcome in outcomes)
-    found = answer_of(directory, planned, several(selected), ours=ours)
-    times = time_notes(directory, chosen, planned, planned.names)
+    found = answer_of(out, planned, apart, ours=ours)
+    times = time_notes(out, experiment, planned, planned.names)
     if output == "json":
-        print(json.dumps(answer_json(found, directory, times), indent=1))
+        print(json.dumps(answer_json(found, out, times), indent=1))
+    elif kept:
+        say_answer(found, out)
     else:
-        say_answer(found, directory)
+        print_answer(found)
     for note in times:
         say(f"flashbed: {note}")
     _conclude(outcomes)

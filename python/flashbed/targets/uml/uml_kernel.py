@@ -13,6 +13,8 @@ The kernel's code is changed in a few places:
   the task that waited longest, which no board does.
 - arch/um/kernel/time.c counts in units of 256 ns while waits and timers are exact, so results would
   depend on where in a unit a case begins. Here the clock counts nanoseconds.
+- drivers/spi/Kconfig asks for memory-mapped I/O, which user-mode Linux lacks. The core of SPI does
+  without, and so does the controller of kernel/flashbed_nand.
 """
 
 from __future__ import annotations
@@ -101,6 +103,11 @@ CHANGES: tuple[Change, ...] = (
     ("arch/um/kernel/time.c", " / TIMER_MULTIPLIER;", ";"),
     ("arch/um/kernel/time.c", "NSEC_PER_SEC/TIMER_MULTIPLIER", "NSEC_PER_SEC"),
     ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
+    (
+        "drivers/spi/Kconfig",
+        '\tbool "SPI support"\n\tdepends on HAS_IOMEM\n',
+        '\tbool "SPI support"\n',
+    ),
     ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
 )
 """What is replaced in the kernel that experiments run on."""

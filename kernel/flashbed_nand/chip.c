@@ -10,15 +10,25 @@
 
 #include "flashbed_nand.h"
 
+/* Empties the raw driver's page buffer. SPI's has none. */
+void fbn_forget_page(void)
+{
+	flashbed.nand.pagecache.page = -1;
+}
+
 /* Does what a reboot would: the driver's bad block table and page buffer are read from the chip
- * again. The caller holds nand->lock.
+ * again. The caller holds flashbed.core.lock.
  */
 void fbn_forget_driver_state(void)
 {
 	struct nand_chip *nand = &flashbed.nand;
 	u32 block;
 
-	nand->pagecache.page = -1;
+	if (flashbed.p.spi_hz) {
+		fbn_spi_forget();
+		return;
+	}
+	fbn_forget_page();
 	if (!nand->bbt)
 		return;
 	for (block = 0; block < flashbed.p.blocks; block++) {

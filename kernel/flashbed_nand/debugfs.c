@@ -49,7 +49,7 @@ static const struct file_operations log_fops = {
 
 static int counts_show(struct seq_file *file, void *unused)
 {
-	const struct mtd_ecc_stats *stats = &nand_to_mtd(&flashbed.nand)->ecc_stats;
+	const struct mtd_ecc_stats *stats = &flashbed.core.mtd->ecc_stats;
 	const struct fbn_counts *counts = &flashbed.counts;
 
 	mutex_lock(&flashbed.lock);
@@ -249,7 +249,7 @@ static int obey(const char *command)
 		return 0;
 	}
 	if (!strcmp(command, "forget-page")) {
-		flashbed.nand.pagecache.page = -1;
+		fbn_forget_page();
 		return 0;
 	}
 	if (!strcmp(command, "on"))
@@ -274,11 +274,11 @@ static ssize_t ctl_write(struct file *file, const char __user *from, size_t coun
 	if (!strcmp(command, "load")) {
 		err = fbn_load_finish();
 	} else {
-		mutex_lock(&flashbed.nand.lock);
+		mutex_lock(flashbed.core.lock);
 		mutex_lock(&flashbed.lock);
 		err = obey(command);
 		mutex_unlock(&flashbed.lock);
-		mutex_unlock(&flashbed.nand.lock);
+		mutex_unlock(flashbed.core.lock);
 	}
 	fbn_pay();
 	return err ? err : count;

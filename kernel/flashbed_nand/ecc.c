@@ -10,6 +10,7 @@
  *                     ecc_strength_bits a step. The code's bytes in the spare area are reserved,
  *                     and stay 0xff
  *   none              nothing
+ *   on-die            the chip corrects by itself, likewise (spi.c)
  * Leaves out wrong bits in the spare area, miscorrection by the hardware engine.
  */
 #include <linux/bitops.h>
@@ -71,7 +72,7 @@ static u32 different_bits(const u8 *a, const u8 *b, u32 count)
 }
 
 /* Corrects one step of a page in `bytes`; returns the number of bits, or -EBADMSG. */
-static int correct_step(const struct fbn_page *page, u32 step, u8 *bytes)
+int fbn_correct_step(const struct fbn_page *page, u32 step, u8 *bytes)
 {
 	const u32 step_bytes = flashbed.p.ecc_step_bytes;
 	u32 wrong = flips_in(step);
@@ -112,7 +113,7 @@ static int read_page(struct nand_chip *nand, u8 *buf, int oob_required, int page
 	cells = fbn_cells_page(&flashbed.cells, page);
 	for (step = 0; step < nand->ecc.steps && (flashbed.bus.flips || (cells && cells->intended));
 	     step++) {
-		const int wrong = correct_step(cells, step, buf + step * step_bytes);
+		const int wrong = fbn_correct_step(cells, step, buf + step * step_bytes);
 
 		if (wrong < 0) {
 			stats->failed++;
@@ -179,6 +180,7 @@ int fbn_attach_chip(struct nand_chip *nand)
 		nand->options |= NAND_NO_SUBPAGE_WRITE;
 		break;
 	case FBN_ECC_NONE:
+	case FBN_ECC_ON_DIE: /* of SPI only (parameters.c) */
 		nand->ecc.engine_type = NAND_ECC_ENGINE_TYPE_NONE;
 		break;
 	}

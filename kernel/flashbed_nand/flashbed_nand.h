@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of flashbed_nand share: a raw NAND chip in memory with its controller.
+/* What the files of flashbed_nand share: a NAND chip in memory with its controller, raw or on SPI.
  *
  * Mirrors include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops), in the
- * place of nandsim. A machine has one chip, `flashbed`. Layers, each a file that uses only
+ * place of nandsim, and include/linux/spi/spi-mem.h (struct spi_controller_mem_ops). A machine has one chip, `flashbed`. Layers, each a file that uses only
  * functions and variables of those above it (tests/tidy/test_layers_of_c.py):
  *   state       the variable `flashbed`, of which each layer owns a part
  *   parameters  the module's parameters, checked
@@ -15,8 +15,10 @@
  *   record      snapshot, changes since then, power cut, rewind
  *   wait        how an operation's time passes
  *   calls       calls into MTD, which wait for their operations' time
- *   exec        the chip's commands
- *   ecc         the controller's engine
+ *   array       what the chip does, however its commands reach it
+ *   exec        the command set of raw NAND
+ *   ecc         the engine of the controller or of the chip
+ *   spi         the command set of SPI-NAND, and its controller
  *   chip        the chip as a whole: created, renewed, marked bad, freed
  *   load        loading an image of the chip
  *   image       the file `chip` of debugfs
@@ -27,7 +29,8 @@
  * Invariants:
  * 1. flashbed.lock guards everything here except the parameters, which do not change after init. It
  *    is not held while an operation's time passes.
- * 2. Lock order: nand->lock (the NAND core's, held around every operation), then flashbed.lock.
+ * 2. Lock order: flashbed.core.lock (the NAND core's, held around every operation), then
+ *    flashbed.lock.
  */
 #ifndef FLASHBED_NAND_H
 #define FLASHBED_NAND_H
@@ -46,7 +49,8 @@ struct kmem_cache;
 
 /* parameters.c */
 
-enum fbn_ecc { FBN_ECC_SOFTWARE, FBN_ECC_HARDWARE, FBN_ECC_NONE };
+enum fbn_ecc { FBN_ECC_SOFTWARE, FBN_ECC_HARDWARE, FBN_ECC_NONE, FBN_ECC_ON_DIE };
+#define FBN_ID_BYTES 4
 enum fbn_wait { FBN_WAIT_BUSY, FBN_WAIT_HALT, FBN_WAIT_SLEEP };
 
 struct fbn_parameters {
@@ -70,6 +74,14 @@ struct fbn_parameters {
 	u32 ecc_step_bytes;
 	u32 ecc_strength_bits;
 	u32 ecc_bytes; /* of OOB, a step */
+	u32 spi_hz; /* 0: raw NAND */
+	u32 spi_rx_lines;
+	u32 spi_tx_lines;
+	u32 spi_op_ns;
+	u8 spi_read_opcode;
+	u8 spi_program_opcode;
+	u8 spi_id[FBN_ID_BYTES];
+	u32 spi_id_bytes;
 	enum fbn_wait wait;
 	u64 seed;
 	u32 bad_blocks;
@@ -305,7 +317,7 @@ void fbn_pay(void);
 
 void fbn_calls_pay(struct mtd_info *mtd);
 
-/* exec.c */
+/* array.c */
 
 enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
 
@@ -313,6 +325,7 @@ enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
 struct fbn_bus {
 	u64 started_ns; /* of this exec_op */
 	u64 spent_ns;
+	u64 busy_ns; /* SPI: of the array, from the end of the command on */
 	u8 command;
 	u8 address[5];
 	u8 addresses;
@@ -332,23 +345,39 @@ struct fbn_bus {
 	u32 flip_bits[FBN_FLIPS_MAX];
 };
 
-extern const u8 fbn_id[NAND_MAX_ID_LEN];
-
 void fbn_begin(void);
 void fbn_end(u64 *started_ns, u64 *spent_ns);
+void fbn_charge(u64 ns);
+void fbn_moved(u32 whole_ns, u32 bytes);
+void fbn_change_column(u32 column);
+void fbn_move_in(u8 *to, u32 bytes);
+void fbn_move_out(const u8 *from, u32 bytes);
 void fbn_command_read(u32 page, u32 column);
 void fbn_move_in_whole(u8 *page, u8 *oob);
 void fbn_command_program(u32 page, u32 column);
 void fbn_move_out_whole(const u8 *page, const u8 *oob);
 int fbn_confirm_program(void);
+int fbn_confirm_erase(u32 page);
 bool fbn_flip(u8 *bytes, u32 column, u32 length);
 void fbn_record_flags(u8 flags);
 u32 fbn_share_ns(u32 whole_ns, u32 bytes);
+
+/* exec.c */
+
+extern const u8 fbn_id[NAND_MAX_ID_LEN];
+
 int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only);
 
 /* ecc.c */
 
+int fbn_correct_step(const struct fbn_page *page, u32 step, u8 *bytes);
 int fbn_attach_chip(struct nand_chip *nand);
+
+/* spi.c */
+
+int fbn_spi_start(void);
+void fbn_spi_stop(void);
+void fbn_spi_forget(void);
 
 /* chip.c */
 
@@ -356,6 +385,7 @@ int fbn_chip_make(void);
 void fbn_chip_free(void);
 int fbn_chip_renew(void);
 int fbn_mark_factory_bad(u32 block);
+void fbn_forget_page(void);
 void fbn_forget_driver_state(void);
 
 /* load.c, and the format that image.c writes */
@@ -424,9 +454,16 @@ struct fbn_power {
 	u64 drop_at; /* programs until one is dropped */
 };
 
+/* What the kernel's driver of the chip has made. */
+struct fbn_core {
+	struct mtd_info *mtd; /* the whole chip */
+	struct mutex *lock;
+};
+
 struct fbn {
 	struct mutex lock;
 	struct fbn_parameters p;
+	struct fbn_core core;
 	struct nand_chip nand;
 	struct nand_controller controller;
 	struct fbn_pool page_pool;

@@ -218,7 +218,7 @@ int fbn_load_finish(void)
 	struct fbn_loader *loader;
 	int err = -EINVAL;
 
-	mutex_lock(&flashbed.nand.lock);
+	mutex_lock(flashbed.core.lock);
 	mutex_lock(&flashbed.lock);
 	loader = flashbed.loader;
 	if (loader && loader->stage == END) {
@@ -231,7 +231,7 @@ int fbn_load_finish(void)
 	}
 	fbn_load_abandon();
 	mutex_unlock(&flashbed.lock);
-	mutex_unlock(&flashbed.nand.lock);
+	mutex_unlock(flashbed.core.lock);
 	return err;
 }
 

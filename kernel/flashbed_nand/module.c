@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Loading and unloading: one chip, identified by the NAND core like any other, and one partition of
- * it as the only MTD device.
+ * it as the only MTD device. SPI-NAND is identified by Linux' driver of such chips (spi.c).
  *
  * Mirrors nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and
  * drivers/mtd/mtdcore.c. The core requires a power of two of MiB and gets the next one. What lies
@@ -64,6 +64,31 @@ static int add_partition(void)
 	return mtd_device_register(nand_to_mtd(&flashbed.nand), &part, 1);
 }
 
+static int start_raw(void)
+{
+	int err = scan();
+
+	if (err)
+		return err;
+	flashbed.core.mtd = nand_to_mtd(&flashbed.nand);
+	flashbed.core.lock = &flashbed.nand.lock;
+	fbn_calls_pay(flashbed.core.mtd);
+	err = add_partition();
+	if (err)
+		nand_cleanup(&flashbed.nand);
+	return err;
+}
+
+static void stop(void)
+{
+	if (flashbed.p.spi_hz) {
+		fbn_spi_stop();
+		return;
+	}
+	WARN_ON(mtd_device_unregister(nand_to_mtd(&flashbed.nand)));
+	nand_cleanup(&flashbed.nand);
+}
+
 static int __init flashbed_init(void)
 {
 	int err = fbn_parameters_check(&flashbed.p);
@@ -73,22 +98,16 @@ static int __init flashbed_init(void)
 	err = fbn_chip_make();
 	if (err)
 		goto free;
-	err = scan();
+	err = flashbed.p.spi_hz ? fbn_spi_start() : start_raw();
 	if (err)
 		goto free;
-	fbn_calls_pay(nand_to_mtd(&flashbed.nand));
-	err = add_partition();
-	if (err)
-		goto clean_up;
 	err = fbn_debugfs_create(&folder);
 	if (err)
-		goto unregister;
+		goto stop;
 	return 0;
 
-unregister:
-	WARN_ON(mtd_device_unregister(nand_to_mtd(&flashbed.nand)));
-clean_up:
-	nand_cleanup(&flashbed.nand);
+stop:
+	stop();
 free:
 	fbn_load_abandon();
 	fbn_chip_free();
@@ -99,8 +118,7 @@ free:
 static void __exit flashbed_exit(void)
 {
 	debugfs_remove_recursive(folder);
-	WARN_ON(mtd_device_unregister(nand_to_mtd(&flashbed.nand)));
-	nand_cleanup(&flashbed.nand);
+	stop();
 	fbn_load_abandon();
 	fbn_chip_free();
 }
@@ -109,5 +127,5 @@ module_init(flashbed_init);
 module_exit(flashbed_exit);
 
 MODULE_LICENSE("GPL v2");
-MODULE_DESCRIPTION("A raw NAND chip in memory, with a datasheet's times, a log and power cuts");
+MODULE_DESCRIPTION("A NAND chip in memory, raw or on SPI, with a datasheet's times, a log and power cuts");
 MODULE_AUTHOR("flashbed");

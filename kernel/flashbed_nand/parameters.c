@@ -42,9 +42,19 @@ FBN_UINT(bus_read_ns, MISSING, "a whole page with its OOB from the page register
 FBN_UINT(bus_program_ns, MISSING, "a whole page with its OOB to the page register");
 FBN_UINT(column_change_ns, MISSING, "change of the column within the page register");
 FBN_WORD(transfer, "bytes or page");
-FBN_WORD(ecc, "software-subpage, hardware-page or none");
+FBN_WORD(ecc, "software-subpage, hardware-page, none or on-die");
 FBN_UINT(ecc_step_bytes, MISSING, "data bytes of an ECC step");
 FBN_UINT(ecc_strength_bits, MISSING, "bits corrected in a step (hardware-page)");
+FBN_UINT(spi_hz, 0, "clock of the SPI bus; 0: the chip is raw NAND");
+FBN_UINT(spi_rx_lines, 1, "data lines that the controller reads: 1, 2, 4 or 8");
+FBN_UINT(spi_tx_lines, 1, "data lines that it writes, addresses included");
+FBN_UINT(spi_op_ns, 0, "what an operation of the controller takes besides its cycles");
+FBN_UINT(spi_read_opcode, 0, "how the kernel's driver is to read from the page register");
+FBN_UINT(spi_program_opcode, 0, "how it is to write to the page register");
+static unsigned char spi_id[FBN_ID_BYTES];
+static uint spi_id_bytes;
+module_param_array(spi_id, byte, &spi_id_bytes, 0444);
+MODULE_PARM_DESC(spi_id, "maker and device, as the kernel's driver compares them");
 FBN_WORD(wait, "busy, halt or sleep");
 FBN_UINT(bad_blocks, 0, "factory-bad blocks of the partition");
 FBN_UINT(wear_out_erases, 0, "mean endurance of a block; 0: for ever");
@@ -137,14 +147,15 @@ static int choose(const char *name, const char *given, const char *const *words,
 static int check_words(struct fbn_parameters *to)
 {
 	static const char *const transfers[] = {"bytes", "page", NULL};
-	static const char *const eccs[] = {"software-subpage", "hardware-page", "none", NULL};
+	static const char *const eccs[] = {"software-subpage", "hardware-page", "none",
+					    "on-die", NULL};
 	static const char *const waits[] = {"busy", "halt", "sleep", NULL};
 	int which = choose("transfer", transfer, transfers, "bytes or page");
 
 	if (which < 0)
 		return which;
 	to->transfer_page = which == 1;
-	which = choose("ecc", ecc, eccs, "software-subpage, hardware-page or none");
+	which = choose("ecc", ecc, eccs, "software-subpage, hardware-page, none or on-die");
 	if (which < 0)
 		return which;
 	to->ecc = which;
@@ -171,6 +182,16 @@ static int check_ecc(struct fbn_parameters *to)
 		to->ecc_step_bytes = page_bytes;
 		return 0;
 	}
+	if (to->ecc == FBN_ECC_ON_DIE) {
+		REFUSE_UNLESS(is_power_of_2(ecc_step_bytes) && ecc_step_bytes <= page_bytes,
+			      ecc_step_bytes, "a power of two, at most a page");
+		REFUSE_UNLESS(ecc_strength_bits > 0 && ecc_strength_bits <= FBN_FLIPS_MAX,
+			      ecc_strength_bits, "1 to 64 with ecc=on-die");
+		to->ecc_step_bytes = ecc_step_bytes;
+		to->ecc_strength_bits = ecc_strength_bits;
+		to->ecc_bytes = 0;
+		return 0;
+	}
 	if (to->ecc == FBN_ECC_SOFTWARE) {
 		REFUSE_UNLESS(ecc_step_bytes == 256 || ecc_step_bytes == 512, ecc_step_bytes,
 			      "256 or 512 with ecc=software-subpage");
@@ -193,6 +214,40 @@ static int check_ecc(struct fbn_parameters *to)
 		       oob_bytes, page_bytes / ecc_step_bytes * to->ecc_bytes, marker_bytes);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+static bool is_width(uint lines)
+{
+	return lines == 1 || lines == 2 || lines == 4 || lines == 8;
+}
+
+static int check_spi(struct fbn_parameters *to)
+{
+	to->spi_hz = spi_hz;
+	if (!spi_hz) {
+		if (to->ecc != FBN_ECC_ON_DIE)
+			return 0;
+		pr_err("ecc=on-die is impossible: spi_hz is 0, and raw NAND is corrected outside\n");
+		return -EINVAL;
+	}
+	if (to->ecc != FBN_ECC_ON_DIE) {
+		pr_err("spi_hz=%u is impossible: SPI-NAND corrects by itself, ecc=on-die\n", spi_hz);
+		return -EINVAL;
+	}
+	REFUSE_UNLESS(is_width(spi_rx_lines), spi_rx_lines, "1, 2, 4 or 8");
+	REFUSE_UNLESS(is_width(spi_tx_lines), spi_tx_lines, "1, 2, 4 or 8");
+	REFUSE_UNLESS(spi_id_bytes >= 2, spi_id_bytes, "spi_id has a maker and a device");
+	REFUSE_UNLESS(spi_read_opcode > 0 && spi_read_opcode <= 255, spi_read_opcode, "an opcode");
+	REFUSE_UNLESS(spi_program_opcode > 0 && spi_program_opcode <= 255, spi_program_opcode,
+		      "an opcode");
+	to->spi_rx_lines = spi_rx_lines;
+	to->spi_tx_lines = spi_tx_lines;
+	to->spi_op_ns = spi_op_ns;
+	to->spi_read_opcode = spi_read_opcode;
+	to->spi_program_opcode = spi_program_opcode;
+	memcpy(to->spi_id, spi_id, sizeof(spi_id));
+	to->spi_id_bytes = spi_id_bytes;
 	return 0;
 }
 
@@ -226,6 +281,8 @@ int fbn_parameters_check(struct fbn_parameters *to)
 		err = check_words(to);
 	if (!err)
 		err = check_ecc(to);
+	if (!err)
+		err = check_spi(to);
 	if (!err)
 		err = check_faults(to);
 	return err;

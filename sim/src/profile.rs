@@ -154,6 +154,159 @@ pub struct ChipProfile {
     pub bus_program_ns: Ns,
     /// Changing the column within the page register (random data output).
     pub column_change_ns: Ns,
+    /// The bus of SPI-NAND, instead of the four fields above; none for raw NAND.
+    #[serde(default)]
+    pub spi: Option<SpiBus>,
+}
+
+/// `[spi]`: how the controller moves bytes from and to SPI-NAND.
+///
+/// An operation's cycles are the bits of its phases (command, address, dummy, data) over their
+/// lines, as in struct spi_mem_op of include/linux/spi/spi-mem.h.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpiBus {
+    /// The clock that the controller makes.
+    pub clock_hz: u64,
+    /// Lines of the address and the dummy bytes of a read from the page register.
+    pub read_address_lines: u32,
+    /// Bytes of that address.
+    pub read_address_bytes: u32,
+    /// Dummy bytes of it.
+    pub read_dummy_bytes: u32,
+    /// Lines of its data.
+    pub read_data_lines: u32,
+    /// Lines of the data of a load of the page register.
+    pub program_data_lines: u32,
+    /// Free bytes of an OOB, by the table of the chip's maker (its ooblayout).
+    pub oob_free_bytes: u32,
+    /// What the controller and the core of spi-mem take for an operation, besides its cycles.
+    pub op_ns: Ns,
+}
+
+/// How spinand_wait polls the status: SPINAND_*_DELAY_US of include/linux/mtd/spinand.h. Its sleeps
+/// take their longest.
+#[derive(Clone, Copy, Debug)]
+struct Polls {
+    initial: Ns,
+    between: Ns,
+}
+
+const READ_POLLS: Polls = Polls { initial: Ns(6_000), between: Ns(5_000) };
+const PROGRAM_POLLS: Polls = Polls { initial: Ns(75_000), between: Ns(15_000) };
+const ERASE_POLLS: Polls = Polls { initial: Ns(250_000), between: Ns(50_000) };
+
+impl SpiBus {
+    fn op(&self, cycles: u64) -> Ns {
+        self.op_ns + Ns(cycles * 1_000_000_000 / self.clock_hz)
+    }
+
+    /// An operation of so many bytes, all on one line.
+    #[inline]
+    fn bytes(&self, bytes: u64) -> Ns {
+        self.op(bytes * 8)
+    }
+
+    /// SPINAND_WR_EN_DIS_OP.
+    #[inline]
+    pub fn write_enable_ns(&self) -> Ns {
+        self.bytes(1)
+    }
+
+    /// SPINAND_SET_FEATURE_OP, SPINAND_GET_FEATURE_OP: opcode, register, value.
+    #[inline]
+    pub fn feature_ns(&self) -> Ns {
+        self.bytes(3)
+    }
+
+    /// SPINAND_PAGE_READ_OP, SPINAND_PROG_EXEC_OP, SPINAND_BLK_ERASE_OP: opcode and row.
+    #[inline]
+    fn row_ns(&self) -> Ns {
+        self.bytes(4)
+    }
+
+    /// Reads so many bytes from the page register (spinand_read_from_cache_op).
+    #[inline]
+    pub fn from_cache_ns(&self, bytes: u32) -> Ns {
+        let before = u64::from((self.read_address_bytes + self.read_dummy_bytes) * 8);
+        let address = before / u64::from(self.read_address_lines);
+        self.op(8 + address + u64::from(bytes) * 8 / u64::from(self.read_data_lines))
+    }
+
+    /// Loads so many bytes into the page register (spinand_write_to_cache_op).
+    #[inline]
+    fn to_cache_ns(&self, bytes: u32) -> Ns {
+        self.op(24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines))
+    }
+
+    /// From the end of a command to the end of the poll that finds the array ready, which it is
+    /// after `array` (spi_mem_poll_status).
+    #[inline]
+    fn polled_ns(&self, array: Ns, polls: Polls) -> Ns {
+        let first = polls.initial + self.feature_ns();
+        let round = polls.between + self.feature_ns();
+        let rounds = array.0.saturating_sub(first.0).div_ceil(round.0);
+        first + round * rounds
+    }
+}
+
+impl ChipProfile {
+    /// A read of a page of which so many bytes are transferred.
+    #[inline]
+    pub fn read_ns(&self, bytes: u32) -> Ns {
+        match &self.spi {
+            None => self.read_array_ns + self.share(self.bus_read_ns, bytes),
+            Some(spi) => {
+                let polled = spi.polled_ns(self.read_array_ns, READ_POLLS);
+                spi.row_ns() + polled + spi.from_cache_ns(bytes)
+            }
+        }
+    }
+
+    /// A program of a page, after so many bytes are transferred.
+    #[inline]
+    pub fn program_ns(&self, bytes: u32) -> Ns {
+        match &self.spi {
+            None => self.program_array_ns + self.share(self.bus_program_ns, bytes),
+            Some(spi) => {
+                spi.to_cache_ns(bytes) + spi.row_ns() + self.program_polled_ns().unwrap_or(Ns::ZERO)
+            }
+        }
+    }
+
+    /// On SPI: how long the driver polls the status of a program.
+    #[inline]
+    pub fn program_polled_ns(&self) -> Option<Ns> {
+        self.spi.map(|spi| spi.polled_ns(self.program_array_ns, PROGRAM_POLLS))
+    }
+
+    /// An erase of a block.
+    #[inline]
+    pub fn erase_ns(&self) -> Ns {
+        match &self.spi {
+            None => self.erase_array_ns,
+            Some(spi) => spi.row_ns() + self.erase_polled_ns().unwrap_or(Ns::ZERO),
+        }
+    }
+
+    /// On SPI: how long the driver polls the status of an erase.
+    #[inline]
+    pub fn erase_polled_ns(&self) -> Option<Ns> {
+        self.spi.map(|spi| spi.polled_ns(self.erase_array_ns, ERASE_POLLS))
+    }
+
+    /// The part of a page's bus time for `length` bytes.
+    #[inline]
+    pub fn share(&self, whole: Ns, length: u32) -> Ns {
+        if self.transfer == Transfer::Page {
+            return whole;
+        }
+        let page = self.page_bytes + self.oob_bytes;
+        if length == page {
+            return whole;
+        }
+        Ns(whole.0 * u64::from(length) / u64::from(page))
+    }
 }
 
 /// How the driver checks and corrects reads, which decides the cost of a partial read.
@@ -170,6 +323,8 @@ pub enum EccKind {
     /// only on request.
     #[serde(rename = "none")]
     NoEcc,
+    /// In the chip, which is SPI-NAND: it corrects a page when it reads it into the page register.
+    OnDie,
 }
 
 /// `[ecc]`.
@@ -428,6 +583,7 @@ const PAGES_PER_BLOCK: std::ops::RangeInclusive<u32> = 1..=1_024;
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=65_536;
 const PAGES_MAX: u64 = 1 << 23;
 const STEP_NS_MAX: u64 = 1_000_000_000;
+const SPI_HZ: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
 impl BoardProfile {
     /// Refuses a chip or a partition that cannot be, with what is wrong with it.
@@ -462,6 +618,7 @@ impl BoardProfile {
             return Err(format!("chip.oob_bytes: {} is more than a page", chip.oob_bytes));
         }
         self.check_times()?;
+        self.check_spi()?;
         let end = u64::from(self.partition.first_block) + u64::from(self.partition.blocks);
         if self.partition.blocks == 0 || end > u64::from(chip.blocks) {
             return Err(format!("partition.blocks: it ends at block {end} of {}", chip.blocks));
@@ -469,6 +626,27 @@ impl BoardProfile {
         if self.ecc.step_bytes == 0 || chip.page_bytes % self.ecc.step_bytes != 0 {
             let step = self.ecc.step_bytes;
             return Err(format!("ecc.step_bytes: {step} does not divide {}", chip.page_bytes));
+        }
+        Ok(())
+    }
+
+    fn check_spi(&self) -> Result<(), String> {
+        let on_die = self.ecc.kind == EccKind::OnDie;
+        let Some(spi) = &self.chip.spi else {
+            return if on_die { Err("ecc.kind: on-die is of SPI-NAND".to_owned()) } else { Ok(()) };
+        };
+        if !on_die {
+            return Err("ecc.kind: SPI-NAND corrects by itself, on-die".to_owned());
+        }
+        let lines = [spi.read_address_lines, spi.read_data_lines, spi.program_data_lines];
+        if lines.iter().any(|lines| ![1, 2, 4, 8].contains(lines)) {
+            return Err("spi.read_data_lines: lines are 1, 2, 4 or 8".to_owned());
+        }
+        if !SPI_HZ.contains(&spi.clock_hz) || spi.op_ns.0 > STEP_NS_MAX {
+            return Err(format!("spi.clock_hz: {} is not from 10^5 to 10^9", spi.clock_hz));
+        }
+        if spi.read_address_bytes > 8 || spi.read_dummy_bytes > 64 {
+            return Err(format!("spi.read_dummy_bytes: {} is too many", spi.read_dummy_bytes));
         }
         Ok(())
     }

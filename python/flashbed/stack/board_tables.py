@@ -37,6 +37,7 @@ __all__ = [
     "Sqlite",
 ]
 
+Byte = Annotated[int, Field(ge=0, le=255)]
 HAMMING_STEP_BYTES = (256, 512)
 HAMMING_STRENGTH_BITS = 1
 
@@ -119,9 +120,9 @@ class Ecc(Strict):
 
     source: Text
     """Where the numbers of this table come from."""
-    kind: Literal["hardware-page", "software-subpage", "none"]
+    kind: Literal["hardware-page", "software-subpage", "on-die", "none"]
     """`hardware-page`: the controller, over whole pages; `software-subpage`: the CPU, over steps;
-    `none`.
+    `on-die`: the chip, which is SPI-NAND; `none`.
     From: device tree `nand-ecc-mode`; the driver.
     """
     step_bytes: PageBytes
@@ -146,6 +147,74 @@ class Ecc(Strict):
             if self.step_bytes not in HAMMING_STEP_BYTES:
                 raise ValueError("step_bytes: the kernel's Hamming code has steps of 256 or 512")
         return self
+
+
+Lines = Literal[1, 2, 4, 8]
+
+
+class Spi(Strict):
+    """`[spi]`: the bus of an SPI-NAND chip, which replaces the four bus times of `[chip]`.
+
+    Linux' driver takes the first operation of its table for the chip that the controller's lines
+    can do; `read_opcode` and `program_opcode` say which.
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    id: Annotated[tuple[Byte, ...], Field(strict=False, min_length=2, max_length=4)]
+    """Maker and device, as Linux' table has them.
+    From: data sheet, Read ID; `drivers/mtd/nand/spi/`.
+    """
+    clock_hz: Annotated[int, Field(ge=100_000, le=1_000_000_000)]
+    """Clock that the controller makes, which may be slower than the one that it is asked for.
+    From: the controller's source and divider; an oscilloscope.
+    """
+    read_opcode: Byte
+    """Read from the page register.
+    From: Linux' table of the chip, first one that the lines can do.
+    """
+    read_address_lines: Lines
+    """Lines of that operation's address and dummy bytes.
+    From: the same row.
+    """
+    read_address_bytes: Annotated[int, Field(ge=1, le=4)] = 2
+    """Bytes of the address.
+    From: the same row; 3 for rows named `_3A`.
+    """
+    read_dummy_bytes: Annotated[int, Field(ge=0, le=16)]
+    """Dummy bytes after the address.
+    From: the same row.
+    """
+    read_data_lines: Lines
+    """Lines of its data.
+    From: the same row.
+    """
+    program_opcode: Byte
+    """Load of the page register, without a reset of the rest (`update_cache`).
+    From: Linux' table of the chip.
+    """
+    program_data_lines: Lines
+    """Lines of its data.
+    From: the same row.
+    """
+    oob_free_bytes: OobBytes
+    """Bytes of the spare area that file systems may use.
+    From: the `ooblayout` of Linux' table for the chip, its free regions together.
+    """
+    op_ns: Ns
+    """What the controller and the kernel's core take for an operation besides its cycles.
+    From: measured; 0 for a controller that takes nothing.
+    """
+
+    @property
+    def rx_lines(self) -> int:
+        """Data lines that the controller reads."""
+        return self.read_data_lines
+
+    @property
+    def tx_lines(self) -> int:
+        """Lines that the controller writes, addresses included."""
+        return max(self.program_data_lines, self.read_address_lines)
 
 
 class Partition(Strict):

@@ -29,6 +29,7 @@ from flashbed.stack.board_tables import (
     EnduranceFacts,
     Memory,
     Partition,
+    Spi,
     Sqlite,
 )
 from flashbed.stack.energy import Energy
@@ -97,6 +98,8 @@ class Board(FromFile):
     """The NAND chip."""
     ecc: Ecc
     """How its pages are corrected."""
+    spi: Spi | None = None
+    """The bus of SPI-NAND; without it the chip is raw NAND."""
     partition: Partition
     """The blocks that the file system lives on."""
     memory: Memory
@@ -132,6 +135,11 @@ class Board(FromFile):
     def _check_ecc(self) -> None:
         """Checks what drivers/mtd/nand/raw/nand_base.c checks when it scans the chip."""
         page_bytes, oob_bytes = self.chip.page_bytes, self.chip.oob_bytes
+        if (self.ecc.kind == "on-die") != (self.spi is not None):
+            raise ValueError(
+                f"ecc.kind = {self.ecc.kind!r}: SPI-NAND, which has a table [spi], corrects on-die,"
+                " raw NAND does not"
+            )
         if self.ecc.kind == "none" and self.ecc.step_bytes != page_bytes:
             raise ValueError(
                 f"ecc.step_bytes: without ECC a page of {page_bytes} bytes is the only step"
@@ -189,6 +197,9 @@ class Board(FromFile):
         """`sim_json` for file systems mounted with `compr=`."""
         text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
         tables = json.loads(text)
+        if self.spi:
+            told = {"source", "id", "read_opcode", "program_opcode"}
+            tables["chip"]["spi"] = self.spi.model_dump(exclude=told)
         of_compressors = tables["software"]["compressors"]
         for name in tables["software"].pop("not_known"):
             folder, _, key = name.partition(".")

@@ -1,7 +1,7 @@
 //! The NAND chip: blocks of pages that are read, programmed once and in order, and erased whole.
 //!
 //! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
-//! controller) are separate. The chip stores no data, because contents follow from the operations.
+//! controller) are separate; an operation's time is its profile's (`ChipProfile::read_ns`). The chip stores no data, because contents follow from the operations.
 //! It keeps what the rules of NAND need: of each block the next programmable page and the erase
 //! count. Left out: planes, cache and multi-plane commands, read disturb, and faults other than
 //! factory-bad blocks, whose programs and erases fail (faulty.rs adds faults).
@@ -66,19 +66,6 @@ impl Chip {
         }
     }
 
-    /// The part of a page's bus time for `length` bytes.
-    #[inline]
-    fn bus(&self, whole: Ns, length: u32) -> Ns {
-        if self.profile.transfer == Transfer::Page {
-            return whole;
-        }
-        let page = self.profile.page_bytes + self.profile.oob_bytes;
-        if length == page {
-            return whole;
-        }
-        Ns(whole.0 * u64::from(length) / u64::from(page))
-    }
-
     /// Adds `time` to the busy time; returns when it is over.
     #[inline]
     fn spend(&mut self, now: Ns, time: Ns) -> Ns {
@@ -101,17 +88,20 @@ impl Flash for Chip {
         debug_assert!(self.in_page(moves.first), "read past the OOB");
         assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
-        let bus = self.bus(self.profile.bus_read_ns, moves.bytes);
-        Ok(self.spend(now, self.profile.read_array_ns + bus))
+        Ok(self.spend(now, self.profile.read_ns(moves.bytes)))
     }
 
     #[inline]
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         let moved = match self.profile.transfer {
             Transfer::Page => Ns::ZERO,
-            Transfer::Bytes => self.bus(self.profile.bus_read_ns, length),
+            Transfer::Bytes => self.profile.share(self.profile.bus_read_ns, length),
         };
         self.spend(now, self.profile.column_change_ns + moved)
+    }
+
+    fn command(&mut self, now: Ns, time: Ns) -> Ns {
+        self.spend(now, time)
     }
 
     #[inline]
@@ -122,8 +112,7 @@ impl Flash for Chip {
         let start = (page.0 - (number << self.block_shift)) * page_bytes;
         let main_area = cells.column < page_bytes;
         let first = if main_area { start + cells.column } else { start };
-        let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
-        let time = bus + self.profile.program_array_ns;
+        let time = self.profile.program_ns(moves.bytes);
         let block = &mut self.blocks[number as usize];
         if block.is_factory_bad {
             self.counts.programs += 1;
@@ -147,14 +136,14 @@ impl Flash for Chip {
         let state = &mut self.blocks[block.0 as usize];
         self.counts.erases += 1;
         if state.is_factory_bad {
-            let at = self.spend(now, self.profile.erase_array_ns);
+            let at = self.spend(now, self.profile.erase_ns());
             return Err(Failed { at, fault: Fault::EraseFailed });
         }
         state.programmed_bytes = 0;
         if !self.unformatted.remove(&block) {
             state.erases += 1;
         }
-        Ok(self.spend(now, self.profile.erase_array_ns))
+        Ok(self.spend(now, self.profile.erase_ns()))
     }
 
     fn counts(&self) -> Counts {

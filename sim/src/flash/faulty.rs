@@ -188,6 +188,11 @@ impl<F: Flash> Flash for Faulty<F> {
         self.inner.change_column(now, length)
     }
 
+    #[inline]
+    fn command(&mut self, now: Ns, time: Ns) -> Ns {
+        self.inner.command(now, time)
+    }
+
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         let fails = self.program_fails();
         let at = self.inner.program(now, task, page, moves, cells)?;
@@ -209,7 +214,7 @@ impl<F: Flash> Flash for Faulty<F> {
             self.torn.retain(|&page, _| page < first || page.0 >= first.0 + pages);
             return self.inner.erase(now, task, block);
         }
-        let time = self.profile().erase_array_ns;
+        let time = self.profile().erase_ns();
         self.failed.erases += 1;
         self.failed.busy += time;
         Err(Failed { at: now + time, fault: Fault::EraseFailed })

@@ -194,6 +194,7 @@ pub struct Block {
 /// #   fn change_column(&mut self, now: Ns, length: u32) -> Ns {
 /// #       self.0.change_column(now, length)
 /// #   }
+/// #   fn command(&mut self, now: Ns, time: Ns) -> Ns { self.0.command(now, time) }
 /// #   fn program(&mut self, now: Ns, by: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
 /// #       self.0.program(now, by, page, moves, cells)
 /// #   }
@@ -209,6 +210,8 @@ pub trait Flash: Clone {
     fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done;
     /// Changes the column in the page that was read last, and transfers `length` bytes.
     fn change_column(&mut self, now: Ns, length: u32) -> Ns;
+    /// A command that touches no cell, such as one for a register; it takes `time`.
+    fn command(&mut self, now: Ns, time: Ns) -> Ns;
     /// Transfers bytes to the register and programs `page`. `cells` are those that change: a driver
     /// that pads a part of a page with ones transfers more than it programs.
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done;

@@ -80,6 +80,11 @@ impl<F: Flash> Flash for PowerCut<F> {
         self.inner.change_column(now, length)
     }
 
+    #[inline]
+    fn command(&mut self, now: Ns, time: Ns) -> Ns {
+        self.inner.command(now, time)
+    }
+
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         self.powered(now)?;
         let fails = self.fails(Torn::Program(page, cells));

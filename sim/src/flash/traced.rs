@@ -65,6 +65,11 @@ impl<F: Flash> Flash for Traced<F> {
         self.inner.change_column(now, length)
     }
 
+    #[inline]
+    fn command(&mut self, now: Ns, time: Ns) -> Ns {
+        self.inner.command(now, time)
+    }
+
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         self.note(now, task, Kind::Program, page, moves.first);
         self.inner.program(now, task, page, moves, cells)

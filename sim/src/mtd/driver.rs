@@ -170,6 +170,7 @@ impl MtdInfo {
 ///     fn flash(&self) -> &F { &self.0 }
 ///     fn flash_mut(&mut self) -> &mut F { &mut self.0 }
 ///     fn subpage_bytes(&self) -> u32 { self.0.profile().page_bytes }
+///     fn free_oob_bytes(&self) -> u32 { self.0.profile().oob_bytes - 2 }
 ///     fn forget(&mut self) {}
 ///     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
 ///         let whole = Moves::one(0, mtd.chip.page_bytes.max(part.column + part.length));
@@ -195,8 +196,14 @@ pub trait NandDriver: Clone {
     fn flash_mut(&mut self) -> &mut Self::Flash;
     /// The smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`).
     fn subpage_bytes(&self) -> u32;
+    /// Free bytes of an OOB (`mtd->oobavail`).
+    fn free_oob_bytes(&self) -> u32;
     /// Drops the pages that it keeps in memory.
     fn forget(&mut self);
+    /// Whether a block is erased before it is marked bad (nand_block_markbad_lowlevel).
+    fn erases_before_mark(&self) -> bool {
+        true
+    }
     /// Reads a part of a page, and corrects what its ECC covers.
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done;
     /// Programs a part of a page: whole sub-pages, the page with its OOB, or bytes of its OOB.

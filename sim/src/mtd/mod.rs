@@ -12,19 +12,23 @@
 //! 2. Every programmed byte has a cause.
 
 mod char;
+mod driven;
 mod driver;
 mod nand_base;
 mod power;
+mod spinand;
 
 pub use self::char::{Access, MtdChar};
+pub use driven::Driven;
 pub use driver::{MtdInfo, NandDriver};
 pub use nand_base::RawNand;
 pub use power::TornAt;
+pub use spinand::SpiNand;
 
 use crate::causes::{Cause, Causes};
 use crate::compress::work::{Packing, Priced};
 use crate::flash::{Counts, Done, Failed, Fault, Flash, Span};
-use crate::profile::{BoardProfile, ChipProfile, SoftwareCosts};
+use crate::profile::{BoardProfile, ChipProfile, EccKind, EccProfile, SoftwareCosts};
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
@@ -168,6 +172,11 @@ impl<D: NandDriver> Mtd<D> {
         self.info.chip.oob_bytes
     }
 
+    /// Free bytes of an OOB (`mtd->oobavail`).
+    pub fn free_oob_bytes(&self) -> u32 {
+        self.driver.free_oob_bytes()
+    }
+
     /// mtd_block_isbad: looks in the table in memory, without an access to the chip.
     pub fn is_bad(&self, block: u32) -> bool {
         self.bad[block as usize]
@@ -178,14 +187,16 @@ impl<D: NandDriver> Mtd<D> {
         self.bad.iter().filter(|&&bad| bad).count() as u32
     }
 
-    /// mtd_block_markbad (nand_block_markbad_lowlevel): erases the block, ignoring failure, writes
-    /// the mark into the OOB of the first page, and updates the table.
+    /// mtd_block_markbad: erases the block if the driver does, ignoring failure, writes the mark
+    /// into the OOB of the first page, and updates the table.
     pub fn mark_bad(&mut self, now: Ns, block: u32) -> Done {
         if self.is_bad(block) {
             return Ok(now);
         }
-        let erased = self.erase(now, block);
-        let now = erased.unwrap_or_else(|failed| failed.at);
+        let mut now = now;
+        if self.driver.erases_before_mark() {
+            now = self.erase(now, block).unwrap_or_else(|failed| failed.at);
+        }
         let start = u64::from(block) * u64::from(self.block_bytes());
         let marked = self.write_oob(now, start, 1);
         self.bad[block as usize] = true;
@@ -208,9 +219,12 @@ impl<D: NandDriver> Mtd<D> {
     }
 
     /// Whether the last read would return -EUCLEAN: at least `mtd->bitflip_threshold` bits of a
-    /// step were corrected, which is three quarters of the maximum (nand_scan_tail).
+    /// step were corrected, which is three quarters of the maximum (nand_scan_tail), or on SPI the
+    /// maximum (add_mtd_device).
     pub fn is_unclean(&self) -> bool {
-        let threshold = (self.info.ecc.strength_bits * 3).div_ceil(4);
+        let EccProfile { kind, strength_bits, .. } = self.info.ecc;
+        let threshold =
+            if kind == EccKind::OnDie { strength_bits } else { (strength_bits * 3).div_ceil(4) };
         self.info.bit_flips > 0 && self.info.bit_flips >= threshold
     }
 

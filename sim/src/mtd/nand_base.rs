@@ -21,6 +21,9 @@ use crate::units::{BlockNo, Ns, PageNo};
 /// ECC bytes of a step: 3 for 1-bit Hamming over 256 bytes (mtd/nand_ecc).
 const ECC_BYTES_PER_STEP: u32 = 3;
 
+/// The bad block marker of a large page.
+const MARKER_BYTES: u32 = 2;
+
 /// A page up to this size is always read whole (`page_shift > 9`).
 const SMALL_PAGE_BYTES: u32 = 512;
 
@@ -41,6 +44,7 @@ pub struct RawNand<F> {
     ecc_step_ns: Ns,
     /// The smallest unit of a program.
     subpage_bytes: u32,
+    free_oob_bytes: u32,
 }
 
 /// `mtd->subpage_sft`. Only software ECC with two, four, eight or sixteen steps divides a page:
@@ -53,6 +57,20 @@ fn subpage_shift(board: &BoardProfile) -> u32 {
     }
 }
 
+/// ECC bytes of a page, which are in its OOB. A controller's are those of a BCH code, log2 of the
+/// bits of a step each corrected bit; real controllers round up.
+fn code_bytes(board: &BoardProfile) -> u32 {
+    let steps = board.chip.page_bytes / board.ecc.step_bytes;
+    match board.ecc.kind {
+        EccKind::SoftwareSubpage => steps * ECC_BYTES_PER_STEP,
+        EccKind::HardwarePage => {
+            let bits = (board.ecc.step_bytes * 8).ilog2() + 1;
+            steps * (board.ecc.strength_bits * bits).div_ceil(8)
+        }
+        EccKind::NoEcc | EccKind::OnDie => 0,
+    }
+}
+
 impl<F: Flash> RawNand<F> {
     /// The driver of `board` for its chip.
     pub fn new(flash: F, board: &BoardProfile) -> RawNand<F> {
@@ -60,7 +78,8 @@ impl<F: Flash> RawNand<F> {
         let (oob_bytes, ecc_step_ns) = match board.ecc.kind {
             EccKind::SoftwareSubpage => (board.chip.oob_bytes, board.software.ecc_step_ns),
             EccKind::HardwarePage => (board.chip.oob_bytes, Ns::ZERO),
-            EccKind::NoEcc => (0, Ns::ZERO),
+            // On-die ECC is SPI-NAND's, which spinand.rs drives (BoardProfile::check).
+            EccKind::NoEcc | EccKind::OnDie => (0, Ns::ZERO),
         };
         RawNand {
             flash,
@@ -71,6 +90,7 @@ impl<F: Flash> RawNand<F> {
             whole_page: Moves::one(0, page_bytes).and(oob_bytes),
             ecc_step_ns,
             subpage_bytes: page_bytes >> subpage_shift(board),
+            free_oob_bytes: board.chip.oob_bytes.saturating_sub(code_bytes(board) + MARKER_BYTES),
         }
     }
 
@@ -219,6 +239,10 @@ impl<F: Flash> NandDriver for RawNand<F> {
     #[inline]
     fn subpage_bytes(&self) -> u32 {
         self.subpage_bytes
+    }
+
+    fn free_oob_bytes(&self) -> u32 {
+        self.free_oob_bytes
     }
 
     fn forget(&mut self) {

@@ -34,6 +34,7 @@ use crate::flash::{Chip, Faulty, Flash, FlashOp, PowerCut, Torn, Traced};
 /// #   fn change_column(&mut self, now: Ns, length: u32) -> Ns {
 /// #       self.inner.change_column(now, length)
 /// #   }
+/// #   fn command(&mut self, now: Ns, time: Ns) -> Ns { self.inner.command(now, time) }
 /// #   fn program(&mut self, now: Ns, by: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
 /// #       self.inner.program(now, by, page, moves, cells)
 /// #   }

@@ -29,7 +29,7 @@ pub use stack::Stack;
 use crate::errno::FsError;
 use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced};
 use crate::fs::{jffs2, ubifs, FlashFs, Timed};
-use crate::mtd::{Mtd, MtdChar, NandDriver};
+use crate::mtd::{Driven, Mtd, MtdChar, NandDriver};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
 use crate::stop::Stop;
@@ -272,7 +272,7 @@ pub fn fresh_bytes(
     bad_blocks: &[u32],
 ) -> Result<Option<u64>, RunError> {
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
-    let mtd = Mtd::new(new_chip(board, &state), board);
+    let mtd = Mtd::with_driver(Driven::new(new_chip(board, &state), board), board);
     parts::on_stack(mtd, fs, kernel, FreshBytes).map_err(RunError::Format)
 }
 
@@ -302,6 +302,8 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
     let ecc = setting.board.ecc;
     if faults.bit_flip_ppm > 0 && ecc.kind == EccKind::NoEcc {
         Some("reading wrong bits without ECC")
+    } else if faults.bit_flip_ppm > 0 && ecc.kind == EccKind::OnDie {
+        Some("what SPI-NAND tells of wrong bits")
     } else if faults.bit_flip_ppm > 0
         && ecc.kind == EccKind::SoftwareSubpage
         && faults.bits_flipped > ecc.strength_bits + 1
@@ -333,7 +335,7 @@ fn run_on<F: Laboratory>(
     flash: F,
 ) -> Vec<Result<Measured, RunError>> {
     let can_lose_power = flash.can_lose_power();
-    let mut mtd = Mtd::new(flash, setting.board);
+    let mut mtd = Mtd::with_driver(Driven::new(flash, setting.board), setting.board);
     if can_lose_power {
         mtd.expect_power_cuts();
     }

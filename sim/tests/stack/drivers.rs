@@ -36,6 +36,10 @@ impl<F: Flash> NandDriver for Unbuffered<F> {
         self.0.profile().page_bytes
     }
 
+    fn free_oob_bytes(&self) -> u32 {
+        self.0.profile().oob_bytes - 2
+    }
+
     fn forget(&mut self) {}
 
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, _: Span) -> Done {

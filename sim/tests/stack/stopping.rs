@@ -50,6 +50,9 @@ impl Flash for Fuse {
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         self.chip.change_column(now, length)
     }
+    fn command(&mut self, now: Ns, time: Ns) -> Ns {
+        self.chip.command(now, time)
+    }
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         self.burn();
         self.chip.program(now, task, page, moves, cells)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from flashbed.stack.board_tables import Spi
 from flashbed.stack.conditions import PPM
 from flashbed.stack.profiles import Board
 from flashbed.targets.guest.module import ModuleSource, sources_of
@@ -33,8 +34,21 @@ def parameters(board: Board, *, wait: str) -> str:
         "ecc_step_bytes": ecc.step_bytes,
         "ecc_strength_bits": ecc.strength_bits,
         "wait": wait,
+        **(_spi_parameters(board.spi) if board.spi else {}),
     }
     return " ".join(f"{key}={value}" for key, value in values.items())
+
+
+def _spi_parameters(spi: Spi) -> dict[str, int | str]:
+    return {
+        "spi_id": ",".join(map(str, spi.id)),
+        "spi_hz": spi.clock_hz,
+        "spi_rx_lines": spi.rx_lines,
+        "spi_tx_lines": spi.tx_lines,
+        "spi_op_ns": spi.op_ns,
+        "spi_read_opcode": spi.read_opcode,
+        "spi_program_opcode": spi.program_opcode,
+    }
 
 
 def setup_commands(program: Program) -> list[str]:

@@ -60,6 +60,8 @@ const ALWAYS_FREE_CHUNKS: i64 = 20;
 /// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB bytes needed for tags besides ECC.
 const CHUNK_BYTES_MIN: u32 = 1024;
 const SPARE_BYTES_MIN: u32 = 64;
+/// sizeof(struct yaffs_packed_tags2).
+const TAGS_BYTES: u32 = 28;
 /// YAFFS_OBJECTID_*. The last two directories are hidden.
 const ROOT_OBJECT: u32 = 1;
 const LOST_AND_FOUND: u32 = 2;
@@ -130,6 +132,11 @@ impl<D: NandDriver> Yaffs2<D> {
         if mtd.page_bytes() < CHUNK_BYTES_MIN || mtd.oob_bytes() < SPARE_BYTES_MIN {
             return Err(FsError::NotModelled(
                 "yaffs2 on flash pages below 1,024 bytes with 64 of OOB, where there is yaffs1,",
+            ));
+        }
+        if mtd.free_oob_bytes() < TAGS_BYTES {
+            return Err(FsError::NotModelled(
+                "yaffs2 with its tags in the pages, for want of 28 free bytes of OOB,",
             ));
         }
         let pages = mtd.blocks() * pages_per_block;

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* SPI-NAND: the chip's command set behind a controller of its own, driven by Linux' SPI-NAND core
+ * and the tables of its makers.
+ *
+ * Mirrors struct spi_controller_mem_ops of include/linux/spi/spi-mem.h, and the operations of
+ * include/linux/mtd/spinand.h. An operation's cycles are its bits over the lines of each phase
+ * (command, address, dummy, data), at spi_hz; spi_op_ns is added to each. The array is busy from
+ * the end of a command on. The controller polls the status by itself (poll_status), with the delays
+ * that the core hands it: a poll that finds the chip ready ends it, as in spi_mem_poll_status(),
+ * where each sleep takes its longest. Nothing else is scheduled meanwhile.
+ *
+ * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
+ * (ecc.c). The status tells wrong bits in two bits, as most makers' do. Leaves out several dies,
+ * one-time programmable pages, locked blocks, octal and double data rate.
+ *
+ * Invariant: init asks for each block's mark, as the raw driver does when it scans a chip. So no
+ * later call reads one.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitops.h>
+#include <linux/err.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/mtd/partitions.h>
+#include <linux/mtd/spinand.h>
+#include <linux/platform_device.h>
+#include <linux/slab.h>
+#include <linux/spi/spi-mem.h>
+#include <linux/spi/spi.h>
+#include <linux/string.h>
+
+#include "flashbed_nand.h"
+
+#define READ_ID 0x9f
+#define RESET 0xff
+#define GET_FEATURE 0x0f
+#define SET_FEATURE 0x1f
+#define WRITE_ENABLE 0x06
+#define WRITE_DISABLE 0x04
+#define PAGE_READ 0x13
+#define PROGRAM_EXECUTE 0x10
+#define BLOCK_ERASE 0xd8
+
+#define MOST_BITS 0x30 /* the register with the most wrong bits of a step, in its upper half */
+
+static struct {
+	struct platform_device *device;
+	struct spi_controller *controller;
+	u8 features[256];
+	int most_bits; /* wrong in a step of the page that was read, or -EBADMSG */
+	u64 before_ns; /* of operations before one of the array, whose record they count for */
+} spi;
+
+static u32 phase_cycles(u32 bytes, u8 lines)
+{
+	return bytes ? bytes * 8 / lines : 0;
+}
+
+static u64 op_ns(const struct spi_mem_op *op)
+{
+	const u32 cycles = phase_cycles(op->cmd.nbytes, op->cmd.buswidth) +
+			   phase_cycles(op->addr.nbytes, op->addr.buswidth) +
+			   phase_cycles(op->dummy.nbytes, op->dummy.buswidth) +
+			   phase_cycles(op->data.nbytes, op->data.buswidth);
+
+	return flashbed.p.spi_op_ns + div_u64((u64)cycles * NSEC_PER_SEC, flashbed.p.spi_hz);
+}
+
+/* The array works on while time passes on the bus. */
+static void pass(u64 ns)
+{
+	struct fbn_bus *bus = &flashbed.bus;
+
+	fbn_charge(ns);
+	bus->busy_ns = bus->busy_ns > ns ? bus->busy_ns - ns : 0;
+}
+
+/* The page in the page register, of which parts of several bytes are corrected in `bytes`, which
+ * holds the main area's first `length` bytes as they are in the cells. Returns the most bits of a
+ * step, or -EBADMSG.
+ */
+static int correct(u8 *bytes, u32 length)
+{
+	const struct fbn_page *page = fbn_cells_page(&flashbed.cells, flashbed.bus.page);
+	int most = 0;
+	u32 step;
+
+	for (step = 0; (step + 1) * flashbed.p.ecc_step_bytes <= length; step++) {
+		const int wrong =
+			fbn_correct_step(page, step, bytes + step * flashbed.p.ecc_step_bytes);
+
+		if (wrong < 0)
+			most = wrong;
+		else if (most >= 0)
+			most = max(most, wrong);
+	}
+	return most;
+}
+
+static bool corrects(void)
+{
+	return spi.features[REG_CFG] & CFG_ECC_ENABLE;
+}
+
+static void read_page(u32 page)
+{
+	fbn_command_read(page, 0);
+	spi.most_bits = 0;
+	if (!corrects())
+		return;
+	fbn_cells_read(&flashbed.cells, page, 0, flashbed.scratch, flashbed.p.page_bytes);
+	spi.most_bits = correct(flashbed.scratch, flashbed.p.page_bytes);
+	if (spi.most_bits < 0)
+		fbn_record_flags(FBN_FLAG_FAILED);
+	else if (spi.most_bits)
+		fbn_record_flags(FBN_FLAG_CORRECTED);
+}
+
+static u8 status(void)
+{
+	u8 bits = flashbed.bus.busy_ns ? STATUS_BUSY : 0;
+
+	if (flashbed.bus.status & NAND_STATUS_FAIL)
+		bits |= STATUS_PROG_FAILED | STATUS_ERASE_FAILED;
+	if (spi.most_bits < 0)
+		bits |= STATUS_ECC_UNCOR_ERROR;
+	else if (spi.most_bits)
+		bits |= STATUS_ECC_HAS_BITFLIPS;
+	return bits;
+}
+
+static u8 feature(u8 number)
+{
+	if (number == REG_STATUS)
+		return status();
+	if (number == MOST_BITS)
+		return max(spi.most_bits, 0) << 4;
+	return spi.features[number];
+}
+
+/* The plane is the bit above the column. */
+static u32 column_of(const struct spi_mem_op *op)
+{
+	return op->addr.val & ((1U << fls(flashbed.p.page_bytes)) - 1);
+}
+
+static void move_in(const struct spi_mem_op *op)
+{
+	struct fbn_bus *bus = &flashbed.bus;
+	const u32 column = column_of(op);
+	u8 *to = op->data.buf.in;
+
+	bus->column = column;
+	if (!corrects() || column) {
+		fbn_move_in(to, op->data.nbytes);
+		return;
+	}
+	fbn_cells_read(&flashbed.cells, bus->page, 0, to, op->data.nbytes);
+	(void)correct(to, min(op->data.nbytes, flashbed.p.page_bytes));
+	fbn_moved(0, op->data.nbytes);
+}
+
+static void move_out(const struct spi_mem_op *op)
+{
+	fbn_command_program(0, column_of(op));
+	fbn_move_out(op->data.buf.out, op->data.nbytes);
+}
+
+static int program(u32 page)
+{
+	flashbed.bus.page = page;
+	flashbed.bus.record.page = page;
+	return fbn_confirm_program();
+}
+
+static void give_id(u8 *to, u32 bytes)
+{
+	memset(to, 0, bytes);
+	memcpy(to, flashbed.p.spi_id, min_t(u32, bytes, flashbed.p.spi_id_bytes));
+}
+
+static void reset(void)
+{
+	memset(spi.features, 0, sizeof(spi.features));
+	spi.features[REG_CFG] = CFG_ECC_ENABLE;
+	spi.most_bits = 0;
+	flashbed.bus.status &= ~NAND_STATUS_FAIL;
+}
+
+static int obey(const struct spi_mem_op *op)
+{
+	switch (op->cmd.opcode) {
+	case READ_ID:
+		give_id(op->data.buf.in, op->data.nbytes);
+		return 0;
+	case RESET:
+		reset();
+		return 0;
+	case GET_FEATURE:
+		memset(op->data.buf.in, feature(op->addr.val), op->data.nbytes);
+		return 0;
+	case SET_FEATURE:
+		spi.features[op->addr.val & 255] = *(const u8 *)op->data.buf.out;
+		return 0;
+	case WRITE_ENABLE:
+	case WRITE_DISABLE:
+		return 0;
+	case PAGE_READ:
+		read_page(op->addr.val);
+		return 0;
+	case PROGRAM_EXECUTE:
+		return program(op->addr.val);
+	case BLOCK_ERASE:
+		return fbn_confirm_erase(op->addr.val);
+	}
+	if (op->data.dir == SPI_MEM_DATA_IN)
+		move_in(op);
+	else
+		move_out(op);
+	return 0;
+}
+
+/* Whether it is an operation of the array or moves its bytes. The log has a record of those; what
+ * comes before, such as the enabling of a write, counts for the next one.
+ */
+static bool is_of_array(u8 opcode)
+{
+	switch (opcode) {
+	case READ_ID:
+	case RESET:
+	case GET_FEATURE:
+	case SET_FEATURE:
+	case WRITE_ENABLE:
+	case WRITE_DISABLE:
+		return false;
+	}
+	return true;
+}
+
+static int obey_timed(const struct spi_mem_op *op)
+{
+	struct fbn_bus *bus = &flashbed.bus;
+	const u64 ns = op_ns(op);
+	int err;
+
+	if (!is_of_array(op->cmd.opcode)) {
+		bus->logged = NULL;
+		spi.before_ns += ns;
+		err = obey(op);
+		fbn_charge(ns);
+		return err;
+	}
+	err = obey(op);
+	bus->record.duration_ns += spi.before_ns;
+	spi.before_ns = 0;
+	fbn_charge(ns);
+	return err;
+}
+
+static int exec_op(struct spi_mem *mem, const struct spi_mem_op *op)
+{
+	u64 started_ns;
+	u64 spent_ns;
+	int err;
+
+	fbn_begin();
+	err = flashbed.power.off ? -EIO : obey_timed(op);
+	fbn_end(&started_ns, &spent_ns);
+	fbn_wait(started_ns, spent_ns);
+	return err;
+}
+
+static int poll_status(struct spi_mem *mem, const struct spi_mem_op *op, u16 mask, u16 match,
+		       unsigned long initial_delay_us, unsigned long polling_rate_us,
+		       unsigned long timeout_ms)
+{
+	u64 started_ns;
+	u64 spent_ns;
+	int err;
+
+	fbn_begin();
+	err = flashbed.power.off ? -EIO : 0;
+	if (!err) {
+		pass(initial_delay_us * NSEC_PER_USEC);
+		pass(op_ns(op));
+		while (flashbed.bus.busy_ns) {
+			pass(polling_rate_us * NSEC_PER_USEC);
+			pass(op_ns(op));
+		}
+		memset(op->data.buf.in, status(), op->data.nbytes);
+	}
+	fbn_end(&started_ns, &spent_ns);
+	fbn_wait(started_ns, spent_ns);
+	return err;
+}
+
+static const struct spi_controller_mem_ops controller_ops = {
+	.exec_op = exec_op,
+	.poll_status = poll_status,
+};
+
+/* The core of MTD asks the parsers that it knows by name for a device's partitions. */
+static int parse(struct mtd_info *master, const struct mtd_partition **parts,
+		 struct mtd_part_parser_data *data)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const u64 block_bytes = (u64)p->page_bytes * p->pages_per_block;
+	struct mtd_partition *part = kzalloc(sizeof(*part), GFP_KERNEL);
+
+	if (!part)
+		return -ENOMEM;
+	part->name = FBN_PARTITION;
+	part->offset = p->first_block * block_bytes;
+	part->size = p->partition_blocks * block_bytes;
+	*parts = part;
+	return 1;
+}
+
+static struct mtd_part_parser parser = {
+	.parse_fn = parse,
+	.name = "cmdlinepart",
+};
+
+/* The widest that the controller can do, which includes what is narrower. */
+static u32 width_bit(u32 lines, u32 dual, u32 quad, u32 octal)
+{
+	switch (lines) {
+	case 2:
+		return dual;
+	case 4:
+		return quad;
+	case 8:
+		return octal;
+	}
+	return 0;
+}
+
+static u32 mode_bits(void)
+{
+	return width_bit(flashbed.p.spi_rx_lines, SPI_RX_DUAL, SPI_RX_QUAD, SPI_RX_OCTAL) |
+	       width_bit(flashbed.p.spi_tx_lines, SPI_TX_DUAL, SPI_TX_QUAD, SPI_TX_OCTAL);
+}
+
+static int add_controller(void)
+{
+	struct spi_controller *controller;
+	int err;
+
+	spi.device = platform_device_register_simple("flashbed-spi", PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(spi.device))
+		return PTR_ERR(spi.device);
+	controller = __spi_alloc_controller(&spi.device->dev, 0, false);
+	if (!controller) {
+		platform_device_unregister(spi.device);
+		return -ENOMEM;
+	}
+	controller->bus_num = 0;
+	controller->num_chipselect = 1;
+	controller->mem_ops = &controller_ops;
+	controller->mode_bits = mode_bits();
+	err = spi_register_controller(controller);
+	if (err) {
+		spi_controller_put(controller);
+		platform_device_unregister(spi.device);
+		return err;
+	}
+	spi.controller = controller;
+	return 0;
+}
+
+void fbn_spi_stop(void)
+{
+	spi_unregister_controller(spi.controller);
+	platform_device_unregister(spi.device);
+	deregister_mtd_parser(&parser);
+}
+
+/* Whether the kernel's table has the chip as the parameters do, and the driver's choices are those
+ * that the parameters stand for.
+ */
+static int compare(const struct mtd_info *mtd, const struct spinand_device *spinand)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const u64 bytes = (u64)p->pages * p->page_bytes;
+	const u8 read = spinand->op_templates.read_cache->cmd.opcode;
+	const u8 program = spinand->op_templates.update_cache->cmd.opcode;
+
+	if (mtd->writesize != p->page_bytes || mtd->oobsize != p->oob_bytes ||
+	    mtd->erasesize != p->page_bytes * p->pages_per_block || mtd->size != bytes) {
+		pr_err("spi_id is of another chip: Linux knows it with pages of %u + %u bytes, "
+		       "blocks of %u and %llu in all\n",
+		       mtd->writesize, mtd->oobsize, mtd->erasesize, mtd->size);
+		return -EINVAL;
+	}
+	if (read != p->spi_read_opcode || program != p->spi_program_opcode) {
+		pr_err("spi_read_opcode=%#x and spi_program_opcode=%#x are impossible: with these "
+		       "lines Linux uses %#x and %#x\n",
+		       p->spi_read_opcode, p->spi_program_opcode, read, program);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int find_core(void)
+{
+	struct mtd_info *part = get_mtd_device_nm(FBN_PARTITION);
+	struct mtd_info *mtd;
+	int err;
+
+	if (IS_ERR(part)) {
+		pr_err("Linux' SPI-NAND driver does not know the chip %*phN\n",
+		       (int)flashbed.p.spi_id_bytes, flashbed.p.spi_id);
+		return -ENODEV;
+	}
+	mtd = mtd_get_master(part);
+	err = compare(mtd, mtd_to_spinand(mtd));
+	flashbed.core.mtd = mtd;
+	flashbed.core.lock = &mtd_to_spinand(mtd)->lock;
+	put_mtd_device(part);
+	return err;
+}
+
+/* Reads each block's mark once, as the driver would when it is asked for it first. */
+static void scan_marks(void)
+{
+	struct mtd_info *mtd = flashbed.core.mtd;
+	u32 block;
+
+	for (block = 0; block < flashbed.p.blocks; block++)
+		(void)mtd_block_isbad(mtd, (loff_t)block * mtd->erasesize);
+}
+
+int fbn_spi_start(void)
+{
+	struct spi_board_info info = {
+		.modalias = "spi-nand",
+		.max_speed_hz = flashbed.p.spi_hz,
+		.mode = SPI_MODE_0 | mode_bits(),
+	};
+	int err = add_controller();
+
+	if (err)
+		return err;
+	register_mtd_parser(&parser);
+	err = spi_new_device(spi.controller, &info) ? find_core() : -ENODEV;
+	if (err) {
+		fbn_spi_stop();
+		return err;
+	}
+	fbn_calls_pay(flashbed.core.mtd);
+	scan_marks();
+	return 0;
+}
+
+/* The table of bad blocks is made anew from the chip's marks, and ECC is on, as after any read or
+ * write. The caller holds flashbed.core.lock and flashbed.lock.
+ */
+void fbn_spi_forget(void)
+{
+	struct spinand_device *spinand = mtd_to_spinand(flashbed.core.mtd);
+	struct nand_device *nand = spinand_to_nand(spinand);
+	u32 block;
+
+	spi.before_ns = 0;
+	spinand->cfg_cache[0] |= CFG_ECC_ENABLE;
+	spi.features[REG_CFG] |= CFG_ECC_ENABLE;
+	for (block = 0; block < flashbed.p.blocks; block++)
+		(void)nanddev_bbt_set_block_status(nand, block,
+						   fbn_cells_marked_bad(&flashbed.cells, block)
+							   ? NAND_BBT_BLOCK_FACTORY_BAD
+							   : NAND_BBT_BLOCK_GOOD);
+}

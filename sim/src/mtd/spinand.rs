@@ -1,0 +1,132 @@
+//! The driver of SPI-NAND.
+//!
+//! Mirrors drivers/mtd/nand/spi/core.c of Linux 6.1 (spinand_read_page, spinand_write_page,
+//! spinand_erase, spinand_markbad). A read loads a page into the chip's page register, polls the
+//! status, and moves the whole main area into a bounce buffer, with the OOB if that is wanted too.
+//! No page is kept: a page that is read in parts is read as often. A program moves the whole page
+//! with its OOB. ECC is the chip's. How long the operations take on the bus is the profile's
+//! ([`SpiBus`](crate::profile::SpiBus)).
+//!
+//! The table of bad blocks is complete from the start, as on raw NAND. Linux reads a block's mark
+//! when it is asked for the block first: one read of an OOB a block after a boot.
+//!
+//! Left out: several dies, continuous reads (6.12 has them for some makers), dirmaps that a
+//! controller cuts into pieces, what each maker's status tells of wrong bits.
+//!
+//! Invariants:
+//! 1. Every operation on cells begins with ECC as it needs it: off for a bad block's mark, else on.
+//! 2. The smallest unit of a program is a page.
+
+use super::{MtdInfo, NandDriver};
+use crate::flash::{Done, Flash, Moves, Span};
+use crate::profile::{BoardProfile, SpiBus};
+use crate::units::{BlockNo, Ns, PageNo};
+
+/// The size of a bad block's mark, at the start of the OOB.
+const BAD_MARK_BYTES: u32 = 2;
+
+/// An SPI-NAND chip and its driver.
+#[derive(Clone, Debug)]
+pub struct SpiNand<F> {
+    flash: F,
+    spi: SpiBus,
+    /// CFG_ECC_ENABLE, as the driver last set it (`cfg_cache`).
+    ecc_on: bool,
+}
+
+impl<F: Flash> SpiNand<F> {
+    /// The driver of `board`, whose chip has `spi`.
+    pub fn new(flash: F, board: &BoardProfile) -> SpiNand<F> {
+        let spi = board.chip.spi.expect("a chip on SPI");
+        SpiNand { flash, spi, ecc_on: true }
+    }
+
+    /// spinand_ecc_enable: nothing if it is so already.
+    #[inline]
+    fn set_ecc(&mut self, now: Ns, on: bool) -> Ns {
+        if self.ecc_on == on {
+            return now;
+        }
+        self.ecc_on = on;
+        self.flash.command(now, self.spi.feature_ns())
+    }
+
+    #[inline]
+    fn write_enable(&mut self, now: Ns) -> Ns {
+        self.flash.command(now, self.spi.write_enable_ns())
+    }
+}
+
+impl<F: Flash> NandDriver for SpiNand<F> {
+    type Flash = F;
+
+    #[inline]
+    fn flash(&self) -> &F {
+        &self.flash
+    }
+
+    #[inline]
+    fn flash_mut(&mut self) -> &mut F {
+        &mut self.flash
+    }
+
+    #[inline]
+    fn subpage_bytes(&self) -> u32 {
+        self.flash.profile().page_bytes
+    }
+
+    fn free_oob_bytes(&self) -> u32 {
+        self.spi.oob_free_bytes
+    }
+
+    fn forget(&mut self) {}
+
+    /// spinand_markbad, unlike nand_block_markbad_lowlevel, only writes the mark.
+    fn erases_before_mark(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
+        let (page_bytes, oob_bytes) = (mtd.chip.page_bytes, mtd.chip.oob_bytes);
+        let now = self.set_ecc(now, true);
+        let moves = if part.column >= page_bytes {
+            Moves::one(page_bytes, oob_bytes)
+        } else if part.column + part.length > page_bytes {
+            Moves::one(0, page_bytes).and(oob_bytes)
+        } else {
+            Moves::one(0, page_bytes)
+        };
+        let read = self.flash.read(now, mtd.task, page, moves)? + mtd.costs.nand_read_ns;
+        if part.column < page_bytes {
+            mtd.correct(self.flash.wrong_bits(), page, 0, mtd.steps(page_bytes));
+        }
+        let moved = Ns::from_ps(u64::from(moves.bytes), mtd.costs.nand_byte_ps);
+        let bounced = Ns::from_ps(u64::from(part.length), mtd.costs.nand_bounce_byte_ps);
+        mtd.since_resched = self.spi.from_cache_ns(moves.bytes) + moved + bounced;
+        Ok(read + moved + bounced)
+    }
+
+    #[inline]
+    fn program(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
+        let page_bytes = mtd.chip.page_bytes;
+        let is_mark = part.column >= page_bytes && part.length <= BAD_MARK_BYTES;
+        // spinand_markbad enables writing once more than spinand_write_page, which it calls.
+        let now = if is_mark { self.write_enable(now) } else { now };
+        let now = self.set_ecc(now, !is_mark);
+        let now = self.write_enable(now);
+        let whole = Moves::one(0, page_bytes).and(mtd.chip.oob_bytes);
+        let main = part.length.min(page_bytes.saturating_sub(part.column));
+        let cells = Span { length: if main > 0 { main } else { part.length }, ..part };
+        let moved = Ns::from_ps(u64::from(whole.bytes), mtd.costs.nand_byte_ps);
+        let ready = now + mtd.costs.nand_program_ns + moved;
+        mtd.since_resched = mtd.chip.program_polled_ns().unwrap_or(Ns::ZERO);
+        self.flash.program(ready, mtd.task, page, whole, cells)
+    }
+
+    fn erase(&mut self, mtd: &mut MtdInfo, now: Ns, block: BlockNo) -> Done {
+        let now = self.write_enable(now + mtd.costs.nand_erase_ns);
+        mtd.since_resched = mtd.chip.erase_polled_ns().unwrap_or(Ns::ZERO);
+        self.flash.erase(now, mtd.task, block)
+    }
+}

@@ -248,7 +248,7 @@ impl<D: NandDriver> Ubi<D> {
     #[cold]
     fn resched_from(&mut self, now: Ns, task: Task) -> Result<Ns> {
         let (mut now, mut is_waiting) = (now, false);
-        self.sched.resched(now);
+        self.sched.resched(now - self.mtd.since_resched());
         while self.sched.current() != Some(task) {
             // Scheduled within the call, at once or after another task, the thread blocks on the
             // chip's lock until `task` runs again and has released it.
@@ -318,7 +318,8 @@ impl<D: NandDriver> Ubi<D> {
         }
         // Preempted at the end of a call into MTD the thread still holds the chip's lock. yield()
         // comes after the call, where it does not.
-        let is_preempted = self.sched.resched(now) != Some(Task::UbiThread);
+        let within = now - self.mtd.since_resched();
+        let is_preempted = self.sched.resched(within) != Some(Task::UbiThread);
         self.wl.thread_has_chip = is_preempted && !is_yielding;
         Ok(now)
     }

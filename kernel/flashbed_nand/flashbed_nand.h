@@ -2,8 +2,9 @@
 /* What the files of flashbed_nand share: a NAND chip in memory with its controller, raw or on SPI.
  *
  * Mirrors include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops), in the
- * place of nandsim, and include/linux/spi/spi-mem.h (struct spi_controller_mem_ops). A machine has one chip, `flashbed`. Layers, each a file that uses only
- * functions and variables of those above it (tests/tidy/test_layers_of_c.py):
+ * place of nandsim, and include/linux/spi/spi-mem.h (struct spi_controller_mem_ops). A machine has
+ * one chip, `flashbed`. Layers, each a file that uses only functions and variables of those above
+ * it (tests/tidy/test_layers_of_c.py):
  *   state       the variable `flashbed`, of which each layer owns a part
  *   parameters  the module's parameters, checked
  *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
@@ -74,7 +75,7 @@ struct fbn_parameters {
 	u32 ecc_step_bytes;
 	u32 ecc_strength_bits;
 	u32 ecc_bytes; /* of OOB, a step */
-	u32 spi_hz; /* 0: raw NAND */
+	u32 spi_hz;    /* 0: raw NAND */
 	u32 spi_rx_lines;
 	u32 spi_tx_lines;
 	u32 spi_op_ns;

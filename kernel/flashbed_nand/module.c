@@ -127,5 +127,6 @@ module_init(flashbed_init);
 module_exit(flashbed_exit);
 
 MODULE_LICENSE("GPL v2");
-MODULE_DESCRIPTION("A NAND chip in memory, raw or on SPI, with a datasheet's times, a log and power cuts");
+MODULE_DESCRIPTION(
+	"A NAND chip in memory, raw or on SPI, with a datasheet's times, a log and power cuts");
 MODULE_AUTHOR("flashbed");

@@ -147,8 +147,8 @@ static int choose(const char *name, const char *given, const char *const *words,
 static int check_words(struct fbn_parameters *to)
 {
 	static const char *const transfers[] = {"bytes", "page", NULL};
-	static const char *const eccs[] = {"software-subpage", "hardware-page", "none",
-					    "on-die", NULL};
+	static const char *const eccs[] = {"software-subpage", "hardware-page", "none", "on-die",
+					   NULL};
 	static const char *const waits[] = {"busy", "halt", "sleep", NULL};
 	int which = choose("transfer", transfer, transfers, "bytes or page");
 
@@ -228,11 +228,13 @@ static int check_spi(struct fbn_parameters *to)
 	if (!spi_hz) {
 		if (to->ecc != FBN_ECC_ON_DIE)
 			return 0;
-		pr_err("ecc=on-die is impossible: spi_hz is 0, and raw NAND is corrected outside\n");
+		pr_err("ecc=on-die is impossible: spi_hz is 0, and raw NAND is corrected "
+		       "outside\n");
 		return -EINVAL;
 	}
 	if (to->ecc != FBN_ECC_ON_DIE) {
-		pr_err("spi_hz=%u is impossible: SPI-NAND corrects by itself, ecc=on-die\n", spi_hz);
+		pr_err("spi_hz=%u is impossible: SPI-NAND corrects by itself, ecc=on-die\n",
+		       spi_hz);
 		return -EINVAL;
 	}
 	REFUSE_UNLESS(is_width(spi_rx_lines), spi_rx_lines, "1, 2, 4 or 8");

@@ -388,8 +388,8 @@ static int compare(const struct mtd_info *mtd, const struct spinand_device *spin
 
 	if (mtd->writesize != p->page_bytes || mtd->oobsize != p->oob_bytes ||
 	    mtd->erasesize != p->page_bytes * p->pages_per_block || mtd->size != bytes) {
-		pr_err("spi_id is of another chip: Linux knows it with pages of %u + %u bytes, "
-		       "blocks of %u and %llu in all\n",
+		pr_err("Linux takes spi_id for another chip: pages of %u + %u bytes, blocks of %u, "
+		       "%llu bytes in all\n",
 		       mtd->writesize, mtd->oobsize, mtd->erasesize, mtd->size);
 		return -EINVAL;
 	}
@@ -409,7 +409,7 @@ static int find_core(void)
 	int err;
 
 	if (IS_ERR(part)) {
-		pr_err("Linux' SPI-NAND driver does not know the chip %*phN\n",
+		pr_err("Linux' SPI-NAND driver does not know the chip %*ph\n",
 		       (int)flashbed.p.spi_id_bytes, flashbed.p.spi_id);
 		return -ENODEV;
 	}
@@ -421,7 +421,7 @@ static int find_core(void)
 	return err;
 }
 
-/* Reads each block's mark once, as the driver would when it is asked for it first. */
+/* Reads each block's mark once, as the driver would when a file system first asks for it. */
 static void scan_marks(void)
 {
 	struct mtd_info *mtd = flashbed.core.mtd;
@@ -453,7 +453,7 @@ int fbn_spi_start(void)
 	return 0;
 }
 
-/* The table of bad blocks is made anew from the chip's marks, and ECC is on, as after any read or
+/* The table of bad blocks is made again from the chip's marks, and ECC is on, as after any read or
  * write. The caller holds flashbed.core.lock and flashbed.lock.
  */
 void fbn_spi_forget(void)

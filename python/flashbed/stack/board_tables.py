@@ -166,7 +166,7 @@ class Spi(Strict):
     From: data sheet, Read ID; `drivers/mtd/nand/spi/`.
     """
     clock_hz: Annotated[int, Field(ge=100_000, le=1_000_000_000)]
-    """Clock that the controller makes, which may be slower than the one that it is asked for.
+    """Clock that the controller makes, which may be slower than the one that a driver requests.
     From: the controller's source and divider; an oscilloscope.
     """
     read_opcode: Byte

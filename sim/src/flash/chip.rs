@@ -1,7 +1,8 @@
 //! The NAND chip: blocks of pages that are read, programmed once and in order, and erased whole.
 //!
 //! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
-//! controller) are separate; an operation's time is its profile's (`ChipProfile::read_ns`). The chip stores no data, because contents follow from the operations.
+//! controller) are separate; an operation's time is its profile's (`ChipProfile::read_ns`). The
+//! chip stores no data, because contents follow from the operations.
 //! It keeps what the rules of NAND need: of each block the next programmable page and the erase
 //! count. Left out: planes, cache and multi-plane commands, read disturb, and faults other than
 //! factory-bad blocks, whose programs and erases fail (faulty.rs adds faults).

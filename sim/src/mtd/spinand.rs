@@ -8,7 +8,7 @@
 //! ([`SpiBus`](crate::profile::SpiBus)).
 //!
 //! The table of bad blocks is complete from the start, as on raw NAND. Linux reads a block's mark
-//! when it is asked for the block first: one read of an OOB a block after a boot.
+//! when a file system first asks for it: one read of an OOB a block after a boot.
 //!
 //! Left out: several dies, continuous reads (6.12 has them for some makers), dirmaps that a
 //! controller cuts into pieces, what each maker's status tells of wrong bits.

@@ -24,6 +24,7 @@ mod policies;
 mod profiles;
 mod readahead;
 mod runs;
+mod spinand;
 mod stopping;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,99 @@
+//! SPI-NAND and its driver, held against cycles counted by hand.
+
+use crate::support;
+use sim::causes::{Cause, Causes};
+use sim::flash::{Chip, Kind, Traced};
+use sim::mtd::{Driven, Mtd};
+use sim::profile::{BoardProfile, EccKind, SpiBus};
+use sim::units::Ns;
+
+/// 20 ns a cycle: every figure below is whole.
+const CLOCK_HZ: u64 = 50_000_000;
+const CYCLE: u64 = 20;
+
+/// A W25N01GV on four lines.
+fn board() -> BoardProfile {
+    let mut board = support::board("emulated");
+    board.software = support::free_software();
+    board.chip.blocks = 1024;
+    board.chip.oob_bytes = 64;
+    board.chip.read_array_ns = Ns(60_000);
+    board.chip.program_array_ns = Ns(250_000);
+    board.chip.erase_array_ns = Ns(2_000_000);
+    board.ecc.kind = EccKind::OnDie;
+    board.ecc.step_bytes = 512;
+    board.chip.spi = Some(SpiBus {
+        clock_hz: CLOCK_HZ,
+        read_address_lines: 4,
+        read_address_bytes: 2,
+        read_dummy_bytes: 2,
+        read_data_lines: 4,
+        program_data_lines: 4,
+        oob_free_bytes: 24,
+        op_ns: Ns::ZERO,
+    });
+    board
+}
+
+fn mtd(board: &BoardProfile) -> Mtd<Driven<Traced<Chip>>> {
+    Mtd::with_driver(Driven::new(Traced::new(Chip::new(board.chip)), board), board)
+}
+
+const STATUS: u64 = 24 * CYCLE;
+/// 60 us end in the eleventh poll: 6,480 + 10 x 5,480 = 61,280.
+const READ_POLLED: u64 = 6_000 + STATUS + 10 * (5_000 + STATUS);
+/// 250 us: 75,480 + 12 x 15,480.
+const PROGRAM_POLLED: u64 = 75_000 + STATUS + 12 * (15_000 + STATUS);
+/// 2 ms: 250,480 + 35 x 50,480.
+const ERASE_POLLED: u64 = 250_000 + STATUS + 35 * (50_000 + STATUS);
+const ROW: u64 = 32 * CYCLE;
+const ENABLE: u64 = 8 * CYCLE;
+
+#[test]
+fn a_part_of_a_page_costs_what_the_page_costs_and_is_read_again() {
+    let board = board();
+    let mut mtd = mtd(&board);
+    let whole = ROW + READ_POLLED + (8 + 8 + 2_048 * 2) * CYCLE;
+    assert_eq!(mtd.read(Ns::ZERO, 0, 68).expect("a part"), Ns(whole));
+    assert_eq!(mtd.read(Ns::ZERO, 68, 200).expect("another"), Ns(whole));
+    assert_eq!((mtd.counts().reads, mtd.counts().busy), (2, Ns(2 * whole)));
+    let oob = ROW + READ_POLLED + (8 + 8 + 64 * 2) * CYCLE;
+    assert_eq!(mtd.read_oob(Ns::ZERO, 0, 1).expect("the OOB"), Ns(oob));
+}
+
+#[test]
+fn a_program_moves_the_page_with_its_oob() {
+    let board = board();
+    let mut mtd = mtd(&board);
+    let program = ENABLE + (24 + 2_112 * 2) * CYCLE + ROW + PROGRAM_POLLED;
+    let causes = Causes::of(Cause::Data, 2_048);
+    assert_eq!(mtd.write_for(Ns::ZERO, 0, 2_048, &causes).expect("a page"), Ns(program));
+    assert_eq!(mtd.write_oob(Ns::ZERO, 131_072, 8).expect("a marker"), Ns(program));
+    assert_eq!(mtd.subpage_bytes(), 2_048);
+    assert_eq!(mtd.erase(Ns::ZERO, 0).expect("a block"), Ns(ENABLE + ROW + ERASE_POLLED));
+}
+
+#[test]
+fn a_bad_block_is_marked_without_an_erase_and_without_ecc() {
+    let board = board();
+    let mut mtd = mtd(&board);
+    mtd.flash_mut().start_recording();
+    let program = ENABLE + (24 + 2_112 * 2) * CYCLE + ROW + PROGRAM_POLLED;
+    let register = 24 * CYCLE;
+    // spinand_markbad enables writing, then spinand_write_page does so again.
+    assert_eq!(mtd.mark_bad(Ns::ZERO, 3).expect("marked"), Ns(ENABLE + register + program));
+    let kinds: Vec<Kind> = mtd.flash_mut().take_record().iter().map(|op| op.kind).collect();
+    assert_eq!(kinds, [Kind::Program]);
+    let next = register + ROW + READ_POLLED + (8 + 8 + 2_048 * 2) * CYCLE;
+    assert_eq!(mtd.read(Ns::ZERO, 0, 2_048).expect("ECC on again"), Ns(next));
+}
+
+#[test]
+fn only_spi_nand_corrects_by_itself() {
+    let mut raw = board();
+    raw.chip.spi = None;
+    assert_eq!(raw.check(), Err("ecc.kind: on-die is of SPI-NAND".to_owned()));
+    let mut outside = board();
+    outside.ecc.kind = EccKind::HardwarePage;
+    assert!(outside.check().is_err_and(|why| why.starts_with("ecc.kind: SPI-NAND")));
+}

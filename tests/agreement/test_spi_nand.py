@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,10 +17,15 @@ from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.support.spi import w25n01gv
 
-pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extension, pytest.mark.timeout(600)]
 
 FILE_SYSTEMS = ("jffs2", "ubifs")
 PREPARE = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 8192 1 0\nfsync 0\nclose 0\nprepared\n"
+LARGER = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 200000 1 50\nfsync 0\nclose 0\nprepared\n"
+READ_AND_WRITE = (
+    "flashbed-ops 1\ndrop_caches\nopen 0 a rw\nmark\n"
+    "read 0 0 200000\nwrite 0 0 50000 4 50\nfsync 0\n"
+)
 READ = "flashbed-ops 1\ndrop_caches\nopen 0 a ro\nmark\nread 0 0 8192\n"
 
 
@@ -29,7 +35,7 @@ def measured(target: str, suite: list[Program]) -> pl.DataFrame:
     return pl.concat([batch.cases for batch in batches], how="diagonal")
 
 
-def on_both(suite: list[Program]) -> dict:
+def on_both(suite: list[Program]) -> dict[str, Any]:
     """The simulator without software, as user-mode Linux is, against it."""
     alike = [program.in_user_mode for program in suite]
     return summary(compare(measured("sim", alike), measured("uml", suite)))
@@ -47,6 +53,7 @@ def chosen(suite: str) -> list[Program]:
     ]
 
 
+@pytest.mark.uml
 def test_reads_are_exact_to_the_nanosecond_of_the_chip() -> None:
     reads = chosen("reads")
     assert len(reads) == 165
@@ -55,6 +62,7 @@ def test_reads_are_exact_to_the_nanosecond_of_the_chip() -> None:
         assert told[name]["exact_share"] == 1, name
 
 
+@pytest.mark.uml
 def test_what_writes_do_to_the_chip_is_exact() -> None:
     writes = chosen("writes")
     assert len(writes) == 116
@@ -62,6 +70,26 @@ def test_what_writes_do_to_the_chip_is_exact() -> None:
     for name in ("flash_reads", "flash_programs", "flash_erases"):
         assert told[name]["exact_share"] == 1, name
     assert told["flash_time"]["exact_share"] > 0.95
+
+
+@pytest.mark.emulator
+def test_the_emulated_board_does_the_same_to_the_chip_in_nearly_the_same_time() -> None:
+    """Debian builds its kernel without the driver, which is built from the same sources then."""
+    board, kernel = w25n01gv(), load_kernel("6.1")
+    cases = [
+        Program(
+            case_id=fs,
+            stack=Stack(board=board, kernel=kernel, fs=fs, read_ahead_kib=128),
+            prepare=LARGER,
+            body=READ_AND_WRITE,
+        )
+        for fs in FILE_SYSTEMS
+    ]
+    simulated, real = (measured(target, cases).sort("case_id") for target in ("sim", "emulator"))
+    exact = ["case_id", "flash_reads", "flash_programs", "flash_erases", "flash_time_ns"]
+    assert simulated.select(exact).equals(real.select(exact))
+    off = simulated["time_ns"] / real["time_ns"] - 1
+    assert off.abs().max() < 0.08, off
 
 
 def why_not(target: UmlTarget | SimTarget, board: Board, fs: str) -> str:
@@ -73,11 +101,13 @@ def why_not(target: UmlTarget | SimTarget, board: Board, fs: str) -> str:
     return failure.message
 
 
+@pytest.mark.uml
 def test_a_chip_that_the_kernel_does_not_know_is_refused_by_its_driver(tmp_path: Path) -> None:
     why = why_not(UmlTarget(work_dir=tmp_path), w25n01gv(id=(0xEF, 0x99)), "ubifs")
     assert "does not know the chip ef 99" in why
 
 
+@pytest.mark.uml
 def test_a_chip_that_the_kernel_takes_for_another_is_refused(tmp_path: Path) -> None:
     """Linux has the W25N02KV, ef aa 22, from 6.2 on. Before, it compares two bytes."""
     other = w25n01gv(id=(0xEF, 0xAA, 0x22))
@@ -87,6 +117,7 @@ def test_a_chip_that_the_kernel_takes_for_another_is_refused(tmp_path: Path) -> 
     assert "takes spi_id for another chip: pages of 2048 + 64 bytes" in why
 
 
+@pytest.mark.uml
 def test_an_operation_that_the_driver_would_not_choose_is_refused(tmp_path: Path) -> None:
     """With four lines each way Linux reads by 0xeb, not by 0x6b."""
     why = why_not(UmlTarget(work_dir=tmp_path), w25n01gv(read_opcode=0x6B), "ubifs")

@@ -33,13 +33,15 @@ def w25n01gv(**others: object) -> Board:
         "bus_program_ns": 0,
         "column_change_ns": 0,
     }
+    emulator = board.emulator
+    assert emulator is not None
     ecc = {"kind": "on-die", "step_bytes": 512, "strength_bits": 1}
     other = board.model_copy(
         update={
             "chip": board.chip.model_copy(update=chip),
             "ecc": board.ecc.model_copy(update=ecc),
             "spi": Spi.model_validate(bus | others),
-            "emulator": None,
+            "emulator": emulator.model_copy(update={"nandsim": None}),
         }
     )
     other._path = board.path

@@ -16,12 +16,13 @@ from flashbed.base import paths
 from flashbed.base.locking import clear, tidy
 from flashbed.base.paths import cache_folder
 from flashbed.stack.profiles import Board
+from flashbed.stack.stack import Stack
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 from flashbed.targets.emulator import gc_choices
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import ARCHITECTURE, QEMU, command, find_qemu
-from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
@@ -101,7 +102,7 @@ class EmulatorTarget:
         guests = []
         for same in stacks.values():
             try:
-                modules = [chip, *self._modules(kernel, same[0].stack.fs, options.progress)]
+                modules = [chip, *self._modules(kernel, same[0].stack, options.progress)]
                 same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
@@ -133,9 +134,9 @@ class EmulatorTarget:
             return f"{path}: board {program.stack.board.name} has no [emulator]"
         return None
 
-    def _modules(self, kernel: KernelFiles, fs: str, progress: Progress) -> list[Path]:
-        """Modules that a file system needs besides the kernel's. Raises `yaffs2.NotBuilt`."""
-        if fs != yaffs2.FS:
+    def _modules(self, kernel: KernelFiles, stack: Stack, progress: Progress) -> list[Path]:
+        """Modules that a stack needs besides the kernel's. Raises `yaffs2.NotBuilt`."""
+        if stack.fs != yaffs2.FS and stack.board.spi is None:
             return []
 
         def say(what: str) -> None:
@@ -143,13 +144,14 @@ class EmulatorTarget:
 
         try:
             tree = fetch_headers(self.cache, kernel, say)
+            driver = spinand.modules_of(stack.board, KERNEL, cache=self.cache, tree=tree, say=say)
         except Unavailable as why:
-            raise yaffs2.NotBuilt(f"fs {fs}: {why}") from None
-        return yaffs2.modules_of(fs, self.cache, tree, say)
+            raise yaffs2.NotBuilt(f"fs {stack.fs}: {why}") from None
+        return [*driver, *yaffs2.modules_of(stack.fs, self.cache, tree, say)]
 
     def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
         board, chip, more = first.stack.board, ours[0], [module.stem for module in ours[1:]]
-        wanted = (chip.stem, *initramfs.MODULES, *more)
+        wanted = (*spinand.names(board), chip.stem, *initramfs.MODULES, *more)
         modules = initramfs.load_order(kernel.modules, wanted, ours)
         loaded = "".join(f"-{name}" for name in more)
         program = agent(ARCHITECTURE)

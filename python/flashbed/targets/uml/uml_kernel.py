@@ -32,7 +32,7 @@ from pathlib import Path
 from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
-from flashbed.targets.guest.debian import Apt, run, unpack
+from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
 from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers
 from flashbed.targets.unavailable import Unavailable
 
@@ -203,15 +203,11 @@ def _can_build() -> None:
 
 def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None]) -> UmlKernel:
     log = cache / f"{recipe.name}-{series}.log"
-    package, version = _sources(cache, series, say)
+    package, version = fetched_source(cache, series, say)
     with scratch(cache, "build-") as work:
         say(f"unpacking the sources of Linux {series}")
-        unpack(package, work / "package")
         tree = work / "tree"
-        tree.mkdir()
-        archive = next((work / "package" / "usr" / "src").glob("*.tar.xz"))
-        run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"])
-        shutil.rmtree(work / "package")
+        unpacked_source(package, tree)
         for name, before, after in recipe.changes:
             _change(tree / name, before, after)
         for name, content in recipe.files.items():
@@ -226,18 +222,6 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
         shutil.rmtree(folder, ignore_errors=True)
         kept.rename(folder)
     return UmlKernel(series, version, folder)
-
-
-def _sources(cache: Path, series: str, say: Callable[[str], None]) -> tuple[Path, str]:
-    """Debian's package of a series, fetched on first use, and its version."""
-    name = f"linux-source-{series}"
-    with locked(cache / f"{name}.lock"):
-        for package in cache.glob(f"{name}_*.deb"):
-            return package, package.name.split("_")[1].replace("%3a", ":")
-        say(f"downloading the sources of Linux {series} (about 140 MB, once)")
-        with scratch(cache, "fetch-") as work:
-            package, version = Apt(cache / "apt-source", "amd64").download(name, work)
-            return package.rename(cache / package.name), version
 
 
 def _change(source: Path, before: str, after: str) -> None:

@@ -1,0 +1,35 @@
+"""Linux' sources as Debian packs them: fetched once, unpacked as far as a build needs them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from flashbed.base.locking import locked, scratch
+from flashbed.targets.guest.debian import Apt, run, unpack
+
+__all__ = ["fetched_source", "unpacked_source"]
+
+
+def fetched_source(cache: Path, series: str, say: Callable[[str], None]) -> tuple[Path, str]:
+    """Debian's package of a series, fetched on first use, and its version."""
+    name = f"linux-source-{series}"
+    with locked(cache / f"{name}.lock"):
+        for package in cache.glob(f"{name}_*.deb"):
+            return package, package.name.split("_")[1].replace("%3a", ":")
+        say(f"downloading the sources of Linux {series} (about 140 MB, once)")
+        with scratch(cache, "fetch-") as work:
+            package, version = Apt(cache / "apt-source", "amd64").download(name, work)
+            return package.rename(cache / package.name), version
+
+
+def unpacked_source(package: Path, tree: Path, *, only: str | None = None) -> None:
+    """Unpacks the package's sources into a new folder; `only` names a folder of the kernel."""
+    work = tree.parent / f"{tree.name}-package"
+    unpack(package, work)
+    tree.mkdir()
+    archive = next((work / "usr" / "src").glob("*.tar.xz"))
+    command = ["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"]
+    run([*command, "--wildcards", f"*/{only}/*"] if only else command)
+    shutil.rmtree(work)

@@ -235,7 +235,7 @@ impl SpiBus {
 
     /// Loads so many bytes into the page register (spinand_write_to_cache_op).
     #[inline]
-    fn to_cache_ns(&self, bytes: u32) -> Ns {
+    fn load_ns(&self, bytes: u32) -> Ns {
         self.op(24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines))
     }
 
@@ -269,7 +269,7 @@ impl ChipProfile {
         match &self.spi {
             None => self.program_array_ns + self.share(self.bus_program_ns, bytes),
             Some(spi) => {
-                spi.to_cache_ns(bytes) + spi.row_ns() + self.program_polled_ns().unwrap_or(Ns::ZERO)
+                spi.load_ns(bytes) + spi.row_ns() + self.program_polled_ns().unwrap_or(Ns::ZERO)
             }
         }
     }

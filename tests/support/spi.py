@@ -13,7 +13,7 @@ def w25n01gv(**others: object) -> Board:
     board = load_board("emulated")
     bus = {
         "source": "drivers/mtd/nand/spi/winbond.c",
-        "id": (0xEF, 0xAA),
+        "id": (0xEF, 0xAA, 0x21),
         "clock_hz": 52_000_000,
         "read_opcode": 0xEB,
         "read_address_lines": 4,

@@ -12,7 +12,7 @@
 //!
 //! [`run::run_cases`] prepares a stack once, clones it for each case, runs the operations and
 //! returns [`run::Measured`]. `machine.rs` has the program's clock. `stack.rs` has the trait of a
-//! stack that answers a program's calls: the VFS over a file system, or MTD's character device.
+//! stack that answers a program's calls: the VFS over a file system, or the file of a device.
 //! `laboratory.rs` has what the machine does to the chip from outside, `parts.rs` the file systems
 //! and their mount options, `policies.rs` what decides in the kernel's place. `results.rs` has the
 //! rows, [`run::survey`] what a power cut left, and [`run::parallel`] runs many cases on several
@@ -43,7 +43,8 @@
 //!
 //! [`mtd::Mtd`] turns offsets of the partition into pages. A [`mtd::NandDriver`] turns those into
 //! commands of the chip, and adds the cost of ECC and driver; [`mtd::RawNand`] is the one of raw
-//! NAND. [`mtd::MtdChar`] lets a program use the partition itself.
+//! NAND. A program uses the partition itself as a [`mtd::Device`], the one file of a
+//! [`mtd::Partition`]; [`mtd::MtdChar`] is MTD's own.
 //!
 //! # `flash`: the chip and its decorators
 //!

@@ -15,6 +15,7 @@ mod char;
 mod driven;
 mod driver;
 mod nand_base;
+mod partition;
 mod power;
 mod spinand;
 
@@ -22,6 +23,7 @@ pub use self::char::{Access, MtdChar};
 pub use driven::Driven;
 pub use driver::{MtdInfo, NandDriver};
 pub use nand_base::RawNand;
+pub use partition::{Device, Partition};
 pub use power::TornAt;
 pub use spinand::SpiNand;
 

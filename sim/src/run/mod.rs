@@ -29,7 +29,7 @@ pub use stack::Stack;
 use crate::errno::FsError;
 use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced};
 use crate::fs::{jffs2, ubifs, FlashFs, Timed};
-use crate::mtd::{Driven, Mtd, MtdChar, NandDriver};
+use crate::mtd::{Device, Driven, Mtd, NandDriver, Partition};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
 use crate::stop::Stop;
@@ -286,7 +286,7 @@ impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for FreshBytes {
         made.map(|(fs, _)| fs.free_bytes())
     }
 
-    fn partition(self, _: MtdChar<D>) -> Self::Output {
+    fn device<B: Device<Driver = D>>(self, _: B) -> Self::Output {
         Ok(None)
     }
 }
@@ -356,9 +356,9 @@ impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for Cases<'_> {
         run_vfs(setting, cases, made)
     }
 
-    fn partition(self, partition: MtdChar<D>) -> Self::Output {
+    fn device<B: Device<Driver = D>>(self, device: B) -> Self::Output {
         let Cases(setting, cases) = self;
-        run_stack(setting, cases, Ok((partition, Ns::ZERO)))
+        run_stack(setting, cases, Ok((Partition::new(device), Ns::ZERO)))
     }
 }
 

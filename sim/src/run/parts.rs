@@ -11,7 +11,7 @@ use crate::fs::jffs2::Jffs2;
 use crate::fs::ubifs::Ubifs;
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::FlashFs;
-use crate::mtd::{Access, Mtd, MtdChar, NandDriver};
+use crate::mtd::{Access, Device, Mtd, MtdChar, NandDriver};
 use crate::units::Ns;
 use core::str::FromStr;
 use thiserror::Error;
@@ -132,8 +132,8 @@ pub(super) trait OnStack<D: NandDriver<Flash: Laboratory>> {
     type Output;
     /// Does it on a new file system, which could perhaps not be made.
     fn file_system<S: FlashFs<Driver = D>>(self, made: Result<(S, Ns), FsError>) -> Self::Output;
-    /// Does it on the partition itself.
-    fn partition(self, partition: MtdChar<D>) -> Self::Output;
+    /// Does it on a device of the partition itself.
+    fn device<B: Device<Driver = D>>(self, device: B) -> Self::Output;
 }
 
 /// Makes what `mount` names on an erased partition, and does `then` on it.
@@ -154,6 +154,6 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
             let bulk_read = mount.options.bulk_read;
             then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }
-        FsKind::Mtd(access) => then.partition(MtdChar::new(mtd, access)),
+        FsKind::Mtd(access) => then.device(MtdChar::new(mtd, access)),
     }
 }

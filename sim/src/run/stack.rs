@@ -9,13 +9,13 @@ use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::FlashFs;
-use crate::mtd::{Mtd, MtdChar, NandDriver};
+use crate::mtd::{Device, Mtd, NandDriver, Partition};
 use crate::ops::{Fill, Operation};
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
-/// The stack that answers a program's calls: the VFS over a file system, or MTD's character device.
+/// The stack that answers a program's calls: the VFS over a file system, or a device's file.
 /// Methods that only the VFS needs have defaults.
 ///
 /// # Examples
@@ -226,18 +226,18 @@ impl<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>> Stack for Vfs<S> {
     }
 }
 
-impl<D: NandDriver<Flash: Laboratory>> Stack for MtdChar<D> {
-    type Driver = D;
+impl<D: Device<Driver: NandDriver<Flash: Laboratory>>> Stack for Partition<D> {
+    type Driver = D::Driver;
 
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
-        MtdChar::call(self, now, operation)
+        Partition::call(self, now, operation)
     }
 
-    fn mtd(&self) -> &Mtd<D> {
-        MtdChar::mtd(self)
+    fn mtd(&self) -> &Mtd<D::Driver> {
+        Partition::mtd(self)
     }
 
-    fn mtd_mut(&mut self) -> &mut Mtd<D> {
-        MtdChar::mtd_mut(self)
+    fn mtd_mut(&mut self) -> &mut Mtd<D::Driver> {
+        Partition::mtd_mut(self)
     }
 }

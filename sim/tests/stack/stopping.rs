@@ -9,7 +9,7 @@ use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::FlashFs;
-use sim::mtd::{Access, Mtd, MtdChar, RawNand};
+use sim::mtd::{Access, Mtd, MtdChar, Partition, RawNand};
 use sim::ops::{Fill, Flags, Operation};
 use sim::profile::{BoardProfile, ChipProfile};
 use sim::sched::Task;
@@ -173,7 +173,7 @@ fn a_partition_stops_within_an_operation() {
         Operation::Erase { slot: 0, offset: 0, length },
     ] {
         let (mtd, caller) = fused(&board);
-        let mut device = MtdChar::new(mtd, Access::Device);
+        let mut device = Partition::new(MtdChar::new(mtd, Access::Device));
         let open = Operation::Open { slot: 0, path: "partition", flags };
         let (_, now) = device.call(Ns::ZERO, &open).expect("open");
         caller.left.store(7, Relaxed);

@@ -34,6 +34,11 @@
 //! [`fs::Victim`] can choose the blocks that they collect. `tasks.rs` schedules tasks where the VFS
 //! and a file system meet.
 //!
+//! # `block`: disks on a partition
+//!
+//! [`block::BlockDevice`] is a disk of sectors, [`block::MtdBlock`] the one of mtdblock. A program
+//! uses a disk through [`block::BlockFile`], with O_DIRECT.
+//!
 //! # `ubi`: logical erase blocks
 //!
 //! [`ubi::Ubi`] maps the logical blocks of one volume to physical ones, levels their wear, and has
@@ -97,6 +102,7 @@
 //!
 //! [`units::Ns`], [`units::PageNo`] and [`units::BlockNo`].
 
+pub mod block;
 pub mod causes;
 mod collections;
 pub mod compress;

@@ -6,6 +6,7 @@
 
 use super::laboratory::Laboratory;
 use super::KernelProfile;
+use crate::block::{BlockFile, MtdBlock};
 use crate::errno::FsError;
 use crate::fs::jffs2::Jffs2;
 use crate::fs::ubifs::Ubifs;
@@ -24,15 +25,17 @@ pub enum FsKind {
     Yaffs2,
     Ubifs,
     Mtd(Access),
+    MtdBlock,
 }
 
 /// Their names, as in boards/parts/file_systems.toml.
-const ROWS: [(&str, FsKind); 5] = [
+const ROWS: [(&str, FsKind); 6] = [
     ("jffs2", FsKind::Jffs2),
     ("yaffs2", FsKind::Yaffs2),
     ("ubifs", FsKind::Ubifs),
     ("mtd", FsKind::Mtd(Access::Device)),
     ("mtd-driver", FsKind::Mtd(Access::Driver)),
+    ("mtdblock", FsKind::MtdBlock),
 ];
 
 impl FsKind {
@@ -155,5 +158,6 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
             then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }
         FsKind::Mtd(access) => then.device(MtdChar::new(mtd, access)),
+        FsKind::MtdBlock => then.device(BlockFile::new(MtdBlock::new(mtd))),
     }
 }

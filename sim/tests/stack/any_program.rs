@@ -48,10 +48,14 @@ fn program(fs: impl Into<Mount>, operations: &[String], append: bool) -> Result<
     let fs = fs.into();
     let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     board.partition.blocks = 80; // 10 MiB: some programs fill it
-    let file = if matches!(fs.fs, FsKind::Mtd(_)) { ["partition"; 2] } else { ["a", "b"] };
-    let flags = if append { "rw,create,append" } else { "rw,create" };
+    let (file, how) = match fs.fs {
+        FsKind::Mtd(_) => (["partition"; 2], "rw,create"),
+        FsKind::MtdBlock => (["partition"; 2], "rw,create,direct"),
+        _ => (["a", "b"], "rw,create"),
+    };
+    let flags = if append { ",append" } else { "" };
     let mut body =
-        format!("flashbed-ops 1\nopen 0 {} {flags}\nopen 1 {} rw,create\n", file[0], file[1]);
+        format!("flashbed-ops 1\nopen 0 {} {how}{flags}\nopen 1 {} {how}\n", file[0], file[1]);
     for operation in operations {
         body += operation;
         body.push('\n');
@@ -84,6 +88,7 @@ proptest! {
             FsKind::Yaffs2,
             FsKind::Ubifs,
             FsKind::Mtd(Access::Device),
+            FsKind::MtdBlock,
         ] {
             program(fs, &operations, append)?;
         }

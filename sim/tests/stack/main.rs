@@ -3,6 +3,7 @@
 //! replaces the allocator.
 
 mod any_program;
+mod block;
 mod calls_powercut;
 mod causes;
 mod chip;

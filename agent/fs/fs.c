@@ -23,7 +23,8 @@
 
 #include "fs/fs.h"
 
-static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
+static const char *const names[] = {"",    "jffs2",      "yaffs2",  "ubifs",
+				    "mtd", "mtd-driver", "mtdblock"};
 
 static int read_number(const char *path, uint64_t *number)
 {
@@ -256,7 +257,7 @@ int fs_format(struct fs *fs, const char *name)
 {
 	const size_t length = strcspn(name, ",");
 	const char *options = name[length] ? name + length + 1 : "";
-	enum fs_kind kind = FS_MTD_DRIVER;
+	enum fs_kind kind = FS_KINDS - 1;
 
 	while (kind != FS_NONE &&
 	       (strlen(names[kind]) != length || strncmp(name, names[kind], length) != 0))

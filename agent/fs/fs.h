@@ -36,7 +36,16 @@ int nandlog_each_block(block_sink sink, void *context);
 
 /* fs.c: a new file system on an erased partition */
 
-enum fs_kind { FS_NONE, FS_JFFS2, FS_YAFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER, FS_KINDS };
+enum fs_kind {
+	FS_NONE,
+	FS_JFFS2,
+	FS_YAFFS2,
+	FS_UBIFS,
+	FS_MTD,
+	FS_MTD_DRIVER,
+	FS_MTDBLOCK,
+	FS_KINDS
+};
 
 /* What trial.c found about a file system's read-ahead. */
 struct window_trial {

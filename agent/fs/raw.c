@@ -4,8 +4,9 @@
  *
  * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of
  * our driver that calls MTD within the kernel and passes no byte to the program, to show the cost
- * of the driver alone. Kernel interfaces: drivers/mtd/mtdchar.c; `partition` of flashbed_nand in
- * debugfs. Leaves out the spare area and other chips' drivers, which have no such file.
+ * of the driver alone. FS_MTDBLOCK is MTD's block device. Kernel interfaces: drivers/mtd/mtdchar.c,
+ * mtdblock.c; `partition` of flashbed_nand in debugfs. Leaves out the spare area and other chips'
+ * drivers, which have no such file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,9 +19,16 @@
 
 enum { PATH_BYTES = 256 };
 
+/* The device of each kind, with the partition's number. */
+static const char *const devices[FS_KINDS] = {
+	[FS_MTD] = "/dev/mtd%d",
+	[FS_MTD_DRIVER] = "/sys/kernel/debug/flashbed_nand/partition",
+	[FS_MTDBLOCK] = "/dev/mtdblock%d",
+};
+
 bool raw_kind(enum fs_kind kind)
 {
-	return kind == FS_MTD || kind == FS_MTD_DRIVER;
+	return devices[kind];
 }
 
 static void name(const struct fs *fs, char *path)
@@ -45,9 +53,7 @@ int raw_link(const struct fs *fs, enum fs_kind kind)
 	if (err)
 		return err;
 	name(fs, path);
-	(void)snprintf(device, sizeof(device),
-		       kind == FS_MTD ? "/dev/mtd%d" : "/sys/kernel/debug/flashbed_nand/partition",
-		       fs->mtd);
+	(void)snprintf(device, sizeof(device), devices[kind], fs->mtd);
 	if (access(device, R_OK | W_OK))
 		return -errno;
 	return symlink(device, path) ? -errno : 0;

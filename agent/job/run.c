@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -196,15 +197,29 @@ static bool handle_directive(struct runner *runner, const struct op *op)
 	return op->kind == OP_TASK || op->kind == OP_DATA;
 }
 
+/* O_DIRECT takes aligned memory. Other programs keep malloc's, whose alignment their copies have
+ * always had. */
+static bool wants_pages(const struct ops *ops)
+{
+	for (size_t i = 0; i < ops->count; i++)
+		if (ops->list[i].kind == OP_OPEN && (ops->list[i].flags & O_DIRECT))
+			return true;
+	return false;
+}
+
 /* Allocates memory for the whole case, and touches it. */
 static int reserve(struct runner *runner, const struct ops *ops)
 {
+	enum { PAGE = 4096 };
 	const size_t rows = ops->count - ops->measured_from;
+	const bool pages = wants_pages(ops);
 
-	if (ops->longest > runner->buffer_bytes) {
+	if (ops->longest > runner->buffer_bytes ||
+	    (pages && (uintptr_t)runner->buffer % PAGE != 0)) {
 		free(runner->buffer);
 		runner->buffer_bytes = 0;
-		runner->buffer = malloc((size_t)ops->longest);
+		runner->buffer =
+			pages ? memalign(PAGE, (size_t)ops->longest) : malloc((size_t)ops->longest);
 		if (!runner->buffer)
 			return -ENOMEM;
 		runner->buffer_bytes = (size_t)ops->longest;

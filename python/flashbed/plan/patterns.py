@@ -40,8 +40,11 @@ class Workload:
         """Why it cannot run on a file system; None if it can."""
         if self.kind != "raw" and fs in RAW:
             return f"fs {fs}: has no files, and only the workload raw works without them"
-        if pattern in OF_PARTITIONS and self.kind == "raw" and fs not in RAW:
-            return f"pattern {pattern}: needs a partition, fs {' or '.join(RAW)}, not {fs}"
+        if pattern in OF_PARTITIONS and self.kind == "raw":
+            if fs not in RAW:
+                return f"pattern {pattern}: needs a partition, fs {' or '.join(RAW)}, not {fs}"
+            if RAW[fs].is_block_device:
+                return f"pattern {pattern}: fs {fs} is a disk, and erases by itself"
         return None
 
 

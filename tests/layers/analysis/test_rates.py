@@ -153,6 +153,7 @@ def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: i
         ),
         ("raw", case("mtd", "erase", requests=800, request_bytes=2048, file_bytes=4_194_304)),
         ("raw", case("mtd-driver", "write", requests=10, request_bytes=4096, file_bytes=40_960)),
+        ("raw", case("mtdblock", "write", requests=10, request_bytes=4096, file_bytes=40_960)),
         ("raw", case("ubifs", "read", requests=20, request_bytes=4096, file_bytes=40_960)),
         ("raw", case("mtd", "read-random", requests=20, request_bytes=4096, file_bytes=40_960)),
     ],

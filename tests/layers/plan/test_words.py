@@ -111,6 +111,7 @@ def test_every_known_pattern_is_taken(tmp_path: Path, kind: str, pattern: str) -
         ("micro-read", "random", "mtd", "", "grid.1: fs mtd: has no files"),
         ("overwrite", "random", "mtd-driver", "", "grid.1: fs mtd-driver: has no files"),
         ("raw", "erase", "jffs2", "", "grid.1: pattern erase: needs a partition"),
+        ("raw", "erase", "mtdblock", "", "grid.1: pattern erase: fs mtdblock is a disk"),
         ("overwrite", "random", "jffs2", "pause_ns = [1]", "overwrite has no pauses"),
         ("overwrite", "random", "jffs2", 'advice = ["random"]', "overwrite gives no advice"),
         (

@@ -1,11 +1,11 @@
 """The same work at every level of the stack: the driver, MTD from user space, a file.
 
 `read` and `write` move `requests` requests of `request_bytes` in order, on a file or on the
-partition itself (the file systems `mtd` and `mtd-driver`, docs/models/mtd.md). `read-random` reads
-the same places in an order that the case's seed draws. Written files are synced within the measured
-part. Files are read from dropped caches with the file open. A partition
-that is read is written before. `erase`, for the partition only, erases `requests` blocks in order,
-and begins again after the last.
+partition itself (the file systems `mtd` and `mtd-driver`, docs/models/mtd.md, and `mtdblock`,
+docs/models/mtdblock.md). `read-random` reads the same places in an order that the case's seed
+draws. Written files and disks are synced within the measured part. Files are read from dropped
+caches with the file open. A partition that is read is written before. `erase`, for the partition
+only, erases `requests` blocks in order, and begins again after the last.
 
 Reads wrap around: beyond `file_bytes` they begin again at the start.
 """
@@ -37,32 +37,33 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     if case.file_bytes % size:
         raise InputError(f"{case.case_id}: file_bytes is not a multiple of the requests")
     raw = case.fs in RAW
-    path = PARTITION if raw else FILE
+    disk = raw and RAW[case.fs].is_block_device
+    path, how = (PARTITION if raw else FILE), (",direct" if disk else "")
     offsets = (size * number % case.file_bytes for number in range(case.requests))
     if case.pattern in ("read", "read-random"):
         places = list(offsets)
         if case.pattern == "read-random":
             draw = random.Random(case.seed).random  # shuffle() may change between versions
             places = sorted(places, key=lambda _: draw())
-        written = list(_written(path, case.file_bytes, raw=raw))
-        before = ("drop_caches", f"open 0 {path} ro", "mark")
+        written = list(_written(path, case.file_bytes, how, raw=raw))
+        before = ("drop_caches", f"open 0 {path} ro{how}", "mark")
         reads = (f"read 0 {offset} {size}" for offset in places)
         return prepared([written], settle_ns), text_of(itertools.chain(before, reads))
     if case.pattern == "write":
         if size * case.requests > case.file_bytes:
             raise InputError(f"{case.case_id}: the requests write past file_bytes")
         writes = (f"write 0 {offset} {size} {CONTENT_SEED} 0" for offset in offsets)
-        opened = f"open 0 {path} {'rw' if raw else 'rw,create'}"
-        synced = [] if raw else ["fsync 0"]
+        opened = f"open 0 {path} {f'rw{how}' if raw else 'rw,create'}"
+        synced = [] if raw and not disk else ["fsync 0"]
         return prepared([], settle_ns), text_of(itertools.chain((opened, "mark"), writes, synced))
     return prepared([], settle_ns), _erases(case)
 
 
-def _written(path: str, length_bytes: int, *, raw: bool) -> Iterator[str]:
+def _written(path: str, length_bytes: int, how: str, *, raw: bool) -> Iterator[str]:
     if not raw:
         yield from written_file(path, length_bytes, WRITE_BYTES, CONTENT_SEED)
         return
-    yield f"open 0 {path} rw"
+    yield f"open 0 {path} rw{how}"
     for offset in range(0, length_bytes, WRITE_BYTES):
         yield f"write 0 {offset} {WRITE_BYTES} {CONTENT_SEED} 0"
     yield "close 0"

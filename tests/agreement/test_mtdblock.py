@@ -15,7 +15,7 @@ from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program, RunOptions
 
-pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.extension, pytest.mark.timeout(300)]
 
 SECTOR = 512
 PREPARE = f"{HEADER}\nopen 0 partition rw,direct\nwrite 0 65536 262144 1 0\nclose 0\nprepared\n"
@@ -84,12 +84,14 @@ def measured(
 
 
 def assert_equal(
-    board: str, bodies: list[str], faults: Faults = NONE, prepare: str = PREPARE
+    board: str,
+    bodies: list[str],
+    faults: Faults = NONE,
+    prepare: str = PREPARE,
+    target: str = "uml",
 ) -> pl.DataFrame:
     """The same answers, chip times and flash operations; returns the operations."""
-    simulated, real = (
-        measured(target, board, bodies, faults, prepare) for target in ("sim", "uml")
-    )
+    simulated, real = (measured(on, board, bodies, faults, prepare) for on in ("sim", target))
     columns = ["case_id", "seq", "op", "result", "flash_time_ns"]
     requests, truth = (
         pl.concat([batch.requests.select(columns) for batch in batches]).sort("case_id", "seq")
@@ -147,6 +149,7 @@ def sizes(board: str) -> tuple[int, int]:
     return load_board(board).partition.blocks * block, block
 
 
+@pytest.mark.uml
 @pytest.mark.parametrize("board", ["emulated", "emulated-4k"])
 def test_a_disk_answers_as_the_kernels(board: str) -> None:
     size, block = sizes(board)
@@ -156,12 +159,14 @@ def test_a_disk_answers_as_the_kernels(board: str) -> None:
     assert not flash["worker"].all(), "the last close writes back within the call"
 
 
+@pytest.mark.uml
 @pytest.mark.parametrize("board", ["emulated", "emulated-4k"])
 def test_drawn_programs_have_the_kernels_flash_operations(board: str) -> None:
     size, block = sizes(board)
     assert_equal(board, ["\n".join(drawn(seed, size, block)) for seed in range(12)])
 
 
+@pytest.mark.uml
 @pytest.mark.parametrize(
     "faults",
     [
@@ -183,3 +188,11 @@ def test_a_disk_fails_as_the_kernels(faults: Faults) -> None:
     first = 4 if faults.bad_blocks else 0
     prepare = PREPARE.replace("65536 262144", f"{first * block} {(8 - first) * block}")
     assert_equal("emulated", bodies, faults, prepare)
+
+
+@pytest.mark.emulator
+@pytest.mark.long
+def test_the_emulated_board_has_the_same_flash_operations() -> None:
+    size, block = sizes("emulated")
+    short = ["\n".join([*drawn(seed, size, block)][:40]) for seed in range(2)]
+    assert_equal("emulated", short, target="emulator")

@@ -117,6 +117,10 @@ class RawFacts(Strict):
     """What the axis `fs` calls it."""
     title: Text
     """What it is."""
+    modules: list[Name]
+    """The kernel's modules that are loaded for it alone.
+    From: drivers/mtd/Makefile.
+    """
     is_block_device: bool = False
     """Whether it is a disk of 512-byte sectors, opened with O_DIRECT. Others erase and program as
     the chip does.

@@ -15,6 +15,7 @@ from pathlib import Path
 from flashbed.base import paths
 from flashbed.base.locking import clear, tidy
 from flashbed.base.paths import cache_folder
+from flashbed.stack.file_systems import RAW
 from flashbed.stack.profiles import Board
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
@@ -96,7 +97,8 @@ class EmulatorTarget:
             if why:
                 refused.append(Failure(case_id=program.case_id, message=why))
             else:
-                more = (program.stack.fs == yaffs2.FS, has_statements(program))
+                fs = program.stack.fs
+                more = (fs == yaffs2.FS, _only_for(fs), has_statements(program))
                 stack = (program.stack.board.sha256, program.stack.vm, *more)
                 stacks.setdefault(stack, []).append(program)
         guests = []
@@ -150,7 +152,8 @@ class EmulatorTarget:
         return [*driver, *yaffs2.modules_of(stack.fs, self.cache, tree, say)]
 
     def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
-        board, chip, more = first.stack.board, ours[0], [module.stem for module in ours[1:]]
+        board, chip = first.stack.board, ours[0]
+        more = [*(module.stem for module in ours[1:]), *_only_for(first.stack.fs)]
         wanted = (*spinand.names(board), chip.stem, *initramfs.MODULES, *more)
         modules = initramfs.load_order(kernel.modules, wanted, ours)
         loaded = "".join(f"-{name}" for name in more)
@@ -179,6 +182,11 @@ class EmulatorTarget:
             measuring=measuring,
             remembers_changes=self.remembers_changes,
         )
+
+
+def _only_for(fs: str) -> tuple[str, ...]:
+    """The kernel's modules that only programs on `fs` have loaded."""
+    return tuple(RAW[fs].modules) if fs in RAW else ()
 
 
 class NandsimTarget(EmulatorTarget):

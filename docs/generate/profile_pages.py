@@ -18,7 +18,7 @@ from flashbed.stack.file_systems import FilesPct, FileSystemFacts, RawFacts
 from flashbed.stack.prices import Software, prices
 from flashbed.stack.profiles import Board, Kernel
 
-__all__ = ["described", "models", "page"]
+__all__ = ["about", "described", "key_of", "models", "page"]
 
 _HEAD = f"""# Profiles
 
@@ -39,7 +39,22 @@ source = "W25N01GV data sheet"
 page_bytes = 2048
 ```
 
-`flashbed doctor --profile mine` begins one for you, and [my chip](../guide/my-chip.md) fills it in.
+`flashbed board new mine --chip W25N01GV --processor cortex-a7@528MHz` begins one for you, and
+[my chip](../guide/my-chip.md) goes on. Two tables may name something instead of writing it out:
+
+```toml
+[chip]
+part = "W25N01GV"    # a chip of the catalogue, docs/reference/chips.md
+
+[controller]
+clock_hz = 52_000_000
+lines = 4
+
+[software]
+like = "emulated"    # its prices, by the clocks of both boards (board.cpu_mhz): an estimate
+pointer_bytes = 4
+```
+
 An unknown key is an error. So is a missing one, unless the table below says that it may be missing.
 Every table names in `source` where its numbers come from.
 """
@@ -68,7 +83,7 @@ def page() -> str:
         parts += _one_table(f"[{name}]", True, row)
     parts += [
         "A row of `files_pct`:",
-        "\n".join(_key(FilesPct, one) for one in FilesPct.model_fields),
+        "\n".join(key_of(FilesPct, one) for one in FilesPct.model_fields),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -100,20 +115,20 @@ def _model_of(kind: Any) -> type[BaseModel] | None:
 
 def _one_table(name: str, needed: bool, model: type[BaseModel]) -> Iterator[str]:
     yield f"### [{name}]"
-    about = _about(model)
-    yield prose(f"{about}{'' if needed else ' The table may be missing.'}")
+    text = about(model)
+    yield prose(f"{text}{'' if needed else ' The table may be missing.'}")
     if model is Software:
         yield prose(_PRICES)
         yield "\n".join(_priced())
     keys = [key for key, field in model.model_fields.items() if not field.json_schema_extra]
-    rows = [_key(model, key) for key in keys if model is not Software or key != "compressors"]
+    rows = [key_of(model, key) for key in keys if model is not Software or key != "compressors"]
     if rows:
         yield "\n".join(rows)
     for key in keys:
         rows_of = _model_of(model.model_fields[key].annotation)
         if rows_of is not None and issubclass(rows_of, MeanPower):
             yield prose(f"A row of `{key}`:")
-            yield "\n".join(_key(rows_of, one) for one in rows_of.model_fields)
+            yield "\n".join(key_of(rows_of, one) for one in rows_of.model_fields)
 
 
 def _priced() -> Iterator[str]:
@@ -123,7 +138,7 @@ def _priced() -> Iterator[str]:
         yield entry(f"`{price.key}` ({unit_of(price.key)})", f"{meaning}. Found: {found}.")
 
 
-def _about(model: type[BaseModel]) -> str:
+def about(model: type[BaseModel]) -> str:
     """A model's docstring, without the name of its table."""
     text = inspect.cleandoc(model.__doc__ or "")
     first, colon, rest = text.partition(": ")
@@ -132,7 +147,8 @@ def _about(model: type[BaseModel]) -> str:
     return text
 
 
-def _key(model: type[BaseModel], key: str) -> str:
+def key_of(model: type[BaseModel], key: str) -> str:
+    """A key as the pages have it: its unit and type, and what it is."""
     facts = "; ".join(filter(None, (unit_of(key), _type(model, key))))
     return entry(f"`{key}` ({facts})", described(model)[key])
 

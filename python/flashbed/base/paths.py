@@ -19,12 +19,15 @@ __all__ = [
     "board_file",
     "board_files",
     "cache_folder",
+    "chip_file",
+    "chip_files",
     "experiment_file",
     "experiment_files",
     "in_checkout",
     "kernel_file",
     "kernel_files",
     "new_board_file",
+    "new_chip_file",
     "own_file",
     "playground",
     "root",
@@ -123,6 +126,11 @@ def kernel_files() -> dict[str, Path]:
     return _files("boards/kernels:*.toml")
 
 
+def chip_files() -> dict[str, Path]:
+    """The chips of the catalogue by name."""
+    return _files("boards/chips:*.toml")
+
+
 def experiment_files() -> dict[str, Path]:
     """The experiments, by STUDY/NAME."""
     return _files("experiments:*/*.toml")
@@ -160,6 +168,16 @@ def new_board_file(name: str) -> Path:
 def kernel_file(name: str) -> Path:
     """The profile of a kernel."""
     return _file("boards", "kernels", f"{name}.toml")
+
+
+def chip_file(name: str) -> Path:
+    """A chip of the catalogue."""
+    return _file("boards", "chips", f"{name}.toml")
+
+
+def new_chip_file(name: str) -> Path:
+    """Where a chip is begun: in boards/chips/ of the working folder, or of `FLASHBED_ROOT`."""
+    return _places()[0] / "boards" / "chips" / f"{name}.toml"
 
 
 def experiment_file(name: str) -> Path:

@@ -5,7 +5,7 @@ Sums and products within these bounds fit into 63 bits, here and in the simulato
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -13,9 +13,11 @@ __all__ = [
     "MHZ_MAX",
     "PAGES_MAX",
     "Blocks",
+    "ClockHz",
     "Erases",
     "Hertz",
     "Kib",
+    "Lines",
     "Mhz",
     "Mib",
     "MicroWatt",
@@ -47,6 +49,10 @@ Kib = Annotated[int, Field(gt=0, le=65_536 * 1_024)]
 Erases = Annotated[int, Field(gt=0, le=100_000_000)]
 Hertz = Annotated[int, Field(gt=0, le=10_000)]
 """Ticks of a kernel's clock, CONFIG_HZ: 24 to 1,200."""
+ClockHz = Annotated[int, Field(ge=100_000, le=400_000_000)]
+"""Clock of a serial bus: 0.1 to 400 MHz."""
+Lines = Literal[1, 2, 4, 8]
+"""Data lines of a serial bus."""
 RaPages = Annotated[int, Field(ge=0, le=1 << 18)]
 """1 GiB."""
 MicroWatt = Annotated[int, Field(ge=0, le=1_000_000_000)]

@@ -1,9 +1,10 @@
-"""What a case changes in its board and kernel: the axes `chip`, `partition` and `vm`.
+"""What a case changes in its board and kernel: `chip`, `corner`, `controller`, `partition`, `vm`.
 
 A value is a table of the experiment, or one word, `read_array_ns=60000+erase_array_ns=2000000`.
 Keys are those of the profile's table of that name; those of `vm` are names of /proc/sys/vm.
-`--set chip.read_array_ns=25000,60000` gives one key several values. Software costs stay the
-board's, however its chip is changed.
+`--set chip.read_array_ns=25000,60000` gives one key several values, `--set chip=W25N01GV` puts a
+chip of the catalogue in the place of the board's (fitted_chip.py). Software costs stay the board's,
+however its chip is changed.
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ from pydantic import Field, ValidationError, model_validator
 from flashbed.base.errors import InputError
 from flashbed.base.toml import Hashed
 from flashbed.base.toml_errors import wrong_lines
-from flashbed.stack.bounds import Blocks, Ns, OobBytes, PageBytes, PagesPerBlock
+from flashbed.stack.bounds import Blocks, ClockHz, Lines, Ns, OobBytes, PageBytes, PagesPerBlock
+from flashbed.stack.names import Name, is_name
 
 __all__ = [
-    "AS_BOOTED", "AS_PROFILED", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "PartitionChange",
-    "VmChange",
+    "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "OF_BOARD", "TYPICAL", "UNCHANGED", "UNPARTED",
+    "Change", "ChipChange", "ControllerChange", "PartitionChange", "VmChange", "changes_of",
 ]  # fmt: skip
+
+TYPICAL = "typical"
+"""The corner of a board whose case names none."""
+OF_BOARD = ("chip", "corner", "controller", "partition")
+"""The axes that change a board."""
 
 UNCHANGED = "default"
 DIGITS_MAX = 19
@@ -38,7 +45,7 @@ class Change(Hashed):
         return "+".join(f"{key}={value}" for key, value in self.values.items()) or UNCHANGED
 
     @property
-    def values(self) -> Mapping[str, int]:
+    def values(self) -> Mapping[str, Any]:
         """The changed keys and their values."""
         return {key: value for key, value in self if value is not None}
 
@@ -47,8 +54,8 @@ class Change(Hashed):
         """Parses a word. Raises `InputError`."""
         if text == UNCHANGED:
             return cls()
-        values: dict[str, Any] = {}
-        for part in text.split("+"):
+        values, words = cls._named(text.split("+"))
+        for part in words:
             key, equals, value = part.partition("=")
             if not equals or not value.isdecimal() or len(value) > DIGITS_MAX:
                 raise InputError(f"{text}: not KEY=NUMBER[+KEY=NUMBER], such as {cls.example}")
@@ -59,15 +66,27 @@ class Change(Hashed):
             unknown = [key for key in values if key not in cls.model_fields]
             said = wrong_lines(cls, why)[0]
             if unknown:
-                said = f"{unknown[0]}: unknown key; there are {', '.join(cls.model_fields)}"
+                said = f"{unknown[0]}: unknown key; there are {', '.join(cls._keys())}"
             raise InputError(f"{text}: {said}") from None
+
+    @classmethod
+    def _keys(cls) -> list[str]:
+        """The keys that a word can have."""
+        return [key for key in cls.model_fields if key != "part"]
+
+    @classmethod
+    def _named(cls, words: list[str]) -> tuple[dict[str, Any], list[str]]:
+        """What a first word without `=` means, and the words that are left."""
+        return {}, words
 
 
 class ChipChange(Change):
-    """`chip = { … }`: changes of `[chip]`, its geometry and times."""
+    """`chip = { … }`: a chip of the catalogue, and changes of `[chip]`, its geometry and times."""
 
     example = "read_array_ns=60000"
 
+    part: Name | None = None
+    """The chip of the catalogue that takes the place of the board's."""
     page_bytes: PageBytes | None = None
     oob_bytes: OobBytes | None = None
     pages_per_block: PagesPerBlock | None = None
@@ -78,6 +97,29 @@ class ChipChange(Change):
     bus_read_ns: Ns | None = None
     bus_program_ns: Ns | None = None
     column_change_ns: Ns | None = None
+
+    def __str__(self) -> str:
+        """The word that `parse` reads, the chip's name first."""
+        keys = [f"{key}={value}" for key, value in self.values.items() if key != "part"]
+        return "+".join([*([self.part] if self.part else []), *keys]) or UNCHANGED
+
+    @classmethod
+    def _named(cls, words: list[str]) -> tuple[dict[str, Any], list[str]]:
+        """The chip's name, which is the first word."""
+        if "=" in words[0] or words[0] in cls.model_fields or not is_name(words[0]):
+            return {}, words
+        return {"part": words[0]}, words[1:]
+
+
+class ControllerChange(Change):
+    """`controller = { … }`: what drives a chip of the catalogue."""
+
+    example = "clock_hz=52000000+lines=4"
+
+    clock_hz: ClockHz | None = None
+    lines: Lines | None = None
+    op_ns: Ns | None = None
+    cycle_ns: Ns | None = None
 
 
 class PartitionChange(Change):
@@ -123,7 +165,28 @@ class VmChange(Change):
         return tuple((f"vm.{key}", str(value)) for key, value in self.values.items())
 
 
+def changes_of(of: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Table -> its changed keys, from a case's axes or from the words that a table has of them.
+
+    An axis that is absent changes nothing. Raises `InputError`.
+    """
+    kinds: dict[str, type[Change]] = {
+        "chip": ChipChange,
+        "controller": ControllerChange,
+        "partition": PartitionChange,
+    }
+    found: dict[str, Mapping[str, Any]] = {}
+    for axis, kind in kinds.items():
+        given = of.get(axis) or UNCHANGED
+        found[axis] = (kind.parse(given) if isinstance(given, str) else given).values
+    corner = of.get("corner") or TYPICAL
+    if corner != TYPICAL:
+        found["corner"] = {"corner": corner}
+    return {axis: values for axis, values in found.items() if values}
+
+
 AS_PROFILED = ChipChange()
+AS_DRIVEN = ControllerChange()
 UNPARTED = PartitionChange()
 AS_BOOTED = VmChange()
 """No change to the board's profile, nor to the kernel's settings."""

@@ -12,13 +12,14 @@ from pydantic import BaseModel
 
 from flashbed.base.toml import read_model
 from flashbed.plan.experiment import Experiment, ExperimentError, read_experiment
+from flashbed.stack.chips import CatalogueChip
 from flashbed.stack.file_systems import FileSystemTable
 from flashbed.stack.profiles import Board, Kernel, ProfileError
 from tests.support import PROJECT as ROOT
 from tests.support import SMALL
 
 MODELS: dict[str, type[BaseModel]] = {
-    "boards": Board, "kernels": Kernel, "parts": FileSystemTable,
+    "boards": Board, "chips": CatalogueChip, "kernels": Kernel, "parts": FileSystemTable,
 }  # fmt: skip
 
 

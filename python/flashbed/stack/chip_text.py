@@ -1,0 +1,97 @@
+"""Writes a chip of the catalogue as TOML: what is known, and a comment for what is not.
+
+`flashbed chip new` and `flashbed chip import` write with it. A key that is not known stays a
+comment, because an absent key means "no source says it" and a run that needs it says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["chip_text", "toml_value"]
+
+_ORDER = ("chip", "geometry", "times", "times.typical", "times.maximum", "ecc", "spi", "parallel",
+          "endurance", "currents", "currents.typical", "currents.maximum")  # fmt: skip
+_HINTS: Mapping[str, Mapping[str, str]] = {
+    "times.typical": {
+        "read_array_ns": "tR, typical, ECC on the die off",
+        "read_array_ecc_ns": "tR, typical, ECC on the die on",
+        "program_array_ns": "tPROG, typical",
+        "erase_array_ns": "tBERS, typical",
+    },
+    "times.maximum": {
+        "read_array_ns": "tR, at most",
+        "read_array_ecc_ns": "tR at most, ECC on the die on",
+        "program_array_ns": "tPROG, at most",
+        "erase_array_ns": "tBERS, at most",
+    },
+    "spi": {"clock_max_hz": "the fastest clock of the part"},
+    "parallel": {"read_cycle_ns": "tRC", "write_cycle_ns": "tWC"},
+    "endurance": {
+        "cycles": "PROGRAM/ERASE cycles with the ECC that it asks for",
+        "retention_years": "data retention",
+    },
+}
+"""Table -> keys that a run or an answer needs, and where a data sheet has them."""
+
+
+def chip_text(head: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text of a chip's file. `tables` may have `times.typical` and other nested names."""
+    lines = [f"# {head}", ""]
+    bus = tables["chip"]["bus"]
+    other = "parallel" if bus == "spi" else "spi"
+    on_die = "on_die_strength_bits" in tables.get("ecc", {}) or bus == "spi"
+    for name in _ORDER:
+        table = tables.get(name, {})
+        hints = {
+            key: hint
+            for key, hint in _HINTS.get(name, {}).items()
+            if key not in table and (on_die or "_ecc_" not in key)
+        }
+        corners = name == "times" and {"times.typical", "times.maximum"} & tables.keys()
+        if name == other or not (table or hints or corners):
+            continue
+        lines += [*_table(name, table, hints), ""]
+    return "\n".join(lines)
+
+
+def _table(name: str, table: Mapping[str, Any], hints: Mapping[str, str]) -> Iterator[str]:
+    dead = not table
+    yield f"# [{name}]" if dead and name not in ("times",) else f"[{name}]"
+    if dead and "." not in name:
+        yield '# source = "the data sheet, its revision and table"'
+    for key, value in table.items():
+        yield from _pair(key, value)
+    for key, hint in hints.items():
+        yield f"# {key} =   # {hint}"
+
+
+def _pair(key: str, value: Any) -> Iterator[str]:
+    rows = isinstance(value, list) and value and isinstance(value[0], dict)
+    if not rows:
+        yield f"{key} = {toml_value(key, value)}"
+        return
+    yield f"{key} = ["
+    for row in value:
+        inner = ", ".join(f"{name} = {toml_value(name, one)}" for name, one in row.items())
+        yield f"  {{{inner}}},"
+    yield "]"
+
+
+def toml_value(key: str, value: Any) -> str:
+    """A value as TOML: bytes in hex, long numbers in groups."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(toml_value(key, one) for one in value)}]"
+    if isinstance(value, int):
+        return (
+            f"0x{value:02x}"
+            if key in ("opcode", "id")
+            else f"{value:_}"
+            if value > 9_999
+            else str(value)
+        )
+    return json.dumps(value, ensure_ascii=False)

@@ -12,9 +12,13 @@ from flashbed.base.frames import pieces
 from flashbed.plan.planned import Plan
 from flashbed.results.case_places import Names
 from flashbed.results.run_directory import CHIP_ALONE, scan_table
-from flashbed.stack.profiles import default_compressors, load_board
+from flashbed.stack.changes import OF_BOARD, changes_of
+from flashbed.stack.doubts import remarks
+from flashbed.stack.profiles import Board, default_compressors, load_board
 
 __all__ = ["answer_of", "answer_of_names"]
+_BOARDS_MAX = 64
+"""Boards whose remarks are read: a sweep may have thousands."""
 
 
 def answer_of_names(
@@ -37,11 +41,29 @@ def answer_of_names(
         for rows in pieces(keys)
     ):
         kept = kept.filter(chosen, pl.col("target") != CHIP_ALONE)
-    there = kept.select("board", "kernel").unique().sort(pl.all()).collect(engine="streaming")
+    boards = ["board", *(axis for axis in OF_BOARD if axis in kept.collect_schema())]
+    there = kept.select("kernel", *boards).unique().sort(pl.all()).collect(engine="streaming")
     if there.is_empty():
         return None
     pages = {name: load_board(name).chip.page_bytes for name in there["board"].unique().sort()}
-    return answer(kept, pages, default_compressors(there["kernel"].unique().sort()), apart)
+    changed = _changed_boards(there.select(boards).unique(maintain_order=True))
+    return answer(
+        kept,
+        pages,
+        default_compressors(there["kernel"].unique().sort()),
+        apart,
+        part_bytes={board.fit.part.name: board.chip.page_bytes for board in changed if board.fit},
+        remarks=list(dict.fromkeys(one for board in changed for one in remarks(board))),
+    )
+
+
+def _changed_boards(rows: pl.DataFrame) -> list[Board]:
+    """The boards of these rows that have a chip of the catalogue, or borrowed prices."""
+    found = (
+        load_board(row["board"]).changed(changes_of(row))
+        for row in rows.head(_BOARDS_MAX).iter_rows(named=True)
+    )
+    return [board for board in found if board.fit is not None or board.like is not None]
 
 
 def answer_of(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
+from flashbed.stack.changes import OF_BOARD
 from flashbed.targets.exec.folders import USUAL_PATH
 from flashbed.targets.exec.named_files import missing_files
 from flashbed.targets.exec.request import ExecRequest, Put, environment, find, puts_of
@@ -201,7 +202,7 @@ def _check_system(options: ExecOptions, system: System) -> None:
         return
     for name, _ in system.changes:
         axis = name.partition(".")[0]
-        if axis in ("chip", "partition", "kernel"):
+        if axis in (*OF_BOARD, "kernel"):
             raise InputError(f"--set {name}: a real board's {axis} cannot be changed")
     if system.sysctls or system.stack.vm.sysctls:
         raise InputError("--sysctl: works with --on uml and --on emulator only")

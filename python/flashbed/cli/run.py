@@ -200,7 +200,7 @@ def answered(
 def _say_doubts(planned: Plan) -> None:
     """Warns of boards whose chip is not sold; the run continues."""
     some = planned.cases.of_each_stack()
-    stacks = {(case.board, str(case.chip)): case for case in some}
+    stacks = {str(case.profile().sha256): case for case in some}
     lines = (line for case in stacks.values() for line in doubts(case.profile()))
     for line in dict.fromkeys(lines):
         say(f"flashbed: WARNING: {line}")

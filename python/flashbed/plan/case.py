@@ -30,13 +30,19 @@ from flashbed.plan.axes import (
 from flashbed.plan.database import PAPERS, Database
 from flashbed.stack.changes import (
     AS_BOOTED,
+    AS_DRIVEN,
     AS_PROFILED,
+    OF_BOARD,
+    TYPICAL,
     UNPARTED,
     Change,
     ChipChange,
+    ControllerChange,
     PartitionChange,
     VmChange,
+    changes_of,
 )
+from flashbed.stack.chips import CORNERS, Corner
 from flashbed.stack.conditions import NEW, NONE, Faults, State
 from flashbed.stack.file_systems import FileSystem
 from flashbed.stack.mounts import PLAIN, Mount, options_for, read_mount
@@ -112,8 +118,16 @@ class Case:
         "settings of SQLite", Database, assumed=True, usual=PAPERS, chosen=True
     )
     chip: ChipChange = axis(
-        "values that replace those in the board's `[chip]`", ChipChange,
+        "a chip in place of the board's, and values that replace those in `[chip]`", ChipChange,
         **_changed("chip", AS_PROFILED),
+    )  # fmt: skip
+    corner: str = axis(
+        "which times of a chip of the catalogue: typical ones, or the largest", Corner,
+        **_one_of(*CORNERS), adds="value", assumed=True, usual=TYPICAL, chosen=True,
+    )  # fmt: skip
+    controller: ControllerChange = axis(
+        "what drives a chip of the catalogue", ControllerChange,
+        **_changed("controller", AS_DRIVEN),
     )  # fmt: skip
     partition: PartitionChange = axis(
         "values that replace those in the board's `[partition]`", PartitionChange,
@@ -154,8 +168,9 @@ class Case:
 
     def profile(self) -> Board:
         """The case's board, with the case's changes. Raises `ProfileError`."""
-        changes = {"chip": self.chip.values, "partition": self.partition.values}
-        return load_board(self.board).changed(changes)
+        return load_board(self.board).changed(
+            changes_of({name: getattr(self, name) for name in OF_BOARD})
+        )
 
     def stack(self, board: Board, kernel: Kernel) -> Stack:
         """The stack below the case's program; `board` is `profile()`, `kernel` that of its name."""

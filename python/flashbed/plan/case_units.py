@@ -15,6 +15,7 @@ from typing import Literal
 
 from flashbed.base.errors import InputError
 from flashbed.plan.planned import Cases, Product
+from flashbed.stack.changes import OF_BOARD
 
 __all__ = ["OF_PROGRAMS", "UNIT_CASES", "WHOLE", "Share", "Together", "portions", "units"]
 
@@ -25,7 +26,7 @@ UNIT_CASES = 64
 """The simulator repeats the preparation after this many cases (sim/src/run/parallel.rs)."""
 HELD_CASES = 1 << 16
 """Cases that wait at once, so that a sweep of a million is never in memory as a whole."""
-_BOARD = ("board", "chip", "partition")
+_BOARD = ("board", *OF_BOARD)
 _TOGETHER: Mapping[Together, tuple[str, ...]] = {
     "everything": (),
     "board": _BOARD,

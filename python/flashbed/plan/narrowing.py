@@ -66,7 +66,11 @@ def _values(about: Axis, text: str, axis: str, words: Sequence[str]) -> tuple[An
 
 
 def _check_key(about: Axis, text: str, axis: str, key: str) -> None:
-    keys = [name for name in about.type.model_fields if name != "name"] if about.is_table else []
+    keys = (
+        [name for name in about.type.model_fields if name not in ("name", "part")]
+        if about.is_table
+        else []
+    )
     if key not in keys:
         there_are = f"keys are {', '.join(keys)}" if keys else "it has no keys"
         raise ExperimentError(f"--set {text}: no key of {axis}; {there_are}")

@@ -16,10 +16,11 @@ from operator import itemgetter
 from typing import Any, overload
 
 from flashbed.plan.case import AXES, NAME_WORDS, Case, fitting_mount
+from flashbed.stack.changes import OF_BOARD
 
 __all__ = ["Block", "Cases", "Plan", "Planned", "Product", "as_plan", "plan_of"]
 
-STACK = ("board", "kernel", "chip", "partition")
+STACK = ("board", "kernel", *OF_BOARD)
 """The axes that decide a case's profiles."""
 
 

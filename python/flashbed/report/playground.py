@@ -25,7 +25,15 @@ from flashbed.base.files import is_stream, read_json, whole
 from flashbed.plan.case import AXES, NO_ADVICE, Case
 from flashbed.plan.database import PAPERS
 from flashbed.plan.experiment import SETTLE_NS, Experiment, WorkloadTable
-from flashbed.stack.changes import AS_BOOTED, ChipChange, PartitionChange, VmChange
+from flashbed.stack.changes import (
+    AS_BOOTED,
+    AS_DRIVEN,
+    TYPICAL,
+    ChipChange,
+    ControllerChange,
+    PartitionChange,
+    VmChange,
+)
 from flashbed.stack.conditions import Faults, State, Worn
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.mounts import PLAIN
@@ -114,6 +122,7 @@ def _case(row: Mapping[str, Any]) -> Case:
         "state": State.parse(row["state"]),
         "faults": Faults.parse(row["faults"]),
         "chip": ChipChange.parse(row["chip"]),
+        "controller": ControllerChange.parse(row["controller"]),
         "partition": PartitionChange.parse(row["partition"]),
         "vm": VmChange.parse(row["vm"]),
     }
@@ -156,6 +165,8 @@ def _address(case: Case, workload: WorkloadTable, profiles: _Profiles) -> str | 
 def _encoded(case: Case, program: Mapping[str, object], profiles: _Profiles) -> str | None:
     conditions = _conditions(case, profiles)
     if conditions is None or case.mount not in _MOUNTS or case.vm != AS_BOOTED:
+        return None
+    if case.corner != TYPICAL or case.controller != AS_DRIVEN:
         return None
     words: dict[str, object] = {
         "fs": case.fs, "bulkRead": _MOUNTS[case.mount], "kernel": case.kernel,

@@ -12,7 +12,7 @@ from flashbed.plan.planned import Cases
 from flashbed.plan.workloads import operations
 from flashbed.plan.workloads.rounds import in_rounds
 from flashbed.plan.workloads.state import in_state
-from flashbed.stack.changes import ChipChange, PartitionChange
+from flashbed.stack.changes import OF_BOARD
 from flashbed.stack.energy import Energy
 from flashbed.stack.profiles import Board, Kernel, load_kernel
 from flashbed.stack.stack import Stack
@@ -41,7 +41,7 @@ class RunFacts:
 class Profiles:
     """The boards and kernels of some cases; a board with a changed chip is another board."""
 
-    boards: dict[tuple[str, ChipChange, PartitionChange], Board] = field(default_factory=dict)
+    boards: dict[Hashable, Board] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
     @classmethod
@@ -80,6 +80,8 @@ class Profiles:
     def files(self) -> dict[str, Path]:
         """Name in the run directory -> file, of every profile."""
         files = {f"board-{board.name}": board.path for board in self.boards.values()}
+        for board in self.boards.values():
+            files |= board.files
         return files | {f"kernel-{name}": kernel.path for name, kernel in self.kernels.items()}
 
 
@@ -89,8 +91,8 @@ def _of_each_stack(cases: Iterable[Case]) -> Iterable[Case]:
     return {(*_board(case), case.kernel): case for case in some}.values()
 
 
-def _board(case: Case) -> tuple[str, ChipChange, PartitionChange]:
-    return case.board, case.chip, case.partition
+def _board(case: Case) -> tuple[Hashable, ...]:
+    return case.board, *(getattr(case, name) for name in OF_BOARD)
 
 
 def _parts_of_stack(case: Case) -> Hashable:

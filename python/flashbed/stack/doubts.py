@@ -1,18 +1,20 @@
 """Doubts about a profile's numbers: possible, but no NAND on sale has them; often a missing `_000`.
 
 `bounds.py` refuses impossible numbers. A doubt is printed before a run and stops nothing. The
-ranges come from data sheets from SLC of 2004 to TLC, widened by a factor on either side.
+ranges come from data sheets from SLC of 2004 to TLC, widened by a factor on either side. A remark
+is no doubt: it says what an answer rests on that the user did not write.
 """
 
 from __future__ import annotations
 
 from flashbed.base.paths import shown
 from flashbed.stack.board_tables import Chip
+from flashbed.stack.fitted_chip import weaker_ecc
 from flashbed.stack.profiles import Board
 
-__all__ = ["doubts"]
+__all__ = ["PLAUSIBLE_NS", "doubts", "remarks"]
 
-_PLAUSIBLE_NS = {
+PLAUSIBLE_NS = {
     "read_array_ns": (3_000, 500_000),
     "program_array_ns": (50_000, 10_000_000),
     "erase_array_ns": (300_000, 100_000_000),
@@ -25,14 +27,32 @@ _UNPRICED = (
 
 
 def doubts(board: Board) -> list[str]:
-    """A line for each time of the chip that no NAND has, and one for software without prices."""
+    """A line for each number that a chip cannot have or needs, and one for software without prices.
+
+    ECC weaker than the chip asks for is one.
+    """
     found = [*_of_chip(board.chip), *(_UNPRICED if board.software.is_free else ())]
+    if board.fit is not None:
+        weak = weaker_ecc(board.fit, board.ecc.strength_bits, board.ecc.step_bytes)
+        found += [*([weak] if weak else []), *board.fit.doubts]
     return [f"{shown(board.path)}: {doubt}" for doubt in found]
+
+
+def remarks(board: Board) -> list[str]:
+    """What an answer about this board must say: how its chip was put on, whose prices it has."""
+    found = list(board.fit.notes) if board.fit is not None else []
+    if board.like is not None:
+        there, here = board.like.board.cpu_mhz, board.board.cpu_mhz
+        found.append(
+            f"CPU time of {board.name} is an estimate: prices of {board.like.name}, by the clock"
+            f" from {there} to {here} MHz"
+        )
+    return found
 
 
 def _of_chip(chip: Chip) -> list[str]:
     found = []
-    for name, (least, most) in _PLAUSIBLE_NS.items():
+    for name, (least, most) in PLAUSIBLE_NS.items():
         value = getattr(chip, name)
         if least <= value <= most:
             continue

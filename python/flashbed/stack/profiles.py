@@ -32,8 +32,12 @@ from flashbed.stack.board_tables import (
     Spi,
     Sqlite,
 )
+from flashbed.stack.borrowed import BorrowedPrices
+from flashbed.stack.chips import CatalogueChip, load_chip, read_chip
 from flashbed.stack.energy import Energy
+from flashbed.stack.expanded import Expanded, expanded
 from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.stack.fitted_chip import Controller, FittedChip, fitted
 from flashbed.stack.kernel_tables import (
     BackingDevices,
     Jffs2Options,
@@ -56,6 +60,7 @@ __all__ = [
     "kernel_names",
     "load_board",
     "load_kernel",
+    "read_board",
 ]
 
 CACHE_PAGE_KIB = 4
@@ -114,7 +119,9 @@ class Board(FromFile):
     """Constants of energy."""
     emulator: Emulator | None = None
     """How QEMU becomes this board."""
-    _changes: dict[str, dict[str, int]] = PrivateAttr(default_factory=dict)
+    _changes: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
+    _fit: FittedChip | None = PrivateAttr(default=None)
+    _like: Board | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -163,16 +170,36 @@ class Board(FromFile):
         """The name that options and experiments use."""
         return self.board.name
 
+    @property
+    def fit(self) -> FittedChip | None:
+        """How a chip of the catalogue was put onto it; None where `[chip]` has its own numbers."""
+        return self._fit
+
+    @property
+    def like(self) -> Board | None:
+        """The board whose prices it has, by the clock; None where they are its own."""
+        return self._like
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that it takes numbers from, by the names that `read_board` finds them by."""
+        files = {f"chip-{self._fit.part.name}": self._fit.part.path} if self._fit else {}
+        return files | ({f"board-{self._like.name}": self._like.path} if self._like else {})
+
     @cached_property
     def sha256(self) -> str:
-        """Hash of its file and of the changes to it."""
+        """Hash of its file, of the files that it takes numbers from, and of the changes to it."""
         own = sha256_of(self.path)
-        changed = f"{own}\n{json.dumps(self._changes)}".encode()
-        return hashlib.sha256(changed).hexdigest() if self._changes else own
+        others = [one.sha256 for one in (self._fit and self._fit.part, self._like) if one]
+        if not (self._changes or others):
+            return own
+        changed = f"{own}\n{json.dumps(self._changes)}{''.join(others)}".encode()
+        return hashlib.sha256(changed).hexdigest()
 
-    def changed(self, changes: Mapping[str, Mapping[str, int]]) -> Board:
-        """The board with other values in its profile's tables. Raises `ProfileError`.
+    def changed(self, changes: Mapping[str, Mapping[str, Any]]) -> Board:
+        """The board with other values in its profile's tables. Raises `InputError`.
 
+        `chip.part`, `corner` and `controller` put a chip of the catalogue onto it.
         What was measured with the original chip does not apply: the copy has no energy constants
         and no nandsim chip.
         """
@@ -180,13 +207,39 @@ class Board(FromFile):
         if not other:
             return self
         values = self.model_dump(exclude={"energy"})
-        for table, others in other.items():
-            values[table] |= others
-        if "chip" in other and values["emulator"]:
+        fit = self._fit
+        own = {key: value for key, value in other.get("chip", {}).items() if key != "part"}
+        if {"corner", "controller"} & other.keys() or "part" in other.get("chip", {}):
+            values, fit = self._refitted(values, other, own)
+        values["chip"] |= own
+        values["partition"] |= other.get("partition", {})
+        if (own or fit is not self._fit) and values["emulator"]:
             values["emulator"]["nandsim"] = None
         board = read_model(Board, values, self.path, ProfileError)
-        board._path, board._changes = self.path, other
+        board._path, board._changes, board._fit, board._like = self.path, other, fit, self._like
         return board
+
+    def _refitted(
+        self, values: dict[str, Any], other: Mapping[str, Mapping[str, Any]], own: dict[str, int]
+    ) -> tuple[dict[str, Any], FittedChip]:
+        name = other.get("chip", {}).get("part")
+        before = self._fit
+        if name is None and before is None:
+            axis = "corner" if "corner" in other else "controller"
+            raise ProfileError(
+                f"{paths.shown(self.path)}: chip.part: {axis} is of a chip of the catalogue, which"
+                " the board does not name; --set chip=NAME puts one onto it"
+            )
+        if name is not None:
+            part, kept = _chip_near(self.path, name), {}
+        else:
+            assert before is not None
+            part, kept = before.part, dict(before.given)
+        driver = before.controller if before is not None else Controller()
+        driver = driver.model_copy(update=dict(other.get("controller", {})))
+        corner = other.get("corner", {}).get("corner", "typical")
+        given = kept | own
+        return fitted(values, part, corner=corner, controller=driver, given=given, where=self.name)
 
     @cached_property
     def sim_json(self) -> str:
@@ -344,10 +397,46 @@ def _named(path: Path, name: str, file_name: str) -> None:
 
 @lru_cache(maxsize=64)
 def _load_board(path: Path, _changed_ns: int) -> Board:
-    board = read_model(Board, read_toml(path, ProfileError), path, ProfileError)
+    board = read_board(path)
     _named(path, board.name, path.stem)
-    board._path = path
     return board
+
+
+def read_board(path: Path) -> Board:
+    """A board's profile, whatever folder it is in. Raises `InputError`."""
+    found: Expanded = expanded(
+        read_toml(path, ProfileError), path,
+        chip=lambda name: _chip_near(path, name),
+        prices=lambda name, mhz, permille: _prices_like(path, name, mhz=mhz, permille=permille),
+    )  # fmt: skip
+    board = read_model(Board, found.values, path, ProfileError)
+    board._path, board._fit = path, found.fit
+    board._like = _board_near(path, found.like) if found.like is not None else None
+    return board
+
+
+def _prices_like(path: Path, name: str, *, mhz: int, permille: int) -> dict[str, Any]:
+    """`[software]` of a profile that names a board. Raises `InputError`."""
+    there, known = f"{paths.shown(path)}: software.like = {name!r}", _board_near(path, name)
+    if known.board.cpu_mhz is None:
+        raise ProfileError(f"{there}: {paths.shown(known.path)} has no board.cpu_mhz")
+    if known.like is not None or known.software.is_free:
+        raise ProfileError(f"{there}: {paths.shown(known.path)} has no prices of its own")
+    return BorrowedPrices(
+        name=name, software=known.software, clock_mhz=known.board.cpu_mhz, mhz=mhz,
+        permille=permille,
+    ).table()  # fmt: skip
+
+
+def _chip_near(path: Path, name: str) -> CatalogueChip:
+    """A chip, as it was kept beside the profiles of a run, or of the catalogue."""
+    kept = path.parent / f"chip-{name}.toml"
+    return read_chip(kept) if is_name(name) and kept.is_file() else load_chip(name)
+
+
+def _board_near(path: Path, name: str) -> Board:
+    kept = path.parent / f"board-{name}.toml"
+    return read_board(kept) if is_name(name) and kept.is_file() else load_board(name)
 
 
 @lru_cache(maxsize=64)

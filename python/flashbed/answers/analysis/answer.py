@@ -44,6 +44,7 @@ _UNSAID_IF_0 = ("failed", "flush_programs", "bytes_written", "energy_nj")
 _CHOICES_APART = 64
 _TIMES = ("time_ns", "flash_time_ns")
 _PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
+_PART = r"^([^+=]+)(?:\+|$)"
 """In the name of a chip: its pages, where they are not those of the board's profile."""
 _CHOSEN = [name for name, about in AXES.items() if about.chosen or about.assumed]
 _CHOICES = ["target", *_CHOSEN, "window"]
@@ -117,8 +118,13 @@ def answer(
     page_bytes: Mapping[str, int],
     compressors: Mapping[tuple[str, str], str] | None = None,
     apart: Collection[str] = (),
+    *,
+    part_bytes: Mapping[str, int] | None = None,
+    remarks: Sequence[str] = (),
 ) -> Answer:
-    """The answer of a run's `cases`; `page_bytes` is each board's page size.
+    """The answer of a run's `cases`; `page_bytes` is each board's page size, `part_bytes` a part's.
+
+    `remarks` become notes.
 
     `compressors` has the default compressor of a kernel and file system, to be named. `apart` are
     axes that are columns wherever they vary. A lazy frame is read several times, a few columns each
@@ -140,7 +146,9 @@ def answer(
     summed = _summed(rows, axes)
     kept = summed.sort(failing, by, "_first", nulls_last=True).head(ROWS_MAX)
     profiled = pl.col("board").replace_strict(page_bytes, default=None, return_dtype=pl.Int64)
-    page = pl.coalesce(pl.col("chip").str.extract(_PAGE_BYTES).cast(pl.Int64), profiled)
+    part = pl.col("chip").str.extract(_PART)
+    of_part = part.replace_strict(dict(part_bytes or {}), default=None, return_dtype=pl.Int64)
+    page = pl.coalesce(pl.col("chip").str.extract(_PAGE_BYTES).cast(pl.Int64), of_part, profiled)
     programmed = (pl.col("flash_programs") + pl.col("flush_programs").fill_null(0)) * page
     written = pl.when(pl.col("bytes_written") > 0).then(pl.col("bytes_written"))
     kept = kept.with_columns((programmed / written).alias("amplification"))
@@ -152,7 +160,7 @@ def answer(
         works=works,
         left=max(0, count - ROWS_MAX),
         failing=int(failed),
-        notes=tuple(_notes(rows, compressors or {})),
+        notes=(*_notes(rows, compressors or {}), *remarks),
     )
 
 

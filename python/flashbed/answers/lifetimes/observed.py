@@ -22,13 +22,12 @@ from flashbed.answers.lifetimes.subject import CAUSES, RoundWork, Subject
 from flashbed.base.errors import InputError
 from flashbed.base.frames import UNREADABLE, DamagedError, read_parquet
 from flashbed.base.paths import shown
-from flashbed.base.toml import read_model, read_toml
 from flashbed.plan.case import AXES
 from flashbed.results.plausible import implausible
 from flashbed.results.run_directory import SCHEMAS, read_table, scan_table
-from flashbed.stack.changes import UNCHANGED, ChipChange, PartitionChange
+from flashbed.stack.changes import changes_of
 from flashbed.stack.names import is_name
-from flashbed.stack.profiles import Board, ProfileError, load_board
+from flashbed.stack.profiles import Board, load_board, read_board
 
 __all__ = [
     "board_of_run",
@@ -314,10 +313,7 @@ def _of_wear(
 
 def _board_of(directory: Path, case: Mapping[str, Any]) -> Board:
     """The board of a case, with the case's changes to its profile."""
-    chip = ChipChange.parse(case["chip"] or UNCHANGED)
-    partition = PartitionChange.parse(case["partition"] or UNCHANGED)
-    changes = {"chip": chip.values, "partition": partition.values}
-    return board_of_run(directory, case["board"]).changed(changes)
+    return board_of_run(directory, case["board"]).changed(changes_of(case))
 
 
 def board_of_run(directory: Path, name: str) -> Board:
@@ -325,9 +321,7 @@ def board_of_run(directory: Path, name: str) -> Board:
     kept = directory / "profiles" / f"board-{name}.toml"
     if not is_name(name) or not kept.is_file():
         return load_board(name)
-    board = read_model(Board, read_toml(kept, ProfileError), kept, ProfileError)
-    board._path = kept
-    return board
+    return read_board(kept)
 
 
 def counters_of(

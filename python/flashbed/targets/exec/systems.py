@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from flashbed.base.errors import InputError
 from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.plan.case import AXES, fitting_mount
 from flashbed.plan.narrowing import parse_settings
-from flashbed.stack.changes import UNCHANGED
+from flashbed.stack.changes import OF_BOARD, UNCHANGED, changes_of
 from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
 from flashbed.stack.mounts import PLAIN, options_for
 from flashbed.stack.names import SHIPPED
@@ -27,9 +27,8 @@ from flashbed.stack.stack import Stack
 
 __all__ = ["HOLDING", "System", "systems_of"]
 
-_TABLES = ("chip", "partition")
 _VM = "vm"
-HOLDING = ("board", "kernel", "fs", *_TABLES, _VM, "mount", "compressor", "read_ahead_kib")
+HOLDING = ("board", "kernel", "fs", *OF_BOARD, _VM, "mount", "compressor", "read_ahead_kib")
 SYSTEMS_MAX = 1000
 _OPTIONS_BYTES_MAX = 31
 """Of `options` in agent/fs/fs.h."""
@@ -110,7 +109,7 @@ def _system(values: Mapping[str, Any], chosen: Sequence[str], *, raw: bool) -> S
     if isinstance(window, int) and not 0 <= window <= READ_AHEAD_KIB_MAX:
         raise InputError(f"--set read_ahead_kib={window}: from 0 to {READ_AHEAD_KIB_MAX}")
     stack = Stack(
-        board=load_board(values["board"]).changed(dict(_table_changes(values))),
+        board=load_board(values["board"]).changed(changes_of(_board_axes(values))),
         kernel=load_kernel(values["kernel"]),
         fs=fs,
         mount_options=options_for(values["mount"]).replace("+", ","),
@@ -131,12 +130,10 @@ def _is_key(name: str) -> bool:
     return axis in AXES and AXES[axis].is_table and key in AXES[axis].type.model_fields
 
 
-def _table_changes(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Keys of the board's tables with other values."""
-    for axis in _TABLES:
-        changed = _changed(axis, values).values
-        if changed:
-            yield axis, changed
+def _board_axes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the axes that change a board."""
+    tables = [axis for axis in OF_BOARD if AXES[axis].is_table]
+    return {**{axis: _changed(axis, values) for axis in tables}, "corner": values.get("corner")}
 
 
 def _changed(axis: str, values: Mapping[str, Any]) -> Any:
@@ -144,6 +141,9 @@ def _changed(axis: str, values: Mapping[str, Any]) -> Any:
     kind = AXES[axis].type
     keys = {name.partition(".")[2]: value for name, value in values.items()
             if name.startswith(f"{axis}.") and _is_key(name)}  # fmt: skip
-    own = kind.parse(values.get(axis) or UNCHANGED).values
-    word = "+".join(f"{key}={value}" for key, value in (own | keys).items())
-    return kind.parse(word or UNCHANGED)
+    own = values.get(axis) or UNCHANGED
+    words = [
+        *([own] if own != UNCHANGED else []),
+        *(f"{key}={value}" for key, value in keys.items()),
+    ]
+    return kind.parse("+".join(words) or UNCHANGED)

@@ -7,13 +7,10 @@ are those of another board by the clocks of both (`--like`).
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
-from flashbed.stack.prices import known_price, prices
-from flashbed.stack.profiles import Board, load_board
+from flashbed.stack.borrowed import BorrowedPrices
+from flashbed.stack.profiles import load_board
 from flashbed.targets.ssh.facts import FoundBoard, MtdPartition
 
 __all__ = ["Like", "blank_profile_text", "profile_text"]
@@ -23,12 +20,8 @@ _POINTER_BYTES = {"32": 4, "64": 8}
 _SOURCE_BLANK = f"{_BLANK}  # where the numbers come from: a data sheet, a measurement"
 
 
-@dataclass(frozen=True)
-class Like:
-    """A board whose prices are known, and the clock of one that is to have prices like it."""
-
-    board: Board
-    mhz: int
+class Like(BorrowedPrices):
+    """A board whose prices are known, by its name."""
 
     @classmethod
     def of(cls, name: str, mhz: int) -> Like:
@@ -38,28 +31,8 @@ class Like:
             raise InputError(f"--like {name}: {shown(board.path)} has no board.cpu_mhz")
         if board.software.is_free:
             raise InputError(f"--like {name}: {shown(board.path)} has no prices in [software]")
-        return cls(board, mhz)
-
-    def prices(self) -> dict[str, str]:
-        """`[software]` with the board's prices by the two clocks.
-
-        What no source knew of that board is not known here either.
-        """
-        clock, software = self.board.board.cpu_mhz or self.mhz, self.board.software
-        source = (
-            f"estimate: prices of {self.board.name} by the clock, {clock} to {self.mhz} MHz;"
-            f" there: {software.source}"
-        )
-        table = {"source": json.dumps(source, ensure_ascii=False)}
-        for price in prices():
-            value = known_price(software, price.key)
-            if value is not None:
-                table[price.key] = f"{round(value * clock / self.mhz):_}"
-        if software.not_known:
-            table["not_known"] = json.dumps(software.not_known)
-        if software.compressors.included:
-            table["compressors.included"] = json.dumps(list(software.compressors.included))
-        return table
+        software, clock = board.software, board.board.cpu_mhz
+        return cls(name=name, software=software, clock_mhz=clock, mhz=mhz)
 
 
 def blank_profile_text(name: str, like: Like | None = None) -> str:

@@ -1,0 +1,144 @@
+"""The catalogue of chips: what its files say, and what a board becomes with one of them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from flashbed.base.errors import InputError
+from flashbed.stack.changes import ChipChange
+from flashbed.stack.chips import CORNERS, ChipError, chip_names, load_chip
+from flashbed.stack.doubts import doubts, remarks
+from flashbed.stack.profiles import Board, load_board
+from tests.support import PROJECT
+
+CHIPS = sorted((PROJECT / "boards" / "chips").glob("*.toml"))
+
+
+def on_emulated(chip: str, **changes: dict[str, object]) -> Board:
+    return load_board("emulated").changed({"chip": {"part": chip}, **changes})
+
+
+def test_the_catalogue_has_twenty_spi_and_fifteen_parallel_parts_of_many_makers() -> None:
+    parts = [load_chip(name) for name in chip_names()]
+    assert sum(part.chip.bus == "spi" for part in parts) >= 20
+    assert sum(part.chip.bus == "parallel" for part in parts) >= 15
+    spi = {part.chip.maker for part in parts if part.chip.bus == "spi"}
+    assert spi >= {"Winbond", "Macronix", "Micron", "GigaDevice", "Toshiba", "XTX", "ESMT"}
+
+
+@pytest.mark.parametrize("path", CHIPS, ids=lambda path: path.stem)
+def test_every_table_of_a_chip_names_its_source(path: Path) -> None:
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert all(table.get("source") for table in tables.values()), path
+    assert not re.search(r"https?://", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", chip_names())
+def test_a_spi_part_has_the_bytes_and_commands_that_linux_finds_it_by(name: str) -> None:
+    part = load_chip(name)
+    if part.spi is not None:
+        assert part.chip.id is not None
+        assert len(part.chip.id) >= 2
+        assert part.spi.read[-1].data_lines == 1
+        assert part.spi.program[-1].data_lines == 1
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+@pytest.mark.parametrize("name", chip_names())
+def test_every_chip_fits_or_says_in_a_line_what_no_source_says(name: str, corner: str) -> None:
+    part = load_chip(name)
+    lacking, board = "", None
+    try:
+        board = on_emulated(name, corner={"corner": corner})
+    except InputError as why:
+        lacking = str(why)
+    if board is None:
+        of_chip = f"boards/chips/{name}.toml: times.{corner}: " in lacking
+        assert (of_chip and "--set chip." in lacking) or "chip.oob_bytes" in lacking
+    else:
+        assert board.chip.blocks == part.geometry.blocks
+        assert (board.spi is None) == (part.spi is None)
+
+
+def test_a_time_that_no_source_says_can_be_given() -> None:
+    times = {"read_array_ns": 60_000, "program_array_ns": 250_000, "erase_array_ns": 2_000_000}
+    with pytest.raises(ChipError, match=r"read_array_ecc_ns, program_array_ecc_ns, erase_array_ns"):
+        on_emulated("W25N02KV")
+    board = load_board("emulated").changed({"chip": {"part": "W25N02KV", **times}})
+    assert {key: getattr(board.chip, key) for key in times} == times
+    assert (board.ecc.kind, board.ecc.strength_bits, board.ecc.step_bytes) == ("on-die", 8, 512)
+
+
+def test_the_largest_time_stands_for_a_typical_one_and_the_answer_says_so() -> None:
+    board = on_emulated("W25N01GV")
+    assert board.chip.read_array_ns == 60_000
+    assert any("read takes 60.00 us, the largest" in one for one in remarks(board))
+    with pytest.raises(ChipError, match=r"times\.maximum: erase_array_ns not published"):
+        on_emulated("S34ML04G1", corner={"corner": "maximum"})
+
+
+def test_a_controller_that_a_board_does_not_name_is_assumed_and_said() -> None:
+    board = on_emulated("W25N01GV")
+    assert board.spi is not None
+    assert (board.spi.clock_hz, board.spi.read_opcode) == (52_000_000, 0xEB)
+    assert any("52 MHz and 4 data lines is assumed" in one for one in remarks(board))
+    one = on_emulated("W25N01GV", controller={"clock_hz": 20_000_000, "lines": 1})
+    assert one.spi is not None
+    assert (one.spi.clock_hz, one.spi.read_opcode) == (20_000_000, 0x0B)
+    assert one.spi.program_opcode == 0x84
+    assert not any("assumed" in said for said in remarks(one))
+
+
+def test_a_clock_beyond_the_chips_is_a_warning() -> None:
+    fast = on_emulated("W25N01GV", controller={"clock_hz": 166_000_000})
+    assert any("takes 104_000_000 at most" in one for one in doubts(fast))
+
+
+def test_a_partition_keeps_its_bytes_or_becomes_the_whole_chip() -> None:
+    assert on_emulated("W25N01GV").partition.blocks == 400
+    halved = on_emulated("MT29F4G01ABAFD")
+    assert halved.partition.blocks * halved.chip.pages_per_block * 4096 == 400 * 64 * 2048
+    times = {"read_array_ns": 1, "program_array_ns": 1, "erase_array_ns": 1}
+    whole = load_board("omap3evm").changed({"chip": {"part": "W25N512GW", **times}})
+    assert (whole.partition.first_block, whole.partition.blocks) == (0, 512)
+    assert any("the whole part" in one for one in remarks(whole))
+
+
+def test_ecc_weaker_than_the_chip_asks_for_is_a_warning() -> None:
+    given = {"part": "MX30LF2G18AC", "erase_array_ns": 1_000_000}
+    board = load_board("emulated").changed({"chip": given})
+    (weak,) = [one for one in doubts(board) if "asks for" in one]
+    assert "ecc.strength_bits = 1 in 256 bytes: MX30LF2G18AC asks for 4 in 512" in weak
+
+
+def test_endurance_is_the_chips_or_unknown_and_energy_is_unknown() -> None:
+    board = load_board("omap3evm").changed({"chip": {"part": "MX30LF2GE8AB"}})
+    assert (board.endurance, board.energy) == (None, None)
+    known = on_emulated("S34ML04G1").endurance
+    assert known is not None
+    assert known.cycles == 100_000
+
+
+def test_a_corner_without_a_chip_of_the_catalogue_is_refused_in_a_line() -> None:
+    with pytest.raises(InputError, match=r"boards/emulated.toml: chip.part: corner is of a chip"):
+        load_board("emulated").changed({"corner": {"corner": "maximum"}})
+
+
+def test_an_unknown_chip_is_refused_with_the_one_that_is_meant() -> None:
+    with pytest.raises(ChipError, match=r"W25N02KX\.toml: no such chip, W25N02KV is meant"):
+        on_emulated("W25N02KX")
+
+
+@pytest.mark.parametrize("word", ["W25N01GV", "W25N01GV+read_array_ns=5", "blocks=7", "default"])
+def test_a_chips_word_reads_back(word: str) -> None:
+    assert str(ChipChange.parse(word)) == word
+
+
+def test_a_boards_hash_changes_with_its_chips_file() -> None:
+    first, second = on_emulated("W25N01GV"), on_emulated("W25N01GV")
+    assert first.sha256 == second.sha256 != load_board("emulated").sha256
+    assert first.values_json == second.values_json

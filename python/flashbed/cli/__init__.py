@@ -17,7 +17,9 @@ from flashbed import __version__
 from flashbed.base.errors import OUT_OF_MEMORY, FlashbedError
 from flashbed.base.extras import missing_extra
 from flashbed.cli import (
+    board_files,
     calibrate,
+    chips,
     cost,
     doctor,
     execution,
@@ -67,13 +69,15 @@ fuzz.register(app)
 show.register(app)
 verdicts.register(app)
 doctor.register(app)
+chips.register(app)
+board_files.register(app)
 prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
     "Ask a question": ("lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
-    "Your parts": ("ops",),
+    "Your parts": ("chip", "board", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
 }
 """The help's groups of commands, in the order in which it prints them."""

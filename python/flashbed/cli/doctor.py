@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flashbed.targets.ssh.board_profile import Like
     from flashbed.targets.ssh.facts import FoundBoard
 
-__all__ = ["Check", "checks", "register"]
+__all__ = ["Check", "checks", "register", "write_profile"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ def doctor(
     if profile:
         from flashbed.targets.ssh.board_profile import blank_profile_text
 
-        print(escaped(shown(_write_profile(profile, blank_profile_text(profile, known)))))
+        print(escaped(shown(write_profile(profile, blank_profile_text(profile, known)))))
         return
     results = checks()
     if output == "json":
@@ -241,10 +241,10 @@ def _begin_profile(name: str, facts: FoundBoard, partition: str | None, like: Li
     number = parse_partition(partition, f"--partition {partition}").number
     if number not in facts.partitions:
         raise InputError(f"--partition {partition}: the board has no such partition")
-    return _write_profile(name, profile_text(name, facts, facts.partitions[number], like))
+    return write_profile(name, profile_text(name, facts, facts.partitions[number], like))
 
 
-def _write_profile(name: str, text: str) -> Path:
+def write_profile(name: str, text: str) -> Path:
     """Writes boards/NAME.toml, which must not exist yet."""
     from flashbed.stack.profiles import board_path
 

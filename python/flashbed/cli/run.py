@@ -17,6 +17,7 @@ from flashbed.base.locking import held
 from flashbed.base.own_folder import own_folder
 from flashbed.base.paths import shown
 from flashbed.cli.answers import answer_json, print_answer, say_answer
+from flashbed.cli.board_files import say_doubts
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say, working
 from flashbed.cli.show import INDEX, RESULTS
@@ -26,7 +27,6 @@ from flashbed.plan.narrowing import Settings, parse_settings, plan, several
 from flashbed.plan.planned import Plan, Planned
 from flashbed.plan.study import in_order, load_study
 from flashbed.program.recording.recognised import is_recording
-from flashbed.stack.doubts import doubts
 from flashbed.stack.names import escaped
 from flashbed.targets.ssh.address import ChosenTarget, is_board
 
@@ -159,7 +159,7 @@ def run(
     for target in targets:
         if not is_board(target) and target not in planned.targets:
             raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
-    _say_doubts(planned)
+    say_doubts(case.profile() for case in planned.cases.of_each_stack())
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     answered(
         chosen, planned, targets=targets, out=directory, traces=traces, way=way,
@@ -195,15 +195,6 @@ def answered(
     _conclude(outcomes)
     if unavailable:
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
-
-
-def _say_doubts(planned: Plan) -> None:
-    """Warns of boards whose chip is not sold; the run continues."""
-    some = planned.cases.of_each_stack()
-    stacks = {str(case.profile().sha256): case for case in some}
-    lines = (line for case in stacks.values() for line in doubts(case.profile()))
-    for line in dict.fromkeys(lines):
-        say(f"flashbed: WARNING: {line}")
 
 
 def reproduce(

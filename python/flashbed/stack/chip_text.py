@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["chip_text", "toml_value"]
+__all__ = ["blank_chip_text", "chip_text", "toml_value"]
 
 _ORDER = ("chip", "geometry", "times", "times.typical", "times.maximum", "ecc", "spi", "parallel",
           "endurance", "currents", "currents.typical", "currents.maximum")  # fmt: skip
@@ -51,6 +51,8 @@ def chip_text(head: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
             if key not in table and (on_die or "_ecc_" not in key)
         }
         corners = name == "times" and {"times.typical", "times.maximum"} & tables.keys()
+        if name == "times" and not (table or corners):
+            lines += ["# [times]", '# source = "the data sheet, its revision and table"', ""]
         if name == other or not (table or hints or corners):
             continue
         lines += [*_table(name, table, hints), ""]
@@ -95,3 +97,37 @@ def toml_value(key: str, value: Any) -> str:
             else str(value)
         )
     return json.dumps(value, ensure_ascii=False)
+
+
+def blank_chip_text(name: str, bus: str) -> str:
+    """A chip's file with a `?` for each number that it must have."""
+    blank, source = "?", "which data sheet, its revision and table"
+    tables: dict[str, dict[str, Any]] = {
+        "chip": {
+            "name": name, "title": name, "maker": blank, "bus": bus, "source": source,
+        },
+        "geometry": {
+            "source": source, "page_bytes": blank, "oob_bytes": blank, "pages_per_block": blank,
+            "blocks": blank,
+        },
+    }  # fmt: skip
+    if bus == "spi":
+        tables["chip"]["id"] = [0, 0]
+        tables["ecc"] = {
+            "source": source, "on_die_strength_bits": blank, "on_die_step_bytes": blank,
+        }  # fmt: skip
+        tables["spi"] = {
+            "source": "commands: include/linux/mtd/spinand.h; hold them against the data sheet",
+            "oob_free_bytes": blank,
+            "read": [
+                {"opcode": opcode, "address_lines": 1, "dummy_bytes": 1, "data_lines": lines}
+                for opcode, lines in ((0x6B, 4), (0x3B, 2), (0x0B, 1), (0x03, 1))
+            ],
+            "program": [{"opcode": 0x34, "data_lines": 4}, {"opcode": 0x84, "data_lines": 1}],
+        }
+    else:
+        tables["ecc"] = {"source": source, "strength_bits": blank, "step_bytes": blank}
+        tables["parallel"] = {"source": source, "width_bits": 8}
+    return chip_text(
+        f"{name}: replace each ?, and take out what the data sheet does not say", tables
+    )

@@ -260,6 +260,10 @@ class SpiBus(Strict):
     """The fastest clock of the part.
     From: data sheet, fC or "clock frequency".
     """
+    oob_free_bytes: OobBytes | None = None
+    """Bytes of the spare area that file systems may use, ECC on the die switched on.
+    From: `ooblayout` of the spinand table, its free regions together.
+    """
     read: Annotated[tuple[ReadVariant, ...], LIST]
     """Commands that read the page register; the kernel takes the first that the controller can do.
     From: `read_cache_variants` of the spinand table.

@@ -166,19 +166,24 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
     clock, lines = given_hz or ASSUMED_CLOCK_HZ, given_lines or ASSUMED_LINES
     read, program = chosen_variants(part, lines)
     notes = []
-    if given_hz is None or given_lines is None:
-        notes.append(
-            f"a controller of {clock / _MHZ:g} MHz and {lines} data lines is assumed"
-            " (--set controller.clock_hz=HZ, controller.lines=N)"
-        )
+    assumed = {
+        f"{clock / _MHZ:g} MHz (--set controller.clock_hz=HZ)": given_hz,
+        f"{lines} data lines (--set controller.lines=N)": given_lines,
+    }
+    unsaid = [words for words, given in assumed.items() if given is None]
+    if unsaid:
+        notes.append(f"its controller is assumed: {', '.join(unsaid)}")
     most = min(one for one in (part.spi.clock_max_hz, read.clock_max_hz, clock) if one is not None)
     doubts: tuple[str, ...] = ()
     if clock > most:
         doubts = (f"controller.clock_hz = {clock:_}: {part.name} takes {most:_} at most",)
-    if part.chip.id is None:
-        raise ChipError(
-            f"{paths.shown(part.path)}: chip.id is not known; Linux finds the part by it"
-        )
+    unknown = {"chip.id": part.chip.id, "spi.oob_free_bytes": part.spi.oob_free_bytes}
+    for key, value in unknown.items():
+        if value is None:
+            raise ChipError(
+                f"{paths.shown(part.path)}: {key} is not known; write it into"
+                f" boards/chips/{part.name}.toml of your own"
+            )
     spi = {
         "source": f"{part.spi.source}; the controller's clock and lines",
         "id": part.chip.id,
@@ -190,6 +195,7 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
         "read_data_lines": read.data_lines,
         "program_opcode": program[0],
         "program_data_lines": program[1],
+        "oob_free_bytes": part.spi.oob_free_bytes,
         "op_ns": op_ns,
     }
     size = part.geometry.page_bytes + part.geometry.oob_bytes

@@ -85,7 +85,7 @@ def test_a_controller_that_a_board_does_not_name_is_assumed_and_said() -> None:
     board = on_emulated("W25N01GV")
     assert board.spi is not None
     assert (board.spi.clock_hz, board.spi.read_opcode) == (52_000_000, 0xEB)
-    assert any("52 MHz and 4 data lines is assumed" in one for one in remarks(board))
+    assert any("its controller is assumed: 52 MHz" in one for one in remarks(board))
     one = on_emulated("W25N01GV", controller={"clock_hz": 20_000_000, "lines": 1})
     assert one.spi is not None
     assert (one.spi.clock_hz, one.spi.read_opcode) == (20_000_000, 0x0B)

@@ -204,7 +204,7 @@ def _summed(rows: pl.LazyFrame, axes: Sequence[str]) -> pl.LazyFrame:
     found = groups.agg(
         pl.len().alias("cases"),
         pl.col("_first").min(),
-        pl.col(*others).first(),
+        *(pl.col(name).first() for name in others),
         pl.col(*summed).sum(),
         pl.col(*summed).null_count().name.suffix(" unknown"),
     )

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from flashbed.stack.imported.oob_layouts import free_bytes
+
 __all__ = ["chips_in_source", "is_kernel_source"]
 
 Tables = dict[str, dict[str, Any]]
@@ -26,6 +28,7 @@ _OLD_ID = re.compile(r"^\s*,\s*(0x[0-9A-Fa-f]+)\s*,")
 _MEMORG = re.compile(r"NAND_MEMORG\s*\(([^)]*)\)")
 _ECC = re.compile(r"NAND_ECCREQ\s*\(([^)]*)\)")
 _USED = re.compile(r"SPINAND_INFO_OP_VARIANTS\s*\(\s*&(\w+)\s*,\s*&\w+\s*,\s*&(\w+)")
+_LAYOUT = re.compile(r"SPINAND_ECCINFO\s*\(\s*&(\w+)")
 _CALL = re.compile(r"\b(SPINAND_\w+)\s*\(([^()]*)\)")
 _ROW = re.compile(
     r"\{\s*\"([^\"]+)\"\s*,\s*\{\s*\.id\s*=\s*\{([^}]*)\}\s*\}\s*,"
@@ -81,7 +84,7 @@ def _spi_nands(text: str, source: str) -> Iterator[Tables]:
     for found in _INFO.finditer(text):
         body = _within(text, text.index("(", found.start()))
         rest = body[body.index('"' + found[1] + '"') + len(found[1]) + 2 :]
-        tables = _one_spi_nand(rest, variants, source)
+        tables = _one_spi_nand(rest, variants, source, text)
         if tables is None:
             continue
         identity = _identity(rest)
@@ -97,7 +100,7 @@ def _spi_nands(text: str, source: str) -> Iterator[Tables]:
 
 
 def _one_spi_nand(
-    body: str, variants: dict[str, list[tuple[str, Sequence[str]]]], source: str
+    body: str, variants: dict[str, list[tuple[str, Sequence[str]]]], source: str, text: str
 ) -> Tables | None:
     organised = _MEMORG.search(body)
     numbers = [int(word, 0) for word in organised[1].split(",")] if organised else []
@@ -125,7 +128,12 @@ def _one_spi_nand(
     program = [row for call in variants.get(used[2], ()) for row in _program_variant(*call)]
     if not read or not program:
         return None
-    tables["spi"] = {"source": source, "read": read, "program": program}
+    tables["spi"] = {"source": source}
+    layout = _LAYOUT.search(body)
+    if layout and asked:
+        free = free_bytes(text, layout[1], tables["geometry"], step)
+        tables["spi"] |= {"oob_free_bytes": free} if free is not None else {}
+    tables["spi"] |= {"read": read, "program": program}
     return tables
 
 

@@ -19,7 +19,7 @@ from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.board_tables import Chip, Spi
 from flashbed.stack.bus_arithmetic import (
     OPERATIONS,
-    Step,
+    BusStep,
     WiredChip,
     attach_steps,
     steps_of,
@@ -167,7 +167,7 @@ def _short(key: str, value: Any) -> str:
 
 def _arithmetic(
     part: CatalogueChip, settings: Sequence[str]
-) -> tuple[dict[str, list[Step]], tuple[str, ...]]:
+) -> tuple[dict[str, list[BusStep]], tuple[str, ...]]:
     """The steps of each operation and of the attach of an eraseblock, and what was assumed."""
     chosen = parse_settings(settings)
     own: dict[str, dict[str, Any]] = {"chip": {}, "controller": {}}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from flashbed.stack.board_tables import Chip, Spi
 
-__all__ = ["OPERATIONS", "Step", "WiredChip", "attach_steps", "steps_of", "total_ns"]
+__all__ = ["OPERATIONS", "BusStep", "WiredChip", "attach_steps", "steps_of", "total_ns"]
 
 OPERATIONS = ("read", "program", "erase")
 _NS_PER_S = 1_000_000_000
@@ -35,7 +35,7 @@ class WiredChip:
 
 
 @dataclass(frozen=True)
-class Step:
+class BusStep:
     """A part of an operation: how its time is worked out, and the time."""
 
     what: str
@@ -43,12 +43,12 @@ class Step:
     ns: int
 
 
-def total_ns(steps: Sequence[Step]) -> int:
+def total_ns(steps: Sequence[BusStep]) -> int:
     """The steps together."""
     return sum(step.ns for step in steps)
 
 
-def steps_of(wired: WiredChip, operation: str) -> list[Step]:
+def steps_of(wired: WiredChip, operation: str) -> list[BusStep]:
     """The steps of reading or programming a page, or erasing a block."""
     if wired.spi is None:
         return _raw(wired, operation)
@@ -57,7 +57,7 @@ def steps_of(wired: WiredChip, operation: str) -> list[Step]:
     return _spi(wired, operation, whole)
 
 
-def attach_steps(wired: WiredChip) -> list[Step]:
+def attach_steps(wired: WiredChip) -> list[BusStep]:
     """The steps of UBI's scan of an eraseblock: bad-block mark, EC and VID header.
 
     SPI-NAND reads the mark from the OOB each time; raw NAND has a table of them in memory. Neither
@@ -71,20 +71,20 @@ def attach_steps(wired: WiredChip) -> list[Step]:
     return steps
 
 
-def _together(what: str, steps: Sequence[Step]) -> Step:
-    return Step(what, " + ".join(f"{step.ns:,}" for step in steps), total_ns(steps))
+def _together(what: str, steps: Sequence[BusStep]) -> BusStep:
+    return BusStep(what, " + ".join(f"{step.ns:,}" for step in steps), total_ns(steps))
 
 
-def _spi(wired: WiredChip, operation: str, data_bytes: int) -> list[Step]:
+def _spi(wired: WiredChip, operation: str, data_bytes: int) -> list[BusStep]:
     assert wired.spi is not None
     spi, mhz = wired.spi, wired.spi.clock_hz / 1_000_000
 
-    def clocked(what: str, parts: Sequence[tuple[str, int]]) -> Step:
+    def clocked(what: str, parts: Sequence[tuple[str, int]]) -> BusStep:
         clocks = sum(count for _, count in parts)
         how = " + ".join(f"{name} {count}" for name, count in parts)
         cost = f" + {spi.op_ns:,} ns" if spi.op_ns else ""
         ns = spi.op_ns + clocks * _NS_PER_S // spi.clock_hz
-        return Step(what, f"{how} = {clocks:,} clocks at {mhz:g} MHz{cost}", ns)
+        return BusStep(what, f"{how} = {clocks:,} clocks at {mhz:g} MHz{cost}", ns)
 
     row = clocked(
         f"{operation} command 0x{_ROW_OPCODE[operation]:02x}", [("command", 8), ("address", 24)]
@@ -113,7 +113,7 @@ def _spi(wired: WiredChip, operation: str, data_bytes: int) -> list[Step]:
     return [row, array, transfer]
 
 
-def _polled(wired: WiredChip, operation: str) -> Step:
+def _polled(wired: WiredChip, operation: str) -> BusStep:
     """The array, until spinand_wait() finds it ready."""
     assert wired.spi is not None
     array = getattr(wired.chip, f"{operation}_array_ns")
@@ -124,25 +124,25 @@ def _polled(wired: WiredChip, operation: str) -> Step:
         f"{_ARRAY_WORD[operation]} {array:,} ns, polled after {initial // 1000} us and then every"
         f" {between // 1000} us: {rounds + 1} polls"
     )
-    return Step("array", how, initial + status + rounds * (between + status))
+    return BusStep("array", how, initial + status + rounds * (between + status))
 
 
-def _raw(wired: WiredChip, operation: str) -> list[Step]:
+def _raw(wired: WiredChip, operation: str) -> list[BusStep]:
     chip, whole = wired.chip, wired.chip.page_bytes + wired.chip.oob_bytes
     commands, address = _RAW_CYCLES[operation]
     cycle = chip.bus_program_ns / whole
     count = commands + address
     steps = [
-        Step(
+        BusStep(
             "command, address",
             f"{count} cycles of {cycle:.1f} ns",
             round(count * cycle),
         )
     ]
     array = getattr(chip, f"{operation}_array_ns")
-    waited = Step("array", f"{_ARRAY_WORD[operation]} {array:,} ns", array)
+    waited = BusStep("array", f"{_ARRAY_WORD[operation]} {array:,} ns", array)
     if operation == "erase":
         return [*steps, waited]
     bus = chip.bus_read_ns if operation == "read" else chip.bus_program_ns
-    moved = Step("data", f"{whole:,} bytes of {bus / whole:.1f} ns", bus)
+    moved = BusStep("data", f"{whole:,} bytes of {bus / whole:.1f} ns", bus)
     return [*steps, waited, moved] if operation == "read" else [*steps, moved, waited]

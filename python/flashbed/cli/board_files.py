@@ -20,7 +20,7 @@ from flashbed.stack.doubts import doubts, remarks
 from flashbed.stack.names import escaped
 from flashbed.stack.profiles import Board, load_board, read_board
 
-__all__ = ["register", "say_doubts"]
+__all__ = ["register", "say_doubts", "say_remarks"]
 
 _RAM_MIB = 128
 
@@ -44,6 +44,14 @@ def say_doubts(boards: Iterable[Board]) -> None:
     """Warns of boards whose numbers no chip has, and whose ECC is too weak; a run continues."""
     for line in dict.fromkeys(line for board in boards for line in doubts(board)):
         say(f"flashbed: WARNING: {line}")
+
+
+def say_remarks(boards: Iterable[Board]) -> None:
+    """`say_doubts`, and what a command that prints no table of answers has to say of its boards."""
+    known = list(boards)
+    say_doubts(known)
+    for line in dict.fromkeys(line for board in known for line in remarks(board)):
+        say(f"flashbed: {line}")
 
 
 def new(

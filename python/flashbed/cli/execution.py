@@ -11,6 +11,7 @@ import typer
 
 from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.base.errors import InputError, Interrupted, RunError
+from flashbed.cli.board_files import say_remarks
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
@@ -199,6 +200,7 @@ def exec_(
         systems = systems_of(
             fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or []
         )
+        say_remarks(system.stack.board for system in systems)
         requests = requests_of(options, systems, _note)
         execute = load_executor(all_allowed([on], erase)[0])
         for given in requests:

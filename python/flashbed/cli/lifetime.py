@@ -20,6 +20,7 @@ from flashbed.answers.lifetimes.given import (
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.base.paths import shown
+from flashbed.cli.board_files import say_doubts
 from flashbed.cli.progress import say
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.plan.of_recording import is_operations
@@ -306,7 +307,7 @@ def _run(
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.running.ways import Way
-    from flashbed.stack.profiles import load_board
+    from flashbed.stack.changes import OF_BOARD
 
     experiment = load_experiment(name)
     planned: Sequence[Planned] = plan(experiment, parse_settings(settings))
@@ -318,8 +319,12 @@ def _run(
     planned = [item for item in planned if target in item.targets]
     if not planned:
         raise InputError(f"--on {target}: none of the chosen cases of {experiment.id} runs on it")
-    for board in {item.case.board for item in planned} if endurance is None else ():
-        cycles_of(load_board(board))
+    axes = ("board", *OF_BOARD)
+    kinds = {tuple(str(getattr(item.case, name)) for name in axes): item.case for item in planned}
+    boards = [each.profile() for each in kinds.values()]
+    say_doubts(boards)
+    for board in boards if endurance is None else ():
+        cycles_of(board)
     directory = out or Path("results") / "lifetime" / experiment.id
 
     def run(cases: Sequence[Planned]) -> tuple[list[TargetOutcome], list[ChosenTarget]]:

@@ -19,6 +19,7 @@ from flashbed.answers.lifetimes.estimate import (
 )
 from flashbed.answers.lifetimes.given import time_text
 from flashbed.answers.lifetimes.subject import CAUSES, RoundWork, Subject
+from flashbed.stack.doubts import remarks
 
 __all__ = [
     "HOW_OFTEN",
@@ -120,6 +121,8 @@ def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> li
     said += replayed(subject)
     if found is not None:
         said += assumed_of(seen, found)
+    if subject.board is not None:
+        said += remarks(subject.board)
     return said + _doubts(subject, found)
 
 

@@ -53,7 +53,7 @@ def answer_of_names(
         default_compressors(there["kernel"].unique().sort()),
         apart,
         part_bytes={board.fit.part.name: board.chip.page_bytes for board in changed if board.fit},
-        remarks=list(dict.fromkeys(one for board in changed for one in remarks(board))),
+        remarks=remarks(*changed),
     )
 
 

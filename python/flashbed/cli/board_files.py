@@ -50,7 +50,7 @@ def say_remarks(boards: Iterable[Board]) -> None:
     """`say_doubts`, and what a command that prints no table of answers has to say of its boards."""
     known = list(boards)
     say_doubts(known)
-    for line in dict.fromkeys(line for board in known for line in remarks(board)):
+    for line in remarks(*known):
         say(f"flashbed: {line}")
 
 

@@ -191,7 +191,7 @@ def _arithmetic(
     controller = Controller(**ControllerChange.parse(driver).values)
     without = {"ecc": {"kind": "hardware-page"}} if part.chip.bus == "parallel" else {}
     tables, fit = fitted(
-        without, part, corner=corner, controller=controller, given=given.values, where="a board"
+        without, part, corner=corner, controller=controller, given=given.values
     )  # fmt: skip
     spi = Spi.model_validate(tables["spi"]) if tables["spi"] else None
     wired = WiredChip(Chip.model_validate(tables["chip"]), spi)

@@ -15,6 +15,7 @@ import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import new_board_file, shown
+from flashbed.cli.progress import say
 from flashbed.stack.bounds import MHZ_MAX
 from flashbed.stack.names import escaped
 
@@ -125,7 +126,9 @@ def doctor(
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile", metavar="NAME", help="Write a first boards/NAME.toml; --on: of that board."
+            "--profile",
+            metavar="NAME",
+            help="Write a first boards/NAME.toml of --on's board; without: `flashbed board new`.",
         ),
     ] = None,
     partition: Annotated[
@@ -160,6 +163,9 @@ def doctor(
         from flashbed.targets.ssh.board_profile import blank_profile_text
 
         print(escaped(shown(write_profile(profile, blank_profile_text(profile, known)))))
+        say(
+            f"flashbed: `flashbed board new {profile} --chip CHIP --processor CORE@NMHz` replaces it"
+        )
         return
     results = checks()
     if output == "json":

@@ -38,16 +38,25 @@ def doubts(board: Board) -> list[str]:
     return [f"{shown(board.path)}: {doubt}" for doubt in found]
 
 
-def remarks(board: Board) -> list[str]:
-    """What an answer about this board must say: how its chip was put on, whose prices it has."""
-    found = list(board.fit.notes) if board.fit is not None else []
-    if board.like is not None:
-        there, here = board.like.board.cpu_mhz, board.board.cpu_mhz
-        found.append(
-            f"CPU time of {board.name} is an estimate: prices of {board.like.name}, by the clock"
-            f" from {there} to {here} MHz"
-        )
-    return found
+def remarks(*boards: Board) -> list[str]:
+    """What an answer about these boards must say: how chips were put on, whose prices they have.
+
+    Chips of which the same is said share a line.
+    """
+    chips: dict[tuple[str, str], dict[str, None]] = {}
+    prices: dict[str, None] = {}
+    for board in boards:
+        for note in board.fit.notes if board.fit is not None else ():
+            assert board.fit is not None
+            chips.setdefault((board.name, note), {})[board.fit.part.name] = None
+        if board.like is not None:
+            there, here = board.like.board.cpu_mhz, board.board.cpu_mhz
+            prices[
+                f"CPU time of {board.name} is an estimate: prices of {board.like.name}, by the"
+                f" clock from {there} to {here} MHz"
+            ] = None
+    said = [f"{name} with {', '.join(parts)}: {note}" for (name, note), parts in chips.items()]
+    return [*said, *prices]
 
 
 def _of_chip(chip: Chip) -> list[str]:

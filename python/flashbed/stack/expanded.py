@@ -83,15 +83,11 @@ def expanded(
             key: value for key, value in asked.chip.values.items() if key not in ("part", "source")
         }
         part = chip(str(asked.chip.part))
-        name = (
-            tables["board"].get("name", path.stem) if isinstance(tables.get("board"), dict) else ""
-        )
         tables.pop("chip")
         try:
             tables, fit = fitted(
-                tables, part, corner="typical", controller=asked.controller, given=given,
-                where=str(name),
-            )  # fmt: skip
+                tables, part, corner="typical", controller=asked.controller, given=given
+            )
         except ChipError as why:
             raise ChipError(f"{shown(path)}: chip.part = {part.name!r}: {why}") from None
         tables = {name: table for name, table in tables.items() if table is not None}

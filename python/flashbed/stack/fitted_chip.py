@@ -94,11 +94,10 @@ def fitted(
     corner: Corner,
     controller: Controller,
     given: Mapping[str, int],
-    where: str,
 ) -> tuple[dict[str, Any], FittedChip]:
     """The board's tables with this part, and how it was fitted. Raises `ChipError`.
 
-    `given` are keys of `[chip]` whose values come from elsewhere; `where` names the board.
+    `given` are keys of `[chip]` whose values come from elsewhere.
     """
     values = dict(board)
     times, notes = _times(part, corner, given)
@@ -111,11 +110,10 @@ def fitted(
     values["endurance"] = None
     if part.endurance is not None and part.endurance.cycles is not None:
         values["endurance"] = {"source": part.endurance.source, "cycles": part.endurance.cycles}
-    said = (*notes, *bus.notes, *kept)
-    told = tuple(f"{where} with {part.name}: {one}" for one in said)
     return values, FittedChip(
-        part=part, corner=corner, controller=controller, given=given, notes=told, doubts=bus.doubts
-    )
+        part=part, corner=corner, controller=controller, given=given,
+        notes=(*notes, *bus.notes, *kept), doubts=bus.doubts,
+    )  # fmt: skip
 
 
 def _source_of(part: CatalogueChip) -> str:

@@ -239,7 +239,7 @@ class Board(FromFile):
         driver = driver.model_copy(update=dict(other.get("controller", {})))
         corner = other.get("corner", {}).get("corner", "typical")
         given = kept | own
-        return fitted(values, part, corner=corner, controller=driver, given=given, where=self.name)
+        return fitted(values, part, corner=corner, controller=driver, given=given)
 
     @cached_property
     def sim_json(self) -> str:

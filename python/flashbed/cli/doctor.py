@@ -163,9 +163,8 @@ def doctor(
         from flashbed.targets.ssh.board_profile import blank_profile_text
 
         print(escaped(shown(write_profile(profile, blank_profile_text(profile, known)))))
-        say(
-            f"flashbed: `flashbed board new {profile} --chip CHIP --processor CORE@NMHz` replaces it"
-        )
+        better = f"flashbed board new {profile} --chip CHIP --processor CORE@NMHz"
+        say(f"flashbed: `{better}` does it with a chip of the catalogue")
         return
     results = checks()
     if output == "json":

@@ -98,6 +98,13 @@ def test_what_is_imported_is_a_chip_of_the_catalogue(
     Path("empty.txt").write_text("nothing")
     with pytest.raises(InputError, match=r"empty.txt: no SPINAND_INFO table"):
         run("chip", "import", "empty.txt")
+    rows = "".join(
+        f'{{"TWICE 1G", {{ .id = {{0x98, {device}}} }}, SZ_2K, SZ_128, SZ_128K, 0, 2, 64, }},\n'
+        for device in ("0xd1", "0xa1")
+    )
+    Path("nand_ids.c").write_text(rows)
+    assert run("chip", "import", "nand_ids.c") == (0, "boards/chips/TWICE.toml\n")
+    assert "id = [0x98, 0xd1]" in Path("boards/chips/TWICE.toml").read_text()
     assert run("chip", "new", "OWN", "--bus", "parallel") == (0, "boards/chips/OWN.toml\n")
     with pytest.raises(InputError, match=r"boards/chips/OWN.toml: geometry.page_bytes: \"\?\""):
         run("chip", "show", "OWN")

@@ -268,7 +268,9 @@ def import_(
 
 
 def _import_source(text: str, file: Path, names: Sequence[str]) -> None:
-    chips = {one["chip"]["name"]: one for one in chips_in_source(text, file.name)}
+    chips: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+    for one in chips_in_source(text, file.name):
+        chips.setdefault(one["chip"]["name"], one)  # another voltage may have the same name
     unknown = [name for name in names if name not in chips]
     if unknown:
         raise InputError(f"{shown(file)}: no {unknown[0]}; there are {', '.join(chips)}")

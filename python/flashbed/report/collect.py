@@ -36,7 +36,7 @@ from flashbed.report.default_figures import default_figures
 from flashbed.report.judged import JudgedRun, judged_run, traced
 from flashbed.report.playground import LiveCase, live_cases
 from flashbed.results.run_directory import CHIP_ALONE, read_table, scan_table
-from flashbed.stack.changes import TYPICAL, UNCHANGED
+from flashbed.stack.changes import AS_PROFILED_WORDS
 from flashbed.stack.energy import Energy
 from flashbed.stack.names import is_name
 from flashbed.stack.profiles import default_compressors
@@ -235,8 +235,8 @@ def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict
         return {}
     requests = scan_table(directory, "requests")
     boards = _energies(directory, cases)
-    usual = {"chip": UNCHANGED, "corner": TYPICAL, "controller": UNCHANGED}
-    own = [pl.col(axis) == value for axis, value in usual.items() if axis in cases.columns]
+    usual = AS_PROFILED_WORDS.items()
+    own = [pl.col(axis) == value for axis, value in usual if axis in cases.columns]
     cases = cases.filter(*own)  # constants hold for the board's own chip
     given = experiment.experiment.activity
     return {

@@ -21,8 +21,9 @@ from flashbed.stack.bounds import Blocks, ClockHz, Lines, Ns, OobBytes, PageByte
 from flashbed.stack.names import Name, is_name
 
 __all__ = [
-    "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "OF_BOARD", "TYPICAL", "UNCHANGED", "UNPARTED",
-    "Change", "ChipChange", "ControllerChange", "PartitionChange", "VmChange", "changes_of",
+    "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "AS_PROFILED_WORDS", "OF_BOARD", "TYPICAL",
+    "UNCHANGED", "UNPARTED", "Change", "ChipChange", "ControllerChange", "PartitionChange",
+    "VmChange", "changes_of",
 ]  # fmt: skip
 
 TYPICAL = "typical"
@@ -189,4 +190,6 @@ AS_PROFILED = ChipChange()
 AS_DRIVEN = ControllerChange()
 UNPARTED = PartitionChange()
 AS_BOOTED = VmChange()
+AS_PROFILED_WORDS = {"chip": UNCHANGED, "corner": TYPICAL, "controller": UNCHANGED}
+"""The words of a board that has its own chip, as tables have them."""
 """No change to the board's profile, nor to the kernel's settings."""

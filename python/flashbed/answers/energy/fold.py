@@ -21,7 +21,7 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.stack.changes import changes_of
+from flashbed.stack.changes import AS_PROFILED_WORDS
 from flashbed.stack.energy import ComponentConstants, Energy, RailPower, SupplyPower
 
 __all__ = [
@@ -142,7 +142,7 @@ def energy_of(
 
 def _constants(case: dict[str, Any], boards: dict[str, Energy | None]) -> Energy | None:
     """The constants of the case's board; None if its chip is changed."""
-    as_profiled = not {"chip", "corner", "controller"} & changes_of(case).keys()
+    as_profiled = all(case.get(axis) in (None, usual) for axis, usual in AS_PROFILED_WORDS.items())
     return boards.get(case["board"]) if as_profiled else None
 
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "trace": (
         (),
         ("trace", "small/one", *FEW, "--set", "fs=jffs2", "--set", "pattern=random", "--on", "sim",
-         "--flash", "--set", "read_ahead_kib=0", "--format", "perfetto", "--out", "t"),
+         "--flash", "--set", "read_ahead_kib=0", "--export", "perfetto", "--out", "t"),
     ),
 }  # fmt: skip
 """What runs before, with room, and the command."""

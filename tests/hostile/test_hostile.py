@@ -45,7 +45,7 @@ pytestmark = pytest.mark.timeout(100_000)
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "run": ("--on", "--set", "--out", "--case", "--trace", "--erase"),
-    "trace": ("--on", "--set", "--case", "--format", "--seconds", "--points",
+    "trace": ("--on", "--set", "--case", "--export", "--seconds", "--points",
               "--buffer-kib", "--read", "--func", "--erase"),
     "powercut": ("--on", "--every", "--samples", "--set", "--case", "--seed", "--chip", "--format"),
     "lifetime": ("--repeat", "--endurance", "--board", "--since", "--before", "--case", "--set",
@@ -62,7 +62,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "fuzz": ("--class", "--set", "--cases", "--seed", "--on", "--minutes",
              "--without", "--batch", "--format"),
     "reproduce": ("--on", "--set", "--format", "--erase"),
-    "validate": ("--suite", "--on", "--kernel", "--format", "--erase"),
+    "validate": ("--suite", "--on", "--kernel", "--set", "--format", "--erase"),
     "calibrate": ("--on", "--kernel", "--erase"),
     "verdicts": ("--format", "--results", "--on", "--sentences", "--check"),
     "power": ("--rail", "--unit", "--rate", "--marker", "--windows", "--offset", "--accuracy",

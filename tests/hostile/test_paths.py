@@ -42,7 +42,7 @@ ENDS: dict[str, Content] = {
 FOLDERS: tuple[tuple[str, ...], ...] = (
     ("run", "x.toml", "--out", "good"), ("run", "x.toml", "--set", "requests=9", "--out", "good"),
     ("powercut", "x.toml", "--on", "sim", "--out", "good"), ("report", "good"),
-    ("trace", "--on", "sim", "--flash", "a.ops", "--format", "csv", "--out", "traced"),
+    ("trace", "--on", "sim", "--flash", "a.ops", "--export", "csv", "--out", "traced"),
     ("power", "draw", "good"), ("report", "traced"), ("merge", "good", "good", "-o", "new"),
 )  # fmt: skip
 """Commands that write into a folder that is there."""

@@ -25,9 +25,9 @@ def operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("my.ops --on sim --set fs=ext4", "fs ext4: must be jffs2 or yaffs2 or ubifs or mtd or"),
-        ("my.ops --on sim --set fs=jffs2,ubifs", "2 stacks, only one can be traced"),
-        ("my.ops --on uml --set state=valid0.5", "--set state: does not hold here"),
+        ("my.ops --on sim --set fs=ext4", "--set fs=ext4: no such file system; there are jffs2"),
+        ("my.ops --on sim --set fs=jffs2,ubifs", "2 stacks; only one holds here"),
+        ("my.ops --on uml --set state=valid0.5", "--set state=valid0.5: does not hold here"),
         ("my.ops", "my.ops: a file of operations, not a command; --on says where to run it"),
         ("my.ops --on ssh://root@board", "my.ops: a file of operations, not a command"),
         ("sqlite/requests", "sqlite/requests: an experiment, not a command; --on says"),
@@ -51,7 +51,7 @@ def test_a_trace_is_not_overwritten_without_a_word(operations: Path, run: Run) -
     words = ("trace", "my.ops", "--on", "sim", "--flash")
     places = [run(*words)[1].splitlines()[-1] for _ in range(2)]
     assert places == ["results/trace/my", "results/trace/my-2"]
-    assert run(*words, "--out", "mine", "--format", "flashmon", "--format", "csv")[2] == ""
+    assert run(*words, "--out", "mine", "--export", "flashmon", "--export", "csv")[2] == ""
     status, _, err = run(*words, "--set", "mount=ubifs:bulk_read", "--out", "mine")
     assert (status, err) == (0, "flashbed: mine: replaces the trace of my\n")
     assert load(Path("mine")).facts.fs == "ubifs"

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
+from flashbed.plan.stacks import ChosenStack
 from flashbed.stack.changes import OF_BOARD
 from flashbed.targets.exec.folders import USUAL_PATH
 from flashbed.targets.exec.named_files import missing_files
 from flashbed.targets.exec.request import ExecRequest, Put, environment, find, puts_of
 from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
-from flashbed.targets.exec.systems import System
 from flashbed.targets.exec.unpacking import kept_folder
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import SERIES
@@ -58,18 +58,18 @@ class ExecOptions:
     spin: float | None = None
 
 
-def requests_of(options: ExecOptions, systems: Sequence[System], say: Say) -> list[ExecRequest]:
-    """A request for each system. Raises `InputError` and `Unavailable`."""
+def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -> list[ExecRequest]:
+    """A request for each stack. Raises `InputError` and `Unavailable`."""
     _check(options)
-    for system in systems:
-        _check_system(options, system)
+    for chosen in stacks:
+        _check_stack(options, chosen)
     sysroot = _sysroot(options, say) if options.on == "emulator" else None
-    made = [_request(options, system, sysroot) for system in systems]
-    several = len(systems) > 1
+    made = [_request(options, chosen, sysroot) for chosen in stacks]
+    several = len(stacks) > 1
     if options.keep is not None:
         made = [
-            replace(each, keep=options.keep / system.word if several else options.keep)
-            for each, system in zip(made, systems, strict=True)
+            replace(each, keep=options.keep / chosen.word if several else options.keep)
+            for each, chosen in zip(made, stacks, strict=True)
         ]
         for each in made:
             assert each.keep is not None
@@ -79,14 +79,14 @@ def requests_of(options: ExecOptions, systems: Sequence[System], say: Say) -> li
         say(missing)
     if options.record is not None:
         made = [
-            replace(each, record=_record(options.record, system.word if several else None))
-            for each, system in zip(made, systems, strict=True)
+            replace(each, record=_record(options.record, chosen.word if several else None))
+            for each, chosen in zip(made, stacks, strict=True)
         ]
     return made
 
 
 def _record(path: Path, word: str | None) -> Path:
-    """The file of a system's recording. Raises `InputError` if it exists."""
+    """The file of a stack's recording. Raises `InputError` if it exists."""
     if word is not None:
         path = path.with_name(f"{path.stem}-{word}{path.suffix}")
     if path.exists():
@@ -94,31 +94,31 @@ def _record(path: Path, word: str | None) -> Path:
     return path
 
 
-def _request(options: ExecOptions, system: System, sysroot: Sysroot | None) -> ExecRequest:
-    puts = puts_of(options.put, system.stack.board)
+def _request(options: ExecOptions, chosen: ChosenStack, sysroot: Sysroot | None) -> ExecRequest:
+    puts = puts_of(options.put, chosen.stack.board)
     if options.on == "uml":
-        made = _of_this_machine(options, system, puts)
+        made = _of_this_machine(options, chosen, puts)
     elif sysroot is not None:
-        made = _of_a_tree(options, system, puts, sysroot)
+        made = _of_a_tree(options, chosen, puts, sysroot)
     else:
-        made = _of_a_board(options, system, puts)
-    return replace(made, sysctls=system.sysctls, changes=system.changes, until_s=options.until)
+        made = _of_a_board(options, chosen, puts)
+    return replace(made, sysctls=chosen.sysctls, changes=chosen.changes, until_s=options.until)
 
 
-def _of_this_machine(options: ExecOptions, system: System, puts: Sequence[Put]) -> ExecRequest:
+def _of_this_machine(options: ExecOptions, chosen: ChosenStack, puts: Sequence[Put]) -> ExecRequest:
     variables = environment(options.env)
     own_shell = os.environ.get("SHELL") or "/bin/sh"
     shell = find(own_shell, variables["PATH"], ()) if options.shell else None
     words = options.words or [own_shell]
     return ExecRequest(
-        stack=system.stack,
+        stack=chosen.stack,
         words=words,
         program=find(words[0], variables["PATH"], puts),
         variables=variables,
         puts=puts,
         memory_mib=options.memory,
         patience_s=options.patience or (None if options.shell else PATIENCE_S),
-        costs=costs_of(system.stack.board.software, options.software or "flat"),
+        costs=costs_of(chosen.stack.board.software, options.software or "flat"),
         terminal=not options.words,
         shell=shell if options.words else None,
         spin_s=SPIN_S if options.spin is None else options.spin or None,
@@ -134,7 +134,7 @@ def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
 
 
 def _of_a_tree(
-    options: ExecOptions, system: System, puts: Sequence[Put], sysroot: Sysroot
+    options: ExecOptions, chosen: ChosenStack, puts: Sequence[Put], sysroot: Sysroot
 ) -> ExecRequest:
     variables = environment(options.env, path=USUAL_PATH)
     program = options.words[0]
@@ -143,7 +143,7 @@ def _of_a_tree(
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
     return ExecRequest(
-        stack=system.stack,
+        stack=chosen.stack,
         words=options.words,
         program=program,
         variables=variables,
@@ -156,10 +156,10 @@ def _of_a_tree(
     )
 
 
-def _of_a_board(options: ExecOptions, system: System, puts: Sequence[Put]) -> ExecRequest:
+def _of_a_board(options: ExecOptions, chosen: ChosenStack, puts: Sequence[Put]) -> ExecRequest:
     variables = environment(options.env, path=USUAL_PATH)
     return ExecRequest(
-        stack=system.stack,
+        stack=chosen.stack,
         words=options.words,
         program=options.words[0],
         variables=variables,
@@ -193,18 +193,18 @@ def _check(options: ExecOptions) -> None:
     _check_target(options)
 
 
-def _check_system(options: ExecOptions, system: System) -> None:
-    """Checks that the target can be such a system. Raises `InputError`."""
-    kernel = system.stack.kernel.name
+def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
+    """Checks that the target can be such a stack. Raises `InputError`."""
+    kernel = chosen.stack.kernel.name
     if kernel not in SERIES:
         raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(SERIES)}")
     if not is_address(options.on):
         return
-    for name, _ in system.changes:
+    for name, _ in chosen.changes:
         axis = name.partition(".")[0]
         if axis in (*OF_BOARD, "kernel"):
             raise InputError(f"--set {name}: a real board's {axis} cannot be changed")
-    if system.sysctls or system.stack.vm.sysctls:
+    if chosen.sysctls or chosen.stack.vm.sysctls:
         raise InputError("--sysctl: works with --on uml and --on emulator only")
 
 

@@ -13,13 +13,12 @@ from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base.errors import InputError
 from flashbed.base.forks import need_threads
-from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.plan.stacks import stacks
 from flashbed.targets.exec.account import as_json, text
 from flashbed.targets.exec.executors import EXECUTORS, load_executor
 from flashbed.targets.exec.lasting import lasting_of
 from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
 from flashbed.targets.exec.request import ExecRequest
-from flashbed.targets.exec.systems import systems_of
 from flashbed.targets.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -77,9 +76,9 @@ def execute(
     command: str | Sequence[str],
     on: str = "uml",
     *,
-    fs: str = USUAL_FS,
-    board: str = USUAL_BOARD,
-    kernel: str = USUAL_KERNEL,
+    fs: str | None = None,
+    board: str | None = None,
+    kernel: str | None = None,
     put: Sequence[str | Path] = (),
     env: Mapping[str, str] | None = None,
     memory_mib: int | None = None,
@@ -101,9 +100,9 @@ def execute(
     Args:
         command: The program and its arguments; a string is split into words as a shell would.
         on: `uml` for programs of this machine, `emulator` for those of Debian's armhf.
-        fs: `ubifs`, `jffs2` or `yaffs2`.
-        board: The profile of chip, partition and memory: its name, or a `Board`.
-        kernel: The kernel's series.
+        fs: Short for a value of `set`: `ubifs`, the default, `jffs2` or `yaffs2`.
+        board: The same of `board`: the profile of chip, partition and memory.
+        kernel: The same of `kernel`: its series.
         put: Files and folders to copy onto the flash first.
         env: Environment variables of the program.
         memory_mib: Memory of the machine, in place of the board's.
@@ -126,10 +125,10 @@ def execute(
     if on not in EXECUTORS:
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
-    systems = systems_of(
-        fs, str(board), kernel=kernel, settings=_assigned(set), sysctls=_assigned(sysctl)
-    )
-    if len(systems) > 1:
+    short = {"fs": fs, "board": board, "kernel": kernel}
+    settings = {axis: value for axis, value in short.items() if value is not None}
+    found = stacks([*_assigned(settings), *_assigned(set)], sysctls=_assigned(sysctl))
+    if len(found) > 1:
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(
         words=_words(command), on=on, put=[Path(each) for each in put], env=_assigned(env),
@@ -138,7 +137,7 @@ def execute(
         record=Path(record) if record else None, spin=spin_s,
     )  # fmt: skip
     try:
-        (request,) = requests_of(options, systems, _silent)
+        (request,) = requests_of(options, found, _silent)
         request, outcome = load_executor(on)(request, _silent)
     except Unavailable as why:
         raise NotRunError(str(why)) from None

@@ -16,8 +16,9 @@ from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment, Planned, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.of_recording import own_file
+from flashbed.plan.stacks import USUAL
 from flashbed.stack.file_systems import USUAL_FIRST
-from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.stack.names import USUAL_FS
 
 __all__ = ["OwnExperiment", "Settings"]
 
@@ -62,11 +63,7 @@ class OwnExperiment:
         the one value of an axis that runs if `set` does not name the axis. By default the board is
         `emulated`, the kernel 6.1, the file system UBIFS and the seed 1.
         """
-        common: dict[str, object] = {
-            "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS,
-            "read_ahead_kib": SHIPPED,
-            "requests": 1, "seed": 1,
-        }  # fmt: skip
+        common: dict[str, object] = {**USUAL, "requests": 1, "seed": 1}
         for axis in axes:
             if axis not in AXES:
                 raise InputError(f"{axis}: not an axis; there are {', '.join(AXES)}")

@@ -10,10 +10,11 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import output, read_text
 from flashbed.base.paths import shown
 from flashbed.cli.boards import Erase, all_allowed, shown_target
+from flashbed.cli.options import MACHINE, KernelName, MachineSet, chosen
 from flashbed.cli.programs import cases_and_requests_on
 from flashbed.cli.progress import say, working
 from flashbed.cli.run import failure_lines
-from flashbed.stack.names import USUAL_KERNEL
+from flashbed.plan.stacks import one_stack
 
 if TYPE_CHECKING:
     from flashbed.bench.calibration import Fit
@@ -26,7 +27,6 @@ On = Annotated[
     str,
     typer.Option("--on", metavar="TARGET", help="Where to measure: emulator, ssh://USER@HOST."),
 ]
-KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
 Only = Annotated[
     str,
     typer.Option(
@@ -53,7 +53,8 @@ def calibrate(
     board: Name,
     on: On = "emulator",
     *,
-    kernel: KernelName = USUAL_KERNEL,
+    kernel: KernelName = None,
+    settings: MachineSet = None,
     only: Only = "",
     write: Write = False,
     erase: Erase = None,
@@ -71,13 +72,13 @@ def calibrate(
         with_prices,
         with_software_table,
     )
-    from flashbed.stack.profiles import load_board, load_kernel
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no software costs of its own to measure")
     (target,) = all_allowed([on], erase)
-    chosen = load_board(board)
-    cases = programs(chosen, load_kernel(kernel))
+    stack = one_stack(chosen(settings, board=board, kernel=kernel), axes=MACHINE)
+    profile = stack.board
+    cases = programs(profile, stack.kernel)
     alone = tuple(only.split(",")) if only else ()
     if alone:
         cases = cases_with(cases, alone)
@@ -90,16 +91,16 @@ def calibrate(
         fitted = fit(taken, measured["time_ns"].to_list(), alone)
     _show(fitted)
     if write and alone:
-        _replace(chosen, with_prices(read_text(chosen.path), fitted, chosen))
-        say(f"calibrate: wrote {only} of {shown(chosen.path)}")
+        _replace(profile, with_prices(read_text(profile.path), fitted, profile))
+        say(f"calibrate: wrote {only} of {shown(profile.path)}")
     elif write:
         source = _source(shown_target(target), measured["kernel_release"][0], fitted)
-        before = read_text(chosen.path)
-        syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
+        before = read_text(profile.path)
+        syscall_ns = fitted.costs.get("syscall_ns", profile.software.syscall_ns)
         seen = seen_costs(requests, syscall_ns)
-        text = with_software_table(before, fitted, seen=seen, board=chosen, source=source)
-        _replace(chosen, text)
-        say(f"calibrate: wrote [software] of {shown(chosen.path)}")
+        text = with_software_table(before, fitted, seen=seen, board=profile, source=source)
+        _replace(profile, text)
+        say(f"calibrate: wrote [software] of {shown(profile.path)}")
 
 
 def _source(on: str, release: str, fitted: Fit) -> str:

@@ -12,9 +12,9 @@ from flashbed.answers.lifetimes.given import endurance_of, rate_per_day
 from flashbed.base.errors import InputError
 from flashbed.base.files import output as written_to
 from flashbed.base.paths import shown
-from flashbed.cli.lifetime import Endurance, Format
+from flashbed.cli.lifetime import Endurance
+from flashbed.cli.options import OUT, Format, FsName, chosen
 from flashbed.cli.progress import say
-from flashbed.stack.file_systems import FILE_SYSTEMS
 
 if TYPE_CHECKING:
     from flashbed.answers.costs.predict import Prediction
@@ -27,7 +27,7 @@ __all__ = ["register"]
 Directories = Annotated[
     list[Path], typer.Argument(metavar="DIR...", help="Results of runs with SQL requests.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the model (JSON).")]
+Out = Annotated[Path | None, typer.Option(*OUT, metavar="FILE", help="Save the model (JSON).")]
 Pattern = Annotated[
     str, typer.Option("--pattern", metavar="WORD", help="Kind of request: insert, select, …")
 ]
@@ -35,7 +35,6 @@ Requests = Annotated[int, typer.Option("--requests", metavar="N", help="Requests
 RequestBytes = Annotated[
     int, typer.Option("--request-bytes", metavar="N", help="Bytes of text in a record.")
 ]
-Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help=f"{', '.join(FILE_SYSTEMS)}.")]
 PageBytes = Annotated[
     int | None, typer.Option("--page-bytes", metavar="N", help="SQLite's page size. Default: 1024.")
 ]
@@ -107,31 +106,30 @@ def predict(
     *,
     requests: Requests,
     request_bytes: RequestBytes,
-    fs: Fs = None,
+    fs: FsName = None,
     page_bytes: PageBytes = None,
     database: DatabaseWord = None,
     settings: Set = None,
     repeat: Repeat = None,
     endurance: Endurance = None,
-    output: Format = None,
+    output: Format = "text",
 ) -> None:
     """Predicts time, flash operations and energy of SQL requests; with --repeat the lifetime."""
     from flashbed.answers.costs.cost_fit import word_of
     from flashbed.answers.costs.model import load
     from flashbed.answers.costs.model_text import prediction_json, prediction_text
-    from flashbed.answers.costs.predict import chosen, only_database
+    from flashbed.answers.costs.predict import chosen as chosen_model
+    from flashbed.answers.costs.predict import only_database
     from flashbed.answers.costs.predict import predict as apply
     from flashbed.answers.costs.terms import SqlLoad
     from flashbed.answers.lifetimes.estimate_text import as_json, text
 
-    if output not in (None, "json"):
-        raise InputError(f"--format {output}: only json")
     if endurance is not None and repeat is None:
         raise InputError("--endurance: needs --repeat")
-    wanted = _settings(settings or []) | ({} if fs is None else {"fs": fs})
+    wanted = _settings(chosen(settings, fs=fs))
     known = load(model)
     settings_of_database = _database(page_bytes, database or only_database(known, pattern))
-    of = chosen(known, pattern, wanted | {"database": word_of(settings_of_database)})
+    of = chosen_model(known, pattern, wanted | {"database": word_of(settings_of_database)})
     sql_load = SqlLoad(
         pattern=pattern,
         requests=requests,
@@ -160,6 +158,8 @@ def _settings(texts: list[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not value or "," in value:
             raise InputError(f"--set {text}: AXIS=VALUE, one value")
+        if name in wanted:
+            raise InputError(f"--set {text}: {name} is set twice")
         wanted[name] = value
     return wanted
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.answers.lifetimes.given import rate_per_day
-from flashbed.base.errors import InputError, Interrupted, RunError
+from flashbed.base.errors import Interrupted, RunError
 from flashbed.cli.board_files import say_remarks
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
+from flashbed.cli.options import Format, FsName, KernelName, OnBoard, StackSet, chosen
 from flashbed.cli.progress import say
-from flashbed.stack.file_systems import USUAL_FIRST
-from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.plan.stacks import stacks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,11 +55,10 @@ def exec_(
     ] = "uml",
     *,
     erase: Erase = None,
-    fs: Annotated[str, typer.Option("--fs", help=f"{', '.join(USUAL_FIRST)}.")] = USUAL_FS,
-    board: Annotated[
-        str, typer.Option("--board", help="The profile of chip, partition and memory.")
-    ] = USUAL_BOARD,
-    kernel: Annotated[str, typer.Option("--kernel", help="6.1.")] = USUAL_KERNEL,
+    fs: FsName = None,
+    board: OnBoard = None,
+    kernel: KernelName = None,
+    settings: StackSet = None,
     put: Annotated[
         list[Path] | None,
         typer.Option(
@@ -69,14 +68,6 @@ def exec_(
     env: Annotated[
         list[str] | None,
         typer.Option("--env", metavar="NAME[=VALUE]", help="An environment variable to pass on."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="AXIS=VALUE,…",
-            help="Run it on each of these: fs, board, chip.KEY, compressor, mount, ….",
-        ),
     ] = None,
     sysctls: Annotated[
         list[str] | None,
@@ -148,28 +139,21 @@ def exec_(
         ),
     ] = None,
     repeat: Repeat = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="json", help="Print JSON; program output goes to standard error."
-        ),
-    ] = None,
+    output: Format = "text",
 ) -> None:
     """Runs a program on a real flash file system, in virtual time, and prints what that cost.
 
     The program runs in a folder on the flash of a fresh user-mode Linux. It can read the files of
-    this machine and cannot change them. docs/guide/my-program.md is the guide.
+    this machine and cannot change them. With --format json its output goes to standard error.
+    docs/guide/my-program.md is the guide.
     """
     from flashbed.api.exec_options import ExecOptions, requests_of
     from flashbed.targets.exec.account import as_json
     from flashbed.targets.exec.compared_systems import compared
     from flashbed.targets.exec.executors import load_executor
     from flashbed.targets.exec.outcome import NotRunError
-    from flashbed.targets.exec.systems import systems_of
     from flashbed.targets.unavailable import Unavailable
 
-    if output not in (None, "json"):
-        raise InputError(f"--format {output}: only json")
     rounds = None if repeat is None else rate_per_day(repeat)
     options = ExecOptions(
         words=words or [],
@@ -188,20 +172,18 @@ def exec_(
         record=record,
         spin=spin,
     )
+    wanted = chosen(settings, fs=fs, board=board, kernel=kernel)
     ran: list[Ran] = []
     try:
         if on == "sim":
-            from flashbed.cli.execution_on_sim import Usual, refuse, replayed
+            from flashbed.cli.execution_on_sim import refuse, replayed
 
             refuse(sysctl=sysctls, repeat=repeat, shell=shell)
-            usual = Usual(fs, board, kernel)
-            ran = [replayed(options, settings or [], usual, output=output, note=_note)]
+            ran = [replayed(options, wanted, output=output, note=_note)]
             sys.exit(_status(ran))
-        systems = systems_of(
-            fs, board, kernel=kernel, settings=settings or [], sysctls=sysctls or []
-        )
-        say_remarks(system.stack.board for system in systems)
-        requests = requests_of(options, systems, _note)
+        found = stacks(wanted, sysctls=sysctls or [])
+        say_remarks(one.stack.board for one in found)
+        requests = requests_of(options, found, _note)
         execute = load_executor(all_allowed([on], erase)[0])
         for given in requests:
             try:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base.errors import InputError
@@ -21,12 +20,12 @@ from flashbed.cli.run import answered
 from flashbed.cli.show import RESULTS
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan, several
+from flashbed.plan.stacks import HOLDING, USUAL, stacks
 from flashbed.running.ways import Way
 from flashbed.targets.exec.compared_systems import Ran
 from flashbed.targets.exec.executors import load_executor
-from flashbed.targets.exec.systems import HOLDING, systems_of
 
-__all__ = ["Usual", "refuse", "replayed"]
+__all__ = ["refuse", "replayed"]
 
 SIM = "sim"
 Say = Callable[[str], None]
@@ -37,15 +36,6 @@ _INSTEAD = {
 }
 
 
-@dataclass(frozen=True)
-class Usual:
-    """What `--fs`, `--board` and `--kernel` say, where `--set` does not."""
-
-    fs: str
-    board: str
-    kernel: str
-
-
 def refuse(**options: object) -> None:
     """Raises `InputError` for options that a replay cannot have, and says what to do."""
     for name, given in options.items():
@@ -53,23 +43,23 @@ def refuse(**options: object) -> None:
             raise InputError(f"--{name}: not with --on {SIM}; {_INSTEAD[name]}")
 
 
-def replayed(
-    options: ExecOptions, settings: Sequence[str], usual: Usual, *, output: str | None, note: Say
-) -> Ran:
+def _axis(setting: str) -> str:
+    """`chip` of `chip.page_bytes=4096`."""
+    return setting.partition("=")[0].partition(".")[0]
+
+
+def replayed(options: ExecOptions, settings: Sequence[str], *, output: str, note: Say) -> Ran:
     """Runs, records, replays and prints the answer; returns what the program did.
 
     Raises `InputError`, `NotRunError`, `RunError` and `Unavailable`.
     """
-    chosen: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in vars(usual).items()}
-    chosen |= parse_settings(settings)
-    first = [f"{name}={values[0]}" for name, values in chosen.items()
-             if name.partition(".")[0] in HOLDING]  # fmt: skip
-    (system,) = systems_of(usual.fs, usual.board, kernel=usual.kernel, settings=first, sysctls=[])
+    chosen = {axis: (value,) for axis, value in USUAL.items()} | dict(parse_settings(settings))
+    first = stacks([text for text in settings if _axis(text) in HOLDING])[0]
     kept = options.record is not None
     with nullcontext("") if kept else TemporaryDirectory(prefix="flashbed-") as folder:
         path = options.record or Path(folder) / "program.rec"
         recording = replace(options, on="uml", record=path)
-        (request,) = requests_of(recording, [system], note)
+        (request,) = requests_of(recording, [first], note)
         request, outcome = load_executor("uml")(request, note, aside=output == "json")
         note("recorded on user-mode Linux; the simulator replays it")
         experiment = load_experiment(str(path))

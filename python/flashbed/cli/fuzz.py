@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.base.errors import InputError, Interrupted, RunError
+from flashbed.cli.options import Format
 from flashbed.cli.progress import bar
-from flashbed.plan.narrowing import parse_settings
+from flashbed.plan.stacks import ChosenStack, stacks
 from flashbed.stack.file_systems import FILE_SYSTEMS
-from flashbed.stack.names import USUAL_BOARD, USUAL_KERNEL
 
 if TYPE_CHECKING:
     from flashbed.bench.fuzz.bench import Bench
     from flashbed.bench.fuzz.campaign import CampaignPlan, Report
     from flashbed.bench.fuzz.cuts import CutsBench
+    from flashbed.stack.stack import Stack
 
 __all__ = ["register"]
 
@@ -39,10 +40,13 @@ Stacks = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        metavar="AXIS=VALUE,…",
-        help="fs (default: jffs2,ubifs, and yaffs2 where its core is there), board, kernel.",
+        metavar="AXIS=VALUE,...",
+        help="fs (default: jffs2,ubifs, and yaffs2 where its core is there), board, kernel,"
+        " chip.KEY, partition.KEY.",
     ),
 ]
+_HOLDING = ("fs", "board", "kernel", "chip", "partition")
+"""The axes that choose where programs run; programs draw what the other axes would say."""
 Cases = Annotated[
     int | None,
     typer.Option(
@@ -65,7 +69,6 @@ KeepGoing = Annotated[
 ]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Programs per boot.")]
 Shrink = Annotated[bool, typer.Option("--shrink/--no-shrink", help="Shorten programs that differ.")]
-Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 
 
 def register(app: typer.Typer) -> None:
@@ -103,24 +106,25 @@ def fuzz(
     from flashbed.bench.fuzz.campaign import CampaignPlan, Report
     from flashbed.bench.fuzz.mutations import RecordedSource
 
-    _checked(kind, on, output)
-    chosen = _chosen(settings or [])
-    board, kernel = chosen["board"][0], chosen["kernel"][0]
+    _checked(kind, on)
+    found = stacks(settings or [], axes=_HOLDING)
+    first = _machine(found)
+    named = "fs" in dict(found[0].changes)
     if cases is None:
         cases = 0 if minutes is not None else CASES
     plan = CampaignPlan(
         kind=kind,
-        file_systems=chosen.get("fs") or _default_systems(kind),
+        file_systems=tuple(each.stack.fs for each in found) if named else _default_systems(kind),
         seed=seed,
         cases=cases or None,
         without=tuple(name for name in without.split(",") if name),
         batch=batch,
         keep_going=keep_going,
         shrink=shrink,
-        recorded=RecordedSource(recording, kernel) if recording else None,
+        recorded=RecordedSource(recording, first.kernel.name) if recording else None,
     )
-    bench, report = _bench(kind, on, board, kernel), Report(plan=plan)
-    where = _where(on, board, kernel)
+    bench, report = _bench(kind, on, first), Report(plan=plan)
+    where = _where(on, found[0])
     try:
         _run(plan, bench, report, minutes)
     except KeyboardInterrupt:
@@ -130,13 +134,11 @@ def fuzz(
     return 0 if report.clean else 1
 
 
-def _checked(kind: str, on: str, output: str) -> None:
+def _checked(kind: str, on: str) -> None:
     from flashbed.bench.fuzz.generator import CUT
 
     if on == "sim" and kind not in CUT:
         raise InputError("--on sim: the simulator is what the real kernel is compared with")
-    if output not in ("text", "json"):
-        raise InputError(f"--format {output}: text or json")
 
 
 def _default_systems(kind: str) -> tuple[str, ...]:
@@ -154,35 +156,25 @@ def _default_systems(kind: str) -> tuple[str, ...]:
     return tuple(FILE_SYSTEMS)
 
 
-def _chosen(settings: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Axis -> its values; the programs draw what the other axes would say. Raises `InputError`."""
-    usual = {"board": (USUAL_BOARD,), "kernel": (USUAL_KERNEL,)}
-    given = parse_settings(settings)
-    chosen = {axis: tuple(dict.fromkeys(values)) for axis, values in given.items()}
-    for axis, values in chosen.items():
-        if axis not in ("fs", *usual):
-            text = ",".join(map(str, values))
-            raise InputError(f"--set {axis}={text}: fuzz takes fs, board and kernel")
-        if axis != "fs" and len(values) > 1:
-            raise InputError(f"--set {axis}={','.join(values)}: one {axis}")
-    for name in chosen.get("fs", ()):
-        if name not in FILE_SYSTEMS:
-            known = ", ".join(FILE_SYSTEMS)
-            raise InputError(f"--set fs={name}: no such file system; there are {known}")
-    return usual | chosen
+def _machine(found: Sequence[ChosenStack]) -> Stack:
+    """Board and kernel, which all file systems share. Raises `InputError` for several."""
+    for name, _ in found[0].changes:
+        values = dict.fromkeys(dict(each.changes)[name] for each in found)
+        if name != "fs" and len(values) > 1:
+            raise InputError(f"--set {name}={','.join(values)}: only fs may have several values")
+    return found[0].stack
 
 
-def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
+def _bench(kind: str, on: str, machine: Stack) -> Bench | CutsBench:
     from flashbed.bench.fuzz.bench import Bench
     from flashbed.bench.fuzz.cuts import CutsBench
     from flashbed.bench.fuzz.generator import CUT
-    from flashbed.stack.profiles import load_board, load_kernel
     from flashbed.targets import load_target
 
     if kind in CUT:
         targets = [load_target(name) for name in dict.fromkeys(("sim", on))]
-        return CutsBench(targets, load_board(board), load_kernel(kernel))
-    return Bench(load_target("sim"), load_target(on), load_board(board), load_kernel(kernel))
+        return CutsBench(targets, machine.board, machine.kernel)
+    return Bench(load_target("sim"), load_target(on), machine.board, machine.kernel)
 
 
 def _run(
@@ -203,12 +195,10 @@ def _run(
             raise RunError(f"{bench.real.name}: {why}") from None
 
 
-def _where(on: str, board: str, kernel: str) -> str:
+def _where(on: str, chosen: ChosenStack) -> str:
     """The options that repeat a program on the same machine."""
-    words = [f"--on {on}"]
-    words += [f"--set board={board}"] if board != USUAL_BOARD else []
-    words += [f"--set kernel={kernel}"] if kernel != USUAL_KERNEL else []
-    return " ".join(words)
+    machine = (f"--set {name}={value}" for name, value in chosen.changes if name != "fs")
+    return " ".join([f"--on {on}", *machine])
 
 
 def _tell(report: Report, where: str, output: str) -> None:

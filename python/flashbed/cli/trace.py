@@ -18,9 +18,10 @@ from flashbed.base.locking import held
 from flashbed.base.own_folder import check_folder
 from flashbed.base.paths import shown
 from flashbed.cli.boards import Erase, allowed, shown_target
+from flashbed.cli.options import CaseId, Out, Set, known
 from flashbed.cli.progress import bar, say
-from flashbed.cli.run import CaseId, Out, Set
-from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL, escaped
+from flashbed.plan.stacks import one_stack
+from flashbed.stack.names import escaped
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "trace",
         epilog="Examples: `flashbed trace --on emulator --flash --vfs --func 'jffs2_write_*' "
-        "--set fs=jffs2 --set pattern=insert --set requests=500 --format perfetto sqlite/requests`"
+        "--set fs=jffs2 --set pattern=insert --set requests=500 --export perfetto sqlite/requests`"
         " · `flashbed trace --on uml --set fs=jffs2 my.ops` · "
         "`sudo flashbed trace --vfs -- tar xf archive.tar`",
     )(trace)
@@ -71,9 +72,14 @@ def trace(
     ] = HERE,
     settings: Set = None,
     case: CaseId = None,
-    output: Annotated[
+    export: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="|".join(FORMATS), help="Also write this format."),
+        typer.Option(
+            "--export",
+            metavar="|".join(FORMATS),
+            callback=known("--export", FORMATS),
+            help="Also write this format.",
+        ),
     ] = None,
     out: Out = None,
     seconds: Annotated[
@@ -81,7 +87,12 @@ def trace(
     ] = None,
     points: Annotated[
         str | None,
-        typer.Option("--points", metavar="|".join(LEVELS), help="Which functions --flash probes."),
+        typer.Option(
+            "--points",
+            metavar="|".join(LEVELS),
+            callback=known("--points", LEVELS),
+            help="Which functions --flash probes.",
+        ),
     ] = None,
     buffer_kib: Annotated[
         int | None,
@@ -107,11 +118,6 @@ def trace(
     from flashbed.bench.tracing.record import TraceOptions, trace_of_file
     from flashbed.targets import check_target
 
-    for name in output or ():
-        if name not in FORMATS:
-            raise InputError(f"--format {name}: {', '.join(FORMATS)}")
-    if points is not None and points not in LEVELS:
-        raise InputError(f"--points {points}: {', '.join(LEVELS)}")
     plain = not (flash or vfs or func)
     options = TraceOptions(
         flash=flash or plain,
@@ -124,7 +130,7 @@ def trace(
     if read is not None:
         name = read.stem
         if words or settings or case or cost or on != HERE:
-            raise InputError("--read: allows only --format and --out, and nothing to run")
+            raise InputError("--read: allows only --export and --out, and nothing to run")
         traced = trace_of_file(read)
     elif on == HERE or _is_bare_board(on, erase):
         if settings or case or cost:
@@ -141,7 +147,7 @@ def trace(
         name = program.case_id
         traced = _case(program, target, options, cost=cost)
     with held(out or TRACES, wait=True):
-        _give(traced, _replaced(out) if out else _free(name), output or [])
+        _give(traced, _replaced(out) if out else _free(name), export or [])
 
 
 def _check_command(words: Sequence[str]) -> None:
@@ -263,13 +269,8 @@ def _of_operations(path: Path, settings: list[str]) -> Program:
     from flashbed._sim import FormatError, body_offset
     from flashbed.program.operations import header_of
     from flashbed.targets.base import Program
-    from flashbed.targets.exec.systems import systems_of
 
-    systems = systems_of(
-        USUAL_FS, USUAL_BOARD, kernel=USUAL_KERNEL, settings=settings, sysctls=(), raw=True
-    )
-    if len(systems) != 1:
-        raise InputError(f"{path}: {len(systems)} stacks, only one can be traced; --set chooses")
+    stack = one_stack(settings, raw=True)
     try:
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         at = body_offset(text)
@@ -284,7 +285,7 @@ def _of_operations(path: Path, settings: list[str]) -> Program:
         body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{header}\n", skip=at)
     return Program(
         case_id=path.stem,
-        stack=systems[0].stack,
+        stack=stack,
         prepare=prepare,
         body=body,
     )

@@ -13,9 +13,9 @@ import typer
 from flashbed import __version__
 from flashbed.base.errors import InputError, RunError
 from flashbed.cli.boards import Erase, all_allowed, shown_target
+from flashbed.cli.options import MACHINE, OUT, Format, Jobs, KernelName, MachineSet, chosen
 from flashbed.cli.programs import TargetResults, measured_on
-from flashbed.cli.run import Jobs
-from flashbed.stack.names import USUAL_KERNEL
+from flashbed.plan.stacks import one_stack
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,15 +29,13 @@ __all__ = ["register"]
 
 Name = Annotated[str, typer.Argument(metavar="BOARD", help="The name of a profile in boards/.")]
 On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
-KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="The board's kernel.")]
 Suite = Annotated[
     str,
     typer.Option(
         "--suite", metavar="reads|writes|compressors|FILE", help="Which cases, or a recording."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to keep it for reports.")]
-Format = Annotated[str, typer.Option("--format", metavar="text|json")]
+Out = Annotated[Path, typer.Option(*OUT, metavar="DIR", help="Where to keep it for reports.")]
 OwnGcChoices = Annotated[
     bool,
     typer.Option(
@@ -64,7 +62,8 @@ def validate(
     suite: Suite = "reads",
     *,
     on: On = "emulator",
-    kernel: KernelName = USUAL_KERNEL,
+    kernel: KernelName = None,
+    settings: MachineSet = None,
     output: Format = "text",
     out: Out = Path("results/validation"),
     erase: Erase = None,
@@ -82,7 +81,6 @@ def validate(
     from flashbed.bench.validation.results_table import keep
     from flashbed.running.runner import commit
     from flashbed.running.ways import parse_jobs
-    from flashbed.stack.profiles import load_board, load_kernel
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_board
 
@@ -92,15 +90,14 @@ def validate(
         )
     if on == "sim":
         raise InputError("--on sim: the simulator is what is validated")
-    if output not in ("text", "json"):
-        raise InputError(f"--format {output}: text or json")
+    stack = one_stack(chosen(settings, board=board, kernel=kernel), axes=MACHINE)
     (target_on,) = all_allowed([on], erase)
     compared = _compared(
-        suite, target_on, load_board(board), load_kernel(kernel), replay=not own_gc_choices,
+        suite, target_on, stack.board, stack.kernel, replay=not own_gc_choices,
         jobs=parse_jobs(jobs),
     )  # fmt: skip
     target = BOARD if is_board(target_on) else on
-    run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
+    run = {"board": board, "kernel": stack.kernel.name, "target": target, "suite": suite}
     if suite in SUITES:  # a recording says nothing of programs in general
         keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":

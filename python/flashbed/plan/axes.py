@@ -80,6 +80,8 @@ class Axis:
     """The value of `[workload]` applies where a grid does not name it."""
     chosen: bool = False
     """A designer chooses its value. The other axes describe the program and its initial state."""
+    of_stack: bool = False
+    """It is below a program that starts on a new file system: `exec` takes it (plan/stacks.py)."""
 
     def cell(self, value: Any) -> int | str:
         """A value as tables store it."""

@@ -69,9 +69,12 @@ _NUMBER: dict[str, object] = {
 }  # fmt: skip
 
 
+_OF_STACK: dict[str, object] = {"chosen": True, "of_stack": True}
+
+
 def _changed(name: str, usual: Change) -> dict[str, object]:
     return {
-        "assumed": True, "part": lambda value: f"{name}.{value}", "usual": usual, "chosen": True,
+        "assumed": True, "part": lambda value: f"{name}.{value}", "usual": usual, **_OF_STACK,
     }  # fmt: skip
 
 
@@ -80,16 +83,16 @@ class Case:
     """One point of an experiment. Grids are multiplied in this order, the last field fastest."""
 
     experiment: str
-    board: str = axis("a profile of `boards/`", Name, adds="profile", chosen=True)
-    kernel: str = axis("a profile of `boards/kernels/`", Name, adds="profile", chosen=True)
-    fs: str = axis("file system, or the partition itself", FileSystem, chosen=True)
+    board: str = axis("a profile of `boards/`", Name, adds="profile", **_OF_STACK)
+    kernel: str = axis("a profile of `boards/kernels/`", Name, adds="profile", **_OF_STACK)
+    fs: str = axis("file system, or the partition itself", FileSystem, **_OF_STACK)
     pattern: str = axis("a word that the workload knows", Pattern)
     requests: int = axis("number of requests", Requests, **_NUMBER)
     read_ahead_kib: ReadAhead = axis(
         "read-ahead window; 0 is off, `shipped` the one the kernel gives the mount",
         WindowKib | Literal["shipped"],
         read=read_window, takes="whole numbers and shipped", adds="value", column=int,
-        chosen=True,
+        **_OF_STACK,
     )  # fmt: skip
     seed: int = axis("seed of the workload's random numbers", Count, **_NUMBER)
     pause_ns: int = axis(
@@ -104,13 +107,13 @@ class Case:
     mount: str = axis(
         "a file system and its mount options: `ubifs:bulk_read`", Mount,
         read=read_mount, takes="default, and FS:OPTION[+OPTION] such as ubifs:bulk_read",
-        adds="value", part=options_for, assumed=True, usual=PLAIN, chosen=True,
+        adds="value", part=options_for, assumed=True, usual=PLAIN, **_OF_STACK,
     )  # fmt: skip
     compressor: str = axis(
         "the mount option `compr=`", Compressor,
         **_one_of("default", "none", "lzo", "zlib", "zstd"), adds="value",
         part=lambda value: f"{value}compr", assumed=True, unfit=takes_compressor,
-        usual=USUAL_COMPRESSOR, chosen=True,
+        usual=USUAL_COMPRESSOR, **_OF_STACK,
     )  # fmt: skip
     state: State = axis("initial state of the file system", State, assumed=True, usual=NEW)
     faults: Faults = axis("failures of the chip", Faults, assumed=True, usual=NONE)
@@ -123,7 +126,7 @@ class Case:
     )  # fmt: skip
     corner: str = axis(
         "which times of a chip of the catalogue: typical ones, or the largest", Corner,
-        **_one_of(*CORNERS), adds="value", assumed=True, usual=TYPICAL, chosen=True,
+        **_one_of(*CORNERS), adds="value", assumed=True, usual=TYPICAL, **_OF_STACK,
     )  # fmt: skip
     controller: ControllerChange = axis(
         "what drives a chip of the catalogue", ControllerChange,

@@ -41,6 +41,11 @@ def parse_settings(texts: Sequence[str]) -> Settings:
             raise ExperimentError(
                 f"--set {text}: not AXIS=VALUE[,VALUE] with an axis of {', '.join(AXES)}"
             )
+        if name in settings:
+            both = ",".join(map(str, settings[name]))
+            raise ExperimentError(
+                f"--set {text}: {name} is set twice; {name}={both},{words} has all of them"
+            )
         about = AXES[axis]
         if dot:
             _check_key(about, text, axis, key)

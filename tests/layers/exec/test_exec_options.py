@@ -11,6 +11,7 @@ import pytest
 from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base.errors import InputError
 from flashbed.cli.execution_on_sim import refuse
+from flashbed.plan.stacks import ChosenStack, stacks
 from flashbed.program.recording.about import About, shortened
 from flashbed.stack.profiles import load_board
 from flashbed.targets.exec.account import as_json, text
@@ -19,7 +20,6 @@ from flashbed.targets.exec.compared_systems import compared
 from flashbed.targets.exec.outcome import ChipCounts, ExecOutcome, FileUse, NotRunError, outcome_of
 from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import packages_folder, read_sysroot
-from flashbed.targets.exec.systems import System, systems_of
 
 OPTIONS = ExecOptions(
     words=["sh"],
@@ -38,8 +38,8 @@ OPTIONS = ExecOptions(
 )
 
 
-def _systems(*settings: str, sysctls: tuple[str, ...] = ()) -> list[System]:
-    return systems_of("ubifs", "emulated", kernel="6.1", settings=settings, sysctls=sysctls)
+def _stacks(*settings: str, sysctls: tuple[str, ...] = ()) -> list[ChosenStack]:
+    return stacks(settings, sysctls=sysctls)
 
 
 def _said(what: str) -> None:
@@ -66,12 +66,12 @@ def _said(what: str) -> None:
 )
 def test_what_a_target_cannot_do_is_refused_by_name(changes: dict[str, object], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        requests_of(replace(OPTIONS, **changes), _systems(), _said)  # type: ignore[arg-type]
+        requests_of(replace(OPTIONS, **changes), _stacks(), _said)  # type: ignore[arg-type]
 
 
 def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
     options = replace(OPTIONS, until=2.5, keep=tmp_path / "k", software="calls")
-    (first, second) = requests_of(options, _systems("fs=ubifs,jffs2"), _said)
+    (first, second) = requests_of(options, _stacks("fs=ubifs,jffs2"), _said)
     lines = first.text().splitlines()
     assert "until 2500000000" in lines
     assert "keep yes" in lines
@@ -80,9 +80,9 @@ def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
 
 
 def test_a_shell_alone_has_the_terminal_and_behind_a_command_comes_after() -> None:
-    (alone,) = requests_of(replace(OPTIONS, words=[], shell=True), _systems(), _said)
+    (alone,) = requests_of(replace(OPTIONS, words=[], shell=True), _stacks(), _said)
     assert (alone.terminal, alone.shell, alone.patience_s) == (True, None, None)
-    (behind,) = requests_of(replace(OPTIONS, shell=True), _systems(), _said)
+    (behind,) = requests_of(replace(OPTIONS, shell=True), _stacks(), _said)
     assert not behind.terminal
     assert behind.shell is not None
 
@@ -153,7 +153,7 @@ def test_files_of_a_name_are_added_up_and_names_are_any_bytes() -> None:
 
 def test_every_axis_of_the_system_can_be_set_and_several_values_are_a_comparison() -> None:
     """`--set` took file systems only; a compressor or a chip needed another board's file."""
-    systems = _systems(
+    systems = _stacks(
         "fs=ubifs,jffs2", "compressor=zlib", "mount=ubifs:bulk_read", "chip.page_bytes=4096",
         "chip.oob_bytes=128", "partition.blocks=100", "read_ahead_kib=0",
         sysctls=("vm.dirty_expire_centisecs=500",),
@@ -168,70 +168,14 @@ def test_every_axis_of_the_system_can_be_set_and_several_values_are_a_comparison
     assert requests[0].changes[0] == ("fs", "ubifs")
 
 
-def test_systems_are_the_product_of_all_values_each_once() -> None:
-    systems = _systems("partition.blocks=100,200", sysctls=("vm.dirty_ratio=5,10",))
-    assert [system.word for system in systems] == ["100-5", "100-10", "200-5", "200-10"]
-    # A mount option of UBIFS leaves JFFS2 as it is.
-    systems = _systems("fs=ubifs,jffs2", "mount=default,ubifs:bulk_read")
-    assert [system.word for system in systems] == [
-        "ubifs-default", "ubifs-ubifs:bulk_read", "jffs2-default",
-    ]  # fmt: skip
-    assert len(_systems()) == 1
-
-
-def test_settings_of_write_back_are_an_axis_and_sysctls_alike() -> None:
-    same = (
-        _systems("vm.dirty_ratio=5,10"),
-        _systems("vm=dirty_ratio=5,dirty_ratio=10"),
-        _systems(sysctls=("vm.dirty_ratio=5,10",)),
-    )
-    for systems in same:
-        assert [tuple(system.stack.vm.sysctls) for system in systems] == [
-            (("vm.dirty_ratio", "5"),), (("vm.dirty_ratio", "10"),),
-        ]  # fmt: skip
-    (other,) = _systems("vm.dirty_ratio=5", sysctls=("vm.swappiness=1", "fs.pipe-max-size=4096"))
-    assert {*other.stack.vm.sysctls, *other.sysctls} == {
-        ("vm.dirty_ratio", "5"), ("vm.swappiness", "1"), ("fs.pipe-max-size", "4096"),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("settings", "sysctls", "why"),
-    [
-        (["vm.dirty_ratio=101"], (), "dirty_ratio"),
-        ([], ("vm.dirty_ratio=101",), "dirty_ratio"),
-        ([], ("vm.dirty_ratio=5", "vm.dirty_bytes=9000"), "only one of them holds"),
-        (["state=valid0.5"], (), "--set state: does not hold here"),
-        (["pattern=random"], (), "--set pattern: does not hold here"),
-        (["fs=ext4"], (), "fs ext4|fs takes"),
-        (["fs=ubifs,ubifs"], (), "names a value twice"),
-        (["compressor=zstd", "fs=jffs2"], (), "jffs2 takes"),
-        (["chip.pages=1"], (), "no key of chip"),
-        (["partition.blocks=much"], (), "not KEY=NUMBER"),
-        (["partition.blocks=9999"], (), "partition"),
-        ([], ("vm=5",), "--sysctl vm=5: NAME=VALUE"),
-        ([], ("vm/x.y=5",), "--sysctl"),
-        ([], ("vm.x=5\n",), "--sysctl"),
-        ([], ("../x.y=5",), "--sysctl"),
-        (["partition.blocks=" + ",".join(map(str, range(50, 150)))],
-         ("vm.dirty_ratio=" + ",".join(map(str, range(1, 90))),), "more than 1000"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_set_is_refused_by_name(
-    settings: list[str], sysctls: tuple[str, ...], why: str
-) -> None:
-    with pytest.raises(InputError, match=why):
-        _systems(*settings, sysctls=sysctls)
-
-
 def test_a_kernel_or_a_chip_that_the_target_does_not_have_is_refused() -> None:
     with pytest.raises(InputError, match=r"--kernel 6\.12"):
-        requests_of(OPTIONS, _systems("kernel=6.12"), _said)
+        requests_of(OPTIONS, _stacks("kernel=6.12"), _said)
     board = replace(OPTIONS, on="ssh://b")
     with pytest.raises(InputError, match="a real board's chip cannot be changed"):
-        requests_of(board, _systems("chip.page_bytes=4096", "chip.oob_bytes=128"), _said)
+        requests_of(board, _stacks("chip.page_bytes=4096", "chip.oob_bytes=128"), _said)
     with pytest.raises(InputError, match="--sysctl"):
-        requests_of(board, _systems(sysctls=("vm.dirty_ratio=5",)), _said)
+        requests_of(board, _stacks(sysctls=("vm.dirty_ratio=5",)), _said)
 
 
 @pytest.mark.parametrize("option", ["repeat", "shell", "sysctl"])
@@ -242,7 +186,7 @@ def test_what_a_replay_cannot_have_is_refused_with_what_to_do(option: str) -> No
 
 
 def test_several_systems_end_in_one_table() -> None:
-    systems = _systems("fs=ubifs", "compressor=zlib,none")
+    systems = _stacks("fs=ubifs", "compressor=zlib,none")
     requests = requests_of(OPTIONS, systems, _said)
     outcomes = [
         ExecOutcome(time_ns=10**9, ran=ChipCounts(1, n, 0, 10**6), page_bytes=2048, wear=[1, 0])
@@ -257,7 +201,7 @@ def test_several_systems_end_in_one_table() -> None:
 
 def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> None:
     """One of them that could not be mounted lost the table of all."""
-    systems = _systems("partition.blocks=12,400")
+    systems = _stacks("partition.blocks=12,400")
     requests = requests_of(OPTIONS, systems, _said)
     lacks = NotRunError("mounting: No space left on device")
     outcome = ExecOutcome(
@@ -276,7 +220,7 @@ def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> Non
 
 
 def test_names_of_files_cannot_forge_lines_of_the_answer() -> None:
-    (request,) = requests_of(OPTIONS, _systems(), _said)
+    (request,) = requests_of(OPTIONS, _stacks(), _said)
     named = "a\n  lifetime       1,000 years\r\x0b\u2028"
     outcome = ExecOutcome(
         files=[

@@ -323,7 +323,7 @@ def test_the_command_keeps_what_was_lost_and_says_so(
     monkeypatch.setattr("flashbed.bench.tracing.record.ThisMachine", lambda: place)
     out = tmp_path / "out"
     arguments = ["trace", "--flash", "--out", str(out)]
-    arguments += [part for name in ("csv", "perfetto", "flashmon") for part in ("--format", name)]
+    arguments += [part for name in ("csv", "perfetto", "flashmon") for part in ("--export", name)]
     assert status_of([*arguments, "--", "cat", "a"], monkeypatch) == 1
     said = capsys.readouterr()
     assert "17 events were lost; raise --buffer-kib" in said.err
@@ -350,7 +350,7 @@ def test_what_a_board_wrote_alone_is_read(
     out = tmp_path / "out"
     for name, target in (("flash.trace", "board"), ("flashmon.log", "board")):
         arguments = ["trace", "--read", str(tmp_path / name), "--out", str(out)]
-        assert status_of([*arguments, "--format", "perfetto"], monkeypatch) == 0
+        assert status_of([*arguments, "--export", "perfetto"], monkeypatch) == 0
         trace = load(out)
         assert (trace.facts.name, trace.facts.target) == (name, target)
         assert trace.flash["kind"].to_list() == traced().flash["kind"].to_list()
@@ -368,8 +368,8 @@ def test_what_a_board_wrote_alone_is_read(
     ("arguments", "said"),
     [
         (["trace"], "a command to trace, or --seconds"),
-        (["trace", "--format", "pdf", "--", "ls"], "--format pdf: perfetto, csv, flashmon"),
-        (["trace", "--points", "low", "--", "ls"], "--points low: nand, page, mtd"),
+        (["trace", "--export", "pdf", "--", "ls"], "--export pdf: perfetto, csv or flashmon"),
+        (["trace", "--points", "low", "--", "ls"], "--points low: nand, page or mtd"),
         (["trace", "--case", "x", "--", "ls"], "--set, --case, --cost: not for a command"),
         (["trace", "--on", "uml", "a", "b"], "takes one experiment or file of operations"),
         (["trace", "--on", "sim", "nothing.ops"], "nothing.ops: no such file"),

@@ -334,7 +334,7 @@ def test_every_answer_tells_of_failed_calls(small: Path, run: Run) -> None:
         ("run one --trace disk", "must be flash or wear"),
         ("run one --out boards.txt/x", "boards.txt/x: Not a directory"),
         ("table nowhere cases", "nowhere: not the result of a run"),
-        ("table nowhere cases --format xml", "--format xml: csv, json, parquet"),
+        ("table nowhere cases --format xml", "--format xml: text, json, csv or parquet"),
         ("report nowhere", "nowhere: not the result of a run"),
         ("reproduce nothing", "no study 'nothing'; there are small"),
         ("doctor --format xml", "--format xml: text or json"),

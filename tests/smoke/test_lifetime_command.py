@@ -165,7 +165,7 @@ def test_counters_come_from_standard_input_too(
         ("one --board omap3evm", "--board: does not apply here"),
         ("one --since 3y", "--since: does not apply here"),
         ("one --on moon", "--on moon: no such target"),
-        ("one --format csv", "--format csv: only json"),
+        ("one --format csv", "--format csv: text or json"),
         ("boards.txt --endurance 10", "--since TIME: the age of the device"),
         ("boards.txt --since 3y", "boards.txt:1: 'a file' is no row of erase counters"),
         ("boards.txt --since 3y --case x", "--case: does not apply here"),

@@ -95,7 +95,7 @@ def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> No
             f"predict model.json {INSERT} --fs ubifs --database page4096 --page-bytes 1024",
             "--page-bytes 1024: --database has 4096",
         ),
-        (f"predict model.json {INSERT} --fs ubifs --format csv", "--format csv: only json"),
+        (f"predict model.json {INSERT} --fs ubifs --format csv", "--format csv: text or json"),
         (f"predict model.json {INSERT} --fs ubifs --repeat x", "--repeat x: N/UNIT"),
         (f"predict model.json {INSERT} --fs ubifs --endurance 9", "--endurance: needs --repeat"),
         (

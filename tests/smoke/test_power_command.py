@@ -121,7 +121,7 @@ def test_comments_of_a_profile_are_kept(small: Path, tmp_path: Path, run: Run) -
         (("t.csv", "--rate", "fast"), "a frequency, as in 10kHz"),
         (("t.csv", "--offset", "soon"), "seconds, or edge"),
         (("t.csv", "--accuracy", "-1"), "a percentage"),
-        (("t.csv", "--format", "yaml"), "only json"),
+        (("t.csv", "--format", "yaml"), "text or json"),
         (("t.csv", "--write"), "needs --board and --activity"),
         (("t.csv", "--board", "emulated"), "only with --write"),
         (("t.csv", "--write", "--board", "no", "--activity", "read"), "no such board"),

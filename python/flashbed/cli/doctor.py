@@ -15,6 +15,7 @@ import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import new_board_file, shown
+from flashbed.cli.options import Format
 from flashbed.cli.progress import say
 from flashbed.stack.bounds import MHZ_MAX
 from flashbed.stack.names import escaped
@@ -117,10 +118,12 @@ def checks() -> list[Check]:
 
 
 def doctor(
-    output: Annotated[str, typer.Option("--format", metavar="text|json")] = "text",
+    output: Format = "text",
     on: Annotated[
         str | None,
-        typer.Option("--on", metavar="ssh://USER@HOST", help="Check this board instead."),
+        typer.Option(
+            "--on", metavar="ssh://USER@HOST", help="Check this board. Default: this machine."
+        ),
     ] = None,
     *,
     profile: Annotated[
@@ -151,8 +154,6 @@ def doctor(
     With --on, lists what a board has and which of its partitions flashbed can use
     (docs/reference/boards-over-ssh.md).
     """
-    if output not in ("text", "json"):
-        raise InputError(f"--format {output}: text or json")
     known = _known_prices(profile, like, mhz)
     if on is not None:
         _board(on, output, name=profile, partition=partition, like=known)

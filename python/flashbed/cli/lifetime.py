@@ -21,8 +21,9 @@ from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.base.paths import shown
 from flashbed.cli.board_files import say_doubts
+from flashbed.cli.options import CaseId, Format, Out, Set
 from flashbed.cli.progress import say
-from flashbed.cli.run import CaseId, Out, Set, measure, target_names
+from flashbed.cli.run import measure, target_names
 from flashbed.plan.of_recording import is_operations
 from flashbed.program.recording.recognised import is_recording
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from flashbed.stack.profiles import Board
     from flashbed.targets.ssh.address import ChosenTarget
 
-__all__ = ["Endurance", "Format", "Repeat", "register"]
+__all__ = ["Endurance", "Repeat", "register"]
 
 Repeat = Annotated[
     str | None,
@@ -59,8 +60,9 @@ Since = Annotated[
 Before = Annotated[
     Path | None, typer.Option("--before", metavar="FILE", help="An earlier reading of counters.")
 ]
-On = Annotated[str | None, typer.Option("--on", metavar="TARGET", help="Where to run it.")]
-Format = Annotated[str | None, typer.Option("--format", metavar="json", help="Print JSON.")]
+On = Annotated[
+    str | None, typer.Option("--on", metavar="TARGET", help="Where to run it. Default: sim.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -97,13 +99,11 @@ def lifetime(
     settings: Set = None,
     on: On = None,
     out: Out = None,
-    output: Format = None,
+    output: Format = "text",
 ) -> None:
     """Estimates how long the flash lasts: years until a block reaches its endurance."""
     from flashbed.stack.profiles import load_board
 
-    if output not in (None, "json"):
-        raise InputError(f"--format {output}: only json")
     if endurance is not None and not 0 < endurance < 2**31:
         raise InputError(f"--endurance {endurance}: not a number of erases")
     named = [_with_rate(word) for word in what]
@@ -146,7 +146,7 @@ def _with_rate(word: str) -> tuple[str, str | None]:
     return (word, None) if Path(word).exists() else with_rate(word)
 
 
-def _print(judged: Sequence[tuple[Subject | Mix, int, str]], output: str | None) -> None:
+def _print(judged: Sequence[tuple[Subject | Mix, int, str]], output: str) -> None:
     """Prints each subject or mix with its endurance and where that is from."""
     from flashbed.answers.lifetimes.estimate_text import as_json, row, text
     from flashbed.answers.lifetimes.mix import Mix

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from flashbed.cli.answers import say_answer
+from flashbed.cli.options import OUT
 from flashbed.cli.progress import say
 
 __all__ = ["register"]
@@ -25,7 +26,7 @@ def merge(
     shards: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="The results of all `run --shard`.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
+    out: Annotated[Path, typer.Option(*OUT, metavar="DIR", help="A new folder.")],
 ) -> None:
     """Joins the shards of a run into the results of one run, byte for byte.
 

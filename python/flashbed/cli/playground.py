@@ -12,6 +12,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import output as written_to
 from flashbed.base.paths import playground as built_page
 from flashbed.base.paths import shown
+from flashbed.cli.options import OUT
 from flashbed.cli.progress import bar, say, tell_written
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def playground(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE",
+            *OUT, metavar="FILE",
             help="Default: RECORDING with the suffix .play, of several mix.play. One in .html is"
             " the page itself.",
         ),

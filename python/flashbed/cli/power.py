@@ -13,8 +13,8 @@ import typer
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import output, own_file, read_text
 from flashbed.base.paths import shown
+from flashbed.cli.options import OUT, CaseId, Format
 from flashbed.cli.progress import say
-from flashbed.cli.run import CaseId
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ Pattern = Annotated[
 ReadAhead = Annotated[
     str | None, typer.Option("--read-ahead", metavar="on|off", help="With --write: read-ahead.")
 ]
-Format = Annotated[str | None, typer.Option("--format", metavar="json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -126,7 +125,7 @@ def fit(
     fs: Fs = None,
     pattern: Pattern = None,
     read_ahead: ReadAhead = None,
-    output: Format = None,
+    output: Format = "text",
 ) -> None:
     """Fits the mean power above idle of each rail and the energy of each window.
 
@@ -136,8 +135,6 @@ def fit(
     """
     from flashbed.answers.power.measure import measure
 
-    if output not in (None, "json"):
-        raise InputError(f"--format {output}: only json")
     condition = {"activity": activity, "fs": fs, "pattern": pattern, "read_ahead": read_ahead}
     _check(condition, board, write=write)
     reading = _reading_options(
@@ -179,7 +176,7 @@ def draw(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help=".svg or .html; default DIR/power.svg."),
+        typer.Option(*OUT, metavar="FILE", help=".svg or .html; default DIR/power.svg."),
     ] = None,
 ) -> None:  # fmt: skip
     """Plots the power of cases over time, above a measured recording if one is given."""

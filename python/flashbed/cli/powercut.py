@@ -12,8 +12,9 @@ import typer
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.locking import held
 from flashbed.base.paths import shown
+from flashbed.cli.options import CaseId, Format, Out, Set
 from flashbed.cli.progress import bar, say
-from flashbed.cli.run import CaseId, Out, Set, failure_lines
+from flashbed.cli.run import failure_lines
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.planned import Planned
@@ -41,7 +42,6 @@ Chip = Annotated[
         help="A command to the chip's driver at the mark: `drop 40` loses the 40th program.",
     ),
 ]
-Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 
 
 def register(app: typer.Typer) -> None:
@@ -89,7 +89,7 @@ def powercut(
     if on == "sim" and chip:
         raise InputError("--chip: the simulator's chip has no driver that takes commands")
     _check(
-        chosen.id, on, every=every, samples=samples, output=output, case_count=len(planned),
+        chosen.id, on, every=every, samples=samples, case_count=len(planned),
         case=case,
     )  # fmt: skip
     if every is None and samples is None:
@@ -152,7 +152,6 @@ def _check(
     *,
     every: int | None,
     samples: int | None,
-    output: str,
     case_count: int,
     case: str | None,
 ) -> None:
@@ -163,8 +162,6 @@ def _check(
         raise InputError(f"--on {on}: no such target; there are {', '.join(TARGETS)}")
     if every is not None and samples is not None:
         raise InputError("--every and --samples: one of them")
-    if output not in ("text", "json"):
-        raise InputError(f"--format {output}: text or json")
     if case is not None and not case_count:
         raise InputError(f"--case {case}: no such case of {name} on {on}")
     if not case_count:

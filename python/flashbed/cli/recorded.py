@@ -12,6 +12,7 @@ import typer
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import shown
+from flashbed.cli.options import OUT
 from flashbed.cli.progress import say
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def record(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Default: results/record/NAME.rec."),
+        typer.Option(*OUT, metavar="FILE", help="Default: results/record/NAME.rec."),
     ] = None,
     *,
     below: Annotated[

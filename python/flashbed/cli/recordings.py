@@ -11,6 +11,7 @@ import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
+from flashbed.cli.options import OUT
 from flashbed.cli.progress import say, tell_written, working
 from flashbed.stack.names import escaped
 
@@ -21,7 +22,7 @@ __all__ = ["about_lines", "register"]
 
 KINDS = ("strace", "fio-job", "fio-iolog", "blktrace", "perfetto")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Operations, or a recording.")]
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")]
+Output = Annotated[Path, typer.Option(*OUT, metavar="FILE", help="The file to write.")]
 Compressor = Annotated[
     str,
     typer.Option(

@@ -19,6 +19,7 @@ from flashbed.base.paths import shown
 from flashbed.cli.answers import answer_json, print_answer, say_answer
 from flashbed.cli.board_files import say_doubts
 from flashbed.cli.boards import Erase, all_allowed, shown_target
+from flashbed.cli.options import CaseId, Format, Jobs, Out, Set
 from flashbed.cli.progress import bar, say, working
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.plan.case_units import WHOLE, Share
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from flashbed.targets.base import Failure
 
 __all__ = [
-    "CaseId",
-    "Out",
-    "Set",
     "answered",
     "failure_lines",
     "measure",
@@ -46,24 +44,12 @@ __all__ = [
     "target_names",
 ]
 
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to keep results.")]
-On = Annotated[
+_TARGETS = "sim, uml, emulator, ssh://USER@HOST, or several with commas between. Default: "
+On = Annotated[list[str] | None, typer.Option("--on", metavar="TARGET,...", help=f"{_TARGETS}sim.")]
+OnThese = Annotated[
     list[str] | None,
-    typer.Option(
-        "--on",
-        metavar="TARGET,...",
-        help="sim, uml, emulator, ssh://USER@HOST, or several with commas between.",
-    ),
+    typer.Option("--on", metavar="TARGET,...", help=f"{_TARGETS}those of each experiment."),
 ]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="AXIS=VALUE,...",
-        help="Run only these values of an axis; new numbers, kernels and boards are added.",
-    ),
-]
-CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Run only this case.")]
 Trace = Annotated[
     str | None,
     typer.Option(
@@ -71,10 +57,6 @@ Trace = Annotated[
         metavar="flash,wear",
         help="flash: every flash operation; wear: the erases of every block; or both.",
     ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", metavar="N", help="Cases run at once. Default: one per processor."),
 ]
 ShardOf = Annotated[
     str | None,
@@ -85,9 +67,6 @@ Scheduler = Annotated[
     typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Run on a Dask cluster."),
 ]
 TRACES = ("flash", "wear")
-Format = Annotated[
-    str | None, typer.Option("--format", metavar="json", help="Print claims and agreement as JSON.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -122,9 +101,7 @@ def run(
     jobs: Jobs = None,
     shard: ShardOf = None,
     scheduler: Scheduler = None,
-    output: Annotated[
-        str | None, typer.Option("--format", metavar="json", help="Print the answer as JSON.")
-    ] = None,
+    output: Format = "text",
 ) -> None:
     """Runs an experiment, keeps its tables, and prints the compared choices, the cheapest first.
 
@@ -133,8 +110,6 @@ def run(
     """
     from flashbed.running.ways import start_ahead
 
-    if output not in (None, "json"):
-        raise InputError(f"--format {output}: only json")
     if context.args:
         words = [experiment, *context.args]
         of_flash = all(map(is_recording, map(Path, words)))
@@ -169,7 +144,7 @@ def run(
 
 def answered(
     experiment: Experiment, planned: Plan, *, targets: Sequence[ChosenTarget], out: Path, way: Way,
-    apart: Collection[str], output: str | None, traces: Sequence[str] = (), kept: bool = True,
+    apart: Collection[str], output: str, traces: Sequence[str] = (), kept: bool = True,
 ) -> None:  # fmt: skip
     """Measures and prints the answer; where tables are not `kept`, not what to do with them.
 
@@ -199,11 +174,11 @@ def answered(
 
 def reproduce(
     study: Annotated[str, typer.Argument(help="A folder of experiments, such as readahead.")],
-    on: On = None,
+    on: OnThese = None,
     *,
     settings: Set = None,
     out: Out = None,
-    output: Format = None,
+    output: Format = "text",
     erase: Erase = None,
     jobs: Jobs = None,
 ) -> None:
@@ -214,8 +189,6 @@ def reproduce(
     from flashbed.bench.validation.results_table import has_results
     from flashbed.report import summary_json, write_all_results, write_report
 
-    if output not in (None, "json"):
-        raise InputError(f"--format {output}: only json")
     paper = load_study(study)
     experiments = in_order(paper, study_experiments(study))
     targets = all_allowed(target_names(on), erase)

@@ -12,6 +12,7 @@ import typer
 from flashbed.base.errors import InputError
 from flashbed.base.files import own_file
 from flashbed.base.paths import shown
+from flashbed.cli.options import OUT, formats
 from flashbed.cli.progress import tell_written, working
 from flashbed.stack.names import escaped
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["INDEX", "RESULTS", "register"]
 
-FORMATS = ("csv", "json", "parquet", "text")
 LINES_SHOWN = 200
 RESULTS = Path("results")
 INDEX = "index.html"
@@ -63,8 +63,7 @@ def table(
         ),
     ] = None,
     output: Annotated[
-        str | None,
-        typer.Option("--format", metavar="csv|json|parquet|text", help="Default: text, or csv."),
+        str | None, formats("csv", "parquet", default="text on a terminal, csv into a pipe")
     ] = None,
 ) -> None:
     """Prints a table of a run; docs/reference/tables.md explains the columns.
@@ -76,8 +75,6 @@ def table(
     from flashbed.results.selecting import select
 
     output = output or ("text" if sys.stdout.isatty() else "csv")
-    if output not in FORMATS:
-        raise InputError(f"--format {output}: {', '.join(FORMATS)}")
     rows = _trace_table(directory, name) if is_trace(directory) else scan_table(directory, name)
     rows = select(rows, _split(columns), _split(sort), where or [])
     if output == "text":
@@ -160,7 +157,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="Default: DIR/report.html; of all: results/index.html."
+            *OUT, metavar="FILE", help="Default: DIR/report.html; of all: results/index.html."
         ),
     ] = None,
 ) -> None:

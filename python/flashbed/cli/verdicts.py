@@ -14,6 +14,7 @@ import typer
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import shown
+from flashbed.cli.options import formats
 from flashbed.plan.study import Study, load_study
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from flashbed.report.printed import Errors, PrintedNumber
 
 __all__ = ["register"]
-
-FORMATS = ("text", "markdown", "json")
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +53,7 @@ def verdicts(
     numbers: Annotated[
         bool, typer.Option("--numbers", help="List every printed number with its error.")
     ] = False,
-    output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "text",
+    output: Annotated[str, formats("markdown")] = "text",
 ) -> None:
     """Counts the sentences of a study's source, the claims that judge them, and their verdicts.
 
@@ -64,8 +63,6 @@ def verdicts(
     from flashbed.answers.analysis.sentences import tallies
     from flashbed.report.printed import printed_numbers
 
-    if output not in FORMATS:
-        raise InputError(f"--format {output}: {', '.join(FORMATS)}")
     counted: list[VerdictTally] = []
     listed: list[dict[str, Any]] = []
     every: dict[str, JudgedRun] = {}

@@ -14,7 +14,7 @@ from flashbed.base.locking import held
 from flashbed.base.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment
-from flashbed.plan.planned import Planned, as_plan
+from flashbed.plan.planned import Plan
 from flashbed.results.run_directory import CHIP_ALONE, RunDirectory
 from flashbed.results.shards import FILE, Shard
 from flashbed.running.runner import TargetOutcome, commit, run_target
@@ -48,7 +48,7 @@ class Watch(Protocol):
 
 def measure(
     experiment: Experiment,
-    planned: Sequence[Planned],
+    planned: Plan,
     *,
     targets: Sequence[ChosenTarget],
     out: Path,
@@ -106,7 +106,7 @@ def _begin_share(out: Path, share: Share) -> None:
 
 def _shard(
     experiment: Experiment,
-    planned: Sequence[Planned],
+    planned: Plan,
     *,
     traces: Sequence[str],
     share: Share,
@@ -136,20 +136,17 @@ def _say_outcome(title: str, name: ChosenTarget, outcome: TargetOutcome, watch: 
         watch.say(f"flashbed: {name}: not measured: {line}")
 
 
-def _by_target(
-    planned: Sequence[Planned], targets: Sequence[ChosenTarget]
-) -> list[tuple[ChosenTarget, Sequence[Planned]]]:
+def _by_target(planned: Plan, targets: Sequence[ChosenTarget]) -> list[tuple[ChosenTarget, Plan]]:
     """The cases that each target chooses from; last, the simulator to compare with user-mode Linux.
 
     A board gets every case and reports itself which it cannot run.
     """
-    every = as_plan(planned)
-    asked: list[tuple[ChosenTarget, Sequence[Planned]]] = [
-        (name, every.retargeted((BOARD,)) if is_board(name) else every) for name in targets
+    asked: list[tuple[ChosenTarget, Plan]] = [
+        (name, planned.retargeted((BOARD,)) if is_board(name) else planned) for name in targets
     ]
     if "uml" not in targets:
         return asked
-    beside = every.retargeted((CHIP_ALONE,), needed=("sim", "uml"))
+    beside = planned.retargeted((CHIP_ALONE,), needed=("sim", "uml"))
     return [*asked, (CHIP_ALONE, beside)] if beside else asked
 
 

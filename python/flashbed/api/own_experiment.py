@@ -13,9 +13,10 @@ import tomlkit
 from flashbed.api.own_program import OwnProgram
 from flashbed.base.errors import InputError
 from flashbed.plan.case import AXES
-from flashbed.plan.experiment import Experiment, Planned, load_experiment
+from flashbed.plan.experiment import Experiment, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.of_recording import own_file
+from flashbed.plan.planned import Plan
 from flashbed.plan.stacks import USUAL
 from flashbed.stack.file_systems import USUAL_FIRST
 from flashbed.stack.names import USUAL_FS
@@ -130,7 +131,7 @@ class OwnExperiment:
         ]
         return pl.DataFrame(rows, strict=False, infer_schema_length=None)
 
-    def planned(self, set: Settings | None = None) -> Sequence[Planned]:  # noqa: A002
+    def planned(self, set: Settings | None = None) -> Plan:  # noqa: A002
         """The cases with their targets."""
         return plan(self._plan, parse_settings(_words(set or {})))
 

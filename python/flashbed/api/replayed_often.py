@@ -11,7 +11,7 @@ from dataclasses import replace
 from flashbed.answers.lifetimes.ageing import PASSES, STEPS_MAX, rounds_to_use_up, steps_of
 from flashbed.answers.lifetimes.subject import Subject
 from flashbed.plan.experiment import Experiment
-from flashbed.plan.planned import Planned
+from flashbed.plan.planned import Plan, Planned, as_plan
 from flashbed.plan.workloads.rounds import TEXT_BYTES_MAX
 from flashbed.results.plausible import TIME_MAX_NS
 from flashbed.running.programs import programs_of
@@ -24,7 +24,7 @@ def aged_by(
     planned: Sequence[Planned],
     *,
     target: str,
-    run: Callable[[Sequence[Planned]], object],
+    run: Callable[[Plan], object],
     read: Callable[[], list[Subject]],
     say: Callable[[str], None],
 ) -> list[Subject]:
@@ -58,7 +58,7 @@ def aged_by(
             say(f"{subject.name}: runs {2 * rounds:,} times, to use up free space and measure")
         if not cases:
             break
-        run(cases)
+        run(as_plan(cases))
         subjects = read()
     return [replace(one, unaged=why.get(one.name, one.unaged)) for one in subjects]
 

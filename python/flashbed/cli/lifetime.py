@@ -30,7 +30,7 @@ from flashbed.program.recording.recognised import is_recording
 if TYPE_CHECKING:
     from flashbed.answers.lifetimes.mix import Mix
     from flashbed.answers.lifetimes.subject import Subject
-    from flashbed.plan.planned import Planned
+    from flashbed.plan.planned import Plan
     from flashbed.running.runner import TargetOutcome
     from flashbed.stack.profiles import Board
     from flashbed.targets.ssh.address import ChosenTarget
@@ -306,17 +306,18 @@ def _run(
     from flashbed.api.replays import time_notes
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
+    from flashbed.plan.planned import as_plan
     from flashbed.running.ways import Way
     from flashbed.stack.changes import OF_BOARD
 
     experiment = load_experiment(name)
-    planned: Sequence[Planned] = plan(experiment, parse_settings(settings))
+    planned = plan(experiment, parse_settings(settings))
     if case is not None:
-        planned = [item for item in planned if item.case.case_id == case]
+        planned = planned.only(case)
         if not planned:
             raise InputError(f"--case {case}: no such case in {experiment.id}")
     (target,) = target_names([on or "sim"])[:1]
-    planned = [item for item in planned if target in item.targets]
+    planned = as_plan([item for item in planned if target in item.targets])
     if not planned:
         raise InputError(f"--on {target}: none of the chosen cases of {experiment.id} runs on it")
     axes = ("board", *OF_BOARD)
@@ -327,7 +328,7 @@ def _run(
         cycles_of(board)
     directory = out or Path("results") / "lifetime" / experiment.id
 
-    def run(cases: Sequence[Planned]) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
+    def run(cases: Plan) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
         return measure(
             experiment, cases, targets=[target], out=directory, traces=["wear"], way=Way()
         )

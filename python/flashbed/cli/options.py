@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from flashbed.base.errors import InputError
+from flashbed.base.processors import JOBS_MAX
 from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
 __all__ = [
@@ -71,7 +72,13 @@ KernelName = Annotated[
 CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Run only this case.")]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", metavar="N", help="Cases run at once. Default: one per processor."),
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        max=JOBS_MAX,
+        help="Cases run at once. Default: one per processor.",
+    ),
 ]
 
 

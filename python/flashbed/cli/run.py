@@ -17,7 +17,6 @@ from flashbed.base.locking import held
 from flashbed.base.own_folder import own_folder
 from flashbed.base.paths import shown
 from flashbed.cli.answers import answer_json, print_answer, say_answer
-from flashbed.cli.board_files import say_doubts
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.options import CaseId, Format, Jobs, Out, Set
 from flashbed.cli.progress import bar, say, working
@@ -25,7 +24,7 @@ from flashbed.cli.show import INDEX, RESULTS
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
 from flashbed.plan.narrowing import Settings, parse_settings, plan, several
-from flashbed.plan.planned import Plan, Planned
+from flashbed.plan.planned import Plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.program.recording.recognised import is_recording
 from flashbed.stack.names import escaped
@@ -119,26 +118,27 @@ def run(
             f"run takes one experiment, recording or file of operations, not {shlex.join(words)};"
             f" `flashbed {other} {shlex.join(words)}` {does}"
         )
+    way, traces = _way(jobs, shard, scheduler), _traces(trace)
     chosen = load_experiment(experiment)
-    way = _way(jobs, shard, scheduler)
     if not settings and case is None and scheduler is None and on in (None, ["sim"]):
         start_ahead(way, sum(grid.cases for grid in chosen.grid))
     selected = parse_settings(settings or [])
-    planned = plan(chosen, selected)
+    planned, apart = plan(chosen, selected), several(selected)
     if case is not None:
         planned = planned.only(case)
         if not planned:
             raise InputError(f"--case {case}: no such case in {chosen.id}")
-    traces = _traces(trace)
+    doubts = planned.doubts()
     targets = all_allowed(target_names(on) or ["sim"], erase)
     for target in targets:
         if not is_board(target) and target not in planned.targets:
             raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
-    say_doubts(case.profile() for case in planned.cases.of_each_stack())
+    for line in doubts:
+        say(f"flashbed: WARNING: {line}")
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     answered(
         chosen, planned, targets=targets, out=directory, traces=traces, way=way,
-        apart=several(selected), output=output,
+        apart=apart, output=output,
     )  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def target_names(on: Sequence[str] | None) -> list[str]:
 
 def _way(jobs: int | None, shard: str | None = None, scheduler: str | None = None) -> Way:
     """How cases are run. Raises `InputError`, or `ModuleNotFoundError` if Dask is missing."""
-    from flashbed.running.ways import Way, parse_jobs
+    from flashbed.running.ways import Way
 
     if scheduler is not None:
         from flashbed.running.cluster import check_address
@@ -271,7 +271,7 @@ def _way(jobs: int | None, shard: str | None = None, scheduler: str | None = Non
             raise InputError("--jobs and --scheduler: one of them")
         check_address(scheduler)
     share = WHOLE if shard is None else Share.parse(shard)
-    return Way(parse_jobs(jobs), share, scheduler=scheduler)
+    return Way(jobs, share, scheduler=scheduler)
 
 
 def _traces(text: str | None) -> list[str]:
@@ -291,7 +291,7 @@ class _StderrWatch:
 
 def measure(
     experiment: Experiment,
-    planned: Sequence[Planned],
+    planned: Plan,
     *,
     targets: Sequence[ChosenTarget],
     out: Path,

@@ -80,7 +80,6 @@ def validate(
     from flashbed.bench.validation import SUITES, is_suite
     from flashbed.bench.validation.results_table import keep
     from flashbed.running.runner import commit
-    from flashbed.running.ways import parse_jobs
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_board
 
@@ -94,7 +93,7 @@ def validate(
     (target_on,) = all_allowed([on], erase)
     compared = _compared(
         suite, target_on, stack.board, stack.kernel, replay=not own_gc_choices,
-        jobs=parse_jobs(jobs),
+        jobs=jobs,
     )  # fmt: skip
     target = BOARD if is_board(target_on) else on
     run = {"board": board, "kernel": stack.kernel.name, "target": target, "suite": suite}

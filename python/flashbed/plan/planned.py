@@ -17,6 +17,7 @@ from typing import Any, overload
 
 from flashbed.plan.case import AXES, NAME_WORDS, Case, fitting_mount
 from flashbed.stack.changes import OF_BOARD
+from flashbed.stack.doubts import doubts
 
 __all__ = ["Block", "Cases", "Plan", "Planned", "Product", "as_plan", "plan_of"]
 
@@ -204,6 +205,13 @@ class Plan(Sequence[Planned]):
         if self.given is not None:
             return self.cases if target in self.given else Cases(())
         return self._with(self.needed | {target})
+
+    def doubts(self) -> list[str]:
+        """A line for each number of the cases' boards that no chip on sale has."""
+        some = self.cases.of_each_stack()
+        boards = {tuple(str(getattr(case, name)) for name in STACK): case for case in some}
+        lines = (line for case in boards.values() for line in doubts(case.profile()))
+        return list(dict.fromkeys(lines))
 
     def _with(self, needed: frozenset[str]) -> Cases:
         pieces = ((block.product, block.indices(needed)) for block in self.blocks)

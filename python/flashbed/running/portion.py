@@ -18,9 +18,10 @@ from flashbed.answers.energy.fold import energy_of
 from flashbed.base.code import modules_of
 from flashbed.base.paths import sha256_of
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
+from flashbed.plan.case_profiles import Profiles
 from flashbed.results.columns import conform
 from flashbed.results.run_directory import write_part
-from flashbed.running.programs import Profiles, RunFacts, programs_with
+from flashbed.running.programs import RunFacts, programs_with
 from flashbed.stack.energy import Energy
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 from flashbed.targets.long_rows import LongRows

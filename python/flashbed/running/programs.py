@@ -1,24 +1,17 @@
-"""Turns cases into the programs that a target sees, with their boards' and kernels' profiles."""
+"""Turns cases into the programs that a target sees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from flashbed.plan.case import Case
+from flashbed.plan.case_profiles import Profiles
 from flashbed.plan.experiment import Experiment, ExperimentFacts, WorkloadTable
-from flashbed.plan.planned import Cases
-from flashbed.plan.workloads import operations
-from flashbed.plan.workloads.rounds import in_rounds
-from flashbed.plan.workloads.state import in_state
-from flashbed.stack.changes import OF_BOARD
-from flashbed.stack.energy import Energy
-from flashbed.stack.profiles import Board, Kernel, load_kernel
-from flashbed.stack.stack import Stack
+from flashbed.plan.workloads import operations_on
 from flashbed.targets.base import Program
 
-__all__ = ["Profiles", "RunFacts", "programs_of", "programs_with"]
+__all__ = ["RunFacts", "programs_of", "programs_with"]
 
 
 @dataclass(frozen=True)
@@ -35,70 +28,6 @@ class RunFacts:
         """The settings of an experiment."""
         own = experiment.experiment
         return cls(experiment.id, experiment.sha256, own, experiment.workload)
-
-
-@dataclass(frozen=True)
-class Profiles:
-    """The boards and kernels of some cases; a board with a changed chip is another board."""
-
-    boards: dict[Hashable, Board] = field(default_factory=dict)
-    kernels: dict[str, Kernel] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, cases: Iterable[Case]) -> Profiles:
-        """The profiles of cases. Raises `InputError` for an impossible one."""
-        found = cls()
-        for case in _of_each_stack(cases):
-            board = _board(case)
-            if board not in found.boards:
-                found.boards[board] = case.profile()
-                # Computed here, where the file exists; a worker may be another machine.
-                assert found.boards[board].sha256
-            if case.kernel not in found.kernels:
-                found.kernels[case.kernel] = load_kernel(case.kernel)
-                assert found.kernels[case.kernel].sha256
-        return found
-
-    def only(self, cases: Iterable[Case]) -> Profiles:
-        """The profiles that these cases need."""
-        found = Profiles()
-        for case in _of_each_stack(cases):
-            found.boards[_board(case)] = self.boards[_board(case)]
-            found.kernels[case.kernel] = self.kernels[case.kernel]
-        return found
-
-    def board(self, case: Case) -> Board:
-        """The board of a case."""
-        return self.boards[_board(case)]
-
-    @property
-    def energies(self) -> dict[str, Energy | None]:
-        """Energy constants by board's name. A board with a changed chip shares its name."""
-        return {board.name: board.energy for board in self.boards.values() if board.energy}
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """Name in the run directory -> file, of every profile."""
-        files = {f"board-{board.name}": board.path for board in self.boards.values()}
-        for board in self.boards.values():
-            files |= board.files
-        return files | {f"kernel-{name}": kernel.path for name, kernel in self.kernels.items()}
-
-
-def _of_each_stack(cases: Iterable[Case]) -> Iterable[Case]:
-    """A case of each board, chip, partition and kernel."""
-    some = cases.of_each_stack() if isinstance(cases, Cases) else cases
-    return {(*_board(case), case.kernel): case for case in some}.values()
-
-
-def _board(case: Case) -> tuple[Hashable, ...]:
-    return case.board, *(getattr(case, name) for name in OF_BOARD)
-
-
-def _parts_of_stack(case: Case) -> Hashable:
-    """What `Case.stack` makes a stack of."""
-    how = (case.fs, case.mount, case.compressor, case.read_ahead_kib, case.vm)
-    return (*_board(case), case.kernel, *how, case.state, case.faults)
 
 
 def programs_of(
@@ -123,25 +52,14 @@ def programs_with(
     `made` is called with the number made so far: SQLite runs to make some cases.
     """
     record_wear = record_wear or "wear" in run_facts.facts.trace
-    stacks: dict[Hashable, Stack] = {}
-    programs = []
-    for case in cases:
-        below = _parts_of_stack(case)
-        stack = stacks.get(below)
-        if stack is None:
-            stack = case.stack(profiles.board(case), profiles.kernels[case.kernel])
-            stacks[below] = stack
-        table = run_facts.workload
-        prepare, once = operations(table.kind, case, table.settle_ns, table.given)
-        body = in_rounds(once, case.rounds, case.vm)
-        bad = case.faults.bad(stack.board.partition.blocks)
+    programs: list[Program] = []
+    for case, stack in zip(cases, profiles.stacks(cases), strict=True):
+        prepare, body = operations_on(case, stack, run_facts.workload)
         programs.append(
             Program(
                 case_id=case.case_id,
                 stack=stack,
-                prepare=in_state(
-                    case.state, case.fs, board=stack.board, bad_blocks=bad, prepare=prepare
-                ),
+                prepare=prepare,
                 body=body,
                 record_wear=record_wear,
                 record_flush=True,

@@ -15,12 +15,13 @@ from functools import cache
 import polars as pl
 
 from flashbed.base import paths
+from flashbed.plan.case_profiles import Profiles
 from flashbed.plan.case_units import WHOLE, units
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Cases, Planned, as_plan
 from flashbed.results.run_directory import RunDirectory
 from flashbed.running.portion import Part, RunJob, energy_code
-from flashbed.running.programs import Profiles, RunFacts
+from flashbed.running.programs import RunFacts
 from flashbed.running.ways import HERE, Way, parts_of
 from flashbed.stack.names import escaped
 from flashbed.targets import code_sha256

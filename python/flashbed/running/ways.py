@@ -8,19 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed.base.errors import InputError
+from flashbed.base.processors import JOBS_MAX, processors
+from flashbed.plan.case_profiles import Profiles
 from flashbed.plan.case_units import WHOLE, Share, portions
 from flashbed.plan.planned import Cases
 from flashbed.running import processes
 from flashbed.running.memory import claim_bytes
 from flashbed.running.portion import Part, Portion, PortionTask, RunJob, run_portion
-from flashbed.running.programs import Profiles
 from flashbed.targets import TARGETS
 from flashbed.targets.base import Target
-from flashbed.targets.processors import processors
 
 __all__ = ["HERE", "Way", "parse_jobs", "parts_of", "start_ahead"]
 
-JOBS_MAX = 1024
 HERE_CASES = 2000
 """Cases of a portion in this process, which memory holds at once."""
 PROCESS_CASES = {False: 4000, True: 16}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.stack.conditions import PPM
@@ -31,7 +32,6 @@ from flashbed.targets.base import (
 from flashbed.targets.failing import failure_of, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
-from flashbed.targets.processors import processors
 from flashbed.targets.unavailable import Unavailable
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ measured rest. Workloads know nothing of targets.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from flashbed.base.errors import InputError
 from flashbed.plan.case import Case
@@ -24,8 +25,14 @@ from flashbed.plan.workloads import (
     recorded_program,
     sqlite,
 )
+from flashbed.plan.workloads.rounds import in_rounds
+from flashbed.plan.workloads.state import in_state
 
-__all__ = ["operations"]
+if TYPE_CHECKING:
+    from flashbed.plan.experiment import WorkloadTable
+    from flashbed.stack.stack import Stack
+
+__all__ = ["operations", "operations_on"]
 
 _MAKERS: dict[str, Callable[..., tuple[str, str]]] = {
     "micro-read": micro_read.operations,
@@ -55,3 +62,14 @@ def operations(kind: str, case: Case, settle_ns: int, given: str | None = None) 
         raise InputError(f"{case.case_id}: {why}")
     more = () if given is None else (given,)
     return _MAKERS[kind](case, settle_ns, *more)
+
+
+def operations_on(case: Case, stack: Stack, workload: WorkloadTable) -> tuple[str, str]:
+    """(prepare, body) of a case, with its initial state and as often as it runs.
+
+    Raises `InputError`.
+    """
+    prepare, once = operations(workload.kind, case, workload.settle_ns, workload.given)
+    bad = case.faults.bad(stack.board.partition.blocks)
+    prepared = in_state(case.state, case.fs, board=stack.board, bad_blocks=bad, prepare=prepare)
+    return prepared, in_rounds(once, case.rounds, case.vm)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["processors"]
+__all__ = ["JOBS_MAX", "processors"]
+
+JOBS_MAX = 1024
+"""Cases that may run at once."""
 
 
 def processors() -> int:

@@ -37,6 +37,14 @@ fn kernel(json: &str) -> PyResult<KernelProfile> {
 }
 
 #[pyfunction]
+fn check_board(board_json: &str) -> PyResult<()> {
+    let invalid = |why: String| PyValueError::new_err(why);
+    let board: BoardProfile =
+        serde_json::from_str(board_json).map_err(|why| invalid(why.to_string()))?;
+    board.check().map_err(invalid)
+}
+
+#[pyfunction]
 fn fresh_bytes(
     py: Python<'_>,
     board_json: &str,
@@ -83,6 +91,7 @@ mod _sim {
     #[pymodule_export]
     use super::{
         case::{Case, Chip, Faults, Recorded},
+        check_board,
         compressors::compressed_size,
         errors::{FormatError, NotModelled},
         fresh_bytes,

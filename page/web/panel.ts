@@ -284,16 +284,7 @@ export class Panel {
 
   private showChip(config: Config): void {
     const profile = this.profile();
-    let board: ReturnType<typeof boardOf>;
-    try {
-      board = boardOf(this.world, config);
-    } catch {
-      board = {
-        ...profile,
-        chip: { ...profile.chip, ...config.chip },
-        partition: { ...profile.partition, ...(config.blocks ? { blocks: config.blocks } : {}) },
-      };
-    }
+    const board = boardOf(this.world, config);
     for (const { key, slider, stops } of this.chip) {
       const own = profile.chip[key];
       const marked = withBoard(

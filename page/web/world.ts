@@ -31,9 +31,6 @@ export interface World {
   programs: Program[];
 }
 
-/** As python/flashbed/stack/profiles.py has it. */
-const HAMMING_CODE_BYTES = 3;
-const HAMMING_PLACE_BYTES: Record<number, number> = { 8: 3, 16: 6, 64: 24, 128: 48 };
 const MARK = "\u0001";
 /** Of calls and of flash operations: with twice as many a million calls would fill 500 MB. */
 const ROWS_MAX = 2_000_000;
@@ -105,7 +102,7 @@ function variantKey(config: Config): string {
   return `${config.fs} ${config.compressor}`;
 }
 
-/** The profile with what is other than there, or why there can be no such chip. */
+/** The profile with what is other than there. The simulator says if there can be no such chip. */
 export function boardOf(world: World, config: Config): BoardTables {
   const profile = world.boards[config.board];
   if (!profile) throw new Error(`there is no board ${config.board}`);
@@ -114,22 +111,7 @@ export function boardOf(world: World, config: Config): BoardTables {
   const chip = { ...tables.chip, ...config.chip };
   const partition = { ...tables.partition };
   if (config.blocks > 0) partition.blocks = config.blocks;
-  const ecc = { ...tables.ecc };
-  if (chip.blocks < partition.first_block + partition.blocks) {
-    throw new Error(`the chip has ${chip.blocks} blocks`);
-  }
-  if (chip.page_bytes % ecc.step_bytes !== 0) {
-    throw new Error(`a page of ${chip.page_bytes} bytes is not whole ECC steps`);
-  }
-  const code = (chip.page_bytes / ecc.step_bytes) * HAMMING_CODE_BYTES;
-  const place = HAMMING_PLACE_BYTES[chip.oob_bytes] ?? 0;
-  if (ecc.kind === "software-subpage" && code > place) {
-    throw new Error(
-      `the software ECC of ${config.board} does not fit a page of ${chip.page_bytes} bytes: ` +
-        "choose a board with ECC in hardware",
-    );
-  }
-  return { ...tables, chip, partition, ecc };
+  return { ...tables, chip, partition };
 }
 
 /** The kernel, with a file system that is mounted with `compr=`. */

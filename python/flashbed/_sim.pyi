@@ -27,6 +27,7 @@ __all__ = [
     "Survey",
     "SurveyedFile",
     "body_offset",
+    "check_board",
     "check_operations",
     "compressed_size",
     "fresh_bytes",
@@ -504,6 +505,9 @@ def compressed_size(compressor: Literal["lzo", "zlib", "zstd"], data: bytes) -> 
 
     Raises `ValueError`, also for fewer than the 128 that zstd is modelled for.
     """
+
+def check_board(board_json: str) -> None:
+    """Raises `ValueError` for a chip, a partition or an ECC that cannot be: KEY, and why."""
 
 def fresh_bytes(
     board_json: str, kernel_json: str, fs: str, bad_blocks: Sequence[int]

@@ -584,12 +584,16 @@ const BLOCKS: std::ops::RangeInclusive<u32> = 1..=65_536;
 const PAGES_MAX: u64 = 1 << 23;
 const STEP_NS_MAX: u64 = 1_000_000_000;
 const SPI_HZ: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
+/// Of a step of software ECC.
+const HAMMING_CODE_BYTES: u32 = 3;
+/// OOB size, and the bytes that the kernel keeps there for Hamming codes (drivers/mtd/nand/ecc.c).
+const HAMMING_ROOM_BYTES: [(u32, u32); 4] = [(8, 3), (16, 6), (64, 24), (128, 48)];
 
 impl BoardProfile {
     /// Refuses a chip or a partition that cannot be, with what is wrong with it.
     ///
-    /// The simulator relies on it. A profile's file is checked in Python, which knows its keys; an
-    /// address of the playground is checked by this alone.
+    /// The simulator relies on it. Python checks the keys of a profile's file and asks this for the
+    /// rest, as the playground does for what its address says.
     pub fn check(&self) -> Result<(), String> {
         let chip = &self.chip;
         for (name, value, bounds) in [
@@ -621,11 +625,37 @@ impl BoardProfile {
         self.check_spi()?;
         let end = u64::from(self.partition.first_block) + u64::from(self.partition.blocks);
         if self.partition.blocks == 0 || end > u64::from(chip.blocks) {
-            return Err(format!("partition.blocks: it ends at block {end} of {}", chip.blocks));
+            return Err(format!(
+                "partition.blocks: the partition ends at block {end}, the chip at {} (chip.blocks)",
+                chip.blocks
+            ));
         }
-        if self.ecc.step_bytes == 0 || chip.page_bytes % self.ecc.step_bytes != 0 {
-            let step = self.ecc.step_bytes;
-            return Err(format!("ecc.step_bytes: {step} does not divide {}", chip.page_bytes));
+        self.check_ecc()
+    }
+
+    /// What drivers/mtd/nand/raw/nand_base.c checks when it scans the chip.
+    fn check_ecc(&self) -> Result<(), String> {
+        let (page, oob, step) = (self.chip.page_bytes, self.chip.oob_bytes, self.ecc.step_bytes);
+        if step == 0 || page % step != 0 {
+            return Err(format!(
+                "ecc.step_bytes: a page of {page} bytes is not whole steps of {step}"
+            ));
+        }
+        if self.ecc.kind == EccKind::NoEcc && step != page {
+            return Err(format!(
+                "ecc.step_bytes: without ECC a page of {page} bytes is the only step"
+            ));
+        }
+        if self.ecc.kind == EccKind::SoftwareSubpage {
+            let code = page / step * HAMMING_CODE_BYTES;
+            let room = HAMMING_ROOM_BYTES.iter().find(|(of, _)| *of == oob);
+            let room = room.map_or(0, |&(_, bytes)| bytes);
+            if code > room {
+                return Err(format!(
+                    "chip.oob_bytes: {oob} bytes have room for {room} of software ECC, a page has \
+                     {code}"
+                ));
+            }
         }
         Ok(())
     }
@@ -633,10 +663,11 @@ impl BoardProfile {
     fn check_spi(&self) -> Result<(), String> {
         let on_die = self.ecc.kind == EccKind::OnDie;
         let Some(spi) = &self.chip.spi else {
-            return if on_die { Err("ecc.kind: on-die is of SPI-NAND".to_owned()) } else { Ok(()) };
+            let why = "ecc.kind: only SPI-NAND, which has a table [spi], corrects on-die";
+            return if on_die { Err(why.to_owned()) } else { Ok(()) };
         };
         if !on_die {
-            return Err("ecc.kind: SPI-NAND corrects by itself, on-die".to_owned());
+            return Err("ecc.kind: SPI-NAND, which has a table [spi], corrects on-die".to_owned());
         }
         let lines = [spi.read_address_lines, spi.read_data_lines, spi.program_data_lines];
         if lines.iter().any(|lines| ![1, 2, 4, 8].contains(lines)) {

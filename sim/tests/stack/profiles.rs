@@ -113,3 +113,25 @@ fn a_chip_that_cannot_be_is_refused() {
         }
     }
 }
+
+/// The playground had these checks a second time, and Python a third.
+#[test]
+fn a_partition_and_an_ecc_that_cannot_be_are_refused_with_the_key() {
+    for (tables, why) in [
+        (vec![("partition", "first_block", 2000)], "partition.blocks: the partition ends at block"),
+        (vec![("ecc", "step_bytes", 500)], "ecc.step_bytes: a page of 2048 bytes is not whole"),
+        (vec![("ecc", "step_bytes", 0)], "ecc.step_bytes: a page of 2048 bytes is not whole"),
+        (vec![("chip", "oob_bytes", 16)], "chip.oob_bytes: 16 bytes have room for 6 of software"),
+    ] {
+        let mut text = support::values("emulated", &support::OF_BOARD);
+        text["ecc"] = serde_json::json!({
+            "kind": "software-subpage", "step_bytes": 256, "strength_bits": 1
+        });
+        for (table, key, value) in tables {
+            text[table][key] = value.into();
+        }
+        let board: BoardProfile = serde_json::from_value(text).expect("a profile's keys");
+        let refused = board.check().expect_err(why);
+        assert!(refused.starts_with(why), "{refused}");
+    }
+}

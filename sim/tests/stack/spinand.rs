@@ -92,7 +92,10 @@ fn a_bad_block_is_marked_without_an_erase_and_without_ecc() {
 fn only_spi_nand_corrects_by_itself() {
     let mut raw = board();
     raw.chip.spi = None;
-    assert_eq!(raw.check(), Err("ecc.kind: on-die is of SPI-NAND".to_owned()));
+    assert_eq!(
+        raw.check(),
+        Err("ecc.kind: only SPI-NAND, which has a table [spi], corrects on-die".to_owned())
+    );
     let mut outside = board();
     outside.ecc.kind = EccKind::HardwarePage;
     assert!(outside.check().is_err_and(|why| why.starts_with("ecc.kind: SPI-NAND")));

@@ -40,6 +40,18 @@ def test_a_kernel_setting_decides_when_a_page_is_written_back(tmp_path: Path) ->
     assert _exec("--sysctl", "vm.nothing=1", "--", "true", here=tmp_path).status == 125
 
 
+def test_a_program_runs_on_a_chip_of_the_catalogue_by_linux_own_driver(tmp_path: Path) -> None:
+    """The same program on one data line, where a page takes four times as long on the bus."""
+    on_chip = ("--set", "chip=W25N01GV", "--set", "fs=ubifs", "--set", "controller.lines=4,1")
+    ran = _exec(*on_chip, "--format", "json", "--", "sh", "-c", "echo a > a; sync a", here=tmp_path)
+    four, one = json.loads(ran.out)["exec"]
+    assert four["run"]["programs"] == one["run"]["programs"] > 0
+    loads_ns = four["run"]["programs"] * (2048 + 64) * (8 - 2) * 1_000_000_000 // 52_000_000
+    more_ns = one["run"]["busy_ns"] - four["run"]["busy_ns"]
+    assert more_ns == pytest.approx(loads_ns, abs=10), "each operation is rounded down"
+    assert "its controller is assumed: 52 MHz" in ran.err
+
+
 def test_a_compressor_a_partition_and_a_window_are_those_that_were_set(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a line of text\n" * 20_000)
     copied = ("--put", "text", "--format", "json", "--", "sh", "-c", "cat text > copy; sync; df .")

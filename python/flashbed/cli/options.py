@@ -14,12 +14,15 @@ import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.processors import JOBS_MAX
+from flashbed.stack.changes import OF_BOARD
 from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
 __all__ = [
     "MACHINE",
+    "MACHINE_WITH_CHIP",
     "OUT",
     "CaseId",
+    "ChipSet",
     "Format",
     "FsName",
     "Jobs",
@@ -56,6 +59,15 @@ StackSet = Annotated[
 ]
 MACHINE = ("board", "kernel")
 """The axes of what programs of a suite run on; they choose the rest themselves."""
+MACHINE_WITH_CHIP = (*MACHINE, *OF_BOARD)
+ChipSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="AXIS=VALUE",
+        help=f"{', '.join(OF_BOARD)}, or kernel=KERNEL. Default: {USUAL_KERNEL}.",
+    ),
+]
 MachineSet = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="AXIS=VALUE", help=f"kernel=KERNEL. Default: {USUAL_KERNEL}."),

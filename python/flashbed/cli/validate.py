@@ -12,8 +12,18 @@ import typer
 
 from flashbed import __version__
 from flashbed.base.errors import InputError, RunError
+from flashbed.cli.board_files import say_remarks
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.options import MACHINE, OUT, Format, Jobs, KernelName, MachineSet, chosen
+from flashbed.cli.options import (
+    MACHINE,
+    MACHINE_WITH_CHIP,
+    OUT,
+    ChipSet,
+    Format,
+    Jobs,
+    KernelName,
+    chosen,
+)
 from flashbed.cli.programs import TargetResults, measured_on
 from flashbed.plan.stacks import one_stack
 
@@ -53,6 +63,7 @@ def register(app: typer.Typer) -> None:
         epilog="Examples: `flashbed validate emulated` · "
         "`flashbed validate emulated --on uml --suite writes --format json` · "
         "`flashbed validate emulated --on uml --suite logger.rec` · "
+        "`flashbed validate emulated --on uml --set chip=W25N01GV` · "
         "`flashbed validate mine --on ssh://root@board --erase mtd5:data`",
     )(validate)
 
@@ -63,7 +74,7 @@ def validate(
     *,
     on: On = "emulator",
     kernel: KernelName = None,
-    settings: MachineSet = None,
+    settings: ChipSet = None,
     output: Format = "text",
     out: Out = Path("results/validation"),
     erase: Erase = None,
@@ -89,7 +100,9 @@ def validate(
         )
     if on == "sim":
         raise InputError("--on sim: the simulator is what is validated")
-    stack = one_stack(chosen(settings, board=board, kernel=kernel), axes=MACHINE)
+    wanted = chosen(settings, board=board, kernel=kernel)
+    stack = one_stack(wanted, axes=MACHINE_WITH_CHIP)
+    say_remarks([stack.board])
     (target_on,) = all_allowed([on], erase)
     compared = _compared(
         suite, target_on, stack.board, stack.kernel, replay=not own_gc_choices,
@@ -97,7 +110,9 @@ def validate(
     )  # fmt: skip
     target = BOARD if is_board(target_on) else on
     run = {"board": board, "kernel": stack.kernel.name, "target": target, "suite": suite}
-    if suite in SUITES:  # a recording says nothing of programs in general
+    as_profiled = one_stack(chosen(None, board=board, kernel=kernel), axes=MACHINE)
+    # A recording says nothing of programs in general, nor another chip of the board.
+    if suite in SUITES and stack.board.sha256 == as_profiled.board.sha256:
         keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":
         print(json.dumps(compared.as_json(), indent=1))

@@ -239,9 +239,22 @@ impl SpiBus {
         self.op(24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines))
     }
 
+    /// Loads a page into its register, polls, and reads so many bytes. Kept apart, so that the code
+    /// around raw NAND stays small.
+    #[inline(never)]
+    fn read_ns(&self, array: Ns, bytes: u32) -> Ns {
+        self.row_ns() + self.polled_ns(array, READ_POLLS) + self.from_cache_ns(bytes)
+    }
+
+    /// Loads the page register, programs, and polls.
+    #[inline(never)]
+    fn program_ns(&self, array: Ns, bytes: u32) -> Ns {
+        self.load_ns(bytes) + self.row_ns() + self.polled_ns(array, PROGRAM_POLLS)
+    }
+
     /// From the end of a command to the end of the poll that finds the array ready, which it is
     /// after `array` (spi_mem_poll_status).
-    #[inline]
+    #[inline(never)]
     fn polled_ns(&self, array: Ns, polls: Polls) -> Ns {
         let first = polls.initial + self.feature_ns();
         let round = polls.between + self.feature_ns();
@@ -256,10 +269,7 @@ impl ChipProfile {
     pub fn read_ns(&self, bytes: u32) -> Ns {
         match &self.spi {
             None => self.read_array_ns + self.share(self.bus_read_ns, bytes),
-            Some(spi) => {
-                let polled = spi.polled_ns(self.read_array_ns, READ_POLLS);
-                spi.row_ns() + polled + spi.from_cache_ns(bytes)
-            }
+            Some(spi) => spi.read_ns(self.read_array_ns, bytes),
         }
     }
 
@@ -268,9 +278,7 @@ impl ChipProfile {
     pub fn program_ns(&self, bytes: u32) -> Ns {
         match &self.spi {
             None => self.program_array_ns + self.share(self.bus_program_ns, bytes),
-            Some(spi) => {
-                spi.load_ns(bytes) + spi.row_ns() + self.program_polled_ns().unwrap_or(Ns::ZERO)
-            }
+            Some(spi) => spi.program_ns(self.program_array_ns, bytes),
         }
     }
 
@@ -285,7 +293,7 @@ impl ChipProfile {
     pub fn erase_ns(&self) -> Ns {
         match &self.spi {
             None => self.erase_array_ns,
-            Some(spi) => spi.row_ns() + self.erase_polled_ns().unwrap_or(Ns::ZERO),
+            Some(spi) => spi.row_ns() + spi.polled_ns(self.erase_array_ns, ERASE_POLLS),
         }
     }
 

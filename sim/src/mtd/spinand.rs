@@ -86,7 +86,8 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         false
     }
 
-    #[inline]
+    /// The methods for pages are never inlined, so that the code around raw NAND stays small.
+    #[inline(never)]
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
         let (page_bytes, oob_bytes) = (mtd.chip.page_bytes, mtd.chip.oob_bytes);
         let now = self.set_ecc(now, true);
@@ -107,7 +108,7 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         Ok(read + moved + bounced)
     }
 
-    #[inline]
+    #[inline(never)]
     fn program(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
         let page_bytes = mtd.chip.page_bytes;
         let is_mark = part.column >= page_bytes && part.length <= BAD_MARK_BYTES;
@@ -124,6 +125,7 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         self.flash.program(ready, mtd.task, page, whole, cells)
     }
 
+    #[inline(never)]
     fn erase(&mut self, mtd: &mut MtdInfo, now: Ns, block: BlockNo) -> Done {
         let now = self.write_enable(now + mtd.costs.nand_erase_ns);
         mtd.since_resched = mtd.chip.erase_polled_ns().unwrap_or(Ns::ZERO);

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashbed.base.files import whole
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.module import BuildTree
@@ -117,6 +118,7 @@ def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) 
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"the kernel's headers could not be fetched: {error}") from None
     tree = folder / "usr" / "src" / f"linux-headers-{release}"
+    _find_shared(tree)
     cross = CROSS_COMPILER.removesuffix("gcc")
     # The package names a compiler of one version, which may differ from the installed one.
     return BuildTree(tree, "arm", cross, (f"CC={CROSS_COMPILER}",))
@@ -131,14 +133,25 @@ def _download_headers(cache: Path, release: str, folder: Path) -> None:
     shared = apt.dependency(name, "linux-headers-")
     tools = apt.dependency(name, "linux-kbuild-")
     with scratch(cache, "fetch-") as work:
-        whole = work / "whole"
+        unpacked = work / "whole"
         for package in (name, shared):
-            unpack(apt.download(package, work)[0], whole)
+            unpack(apt.download(package, work)[0], unpacked)
         # Lists of its own: the same package exists for the board's architecture.
         host = Apt(cache / "apt-host", _HOSTS[machine])
-        unpack(host.download(tools, work)[0], whole)
-        # The package's Makefile includes a path where apt would have installed it.
-        makefile = whole / "usr" / "src" / name / "Makefile"
-        shared_makefile = folder / "usr" / "src" / shared / "Makefile"
-        makefile.write_text(f"include {shared_makefile.resolve()}\n", encoding="utf-8")
-        whole.rename(folder)
+        unpack(host.download(tools, work)[0], unpacked)
+        unpacked.rename(folder)
+
+
+def _find_shared(tree: Path) -> None:
+    """Makes the headers include those that they share from beside them.
+
+    The package includes them from where apt would have installed it. A cache moves with a
+    checkout, and may come from another one.
+    """
+    makefile = tree / "Makefile"
+    text = makefile.read_text(encoding="utf-8")
+    shared = Path(text.removeprefix("include ").strip()).parent.name
+    beside = f"include ../{shared}/Makefile\n"
+    if text != beside:
+        with whole(makefile) as new:
+            new.write_text(beside, encoding="utf-8")

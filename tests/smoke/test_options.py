@@ -76,3 +76,9 @@ def test_what_is_short_for_a_setting_chooses_the_same_stacks() -> None:
     assert stacks(short) == stacks(["fs=ubifs,jffs2", "kernel=6.12", "compressor=zlib"])
     with pytest.raises(InputError, match="fs is set twice"):
         stacks(chosen(["fs=jffs2"], fs="ubifs"))
+
+
+def test_an_empty_option_that_is_short_for_one_set_is_no_default() -> None:
+    """`validate ''` validated the usual board."""
+    with pytest.raises(InputError, match="board=: not AXIS=VALUE"):
+        stacks(chosen(None, board="", kernel=None))

@@ -189,7 +189,7 @@ def test_exec_needs_no_extra(wheel: Installed) -> None:
         env={"PATH": SYSTEM, "HOME": str(wheel.home), "PYTHONPATH": str(wheel.site)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, "fs none" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "fs=none" in done.stderr) == (2, True), done.stderr
 
 
 def built_kernels(folder: Path) -> Path:

@@ -122,4 +122,7 @@ Format = Annotated[str, formats()]
 
 def chosen(settings: Sequence[str] | None, **short: str | None) -> list[str]:
     """All `--set`: those that were written, behind those of options that are short for one."""
-    return [*(f"{axis}={value}" for axis, value in short.items() if value), *(settings or ())]
+    return [
+        *(f"{axis}={value}" for axis, value in short.items() if value is not None),
+        *(settings or ()),
+    ]

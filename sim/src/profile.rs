@@ -249,7 +249,17 @@ impl SpiBus {
     /// Loads the page register, programs, and polls.
     #[inline(never)]
     fn program_ns(&self, array: Ns, bytes: u32) -> Ns {
-        self.load_ns(bytes) + self.row_ns() + self.polled_ns(array, PROGRAM_POLLS)
+        self.load_ns(bytes) + self.row_ns() + self.program_polled_ns(array)
+    }
+
+    /// How long the driver polls the status of a program.
+    pub fn program_polled_ns(&self, array: Ns) -> Ns {
+        self.polled_ns(array, PROGRAM_POLLS)
+    }
+
+    /// How long the driver polls the status of an erase.
+    pub fn erase_polled_ns(&self, array: Ns) -> Ns {
+        self.polled_ns(array, ERASE_POLLS)
     }
 
     /// From the end of a command to the end of the poll that finds the array ready, which it is
@@ -282,25 +292,13 @@ impl ChipProfile {
         }
     }
 
-    /// On SPI: how long the driver polls the status of a program.
-    #[inline]
-    pub fn program_polled_ns(&self) -> Option<Ns> {
-        self.spi.map(|spi| spi.polled_ns(self.program_array_ns, PROGRAM_POLLS))
-    }
-
     /// An erase of a block.
     #[inline]
     pub fn erase_ns(&self) -> Ns {
         match &self.spi {
             None => self.erase_array_ns,
-            Some(spi) => spi.row_ns() + spi.polled_ns(self.erase_array_ns, ERASE_POLLS),
+            Some(spi) => spi.row_ns() + spi.erase_polled_ns(self.erase_array_ns),
         }
-    }
-
-    /// On SPI: how long the driver polls the status of an erase.
-    #[inline]
-    pub fn erase_polled_ns(&self) -> Option<Ns> {
-        self.spi.map(|spi| spi.polled_ns(self.erase_array_ns, ERASE_POLLS))
     }
 
     /// The part of a page's bus time for `length` bytes.

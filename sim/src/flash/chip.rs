@@ -16,14 +16,13 @@
 //!    bad block may be marked at any time.
 //! 4. `Counts::busy` is the sum of the times that operations take.
 
-use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
+use crate::flash::{
+    Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits, BAD_MARK_BYTES,
+};
 use crate::profile::{ChipProfile, Transfer};
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::collections::BTreeSet;
-
-/// The size of a bad block's mark, at the start of the OOB.
-const BAD_MARK_BYTES: u32 = 2;
 
 /// A chip without faults.
 #[derive(Clone, Debug)]

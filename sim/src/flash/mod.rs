@@ -19,6 +19,9 @@ use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
+/// The size of a bad block's mark, at the start of the OOB; a large page's.
+pub const BAD_MARK_BYTES: u32 = 2;
+
 /// The kind of a flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -14,15 +14,12 @@
 //!    `write_subpage`.
 
 use super::{MtdInfo, NandDriver};
-use crate::flash::{Done, Failed, Flash, Moves, Span};
+use crate::flash::{Done, Failed, Flash, Moves, Span, BAD_MARK_BYTES};
 use crate::profile::{BoardProfile, EccKind};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// ECC bytes of a step: 3 for 1-bit Hamming over 256 bytes (mtd/nand_ecc).
 const ECC_BYTES_PER_STEP: u32 = 3;
-
-/// The bad block marker of a large page.
-const MARKER_BYTES: u32 = 2;
 
 /// A page up to this size is always read whole (`page_shift > 9`).
 const SMALL_PAGE_BYTES: u32 = 512;
@@ -90,7 +87,7 @@ impl<F: Flash> RawNand<F> {
             whole_page: Moves::one(0, page_bytes).and(oob_bytes),
             ecc_step_ns,
             subpage_bytes: page_bytes >> subpage_shift(board),
-            free_oob_bytes: board.chip.oob_bytes.saturating_sub(code_bytes(board) + MARKER_BYTES),
+            free_oob_bytes: board.chip.oob_bytes.saturating_sub(code_bytes(board) + BAD_MARK_BYTES),
         }
     }
 

@@ -18,12 +18,9 @@
 //! 2. The smallest unit of a program is a page.
 
 use super::{MtdInfo, NandDriver};
-use crate::flash::{Done, Flash, Moves, Span};
+use crate::flash::{Done, Flash, Moves, Span, BAD_MARK_BYTES};
 use crate::profile::{BoardProfile, SpiBus};
 use crate::units::{BlockNo, Ns, PageNo};
-
-/// The size of a bad block's mark, at the start of the OOB.
-const BAD_MARK_BYTES: u32 = 2;
 
 /// An SPI-NAND chip and its driver.
 #[derive(Clone, Debug)]
@@ -121,14 +118,14 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         let cells = Span { length: if main > 0 { main } else { part.length }, ..part };
         let moved = Ns::from_ps(u64::from(whole.bytes), mtd.costs.nand_byte_ps);
         let ready = now + mtd.costs.nand_program_ns + moved;
-        mtd.since_resched = mtd.chip.program_polled_ns().unwrap_or(Ns::ZERO);
+        mtd.since_resched = self.spi.program_polled_ns(mtd.chip.program_array_ns);
         self.flash.program(ready, mtd.task, page, whole, cells)
     }
 
     #[inline(never)]
     fn erase(&mut self, mtd: &mut MtdInfo, now: Ns, block: BlockNo) -> Done {
         let now = self.write_enable(now + mtd.costs.nand_erase_ns);
-        mtd.since_resched = mtd.chip.erase_polled_ns().unwrap_or(Ns::ZERO);
+        mtd.since_resched = self.spi.erase_polled_ns(mtd.chip.erase_array_ns);
         self.flash.erase(now, mtd.task, block)
     }
 }

@@ -40,7 +40,8 @@ page_bytes = 2048
 ```
 
 `flashbed board new mine --chip W25N01GV --processor cortex-a7@528MHz` begins one for you, and
-[my chip](../guide/my-chip.md) goes on. Two tables may name something instead of writing it out:
+[my chip](../guide/my-chip.md) explains it. Two tables may name a chip or a board instead of
+numbers:
 
 ```toml
 [chip]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +15,11 @@ from flashbed.cli.progress import say
 from flashbed.stack.begun_board import Processor, begun_board_text
 from flashbed.stack.checked_board import Measured, explained, oddities
 from flashbed.stack.chips import load_chip
-from flashbed.stack.doubts import doubts, remarks
+from flashbed.stack.doubts import remarks
 from flashbed.stack.names import escaped
 from flashbed.stack.profiles import Board, load_board, read_board
 
-__all__ = ["register", "say_doubts", "say_remarks"]
+__all__ = ["register"]
 
 _RAM_MIB = 128
 
@@ -38,20 +37,6 @@ def register(app: typer.Typer) -> None:
         "`flashbed board check mine --measured 'dd 16MiB 2.86s'`",
     )(check)
     app.add_typer(board, name="board")
-
-
-def say_doubts(boards: Iterable[Board]) -> None:
-    """Warns of boards whose numbers no chip has, and whose ECC is too weak; a run continues."""
-    for line in dict.fromkeys(line for board in boards for line in doubts(board)):
-        say(f"flashbed: WARNING: {line}")
-
-
-def say_remarks(boards: Iterable[Board]) -> None:
-    """`say_doubts`, and what a command that prints no table of answers has to say of its boards."""
-    known = list(boards)
-    say_doubts(known)
-    for line in remarks(*known):
-        say(f"flashbed: {line}")
 
 
 def new(

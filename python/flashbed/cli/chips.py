@@ -14,6 +14,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import read_text
 from flashbed.base.human import aligned, bytes_text, time_text
 from flashbed.base.paths import new_chip_file, shown
+from flashbed.cli.options import Format
 from flashbed.cli.progress import say
 from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.board_tables import Chip, Spi
@@ -38,7 +39,6 @@ __all__ = ["register"]
 
 FILE_BYTES_MAX = 1 << 24
 ChipName = Annotated[str, typer.Argument(metavar="NAME", help="A chip of boards/chips.")]
-Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -60,14 +60,8 @@ def register(app: typer.Typer) -> None:
     app.add_typer(chip, name="chip")
 
 
-def _checked(output: str) -> None:
-    if output not in ("text", "json"):
-        raise InputError(f"--format {output}: text or json")
-
-
 def list_(output: Format = "text") -> None:
     """Lists the chips: bus, size, pages, ECC, and times as they are published."""
-    _checked(output)
     parts = []
     for name in chip_names():
         try:
@@ -115,7 +109,6 @@ def show(
     settings: Settings = None,
 ) -> None:
     """Shows what is known of a chip, with the sources; `--arithmetic` what it takes on a bus."""
-    _checked(output)
     part = load_chip(name)
     if settings and not arithmetic:
         raise InputError("--set: belongs to --arithmetic")

@@ -11,11 +11,11 @@ import typer
 
 from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.base.errors import Interrupted, RunError
-from flashbed.cli.board_files import say_remarks
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.options import Format, FsName, KernelName, OnBoard, StackSet, chosen
 from flashbed.cli.progress import say
+from flashbed.cli.remarks import say_remarks
 from flashbed.plan.stacks import stacks
 
 if TYPE_CHECKING:

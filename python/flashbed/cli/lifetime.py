@@ -20,9 +20,9 @@ from flashbed.answers.lifetimes.given import (
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.base.paths import shown
-from flashbed.cli.board_files import say_doubts
 from flashbed.cli.options import CaseId, Format, Out, Set
 from flashbed.cli.progress import say
+from flashbed.cli.remarks import say_doubts
 from flashbed.cli.run import measure, target_names
 from flashbed.plan.of_recording import is_operations
 from flashbed.program.recording.recognised import is_recording

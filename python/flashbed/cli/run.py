@@ -20,6 +20,7 @@ from flashbed.cli.answers import answer_json, print_answer, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.options import CaseId, Format, Jobs, Out, Set
 from flashbed.cli.progress import bar, say, working
+from flashbed.cli.remarks import warn
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
@@ -133,8 +134,7 @@ def run(
     for target in targets:
         if not is_board(target) and target not in planned.targets:
             raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
-    for line in doubts:
-        say(f"flashbed: WARNING: {line}")
+    warn(doubts)
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     answered(
         chosen, planned, targets=targets, out=directory, traces=traces, way=way,

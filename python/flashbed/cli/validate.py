@@ -12,10 +12,8 @@ import typer
 
 from flashbed import __version__
 from flashbed.base.errors import InputError, RunError
-from flashbed.cli.board_files import say_remarks
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.options import (
-    MACHINE,
     MACHINE_WITH_CHIP,
     OUT,
     ChipSet,
@@ -25,6 +23,7 @@ from flashbed.cli.options import (
     chosen,
 )
 from flashbed.cli.programs import TargetResults, measured_on
+from flashbed.cli.remarks import say_remarks
 from flashbed.plan.stacks import one_stack
 
 if TYPE_CHECKING:
@@ -91,6 +90,7 @@ def validate(
     from flashbed.bench.validation import SUITES, is_suite
     from flashbed.bench.validation.results_table import keep
     from flashbed.running.runner import commit
+    from flashbed.stack.profiles import load_board
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_board
 
@@ -110,9 +110,8 @@ def validate(
     )  # fmt: skip
     target = BOARD if is_board(target_on) else on
     run = {"board": board, "kernel": stack.kernel.name, "target": target, "suite": suite}
-    as_profiled = one_stack(chosen(None, board=board, kernel=kernel), axes=MACHINE)
     # A recording says nothing of programs in general, nor another chip of the board.
-    if suite in SUITES and stack.board.sha256 == as_profiled.board.sha256:
+    if suite in SUITES and stack.board.sha256 == load_board(stack.board.name).sha256:
         keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":
         print(json.dumps(compared.as_json(), indent=1))

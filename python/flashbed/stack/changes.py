@@ -190,6 +190,6 @@ AS_PROFILED = ChipChange()
 AS_DRIVEN = ControllerChange()
 UNPARTED = PartitionChange()
 AS_BOOTED = VmChange()
+"""No change to the board's profile, nor to the kernel's settings."""
 AS_PROFILED_WORDS = {"chip": UNCHANGED, "corner": TYPICAL, "controller": UNCHANGED}
 """The words of a board that has its own chip, as tables have them."""
-"""No change to the board's profile, nor to the kernel's settings."""

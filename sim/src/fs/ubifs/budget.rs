@@ -120,6 +120,12 @@ fn reported(bytes: u64) -> u64 {
     bytes * u64::from(PAGE_BYTES) / (u64::from(DATA_NODE_BYTES) + index)
 }
 
+/// What create_default_filesystem keeps for root (`rp_size`).
+fn pool(geometry: &Geometry) -> u64 {
+    let main_bytes = u64::from(geometry.main_lebs) * u64::from(geometry.leb_bytes);
+    (main_bytes * RESERVED_PERCENT / 100).min(RESERVED_BYTES_MAX)
+}
+
 impl Budget {
     /// The budget of a freshly mounted file system.
     pub fn new(geometry: &Geometry, index_bytes: u64) -> Budget {
@@ -191,10 +197,8 @@ impl Budget {
             * (i64::from(geometry.dark_bytes) - i64::from(wasted_end));
         let available = Self::available(geometry, lpt, index_lebs).saturating_add_signed(gained);
         let free = available.saturating_sub(self.data_growth + self.dirty_growth);
-        let main_bytes = u64::from(geometry.main_lebs) * u64::from(geometry.leb_bytes);
-        let pool = (main_bytes * RESERVED_PERCENT / 100).min(RESERVED_BYTES_MAX);
         let page = u64::from(PAGE_BYTES);
-        reported(free).saturating_sub(reported(pool)) / page * page
+        reported(free).saturating_sub(reported(pool(geometry))) / page * page
     }
 
     /// ubifs_budget_space with `fast`: fails instead of making space.
@@ -302,5 +306,25 @@ impl<D: NandDriver> Ubifs<D> {
             return Ok(now);
         }
         wait_for_flusher(self, now, pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernels of two boards print when UBIFS is mounted on an MT29F1G08 (FS size, journal
+    /// size, reserved for root); people gave the lines in public with questions of theirs.
+    #[test]
+    fn volumes_have_the_sizes_that_kernels_on_boards_print() {
+        for (lebs, printed) in
+            [(230, [27_934_720, 1_396_736, 1_319_425]), (494, [61_456_384, 3_047_424, 2_902_736])]
+        {
+            let g = Geometry::new(126_976, lebs, 2048).expect("it fits");
+            let leb = u64::from(g.leb_bytes);
+            let size = u64::from(g.main_lebs) * leb;
+            let journal = u64::from(g.log_lebs) * leb + g.bud_bytes_max;
+            assert_eq!([size, journal, reported(pool(&g))], printed, "{lebs} LEBs");
+        }
     }
 }

@@ -89,7 +89,7 @@ def test_the_emulated_board_does_the_same_to_the_chip_in_nearly_the_same_time() 
     exact = ["case_id", "flash_reads", "flash_programs", "flash_erases", "flash_time_ns"]
     assert simulated.select(exact).equals(real.select(exact))
     off = (simulated["time_ns"] / real["time_ns"] - 1).abs()
-    assert (off < 0.08).all(), off
+    assert (off < 0.01).all(), off
 
 
 def why_not(target: UmlTarget | SimTarget, board: Board, fs: str) -> str:

@@ -10,7 +10,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import output, read_text
 from flashbed.base.paths import shown
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.options import MACHINE, KernelName, MachineSet, chosen
+from flashbed.cli.options import MACHINE, ChipSet, KernelName, chosen
 from flashbed.cli.programs import cases_and_requests_on
 from flashbed.cli.progress import say, working
 from flashbed.cli.run import failure_lines
@@ -54,7 +54,7 @@ def calibrate(
     on: On = "emulator",
     *,
     kernel: KernelName = None,
-    settings: MachineSet = None,
+    settings: ChipSet = None,
     only: Only = "",
     write: Write = False,
     erase: Erase = None,

@@ -19,7 +19,6 @@ from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
 __all__ = [
     "MACHINE",
-    "MACHINE_WITH_CHIP",
     "OUT",
     "CaseId",
     "ChipSet",
@@ -27,7 +26,6 @@ __all__ = [
     "FsName",
     "Jobs",
     "KernelName",
-    "MachineSet",
     "OnBoard",
     "Out",
     "Set",
@@ -57,9 +55,8 @@ StackSet = Annotated[
         f" Default: {USUAL_FS} on the board {USUAL_BOARD}, kernel {USUAL_KERNEL}.",
     ),
 ]
-MACHINE = ("board", "kernel")
 """The axes of what programs of a suite run on; they choose the rest themselves."""
-MACHINE_WITH_CHIP = (*MACHINE, *OF_BOARD)
+MACHINE = ("board", "kernel", *OF_BOARD)
 ChipSet = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,10 +64,6 @@ ChipSet = Annotated[
         metavar="AXIS=VALUE",
         help=f"{', '.join(OF_BOARD)}, or kernel=KERNEL. Default: {USUAL_KERNEL}.",
     ),
-]
-MachineSet = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="AXIS=VALUE", help=f"kernel=KERNEL. Default: {USUAL_KERNEL}."),
 ]
 FsName = Annotated[str | None, typer.Option("--fs", metavar="FS", help="Short for --set fs=FS.")]
 OnBoard = Annotated[

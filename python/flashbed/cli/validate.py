@@ -14,7 +14,7 @@ from flashbed import __version__
 from flashbed.base.errors import InputError, RunError
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.options import (
-    MACHINE_WITH_CHIP,
+    MACHINE,
     OUT,
     ChipSet,
     Format,
@@ -101,7 +101,7 @@ def validate(
     if on == "sim":
         raise InputError("--on sim: the simulator is what is validated")
     wanted = chosen(settings, board=board, kernel=kernel)
-    stack = one_stack(wanted, axes=MACHINE_WITH_CHIP)
+    stack = one_stack(wanted, axes=MACHINE)
     say_remarks([stack.board])
     (target_on,) = all_allowed([on], erase)
     compared = _compared(

@@ -242,6 +242,10 @@ class Software(Strict):
         "nand_do_read_ops), in picoseconds, for parts of pages and for pages that the "
         "buffer already holds.",
     )
+    spi_operation_ns: Ns = fitted_later(
+        "SPI-NAND: one operation of spi-mem, or one transfer of a direct mapping (spi_mem_exec_op, "
+        "spi_mem_poll_status, spi_mem_dirmap_read), besides the bus.",
+    )
     ecc_step_ns: Ns = fitted("Calculating one ECC step in software.")
     jffs2_node_ns: Ns = fitted("JFFS2: finding, reading and checking one node, besides its bytes.")
     jffs2_inode_ns: Ns = fitted("JFFS2: reading an inode (jffs2_iget), besides its nodes.")

@@ -13,6 +13,9 @@
 //! Left out: several dies, continuous reads (6.12 has them for some makers), dirmaps that a
 //! controller cuts into pieces, what each maker's status tells of wrong bits.
 //!
+//! Linux' code has the price of an operation of spi-mem times their number ([`READ_OPERATIONS`] and
+//! its like), besides the prices that raw NAND has as well.
+//!
 //! Invariants:
 //! 1. Every operation on cells begins with ECC as it needs it: off for a bad block's mark, else on.
 //! 2. The smallest unit of a program is a page.
@@ -21,6 +24,13 @@ use super::{MtdInfo, NandDriver};
 use crate::flash::{Done, Flash, Moves, Span, BAD_MARK_BYTES};
 use crate::profile::{BoardProfile, SpiBus};
 use crate::units::{BlockNo, Ns, PageNo};
+
+/// spinand_read_page: the array, the polls, the page register.
+const READ_OPERATIONS: u64 = 3;
+/// spinand_write_page besides spinand_write_enable_op: the page register, the array, the polls.
+const PROGRAM_OPERATIONS: u64 = 3;
+/// spinand_erase besides spinand_write_enable_op: the array, the polls.
+const ERASE_OPERATIONS: u64 = 2;
 
 /// An SPI-NAND chip and its driver.
 #[derive(Clone, Debug)]
@@ -40,17 +50,17 @@ impl<F: Flash> SpiNand<F> {
 
     /// spinand_ecc_enable: nothing if it is so already.
     #[inline]
-    fn set_ecc(&mut self, now: Ns, on: bool) -> Ns {
+    fn set_ecc(&mut self, mtd: &MtdInfo, now: Ns, on: bool) -> Ns {
         if self.ecc_on == on {
             return now;
         }
         self.ecc_on = on;
-        self.flash.command(now, self.spi.feature_ns())
+        self.flash.command(now + mtd.costs.spi_operation_ns, self.spi.feature_ns())
     }
 
     #[inline]
-    fn write_enable(&mut self, now: Ns) -> Ns {
-        self.flash.command(now, self.spi.write_enable_ns())
+    fn write_enable(&mut self, mtd: &MtdInfo, now: Ns) -> Ns {
+        self.flash.command(now + mtd.costs.spi_operation_ns, self.spi.write_enable_ns())
     }
 }
 
@@ -87,7 +97,7 @@ impl<F: Flash> NandDriver for SpiNand<F> {
     #[inline(never)]
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
         let (page_bytes, oob_bytes) = (mtd.chip.page_bytes, mtd.chip.oob_bytes);
-        let now = self.set_ecc(now, true);
+        let now = self.set_ecc(mtd, now, true);
         let moves = if part.column >= page_bytes {
             Moves::one(page_bytes, oob_bytes)
         } else if part.column + part.length > page_bytes {
@@ -95,7 +105,8 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         } else {
             Moves::one(0, page_bytes)
         };
-        let read = self.flash.read(now, mtd.task, page, moves)? + mtd.costs.nand_read_ns;
+        let code = mtd.costs.nand_read_ns + mtd.costs.spi_operation_ns * READ_OPERATIONS;
+        let read = self.flash.read(now, mtd.task, page, moves)? + code;
         if part.column < page_bytes {
             mtd.correct(self.flash.wrong_bits(), page, 0, mtd.steps(page_bytes));
         }
@@ -110,21 +121,23 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         let page_bytes = mtd.chip.page_bytes;
         let is_mark = part.column >= page_bytes && part.length <= BAD_MARK_BYTES;
         // spinand_markbad enables writing once more than spinand_write_page, which it calls.
-        let now = if is_mark { self.write_enable(now) } else { now };
-        let now = self.set_ecc(now, !is_mark);
-        let now = self.write_enable(now);
+        let now = if is_mark { self.write_enable(mtd, now) } else { now };
+        let now = self.set_ecc(mtd, now, !is_mark);
+        let now = self.write_enable(mtd, now);
         let whole = Moves::one(0, page_bytes).and(mtd.chip.oob_bytes);
         let main = part.length.min(page_bytes.saturating_sub(part.column));
         let cells = Span { length: if main > 0 { main } else { part.length }, ..part };
         let moved = Ns::from_ps(u64::from(whole.bytes), mtd.costs.nand_byte_ps);
-        let ready = now + mtd.costs.nand_program_ns + moved;
+        let code = mtd.costs.nand_program_ns + mtd.costs.spi_operation_ns * PROGRAM_OPERATIONS;
+        let ready = now + code + moved;
         mtd.since_resched = self.spi.program_polled_ns(mtd.chip.program_array_ns);
         self.flash.program(ready, mtd.task, page, whole, cells)
     }
 
     #[inline(never)]
     fn erase(&mut self, mtd: &mut MtdInfo, now: Ns, block: BlockNo) -> Done {
-        let now = self.write_enable(now + mtd.costs.nand_erase_ns);
+        let code = mtd.costs.nand_erase_ns + mtd.costs.spi_operation_ns * ERASE_OPERATIONS;
+        let now = self.write_enable(mtd, now + code);
         mtd.since_resched = self.spi.erase_polled_ns(mtd.chip.erase_array_ns);
         self.flash.erase(now, mtd.task, block)
     }

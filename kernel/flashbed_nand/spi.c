@@ -7,9 +7,9 @@
  * (command, address, dummy, data), at spi_hz; spi_op_ns is added to each. The array is busy from
  * the end of a command on. The controller polls the status by itself (poll_status), with the delays
  * that the core hands it: a poll that finds the chip ready ends it, as in spi_mem_poll_status(),
- * where each sleep takes its longest. Nothing else is scheduled meanwhile. A command is shorter than
- * what the processor does to simulate it, so the polls that follow are shortened by the difference:
- * the chip's cells cost no time (wait.c).
+ * where each sleep takes its longest. Nothing else is scheduled meanwhile. A command is shorter
+ * than what the processor does to simulate it, so the polls that follow are shortened by the
+ * difference: the chip's cells cost no time (wait.c).
  *
  * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
  * (ecc.c). The status tells wrong bits in two bits, as most makers' do. Leaves out several dies,
@@ -79,9 +79,8 @@ static void pass(u64 ns)
 	bus->busy_ns = bus->busy_ns > ns ? bus->busy_ns - ns : 0;
 }
 
-/* The page in the page register, of which parts of several bytes are corrected in `bytes`, which
- * holds the main area's first `length` bytes as they are in the cells. Returns the most bits of a
- * step, or -EBADMSG.
+/* Corrects `bytes`, the first `length` bytes of the main area of the page in the page register, as
+ * they are in the cells. Returns the most wrong bits of an ECC step, or -EBADMSG.
  */
 static int correct(u8 *bytes, u32 length)
 {

@@ -35,7 +35,7 @@ from flashbed.stack.imported.kernel_source import chips_in_source, is_kernel_sou
 from flashbed.stack.imported.onfi import chip_of_page, page_bytes_of
 from flashbed.stack.names import escaped, is_name
 
-__all__ = ["register"]
+__all__ = ["all_chips", "register"]
 
 FILE_BYTES_MAX = 1 << 24
 ChipName = Annotated[str, typer.Argument(metavar="NAME", help="A chip of boards/chips.")]
@@ -62,12 +62,7 @@ def register(app: typer.Typer) -> None:
 
 def list_(output: Format = "text") -> None:
     """Lists the chips: bus, size, pages, ECC, and times as they are published."""
-    parts = []
-    for name in chip_names():
-        try:
-            parts.append(load_chip(name))
-        except InputError as wrong:
-            say(f"flashbed: left out: {wrong}")
+    parts = all_chips()
     if output == "json":
         print(json.dumps([part.model_dump(mode="json") for part in parts], indent=1))
         return
@@ -75,6 +70,17 @@ def list_(output: Format = "text") -> None:
     for line in aligned([head, *map(_row, parts)], left=2):
         print(escaped(line))
     print("times: typical, or <= the largest; - is not published")
+
+
+def all_chips() -> list[CatalogueChip]:
+    """The catalogue, without files that are not finished, which it names."""
+    parts = []
+    for name in chip_names():
+        try:
+            parts.append(load_chip(name))
+        except InputError as wrong:
+            say(f"flashbed: left out: {wrong}")
+    return parts
 
 
 def _row(part: CatalogueChip) -> tuple[str, ...]:
@@ -291,7 +297,7 @@ def _import_words(
     pages = f"pages of {geometry['page_bytes']} + {geometry.get('oob_bytes', '?')} bytes"
     said = f"{shown(file)}: {found['chip'].get('maker', 'a chip')}, {pages}"
     if not names:
-        known = fitting(found, map(load_chip, chip_names()))
+        known = fitting(found, all_chips())
         if known:
             fit = ", ".join(part.name for part in known)
             print(escaped(f"{said}: of the catalogue {fit} fit{'s' if len(known) == 1 else ''}"))

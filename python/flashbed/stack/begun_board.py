@@ -5,6 +5,7 @@ What is assumed says so in a comment and in `source`. What is not known and not 
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from flashbed.stack.bounds import MHZ_MAX
 from flashbed.stack.chips import CatalogueChip
 from flashbed.stack.fitted_chip import ASSUMED_CLOCK_HZ, ASSUMED_LINES
 
-__all__ = ["Processor", "begun_board_text"]
+__all__ = ["NamedPartition", "Processor", "begun_board_text"]
 
 _PROCESSOR = re.compile(r"([a-z][a-z0-9-]*)@(\d+)MHz", re.IGNORECASE)
 _LIKE = {"cortex-a7": "emulated", "cortex-a8": "omap3evm", "arm926": "apf27"}
@@ -21,6 +22,15 @@ _LIKE = {"cortex-a7": "emulated", "cortex-a8": "omap3evm", "arm926": "apf27"}
 _OF_64_BITS = re.compile(r"cortex-a(34|35|5[357]|7[0-9])|riscv64|rv64|x86|c906|c910|u74")
 _FREE_OF_RAM = 3, 4
 _KIB = 1 << 10
+
+
+@dataclass(frozen=True)
+class NamedPartition:
+    """A partition of MTD by its name and its bytes on the chip."""
+
+    name: str
+    first_byte: int
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,10 @@ class Processor:
 
 
 def begun_board_text(
-    name: str, part: CatalogueChip, processor: Processor, *, ram_mib: int, like: str | None
-) -> str:
-    """The text of boards/NAME.toml."""
+    name: str, part: CatalogueChip, processor: Processor, *, ram_mib: int, like: str | None,
+    partition: NamedPartition | None = None, said_by: str = "its options",
+) -> str:  # fmt: skip
+    """The text of boards/NAME.toml. `said_by` names who said processor and memory."""
     prices = like or processor.like
     other = "" if processor.core in _LIKE and like is None else ", another processor"
     free_kib = ram_mib * _KIB * _FREE_OF_RAM[0] // _FREE_OF_RAM[1]
@@ -65,18 +76,14 @@ def begun_board_text(
         f'title = "{name}: {part.name}, {processor.core} at {processor.mhz} MHz"',
         f"ram_mib = {ram_mib}",
         f"cpu_mhz = {processor.mhz}",
-        'source = "flashbed board new: processor and memory as its options said"',
+        f"source = {json.dumps(f'flashbed board new: processor and memory as {said_by} said')}",
         "",
         "[chip]",
         f'part = "{part.name}"  # boards/chips/{part.name}.toml; a key below replaces its number',
         *_times(part),
         "",
         *_controller(part),
-        "# [partition]  # without it: the whole chip",
-        '# source = "our partition table"',
-        "# first_block = 64",
-        "# blocks = 400",
-        "",
+        *_partition(part, partition, said_by),
         "[memory]",
         f'source = "assumed: three quarters of {ram_mib} MiB"',
         f"free_kib = {free_kib:_}  # MemFree of /proc/meminfo after boot",
@@ -88,6 +95,25 @@ def begun_board_text(
         "",
     ]
     return "\n".join(lines)
+
+
+def _partition(part: CatalogueChip, there: NamedPartition | None, said_by: str) -> list[str]:
+    if there is None:
+        return [
+            "# [partition]  # without it: the whole chip",
+            '# source = "our partition table"',
+            "# first_block = 64",
+            "# blocks = 400",
+            "",
+        ]
+    block_bytes = part.geometry.page_bytes * part.geometry.pages_per_block
+    return [
+        "[partition]",
+        f"source = {json.dumps(f'{there.name}, {said_by}')}",
+        f"first_block = {there.first_byte // block_bytes:_}",
+        f"blocks = {there.size_bytes // block_bytes:_}",
+        "",
+    ]
 
 
 def _times(part: CatalogueChip) -> list[str]:

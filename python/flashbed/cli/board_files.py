@@ -55,7 +55,9 @@ def new(
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option("--on", metavar="ssh://USER@HOST", help="Ask this board for its log."),
+        typer.Option(
+            "--on", metavar="ssh://USER@HOST", help="Ask this board for its log. Default: no board."
+        ),
     ] = None,
     chip: Annotated[
         str | None, typer.Option("--chip", metavar="CHIP", help="A chip of the catalogue.")

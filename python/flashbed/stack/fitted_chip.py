@@ -8,7 +8,8 @@ time that no source says is an error that names it. `FittedChip.notes` is for an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from flashbed.stack.chips import (
     ChipError,
     Corner,
     ReadVariant,
+    chip_names,
+    load_chip,
 )
 
 __all__ = [
@@ -146,13 +149,36 @@ def _times(
 
 
 def _lacking(part: CatalogueChip, corner: Corner, operations: Sequence[str]) -> str:
-    """One line: chip, keys and what to do."""
+    """One line: chip, keys, what to do, and what is published of parts on the same bus."""
     keys = ", ".join(part.array_key(one) for one in operations)
     options = " ".join(f"--set chip.{one}_array_ns=NS" for one in operations)
+    others = [one for one in _known_chips() if one.chip.bus == part.chip.bus]
+    ranges = [_range(others, one, corner) for one in operations]
     return (
         f"{paths.shown(part.path)}: times.{corner}: {keys} not published; `{options}` gives"
-        f" numbers, or write them into boards/chips/{part.name}.toml of your own"
+        f" numbers, or write them into boards/chips/{part.name}.toml of your own (other parts with"
+        f" this bus: {', '.join(one for one in ranges if one)})"
     )
+
+
+def _known_chips() -> Iterator[CatalogueChip]:
+    """The catalogue, without files that are not finished."""
+    for name in chip_names():
+        with suppress(ChipError):
+            yield load_chip(name)
+
+
+def _range(parts: Sequence[CatalogueChip], operation: str, corner: Corner) -> str:
+    """`read 25.00 us to 120.0 us`, or nothing if no part has it."""
+    found = [one.array_ns(operation, corner) for one in parts]
+    if corner == "typical":
+        most = [one.array_ns(operation, "maximum") for one in parts]
+        found = [typical or largest for typical, largest in zip(found, most, strict=True)]
+    known = [one for one in found if one is not None]
+    if not known:
+        return ""
+    ends = dict.fromkeys((time_text(min(known)), time_text(max(known))))
+    return f"{operation} {' to '.join(ends)}"
 
 
 def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) -> _Bus:

@@ -73,6 +73,13 @@ def test_a_time_that_no_source_says_can_be_given() -> None:
     assert (board.ecc.kind, board.ecc.strength_bits, board.ecc.step_bytes) == ("on-die", 8, 512)
 
 
+def test_what_lacks_times_says_what_other_parts_have() -> None:
+    with pytest.raises(
+        ChipError, match=r"other parts with this bus: read [\d.]+ us to [\d.]+ us, "
+    ):
+        on_emulated("W25N02KV")
+
+
 def test_the_largest_time_stands_for_a_typical_one_and_the_answer_says_so() -> None:
     board = on_emulated("W25N01GV")
     assert board.chip.read_array_ns == 60_000

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from flashbed.answers.lifetimes.ageing import rounds_to_use_up
+from flashbed.answers.lifetimes.ageing import STEPS_MAX, rounds_to_use_up, steps_of
 from flashbed.answers.lifetimes.estimate_text import notes
 from flashbed.answers.lifetimes.observed import cases_of
 from flashbed.api.replayed_often import aged_by
@@ -138,6 +139,28 @@ def test_what_takes_too_long_is_bounded_and_says_how_to_measure_it(tmp_path: Pat
     (why,) = [line for line in said if line.startswith("free space was not used up")]
     assert "runs are too many unasked; `flashbed run` with `--trace wear --set rounds=1," in why
     assert any("too few blocks were erased to measure it" in line for line in said)
+
+
+def test_cases_that_are_compared_run_equally_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first used up the bound of all, so that the second of two equal cases had other ends."""
+    path = logger(tmp_path, lines=3)
+    ran(tmp_path, "run", "logger.ops", "--trace", "wear", "--out", "once", *SMALL)
+    (one,) = cases_of(tmp_path / "once", None)
+    experiment = load_experiment(str(path))
+    settings = [word for word in SMALL if word != "--set"]
+    planned = plan(experiment, parse_settings([*settings, "seed=1,2"]))
+    both = [replace(one, name=each.case.case_id) for each in planned]
+    rounds = rounds_to_use_up(one)
+    assert rounds is not None
+    assert one.workload is not None
+    lines = path.read_text().count("\n")
+    bound = 1.5 * steps_of(rounds, lines, one.workload.programs or 0)
+    monkeypatch.setitem(STEPS_MAX, "sim", bound)
+    found = aged_by(experiment, planned, target="sim", run=never, read=lambda: both, say=never)
+    assert len(found) == 2
+    assert all("too many unasked" in (one.unaged or "") for one in found)
 
 
 def test_a_program_that_cannot_run_again_is_bounded_and_says_why(tmp_path: Path) -> None:

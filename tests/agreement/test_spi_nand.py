@@ -92,6 +92,27 @@ def test_the_emulated_board_does_the_same_to_the_chip_in_nearly_the_same_time() 
     assert (off < 0.01).all(), off
 
 
+@pytest.mark.uml
+def test_a_partition_larger_than_the_boards_memory_fills() -> None:
+    """The cells are in the guest's memory: one of 64 MiB panicked as 128 MiB of chip filled."""
+    whole = w25n01gv()
+    facts = whole.board.model_copy(update={"ram_mib": 64})
+    partition = whole.partition.model_copy(update={"first_block": 0, "blocks": 1024})
+    board = whole.model_copy(update={"board": facts, "partition": partition})
+    board._path = whole.path
+    rows = "".join(f"write 0 {at << 20} 1048576 1 0\n" for at in range(80))
+    filled = f"flashbed-ops 1\nopen 0 a rw,create\n{rows}fsync 0\nclose 0\nprepared\n"
+    one = Program(
+        case_id="one",
+        stack=Stack(board=board, kernel=load_kernel("6.1"), fs="ubifs", read_ahead_kib=0),
+        prepare=filled,
+        body=READ,
+    )
+    (batch,) = UmlTarget().run([one])
+    assert batch.failures == ()
+    assert batch.cases["flash_reads"].item() > 0
+
+
 def why_not(target: UmlTarget | SimTarget, board: Board, fs: str) -> str:
     stack = Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0)
     one = Program(case_id="one", stack=stack, prepare=PREPARE, body=READ)

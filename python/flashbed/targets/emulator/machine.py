@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed.stack.profiles import Board
+from flashbed.targets.guest.nand import memory_mib
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["KERNEL_ARGUMENTS", "ONE_FILE", "ONE_FILE_MODULES", "QEMU", "command", "find_qemu"]
@@ -65,7 +66,7 @@ def command(
         raise Unavailable(f"{board.path}: the board has no [emulator]")
     return [
         qemu,
-        *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(board.board.ram_mib + more_mib)),
+        *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(memory_mib(board) + more_mib)),
         *("-icount", f"shift={emulator.icount_shift},sleep=off"),
         *("-rtc", "base=2020-01-01,clock=vm", "-seed", "7"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),

@@ -13,14 +13,29 @@ from flashbed.targets.guest.module import ModuleSource, sources_of
 if TYPE_CHECKING:
     from flashbed.targets.base import Program
 
-__all__ = ["MODULE", "begin_commands", "parameters", "setup_commands", "source"]
+__all__ = ["MODULE", "begin_commands", "memory_mib", "parameters", "setup_commands", "source"]
 
 MODULE = "flashbed_nand"
+_OF_CELLS_MIB = 8
+"""What the driver keeps besides bytes: pages, blocks, a log."""
 
 
 def source() -> ModuleSource:
     """The driver's sources."""
     return ModuleSource(MODULE, sources_of(MODULE))
+
+
+def memory_mib(board: Board) -> int:
+    """A guest's memory: the board's, and room for what its partition holds where that is large.
+
+    The driver keeps the cells in the guest's memory. A board of 64 MiB with a chip of 128 would end
+    in a panic as the partition fills.
+    """
+    chip = board.chip
+    with_oob = board.partition_bytes * (chip.page_bytes + chip.oob_bytes) // chip.page_bytes
+    cells_mib = (with_oob >> 20) + _OF_CELLS_MIB
+    ram_mib = board.board.ram_mib
+    return ram_mib if cells_mib <= ram_mib // 2 else ram_mib + cells_mib
 
 
 def parameters(board: Board, *, wait: str) -> str:

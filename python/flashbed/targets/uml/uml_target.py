@@ -123,7 +123,7 @@ class UmlTarget:
             # costs seven times as much from one processor to another.
             one_processor=True,
             has_children=True,
-            environment={"HOME": "{folder}", "TMPDIR": memory_folder(board.board.ram_mib)},
+            environment={"HOME": "{folder}", "TMPDIR": memory_folder(nand.memory_mib(board))},
         )
         measuring = Measuring(software_time=False)
         return Guest(
@@ -135,7 +135,7 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={program.stack.board.board.ram_mib}M",
+        f"mem={nand.memory_mib(program.stack.board)}M",
         # No path of the host: the kernel mixes its command line into its random numbers.
         f"initrd=../../{image.name}",
         "time-travel=inf-cpu",

@@ -189,14 +189,19 @@ def test_several_systems_end_in_one_table() -> None:
     systems = _stacks("fs=ubifs", "compressor=zlib,none")
     requests = requests_of(OPTIONS, systems, _said)
     outcomes = [
-        ExecOutcome(time_ns=10**9, ran=ChipCounts(1, n, 0, 10**6), page_bytes=2048, wear=[1, 0])
+        ExecOutcome(
+            time_ns=10**9, ran=ChipCounts(1, n, 0, 10**6), flushed=ChipCounts(0, 7, 1, 10**9),
+            page_bytes=2048, wear=[1, 0],
+        )
         for n in (3, 5)
-    ]
+    ]  # fmt: skip
     title, head, *rows = compared(list(zip(requests, outcomes, strict=True)), None)[1:]
     assert title == "sh on 2 systems, each from a new file system"
     assert head.split()[:2] == ["compressor", "time"]
     assert [row.split()[0] for row in rows] == ["zlib", "none"]
-    assert [row.split()[6] for row in rows] == ["3", "5"]
+    assert [row.split()[3:9] for row in rows] == [
+        ["1.000", "ms", "1", n, "0", "7"] for n in ("3", "5")
+    ]
 
 
 def test_a_system_that_cannot_run_is_marked_and_the_others_are_compared() -> None:

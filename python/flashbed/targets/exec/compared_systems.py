@@ -17,7 +17,8 @@ Ran = tuple[ExecRequest, ExecOutcome | NotRunError]
 """A program on one system; an error where that cannot mount or run it."""
 
 _HEADS = (
-    "time", "chip time", "reads", "programs", "erases", "written", "amplification", "lifetime",
+    "time", "chip time in calls", "reads", "programs", "erases", "left in cache", "written",
+    "amplification", "lifetime",
 )  # fmt: skip
 
 
@@ -25,8 +26,9 @@ _NOT_RUN = "not run"
 
 
 def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
-    """A line for each system, with what differs between them; counts are those of run and sync.
+    """A line for each system, with what differs between them, in the columns of `run`.
 
+    Times and counts are those of the run; `left in cache` is what a sync then programs.
     Below the table are the reasons of those that could not run.
     """
     names = [name for name, _ in ran[0][0].changes]
@@ -58,18 +60,14 @@ def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
 
 def _cells(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> list[str]:
     seen = outcome.unseen is None
-    both = (outcome.ran, outcome.flushed)
-    counts = [
-        count_text(sum(getattr(part, name) for part in both) if seen else None)
-        for name in ("reads", "programs", "erases")
-    ]
+    ran = outcome.ran
+    counts = (ran.reads, ran.programs, ran.erases, outcome.flushed.programs)
     written = outcome.bytes_written if request.where == "uml" else None
     ratio = outcome.bytes_programmed / written if written else None
-    busy_ns = sum(part.busy_ns for part in both)
     return [
         time_text(outcome.time_ns),
-        time_text(busy_ns if seen and min(part.busy_ns for part in both) >= 0 else None),
-        *counts,
+        time_text(ran.busy_ns if seen and ran.busy_ns >= 0 else None),
+        *(count_text(count if seen else None) for count in counts),
         bytes_text(written),
         ratio_text(ratio),
         _lifetime(request, outcome, rounds),

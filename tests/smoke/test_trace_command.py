@@ -29,6 +29,7 @@ def operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("my.ops --on sim --set fs=jffs2,ubifs", "2 stacks; only one holds here"),
         ("my.ops --on uml --set state=valid0.5", "--set state=valid0.5: does not hold here"),
         ("my.ops", "my.ops: a file of operations, not a command; --on says where to run it"),
+        ("my.rec", "my.rec: a recording, not a command; --on says where to run it"),
         ("my.ops --on ssh://root@board", "my.ops: a file of operations, not a command"),
         ("sqlite/requests", "sqlite/requests: an experiment, not a command; --on says"),
         ("mine.toml", "mine.toml: an experiment, not a command"),

@@ -133,9 +133,9 @@ def trace(
             raise InputError("--read: allows only --export and --out, and nothing to run")
         traced = trace_of_file(read)
     elif on == HERE or _is_bare_board(on, erase):
+        _check_command(words)
         if settings or case or cost:
             raise InputError("--set, --case, --cost: not for a command; --on names a target")
-        _check_command(words)
         name = Path(words[0]).name if words else shown_target(on)
         traced = _command(words, options, seconds, on)
     else:
@@ -150,6 +150,9 @@ def trace(
         _give(traced, _replaced(out) if out else _free(name), export or [])
 
 
+_INPUTS = {".ops": "a file of operations", ".rec": "a recording", ".toml": "an experiment"}
+
+
 def _check_command(words: Sequence[str]) -> None:
     """Raises `InputError` for a single word that is no command but an input of a target."""
     from flashbed.plan.experiment import experiment_names
@@ -157,7 +160,7 @@ def _check_command(words: Sequence[str]) -> None:
     if len(words) != 1:
         return
     (word,) = words
-    kind = {".ops": "a file of operations", ".toml": "an experiment"}.get(Path(word).suffix)
+    kind = _INPUTS.get(Path(word).suffix)
     if kind is None and shutil.which(word) is None and word in experiment_names():
         kind = "an experiment"
     if kind is not None:

@@ -31,8 +31,12 @@
 #include <linux/spi/spi-mem.h>
 #include <linux/spi/spi.h>
 #include <linux/string.h>
+#include <linux/version.h>
 
 #include "flashbed_nand.h"
+
+/* Before, the core of SPI-NAND asks for the status again and again, without delays. */
+#define CONTROLLER_POLLS (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 15, 0))
 
 #define READ_ID 0x9f
 #define RESET 0xff
@@ -248,6 +252,10 @@ static int obey_timed(const struct spi_mem_op *op)
 
 	if (!is_of_array(op->cmd.opcode)) {
 		bus->logged = NULL;
+		if (!CONTROLLER_POLLS && op->cmd.opcode == GET_FEATURE && bus->busy_ns) {
+			pass(ns);
+			return obey(op);
+		}
 		spi.before_ns += ns;
 		err = obey(op);
 		fbn_charge(ns);
@@ -276,6 +284,7 @@ static int exec_op(struct spi_mem *mem, const struct spi_mem_op *op)
 	return err;
 }
 
+#if CONTROLLER_POLLS
 static int poll_status(struct spi_mem *mem, const struct spi_mem_op *op, u16 mask, u16 match,
 		       unsigned long initial_delay_us, unsigned long polling_rate_us,
 		       unsigned long timeout_ms)
@@ -300,10 +309,13 @@ static int poll_status(struct spi_mem *mem, const struct spi_mem_op *op, u16 mas
 	spi.late_ns = 0;
 	return err;
 }
+#endif
 
 static const struct spi_controller_mem_ops controller_ops = {
 	.exec_op = exec_op,
+#if CONTROLLER_POLLS
 	.poll_status = poll_status,
+#endif
 };
 
 /* The core of MTD asks the parsers that it knows by name for a device's partitions. */

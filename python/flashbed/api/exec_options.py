@@ -22,7 +22,7 @@ from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.targets.exec.unpacking import kept_folder
 from flashbed.targets.ssh.address import is_address
-from flashbed.targets.uml.programs_kernel import SERIES
+from flashbed.targets.uml.programs_kernel import program_kernels
 
 __all__ = ["PATIENCE_S", "ExecOptions", "requests_of"]
 
@@ -196,8 +196,9 @@ def _check(options: ExecOptions) -> None:
 def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     """Checks that the target can be such a stack. Raises `InputError`."""
     kernel = chosen.stack.kernel.name
-    if kernel not in SERIES:
-        raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(SERIES)}")
+    able = program_kernels(cache_folder())
+    if kernel not in able:
+        raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(able)}")
     if not is_address(options.on):
         return
     for name, _ in chosen.changes:

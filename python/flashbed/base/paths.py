@@ -29,6 +29,7 @@ __all__ = [
     "new_board_file",
     "new_chip_file",
     "own_file",
+    "own_kernels_folder",
     "playground",
     "root",
     "sha256_of",
@@ -121,9 +122,18 @@ def board_files() -> dict[str, Path]:
     return _files("boards:*.toml")
 
 
+def own_kernels_folder(cache: Path | None = None) -> Path:
+    """The folder of the kernels that the user added, below the cache."""
+    return (cache or cache_folder()) / "kernels"
+
+
 def kernel_files() -> dict[str, Path]:
-    """The profiles of kernels by name."""
-    return _files("boards/kernels:*.toml")
+    """The profiles of kernels by name, those that came with added kernels too."""
+    found = _files("boards/kernels:*.toml")
+    for file in sorted(own_kernels_folder().glob("*/*.toml")):
+        if file.name == f"{file.parent.name}.toml":
+            found.setdefault(file.parent.name, file)
+    return found
 
 
 def chip_files() -> dict[str, Path]:
@@ -167,7 +177,9 @@ def new_board_file(name: str) -> Path:
 
 def kernel_file(name: str) -> Path:
     """The profile of a kernel."""
-    return _file("boards", "kernels", f"{name}.toml")
+    own = own_kernels_folder() / name / f"{name}.toml"
+    found = _file("boards", "kernels", f"{name}.toml")
+    return own if not _is_there(found) and _is_there(own) else found
 
 
 def chip_file(name: str) -> Path:

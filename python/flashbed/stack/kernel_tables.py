@@ -151,6 +151,14 @@ class ReadAheadRules(Strict):
     (since 5.8).
     From: mm/readahead.c of the kernel.
     """
+    last_window_has_no_marker: bool
+    """A window that reaches the end of the file has no marker (7.3).
+    From: mm/readahead.c do_page_cache_ra.
+    """
+    marked_window_end_pages: Literal[1, 4]
+    """A window that a marker begins ends at a multiple of so many pages (7.3).
+    From: mm/readahead.c page_cache_async_ra.
+    """
     window_is_added_first: bool
     """All pages of a window are in the page cache, locked, before the first is read (since 5.8).
     From: mm/readahead.c of the kernel.

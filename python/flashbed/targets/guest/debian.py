@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flashbed.targets.unavailable import Unavailable
@@ -19,12 +19,20 @@ from flashbed.targets.unavailable import Unavailable
 __all__ = ["Apt", "run", "unpack"]
 
 _TIMEOUT_S = 900
+_CODENAMES = ("bullseye", "bookworm", "trixie")
+_RELEASES = (*_CODENAMES, "trixie-backports", "sid", "experimental")
+"""Suites of Debian that have kernels of user-mode Linux. apt says which of them it cannot reach."""
 
 
 class Apt:
-    """apt on private folders, for one architecture; `sources` selects source packages."""
+    """apt on private folders, for one architecture.
 
-    def __init__(self, folder: Path, architecture: str, *, sources: bool = False) -> None:
+    `sources` selects source packages, `releases` those of Debian's other releases too.
+    """
+
+    def __init__(
+        self, folder: Path, architecture: str, *, sources: bool = False, releases: bool = False
+    ) -> None:
         _need("apt-get", "apt-cache", "dpkg-deb")
         self.architecture = architecture
         state, cache = folder / "state", folder / "cache"
@@ -40,9 +48,10 @@ class Apt:
             "Dir::Cache": cache,
             "Acquire::Languages": "none",
         }
-        if sources:
+        if sources or releases:
+            rewritten = _for_sources if sources else _for_releases
             options["Dir::Etc::SourceList"] = "/dev/null"
-            options["Dir::Etc::SourceParts"] = _of_sources(folder / "sources")
+            options["Dir::Etc::SourceParts"] = _copied_lists(folder / "sources", rewritten)
         if os.geteuid() == 0:
             options["APT::Sandbox::User"] = "root"
         self.options = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
@@ -102,22 +111,53 @@ class Apt:
         return files[0]
 
 
-def _of_sources(folder: Path) -> Path:
-    """A copy of the machine's source lists in a folder, each for source packages."""
+def _copied_lists(folder: Path, rewritten: Callable[[str, str], str]) -> Path:
+    """A copy of the machine's source lists in a folder, each rewritten."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     etc = Path("/etc/apt")
     for path in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]:
-        if path.suffix not in (".list", ".sources") or not path.is_file():
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if path.suffix == ".list":
-            text = re.sub(r"^\s*deb-src\s.*$", "", text, flags=re.MULTILINE)
-            text = re.sub(r"^\s*deb(?=\s)", "deb-src", text, flags=re.MULTILINE)
-        else:
-            text = re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.MULTILINE)
-        (folder / path.name).write_text(text, encoding="utf-8")
+        if path.suffix in (".list", ".sources") and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            (folder / path.name).write_text(rewritten(text, path.suffix), encoding="utf-8")
     return folder
+
+
+def _for_sources(text: str, kind: str) -> str:
+    """The same lists for source packages."""
+    if kind == ".sources":
+        return re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*deb-src\s.*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"^\s*deb(?=\s)", "deb-src", text, flags=re.MULTILINE)
+
+
+def _for_releases(text: str, kind: str) -> str:
+    """The lines of Debian's own suites, for all of `_RELEASES`; other lines are left out."""
+    if kind == ".sources":
+        stanzas = (re.sub(r"(?m)^#.*\n?", "", part) for part in re.split(r"\n\s*\n", text))
+        found = [
+            re.sub(r"(?m)^Suites:(.*)$", f"Suites: {' '.join(suites)}", stanza)
+            for stanza in stanzas
+            if (suites := _suites(re.findall(r"(?m)^Suites:(.*)$", stanza)))
+        ]
+        return "\n\n".join(found) + "\n"
+    lines = re.findall(r"(?m)^\s*deb\s+((?:\[[^\]]*\]\s+)?\S+)\s+(\S+)\s+(.*)$", text)
+    return "".join(
+        f"deb {where} {suite} {components}\n"
+        for where, given, components in lines
+        for suite in _suites([given])
+    )
+
+
+def _suites(given: Sequence[str]) -> list[str]:
+    """The suites of all releases that stand for some of one; none for those of other archives."""
+    words = {word for text in given for word in text.split()}
+    plain = words & set(_CODENAMES)
+    if plain:
+        return list(_RELEASES)
+    secured = [word for word in words if word.removesuffix("-security") in _CODENAMES]
+    of_security = [f"{name}-security" for name in _CODENAMES]
+    return of_security if any(word.endswith("-security") for word in secured) else []
 
 
 def _need(*programs: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.debian import Apt, run, unpack
+from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["fetched_source", "unpacked_source"]
 
@@ -20,8 +21,16 @@ def fetched_source(cache: Path, series: str, say: Callable[[str], None]) -> tupl
             return package, package.name.split("_")[1].replace("%3a", ":")
         say(f"downloading the sources of Linux {series} (about 140 MB, once)")
         with scratch(cache, "fetch-") as work:
-            package, version = Apt(cache / "apt-source", "amd64").download(name, work)
+            package, version = _downloaded(cache, name, work)
             return package.rename(cache / package.name), version
+
+
+def _downloaded(cache: Path, name: str, folder: Path) -> tuple[Path, str]:
+    """The package from the machine's release, or else from any other that its mirror has."""
+    try:
+        return Apt(cache / "apt-source", "amd64").download(name, folder)
+    except Unavailable:
+        return Apt(cache / "apt-releases", "amd64", releases=True).download(name, folder)
 
 
 def unpacked_source(package: Path, tree: Path, *, only: str | None = None) -> None:

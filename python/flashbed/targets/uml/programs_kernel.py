@@ -7,17 +7,28 @@ kernel/uml/programs: options (`config`), added files (`tree/`), replaced lines (
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from flashbed.base import paths
-from flashbed.targets.uml.uml_kernel import CHANGES, Change, Recipe
+from flashbed.targets.uml.kernel_changes import CHANGES, Change
+from flashbed.targets.uml.own_kernels import own_build, own_kernel_names
+from flashbed.targets.uml.uml_kernel import Recipe
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["SERIES", "programs_kernel"]
+__all__ = ["SERIES", "program_kernels", "programs_kernel"]
 
 SERIES = ("6.1",)
-"""Kernels it can be built from."""
+"""Debian's kernels that it can be built from."""
+NAME = "uml-programs"
+"""Of its folders in the cache."""
 _XSTATE = "arch/x86/um/os-Linux/registers.c"
 """Where the experiments' kernel stores only the registers that a musl program needs."""
+
+
+def program_kernels(cache: Path) -> tuple[str, ...]:
+    """The kernels that programs can run on: Debian's, and what was added with `--exec`."""
+    own = (name for name in own_kernel_names(cache) if own_build(cache, name, NAME))
+    return (*SERIES, *own)
 
 
 def programs_kernel() -> Recipe:
@@ -38,7 +49,7 @@ def programs_kernel() -> Recipe:
         }
     except OSError as why:
         raise Unavailable(f"{paths.shown(ours)}: {why.strerror}") from None
-    return Recipe("uml-programs", options, [*lean, *changes], files)
+    return Recipe(NAME, options, [*lean, *changes], files)
 
 
 def _changes(text: str) -> Iterator[Change]:

@@ -4,17 +4,7 @@ The configuration is `tinyconfig` plus kernel/uml/config with ARCH=um. It is bui
 folder, which is renamed when it is whole. What modules are built against stays, the other sources
 go; the packages stay for other kernels. Two processes may build two kernels at once.
 
-The kernel's code is changed in a few places:
-
-- arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer of fixed size, which hosts with
-  AVX-512 or AMX refuse ("ptrace set fp regs failed"). Without have_xstate_support it uses
-  PTRACE_SETFPREGS, which all hosts accept.
-- arch/um/kernel/skas/syscall.c makes a failed system call take a microsecond and then schedules
-  the task that waited longest, which no board does.
-- arch/um/kernel/time.c counts in units of 256 ns while waits and timers are exact, so results would
-  depend on where in a unit a case begins. Here the clock counts nanoseconds.
-- drivers/spi/Kconfig asks for memory-mapped I/O, which user-mode Linux lacks. The core of SPI does
-  without, and so does the controller of kernel/flashbed_nand.
+kernel_changes.py says what is replaced in the sources. kernel_added.py builds a tree of the user.
 """
 
 from __future__ import annotations
@@ -33,22 +23,27 @@ from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
+from flashbed.targets.uml.kernel_changes import CHANGES, Change, apply_changes
 from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers
+from flashbed.targets.uml.own_kernels import own_build, own_kernel_names
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = [
     "BUILD_TOOLS",
-    "CHANGES",
     "KERNELS",
-    "Change",
     "Recipe",
     "UmlKernel",
     "built_kernel",
     "cached_kernel",
+    "can_build",
+    "compiled",
+    "kernels",
+    "plain_recipe",
 ]
 
-KERNELS = ("6.1", "6.12")
-"""Kernel profiles that can be built: the series of Debian's linux-source packages."""
+KERNELS = ("6.1", "6.12", "5.10", "7.3")
+"""Kernel profiles that can be built: the series of Debian's linux-source packages, the usual one
+first."""
 BUILD_TOOLS = {
     "gcc": "gcc",
     "make": "make",
@@ -86,31 +81,10 @@ _MAKE = (
 _TARGETS = ("linux", "modules")
 _WITH_HEADERS = ("6.1",)
 """Series whose common headers can be compiled once."""
-Change = tuple[str, str, str]
-"""A file of the kernel, what is replaced in it, and by what."""
-CHANGES: tuple[Change, ...] = (
-    (
-        "arch/x86/um/os-Linux/registers.c",
-        "have_xstate_support = 1;",
-        "have_xstate_support = 0;",
-    ),
-    (
-        "arch/um/os-Linux/util.c",
-        "return getrandom(buf, len, flags);",
-        "memset(buf, 0x5a, len); return len;",
-    ),
-    ("arch/um/kernel/skas/syscall.c", "if (IS_ERR_VALUE(ret) &&", "if (false &&"),
-    ("arch/um/kernel/time.c", " / TIMER_MULTIPLIER;", ";"),
-    ("arch/um/kernel/time.c", "NSEC_PER_SEC/TIMER_MULTIPLIER", "NSEC_PER_SEC"),
-    ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
-    (
-        "drivers/spi/Kconfig",
-        '\tbool "SPI support"\n\tdepends on HAS_IOMEM\n',
-        '\tbool "SPI support"\n',
-    ),
-    ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
-)
-"""What is replaced in the kernel that experiments run on."""
+
+
+_RENAMED = {"CONFIG_SYSCTL=y": "CONFIG_PROC_SYSCTL=y"}
+"""A later name of an option -> the name in kernel/uml/config; 7.0 made one of two."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +108,7 @@ class Recipe:
         return digest.hexdigest()[:12]
 
 
-def _plain() -> Recipe:
+def plain_recipe() -> Recipe:
     """The kernel that experiments run on."""
     return Recipe(
         "uml", (paths.root() / "kernel" / "uml" / "config").read_text(encoding="utf-8").split("\n")
@@ -156,12 +130,18 @@ class UmlKernel:
 
 
 def _folder(cache: Path, series: str, recipe: Recipe) -> Path:
-    return cache / f"{recipe.name}-{series}-{recipe.digest}"
+    own = own_build(cache, series, recipe.name)
+    return own or cache / f"{recipe.name}-{series}-{recipe.digest}"
+
+
+def kernels(cache: Path) -> tuple[str, ...]:
+    """The kernels that experiments can run on: Debian's series, and those that the user added."""
+    return (*KERNELS, *own_kernel_names(cache))
 
 
 def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> UmlKernel | None:
     """The kernel built by an earlier run, if there is one; without a recipe, experiments'."""
-    tree = _folder(cache, series, recipe or _plain())
+    tree = _folder(cache, series, recipe or plain_recipe())
     try:
         manifest = json.loads((tree / _MANIFEST).read_text(encoding="utf-8"))
         return UmlKernel(series, manifest["version"], tree)
@@ -173,11 +153,16 @@ def built_kernel(
     cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None
 ) -> UmlKernel:
     """The kernel of a series; builds it on first use. Raises `Unavailable`."""
-    recipe = recipe or _plain()
+    recipe = recipe or plain_recipe()
     found = cached_kernel(cache, series, recipe)
     if found:
         return found
-    _can_build()
+    if series not in KERNELS:
+        raise Unavailable(
+            f"Linux {series}: not built for this; `flashbed kernel add {series} --source TREE`"
+            " builds it (--exec for `flashbed exec`)"
+        )
+    can_build()
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / f"{recipe.name}-{series}.lock"):
         found = cached_kernel(cache, series, recipe)
@@ -189,7 +174,8 @@ def built_kernel(
             raise Unavailable(f"Linux {series} could not be built: {error}") from None
 
 
-def _can_build() -> None:
+def can_build() -> None:
+    """Raises `Unavailable` where a kernel cannot be built."""
     if platform.machine() != "x86_64":
         raise Unavailable(f"user-mode Linux needs an x86_64 host, this is {platform.machine()}")
     missing = [tool for tool in BUILD_TOOLS if shutil.which(tool) is None]
@@ -208,28 +194,32 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
         say(f"unpacking the sources of Linux {series}")
         tree = work / "tree"
         unpacked_source(package, tree)
-        for name, before, after in recipe.changes:
-            _change(tree / name, before, after)
-        for name, content in recipe.files.items():
-            (tree / name).write_bytes(content)
+        lacking = apply_changes(tree, recipe.changes)
+        if lacking:
+            raise Unavailable(f"{lacking[0]}: unexpected code in this kernel")
         say(f"building Linux {series} for user mode (two to six minutes, once)")
-        _make(tree, series, recipe, log)
-        kept = work / "kept"
-        _keep(tree, kept)
-        manifest = {"series": series, "version": version}
-        (kept / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+        kept, dropped = compiled(tree, series, version, recipe, log)
+        if dropped:
+            raise Unavailable(f"the kernel cannot be built with {dropped[0]} (kernel/uml)")
         folder = _folder(cache, series, recipe)
         shutil.rmtree(folder, ignore_errors=True)
         kept.rename(folder)
     return UmlKernel(series, version, folder)
 
 
-def _change(source: Path, before: str, after: str) -> None:
-    """Replaces the text if the file has it; `_configured` checks the result."""
-    text = source.read_text(encoding="utf-8")
-    if before not in text and source.suffix == ".c":
-        raise Unavailable(f"{source.name}: unexpected code in this kernel ({before})")
-    source.write_text(text.replace(before, after), encoding="utf-8")
+def compiled(
+    tree: Path, series: str, version: str, recipe: Recipe, log: Path
+) -> tuple[Path, list[str]]:
+    """Compiles changed sources: the folder beside the tree with what is kept, and lost options."""
+    for name, content in recipe.files.items():
+        (tree / name).write_bytes(content)
+    _make(tree, series, recipe, log)
+    dropped = _dropped(tree, recipe)
+    kept = tree.parent / "kept"
+    _keep(tree, kept)
+    manifest = {"series": series, "version": version}
+    (kept / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+    return kept, dropped
 
 
 def _make(tree: Path, series: str, recipe: Recipe, log: Path) -> None:
@@ -241,7 +231,6 @@ def _make(tree: Path, series: str, recipe: Recipe, log: Path) -> None:
     make = [*_MAKE, f"-j{os.cpu_count() or 1}"]
     if series not in _WITH_HEADERS or not _made_with_headers(tree, configured, make, log):
         _run_steps([*configured, [*make, *_TARGETS]], tree, log)
-    _configured(tree, recipe)
 
 
 def _made_with_headers(
@@ -260,12 +249,11 @@ def _run_steps(steps: Sequence[Sequence[str]], tree: Path, log: Path) -> None:
     build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
 
 
-def _configured(tree: Path, recipe: Recipe) -> None:
-    """Checks that every option is set: Kconfig silently drops what it cannot have."""
+def _dropped(tree: Path, recipe: Recipe) -> list[str]:
+    """The options that are not set: Kconfig silently drops what it cannot have."""
     have = set((tree / ".config").read_text(encoding="utf-8").splitlines())
-    dropped = [line for line in recipe.options if line.startswith("CONFIG_") and line not in have]
-    if dropped:
-        raise Unavailable(f"the kernel cannot be built with {dropped[0]} (kernel/uml)")
+    have |= {_RENAMED[line] for line in have if line in _RENAMED}
+    return [line for line in recipe.options if line.startswith("CONFIG_") and line not in have]
 
 
 def _keep(tree: Path, kept: Path) -> None:

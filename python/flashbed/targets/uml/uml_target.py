@@ -24,7 +24,7 @@ from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import BuildTree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
-from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
+from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel, kernels
 
 __all__ = ["UmlTarget"]
 
@@ -61,8 +61,8 @@ class UmlTarget:
 
     def prepare(self, say: Callable[[str], None], kernel: str = KERNELS[0]) -> None:
         """Builds a kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
-        if kernel not in KERNELS:
-            raise InputError(f"kernel {kernel}: uml has Linux {' and '.join(KERNELS)}")
+        if kernel not in kernels(self.cache):
+            raise InputError(_no_such(kernel, self.cache))
         agent(ARCHITECTURE)
         tree = BuildTree(built_kernel(self.cache, kernel, say).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
@@ -74,8 +74,8 @@ class UmlTarget:
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
-            if program.stack.kernel.name not in KERNELS:
-                why = f"kernel {program.stack.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
+            if program.stack.kernel.name not in kernels(self.cache):
+                why = _no_such(program.stack.kernel.name, self.cache)
                 refused.append(Failure(case_id=program.case_id, message=why))
                 continue
             more = (program.stack.fs == yaffs2.FS, has_statements(program))
@@ -129,6 +129,11 @@ class UmlTarget:
         return Guest(
             machine=machine, board=board, kernel=series, measuring=measuring, remembers_changes=True
         )
+
+
+def _no_such(kernel: str, cache: Path) -> str:
+    *others, last = kernels(cache)
+    return f"kernel {kernel}: uml has Linux {', '.join(others)} and {last}"
 
 
 def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:

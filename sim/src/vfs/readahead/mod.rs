@@ -2,7 +2,7 @@
 //!
 //! Mirrors mm/readahead.c (ondemand_readahead, try_context_readahead, get_init_ra_size,
 //! get_next_ra_size, force_page_cache_ra; page_cache_sync_ra and page_cache_async_ra of 6.12) of
-//! Linux 2.6.29 to 6.12. A field of [`KernelReadAhead`] is a difference between kernels.
+//! Linux 2.6.29 to 7.3. A field of [`KernelReadAhead`] is a difference between kernels.
 //! boards/kernels/ has each kernel's values, with their sources. On MTD a call returns only after
 //! every page of a window is read. Nothing is asynchronous, even where the kernel's names say so.
 //!
@@ -101,6 +101,11 @@ pub struct KernelReadAhead {
     /// If a window is cut off at the end of the file, its marker keeps its distance from the
     /// window's end, or is missing (do_page_cache_ra, since 5.8).
     pub cut_window_moves_its_marker: bool,
+    /// A window that reaches the end of the file has no marker (do_page_cache_ra of 7.3).
+    pub last_window_has_no_marker: bool,
+    /// A window that a marker begins ends at a multiple of this many pages, if the limit is one
+    /// too (page_cache_async_ra of 7.3); 1 in kernels before.
+    pub marked_window_end_pages: u32,
     /// All pages of a window are added to the page cache, locked, before the first is read
     /// (page_cache_ra_unbounded, since 5.8).
     pub window_is_added_first: bool,
@@ -125,6 +130,9 @@ impl Window {
     /// do_page_cache_ra: the part of it within a file of so many pages.
     pub fn cut_to(self, kernel: &KernelReadAhead, file_pages: u32) -> Window {
         let end = self.start.saturating_add(self.pages);
+        if end >= file_pages && self.start < file_pages && kernel.last_window_has_no_marker {
+            return Window { pages: file_pages - self.start, marker: None, ..self };
+        }
         if end <= file_pages || self.start >= file_pages {
             return Window { pages: if end <= file_pages { self.pages } else { 0 }, ..self };
         }
@@ -305,7 +313,18 @@ fn on_marker_alone(
     } else {
         continue_after_hole(kernel, state, cache, page, wanted)?;
     }
+    align_end(kernel, state);
     Some(state.window())
+}
+
+/// `aligned_end` of page_cache_async_ra: the window is shortened to it, unless nothing is left.
+fn align_end(kernel: &KernelReadAhead, state: &mut ReadAheadState) {
+    let lowest_bit = 1 << state.max_pages.trailing_zeros();
+    let past = (state.start + state.size) % kernel.marked_window_end_pages.min(lowest_bit);
+    if past < state.size {
+        state.size -= past;
+        state.async_size = state.size;
+    }
 }
 
 /// Moves on to the window after the last one, of the next size.

@@ -34,6 +34,8 @@ const LINUX_2_6_37: KernelReadAhead = KernelReadAhead {
     miss_never_continues: false,
     stream_keeps_its_window: false,
     cut_window_moves_its_marker: false,
+    last_window_has_no_marker: false,
+    marked_window_end_pages: 1,
     window_is_added_first: false,
     faults_around: false,
 };
@@ -209,5 +211,38 @@ fn a_miss_never_continues_a_window_in_6_12() {
         };
         let window = on_miss(&kernel, &mut state, &cache, 96, 1).expect("a window");
         assert_eq!((window.start, window.pages), (96, pages));
+    }
+}
+
+/// Linux 7.3 rounds the end of a window that a marker begins down to 4 pages, so that large folios
+/// fit. A limit of 3 or of 6 pages allows multiples of 1 and 2 only.
+#[test]
+fn a_window_from_a_marker_ends_at_a_multiple_of_4_pages_in_7_3() {
+    let aligned = KernelReadAhead {
+        miss_never_continues: true,
+        marked_window_end_pages: 4,
+        ..LINUX_2_6_37
+    };
+    let cache = FileCache::new(1280);
+    for (max, size, pages) in [(32, 5, 9), (32, 1, 1), (6, 2, 3), (3, 1, 2)] {
+        let mut state =
+            ReadAheadState { start: 7 - size, size, async_size: size, ..ReadAheadState::new(max) };
+        let window = on_marker(&aligned, &mut state, &cache, 7 - size, 1).expect("a window");
+        assert_eq!((window.start, window.pages), (7, pages), "limit of {max} pages");
+        assert_eq!(window.marker, Some(7));
+    }
+}
+
+#[test]
+fn a_window_that_reaches_the_end_of_the_file_has_no_marker_in_7_3() {
+    let none = KernelReadAhead {
+        cut_window_moves_its_marker: true,
+        last_window_has_no_marker: true,
+        ..LINUX_2_6_37
+    };
+    let window = Window { start: 24, pages: 8, marker: Some(30) };
+    for (file_pages, pages, marker) in [(40, 8, Some(30)), (32, 8, None), (29, 5, None)] {
+        let cut = window.cut_to(&none, file_pages);
+        assert_eq!((cut.pages, cut.marker), (pages, marker));
     }
 }

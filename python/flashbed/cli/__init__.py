@@ -24,6 +24,7 @@ from flashbed.cli import (
     doctor,
     execution,
     fuzz,
+    kernels,
     lifetime,
     listing,
     merge,
@@ -71,13 +72,14 @@ verdicts.register(app)
 doctor.register(app)
 chips.register(app)
 board_files.register(app)
+kernels.register(app)
 prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
     "Ask a question": ("lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
-    "Your parts": ("chip", "board", "ops"),
+    "Your parts": ("chip", "board", "kernel", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
 }
 """The help's groups of commands, in the order in which it prints them."""

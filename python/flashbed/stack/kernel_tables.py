@@ -88,6 +88,10 @@ class KernelFacts(Configuration):
     """The kernel's name, that of its file without `.toml`."""
     title: Text
     """What the kernel is, in a line."""
+    like: Name | None = None
+    """The profile that this one was begun from: what its sources did not say is that one's.
+    From: `flashbed kernel add`.
+    """
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
     """Targets that can run it: `sim`, `uml`, `emulator`."""
     ticks_per_second: Hertz

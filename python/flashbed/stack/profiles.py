@@ -336,7 +336,7 @@ class Kernel(FromFile):
                 f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
         tables = json.loads(_without_sources(self, {"readahead", *COMPRESSING}))
-        told = {"source", "name", "title", "targets"}
+        told = {"source", "name", "title", "targets", "like"}
         tables["kernel"] = self.kernel.model_dump(exclude=told)
         if vm:
             tables["kernel"]["vm"] = dict(vm)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flashbed.base.locking import locked, scratch
@@ -33,12 +33,13 @@ def _downloaded(cache: Path, name: str, folder: Path) -> tuple[Path, str]:
         return Apt(cache / "apt-releases", "amd64", releases=True).download(name, folder)
 
 
-def unpacked_source(package: Path, tree: Path, *, only: str | None = None) -> None:
-    """Unpacks the package's sources into a new folder; `only` names a folder of the kernel."""
+def unpacked_source(package: Path, tree: Path, *, only: Sequence[str] = ()) -> None:
+    """Unpacks the package's sources into a new folder; `only` names files and folders of them."""
     work = tree.parent / f"{tree.name}-package"
     unpack(package, work)
     tree.mkdir()
     archive = next((work / "usr" / "src").glob("*.tar.xz"))
     command = ["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"]
-    run([*command, "--wildcards", f"*/{only}/*"] if only else command)
+    patterns = [f"*/{name}" if Path(name).suffix else f"*/{name}*" for name in only]
+    run([*command, "--wildcards", "--wildcards-match-slash", *patterns] if only else command)
     shutil.rmtree(work)

@@ -55,7 +55,7 @@ def _driver(cache: Path, series: str, say: Callable[[str], None]) -> list[Path]:
             if not folder.is_dir():
                 say(f"unpacking the SPI-NAND driver of Linux {series}")
                 with scratch(cache, "fetch-") as work:
-                    unpacked_source(package, work / "tree", only=_FOLDER)
+                    unpacked_source(package, work / "tree", only=(f"{_FOLDER}/",))
                     (work / "tree" / _FOLDER).rename(folder)
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"Linux' SPI-NAND driver could not be fetched: {error}") from None

@@ -5,7 +5,7 @@
   PTRACE_SETFPREGS, which all hosts accept.
 - arch/um/os-Linux/util.c gives random numbers of the host. Here they are always the same.
 - arch/um/kernel/skas/syscall.c makes a failed system call take a microsecond and then schedules
-  the task that waited longest, which no board does.
+  the task that waited longest, which no board does. Before 6.0 each system call schedules.
 - arch/um/kernel/time.c counts in units of 256 ns while waits and timers are exact, so results would
   depend on where in a unit a case begins. Here the clock counts nanoseconds.
 - arch/um/Kconfig has no preemption and 100 ticks a second. Debian's kernels have both otherwise.
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHANGES", "Change", "NotApplied", "apply_changes"]
+__all__ = ["CHANGES", "CHANGES_BEFORE_6_1", "Change", "NotApplied", "apply_changes"]
 
 Change = tuple[str, str, str]
 """A file of the kernel, what is replaced in it, and by what."""
@@ -48,6 +48,20 @@ CHANGES: tuple[Change, ...] = (
     ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
 )
 """What is replaced in the kernel that experiments run on."""
+CHANGES_BEFORE_6_1: tuple[Change, ...] = (
+    (
+        "arch/um/kernel/skas/syscall.c",
+        "\tif (time_travel_mode == TT_MODE_INFCPU ||\n"
+        "\t    time_travel_mode == TT_MODE_EXTERNAL)\n\t\tschedule();\n",
+        "",
+    ),
+    (
+        "arch/um/kernel/skas/syscall.c",
+        "\tif (time_travel_mode == TT_MODE_INFCPU)\n\t\tschedule();\n",
+        "",
+    ),
+)
+"""What is replaced besides in kernels that schedule at each system call."""
 _MENDED = {
     "have_xstate_support = 1;": "have_xstate_support",
     "return getrandom(buf, len, flags);": "getrandom(",
@@ -55,6 +69,7 @@ _MENDED = {
     " / TIMER_MULTIPLIER;": "TIMER_MULTIPLIER",
     "NSEC_PER_SEC/TIMER_MULTIPLIER": "TIMER_MULTIPLIER",
     "\tselect ARCH_NO_PREEMPT\n": "ARCH_NO_PREEMPT",
+    **{before: before for _, before, _ in CHANGES_BEFORE_6_1},
 }
 """A change's text -> what a file has that needs it. A file without that is right as it is."""
 _SHOWN = 60

@@ -6,13 +6,13 @@ kernel/uml/programs: options (`config`), added files (`tree/`), replaced lines (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from flashbed.base import paths
 from flashbed.targets.uml.kernel_changes import CHANGES, Change
 from flashbed.targets.uml.own_kernels import own_build, own_kernel_names
-from flashbed.targets.uml.uml_kernel import Recipe
+from flashbed.targets.uml.uml_kernel import Recipe, with_options
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["SERIES", "program_kernels", "programs_kernel"]
@@ -31,8 +31,8 @@ def program_kernels(cache: Path) -> tuple[str, ...]:
     return (*SERIES, *own)
 
 
-def programs_kernel() -> Recipe:
-    """The recipe of the kernel for programs. Raises `Unavailable`."""
+def programs_kernel(more: Sequence[str] = ()) -> Recipe:
+    """The recipe of the kernel for programs, with other options. Raises `Unavailable`."""
     folder = paths.root() / "kernel" / "uml"
     ours = folder / "programs"
     lean = [change for change in CHANGES if change[0] != _XSTATE]
@@ -49,7 +49,7 @@ def programs_kernel() -> Recipe:
         }
     except OSError as why:
         raise Unavailable(f"{paths.shown(ours)}: {why.strerror}") from None
-    return Recipe(NAME, options, [*lean, *changes], files)
+    return Recipe(NAME, with_options(options, more), [*lean, *changes], files)
 
 
 def _changes(text: str) -> Iterator[Change]:

@@ -16,14 +16,14 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
-from flashbed.targets.uml.kernel_changes import CHANGES, Change, apply_changes
+from flashbed.targets.uml.kernel_changes import CHANGES, CHANGES_BEFORE_6_1, Change, apply_changes
 from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers
 from flashbed.targets.uml.own_kernels import own_build, own_kernel_names
 from flashbed.targets.unavailable import Unavailable
@@ -39,6 +39,7 @@ __all__ = [
     "compiled",
     "kernels",
     "plain_recipe",
+    "with_options",
 ]
 
 KERNELS = ("6.1", "6.12", "5.10", "7.3")
@@ -79,6 +80,7 @@ _MAKE = (
     "KBUILD_BUILD_TIMESTAMP=2020-01-01",
 )
 _TARGETS = ("linux", "modules")
+_BEFORE_6_1 = ("5.10",)
 _WITH_HEADERS = ("6.1",)
 """Series whose common headers can be compiled once."""
 
@@ -98,6 +100,12 @@ class Recipe:
     changes: Sequence[Change] = CHANGES
     files: Mapping[str, bytes] = field(default_factory=dict)
 
+    def of(self, series: str) -> Recipe:
+        """The recipe with the changes that only this series needs."""
+        if series not in _BEFORE_6_1:
+            return self
+        return replace(self, changes=(*self.changes, *CHANGES_BEFORE_6_1))
+
     @property
     def digest(self) -> str:
         """Hash over everything that decides how the kernel is built."""
@@ -108,11 +116,22 @@ class Recipe:
         return digest.hexdigest()[:12]
 
 
-def plain_recipe() -> Recipe:
-    """The kernel that experiments run on."""
-    return Recipe(
-        "uml", (paths.root() / "kernel" / "uml" / "config").read_text(encoding="utf-8").split("\n")
-    )
+def plain_recipe(more: Sequence[str] = ()) -> Recipe:
+    """The kernel that experiments run on; `more` are options that replace its own."""
+    text = (paths.root() / "kernel" / "uml" / "config").read_text(encoding="utf-8")
+    return Recipe("uml", with_options(text.split("\n"), more))
+
+
+def with_options(lines: Sequence[str], more: Sequence[str]) -> list[str]:
+    """A configuration with other lines in the place of those for the same options."""
+    others = set(map(_option_of, more))
+    kept = [line for line in lines if _option_of(line) not in others] if more else lines
+    return [*kept, *more]
+
+
+def _option_of(line: str) -> str:
+    """`CONFIG_JFFS2_LZO=y` and `# CONFIG_JFFS2_LZO is not set` are for one option."""
+    return line.removeprefix("# ").partition("=")[0].partition(" ")[0]
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,7 @@ class UmlKernel:
 
 def _folder(cache: Path, series: str, recipe: Recipe) -> Path:
     own = own_build(cache, series, recipe.name)
+    recipe = recipe.of(series)
     return own or cache / f"{recipe.name}-{series}-{recipe.digest}"
 
 
@@ -194,7 +214,7 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
         say(f"unpacking the sources of Linux {series}")
         tree = work / "tree"
         unpacked_source(package, tree)
-        lacking = apply_changes(tree, recipe.changes)
+        lacking = apply_changes(tree, recipe.of(series).changes)
         if lacking:
             raise Unavailable(f"{lacking[0]}: unexpected code in this kernel")
         say(f"building Linux {series} for user mode (two to six minutes, once)")

@@ -1,0 +1,192 @@
+"""Reads a kernel's profile from its sources and configuration, as far as they say it.
+
+What they do not say is another profile's, its `like`. Each value comes with the place it was read
+from. An answer here is right for kernels from 5.4 on, the first with virtual time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flashbed.stack.imported.kernel_tree import KernelTree
+from flashbed.stack.profiles import Kernel
+
+__all__ = ["Known", "facts_of", "options_of_storage", "read_options"]
+
+_FAULTS = {
+    "mm/memory.c": ("do_fault_around",),
+    "mm/filemap.c": ("filemap_map_pages", "filemap_fault", "do_sync_mmap_readahead"),
+}
+"""What page faults are made of."""
+_SET = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")
+_OF_STORAGE = re.compile(
+    r"CONFIG_(JFFS2_(SUMMARY|COMPRESSION_OPTIONS|ZLIB|LZO|RTIME|RUBIN|CMODE_\w+|FS_WRITEBUFFER"
+    r"|FS_WBUF_VERIFY)|UBIFS_FS_(ADVANCED_COMPR|LZO|ZLIB|ZSTD)|MTD_UBI_(WL_THRESHOLD|BEB_LIMIT))"
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value of a profile, and where it was read."""
+
+    value: Any
+    where: str
+
+
+Facts = dict[str, dict[str, Known]]
+
+
+def read_options(text: str) -> dict[str, str | None]:
+    """A kernel's .config: name -> value, None for an option that is not set."""
+    found = (_SET.fullmatch(line.strip()) for line in text.splitlines())
+    return {one[1]: one[2] for one in found if one}
+
+
+def options_of_storage(options: Mapping[str, str | None]) -> list[str]:
+    """The lines of a configuration that say how the storage stack is built."""
+    return [
+        f"# {name} is not set" if value is None else f"{name}={value}"
+        for name, value in options.items()
+        if _OF_STORAGE.fullmatch(name)
+    ]
+
+
+def facts_of(
+    tree: KernelTree, options: Mapping[str, str | None], like: Kernel, base: KernelTree | None
+) -> Facts:
+    """Table -> key -> what the sources say; `base` has those of the profile `like`."""
+    found: Facts = {"readahead": _read_ahead(tree), "jffs2": _jffs2(tree)}
+    compressor = _ubifs_compressor(tree, options)
+    if compressor is not None:
+        found["ubifs"] = {"compressor": compressor}
+    waits = "local_irq_save" in tree.function(
+        "arch/um/kernel/time.c", "time_travel_update_time_rel"
+    )
+    found["uml"] = {"masks_interrupts": Known(waits, "arch/um/kernel/time.c time_travel_ndelay")}
+    faults = (
+        like.readahead is not None and like.readahead.faults_around and _same_faults(tree, base)
+    )
+    where = (
+        "functions of page faults are those of the kernel named in like"
+        if faults
+        else ("mm/memory.c, mm/filemap.c: page faults are not known to be those of 6.1")
+    )
+    found["readahead"]["faults_around"] = Known(faults, where)
+    if options:
+        found["kernel"] = _configured(options)
+        found["jffs2"] |= _jffs2_options(options)
+    return found
+
+
+def _read_ahead(tree: KernelTree) -> dict[str, Known]:
+    ahead, cache = "mm/readahead.c", "mm/filemap.c"
+    text = tree.text(ahead)
+    whole = bool(tree.function(ahead, "ondemand_readahead"))
+    reads = tree.function(cache, "filemap_read")
+    previous = "last-page"
+    if reads:
+        previous = "next-byte-at-end" if "last_pos" in reads else "next-byte"
+    above = tree.function(cache, "page_cache_next_miss")
+    below = tree.function(cache, "page_cache_prev_miss")
+    later = bool(re.search(r"page_cache_(ra_unbounded|readahead_unbounded)", text))
+    capped = not whole or "async_size = max_pages >> 1" in text
+    rows: dict[str, tuple[Any, str]] = {
+        "window_overflow": (
+            "capped" if capped else "grows",
+            f"{ahead} {'ondemand_readahead' if whole else 'page_cache_sync_ra'}",
+        ),
+        "previous_position": (
+            previous, f"{cache} {'filemap_read' if reads else 'generic_file_buffered_read'}"
+        ),
+        "hole_not_found": (
+            "page-after" if re.search(r"max_scan;|xa_index \+ 1", above.rpartition("}")[0][-60:])
+            else "last-page",
+            f"{cache} page_cache_next_miss",
+        ),
+        "hole_not_found_below": (
+            "page-after" if "xa_index - 1" in below else "last-page",
+            f"{cache} page_cache_prev_miss",
+        ),
+        "miss_never_continues": (not whole, f"{ahead} ondemand_readahead"),
+        "stream_keeps_its_window": (
+            "max(ra->size, get_next_ra_size" in " ".join(text.split()), f"{ahead} get_next_ra_size"
+        ),
+        "cut_window_moves_its_marker": (later, f"{ahead} page_cache_ra_unbounded"),
+        "last_window_has_no_marker": ("lookahead_size = 0" in text, f"{ahead} do_page_cache_ra"),
+        "marked_window_end_pages": (
+            4 if "aligned_end" in text else 1, f"{ahead} page_cache_async_ra"
+        ),
+        "window_is_added_first": (later, f"{ahead} page_cache_ra_unbounded"),
+    }  # fmt: skip
+    return {key: Known(*row) for key, row in rows.items()}
+
+
+def _same_faults(tree: KernelTree, base: KernelTree | None) -> bool:
+    return base is not None and all(
+        tree.function(file, name) == base.function(file, name)
+        for file, names in _FAULTS.items()
+        for name in names
+    )
+
+
+def _jffs2(tree: KernelTree) -> dict[str, Known]:
+    keeps = "sigprocmask" in tree.text("fs/jffs2/background.c")
+    delayed = "queue_delayed_work" in tree.text("fs/jffs2/wbuf.c")
+    return {
+        "collector_keeps_signals": Known(
+            keeps, "fs/jffs2/background.c jffs2_garbage_collect_thread"
+        ),
+        "wbuf_flush": Known(
+            "delayed-work" if delayed else "sync-supers", "fs/jffs2/wbuf.c jffs2_dirty_trigger"
+        ),
+    }
+
+
+def _ubifs_compressor(tree: KernelTree, options: Mapping[str, str | None]) -> Known | None:
+    """The first compressor of get_default_compressor that the configuration has."""
+    said = tree.function("fs/ubifs/sb.c", "get_default_compressor")
+    order = re.findall(r"return UBIFS_COMPR_(\w+)", said)
+    names = {"ZSTD": "zstd-1.4.10", "LZO": "lzo", "ZLIB": "zlib", "NONE": "none"}
+    able = [
+        name
+        for name in order
+        if name in names and options.get(f"CONFIG_UBIFS_FS_{name}", "y") is not None
+    ]
+    where = "fs/ubifs/sb.c get_default_compressor"
+    return Known(names[able[0]], where) if able else None
+
+
+def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:
+    """`[kernel]` as a configuration says it."""
+    found = {}
+    hz = options.get("CONFIG_HZ")
+    if hz is not None and hz.isdecimal():
+        found["ticks_per_second"] = Known(int(hz), "CONFIG_HZ")
+    found["smp"] = Known(options.get("CONFIG_SMP") == "y", "CONFIG_SMP")
+    tiny = options.get("CONFIG_TINY_RCU") == "y"
+    found["rcu"] = Known("tiny" if tiny else "tree", "CONFIG_TINY_RCU")
+    groups = options.get("CONFIG_FAIR_GROUP_SCHED") == "y"
+    found["task_groups"] = Known(groups, "CONFIG_FAIR_GROUP_SCHED")
+    return found
+
+
+def _jffs2_options(options: Mapping[str, str | None]) -> dict[str, Known]:
+    on = {name for name, value in options.items() if value == "y"}
+    asked = "CONFIG_JFFS2_COMPRESSION_OPTIONS" in on
+    able = {"lzo": asked and "CONFIG_JFFS2_LZO" in on}
+    able |= {"zlib": not asked or "CONFIG_JFFS2_ZLIB" in on}
+    able |= {"rtime": not asked or "CONFIG_JFFS2_RTIME" in on}
+    names = [name for name, there in able.items() if there]
+    attributes = "on" if "CONFIG_JFFS2_FS_XATTR" in on else "off"
+    return {
+        "summary": Known("CONFIG_JFFS2_SUMMARY" in on, "CONFIG_JFFS2_SUMMARY"),
+        "compressors": Known(names, "CONFIG_JFFS2_LZO, _ZLIB, _RTIME"),
+        "compr_option": Known(
+            ["none", *(name for name in names if name != "rtime")],
+            "fs/jffs2/super.c jffs2_param_compr",
+        ),
+        "xattr": Known(attributes, "CONFIG_JFFS2_FS_XATTR"),
+    }

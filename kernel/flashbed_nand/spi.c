@@ -38,6 +38,13 @@
 /* Before, the core of SPI-NAND asks for the status again and again, without delays. */
 #define CONTROLLER_POLLS (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 15, 0))
 
+/* The operations of the chip's present mode, of which it has two since 7.0. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define TEMPLATES(spinand) ((spinand)->op_templates)
+#else
+#define TEMPLATES(spinand) (&(spinand)->op_templates)
+#endif
+
 #define READ_ID 0x9f
 #define RESET 0xff
 #define GET_FEATURE 0x0f
@@ -401,8 +408,8 @@ static int compare(const struct mtd_info *mtd, const struct spinand_device *spin
 {
 	const struct fbn_parameters *p = &flashbed.p;
 	const u64 bytes = (u64)p->pages * p->page_bytes;
-	const u8 read = spinand->op_templates.read_cache->cmd.opcode;
-	const u8 program = spinand->op_templates.update_cache->cmd.opcode;
+	const u8 read = TEMPLATES(spinand)->read_cache->cmd.opcode;
+	const u8 program = TEMPLATES(spinand)->update_cache->cmd.opcode;
 
 	if (mtd->writesize != p->page_bytes || mtd->oobsize != p->oob_bytes ||
 	    mtd->erasesize != p->page_bytes * p->pages_per_block || mtd->size != bytes) {

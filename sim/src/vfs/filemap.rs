@@ -39,7 +39,7 @@ impl<S: FlashFs> Vfs<S> {
         let size = self.inodes[inode].size_bytes;
         let end = size.min(offset.saturating_add(length));
         if offset >= end {
-            return Ok((0, now));
+            return self.read_past_end(now, slot, (offset, length));
         }
         let page_bytes = u64::from(PAGE_BYTES);
         let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
@@ -79,6 +79,34 @@ impl<S: FlashFs> Vfs<S> {
         }
         self.read_at(slot, position);
         Ok(((end - offset) as i64, now))
+    }
+
+    /// Nothing is left to read. Before 5.12 the kernel compares the position with the end of the file
+    /// only when it has the page, so the last page is read.
+    fn read_past_end(&mut self, now: Ns, slot: usize, (offset, length): (u64, u64)) -> Outcome {
+        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        let (inode, mut position) = (open.inode, open.position);
+        let page_bytes = u64::from(PAGE_BYTES);
+        let pages = self.inodes[inode].size_bytes.div_ceil(page_bytes);
+        let page = offset / page_bytes;
+        let has_page = page < pages && length > 0;
+        if !has_page || self.kernel.previous_position != PreviousPosition::LastPage {
+            return Ok((0, now));
+        }
+        let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
+        let ahead = &mut position.readahead;
+        let done = self.get_page(
+            now + self.costs.page_find_ns,
+            inode,
+            ahead,
+            page as u32,
+            last - page as u32,
+        );
+        self.read_at(slot, position);
+        match done {
+            Ok(later) => Ok((0, later)),
+            Err(error) => errno(error, now),
+        }
     }
 
     fn read_at(&mut self, slot: usize, position: ReadPosition) {

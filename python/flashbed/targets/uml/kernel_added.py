@@ -122,10 +122,9 @@ def _added(work: _Work, options: Mapping[str, str | None], *, programs: bool) ->
     base, told = _base(work, like.name)
     differing = found.differing(base) if base else {}
     digest = found.sha256()
-    profile = begun_kernel_text(
-        work.name, release, f"{release}, sources {digest[:12]}", facts_of(found, options, like, base),
-        like,
-    )  # fmt: skip
+    said = f"{release}, sources {digest[:12]}"
+    facts = facts_of(found, options, like, base)
+    profile = begun_kernel_text(work.name, release, said, facts, like)
     (whole / f"{work.name}.toml").write_text(profile, encoding="utf-8")
     lines = [f"{file}: {' '.join(names)}\n" for file, names in differing.items()]
     (whole / DIFFERENCES).write_text("".join(lines) if base else f"{told}\n", encoding="utf-8")

@@ -81,8 +81,8 @@ _MAKE = (
 )
 _TARGETS = ("linux", "modules")
 _BEFORE_6_1 = ("5.10",)
-_WITH_HEADERS = ("6.1",)
-"""Series whose common headers can be compiled once."""
+_WITH_HEADERS = ("6.1.",)
+"""Beginnings of versions whose common headers can be compiled once."""
 
 
 _RENAMED = {"CONFIG_SYSCTL=y": "CONFIG_PROC_SYSCTL=y"}
@@ -233,7 +233,7 @@ def compiled(
     """Compiles changed sources: the folder beside the tree with what is kept, and lost options."""
     for name, content in recipe.files.items():
         (tree / name).write_bytes(content)
-    _make(tree, series, recipe, log)
+    _make(tree, version, recipe, log)
     dropped = _dropped(tree, recipe)
     kept = tree.parent / "kept"
     _keep(tree, kept)
@@ -242,14 +242,14 @@ def compiled(
     return kept, dropped
 
 
-def _make(tree: Path, series: str, recipe: Recipe, log: Path) -> None:
+def _make(tree: Path, version: str, recipe: Recipe, log: Path) -> None:
     """Configures and compiles, with all output in the log."""
     wanted_options = tree / "flashbed.config"
     wanted_options.write_text("\n".join(recipe.options), encoding="utf-8")
     merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(wanted_options)]
     configured = [[*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"]]
     make = [*_MAKE, f"-j{os.cpu_count() or 1}"]
-    if series not in _WITH_HEADERS or not _made_with_headers(tree, configured, make, log):
+    if not version.startswith(_WITH_HEADERS) or not _made_with_headers(tree, configured, make, log):
         _run_steps([*configured, [*make, *_TARGETS]], tree, log)
 
 

@@ -218,11 +218,8 @@ fn a_miss_never_continues_a_window_in_6_12() {
 /// fit. A limit of 3 or of 6 pages allows multiples of 1 and 2 only.
 #[test]
 fn a_window_from_a_marker_ends_at_a_multiple_of_4_pages_in_7_3() {
-    let aligned = KernelReadAhead {
-        miss_never_continues: true,
-        marked_window_end_pages: 4,
-        ..LINUX_2_6_37
-    };
+    let aligned =
+        KernelReadAhead { miss_never_continues: true, marked_window_end_pages: 4, ..LINUX_2_6_37 };
     let cache = FileCache::new(1280);
     for (max, size, pages) in [(32, 5, 9), (32, 1, 1), (6, 2, 3), (3, 1, 2)] {
         let mut state =

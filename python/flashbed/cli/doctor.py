@@ -17,10 +17,12 @@ from flashbed.base.errors import InputError
 from flashbed.base.paths import new_board_file, shown
 from flashbed.cli.options import Format
 from flashbed.cli.progress import say
+from flashbed.cli.remarks import say_unlike
 from flashbed.stack.bounds import MHZ_MAX
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
+    from flashbed.stack.nearest_kernel import Nearest
     from flashbed.targets.ssh.board_profile import Like
     from flashbed.targets.ssh.facts import FoundBoard
 
@@ -195,9 +197,9 @@ def _board(
     on: str, output: str, *, name: str | None, partition: str | None, like: Like | None
 ) -> None:
     from flashbed.cli.boards import facts_of
+    from flashbed.stack.nearest_kernel import nearest
     from flashbed.stack.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
-    from flashbed.targets.ssh.facts import kernel_profile, newer_profile
 
     if not is_address(on):
         raise InputError(f"--on {on}: not a board, ssh://USER@HOST; omit --on for this machine")
@@ -205,25 +207,28 @@ def _board(
     if name is not None:
         board_path(name)  # refuses an impossible name before the board is connected to
     facts = facts_of(address)
+    near = nearest(facts.kernel)
     if name is not None:
         print(escaped(shown(_begin_profile(name, facts, partition, like))))
+        say_unlike([facts.kernel])
     elif output == "json":
         known = {
-            "kernel_profile": kernel_profile(facts.kernel),
-            "newer_kernel_profile": newer_profile(facts.kernel),
+            "kernel_profile": near.before,
+            "newer_kernel_profile": near.after,
+            "kernel_warning": near.unlike,
         }
         print(json.dumps({**asdict(facts), **known}, indent=1))
     else:
-        _show_board(facts, kernel_profile(facts.kernel), newer_profile(facts.kernel))
+        _show_board(facts, near)
 
 
-def _show_board(facts: FoundBoard, kernel: str | None, newer: str | None) -> None:
+def _show_board(facts: FoundBoard, near: Nearest) -> None:
     for key, value in facts.facts.items():
         print(f"{key:10}{value}")
-    print(f"profile   {f'--set kernel={kernel}' if kernel else 'none for a kernel as old as this'}")
-    if kernel and newer:
-        near = f"compare {kernel}, the newest before it, with {newer}, the oldest after it"
-        print(f"warning   Linux {facts.kernel} has no profile of its own: {near}")
+    kernel = f"--set kernel={near.before}" if near.before else "none for a kernel as old as this"
+    print(f"profile   {kernel}")
+    if near.unlike:
+        print(f"warning   {near.unlike}")
     for key, why in {**facts.can, **facts.file_systems}.items():
         print(f"{'missing' if why else 'ok':10}{key}{f': {why}' if why else ''}")
     for there in facts.partitions.values():

@@ -15,7 +15,7 @@ from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.options import Format, FsName, KernelName, OnBoard, StackSet, chosen
 from flashbed.cli.progress import say
-from flashbed.cli.remarks import say_remarks
+from flashbed.cli.remarks import say_remarks, say_unlike
 from flashbed.plan.stacks import stacks
 
 if TYPE_CHECKING:
@@ -192,6 +192,7 @@ def exec_(
                 ran.append((given, _of_one_system(why, requests)))
             if output != "json":
                 _print_account(*ran[-1], rounds)
+        say_unlike(given.kernel_release for given, _ in ran if given.kernel_release)
     except Unavailable as why:
         raise NotRunError(str(why)) from None
     except KeyboardInterrupt:

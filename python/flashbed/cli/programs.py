@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from flashbed.base.errors import RunError
 from flashbed.cli.boards import shown_target
 from flashbed.cli.progress import bar
-from flashbed.targets.ssh.address import ChosenTarget
+from flashbed.cli.remarks import say_unlike
+from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,6 +86,8 @@ def measured_on(
         raise RunError(f"{shown_target(name)}: no case was measured{first}")
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
     measured = pl.concat(frames, how="diagonal")
+    if is_board(name):
+        say_unlike(measured["kernel_release"])
     table = order.join(measured, on="case_id", how="inner", maintain_order="left")
     rows = pl.concat(requests, how="diagonal")
     if rows.width:

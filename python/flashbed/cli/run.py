@@ -20,7 +20,7 @@ from flashbed.cli.answers import answer_json, print_answer, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.options import CaseId, Format, Jobs, Out, Set
 from flashbed.cli.progress import bar, say, working
-from flashbed.cli.remarks import warn
+from flashbed.cli.remarks import say_unlike, warn
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
@@ -156,6 +156,8 @@ def answered(
     outcomes, unavailable = measure(
         experiment, planned, targets=targets, out=out, traces=traces, way=way
     )
+    if any(map(is_board, targets)):
+        _say_unlike(out)
     ours = any(outcome.measured for outcome in outcomes)
     found = answer_of(out, planned, apart, ours=ours)
     times = time_notes(out, experiment, planned, planned.names)
@@ -170,6 +172,18 @@ def answered(
     _conclude(outcomes)
     if unavailable:
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
+
+
+def _say_unlike(directory: Path) -> None:
+    """Warns of boards' kernels that have no profile."""
+    import polars as pl
+
+    from flashbed.targets import BOARD
+
+    cases = directory / "cases.parquet"
+    if cases.is_file():
+        table = pl.read_parquet(cases, columns=["target", "kernel_release"])
+        say_unlike(table.filter(pl.col("target") == BOARD)["kernel_release"].drop_nulls())
 
 
 def reproduce(

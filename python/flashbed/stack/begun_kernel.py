@@ -32,7 +32,7 @@ def begun_kernel_text(
     lines = [f"# {name}: Linux {release}, begun from its sources by `flashbed kernel add`."]
     for table in (table for table in _TABLES if table in values):
         known = facts.get(table, {})
-        lines += ["", f"[{table}]", f'source = "{source}"']
+        lines += ["", f"[{table}]", f"source = {_toml(source)}"]
         given = {key: value for key, value in values[table].items() if key != "source"}
         for key, value in {**own.get(table, {}), **given, **own.get(table, {})}.items():
             if key in known:

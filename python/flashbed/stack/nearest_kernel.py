@@ -71,7 +71,7 @@ def nearest(release: str) -> Nearest:
     """The neighbours of a release; of profiles that match alike, those for 32 bits."""
     own = {path.name for path in own_kernels_folder().glob("*")}
     known = [
-        name for name in kernel_names() if "-" not in name and name not in own and name[0].isdigit()
+        name for name in kernel_names() if name not in own and re.fullmatch(r"\d+(\.\d+)+", name)
     ]
     wanted = release_of(release)
     older = [name for name in known if release_of(name) <= wanted]

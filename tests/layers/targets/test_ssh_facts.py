@@ -20,7 +20,7 @@ from flashbed.plan.case import Case
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.running.programs import programs_of
-from flashbed.stack.profiles import kernel_names, load_board, load_kernel
+from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine
@@ -37,8 +37,6 @@ from flashbed.targets.ssh.connection import explained
 from flashbed.targets.ssh.facts import (
     FoundBoard,
     StrangeRowsError,
-    kernel_profile,
-    newer_profile,
     read_facts,
     why_not,
 )
@@ -180,23 +178,6 @@ def test_a_changed_row_is_read_or_refused(data: st.DataObject) -> None:
     lines[at] = " ".join(words[: data.draw(st.integers(0, len(words)))])
     with suppress(StrangeRowsError):
         read_facts("\n".join(lines))
-
-
-def test_the_profile_of_a_kernel() -> None:
-    assert kernel_profile("6.1.0-50-armmp") == "6.1"
-    assert kernel_profile("5.10.92") == "4.0"
-    assert kernel_profile("3.12.74+") == "3.12"
-    assert kernel_profile("2.6.37") == "2.6.37"
-    assert kernel_profile("2.6.18") is None
-    assert kernel_profile("99.0") in kernel_names()
-
-
-def test_a_kernel_without_a_profile_has_two_neighbours() -> None:
-    """A board with 5.15 was given the profile of 4.0 without a word."""
-    assert newer_profile("5.15.32") == "6.1"
-    assert newer_profile("3.14") == "4.0"
-    assert newer_profile("6.1.0-50-armmp") is None
-    assert newer_profile("99.0") is None
 
 
 @pytest.mark.parametrize(

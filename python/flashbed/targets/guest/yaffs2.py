@@ -15,12 +15,13 @@ from pathlib import Path
 
 from flashbed.base.locking import locked, scratch
 from flashbed.base.paths import cache_folder
+from flashbed.stack.nearest_kernel import release_of
 from flashbed.targets.guest.debian import Apt, run
 from flashbed.targets.guest.module import BuildTree, ModuleSource, built_module, sources_of
 from flashbed.targets.guest.requirements import Requirement
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["FS", "NotBuilt", "core_found", "modules_of", "prepare"]
+__all__ = ["FS", "NotBuilt", "OtherKernel", "core_found", "modules_of", "prepare"]
 
 FS = "yaffs2"
 MODULE = "yaffs2"
@@ -72,8 +73,16 @@ an object another type than its other chunks is dropped; the core would follow i
 memory."""
 
 
+_SINCE, _UNTIL = (6, 1), (6, 12)
+"""Kernels that kernel/yaffs2 is written for."""
+
+
 class NotBuilt(Exception):
     """YAFFS2 is unavailable here; the message says why in one line."""
+
+
+class OtherKernel(NotBuilt):
+    """The kernel is none that kernel/yaffs2 is written for."""
 
 
 def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]) -> list[Path]:
@@ -83,10 +92,23 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]
     """
     if fs != FS:
         return []
+    release = _release(tree)
+    if not _SINCE <= release_of(release)[:2] <= _UNTIL:
+        versions = " to ".join(".".join(map(str, one)) for one in (_SINCE, _UNTIL))
+        raise OtherKernel(f"fs {FS}: kernel/yaffs2 is for Linux {versions}, this is {release}")
     try:
         return [_built(cache, tree, say)]
     except Unavailable as why:
         raise NotBuilt(f"fs {FS}: {why}") from None
+
+
+def _release(tree: BuildTree) -> str:
+    """The release of a built kernel."""
+    try:
+        path = tree.path / "include" / "config" / "kernel.release"
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:  # Debian's headers keep it elsewhere, and are of 6.1
+        return ".".join(map(str, _SINCE))
 
 
 def prepare(cache: Path, tree: BuildTree, say: Callable[[str], None]) -> None:

@@ -6,14 +6,14 @@ known before the first case is decided here.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 
 from flashbed.base import paths
 from flashbed.stack.changes import AS_BOOTED
 from flashbed.stack.conditions import NONE
 from flashbed.stack.file_systems import RAW
-from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, kernel_names
+from flashbed.stack.nearest_kernel import nearest
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
 from flashbed.targets.base import Program
 from flashbed.targets.ssh.address import AllowedBoard
 
@@ -23,7 +23,6 @@ __all__ = [
     "Mounted",
     "MtdPartition",
     "StrangeRowsError",
-    "kernel_profile",
     "other_flash",
     "read_facts",
     "why_no_program",
@@ -142,34 +141,6 @@ def _take(line: str, board: FoundBoard) -> None:
         raise ValueError(line)
 
 
-def _release(text: str) -> tuple[int, ...]:
-    """Parses a release: 6.1.0-50-armmp is (6, 1, 0)."""
-    found = re.match(r"\d+(\.\d+)*", text)
-    return tuple(map(int, found[0].split("."))) if found else ()
-
-
-def kernel_profile(release: str) -> str | None:
-    """The newest profile that is not newer than a release; None if all are newer.
-
-    If two match, the one for 32 bits.
-    """
-    known = {name: _release(name) for name in kernel_names() if "-" not in name}
-    older = [name for name, version in known.items() if version <= _release(release)]
-    return max(older, key=known.__getitem__, default=None)
-
-
-def newer_profile(release: str) -> str | None:
-    """The oldest profile that is newer than a release which has no profile of its own, or None.
-
-    What changed between the two neighbours may or may not hold for such a release.
-    """
-    known = {name: _release(name) for name in kernel_names() if "-" not in name}
-    if any(version == _release(release)[: len(version)] for version in known.values()):
-        return None
-    newer = [name for name, version in known.items() if version > _release(release)]
-    return min(newer, key=known.__getitem__, default=None)
-
-
 def why_not(program: Program, board: FoundBoard, allowed: AllowedBoard) -> str | None:
     """Why a program cannot be measured on the board; None if it can be tried."""
     return (
@@ -188,9 +159,9 @@ def why_no_program(profile: Board, fs: str, board: FoundBoard, allowed: AllowedB
 
 
 def _other_kernel(program: Program, board: FoundBoard) -> str | None:
-    profile, wanted = kernel_profile(board.kernel), program.stack.kernel.name
-    near = [name for name in (profile, newer_profile(board.kernel)) if name is not None]
-    if wanted in (*near, f"{profile}-{board.facts['word_bits']}bit"):
+    neighbours, wanted = nearest(board.kernel), program.stack.kernel.name
+    near = neighbours.names
+    if wanted in (*near, f"{neighbours.before}-{board.facts['word_bits']}bit"):
         return None
     how = f"; --set kernel={' or '.join(near)} is nearest" if near else ""
     return f"kernel {wanted}: the board has Linux {board.kernel}{how}"

@@ -129,7 +129,9 @@ def _added(work: _Work, options: Mapping[str, str | None], *, programs: bool) ->
     lines = [f"{file}: {' '.join(names)}\n" for file, names in differing.items()]
     (whole / DIFFERENCES).write_text("".join(lines) if base else f"{told}\n", encoding="utf-8")
     recipes = {"uml": plain_recipe(options_of_storage(options))}
-    missing, built, lost = {}, {}, []
+    missing: dict[str, list[str]] = {}
+    built: dict[str, str] = {}
+    lost: list[str] = []
     if programs:
         recipes["uml-programs"] = programs_kernel(options_of_storage(options))
     else:

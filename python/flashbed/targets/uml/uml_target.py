@@ -86,7 +86,11 @@ class UmlTarget:
             try:
                 guests.append((self._guest(same[0], options.progress), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
-                refused += [Failure(case_id=program.case_id, message=str(why)) for program in same]
+                never = isinstance(why, yaffs2.OtherKernel)
+                refused += [
+                    Failure(case_id=program.case_id, message=str(why), not_measured=never)
+                    for program in same
+                ]
         done = len(refused)
         if refused:
             yield failed(refused)

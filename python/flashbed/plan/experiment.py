@@ -48,7 +48,7 @@ from flashbed.program.recording.recognised import is_recording
 from flashbed.stack.energy import Activity
 from flashbed.stack.mounts import PLAIN
 from flashbed.stack.names import ExperimentId, Name, Text
-from flashbed.stack.profiles import load_kernel
+from flashbed.stack.nearest_kernel import chosen_kernel
 
 __all__ = [
     "Claim",
@@ -377,7 +377,7 @@ def load_experiment(name: str) -> Experiment:
     experiment = read_experiment(path)
     for number, grid in enumerate(experiment.grid, start=1):
         for kernel_name, target in itertools.product(grid.of("kernel"), grid.targets):
-            if target not in load_kernel(kernel_name).kernel.targets:
+            if target not in chosen_kernel(kernel_name).kernel.targets:
                 raise ExperimentError(
                     f"{paths.shown(path)}: grid.{number}.kernel: {kernel_name} does not run on "
                     f"{target} (boards/kernels/{kernel_name}.toml, kernel.targets)"

@@ -21,7 +21,8 @@ from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment, ExperimentError, expanded
 from flashbed.plan.planned import Plan
 from flashbed.stack.conditions import Condition
-from flashbed.stack.profiles import load_board, load_kernel
+from flashbed.stack.nearest_kernel import chosen_kernel
+from flashbed.stack.profiles import load_board
 
 __all__ = ["Settings", "parse_settings", "plan", "several"]
 
@@ -185,7 +186,7 @@ def _with_profile(grids: _Grids, axis: str, names: Sequence[str]) -> _Grids:
     """Copies of the grids with a new kernel or board, on the targets that can run it."""
     added = []
     for name in names:
-        targets = load_kernel(name).kernel.targets if axis == "kernel" else None
+        targets = chosen_kernel(name).kernel.targets if axis == "kernel" else None
         if axis == "board":
             load_board(name)
         for grid in grids:

@@ -22,7 +22,7 @@ from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.changes import UNCHANGED
 from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
 from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
-from flashbed.stack.profiles import load_kernel
+from flashbed.stack.nearest_kernel import chosen_kernel
 from flashbed.stack.stack import Stack
 
 __all__ = ["HOLDING", "USUAL", "ChosenStack", "one_stack", "stacks"]
@@ -132,7 +132,7 @@ def _chosen(chosen: Mapping[str, Any], *, raw: bool) -> ChosenStack:
         if unfit is not None:
             raise InputError(f"--set {axis}={value}: {unfit}")
     case = Case(**_NO_PROGRAM, **of_axes)
-    stack = case.stack(case.profile(), load_kernel(case.kernel))
+    stack = case.stack(case.profile(), chosen_kernel(case.kernel))
     if len(stack.mounted) - len(fs) - 1 > _OPTIONS_BYTES_MAX:
         raise InputError(f"--set mount: more than {_OPTIONS_BYTES_MAX} bytes of mount options")
     # Mount options of another file system are none of this one.

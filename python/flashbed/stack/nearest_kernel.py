@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 
 from flashbed.base.paths import own_kernels_folder
-from flashbed.stack.profiles import Kernel, kernel_names, load_kernel
+from flashbed.stack.profiles import Kernel, ProfileError, kernel_names, load_kernel
 
-__all__ = ["Nearest", "differing_keys", "nearest", "release_of"]
+__all__ = ["Nearest", "chosen_kernel", "differing_keys", "nearest", "release_of"]
 
 _TABLES = ("kernel", "readahead", "jffs2", "ubifs", "backing_devices")
+_RELEASE = re.compile(r"\d+(\.\d+)+")
 _NOT_RULES = ("source", "name", "title", "targets", "like")
 
 
@@ -70,9 +71,7 @@ class Nearest:
 def nearest(release: str) -> Nearest:
     """The neighbours of a release; of profiles that match alike, those for 32 bits."""
     own = {path.name for path in own_kernels_folder().glob("*")}
-    known = [
-        name for name in kernel_names() if name not in own and re.fullmatch(r"\d+(\.\d+)+", name)
-    ]
+    known = [name for name in kernel_names() if name not in own and _RELEASE.fullmatch(name)]
     wanted = release_of(release)
     older = [name for name in known if release_of(name) <= wanted]
     before = max(older, key=release_of, default=None)
@@ -80,6 +79,17 @@ def nearest(release: str) -> Nearest:
         return Nearest(release, before, None)
     newer = [name for name in known if release_of(name) > wanted]
     return Nearest(release, before, min(newer, key=release_of, default=None))
+
+
+def chosen_kernel(name: str) -> Kernel:
+    """The kernel that the user chose. Raises `ProfileError`, for a release with its neighbours."""
+    try:
+        return load_kernel(name)
+    except ProfileError as unknown:
+        unlike = nearest(name).unlike if _RELEASE.fullmatch(name) else None
+        if unlike is None or name in kernel_names():
+            raise
+        raise ProfileError(f"{unknown}. {unlike}") from None
 
 
 def _is_of(profile: str, release: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -422,18 +421,7 @@ def _changed_ns(path: Path, what: str) -> int:
     except OSError:
         names = board_names() if what == "board" else kernel_names()
         known = ", ".join(names) or "none"
-        near = _near(path.name.removesuffix(".toml")) if what == "kernel" else ""
-        raise ProfileError(
-            f"{paths.shown(path)}: no such {what}; there are {known}{near}"
-        ) from None
-
-
-def _near(release: str) -> str:
-    """What is nearest to a release without a profile, and what the neighbours differ in."""
-    from flashbed.stack.nearest_kernel import nearest
-
-    unlike = nearest(release).unlike if re.fullmatch(r"\d+(\.\d+)+", release) else None
-    return f". {unlike}" if unlike else ""
+        raise ProfileError(f"{paths.shown(path)}: no such {what}; there are {known}") from None
 
 
 def load_board(name: str) -> Board:

@@ -81,7 +81,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(((end - offset) as i64, now))
     }
 
-    /// Nothing is left to read. Before 5.12 the kernel compares the position with the end of the file
+    /// Nothing is left to read. Before 5.12 the kernel compares the position with the file's end
     /// only when it has the page, so the last page is read.
     fn read_past_end(&mut self, now: Ns, slot: usize, (offset, length): (u64, u64)) -> Outcome {
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };

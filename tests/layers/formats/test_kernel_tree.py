@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.stack.begun_kernel import begun_kernel_text
+from flashbed.stack.imported.begun_kernel import begun_kernel_text
 from flashbed.stack.imported.kernel_facts import facts_of, options_of_storage, read_options
 from flashbed.stack.imported.kernel_tree import KernelTree, mirrored_of
 from flashbed.stack.profiles import Kernel, load_kernel
@@ -15,7 +15,7 @@ from flashbed.stack.profiles import Kernel, load_kernel
 COLLECTOR = """
 static struct jffs2_eraseblock *jffs2_find_gc_block(struct jffs2_sb_info *c)
 {
-	int n = jiffies % 128;	/* dice */
+	int n = jiffies % 128;	/* at random */
 
 	if (n < 50)
 		return c->first;
@@ -102,7 +102,7 @@ def test_a_release_is_that_of_the_makefile(tmp_path: Path) -> None:
 def test_a_changed_collector_is_found_and_a_comment_is_not(tmp_path: Path) -> None:
     gc = "fs/jffs2/gc.c"
     own = _tree(tmp_path / "own", {gc: COLLECTOR})
-    same = _tree(tmp_path / "same", {gc: COLLECTOR.replace("dice", "die")})
+    same = _tree(tmp_path / "same", {gc: COLLECTOR.replace("at random", "by chance")})
     other = _tree(tmp_path / "other", {gc: COLLECTOR.replace("n < 50", "n < 40")})
     assert own.differing(same) == {}
     assert other.differing(own) == {gc: ["jffs2_find_gc_block"]}
@@ -149,7 +149,7 @@ def test_a_configuration_decides_compressors_and_ticks(tmp_path: Path) -> None:
 def test_a_begun_profile_is_one_and_says_what_it_took_from_another(tmp_path: Path) -> None:
     like = load_kernel("5.10")
     facts = facts_of(_old(tmp_path), {}, like, None)
-    text = begun_kernel_text("mine", "5.15.32", '5.15.32 "vendor"', facts, like)
+    text = begun_kernel_text("mine", "5.15.32", '5.15.32 "vendor"', facts=facts, like=like)
     kernel = Kernel.model_validate(tomllib.loads(text))
     assert (kernel.kernel.name, kernel.kernel.like) == ("mine", "5.10")
     assert kernel.kernel.targets == ("sim", "uml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.stack.nearest_kernel import differing_keys, nearest, release_of
+from flashbed.stack.nearest_kernel import chosen_kernel, differing_keys, nearest, release_of
 from flashbed.stack.profiles import ProfileError, kernel_names, load_kernel
 
 
@@ -49,7 +49,7 @@ def test_a_kernel_with_a_profile_is_not_told() -> None:
 
 def test_an_unknown_kernel_is_refused_with_its_neighbours() -> None:
     with pytest.raises(ProfileError, match=r"no such kernel.*compare 6\.1.*with 6\.12"):
-        load_kernel("6.6")
+        chosen_kernel("6.6")
 
 
 def test_a_release_is_its_leading_numbers() -> None:

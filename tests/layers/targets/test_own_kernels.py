@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.base.errors import InputError
-from flashbed.stack.begun_kernel import begun_kernel_text
+from flashbed.stack.imported.begun_kernel import begun_kernel_text
 from flashbed.stack.profiles import kernel_names, load_kernel
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import _for_releases
@@ -56,7 +56,7 @@ def _added(cache: Path, name: str) -> OwnKernel:
         builds={"uml": build.name},
     )  # fmt: skip
     kernel.save(folder)
-    text = begun_kernel_text(name, "6.1.9", "a test", {}, load_kernel("6.1"))
+    text = begun_kernel_text(name, "6.1.9", "a test", facts={}, like=load_kernel("6.1"))
     (folder / f"{name}.toml").write_text(text, encoding="utf-8")
     return kernel
 

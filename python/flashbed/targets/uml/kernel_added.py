@@ -17,7 +17,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import read_text
 from flashbed.base.locking import locked, scratch
 from flashbed.base.paths import kernel_files, own_kernels_folder, shown
-from flashbed.stack.begun_kernel import begun_kernel_text
+from flashbed.stack.imported.begun_kernel import begun_kernel_text
 from flashbed.stack.imported.kernel_facts import facts_of, options_of_storage, read_options
 from flashbed.stack.imported.kernel_tree import MODELLED, KernelTree
 from flashbed.stack.names import is_name
@@ -91,7 +91,7 @@ def add_kernel(
     own_kernels_folder(cache).mkdir(parents=True, exist_ok=True)
     with locked(cache / f"kernel-{name}.lock"), scratch(cache, "build-") as folder:
         _check_name(cache, name)
-        work = _Work(name, source, cache, folder, say)
+        work = _Work(name=name, source=source, cache=cache, work=folder, say=say)
         try:
             return _added(work, options, programs=programs)
         except (OSError, subprocess.SubprocessError) as error:
@@ -124,7 +124,7 @@ def _added(work: _Work, options: Mapping[str, str | None], *, programs: bool) ->
     digest = found.sha256()
     said = f"{release}, sources {digest[:12]}"
     facts = facts_of(found, options, like, base)
-    profile = begun_kernel_text(work.name, release, said, facts, like)
+    profile = begun_kernel_text(work.name, release, said, facts=facts, like=like)
     (whole / f"{work.name}.toml").write_text(profile, encoding="utf-8")
     lines = [f"{file}: {' '.join(names)}\n" for file, names in differing.items()]
     (whole / DIFFERENCES).write_text("".join(lines) if base else f"{told}\n", encoding="utf-8")
@@ -139,7 +139,7 @@ def _added(work: _Work, options: Mapping[str, str | None], *, programs: bool) ->
     for kind, recipe in recipes.items():
         if kind != "uml":
             tree = work.unpacked(kind)
-        built[kind], missing[kind], lost = _built(work, tree, release, recipe, whole)
+        built[kind], missing[kind], lost = _built(work, tree, recipe, release=release, whole=whole)
     kernel = OwnKernel(
         name=work.name, release=release, source=str(work.source.resolve()), sources_sha256=digest,
         like=like.name, builds=built, not_applied=missing, lost_options=lost, differing=differing,
@@ -193,7 +193,7 @@ def _by_file(lacking: list[NotApplied]) -> list[str]:
 
 
 def _built(
-    work: _Work, tree: Path, release: str, recipe: Recipe, whole: Path
+    work: _Work, tree: Path, recipe: Recipe, *, release: str, whole: Path
 ) -> tuple[str, list[str], list[str]]:
     """The folder of a built kernel, changes that did not apply, options that it does not have."""
     lacking = _by_file(apply_changes(tree, (*recipe.changes, *CHANGES_BEFORE_6_1)))
@@ -201,7 +201,7 @@ def _built(
         work.say(f"{recipe.name}: does not apply: {line}")
     work.say(f"building {work.name}, Linux {release} for user mode (three to ten minutes, once)")
     log = work.cache / f"{recipe.name}-{work.name}.log"
-    kept, lost = compiled(tree, work.name, release, recipe, log)
+    kept, lost = compiled(tree, recipe, log, series=work.name, version=release)
     needed = [line for line in lost if line.removeprefix("CONFIG_").partition("=")[0] in _NEEDED]
     if needed:
         raise Unavailable(f"Linux {release} cannot be built with {needed[0]}; log: {log}")

@@ -218,7 +218,7 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
         if lacking:
             raise Unavailable(f"{lacking[0]}: unexpected code in this kernel")
         say(f"building Linux {series} for user mode (two to six minutes, once)")
-        kept, dropped = compiled(tree, series, version, recipe, log)
+        kept, dropped = compiled(tree, recipe, log, series=series, version=version)
         if dropped:
             raise Unavailable(f"the kernel cannot be built with {dropped[0]} (kernel/uml)")
         folder = _folder(cache, series, recipe)
@@ -228,7 +228,7 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
 
 
 def compiled(
-    tree: Path, series: str, version: str, recipe: Recipe, log: Path
+    tree: Path, recipe: Recipe, log: Path, *, series: str, version: str
 ) -> tuple[Path, list[str]]:
     """Compiles changed sources: the folder beside the tree with what is kept, and lost options."""
     for name, content in recipe.files.items():

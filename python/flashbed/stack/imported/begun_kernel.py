@@ -17,7 +17,7 @@ _TABLES = ("kernel", "uml", "readahead", "jffs2", "ubifs", "backing_devices")
 
 
 def begun_kernel_text(
-    name: str, release: str, source: str, facts: Mapping[str, Mapping[str, Known]], like: Kernel
+    name: str, release: str, source: str, *, facts: Mapping[str, Mapping[str, Known]], like: Kernel
 ) -> str:
     """The text of NAME.toml."""
     values = like.model_dump(include=set(_TABLES), exclude_none=True)

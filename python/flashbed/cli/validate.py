@@ -12,6 +12,7 @@ import typer
 
 from flashbed import __version__
 from flashbed.base.errors import InputError, RunError
+from flashbed.base.paths import cache_folder
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.options import (
     MACHINE,
@@ -117,6 +118,7 @@ def validate(
         print(json.dumps(compared.as_json(), indent=1))
     else:
         _show(compared)
+        _show_unlike(stack.kernel)
     if compared.failed:
         raise RunError(f"{len(compared.failed)} cases failed")
 
@@ -211,6 +213,18 @@ def _show(compared: ComparedSuite) -> None:
             print(f"{title}: {len(cases)} cases")
         for case_id, what in cases.items():
             print(f"  {case_id:44} {what}")
+
+
+def _show_unlike(kernel: Kernel) -> None:
+    """Prints which functions of an added kernel are not those that the simulator mirrors."""
+    from flashbed.stack.imported.kernel_tree import mirrored_of
+    from flashbed.targets.uml.own_kernels import own_kernel
+
+    own = own_kernel(cache_folder(), kernel.name)
+    if own is None:
+        return
+    for file, names in mirrored_of(own.differing).items():
+        print(f"not as in Linux {own.like}, which the simulator mirrors: {file} {', '.join(names)}")
 
 
 def _show_summary(title: str, summary: dict[str, Any], limits: dict[str, Any]) -> None:

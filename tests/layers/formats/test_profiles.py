@@ -43,8 +43,10 @@ def test_every_shipped_kernel_is_complete() -> None:
         "3.12",
         "3.13",
         "4.0",
+        "5.10",
         "6.1",
         "6.12",
+        "7.3",
     } == set(kernel_names())
     assert all(load_kernel(name).sim_json for name in kernel_names())
 

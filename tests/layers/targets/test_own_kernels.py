@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,19 @@ def test_a_kernel_without_virtual_time_is_refused(cache: Path) -> None:
     (tree / "Makefile").write_text("VERSION = 4\nPATCHLEVEL = 19\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"Linux 4\.19 has no virtual time"):
         add_kernel(cache, "old", tree, config=None, programs=False, say=_say)
+
+
+def test_an_archive_with_one_folder_is_unpacked_into_a_tree(cache: Path) -> None:
+    tree = cache / "work" / "linux-4.19"
+    (tree / "arch" / "um").mkdir(parents=True)
+    (tree / "arch" / "um" / "Kconfig").write_text("config HZ\n", encoding="utf-8")
+    (tree / "Makefile").write_text("VERSION = 4\nPATCHLEVEL = 19\n", encoding="utf-8")
+    archive = cache / "linux.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(tree, arcname=tree.name)
+    with pytest.raises(InputError, match=r"Linux 4\.19 has no virtual time"):
+        add_kernel(cache, "old", archive, config=None, programs=False, say=_say)
+    assert sorted(path.name for path in tree.iterdir()) == ["Makefile", "arch"]
 
 
 def test_a_change_without_its_place_is_named_by_file(tmp_path: Path) -> None:

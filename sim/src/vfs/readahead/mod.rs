@@ -319,7 +319,7 @@ fn on_marker_alone(
 
 /// `aligned_end` of page_cache_async_ra: the window is shortened to it, unless nothing is left.
 fn align_end(kernel: &KernelReadAhead, state: &mut ReadAheadState) {
-    let lowest_bit = 1 << state.max_pages.trailing_zeros();
+    let lowest_bit = 1u32.checked_shl(state.max_pages.trailing_zeros()).unwrap_or(1);
     let past = (state.start + state.size) % kernel.marked_window_end_pages.min(lowest_bit);
     if past < state.size {
         state.size -= past;

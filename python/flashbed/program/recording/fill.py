@@ -10,8 +10,8 @@ earlier pieces cost nothing; where a page is compressed whole, a piece is what b
 recorded size. JFFS2 tries zlib on what lzo does not shrink, which takes more processor time: a
 piece that only zlib shrinks has no zeroes, and as many bytes of TEXT as zlib needs for the size. A
 page that both shrink has TEXT too, and spread zeroes: JFFS2 fills a block's end with as much of it
-as zlib fits there, and both parts are then as small as those of the recorded page.
-Left out: bytes behind a piece that was written into the middle of its page.
+as zlib fits there, and both parts are then as small as those of the recorded page. Left out: bytes
+behind a piece that was written into the middle of its page.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ _ZSTD_BYTES_MIN = 128
 _JFFS2_ZLIB_BYTES = 16
 """JFFS2's zlib stores this much more than the deflate whose sizes a recording has: UBIFS's."""
 _JFFS2_NODE_ALIGNED, _UBIFS_NODE_ALIGNED = 4, 8
-_TEXT_BYTES_MIN = 128
-"""zlib makes no shorter text smaller."""
-_SPLIT_BYTES_MIN = 1024
-"""Shorter pieces are seldom cut at the end of a block."""
+_TEXT_BYTES_MIN, _SPLIT_BYTES_MIN = 128, 1024
+"""zlib makes no shorter text smaller, and shorter pieces are seldom cut at the end of a block."""
 _BITS_MIN = 4
 """Of text with fewer bits, lzo makes some smaller too."""
+_UNCUT_BYTES = 128
+"""JFFS2 cuts no page that is this small: less room in a block stays empty (JFFS2_MIN_DATA_LEN)."""
+_NEARLY_ALL = 0.9
+"""Of a piece, at least, that shares next to nothing with its page."""
 _RUNS = 64
 """Of zeroes that are spread in a page, at most."""
-_RUN_BYTES_MIN = 8
-_SPREADS = 4
-"""Numbers of runs that are tried for a size."""
+_RUN_BYTES_MIN, _SPREADS = 8, 4
+"""Bytes of a run, and how many numbers of runs are tried for a size."""
 _ROUNDED = 16
 """Pages of about the same sizes are spread alike."""
 _MATCH_BYTES = 4
@@ -351,7 +352,7 @@ class Filler:
                 text, bits / 8 - 1, ends=(1, length), wanted=wanted,
                 make=lambda number: _only_own(length, number, bits), data=place.alone,
             )  # fmt: skip
-        if length == PIECE_BYTES and self.then is not None:
+        if length == PIECE_BYTES and self.then is not None and size > _UNCUT_BYTES:
             made = self._spread_page(size, other, wanted, place)
             if made:
                 return made
@@ -421,10 +422,13 @@ class Filler:
         if not shrinks and self.then is not None and length < _TEXT_BYTES_MIN:
             # Too short to shrink alone: it takes its part of what zlib saves of the page.
             return self._as_text(place, wanted, wanted - page.stored)
-        if not shrinks or alone.text_bytes:
+        if alone.text_bytes:
             return alone
+        if not shrinks:
+            return _only_own(length, 0, TEXT_BITS)
+        added = wanted - page.stored
         return self._searched(
-            0, 1, ends=(0, length), wanted=wanted,
+            length if added > length * _NEARLY_ALL else 0, 1, ends=(0, length), wanted=wanted,
             make=lambda own: _piece_of(length - own, own, (0, TEXT_BITS)), data=place.page,
         )  # fmt: skip
 
@@ -462,6 +466,7 @@ class Filler:
         """
         low, high = ends
         tried: dict[int, tuple[int, int]] = {}
+        sizes: list[int] = []
         target = min(max(start, low), high)
         for _ in range(_TRIES):
             # Sizes do not grow evenly: the nearest number that was not tried.
@@ -473,8 +478,12 @@ class Filler:
             tried[at] = self._off(size, wanted), size
             if not tried[at][0]:
                 break
+            sizes.append(size)
             best = min(tried, key=lambda n: (tried[n][0], abs(tried[n][1] - wanted)))
-            target = min(max(best + round((wanted - tried[best][1]) / slope), low), high)
+            size = tried[best][1]
+            if slope < 0:  # sizes of text scatter around a line, which is where their mean is
+                best, size = (round(sum(all_) / len(tried)) for all_ in (tried, sizes))
+            target = min(max(best + round((wanted - size) / slope), low), high)
         return make(min(tried, key=lambda n: (tried[n][0], abs(tried[n][1] - wanted))))
 
     def _at(self, compressor: Compressor | None) -> int:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's processes, including those that left its group and lost their parents.
  *
- * Process 1 of a guest has no others. On a user's board they are those below this process, which
- * adopts them (PR_SET_CHILD_SUBREAPER, Linux 3.4). No other process is ever signalled. Kernel
- * interfaces: prctl(2), /proc/PID/stat, kill(2).
+ * They are those below this process: process 1 of a guest, or on a user's board one that adopts them
+ * (PR_SET_CHILD_SUBREAPER, Linux 3.4). No other process is ever signalled: kill(-1, SIGKILL) of
+ * process 1 would end JFFS2's collector too, a kernel thread that allows that signal
+ * (jffs2_garbage_collect_thread). Kernel interfaces: prctl(2), /proc/PID/stat, kill(2).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -70,7 +71,7 @@ static bool has_ended(pid_t pid)
 	return !behind || strncmp(behind, ") Z", 3) == 0;
 }
 
-static size_t signal_below(int number)
+size_t host_signal(int number)
 {
 	const pid_t self = getpid();
 	DIR *all = opendir("/proc");
@@ -87,13 +88,6 @@ static size_t signal_below(int number)
 	if (all)
 		(void)closedir(all);
 	return count;
-}
-
-size_t host_signal(int number)
-{
-	if (getpid() != 1 || spared)
-		return signal_below(number);
-	return kill(-1, number) == 0;
 }
 
 void host_kill_the_rest(void)

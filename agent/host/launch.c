@@ -42,9 +42,11 @@
 #define REQUEST "/request"
 #define PORT "/dev/vport0p1"
 
-static const uint64_t SECOND_NS = 1000000000;
-/* How long the file system's threads have after sync(2) to erase the blocks that it freed. */
-static const uint64_t SETTLE_NS = 100000000;
+/* How long the file system's threads have after the mount, as in the preparation of a recording
+ * (python/flashbed/plan/experiment.py). A board passes it in real time, and has less. */
+static const uint64_t MOUNTED_NS = 10000000000;
+static const uint64_t MOUNTED_ON_BOARD_NS = 1000000000;
+static const uint64_t PORT_TICK_NS = 100000000;
 
 enum { PORT_TICKS = 50 };
 
@@ -57,14 +59,6 @@ struct launch {
 bool host_is_kernel(void)
 {
 	return access(CALLS, F_OK) == 0;
-}
-
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec until = {(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
 }
 
 static int use_descriptor(int from, int as)
@@ -144,8 +138,9 @@ static int execute_program(const struct host_request *request, const struct host
 static int flush(const struct fs *fs, struct host_counts *after)
 {
 	sync();
-	sleep_until(now_ns() + SETTLE_NS);
-	return host_count(fs, after);
+	const int err = phase_settle();
+
+	return err ? err : host_count(fs, after);
 }
 
 static void say_end(struct channel *out, const struct launch *launch, const struct host_end *end)
@@ -187,6 +182,18 @@ static int start(const struct host_request *request, const struct host_place *pl
 	return *program < 0 ? -errno : host_record_process(recorder, *program);
 }
 
+/* The program begins where the replay of its recording begins (job/case.c), so that timers of the
+ * file system and JFFS2's `jiffies % 128` are at the same point. */
+static int sleep_to_mark(const struct host_place *place)
+{
+	const bool shared = place->where == HOST_BOARD;
+	int err = phase_sleep_until(now_ns() + (shared ? MOUNTED_ON_BOARD_NS : MOUNTED_NS));
+
+	if (!err)
+		err = phase_sleep_until(phase_next(shared));
+	return err ? err : phase_sleep_until(phase_next(shared));
+}
+
 static int run(const struct host_request *request, const struct host_place *place,
 	       const struct fs *fs, struct host_recorder *recorder, struct channel *out)
 {
@@ -205,7 +212,8 @@ static int run(const struct host_request *request, const struct host_place *plac
 	if (!err)
 		err = host_record_start(recorder);
 	sync();
-	sleep_until((now_ns() / SECOND_NS + 2) * SECOND_NS);
+	if (!err)
+		err = sleep_to_mark(place);
 	if (!err)
 		err = host_count(fs, &before);
 	if (!err)
@@ -318,6 +326,7 @@ static int set_sysctls(const struct host_request *request, const char **what)
 static int prepare(const struct host_request *request, const struct host_place *place,
 		   struct fs *fs, struct host_recorder **recorder, const char **what)
 {
+	const bool shared = place->where == HOST_BOARD;
 	int64_t window = 0;
 	int err = set_sysctls(request, what);
 
@@ -329,11 +338,15 @@ static int prepare(const struct host_request *request, const struct host_place *
 	if (!err)
 		err = fs_format(fs, request->fs);
 	if (!err)
+		err = phase_sleep_to_round(shared);
+	if (!err)
 		err = fs_mount_fresh(fs);
+	if (!err)
+		err = phase_sleep_to_round(shared);
 	if (err)
 		return err;
 	*what = "the folder on flash";
-	if (place->where != HOST_BOARD)
+	if (!shared)
 		err = give_folder(request, place->mount_point);
 	if (!err)
 		err = host_put_all(request, place, what);
@@ -438,7 +451,7 @@ static int open_port(void)
 	for (int tick = 0; tick < PORT_TICKS && fd < 0; tick++) {
 		fd = open(PORT, O_WRONLY | O_CLOEXEC);
 		if (fd < 0)
-			sleep_until(now_ns() + SETTLE_NS);
+			(void)phase_sleep_until(now_ns() + PORT_TICK_NS);
 	}
 	return fd < 0 ? -errno : fd;
 }

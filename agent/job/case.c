@@ -72,7 +72,7 @@ int case_before_mark(void *context)
 
 	if (!err)
 		err = flash_discard();
-	const uint64_t mark = phase_next(job);
+	const uint64_t mark = phase_next(job->shared);
 
 	if (!err)
 		err = tell_chip(job);
@@ -118,7 +118,7 @@ static int measure(struct job *job, const char *id, int64_t read_ahead_kib,
 	if (!err)
 		err = channel_flush(job->out);
 	if (!err)
-		err = phase_sleep_until(phase_next(job));
+		err = phase_sleep_until(phase_next(job->shared));
 	/* Clears what the driver recorded of the case before. */
 	if (!err && nandlog_there())
 		err = nandlog_command("forget-page");

@@ -115,7 +115,7 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	if (!err)
 		err = try_window(job, fs_name);
 	if (!err)
-		err = phase_sleep_to_round(job);
+		err = phase_sleep_to_round(job->shared);
 	if (!err)
 		err = phase_set_time_of_day(job);
 	if (!err)
@@ -124,7 +124,7 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 		return answer_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);
 	if (!err)
-		err = phase_sleep_to_round(job);
+		err = phase_sleep_to_round(job->shared);
 	if (!err)
 		err = run_ops(&job->runner, ops, false);
 	run_close_all(&job->runner);

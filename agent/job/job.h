@@ -232,11 +232,11 @@ int answer_run_error(struct job *job, const char *scope, const char *id, int err
 
 /* phases.c: when a group and a case begin */
 
-uint64_t phase_next(const struct job *job); /* the next time at which one may begin */
+uint64_t phase_next(bool shared); /* the next time at which one may begin */
 int phase_sleep_until(uint64_t ns);
 int phase_sleep_before(uint64_t mark_ns); /* sleeps until the flash counters are read */
 int phase_settle(void);                   /* sleeps after a flush */
-int phase_sleep_to_round(const struct job *job);
+int phase_sleep_to_round(bool shared);
 int phase_set_time_of_day(const struct job *job);
 
 /* program.c: a program's text, and its operations, which point into the text */

@@ -44,9 +44,9 @@ static uint64_t next_whole(uint64_t phase_ns)
 	return (now_ns() + 2 * LEAD_NS + phase_ns - 1) / phase_ns * phase_ns;
 }
 
-uint64_t phase_next(const struct job *job)
+uint64_t phase_next(bool shared)
 {
-	return next_whole(job->shared ? SHARED_PHASE_NS : PHASE_NS);
+	return next_whole(shared ? SHARED_PHASE_NS : PHASE_NS);
 }
 
 int phase_sleep_before(uint64_t mark_ns)
@@ -63,9 +63,9 @@ int phase_settle(void)
  * processor (writeout_period) then expires on time, and the kernel's count of pages written before
  * has decayed to one.
  */
-int phase_sleep_to_round(const struct job *job)
+int phase_sleep_to_round(bool shared)
 {
-	if (job->shared)
+	if (shared)
 		return 0;
 	const uint64_t until = next_whole(ROUND_NS);
 	int err = 0;

@@ -55,10 +55,17 @@ for n in range(8):
         os.write(fd, os.urandom(3000)); os._exit(0)
     os.waitpid(child, 0)
 """
+WRITTEN_OVER = """
+import os, time
+for n in range(12):
+    fd = os.open('a', os.O_RDWR | os.O_CREAT); os.write(fd, os.urandom(200000)); os.close(fd)
+    time.sleep(0.7)
+"""
 CASES = {
     "O_SYNC": SYNCED, "RWF_SYNC": SYNCED_BY_CALL, "a hint near 2^63": HINTS, "a logger": LOGGER,
     "a mapping written again": MAPPED, "a mapping that stays dirty": DIRTY,
     "an inherited descriptor": INHERITED,
+    "a file whose blocks are collected": WRITTEN_OVER,
     "a file from before": "print(len(open('before', 'rb').read()))",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from flashbed.program.recording.file import open_recording
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.agreement.test_exec import FLASHBED
+from tests.support.exec_and_replay import KINDS, replayed
 from tests.support.recorded import compiled
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
@@ -80,6 +81,30 @@ def test_the_recorder_changes_nothing_that_the_program_does(fs: str, tmp_path: P
     assert isinstance(held, tuple)
     assert len(held) == 6
     assert 20 < max(piece.lzo_alone for piece in held) < 200
+
+
+def test_with_contents_the_bytes_are_recorded_too(tmp_path: Path) -> None:
+    """Sizes are those of whole pieces: with the bytes, a replay on JFFS2 is the program."""
+    there = "".join(f"line {number * 7919 % 1000}\n" for number in range(40_000))
+    (tmp_path / "a").write_text(there)
+    words = ("--put", "a", "--record", "a.rec", "--contents", "--", "sh", "-c", "tr x y <a >b")
+    ran, _ = _ran(tmp_path, "jffs2", *words)
+    recording = open_recording(tmp_path / "a.rec")
+    (held,) = (call.written for call in recording.existed() if call.path() == b"a")
+    assert held == there.encode()
+    written = [call.written for call in recording.calls() if call.name == "write"]
+    assert b"".join(each for each in written if isinstance(each, bytes)) == there.encode()
+    counts = tuple(ran["run"][kind] + ran["flush"][kind] for kind in KINDS)
+    assert replayed(tmp_path / "a.rec", "jffs2", "sim-chip").counts == counts
+
+
+def test_contents_without_a_recording_are_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [FLASHBED, "exec", "--contents", "--", "true"], capture_output=True, text=True,
+        cwd=tmp_path, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "flashbed: --contents: what --record FILE keeps; give it too\n"
 
 
 def test_pages_of_a_mapped_file_are_read_when_the_program_reads_them(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class ExecOptions:
     sysroot: Path | None = None
     gdb: int | None = None
     record: Path | None = None
+    contents: bool = False
     spin: float | None = None
 
 
@@ -79,7 +80,11 @@ def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -
         say(missing)
     if options.record is not None:
         made = [
-            replace(each, record=_record(options.record, chosen.word if several else None))
+            replace(
+                each,
+                record=_record(options.record, chosen.word if several else None),
+                contents=options.contents,
+            )
             for each, chosen in zip(made, stacks, strict=True)
         ]
     return made
@@ -188,6 +193,8 @@ def _check(options: ExecOptions) -> None:
         raise InputError(f"--until {options.until:g}: seconds above 0, less than {UNTIL_MAX_S:g}")
     if options.record is not None and options.shell:
         raise InputError("--record: does not go with --shell")
+    if options.contents and options.record is None:
+        raise InputError("--contents: what --record FILE keeps; give it too")
     if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
         raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
     _check_target(options)

@@ -90,6 +90,7 @@ def execute(
     sysroot: str | Path | None = None,
     repeat: str | None = None,
     record: str | Path | None = None,
+    contents: bool = False,
     set: Mapping[str, object] | None = None,  # noqa: A002
     sysctl: Mapping[str, object] | None = None,
 ) -> Execution:
@@ -114,6 +115,7 @@ def execute(
         sysroot: A root file system with its programs, in place of packages.
         repeat: How often the program runs, for its lifetime: `10/h`.
         record: A new file for the recording of its calls, on `uml`.
+        contents: Whether that recording keeps the bytes written, not only their sizes.
         set: Axes of the system and their values: `{"compressor": "zlib"}`.
         sysctl: Settings of the kernel: `{"vm.dirty_expire_centisecs": 500}`.
 
@@ -134,7 +136,7 @@ def execute(
         words=_words(command), on=on, put=[Path(each) for each in put], env=_assigned(env),
         memory=memory_mib, patience=patience_s, keep=Path(keep) if keep else None, until=until_s,
         package=list(package), sysroot=Path(sysroot) if sysroot else None,
-        record=Path(record) if record else None, spin=spin_s,
+        record=Path(record) if record else None, contents=contents, spin=spin_s,
     )  # fmt: skip
     try:
         (request,) = requests_of(options, found, _silent)

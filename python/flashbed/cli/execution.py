@@ -90,6 +90,9 @@ def exec_(
         Path | None,
         typer.Option("--record", metavar="FILE", help="Record its calls, to replay them; on uml."),
     ] = None,
+    contents: Annotated[
+        bool, typer.Option("--contents", help="Keep the bytes written in that recording too.")
+    ] = False,
     shell: Annotated[
         bool,
         typer.Option("--shell", help="Open a shell on the flash, after COMMAND if there is one."),
@@ -170,6 +173,7 @@ def exec_(
         sysroot=sysroot,
         gdb=gdb,
         record=record,
+        contents=contents,
         spin=spin,
     )
     wanted = chosen(settings, fs=fs, board=board, kernel=kernel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import stat
 from pathlib import Path
@@ -297,6 +298,23 @@ def test_mapped_pages_are_touched_and_stored(tmp_path: Path) -> None:
         "open 0 m rw", "mmap 0 0 0 8192 rw", "close 0", "touch 0 0 4096", "store 0 4096 4096 1 0",
         "msync 0 0 8192 sync", "munmap 0",
     ]  # fmt: skip
+
+
+def test_of_the_page_in_which_a_mapping_ends_what_is_mapped_is_stored(tmp_path: Path) -> None:
+    """QDBM's database was replayed as incompressible: 27 page writes for 11."""
+    do = Program()
+    do.existed(b"m", 5000)
+    do("openat", 3, path=b"m", flags=RW)
+    at = 0x7F0000000000
+    do("mmap", at, descriptor=3, length=5000, mode=3, flags=1, offset=0)
+    do("mapped_write", address=at + 4096, length=4096, written=b"xyz" * 1365 + b"x")
+    pieces = (Piece(*[300] * 6), Piece(*[2000] * 6))
+    do("mapped_write", address=at, length=8192, written=pieces)
+    _, _, data, stored, generated = _body(do, tmp_path, compressor="zlib")
+    assert data == f"data {base64.b64encode(b'xyz' * 301 + b'x').decode()}"
+    assert stored == "store 0 4096 904 0 data"
+    assert generated.startswith("store 0 0 5000 1 ")
+    assert generated.count("+") == len(pieces)
 
 
 def test_an_attribute_that_was_looked_for_in_vain_is_looked_for(tmp_path: Path) -> None:

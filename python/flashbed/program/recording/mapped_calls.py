@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flashbed.program.recording.calls import PIECE_BYTES, Call
+from flashbed.program.recording.calls import PIECE_BYTES, Call, Piece, Written, pieces_of
 from flashbed.program.recording.data_calls import Handler, written_lines
 from flashbed.program.recording.replay_state import Mapped, ReplayState
 
@@ -91,9 +91,20 @@ def _access(state: ReplayState, call: Call) -> None:
         state.lines.append(f"touch {found.number} {at} {length}")
         return
     begin, file_at = f"store {found.number}", found.offset + at
-    written = call.written if length == call.number("length") else None
+    written = _first(call.written, file_at, length)
     state.lines += written_lines(
         state, begin, node=found.file.node, at=at, length=length, written=written, file_at=file_at
+    )
+
+
+def _first(written: Written | None, file_at: int, length: int) -> Written | None:
+    """What was written of a page in which the mapping ends, up to there."""
+    if written is None or isinstance(written, bytes):
+        return written and written[:length]
+    cut = pieces_of(file_at, length)
+    return tuple(
+        Piece(*(min(size, bytes_) for size in piece))
+        for (_, bytes_), piece in zip(cut, written, strict=False)
     )
 
 

@@ -84,6 +84,8 @@ class ExecRequest:
     """The agent's folder on a board."""
     record: Path | None = None
     """A file for the recording of the program."""
+    contents: bool = False
+    """Whether the recording keeps the bytes written."""
     sysctls: Sequence[tuple[str, str]] = ()
     """Settings of the kernel besides the stack's."""
     spin_s: float | None = None

@@ -20,7 +20,7 @@ from flashbed.program.recording.calls import ARGUMENTS, CALLS, EXISTED, FOLDER, 
 from flashbed.program.recording.file import SCHEMA
 from flashbed.targets.recorder.wire import Chunk
 
-__all__ = ["Assembler", "Folders"]
+__all__ = ["CONTENTS_BYTES_MAX", "Assembler", "Folders"]
 
 _TEXTS = ("path", "to_path", "name", "target")
 _BIT = {name: 1 << place for place, name in enumerate(ARGUMENTS)}

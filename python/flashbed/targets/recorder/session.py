@@ -23,7 +23,7 @@ from flashbed.base.errors import RunError
 from flashbed.program.recording.about import About, shortened
 from flashbed.program.recording.calls import EXISTED
 from flashbed.program.recording.file import RecordingWriter
-from flashbed.targets.recorder.assemble import Assembler, Folders
+from flashbed.targets.recorder.assemble import CONTENTS_BYTES_MAX, Assembler, Folders
 from flashbed.targets.recorder.places import Place, Recorder
 from flashbed.targets.recorder.recorded_run import LACKS, RecordedRun
 from flashbed.targets.recorder.wire import Chunk, ReadAhead, StreamFacts, chunks, unescaped
@@ -91,8 +91,9 @@ def record(
 
 
 def keep_stream(
-    stream: int, about: About, path: Path, there: Mapping[bytes, Path] = MappingProxyType({})
-) -> RecordedRun:
+    stream: int, about: About, path: Path, *,
+    there: Mapping[bytes, Path] = MappingProxyType({}), contents: bool = False,
+) -> RecordedRun:  # fmt: skip
     """Turns a recorder's stream into a recording, as far as it goes.
 
     `there` maps files of the recorded folder to files of this machine with their initial contents.
@@ -103,7 +104,7 @@ def keep_stream(
     try:
         _take(
             ReadAhead(stream),
-            _Sink(writer=writer, recorded=recorded, contents=False, own=b"//", there=there),
+            _Sink(writer=writer, recorded=recorded, contents=contents, own=b"//", there=there),
         )
     except BaseException:
         writer.discard()
@@ -182,7 +183,7 @@ class _Sink:
                 & pl.col("path").bin.starts_with(self._own).fill_null(value=False)
             )
         )
-        frame = _with_contents(frame, self.there)
+        frame = _with_contents(frame, self.there, contents=self.contents)
         self._count(frame)
         self._frames.append(frame)
         self._rows += frame.height
@@ -227,16 +228,30 @@ class _Sink:
             recorded.tasks = max(recorded.tasks, tasks + 1)
 
 
-def _with_contents(frame: pl.DataFrame, there: Mapping[bytes, Path]) -> pl.DataFrame:
-    """Adds compressed sizes of files' initial contents, where those are known."""
+def _with_contents(
+    frame: pl.DataFrame, there: Mapping[bytes, Path], *, contents: bool
+) -> pl.DataFrame:
+    """Adds files' initial contents, where those are known: their bytes, or compressed sizes."""
     if not there or not (frame["call"] == EXISTED).any():
         return frame
-    rows = frame.select("call", "path", "length", "sizes").iter_rows()
-    sizes = [
-        _sizes_of(there[path], length) if call == EXISTED and path in there else before
-        for call, path, length, before in rows
-    ]
-    return frame.with_columns(pl.Series("sizes", sizes, pl.Binary))
+    found: dict[str, list[bytes | None]] = {"data": [], "sizes": []}
+    for call, path, length, *before in frame.select("call", "path", "length", *found).iter_rows():
+        values = dict(zip(found, before, strict=True))
+        if call == EXISTED and path in there:
+            keeps = contents and length <= CONTENTS_BYTES_MAX
+            values["data" if keeps else "sizes"] = (_bytes_of if keeps else _sizes_of)(
+                there[path], length
+            )
+        for column, value in values.items():
+            found[column].append(value)
+    return frame.with_columns(pl.Series(*column, pl.Binary) for column in found.items())
+
+
+def _bytes_of(path: Path, length: int) -> bytes | None:
+    """A file's bytes; None if it has changed since."""
+    with path.open("rb") as file:
+        data = file.read(length + 1)
+    return data if len(data) == length else None
 
 
 def _sizes_of(path: Path, length: int) -> bytes | None:

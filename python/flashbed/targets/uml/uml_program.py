@@ -123,7 +123,9 @@ def _recorded(request: ExecRequest, kernel: UmlKernel, stream: Path) -> Recorded
     )
     there = {os.fsencode(put.path): Path(put.source) for put in request.puts if put.kind == "file"}
     with stream.open("rb") as of:
-        recorded = keep_stream(of.fileno(), about, request.record, there)
+        recorded = keep_stream(
+            of.fileno(), about, request.record, there=there, contents=request.contents
+        )
     if not recorded.complete:
         raise NotRunError(f"{paths.shown(request.record)}: the recorder ended before the program")
     return recorded

@@ -142,6 +142,20 @@ def test_a_key_has_more_parts_than_any_table(worker: Worker, result: Kept, text:
     assert worker.finding(Call(("report", "good"), files)) is None
 
 
+MANY_TABLES = (
+    "[[grid]]\n" * 100_000,
+    "[experiment]\n" + "".join(f"x{number}.y = 1\n" for number in range(20_000)),
+    "[experiment]\n" + "".join(f"titl{number} = 1\n" for number in range(20_000)),
+)
+
+
+@pytest.mark.parametrize("text", MANY_TABLES, ids=range(len(MANY_TABLES)))
+def test_a_file_has_more_wrong_tables_than_anybody_reads(worker: Worker, text: str) -> None:
+    """100,000 empty grids took hours: each table was looked for among the errors of all."""
+    call = Call(("run", "x.toml", "--out", "o"), {"x.toml": text.encode()})
+    assert worker.finding(call) is None
+
+
 COLUMNS = ("target", "case_id", "experiment", "board", "fs", "pattern", "kernel", "window")
 
 

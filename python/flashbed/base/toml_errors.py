@@ -20,6 +20,8 @@ __all__ = ["wrong_lines"]
 LINES_MAX = 20
 VALUE_CHARACTERS = 40
 NAMES_MAX = 10
+MEANT_MAX = 100
+"""Unknown keys that are compared with the known ones."""
 
 _KIND_NAMES = ("int", "float", "str", "bool", "none")
 _KINDS = {
@@ -48,9 +50,15 @@ def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
     """A line `key: what is wrong with it` for each error, `LINES_MAX` at most."""
     errors = list(_of_their_own(why.errors(include_url=False)))
     unknown = [error for error in errors if error["type"] == "extra_forbidden"]
-    meant = {error["loc"]: _meant(model, error, errors) for error in unknown}
+    meant = dict.fromkeys(error["loc"] for error in unknown)
+    for error in unknown[:MEANT_MAX]:
+        meant[error["loc"]] = _meant(model, error, errors)
     missed = {(*at[:-1], name) for at, name in meant.items() if name is not None}
-    moved = [(error, (*error["loc"][:-1], meant[error["loc"]])) for error in unknown]
+    moved = [
+        (error, (*error["loc"][:-1], name))
+        for error in unknown
+        if (name := meant[error["loc"]]) is not None
+    ]
     others = [
         error
         for error in errors
@@ -88,9 +96,11 @@ def _is_in(missing: Found, unknown: Found, meant: Place) -> bool:
 
 def _of_tables(unknown: Sequence[Place], missing: Sequence[Place]) -> Iterator[str]:
     """Lines for keys that tables do not know, or lack: one for a table with several."""
-    for table in dict.fromkeys(at[:-1] for at in (*unknown, *missing)):
-        strange = [at for at in unknown if at[:-1] == table]
-        lacking = [at for at in missing if at[:-1] == table]
+    tables: dict[Place, tuple[list[Place], list[Place]]] = {}
+    for which, places in enumerate((unknown, missing)):
+        for at in places:
+            tables.setdefault(at[:-1], ([], []))[which].append(at)
+    for table, (strange, lacking) in tables.items():
         if max(len(strange), len(lacking)) < 2:
             yield from (f"{_key(at)}: unknown key" for at in strange)
             yield from (f"{_key(at)}: missing" for at in lacking)

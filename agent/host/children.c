@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's processes, including those that left its group and lost their parents.
  *
- * They are those below this process: process 1 of a guest, or on a user's board one that adopts them
- * (PR_SET_CHILD_SUBREAPER, Linux 3.4). No other process is ever signalled: kill(-1, SIGKILL) of
- * process 1 would end JFFS2's collector too, a kernel thread that allows that signal
+ * They are those below this process: process 1 of a guest, or on a user's board one that adopts
+ * them (PR_SET_CHILD_SUBREAPER, Linux 3.4). No other process is ever signalled: kill(-1, SIGKILL)
+ * of process 1 would end JFFS2's collector too, a kernel thread that allows that signal
  * (jffs2_garbage_collect_thread). Kernel interfaces: prctl(2), /proc/PID/stat, kill(2).
  */
 #define _GNU_SOURCE

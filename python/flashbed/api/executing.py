@@ -94,9 +94,7 @@ def execute(
     set: Mapping[str, object] | None = None,  # noqa: A002
     sysctl: Mapping[str, object] | None = None,
 ) -> Execution:
-    """Runs a program in a folder on the flash of a fresh system.
-
-    docs/guide/my-program.md has every option.
+    """Runs a program in a folder on the flash of a fresh system (docs/guide/my-program.md).
 
     Args:
         command: The program and its arguments; a string is split into words as a shell would.
@@ -127,8 +125,8 @@ def execute(
     if on not in EXECUTORS:
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
-    short = {"fs": fs, "board": board, "kernel": kernel}
-    settings = {axis: value for axis, value in short.items() if value is not None}
+    short = {"fs": fs, "board": board, "kernel": kernel}.items()
+    settings = {axis: value for axis, value in short if value is not None}
     found = stacks([*_assigned(settings), *_assigned(set)], sysctls=_assigned(sysctl))
     if len(found) > 1:
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")

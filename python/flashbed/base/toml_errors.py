@@ -50,7 +50,7 @@ def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
     """A line `key: what is wrong with it` for each error, `LINES_MAX` at most."""
     errors = list(_of_their_own(why.errors(include_url=False)))
     unknown = [error for error in errors if error["type"] == "extra_forbidden"]
-    meant = dict.fromkeys(error["loc"] for error in unknown)
+    meant: dict[Place, str | None] = dict.fromkeys(error["loc"] for error in unknown)
     for error in unknown[:MEANT_MAX]:
         meant[error["loc"]] = _meant(model, error, errors)
     missed = {(*at[:-1], name) for at, name in meant.items() if name is not None}

@@ -142,9 +142,10 @@ impl<D: NandDriver> Ubifs<D> {
         if self.lpt.is_index(leb) {
             return self.collect_index_leb(now, leb, &nodes);
         }
-        let Some(now) = self.move_nodes(now, leb, &nodes)? else {
+        let (moved, now) = self.move_nodes(now, leb, &nodes)?;
+        if !moved {
             return Ok((Outcome::Again, now));
-        };
+        }
         let now = self.sync_other_heads(now)?;
         let change = Change { free: Some(whole), dirty: Some(0), ..Change::default() };
         let now = self.lpt.change(&mut self.ubi, now, leb, change)?;
@@ -200,15 +201,16 @@ impl<D: NandDriver> Ubifs<D> {
         self.sync_head(now, DATA_HEAD)
     }
 
-    /// switch_gc_head; none if the log has no space before a commit.
-    fn switch_gc_head(&mut self, now: Ns) -> Result<Option<Ns>> {
+    /// switch_gc_head; returns whether it did, which it does not if the log has no space before a
+    /// commit.
+    fn switch_gc_head(&mut self, now: Ns) -> Result<(bool, Ns)> {
         let leb = self.gc_leb.expect("a LEB is kept for the collector");
         let now = self.sync_head(now, GC_HEAD)?;
         let now = self.ubi.unmap(now, leb)?;
-        let Some(now) = self.add_bud(now, GC_HEAD, leb, 0)? else { return Ok(None) };
+        let Some(now) = self.add_bud(now, GC_HEAD, leb, 0)? else { return Ok((false, now)) };
         self.gc_leb = None;
         self.seek_head(GC_HEAD, leb, 0);
-        Ok(Some(now))
+        Ok((true, now))
     }
 
     /// sort_nodes: the valid nodes, data by inode and block, then inodes, then entries by directory
@@ -251,13 +253,15 @@ impl<D: NandDriver> Ubifs<D> {
         Ok((false, now))
     }
 
-    /// move_nodes: moves to the GC head, first fit, and then on to the reserved LEB.
-    fn move_nodes(&mut self, now: Ns, leb: u32, nodes: &[Node]) -> Result<Option<Ns>> {
+    /// move_nodes: moves to the GC head, first fit, and then on to the reserved LEB. Returns
+    /// whether all have moved; some may have where the log has no space for another LEB.
+    fn move_nodes(&mut self, now: Ns, leb: u32, nodes: &[Node]) -> Result<(bool, Ns)> {
         let mut now = now;
         if self.journal.heads[GC_HEAD].leb.is_none() {
-            match self.switch_gc_head(now)? {
-                Some(later) => now = later,
-                None => return Ok(None),
+            let (switched, later) = self.switch_gc_head(now)?;
+            now = later;
+            if !switched {
+                return Ok((false, now));
             }
         }
         let (sorted, later) = self.sort_nodes(now, leb, nodes)?;
@@ -272,11 +276,12 @@ impl<D: NandDriver> Ubifs<D> {
                 now = self.move_node(now, leb, node)?;
             }
             if data.peek().is_none() && others.peek().is_none() {
-                return Ok(Some(now));
+                return Ok((true, now));
             }
-            match self.switch_gc_head(now)? {
-                Some(later) => now = later,
-                None => return Ok(None),
+            let (switched, later) = self.switch_gc_head(now)?;
+            now = later;
+            if !switched {
+                return Ok((false, now));
             }
         }
     }

@@ -96,7 +96,8 @@ impl Lpt {
         self.totals.taken_empty_lebs += u32::from(pick_empty);
         let found = self.do_find_free_space(ubi, now, bytes, pick_empty, squeeze);
         self.totals.taken_empty_lebs -= u32::from(pick_empty);
-        let (Some(leb), now) = found? else { return Ok((None, now)) };
+        let (leb, now) = found?;
+        let Some(leb) = leb else { return Ok((None, now)) };
         let mut now = self.change(ubi, now, leb, TAKE)?;
         let offset = self.geometry.leb_bytes - self.space(leb).0;
         if offset == 0 {

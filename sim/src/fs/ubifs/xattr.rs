@@ -217,9 +217,8 @@ impl<D: NandDriver> Ubifs<D> {
         name: &str,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        let (Some(inum), now) = self.find_attribute(now, host, name)? else {
-            return Err(FsError::Errno(ENODATA, now));
-        };
+        let (found, now) = self.find_attribute(now, host, name)?;
+        let inum = found.ok_or(FsError::Errno(ENODATA, now))?;
         let of_host = self.inodes[&host.0].request();
         let request = Request { dirtied_inodes: 2, mod_dent: true, ..of_host };
         let now = self.budget_space(now, &request, pages)?;

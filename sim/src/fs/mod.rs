@@ -125,12 +125,15 @@ pub enum Grabbed {
 /// }
 /// ```
 pub trait PageCache {
-    /// read_cache_page: adds the page to the cache. Returns whether it was missing, so that the
-    /// file system has to read it.
+    /// read_cache_page: adds the page to the cache. Returns whether it was missing or not up to
+    /// date, so that the file system has to read it.
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool;
     /// pagecache_get_page with FGP_LOCK, FGP_ACCESSED, FGP_CREAT and FGP_NOWAIT: adds the page to
     /// the cache and marks it accessed, unless it is locked.
     fn grab_page(&mut self, ino: Ino, page: u32) -> Grabbed;
+    /// The page of a write that failed stays in the cache, up to date or not. (Here a cache has no
+    /// pages past the end of a file.)
+    fn keep_page(&mut self, _ino: Ino, _page: u32, _is_uptodate: bool) {}
     /// SetPageError of a cached page: its content could not be read.
     fn clear_uptodate(&mut self, ino: Ino, page: u32);
     /// find_get_page: whether the page is cached and, if so, whether it is dirty.

@@ -206,10 +206,11 @@ fn pages_of(size_bytes: u64) -> u32 {
 impl PageCache for Inodes {
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool {
         let index = self.index_of(ino);
-        let missing = !self.list[index].cache.contains(page);
-        if missing {
+        let missing = !self.list[index].cache.is_uptodate(page);
+        if !self.list[index].cache.contains(page) {
             self.add_page(index, page);
         }
+        self.list[index].cache.insert(page);
         missing
     }
 
@@ -230,6 +231,21 @@ impl PageCache for Inodes {
             Grabbed::Uptodate
         } else {
             Grabbed::Empty
+        }
+    }
+
+    fn keep_page(&mut self, ino: Ino, page: u32, is_uptodate: bool) {
+        let index = self.index_of(ino);
+        if page >= self.list[index].cache.pages() {
+            return;
+        }
+        if !self.list[index].cache.contains(page) {
+            self.add_page(index, page);
+        }
+        let cache = &mut self.list[index].cache;
+        match is_uptodate {
+            true => cache.insert(page),
+            false => cache.clear_uptodate(page),
         }
     }
 

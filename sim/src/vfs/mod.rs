@@ -33,7 +33,7 @@ use crate::content::{Contents, Overwritten, Source, Written};
 use crate::errno::{answered, errno, ignore_errno, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
-use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
+use crate::fs::{FlashFs, PageCache, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags, Locking, SLOTS};
 use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts, Vm};
 use crate::sched::Ticks;
@@ -415,7 +415,6 @@ impl<S: FlashFs> Vfs<S> {
         let page = u32::try_from(at / u64::from(PAGE_BYTES)).expect("a file below 16 TiB");
         let from = (at % u64::from(PAGE_BYTES)) as u32;
         let cached = inode.cache.is_uptodate(page);
-        let is_new = !inode.cache.contains(page);
         let mut write = PageWrite {
             ino: inode.ino,
             page,
@@ -449,7 +448,7 @@ impl<S: FlashFs> Vfs<S> {
         let grows = write.file_bytes > inode.size_bytes;
         inode.size_bytes = write.file_bytes;
         inode.cache.grow(write.file_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
-        if is_new {
+        if !inode.cache.contains(page) {
             self.inodes.add_page(index, page);
         }
         let inode = &mut self.inodes[index];
@@ -466,12 +465,12 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
-    /// ClearPageUptodate: a page that could not be written is read again.
+    /// ClearPageUptodate: a page that could not be written stays in the cache and is read again.
     fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: &Overwritten) {
         let inode = &mut self.inodes[index];
         inode.contents.restore(bytes.start, bytes.end, before);
-        inode.cache.drop_clean(page, page + 1);
-        self.inodes.pages_gone();
+        let ino = inode.ino;
+        self.inodes.keep_page(ino, page, false);
     }
 
     /// posix_fadvise (mm/fadvise.c).

@@ -204,6 +204,9 @@ impl Budget {
     /// ubifs_budget_space with `fast`: fails instead of making space.
     #[inline]
     pub fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {
+        if request.data_growth() + request.dirty_growth() == 0 {
+            return true;
+        }
         if self.is_full {
             return false;
         }

@@ -157,6 +157,8 @@ impl<D: NandDriver> Ubifs<D> {
             ..Request::default()
         };
         if !self.budget.promise(&self.geometry, &self.lpt, &request) {
+            // The page stays in the cache, even if there is no space.
+            pages.keep_page(ino, page, !skipped_read);
             now = self.begin_page_slowly(now, write, appending, pages)?;
             inode = self.inode(ino.0);
         }

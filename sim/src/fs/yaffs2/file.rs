@@ -87,10 +87,16 @@ impl<D: NandDriver> Yaffs2<D> {
     }
 
     /// write_begin of kernel/yaffs2/file.c.
-    pub(super) fn begin_write(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+    pub(super) fn begin_write(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
         let now = self.lock(now)?;
         self.unlock(now);
         if self.reported_free_chunks() <= ALWAYS_FREE_CHUNKS {
+            pages.keep_page(write.ino, write.page, write.cached);
             return Err(FsError::NoSpace(now));
         }
         if write.cached {

@@ -258,8 +258,8 @@ impl<D: NandDriver> FlashFs for Yaffs2<D> {
         false
     }
 
-    fn write_begin(&mut self, now: Ns, write: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
-        self.begin_write(now, write)
+    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.begin_write(now, write, pages)
     }
 
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {

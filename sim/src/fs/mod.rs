@@ -156,6 +156,10 @@ pub trait PageCache {
     fn is_flusher_awaited(&self) -> bool {
         false
     }
+    /// Whether the flusher has nothing left to do but to sleep.
+    fn is_flusher_done(&self) -> bool {
+        true
+    }
     /// The flusher's next step; the flusher has the processor.
     fn next_writeback(&mut self, _now: Ns) -> Writeback {
         Writeback::Sleep

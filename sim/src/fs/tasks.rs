@@ -105,8 +105,10 @@ pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -
     };
     fs.set_caller(before);
     let now = pages.written(now, step, done)?;
-    if matches!(step, Writeback::Page(_)) {
-        fs.sched().pages_were_written(now);
+    match step {
+        Writeback::Page(_) => fs.sched().pages_were_written(now),
+        Writeback::Wake if pages.is_flusher_done() => fs.sched().flusher_ends(),
+        _ => {}
     }
     fs.sched().unblock(now);
     Ok(now)

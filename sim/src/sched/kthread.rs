@@ -11,7 +11,7 @@
 //! Invariant: the creator runs again only after the new thread has started.
 
 use super::fair::{calc_delta, LATENCY_NS, WEIGHT};
-use super::{is_momentary, Sched, Task};
+use super::{Sched, Task};
 use crate::units::Ns;
 
 impl Sched {
@@ -63,7 +63,7 @@ impl Sched {
 
     /// Whether a task is done as soon as it has the processor.
     pub(super) fn ends_at_once(&self, task: Task) -> bool {
-        is_momentary(task) || self.newborn.is_some_and(|(newborn, _)| newborn == task)
+        self.is_momentary(task) || self.newborn.is_some_and(|(newborn, _)| newborn == task)
     }
 
     /// complete(&create->done) in kthread.

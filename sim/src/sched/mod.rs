@@ -39,14 +39,6 @@ const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
 /// The longest delay of a sleeping program's wake-up (timer_slack_ns of an ordinary thread).
 pub const TIMER_SLACK: Ns = Ns(50_000);
 
-/// Whether a task's work takes no time in this model.
-fn is_momentary(task: Task) -> bool {
-    matches!(
-        task,
-        Task::RcuThread | Task::BandwidthWorker | Task::Kthreadd | Task::Ksoftirqd | Task::Exiting
-    )
-}
-
 /// One processor's run queue.
 #[derive(Clone, Debug)]
 pub struct Sched {
@@ -92,6 +84,8 @@ pub struct Sched {
     newborn: Option<(Task, Task)>,
     /// When momentary tasks last ran, and how many ran then.
     served: (Ns, u64),
+    /// The flusher has no work left. It ends as soon as it has the processor.
+    flusher_ends: bool,
 }
 
 impl Sched {
@@ -125,6 +119,7 @@ impl Sched {
             blocked: TaskSet::default(),
             newborn: None,
             served: (Ns::ZERO, 0),
+            flusher_ends: false,
         }
     }
 
@@ -166,9 +161,22 @@ impl Sched {
         self.runnable.has_several()
     }
 
+    /// Whether what is left of a task's work takes no time in this model.
+    fn is_momentary(&self, task: Task) -> bool {
+        match task {
+            Task::RcuThread
+            | Task::BandwidthWorker
+            | Task::Kthreadd
+            | Task::Ksoftirqd
+            | Task::Exiting => true,
+            Task::Background => self.flusher_ends,
+            _ => false,
+        }
+    }
+
     /// The same without momentary tasks.
     fn is_contended_but_for_a_moment(&self) -> bool {
-        self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
+        self.runnable.iter().filter(|&task| !self.is_momentary(task)).count() > 1
     }
 
     /// When the next timer of the wheel expires, of those that are known here.
@@ -317,6 +325,9 @@ impl Sched {
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.blocked.remove(task);
+        if task == Task::Background {
+            self.flusher_ends = false;
+        }
         self.enqueue(now, task);
     }
 
@@ -366,8 +377,15 @@ impl Sched {
         }
     }
 
+    /// The running flusher has no work left. It ends at once if it is preempted before it sleeps,
+    /// whatever locks other tasks hold then.
+    pub fn flusher_ends(&mut self) {
+        self.flusher_ends = true;
+    }
+
     /// worker_enter_idle: the running flusher has no work left.
     pub fn end_work(&mut self, now: Ns) {
+        self.flusher_ends = false;
         self.idle_workers.push(Task::Background);
         self.sleep(now);
     }
@@ -482,6 +500,10 @@ impl Sched {
         match task {
             Task::Kthreadd => self.clone_newborn(),
             Task::Ksoftirqd | Task::Exiting => {}
+            Task::Background => {
+                self.flusher_ends = false;
+                self.idle_workers.push(task);
+            }
             Task::BandwidthWorker => {
                 self.idle_workers.push(task);
                 self.served = (now, self.served_at(now) + 1);

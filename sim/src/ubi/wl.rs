@@ -207,9 +207,14 @@ impl<D: NandDriver> Ubi<D> {
     fn lock_contended_chip(&mut self, now: Ns) -> Result<Ns> {
         let now = self.reach_resched(now)?;
         let Some(task) = self.contended() else { return Ok(now) };
-        // This task blocks on the chip's lock until the thread releases it and wakes this task.
-        if std::mem::take(&mut self.wl.thread_has_chip) {
+        // This task blocks on the chip's lock until the thread, which may not be the next to run,
+        // releases it and wakes this task.
+        if self.wl.thread_has_chip {
             self.sched.sleep(now);
+            while self.sched.current() != Some(Task::UbiThread) {
+                self.sched.block(now);
+            }
+            self.wl.thread_has_chip = false;
             self.sched.wake(now, task);
         }
         self.might_resched(now, task)

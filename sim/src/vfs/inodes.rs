@@ -300,6 +300,10 @@ impl PageCache for Inodes {
         self.flusher.is_awaited()
     }
 
+    fn is_flusher_done(&self) -> bool {
+        self.flusher.is_done()
+    }
+
     fn next_writeback(&mut self, now: Ns) -> Writeback {
         self.next_step(now)
     }

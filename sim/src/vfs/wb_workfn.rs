@@ -54,6 +54,11 @@ impl Flusher {
         self.waits.is_some()
     }
 
+    /// Whether wb_workfn has returned.
+    pub fn is_done(&self) -> bool {
+        !self.is_awake() && self.work.is_none() && self.writing.is_none() && self.found.is_none()
+    }
+
     /// Whether the wait for an inode or for pages is over.
     fn ends_wait(&mut self) -> bool {
         let is_over = match self.waits {

@@ -311,6 +311,10 @@ pub trait FlashFs: Scheduled + Features + Observed + Clone {
     ) -> Result<Ns>;
     /// s_op->evict_inode of an inode without a name that is no longer open.
     fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// s_type->kill_sb: the start of an unmount, before the VFS writes anything back.
+    fn kill_sb(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
     /// Unmounts and mounts what is on the flash. Before, the VFS has written back and synced
     /// everything and evicted every inode. Afterwards only the root's inode is in memory.
     fn remount(&mut self, now: Ns) -> Result<Ns>;

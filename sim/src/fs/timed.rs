@@ -171,6 +171,11 @@ impl<S: FlashFs> FlashFs for Timed<S> {
         self.took(now, done)
     }
 
+    fn kill_sb(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.kill_sb(now, pages);
+        self.took(now, done)
+    }
+
     fn remount(&mut self, now: Ns) -> Result<Ns> {
         let done = self.fs.remount(now);
         self.took(now, done)

@@ -289,7 +289,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// umount and mount: writes everything back, empties every cache and closes all slots.
     pub fn remount(&mut self, now: Ns) -> Outcome {
-        let now = self.write_back_all(now + self.costs.syscall_ns, false)?;
+        let now = self.fs.kill_sb(now + self.costs.syscall_ns, &mut self.inodes)?;
+        let now = self.write_back_all(now, false)?;
         let now = ignore_errno(self.fs.sync(now, &mut self.inodes), now)?;
         let mut now = self.stop_flusher(now)?;
         for gone in self.inodes.iter_mut().map(Inode::forget_pages).collect::<Vec<_>>() {

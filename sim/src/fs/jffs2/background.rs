@@ -27,6 +27,7 @@
 use super::call::Call;
 use super::Jffs2;
 use crate::flash::{Fault, Flash};
+use crate::fs::tasks::run_other;
 use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
 use crate::mtd::NandDriver;
 use crate::sched::Task;
@@ -146,11 +147,14 @@ impl<D: NandDriver> Jffs2<D> {
         }
     }
 
-    /// jffs2_stop_garbage_collect_thread: waits until the thread has ended its pass.
-    pub(super) fn stop_collector(&mut self, now: Ns) -> Result<Ns> {
+    /// jffs2_stop_garbage_collect_thread: waits until the thread has ended its pass. The flusher may
+    /// run meanwhile.
+    pub(super) fn stop_collector(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let mut now = self.set_foreground(now, None, None)?;
-        while self.sched.current() == Some(Task::Jffs2Thread) {
-            if matches!(self.collector.step, Step::Loop | Step::Nap | Step::Lock { .. }) {
+        while self.sched.is_runnable(Task::Jffs2Thread) {
+            if self.sched.current() != Some(Task::Jffs2Thread) {
+                now = run_other(self, now, pages)?;
+            } else if matches!(self.collector.step, Step::Loop | Step::Nap | Step::Lock { .. }) {
                 self.sched.sleep(now);
             } else {
                 now = self.run_collector(now, None)?;

@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, VecDeque};
 impl<D: NandDriver> Jffs2<D> {
     /// jffs2_put_super, then jffs2_do_fill_super from what is on flash.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.stop_collector(now)?;
         let now = self.flush_wbuf(now)?;
         self.mount(now, None)
     }

@@ -346,6 +346,11 @@ impl<D: NandDriver> FlashFs for Jffs2<D> {
         self.delete_inode(now, ino, pages)
     }
 
+    /// jffs2_kill_sb, which stops the thread before kill_mtd_super has anything written.
+    fn kill_sb(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.stop_collector(now, pages)
+    }
+
     fn remount(&mut self, now: Ns) -> Result<Ns> {
         self.unmount_and_mount(now)
     }

@@ -147,8 +147,8 @@ impl<D: NandDriver> Jffs2<D> {
         }
     }
 
-    /// jffs2_stop_garbage_collect_thread: waits until the thread has ended its pass. The flusher may
-    /// run meanwhile.
+    /// jffs2_stop_garbage_collect_thread: waits until the thread has ended its pass. The flusher
+    /// may run meanwhile.
     pub(super) fn stop_collector(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let mut now = self.set_foreground(now, None, None)?;
         while self.sched.is_runnable(Task::Jffs2Thread) {
@@ -157,7 +157,7 @@ impl<D: NandDriver> Jffs2<D> {
             } else if matches!(self.collector.step, Step::Loop | Step::Nap | Step::Lock { .. }) {
                 self.sched.sleep(now);
             } else {
-                now = self.run_collector(now, None)?;
+                now = self.run_collector(now, Some(&mut *pages))?;
             }
         }
         (self.collector, self.alloc_sem, self.chip_lock) = Default::default();

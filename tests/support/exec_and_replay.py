@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,16 @@ Counts = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class TriedCommand:
-    """A program with the files that it finds on the flash, of the folder `here`."""
+    """A program with the files that it finds on the flash, of the folder `here`.
+
+    `contents`: its recording keeps the bytes that it wrote, not their sizes.
+    """
 
     name: str
     words: tuple[str, ...]
     puts: tuple[str, ...] = ()
     here: Path = field(default_factory=Path)
+    contents: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,8 @@ def answer_of(
 ) -> dict[str, Any]:
     """The answer of `flashbed exec`. Raises `ValueError` with its error."""
     words = ["exec", "--fs", fs, "--format", "json", "--patience", str(patience_s)]
-    words += [] if record is None else ["--record", str(record)]
+    if record is not None:
+        words += ["--record", str(record), *(["--contents"] if tried.contents else [])]
     words += [word for put in tried.puts for word in ("--put", put)]
     done = subprocess.run(
         [FLASHBED, *words, "--", *tried.words], stdin=subprocess.DEVNULL, capture_output=True,
@@ -198,6 +203,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--put", action="append", default=[])
     parser.add_argument("--list", type=Path, help="a file of programs, one a line")
     parser.add_argument("--only", default="", help="of the list: these names, with , between")
+    parser.add_argument("--contents", action="store_true", help="record the bytes written")
     parser.add_argument("--no-bare", action="store_true", help="exec with the recorder only")
     parser.add_argument("--no-sim", action="store_true", help="no replay on the simulator")
     parser.add_argument("--patience", type=int, default=300, help="real seconds for each exec")
@@ -214,7 +220,10 @@ def main(words: Sequence[str]) -> None:
         tried.append(TriedCommand(name, tuple(asked.command), tuple(asked.put)))
     only = set(filter(None, asked.only.split(",")))
     _print(
-        compared(one, fs, bare=not asked.no_bare, sim=not asked.no_sim, patience_s=asked.patience)
+        compared(
+            replace(one, contents=asked.contents), fs,
+            bare=not asked.no_bare, sim=not asked.no_sim, patience_s=asked.patience,
+        )
         for one in tried if not only or one.name in only
         for fs in asked.fs.split(",")
     )  # fmt: skip

@@ -443,7 +443,8 @@ pub struct SoftwareCosts {
     /// Copying one byte from the page buffer to the caller (`use_bounce_buf` of nand_do_read_ops),
     /// in picoseconds, for parts of pages and for pages that the buffer already holds.
     pub nand_bounce_byte_ps: u64,
-    /// SPI-NAND: one operation of spi-mem, or one transfer of a direct mapping, besides the bus.
+    /// SPI-NAND: one operation of spi-mem, or one transfer of a direct mapping (spi_mem_exec_op,
+    /// spi_mem_poll_status, spi_mem_dirmap_read), besides the bus.
     #[serde(default)]
     pub spi_operation_ns: Ns,
     /// Calculating one ECC step in software.

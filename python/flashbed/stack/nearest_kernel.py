@@ -14,7 +14,7 @@ from flashbed.stack.profiles import Kernel, ProfileError, kernel_names, load_ker
 
 __all__ = ["Nearest", "chosen_kernel", "differing_keys", "nearest", "release_of"]
 
-_TABLES = ("kernel", "readahead", "jffs2", "ubifs", "backing_devices")
+_TABLES = tuple(table for table in Kernel.model_fields if table != "uml")
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 _NOT_RULES = ("source", "name", "title", "targets", "like")
 

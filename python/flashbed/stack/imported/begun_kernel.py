@@ -13,14 +13,12 @@ from flashbed.stack.profiles import Kernel
 
 __all__ = ["begun_kernel_text"]
 
-_TABLES = ("kernel", "uml", "readahead", "jffs2", "ubifs", "backing_devices")
-
 
 def begun_kernel_text(
     name: str, release: str, source: str, *, facts: Mapping[str, Mapping[str, Known]], like: Kernel
 ) -> str:
     """The text of NAME.toml."""
-    values = like.model_dump(include=set(_TABLES), exclude_none=True)
+    values = like.model_dump(exclude_none=True)
     own: dict[str, dict[str, Any]] = {
         "kernel": {
             "name": name,
@@ -30,7 +28,7 @@ def begun_kernel_text(
         }
     }
     lines = [f"# {name}: Linux {release}, begun from its sources by `flashbed kernel add`."]
-    for table in (table for table in _TABLES if table in values):
+    for table in values:
         known = facts.get(table, {})
         lines += ["", f"[{table}]", f"source = {_toml(source)}"]
         given = {key: value for key, value in values[table].items() if key != "source"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.answers.lifetimes.given import cycles_of
 from flashbed.base.errors import InputError
 from flashbed.stack.changes import ChipChange
 from flashbed.stack.chips import CORNERS, ChipError, chip_names, load_chip
@@ -149,3 +150,10 @@ def test_a_boards_hash_changes_with_its_chips_file() -> None:
     first, second = on_emulated("W25N01GV"), on_emulated("W25N01GV")
     assert first.sha256 == second.sha256 != load_board("emulated").sha256
     assert first.values_json == second.values_json
+
+
+def test_a_chip_without_endurance_is_named_and_not_the_board() -> None:
+    times = {f"{one}_array_ns": 60_000 for one in ("read", "program", "erase")}
+    board = load_board("emulated").changed({"chip": {"part": "W25N02KV", **times}})
+    with pytest.raises(InputError, match=r"chips/W25N02KV\.toml: has no \[endurance\]"):
+        cycles_of(board)

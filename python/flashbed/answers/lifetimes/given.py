@@ -114,5 +114,6 @@ def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
 def cycles_of(board: Board) -> tuple[int, str]:
     """Endurance and source in the board's profile. Raises `InputError`."""
     if board.endurance is None:
-        raise InputError(f"{shown(board.path)}: has no [endurance]; use --endurance")
+        lacking = board.path if board.fit is None else board.fit.part.path
+        raise InputError(f"{shown(lacking)}: has no [endurance]; use --endurance N")
     return board.endurance.cycles, f"{board.endurance.cycles:,} erases ({board.endurance.source})"

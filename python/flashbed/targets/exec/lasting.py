@@ -38,7 +38,9 @@ def lasting_of(request: ExecRequest, outcome: ExecOutcome, rounds: float | None)
     """The lifetime of the flash if the program runs `rounds` times a day."""
     endurance = request.board.endurance
     if outcome.unseen is not None or endurance is None:
-        why = "the board has no [endurance]" if endurance is None else "the flash was not seen"
+        fit = request.board.fit
+        whose = "the board" if fit is None else fit.part.name
+        why = f"{whose} has no [endurance]" if endurance is None else "the flash was not seen"
         return Lasting(None, None, None, f"unknown: {why}")
     if outcome.failure is not None:
         why = f"none: {outcome.failure}, so this is not the work of a device"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.bench.fuzz.bench import Bench
+from flashbed.bench.fuzz.generator import generate
 from flashbed.bench.fuzz.program import FuzzCase
 from flashbed.program.operations import Operation, parse
 from flashbed.stack.profiles import load_board, load_kernel
@@ -82,4 +83,14 @@ def test_a_tick_within_an_operation_ends_a_pause_with_it(tmp_path: Path) -> None
     )
     program = replace(case("jffs2-gcd-read-while-program", 0), recorded=True)
     [verdict] = bench.verdicts([program], lambda *_: None)
+    assert verdict.kind == "exact", verdict.difference
+
+
+@pytest.mark.uml
+def test_a_tick_in_the_last_page_of_a_write_is_as_the_kernels(tmp_path: Path) -> None:
+    """The whole program whose ten lines are ubifs-fsync-tick.ops."""
+    bench = Bench(
+        SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
+    )
+    [verdict] = bench.verdicts([generate("any", "ubifs", 920_025, ())], lambda *_: None)
     assert verdict.kind == "exact", verdict.difference

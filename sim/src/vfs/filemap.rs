@@ -83,6 +83,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// Nothing is left to read. Before 5.12 the kernel compares the position with the file's end
     /// only when it has the page, so the last page is read.
+    #[cold]
+    #[inline(never)]
     fn read_past_end(&mut self, now: Ns, slot: usize, (offset, length): (u64, u64)) -> Outcome {
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         let (inode, mut position) = (open.inode, open.position);
@@ -115,8 +117,9 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// Brings a page into the cache, and reads ahead as the kernel would.
-    #[inline]
+    /// Brings a page into the cache, and reads ahead as the kernel would. Part of the loop of reads,
+    /// which a call a page would slow by a tenth.
+    #[inline(always)]
     fn get_page(
         &mut self,
         mut now: Ns,

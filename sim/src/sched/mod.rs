@@ -176,7 +176,8 @@ impl Sched {
 
     /// The same without momentary tasks.
     fn is_contended_but_for_a_moment(&self) -> bool {
-        self.runnable.iter().filter(|&task| !self.is_momentary(task)).count() > 1
+        self.runnable.has_several()
+            && self.runnable.iter().filter(|&task| !self.is_momentary(task)).count() > 1
     }
 
     /// When the next timer of the wheel expires, of those that are known here.

@@ -176,7 +176,7 @@ impl Sched {
 
     /// The same without momentary tasks.
     fn is_contended_but_for_a_moment(&self) -> bool {
-        self.runnable.has_several()
+        self.is_contended()
             && self.runnable.iter().filter(|&task| !self.is_momentary(task)).count() > 1
     }
 

@@ -19,6 +19,7 @@
  *   array       what the chip does, however its commands reach it
  *   exec        the command set of raw NAND
  *   ecc         the engine of the controller or of the chip
+ *   spi_ecc     how a chip of SPI-NAND tells what it corrected
  *   spi         the command set of SPI-NAND, and its controller
  *   chip        the chip as a whole: created, renewed, marked bad, freed
  *   load        loading an image of the chip
@@ -52,6 +53,20 @@ struct kmem_cache;
 
 enum fbn_ecc { FBN_ECC_SOFTWARE, FBN_ECC_HARDWARE, FBN_ECC_NONE, FBN_ECC_ON_DIE };
 #define FBN_ID_BYTES 4
+/* After the functions of Linux' tables that end in _ecc_get_status. */
+enum fbn_status {
+	FBN_STATUS_CORE,
+	FBN_STATUS_TX58CXGXSXRAIX,
+	FBN_STATUS_W25N02KV,
+	FBN_STATUS_MACRONIX,
+	FBN_STATUS_MICRON_8,
+	FBN_STATUS_GD5FXGQ4XA,
+	FBN_STATUS_GD5FXGQ4UEXXG,
+	FBN_STATUS_GD5FXGQ5XEXXG,
+	FBN_STATUS_GD5FXGQ4UFXXG,
+	FBN_STATUS_XT26G0XA,
+	FBN_STATUS_XT26XXXD,
+};
 enum fbn_wait { FBN_WAIT_BUSY, FBN_WAIT_HALT, FBN_WAIT_SLEEP };
 
 struct fbn_parameters {
@@ -81,6 +96,7 @@ struct fbn_parameters {
 	u32 spi_op_ns;
 	u8 spi_read_opcode;
 	u8 spi_program_opcode;
+	enum fbn_status spi_ecc_status;
 	u8 spi_id[FBN_ID_BYTES];
 	u32 spi_id_bytes;
 	enum fbn_wait wait;
@@ -373,6 +389,11 @@ int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool ch
 
 int fbn_correct_step(const struct fbn_page *page, u32 step, u8 *bytes);
 int fbn_attach_chip(struct nand_chip *nand);
+
+/* spi_ecc.c */
+
+u8 fbn_spi_ecc_status(int most_bits);
+bool fbn_spi_ecc_register(u8 number, int most_bits, u8 *value);
 
 /* spi.c */
 

@@ -51,6 +51,7 @@ FBN_UINT(spi_tx_lines, 1, "data lines that it writes, addresses included");
 FBN_UINT(spi_op_ns, 0, "what an operation of the controller takes besides its cycles");
 FBN_UINT(spi_read_opcode, 0, "how the kernel's driver is to read from the page register");
 FBN_UINT(spi_program_opcode, 0, "how it is to write to the page register");
+FBN_WORD(spi_ecc_status, "how the chip tells corrected bits: core, micron_8, ...");
 static unsigned char spi_id[FBN_ID_BYTES];
 static uint spi_id_bytes;
 module_param_array(spi_id, byte, &spi_id_bytes, 0444);
@@ -222,8 +223,25 @@ static bool is_width(uint lines)
 	return lines == 1 || lines == 2 || lines == 4 || lines == 8;
 }
 
+/* In the order of enum fbn_status. */
+static int choose_status(void)
+{
+	static const char *const names[] = {
+		"core",          "tx58cxgxsxraix", "w25n02kv",      "macronix",
+		"micron_8",      "gd5fxgq4xa",     "gd5fxgq4uexxg", "gd5fxgq5xexxg",
+		"gd5fxgq4ufxxg", "xt26g0xa",       "xt26xxxd",      NULL,
+	};
+
+	if (!spi_ecc_status)
+		return FBN_STATUS_CORE;
+	return choose("spi_ecc_status", spi_ecc_status, names,
+		      "core or the beginning of one of Linux' functions _ecc_get_status");
+}
+
 static int check_spi(struct fbn_parameters *to)
 {
+	int status;
+
 	to->spi_hz = spi_hz;
 	if (!spi_hz) {
 		if (to->ecc != FBN_ECC_ON_DIE)
@@ -243,6 +261,10 @@ static int check_spi(struct fbn_parameters *to)
 	REFUSE_UNLESS(spi_read_opcode > 0 && spi_read_opcode <= 255, spi_read_opcode, "an opcode");
 	REFUSE_UNLESS(spi_program_opcode > 0 && spi_program_opcode <= 255, spi_program_opcode,
 		      "an opcode");
+	status = choose_status();
+	if (status < 0)
+		return status;
+	to->spi_ecc_status = status;
 	to->spi_rx_lines = spi_rx_lines;
 	to->spi_tx_lines = spi_tx_lines;
 	to->spi_op_ns = spi_op_ns;

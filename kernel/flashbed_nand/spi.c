@@ -12,8 +12,8 @@
  * difference: the chip's cells cost no time (wait.c).
  *
  * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
- * (ecc.c). The status tells wrong bits in two bits, as most makers' do. Leaves out several dies,
- * one-time programmable pages, locked blocks, octal and double data rate.
+ * (ecc.c), and tells them as its maker's do (spi_ecc.c). Leaves out several dies, one-time
+ * programmable pages, locked blocks, octal and double data rate.
  *
  * Invariant: init asks for each block's mark, as the raw driver does when it scans a chip. So no
  * later call reads one.
@@ -55,7 +55,7 @@
 #define PROGRAM_EXECUTE 0x10
 #define BLOCK_ERASE 0xd8
 
-#define MOST_BITS 0x30 /* the register with the most wrong bits of a step, in its upper half */
+#define READ_ECCSR 0x7c /* Macronix: the corrected bits of the page in the register */
 
 static struct {
 	struct platform_device *device;
@@ -136,19 +136,17 @@ static u8 status(void)
 
 	if (flashbed.bus.status & NAND_STATUS_FAIL)
 		bits |= STATUS_PROG_FAILED | STATUS_ERASE_FAILED;
-	if (spi.most_bits < 0)
-		bits |= STATUS_ECC_UNCOR_ERROR;
-	else if (spi.most_bits)
-		bits |= STATUS_ECC_HAS_BITFLIPS;
-	return bits;
+	return bits | fbn_spi_ecc_status(spi.most_bits);
 }
 
 static u8 feature(u8 number)
 {
+	u8 value;
+
 	if (number == REG_STATUS)
 		return status();
-	if (number == MOST_BITS)
-		return max(spi.most_bits, 0) << 4;
+	if (fbn_spi_ecc_register(number, spi.most_bits, &value))
+		return value;
 	return spi.features[number];
 }
 
@@ -216,6 +214,9 @@ static int obey(const struct spi_mem_op *op)
 	case SET_FEATURE:
 		spi.features[op->addr.val & 255] = *(const u8 *)op->data.buf.out;
 		return 0;
+	case READ_ECCSR:
+		memset(op->data.buf.in, max(spi.most_bits, 0), op->data.nbytes);
+		return 0;
 	case WRITE_ENABLE:
 	case WRITE_DISABLE:
 		return 0;
@@ -244,6 +245,7 @@ static bool is_of_array(u8 opcode)
 	case RESET:
 	case GET_FEATURE:
 	case SET_FEATURE:
+	case READ_ECCSR:
 	case WRITE_ENABLE:
 	case WRITE_DISABLE:
 		return false;

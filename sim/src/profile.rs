@@ -180,8 +180,70 @@ pub struct SpiBus {
     pub program_data_lines: u32,
     /// Free bytes of an OOB, by the table of the chip's maker (its ooblayout).
     pub oob_free_bytes: u32,
+    /// How the driver learns how many bits the chip corrected.
+    #[serde(default)]
+    pub ecc_status: EccStatus,
     /// What the controller and the core of spi-mem take for an operation, besides its cycles.
     pub op_ns: Ns,
+}
+
+/// How the driver of SPI-NAND learns how many bits the chip corrected: the functions of
+/// drivers/mtd/nand/spi (Linux 6.12) that end in _ecc_get_status, by what stands before that.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum EccStatus {
+    /// spinand_check_ecc_status: the table of the chip has none. Any correction counts as the most
+    /// bits that ECC corrects. f35sqa002g tells the same.
+    #[default]
+    Core,
+    /// The bits, in a register of their own.
+    Tx58cxgxsxraix,
+    /// Likewise.
+    W25n02kv,
+    /// The bits, by a command of its own (macronix_get_eccsr).
+    Macronix,
+    /// At most 3, 6 or 8.
+    #[serde(rename = "micron_8")]
+    Micron8,
+    /// 7 or 8.
+    Gd5fxgq4xa,
+    /// At least 4, in a second register unless there are 8.
+    Gd5fxgq4uexxg,
+    /// The bits, in a second register.
+    Gd5fxgq5xexxg,
+    /// At least 3.
+    Gd5fxgq4ufxxg,
+    /// The bits.
+    Xt26g0xa,
+    /// At least 4.
+    Xt26xxxd,
+}
+
+impl EccStatus {
+    /// What the driver takes `bits` corrected bits for, of a chip that corrects `strength`.
+    pub fn told(self, bits: u32, strength: u32) -> u32 {
+        match self {
+            EccStatus::Core => strength,
+            EccStatus::Micron8 => bits.next_multiple_of(3).min(8),
+            EccStatus::Gd5fxgq4xa => bits.max(7),
+            EccStatus::Gd5fxgq4uexxg | EccStatus::Xt26xxxd => bits.max(4),
+            EccStatus::Gd5fxgq4ufxxg => bits.max(3),
+            _ => bits,
+        }
+    }
+
+    /// Bytes of the further operation that tells them, all on one line; 0 if there is none.
+    fn asks_bytes(self, bits: u32) -> u64 {
+        match self {
+            EccStatus::Gd5fxgq4uexxg if bits == 8 => 0,
+            EccStatus::Tx58cxgxsxraix
+            | EccStatus::W25n02kv
+            | EccStatus::Gd5fxgq4uexxg
+            | EccStatus::Gd5fxgq5xexxg
+            | EccStatus::Macronix => 3,
+            _ => 0,
+        }
+    }
 }
 
 /// How spinand_wait polls the status: SPINAND_*_DELAY_US of include/linux/mtd/spinand.h. Its sleeps
@@ -217,6 +279,13 @@ impl SpiBus {
     #[inline]
     pub fn feature_ns(&self) -> Ns {
         self.bytes(3)
+    }
+
+    /// The operation that asks how many bits were corrected: SPINAND_GET_FEATURE_OP, or opcode,
+    /// dummy byte and value. None if the status tells it, or none were.
+    pub fn ecc_asked_ns(&self, bits: u32) -> Option<Ns> {
+        let bytes = self.ecc_status.asks_bytes(bits);
+        (bits > 0 && bytes > 0).then(|| self.bytes(bytes))
     }
 
     /// SPINAND_PAGE_READ_OP, SPINAND_PROG_EXEC_OP, SPINAND_BLK_ERASE_OP: opcode and row.

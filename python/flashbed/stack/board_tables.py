@@ -14,6 +14,7 @@ from flashbed.base.toml import Strict
 from flashbed.stack.bounds import (
     PAGES_MAX,
     Blocks,
+    EccStatus,
     Erases,
     Kib,
     Mhz,
@@ -200,6 +201,10 @@ class Spi(Strict):
     oob_free_bytes: OobBytes
     """Bytes of the spare area that file systems may use.
     From: the `ooblayout` of Linux' table for the chip, its free regions together.
+    """
+    ecc_status: EccStatus = "core"
+    """How the driver learns how many bits the chip corrected.
+    From: the function of Linux' table that ends in `_ecc_get_status`; `core` where it has none.
     """
     op_ns: Ns
     """What the controller and the kernel's core take for an operation besides its cycles.

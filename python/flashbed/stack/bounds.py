@@ -14,6 +14,7 @@ __all__ = [
     "PAGES_MAX",
     "Blocks",
     "ClockHz",
+    "EccStatus",
     "Erases",
     "Hertz",
     "Kib",
@@ -53,6 +54,11 @@ ClockHz = Annotated[int, Field(ge=100_000, le=400_000_000)]
 """Clock of a serial bus: 0.1 to 400 MHz."""
 Lines = Literal[1, 2, 4, 8]
 """Data lines of a serial bus."""
+EccStatus = Literal[
+    "core", "tx58cxgxsxraix", "w25n02kv", "macronix", "micron_8", "gd5fxgq4xa", "gd5fxgq4uexxg",
+    "gd5fxgq5xexxg", "gd5fxgq4ufxxg", "xt26g0xa", "xt26xxxd",
+]  # fmt: skip
+"""`EccStatus` of sim/src/profile.rs: what each tells."""
 RaPages = Annotated[int, Field(ge=0, le=1 << 18)]
 """1 GiB."""
 MicroWatt = Annotated[int, Field(ge=0, le=1_000_000_000)]

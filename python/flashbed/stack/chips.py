@@ -21,6 +21,7 @@ from flashbed.base.toml import FromFile, Strict, read_model, read_toml
 from flashbed.stack.bounds import (
     Blocks,
     ClockHz,
+    EccStatus,
     Erases,
     Lines,
     Ns,
@@ -263,6 +264,10 @@ class SpiBus(Strict):
     oob_free_bytes: OobBytes | None = None
     """Bytes of the spare area that file systems may use, ECC on the die switched on.
     From: `ooblayout` of the spinand table, its free regions together.
+    """
+    ecc_status: EccStatus = "core"
+    """How the driver learns how many bits the chip corrected.
+    From: the function of the spinand table that ends in `_ecc_get_status`; `core` where it is NULL.
     """
     read: Annotated[tuple[ReadVariant, ...], LIST]
     """Commands that read the page register; the kernel takes the first that the controller can do.

@@ -220,6 +220,7 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
         "program_opcode": program[0],
         "program_data_lines": program[1],
         "oob_free_bytes": part.spi.oob_free_bytes,
+        "ecc_status": part.spi.ecc_status,
         "op_ns": op_ns,
     }
     size = part.geometry.page_bytes + part.geometry.oob_bytes

@@ -129,8 +129,9 @@ impl MtdInfo {
         match &wrong.bits {
             Some(bits) if bits.len() as u32 <= self.ecc.strength_bits => {
                 let bits = bits.len() as u32;
-                self.ecc_stats.corrected += u64::from(bits);
-                self.bit_flips = self.bit_flips.max(bits);
+                let told = self.told(bits);
+                self.ecc_stats.corrected += u64::from(told);
+                self.bit_flips = self.bit_flips.max(told);
                 return bits;
             }
             Some(bits) => {
@@ -142,8 +143,16 @@ impl MtdInfo {
                 self.wrong.push(byte(met.start)..byte(met.end));
             }
         }
-        self.ecc_stats.failed += u64::from(met.end - met.start);
+        let on_die = self.ecc.kind == EccKind::OnDie;
+        self.ecc_stats.failed += if on_die { 1 } else { u64::from(met.end - met.start) };
         0
+    }
+
+    /// What MTD hears of so many corrected bits: those of SPI-NAND are of a page, and as its status
+    /// tells them (spinand_ondie_ecc_finish_io_req).
+    fn told(&self, bits: u32) -> u32 {
+        let strength = self.ecc.strength_bits;
+        self.chip.spi.map_or(bits, |spi| spi.ecc_status.told(bits, strength))
     }
 }
 

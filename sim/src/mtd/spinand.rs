@@ -4,14 +4,16 @@
 //! spinand_erase, spinand_markbad). A read loads a page into the chip's page register, polls the
 //! status, and moves the whole main area into a bounce buffer, with the OOB if that is wanted too.
 //! No page is kept: a page that is read in parts is read as often. A program moves the whole page
-//! with its OOB. ECC is the chip's. How long the operations take on the bus is the profile's
-//! ([`SpiBus`](crate::profile::SpiBus)).
+//! with its OOB. ECC is the chip's, over the main area, and judges a page once, whatever part of it
+//! is wanted. What the driver hears of corrected bits is each maker's own
+//! ([`EccStatus`](crate::profile::EccStatus)). How long the operations take on the bus is the
+//! profile's ([`SpiBus`](crate::profile::SpiBus)).
 //!
 //! The table of bad blocks is complete from the start, as on raw NAND. Linux reads a block's mark
 //! when a file system first asks for it: one read of an OOB a block after a boot.
 //!
 //! Left out: several dies, continuous reads (6.12 has them for some makers), dirmaps that a
-//! controller cuts into pieces, what each maker's status tells of wrong bits.
+//! controller cuts into pieces.
 //!
 //! Linux' code has the price of an operation of spi-mem times their number ([`READ_OPERATIONS`] and
 //! its like), besides the prices that raw NAND has as well.
@@ -107,13 +109,15 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         };
         let code = mtd.costs.nand_read_ns + mtd.costs.spi_operation_ns * READ_OPERATIONS;
         let read = self.flash.read(now, mtd.task, page, moves)? + code;
-        if part.column < page_bytes {
-            mtd.correct(self.flash.wrong_bits(), page, 0, mtd.steps(page_bytes));
-        }
+        let bits = mtd.correct(self.flash.wrong_bits(), page, 0, mtd.steps(page_bytes));
+        let asks = self.spi.ecc_asked_ns(bits);
+        let asked =
+            asks.map_or(read, |ask| self.flash.command(read + mtd.costs.spi_operation_ns, ask));
         let moved = Ns::from_ps(u64::from(moves.bytes), mtd.costs.nand_byte_ps);
         let bounced = Ns::from_ps(u64::from(part.length), mtd.costs.nand_bounce_byte_ps);
-        mtd.since_resched = self.spi.from_cache_ns(moves.bytes) + moved + bounced;
-        Ok(read + moved + bounced)
+        let last = asks.unwrap_or_else(|| self.spi.from_cache_ns(moves.bytes));
+        mtd.since_resched = last + moved + bounced;
+        Ok(asked + moved + bounced)
     }
 
     #[inline(never)]

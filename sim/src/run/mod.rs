@@ -302,8 +302,6 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
     let ecc = setting.board.ecc;
     if faults.bit_flip_ppm > 0 && ecc.kind == EccKind::NoEcc {
         Some("reading wrong bits without ECC")
-    } else if faults.bit_flip_ppm > 0 && ecc.kind == EccKind::OnDie {
-        Some("what SPI-NAND tells of wrong bits")
     } else if faults.bit_flip_ppm > 0
         && ecc.kind == EccKind::SoftwareSubpage
         && faults.bits_flipped > ecc.strength_bits + 1

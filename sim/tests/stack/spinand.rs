@@ -2,9 +2,9 @@
 
 use crate::support;
 use sim::causes::{Cause, Causes};
-use sim::flash::{Chip, Kind, Traced};
+use sim::flash::{Chip, Done, Fault, Faults, Faulty, Kind, Traced};
 use sim::mtd::{Driven, Mtd};
-use sim::profile::{BoardProfile, EccKind, SpiBus};
+use sim::profile::{BoardProfile, EccKind, EccStatus, SpiBus};
 use sim::units::Ns;
 
 /// 20 ns a cycle: every figure below is whole.
@@ -30,6 +30,7 @@ fn board() -> BoardProfile {
         read_data_lines: 4,
         program_data_lines: 4,
         oob_free_bytes: 24,
+        ecc_status: EccStatus::Core,
         op_ns: Ns::ZERO,
     });
     board
@@ -99,4 +100,52 @@ fn only_spi_nand_corrects_by_itself() {
     let mut outside = board();
     outside.ecc.kind = EccKind::HardwarePage;
     assert!(outside.check().is_err_and(|why| why.starts_with("ecc.kind: SPI-NAND")));
+}
+
+/// What the driver takes 1 to 8 corrected bits for, from the functions of Linux 6.12.
+#[test]
+fn each_maker_tells_corrected_bits_in_its_own_way() {
+    let told = |status: EccStatus| (1..=8).map(|bits| status.told(bits, 8)).collect::<Vec<_>>();
+    assert_eq!(told(EccStatus::Core), [8; 8]);
+    for status in [EccStatus::W25n02kv, EccStatus::Macronix, EccStatus::Xt26g0xa] {
+        assert_eq!(told(status), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+    assert_eq!(told(EccStatus::Micron8), [3, 3, 3, 6, 6, 6, 8, 8]);
+    assert_eq!(told(EccStatus::Gd5fxgq4xa), [7, 7, 7, 7, 7, 7, 7, 8]);
+    assert_eq!(told(EccStatus::Gd5fxgq4uexxg), [4, 4, 4, 4, 5, 6, 7, 8]);
+    assert_eq!(told(EccStatus::Gd5fxgq4ufxxg), [3, 3, 3, 4, 5, 6, 7, 8]);
+}
+
+/// SPINAND_GET_FEATURE_OP, 24 cycles, tells a corrected page of Winbond's. A lost page is one
+/// failure.
+#[test]
+fn a_page_is_judged_once_whatever_is_wanted_of_it() {
+    let mut board = board();
+    board.ecc.strength_bits = 4;
+    let whole = ROW + READ_POLLED + (8 + 8 + 2_048 * 2) * CYCLE;
+    for (status, bits, told, asked) in [
+        (EccStatus::Core, 1, 4, 0),
+        (EccStatus::W25n02kv, 3, 3, STATUS),
+        (EccStatus::Gd5fxgq5xexxg, 4, 4, STATUS),
+    ] {
+        board.chip.spi.as_mut().expect("a bus").ecc_status = status;
+        let (mut mtd, read) = read_with_flips(&board, bits);
+        assert_eq!(read, Ok(Ns(whole + asked)), "{status:?}");
+        assert_eq!((mtd.ecc_stats().corrected, mtd.ecc_stats().failed), (told, 0));
+        assert!(mtd.read(Ns::ZERO, 4_096, 68).is_ok());
+        assert_eq!(mtd.ecc_stats().corrected, 2 * told);
+    }
+    let (mtd, read) = read_with_flips(&board, 5);
+    assert_eq!(read.expect_err("lost").fault, Fault::Uncorrectable);
+    assert_eq!((mtd.ecc_stats().corrected, mtd.ecc_stats().failed), (0, 1));
+}
+
+/// A chip that gets bits of every page wrong, and a read of its first page.
+fn read_with_flips(board: &BoardProfile, bits: u32) -> (Mtd<Driven<Faulty<Chip>>>, Done) {
+    let faults = Faults { bit_flip_ppm: 1_000_000, bits_flipped: bits, ..Faults::default() };
+    let flash = Faulty::new(Chip::new(board.chip), faults, board.ecc.step_bytes);
+    let mut mtd = Mtd::with_driver(Driven::new(flash, board), board);
+    mtd.flash_mut().begin_faults();
+    let read = mtd.read(Ns::ZERO, 0, 2_048);
+    (mtd, read)
 }

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from flashbed.stack.bounds import EccStatus
 from flashbed.stack.imported.oob_layouts import free_bytes
 
 __all__ = ["chips_in_source", "is_kernel_source"]
@@ -29,6 +30,7 @@ _MEMORG = re.compile(r"NAND_MEMORG\s*\(([^)]*)\)")
 _ECC = re.compile(r"NAND_ECCREQ\s*\(([^)]*)\)")
 _USED = re.compile(r"SPINAND_INFO_OP_VARIANTS\s*\(\s*&(\w+)\s*,\s*&\w+\s*,\s*&(\w+)")
 _LAYOUT = re.compile(r"SPINAND_ECCINFO\s*\(\s*&(\w+)")
+_STATUS = re.compile(r"SPINAND_ECCINFO\s*\(\s*&\w+\s*,\s*(\w+?)_ecc_get_status\b")
 _CALL = re.compile(r"\b(SPINAND_\w+)\s*\(([^()]*)\)")
 _ROW = re.compile(
     r"\{\s*\"([^\"]+)\"\s*,\s*\{\s*\.id\s*=\s*\{([^}]*)\}\s*\}\s*,"
@@ -53,6 +55,8 @@ _LOAD_OPCODE = {
     (8, 8): (0xC2, 0xC4),
 }
 """Command that resets the register first, and the one that does not."""
+_SAME_STATUS = {"mx35lf1ge4ab": "macronix", "f35sqa002g": "core"}
+"""Before 6.12 the first had this name; the second tells what the core does."""
 _MIB = 1 << 20
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MAKERS = {
@@ -133,8 +137,15 @@ def _one_spi_nand(
     if layout and asked:
         free = free_bytes(text, layout[1], tables["geometry"], step)
         tables["spi"] |= {"oob_free_bytes": free} if free is not None else {}
-    tables["spi"] |= {"read": read, "program": program}
+    tables["spi"] |= {"ecc_status": _ecc_status(body), "read": read, "program": program}
     return tables
+
+
+def _ecc_status(body: str) -> str:
+    """The function that decodes the status, in flashbed's word for it."""
+    named = _STATUS.search(body)
+    name = named[1] if named else "core"
+    return _SAME_STATUS.get(name, name if name in get_args(EccStatus) else "core")
 
 
 def _identity(body: str) -> list[int]:

@@ -63,6 +63,7 @@ def _spi_parameters(spi: Spi) -> dict[str, int | str]:
         "spi_op_ns": spi.op_ns,
         "spi_read_opcode": spi.read_opcode,
         "spi_program_opcode": spi.program_opcode,
+        "spi_ecc_status": spi.ecc_status,
     }
 
 

@@ -132,6 +132,10 @@ class ReadAheadRules(Strict):
     `next-byte-at-end` of the call.
     From: mm/filemap.c of the kernel.
     """
+    past_end_reads_last_page: bool
+    """A read that begins behind the end of the file, in its last page, reads that page.
+    From: mm/filemap.c of the kernel: whether filemap_read compares the position with the end first.
+    """
     hole_not_found: Literal["page-after", "last-page"]
     """What a scan upward gives where all pages are cached: the `page-after` the last, or the
     `last-page` (since 4.20).

@@ -81,7 +81,7 @@ impl<S: FlashFs> Vfs<S> {
         Ok(((end - offset) as i64, now))
     }
 
-    /// Nothing is left to read. Before 5.12 the kernel compares the position with the file's end
+    /// Nothing is left to read. Before 6.1 the kernel compares the position with the file's end
     /// only when it has the page, so the last page is read.
     #[cold]
     #[inline(never)]
@@ -92,7 +92,7 @@ impl<S: FlashFs> Vfs<S> {
         let pages = self.inodes[inode].size_bytes.div_ceil(page_bytes);
         let page = offset / page_bytes;
         let has_page = page < pages && length > 0;
-        if !has_page || self.kernel.previous_position != PreviousPosition::LastPage {
+        if !has_page || !self.kernel.past_end_reads_last_page {
             return Ok((0, now));
         }
         let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);

@@ -54,6 +54,11 @@ void page_cache_async_ra(struct readahead_control *ractl)
 	aligned_end = round_down(end, align);
 }
 """
+READS = """last_pos = 0;
+	do {
+		if (unlikely(iocb->ki_pos >= i_size_read(inode)))
+			break;
+	} while (0);"""
 CACHE = """
 pgoff_t page_cache_next_miss(struct address_space *mapping,
 		pgoff_t index, unsigned long max_scan)
@@ -88,7 +93,7 @@ def _old(folder: Path) -> KernelTree:
 
 
 def _new(folder: Path) -> KernelTree:
-    reads = CACHE % (" + 1", " - 1", "filemap_read", "last_pos = 0;")
+    reads = CACHE % (" + 1", " - 1", "filemap_read", READS)
     return _tree(folder, {"mm/readahead.c": LATER_AHEAD, "mm/filemap.c": reads})
 
 

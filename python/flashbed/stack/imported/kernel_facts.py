@@ -89,6 +89,7 @@ def _read_ahead(tree: KernelTree) -> dict[str, Known]:
     previous = "last-page"
     if reads:
         previous = "next-byte-at-end" if "last_pos" in reads else "next-byte"
+    asks_end_first = re.search(r"ki_pos >= i_size_read\(inode\).{0,40}break;", reads, re.DOTALL)
     above = tree.function(cache, "page_cache_next_miss")
     below = tree.function(cache, "page_cache_prev_miss")
     later = bool(re.search(r"page_cache_(ra_unbounded|readahead_unbounded)", text))
@@ -101,6 +102,7 @@ def _read_ahead(tree: KernelTree) -> dict[str, Known]:
         "previous_position": (
             previous, f"{cache} {'filemap_read' if reads else 'generic_file_buffered_read'}"
         ),
+        "past_end_reads_last_page": (asks_end_first is None, f"{cache} filemap_read"),
         "hole_not_found": (
             "page-after" if re.search(r"max_scan;|xa_index \+ 1", above.rpartition("}")[0][-60:])
             else "last-page",

@@ -88,6 +88,8 @@ pub struct KernelReadAhead {
     pub window_overflow: WindowOverflow,
     /// What counts as the previous position.
     pub previous_position: PreviousPosition,
+    /// A read that begins behind the end of the file, in its last page, reads that page.
+    pub past_end_reads_last_page: bool,
     /// The result of an upward scan of the page cache that found no hole.
     pub hole_not_found: HoleNotFound,
     /// The result of a downward scan that found none.

@@ -29,6 +29,7 @@ const LINUX_2_6_37: KernelReadAhead = KernelReadAhead {
     hole_window_adds_request: true,
     window_overflow: WindowOverflow::Grows,
     previous_position: PreviousPosition::LastPage,
+    past_end_reads_last_page: true,
     hole_not_found: HoleNotFound::PageAfter,
     hole_not_found_below: HoleNotFound::PageAfter,
     miss_never_continues: false,

@@ -191,6 +191,15 @@ class MemoryFs:
         del data[length:]
         data.extend(bytes(length - len(data)))
 
+    def _mmap(self, _mapping: int, slot: int, *_what: object) -> None:
+        self._slot(slot)
+
+    def _touch(self, _mapping: int, _offset: int, _length: int) -> None:
+        """Within the file, and without bytes to compare."""
+
+    def _munmap(self, _mapping: int) -> None:
+        pass
+
     def _fadvise(self, slot: int, _offset: int, _length: int, _advice: str) -> None:
         self._slot(slot)
 

@@ -129,7 +129,7 @@ def _show(kernel: OwnKernel) -> None:
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, for --kernel.")],
     source: Annotated[
-        Path, typer.Option("--source", metavar="DIR|TARBALL", help="The sources, 5.4 or later.")
+        Path, typer.Option("--source", metavar="DIR|TARBALL", help="The sources, 5.10 or later.")
     ],
     *,
     config: Annotated[

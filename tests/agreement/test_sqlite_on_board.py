@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "select-random": ("select-random", {"connected": True}),
     "update": ("update", {"prepared": True, "contents": "letters"}),
     "join": ("join", {}),
-    "contacts": ("contacts-random", {}),
+    "contacts": ("contacts-random", {"autocommit": True}),
     "wal": ("insert", {"journal": "wal", "sync": "fdatasync"}),
     "truncate": ("update", {"journal": "truncate", "synchronous": "normal"}),
     "persist": ("insert", {"journal": "persist", "page_bytes": 4096, "auto_vacuum": "full"}),

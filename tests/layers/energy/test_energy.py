@@ -136,9 +136,9 @@ def test_a_page_by_the_driver_is_what_the_slides_measured() -> None:
 
 
 def test_what_reaches_no_program_costs_no_copy() -> None:
-    """Two reads of 185.065 us leave 9.62987 ms of 10 at 36.3 mW; 4096 * 0.858 nJ = 3_514 nJ."""
-    assert energy(fs="mtd")["component_memory_nj"] == 349_564 + 3_514
-    assert energy(fs="mtd-driver")["component_memory_nj"] == 349_564
+    """Two reads of 185.065 us leave 9.62987 ms of 10 at 37.1 mW; 4096 * 0.854 nJ = 3_498 nJ."""
+    assert energy(fs="mtd")["component_memory_nj"] == 357_268 + 3_498
+    assert energy(fs="mtd-driver")["component_memory_nj"] == 357_268
     assert energy(fs="mtd-driver", time_ns=370_130)["component_memory_nj"] == 0
 
 
@@ -149,8 +149,8 @@ def test_components_add_up_by_hand() -> None:
     assert row["component_cpu_driver_nj"] == 69_200
     assert row["component_flash_read_nj"] == 1_400
     assert row["component_bus_nj"] == 3_000
-    # 629_870 ns * 36.3 mW = 22_864.3 nJ, 4096 * 0.858 nJ = 3_514.4 nJ
-    assert row["component_memory_nj"] == 22_864 + 3_514
+    # 629_870 ns * 37.1 mW = 23_368.2 nJ, 4096 * 0.854 nJ = 3_498.0 nJ
+    assert row["component_memory_nj"] == 23_368 + 3_498
     assert row["component_flash_program_nj"] == row["component_flash_erase_nj"] == 0
 
 
@@ -265,9 +265,9 @@ def test_energy_saved_is_of_energies_not_of_times() -> None:
     (row,) = savings(table).to_dicts()
     assert row["time_saved_pct"] == 50
     assert row["energy_saved_pct"] == pytest.approx(100 * (5.04 - 2.47) / 5.04)
-    # Components: on 60 * 36.8 + (20 - 11.1039) ms * 0.3163 W + 3.5144; off 20 * 36.8 + ...
-    on = 60 * 36.8 + (20_000 - 60 * 185.065) * 0.3163 + 3.5144
-    off = 20 * 36.8 + (10_000 - 20 * 185.065) * 0.3163 + 3.5144
+    # Components: on 60 * 36.8 + (20 - 11.1039) ms * 0.3171 W + 3.4980; off 20 * 36.8 + ...
+    on = 60 * 36.8 + (20_000 - 60 * 185.065) * 0.3171 + 3.4980
+    off = 20 * 36.8 + (10_000 - 20 * 185.065) * 0.3171 + 3.4980
     assert row["component_energy_saved_pct"] == pytest.approx(100 * (on - off) / on, abs=1e-3)
     unknown = table.with_columns(pl.lit(None, pl.Int64).alias("energy_nj"))
     assert savings(unknown)["energy_saved_pct"].to_list() == [None]
@@ -284,10 +284,10 @@ def test_energies_of_single_cases_are_metrics() -> None:
     assert row["energy_cpu_mj"] == pytest.approx(2.23)
     assert row["energy_mem_mj"] == pytest.approx(0.29)
     assert row["component_energy_mj"] == pytest.approx(
-        2 * 0.0368 + (10 - 0.37013) * 0.3163 + 0.0035144, abs=2e-6
+        2 * 0.0368 + (10 - 0.37013) * 0.3171 + 0.0034980, abs=2e-6
     )
     assert row["component_cpu_mj"] == pytest.approx(2 * 0.0346 + (10 - 0.37013) * 0.28, abs=1e-6)
-    memory_mj = 2 * 0.0022 + (10 - 0.37013) * 0.0363 + 0.0035144
+    memory_mj = 2 * 0.0022 + (10 - 0.37013) * 0.0371 + 0.0034980
     assert row["component_mem_mj"] == pytest.approx(memory_mj, abs=1e-6)
     assert row["component_flash_mj"] == pytest.approx(2 * 0.0007)
     assert row["component_cpu_mw"] == pytest.approx(row["component_cpu_mj"] / 10 * 1e3)

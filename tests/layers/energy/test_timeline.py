@@ -73,7 +73,7 @@ def test_components_come_and_go_with_the_drivers_operations() -> None:
     driver_uw = 34_600 / 185_065 * 1e6
     assert [row[2] for row in cpu] == pytest.approx([280_000, driver_uw, 280_000])
     busy_ns = 1_000_000 - 185_065
-    assert area_nj(steps, "mem") == pytest.approx(2_200 + busy_ns * 0.0363 + 4096 * 0.858)
+    assert area_nj(steps, "mem") == pytest.approx(2_200 + busy_ns * 0.0371 + 4096 * 0.854)
 
 
 def test_what_is_unknown_is_not_drawn() -> None:

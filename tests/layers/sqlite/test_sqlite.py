@@ -255,8 +255,8 @@ def test_a_blob_in_a_statement_is_no_error() -> None:
 
 
 def test_each_selection_may_have_a_connection_of_its_own() -> None:
-    _, once = operations(case("contacts", 3), 0)
-    _, each = operations(case("contacts", 3, reconnect=True), 0)
+    _, once = operations(case("contacts", 3, autocommit=True), 0)
+    _, each = operations(case("contacts", 3, reconnect=True, autocommit=True), 0)
     parse(each)
     assert once.count(f"open 0 {DATABASE_PATH} ") == 1
     assert each.count(f"open 0 {DATABASE_PATH} ") == 3
@@ -349,16 +349,23 @@ def test_operations_are_valid_and_the_same_each_time(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["contacts", "contacts-random"])
-def test_every_selection_of_a_contact_is_a_transaction_of_its_own(pattern: str) -> None:
-    prepare, body = operations(case(pattern, 50, connected=True), 0)
-    parse(prepare)
-    parse(body)
-    before, measured = body.split("\nmark\n")
-    assert before.count("open 0 db/test.db") == 1
-    assert "open 0 db/test.db " not in measured
-    assert measured.count("compute ") == 50
-    assert measured.count("read 0 24 16\n") >= 49  # has another process changed the file?
-    assert operations(case("contacts", 41), 0)[1].count("compute ") == 41  # from the first on again
+def test_selections_of_contacts_are_one_transaction_or_one_each(pattern: str) -> None:
+    def measured(**database: object) -> str:
+        prepare, body = operations(case(pattern, 50, connected=True, **database), 0)
+        parse(prepare)
+        parse(body)
+        before, after = body.split("\nmark\n")
+        assert before.count("open 0 db/test.db") == 1
+        assert "open 0 db/test.db " not in after
+        return after
+
+    changed = "read 0 24 16\n"  # has another process changed the file?
+    together, apart = measured(), measured(autocommit=True)
+    assert together.count("compute ") == 52  # BEGIN and END
+    assert together.count(changed) <= 1
+    assert apart.count("compute ") == 50
+    assert apart.count(changed) >= 49
+    assert operations(case("contacts", 41), 0)[1].count("compute ") == 43  # from the first on again
 
 
 def test_contacts_of_1000_records_are_as_large_as_the_papers() -> None:

@@ -158,7 +158,7 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[Executed,
     if pace.between and sql_case.pattern in ONE_REQUEST:
         key = "pause_ns" if sql_case.pause_ns else "database.transactions_per_s"
         raise InputError(f"{key}: {sql_case.pattern} is one request, with no other after it")
-    if database.reconnect and not (database.commits_each or sql_case.pattern in CONTACTS):
+    if database.reconnect and not database.commits_each:
         raise InputError("reconnect: a transaction needs one connection; set autocommit too")
     if sql_case.pattern == "script":
         script = _script(database)
@@ -166,13 +166,13 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[Executed,
         statements = (*script[1], None) * (sql_case.requests - 1) + script[1]
     elif sql_case.pattern in CONTACTS:
         lines, left = _prepared_contacts(sql_case.request_bytes, database)
-        statements = _selections(sql_case)
+        statements = _transactions(database, _selections(sql_case))
     else:
         filled = FILLED[sql_case.pattern]
         if filled and sql_case.requests > database.records:
             raise InputError(f"{sql_case.requests} requests of {database.records} records")
         lines, left = _prepared_tables(sql_case.request_bytes, database, filled)
-        statements = _requests(sql_case)
+        statements = _transactions(database, _requests(sql_case))
     files = {path: bytearray(data) for path, data in left}
     run = _reconnecting if database.reconnect else _run
     ran = run(files, database, steps=statements, seed=1_000_000 * (1 + sql_case.seed), pace=pace)
@@ -325,13 +325,21 @@ def _selections(sql_case: _SqlCase) -> Iterator[Step]:
         yield _statement(sql_case.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
-def _requests(sql_case: _SqlCase) -> Iterator[Step]:
+def _transactions(database: Database, steps: Iterable[Step]) -> Iterator[Step]:
     """BEGIN, the requests, END; without BEGIN and END where each commits by itself."""
+    if database.commits_each:
+        yield from steps
+        return
+    yield "BEGIN TRANSACTION", ()
+    yield from steps
+    yield "END TRANSACTION", ()
+
+
+def _requests(sql_case: _SqlCase) -> Iterator[Step]:
+    """The requests of Algorithm 1."""
     database, records = sql_case.database, sql_case.database.records
     numbers: Iterable[int] = range(1, 1 + sql_case.requests)
     contents = _records(1 + sql_case.seed, sql_case.request_bytes, database)
-    if not database.commits_each:
-        yield "BEGIN TRANSACTION", ()
     if sql_case.pattern == "join":
         yield (
             "SELECT table2.val FROM table1, table2 "
@@ -356,8 +364,6 @@ def _requests(sql_case: _SqlCase) -> Iterator[Step]:
             )
         else:
             yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
-    if not database.commits_each:
-        yield "END TRANSACTION", ()
 
 
 Script = tuple[tuple[Statement, ...], tuple[Statement, ...]]

@@ -129,6 +129,30 @@ static int show_flash(const char *flash, const char *at)
 	return mount(flash, where, NULL, MS_BIND, NULL) ? -errno : 0;
 }
 
+/* Creates the device that `partition` names, where the flash has no file system. */
+static int show_partition(const char *flash)
+{
+	char link[MAX_PATH_BYTES + 16];
+	char device[64];
+	char where[sizeof(device) + 16];
+	struct stat about;
+
+	if (snprintf(link, sizeof(link), "%s/partition", flash) >= (int)sizeof(link))
+		return -ENAMETOOLONG;
+	const ssize_t length = readlink(link, device, sizeof(device) - 1);
+
+	if (length < 0)
+		return errno == ENOENT || errno == EINVAL ? 0 : -errno;
+	device[length] = 0;
+	if (strncmp(device, "/dev/mtd", strlen("/dev/mtd")) != 0)
+		return 0;
+	(void)snprintf(where, sizeof(where), VIEW "%s", device);
+	if (stat(device, &about) || mknod(where, about.st_mode, about.st_rdev) ||
+	    chmod(where, 0666))
+		return -errno;
+	return 0;
+}
+
 static int loopback_up(void)
 {
 	struct ifreq loopback = {.ifr_name = "lo"};
@@ -175,6 +199,8 @@ int host_make_view(const struct host_request *request, const struct host_place *
 		return err;
 	*what = request->at;
 	err = show_flash(place->mount_point, request->at);
+	if (!err)
+		err = show_partition(place->mount_point);
 	if (err)
 		return err;
 	*what = "the loopback network";

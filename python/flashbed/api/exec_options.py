@@ -15,6 +15,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
 from flashbed.plan.stacks import ChosenStack
 from flashbed.stack.changes import OF_BOARD
+from flashbed.stack.file_systems import RAW
 from flashbed.targets.exec.folders import USUAL_PATH
 from flashbed.targets.exec.named_files import missing_files
 from flashbed.targets.exec.request import ExecRequest, Put, environment, find, puts_of
@@ -206,6 +207,8 @@ def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     able = program_kernels(cache_folder())
     if kernel not in able:
         raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(able)}")
+    if chosen.stack.fs in RAW:
+        _check_partition(options, chosen.stack.fs)
     if not is_address(options.on):
         return
     for name, _ in chosen.changes:
@@ -214,6 +217,16 @@ def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
             raise InputError(f"--set {name}: a real board's {axis} cannot be changed")
     if chosen.sysctls or chosen.stack.vm.sysctls:
         raise InputError("--sysctl: works with --on uml and --on emulator only")
+
+
+def _check_partition(options: ExecOptions, fs: str) -> None:
+    """Checks what goes without a file system: a device that has a name. Raises `InputError`."""
+    if fs == "mtd-driver":
+        raise InputError(f"--fs {fs}: no program reaches it; mtd is the partition's device")
+    files = {"--put": bool(options.put), "--keep": options.keep is not None}
+    for option, given in files.items():
+        if given:
+            raise InputError(f"{option}: there is no file system with --fs {fs}")
 
 
 def _check_target(options: ExecOptions) -> None:

@@ -65,8 +65,7 @@ def stacks(
 ) -> list[ChosenStack]:  # fmt: skip
     """The product of all chosen values, in the order of the options. Raises `InputError`.
 
-    `axes` are those that hold for the caller. `raw` allows MTD's device as well, which has
-    operations but no programs.
+    `axes` are those that hold for the caller. `raw` allows the partition itself as well.
     """
     chosen: dict[str, Sequence[Any]] = {**parse_settings(settings)}
     for name, values in chosen.items():

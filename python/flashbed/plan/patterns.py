@@ -54,7 +54,8 @@ _COLLECTION = tuple(
 _READS = ("sequential", "random", "random-page", "random-byte", "random-once")
 _STATEMENTS = (
     "insert", "select", "select-random", "update", "join", "select-all", "contacts",
-    "contacts-random", "script",
+    "contacts-random", "contacts-insert", "contacts-update", "contacts-delete", "scanned",
+    "indexed", "join-three", "group-by", "subquery", "script",
 )  # fmt: skip
 
 WORKLOADS = {

@@ -368,6 +368,37 @@ def test_selections_of_contacts_are_one_transaction_or_one_each(pattern: str) ->
     assert operations(case("contacts", 41), 0)[1].count("compute ") == 43  # from the first on again
 
 
+@pytest.mark.parametrize("pattern", ["contacts-insert", "contacts-update", "contacts-delete"])
+def test_a_change_of_a_contact_is_written_and_synced(pattern: str) -> None:
+    """AndroBench's three loads, each statement a transaction."""
+    prepare, body = operations(case(pattern, 20, records=50, autocommit=True), 0)
+    parse(prepare)
+    parse(body)
+    assert body.count("compute ") == 20
+    assert body.count("fsync 0") >= 20
+    assert (prepare, body) == operations(case(pattern, 20, records=50, autocommit=True), 0)
+
+
+def test_a_contact_is_deleted_once() -> None:
+    with pytest.raises(InputError, match="21 requests of 20 records"):
+        operations(case("contacts-delete", 21, records=20), 0)
+
+
+def test_an_index_reads_less_than_a_scan_and_the_complex_requests_read_only() -> None:
+    def read_bytes(pattern: str) -> int:
+        prepare, body = operations(case(pattern, 1, records=400, connected=True), 0)
+        parse(prepare)
+        lines = [line.split() for line in body.split("\nmark\n")[1].splitlines()]
+        assert not [words for words in lines if words[0] == "write"]
+        return sum(int(words[3]) for words in lines if words[0] == "read")
+
+    scanned = read_bytes("scanned")
+    assert read_bytes("indexed") < scanned / 4
+    assert read_bytes("join-three") < scanned / 2
+    assert read_bytes("subquery") < scanned / 2
+    assert read_bytes("group-by") >= scanned
+
+
 def test_contacts_of_1000_records_are_as_large_as_the_papers() -> None:
     """Read-ahead paper, section 3.1.2: 518 KB with texts of 64 bytes, 1 MB with 128."""
     for text_bytes, low, high in ((64, 480_000, 560_000), (128, 950_000, 1_100_000)):

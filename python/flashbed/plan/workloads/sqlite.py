@@ -44,6 +44,7 @@ from flashbed.base.files import read_bytes, read_text
 from flashbed.base.paths import shown
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
+from flashbed.plan.sqlite.complex import COMPLEX, complex_request, complex_rows
 from flashbed.plan.sqlite.compressibility import compressibility
 from flashbed.plan.sqlite.on_board import executed
 from flashbed.plan.sqlite.pace import UNPACED, Pace
@@ -71,10 +72,16 @@ FILLED = {
     "select-all": TABLES,
 }
 """Pattern -> the tables that hold records before."""
-CONTACTS = ("contacts", "contacts-random")
+CONTACTS = ("contacts", "contacts-random", "contacts-insert", "contacts-update", "contacts-delete")
 CONTACT_INTEGERS = 11
 """Columns besides the id."""
 CONTACT_TEXTS = 5
+CONTACT_COLUMNS = (
+    *(f"number{n}" for n in range(CONTACT_INTEGERS)),
+    *(f"text{n}" for n in range(CONTACT_TEXTS)),
+)
+INSERT_CONTACT = f"INSERT INTO contacts VALUES ({', '.join('?' * (1 + len(CONTACT_COLUMNS)))})"
+UPDATE_CONTACT = f"UPDATE contacts SET {' = ?, '.join(CONTACT_COLUMNS)} = ? WHERE id = ?"
 SCRIPT_SUFFIX = ".sql"
 SCRIPT_BYTES_MAX = 1 << 20
 DATABASE_BYTES_MAX = 256 << 20
@@ -165,8 +172,12 @@ def _recorded(sql_case: _SqlCase) -> tuple[tuple[str, ...], str, tuple[Executed,
         lines, left = _prepared_script(script, database)
         statements = (*script[1], None) * (sql_case.requests - 1) + script[1]
     elif sql_case.pattern in CONTACTS:
-        lines, left = _prepared_contacts(sql_case.request_bytes, database)
-        statements = _transactions(database, _selections(sql_case))
+        there = 0 if sql_case.pattern == "contacts-insert" else database.records
+        lines, left = _prepared_contacts(sql_case.request_bytes, database, there)
+        statements = _transactions(database, _requests_of_contacts(sql_case))
+    elif sql_case.pattern in COMPLEX:
+        lines, left = _prepared_complex(sql_case.pattern, sql_case.request_bytes, database)
+        statements = _transactions(database, _complex_requests(sql_case))
     else:
         filled = FILLED[sql_case.pattern]
         if filled and sql_case.requests > database.records:
@@ -292,37 +303,62 @@ def _frozen(files: Files) -> tuple[tuple[str, bytes], ...]:
 
 
 @lru_cache(maxsize=8)
-def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
+def _prepared_contacts(text_bytes: int, database: Database, records: int) -> Prepared:
     """The contacts, inserted in one transaction, by id."""
-    draw, texts = random.Random(1).getrandbits, _records(1, text_bytes, database)
-    columns = [f"number{n} INTEGER" for n in range(CONTACT_INTEGERS)]
-    columns += [f"text{n} TEXT" for n in range(CONTACT_TEXTS)]
+    columns = [f"{name} INTEGER" for name in CONTACT_COLUMNS[:CONTACT_INTEGERS]]
+    columns += [f"{name} TEXT" for name in CONTACT_COLUMNS[CONTACT_INTEGERS:]]
     create = f"CREATE TABLE contacts (id INTEGER PRIMARY KEY, {', '.join(columns)})"
-    insert = f"INSERT INTO contacts VALUES ({', '.join('?' * (1 + len(columns)))})"
-    contacts: Iterable[tuple[Value, ...]] = (
-        (
-            number,
-            *(draw(31) for _ in range(CONTACT_INTEGERS)),
-            *(next(texts) for _ in range(CONTACT_TEXTS)),
-        )
-        for number in range(1, 1 + database.records)
-    )
-    # The board binds numbers and texts only.
-    rows: Iterable[Statement] = (
-        _written_into(insert, contact) if database.executed == "board" else (insert, contact)
-        for contact in contacts
-    )
+    contacts = itertools.islice(_contacts(1, text_bytes, database), records)
+    rows = _bindable(database, ((INSERT_CONTACT, contact) for contact in contacts))
     return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
 
 
-def _selections(sql_case: _SqlCase) -> Iterator[Step]:
+def _bindable(database: Database, statements: Iterable[Statement]) -> Iterable[Statement]:
+    """The board binds numbers and texts only."""
+    board = database.executed == "board"
+    return (_written_into(*one) for one in statements) if board else statements
+
+
+def _contacts(seed: int, text_bytes: int, database: Database) -> Iterator[tuple[Value, ...]]:
+    """Rows of the table, by id."""
+    draw, texts = random.Random(seed).getrandbits, _records(seed, text_bytes, database)
+    for number in itertools.count(1):
+        numbers = [draw(31) for _ in range(CONTACT_INTEGERS)]
+        yield number, *numbers, *(next(texts) for _ in range(CONTACT_TEXTS))
+
+
+def _requests_of_contacts(sql_case: _SqlCase) -> Iterator[Step]:
     """Whole records by id: in order, again from the first after the last, or random."""
-    draw, records = random.Random(sql_case.seed).random, sql_case.database.records
+    database, pattern, records = sql_case.database, sql_case.pattern, sql_case.database.records
+    if pattern == "contacts-delete" and sql_case.requests > records:
+        raise InputError(f"{sql_case.requests} requests of {records} records")
+    draw = random.Random(sql_case.seed).random
+    rows = _contacts(1 + sql_case.seed, sql_case.request_bytes, database)
     for index in range(sql_case.requests):
         if index:
             yield None
-        at = index % records if sql_case.pattern == "contacts" else int(draw() * records)
-        yield _statement(sql_case.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
+        number = 1 + (int(draw() * records) if pattern == "contacts-random" else index % records)
+        if pattern == "contacts-insert":
+            yield _statement(database, INSERT_CONTACT, *next(rows))
+        elif pattern == "contacts-update":
+            yield _statement(database, UPDATE_CONTACT, *next(rows)[1:], number)
+        elif pattern == "contacts-delete":
+            yield _statement(database, "DELETE FROM contacts WHERE id = ?", number)
+        else:
+            yield _statement(database, "SELECT * FROM contacts WHERE id = ?", number)
+
+
+@lru_cache(maxsize=8)
+def _prepared_complex(pattern: str, record_bytes: int, database: Database) -> Prepared:
+    rows = complex_rows(pattern, database.records, _records(1, record_bytes, database))
+    return _left_by(_bindable(database, rows), database)
+
+
+def _complex_requests(sql_case: _SqlCase) -> Iterator[Step]:
+    for index in range(sql_case.requests):
+        if index:
+            yield None
+        yield complex_request(sql_case.pattern, index, sql_case.database.records), ()
 
 
 def _transactions(database: Database, steps: Iterable[Step]) -> Iterator[Step]:

@@ -2,7 +2,8 @@
 
 The studies run once on the simulator, and every test of this file reads those results. Of the
 experiments of LONG, CI runs the cases that a number in a text is computed from, but of TOO_LONG;
-`make agreement` runs them all. `aged` has no source but this project, so it is no row of the table.
+`make agreement` runs them all. How claims turn is asked of kept points there
+(tests/support/kept.py). `aged` has no source but this project, so it is no row of the table.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from flashbed.answers.analysis.sentences import VerdictTally, tallies
 from flashbed.answers.analysis.verdicts import LESSER, NOT_MEASURED, UNEXPLAINED, JudgedClaim
@@ -37,6 +39,7 @@ from flashbed.results.run_directory import RunDirectory
 from flashbed.running.runner import run_target
 from flashbed.stack.profiles import load_board
 from flashbed.targets import load_target
+from tests.support.kept import KEPT, kept_run, kept_tables
 from tests.support.numbered import needed_cases, numbers_by_experiment
 from tests.support.perturb import standing, survivors
 from tests.support.restated import keys_of
@@ -129,11 +132,23 @@ def test_what_no_run_explains_says_what_was_tried(runs: dict[str, JudgedRun]) ->
     assert silent == []
 
 
+def turnable(runs: dict[str, JudgedRun]) -> dict[str, JudgedRun]:
+    """Every experiment that has a source, those of LONG with kept points where they did not run.
+
+    `aged` has no source to be precise.
+    """
+    kept = {name: kept_run(name) for name in KEPT if name not in runs}
+    return {name: run for name, run in (runs | kept).items() if name.split("/")[0] in SOURCES}
+
+
 def test_a_verdict_turns_when_one_side_moves_by_the_sources_precision(
     runs: dict[str, JudgedRun],
 ) -> None:
-    """But for claims that argue in `stays` why they may not; `aged` has no source to be precise."""
-    sourced = {name: run for name, run in runs.items() if name.split("/")[0] in SOURCES}
+    """But for claims that argue in `stays` why they may not."""
+    sourced = turnable(runs)
+    assert sourced.keys() == {
+        one.id for study in SOURCES for one in study_experiments(study) if "sim" in one.targets
+    }
     left = {
         name: [one for one in standing(run) if one not in argued(run)]
         for name, run in sourced.items()
@@ -147,10 +162,21 @@ def argued(run: JudgedRun) -> set[str]:
 
 
 def test_a_claim_argues_why_it_stays_only_if_it_does(runs: dict[str, JudgedRun]) -> None:
-    for name, run in runs.items():
+    for name, run in turnable(runs).items():
         left = {one.split("/")[0] for one in standing(run)}
         said = {claim.id for claim in run.experiment.claim if claim.stays}
         assert said <= left, name
+
+
+def test_kept_points_are_what_is_measured(runs: dict[str, JudgedRun]) -> None:
+    measured_ones = [name for name in KEPT if name in runs]
+    if not measured_ones:
+        pytest.skip("measures what takes too long: --long")
+    for name in measured_ones:
+        now, kept = kept_tables(runs[name]), kept_run(name).tables
+        assert now.keys() == kept.keys()
+        for table, points in now.items():
+            assert_frame_equal(points, kept[table], rel_tol=1e-9)
 
 
 def test_every_claim_is_judged(runs: dict[str, JudgedRun]) -> None:

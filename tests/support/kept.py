@@ -5,7 +5,7 @@
 A file for each table that a claim is judged by on the simulator: the axes, and the metrics of its
 claims. Tests that ask something of claims, not of the simulator, read these. `make agreement`
 measures all of it again and compares (tests/agreement/test_verdicts.py): a change that moves the
-numbers writes them anew.
+numbers writes them again.
 """
 
 from __future__ import annotations

@@ -48,14 +48,7 @@ pytestmark = [pytest.mark.extension, pytest.mark.sampled, pytest.mark.timeout(90
 
 SOURCES = ("readahead", "sqlite", "methodology")
 STUDIES = (*SOURCES, "aged")
-LONG = (
-    "readahead/figure4",
-    "readahead/postmark",
-    "readahead/sqlite",
-    "sqlite/requests",
-    "sqlite/statements",
-    "aged/sql",
-)
+LONG = (*KEPT, "aged/sql")
 """Each takes 20 s of processor time and more, those of SQLite more than a minute."""
 TOO_LONG = ("sqlite/requests", "aged/sql")
 """Even the cases behind their numbers take minutes: transactions of thousands of requests."""
@@ -132,7 +125,7 @@ def test_what_no_run_explains_says_what_was_tried(runs: dict[str, JudgedRun]) ->
     assert silent == []
 
 
-def turnable(runs: dict[str, JudgedRun]) -> dict[str, JudgedRun]:
+def with_kept(runs: dict[str, JudgedRun]) -> dict[str, JudgedRun]:
     """Every experiment that has a source, those of LONG with kept points where they did not run.
 
     `aged` has no source to be precise.
@@ -145,7 +138,7 @@ def test_a_verdict_turns_when_one_side_moves_by_the_sources_precision(
     runs: dict[str, JudgedRun],
 ) -> None:
     """But for claims that argue in `stays` why they may not."""
-    sourced = turnable(runs)
+    sourced = with_kept(runs)
     assert sourced.keys() == {
         one.id for study in SOURCES for one in study_experiments(study) if "sim" in one.targets
     }
@@ -162,7 +155,7 @@ def argued(run: JudgedRun) -> set[str]:
 
 
 def test_a_claim_argues_why_it_stays_only_if_it_does(runs: dict[str, JudgedRun]) -> None:
-    for name, run in turnable(runs).items():
+    for name, run in with_kept(runs).items():
         left = {one.split("/")[0] for one in standing(run)}
         said = {claim.id for claim in run.experiment.claim if claim.stays}
         assert said <= left, name
@@ -242,14 +235,13 @@ def test_the_table_of_verdicts_is_the_commands(runs: dict[str, JudgedRun], proje
 def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
     runs: dict[str, JudgedRun], project: Path
 ) -> None:
-    if set(LONG) - runs.keys():
-        pytest.skip("counts the numbers of all experiments: --long")
     numbers: list[PrintedNumber] = []
+    sourced = with_kept(runs)
     for source in SOURCES:
         study = load_study(source)
         assert study is not None
         own = {
-            name.split("/")[1]: run for name, run in runs.items() if name.split("/")[0] == source
+            name.split("/")[1]: run for name, run in sourced.items() if name.split("/")[0] == source
         }
         numbers += printed_numbers(source, study, own)
     page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")

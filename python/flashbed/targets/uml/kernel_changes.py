@@ -1,4 +1,4 @@
-"""What is replaced in a kernel's sources, and what of it does not apply to a tree.
+"""How kernels differ for a build: what is replaced in their sources, and options' other names.
 
 - arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer of fixed size, which hosts with
   AVX-512 or AMX refuse ("ptrace set fp regs failed"). Without have_xstate_support it uses
@@ -21,7 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHANGES", "CHANGES_BEFORE_6_1", "Change", "NotApplied", "apply_changes"]
+__all__ = [
+    "CHANGES",
+    "CHANGES_BEFORE_6_1",
+    "Change",
+    "NotApplied",
+    "apply_changes",
+    "changes_for",
+    "with_former_names",
+]
 
 Change = tuple[str, str, str]
 """A file of the kernel, what is replaced in it, and by what."""
@@ -62,6 +70,10 @@ CHANGES_BEFORE_6_1: tuple[Change, ...] = (
     ),
 )
 """What is replaced besides in kernels that schedule at each system call."""
+_BEFORE_6_1 = ("5.10",)
+"""Debian's series that need these."""
+_RENAMED = {"CONFIG_SYSCTL=y": "CONFIG_PROC_SYSCTL=y"}
+"""A later name of an option -> the name in kernel/uml/config; 7.0 made one of two."""
 _MENDED = {
     "have_xstate_support = 1;": "have_xstate_support",
     "return getrandom(buf, len, flags);": "getrandom(",
@@ -86,6 +98,16 @@ class NotApplied:
 
     def __str__(self) -> str:
         return f"{self.file}: {'no such file' if self.missing else f'no {self.what}'}"
+
+
+def changes_for(series: str) -> tuple[Change, ...]:
+    """What only this series of Debian's needs, besides what all need."""
+    return CHANGES_BEFORE_6_1 if series in _BEFORE_6_1 else ()
+
+
+def with_former_names(options: set[str]) -> set[str]:
+    """Lines of a kernel's configuration, and those as kernel/uml/config names them."""
+    return options | {_RENAMED[line] for line in options if line in _RENAMED}
 
 
 def apply_changes(tree: Path, changes: Sequence[Change]) -> list[NotApplied]:

@@ -4,7 +4,8 @@ The configuration is `tinyconfig` plus kernel/uml/config with ARCH=um. It is bui
 folder, which is renamed when it is whole. What modules are built against stays, the other sources
 go; the packages stay for other kernels. Two processes may build two kernels at once.
 
-kernel_changes.py says what is replaced in the sources. kernel_added.py builds a tree of the user.
+kernel_changes.py says what is replaced in the sources and how series differ. kernel_added.py builds
+a tree of the user.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
-from flashbed.targets.uml.kernel_changes import CHANGES, CHANGES_BEFORE_6_1, Change, apply_changes
+from flashbed.targets.uml.kernel_changes import (
+    CHANGES,
+    Change,
+    apply_changes,
+    changes_for,
+    with_former_names,
+)
 from flashbed.targets.uml.kernel_headers import prepared_for_headers, steps_with_headers
 from flashbed.targets.uml.own_kernels import own_build, own_kernel_names
 from flashbed.targets.unavailable import Unavailable
@@ -81,13 +88,8 @@ _MAKE = (
 )
 _TARGETS = ("linux", "modules", "KBUILD_MODPOST_WARN=1")
 """A maker's modules may lack what is left out here; flashbed's own are built by themselves."""
-_BEFORE_6_1 = ("5.10",)
 _WITH_HEADERS = ("6.1.",)
 """Beginnings of versions whose common headers can be compiled once."""
-
-
-_RENAMED = {"CONFIG_SYSCTL=y": "CONFIG_PROC_SYSCTL=y"}
-"""A later name of an option -> the name in kernel/uml/config; 7.0 made one of two."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,7 @@ class Recipe:
 
     def of(self, series: str) -> Recipe:
         """The recipe with the changes that only this series needs."""
-        if series not in _BEFORE_6_1:
-            return self
-        return replace(self, changes=(*self.changes, *CHANGES_BEFORE_6_1))
+        return replace(self, changes=(*self.changes, *changes_for(series)))
 
     @property
     def digest(self) -> str:
@@ -272,8 +272,7 @@ def _run_steps(steps: Sequence[Sequence[str]], tree: Path, log: Path) -> None:
 
 def _dropped(tree: Path, recipe: Recipe) -> list[str]:
     """The options that are not set: Kconfig silently drops what it cannot have."""
-    have = set((tree / ".config").read_text(encoding="utf-8").splitlines())
-    have |= {_RENAMED[line] for line in have if line in _RENAMED}
+    have = with_former_names(set((tree / ".config").read_text(encoding="utf-8").splitlines()))
     return [line for line in recipe.options if line.startswith("CONFIG_") and line not in have]
 
 

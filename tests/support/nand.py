@@ -24,7 +24,7 @@ import pytest
 from flashbed.base.paths import cache_folder
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.initramfs import archive
-from flashbed.targets.guest.module import BuildTree
+from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.support import PROJECT, built_once
 
@@ -211,7 +211,7 @@ def boot_yaffs2(made: tuple[Path, bytes, Path], tmp_path: Path) -> Boot:
     modules = [folder / "module" / "flashbed_nand.ko"]
     try:
         modules += yaffs2.modules_of("yaffs2", cache_folder(), tree, print)
-    except yaffs2.NotBuilt as why:
+    except ModuleNotBuilt as why:
         pytest.skip(str(why))
     return booting(linux, archive((folder / "guest").read_bytes(), modules, {}), tmp_path)
 

@@ -9,15 +9,16 @@ import pytest
 
 from flashbed.base.errors import InputError
 from flashbed.stack.imported.begun_kernel import begun_kernel_text
-from flashbed.stack.profiles import kernel_names, load_kernel
-from flashbed.targets.guest import yaffs2
+from flashbed.stack.profiles import kernel_names, load_board, load_kernel
+from flashbed.targets.guest import spinand, yaffs2
 from flashbed.targets.guest.debian import _for_releases
-from flashbed.targets.guest.module import BuildTree
+from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, OtherKernel
 from flashbed.targets.uml.kernel_added import add_kernel
 from flashbed.targets.uml.kernel_changes import CHANGES, apply_changes
 from flashbed.targets.uml.own_kernels import OwnKernel, own_kernel, own_kernel_names, remove_kernel
 from flashbed.targets.uml.programs_kernel import program_kernels
 from flashbed.targets.uml.uml_kernel import KERNELS, cached_kernel, kernels, plain_recipe
+from flashbed.targets.unavailable import Unavailable
 
 LISTS = """Types: deb
 URIs: http://mirror/debian
@@ -156,8 +157,25 @@ def test_yaffs2_is_refused_on_a_kernel_that_it_is_not_written_for(tmp_path: Path
     (tmp_path / "include" / "config").mkdir(parents=True)
     release = tmp_path / "include" / "config" / "kernel.release"
     release.write_text("5.10.262\n", encoding="utf-8")
-    with pytest.raises(yaffs2.OtherKernel, match=r"Linux 6\.1 to 6\.12, this is 5\.10\.262"):
+    with pytest.raises(OtherKernel, match=r"Linux 6\.1 to 6\.12, this is 5\.10\.262"):
         yaffs2.modules_of("yaffs2", tmp_path, BuildTree(tmp_path, "um"), _say)
+
+
+def test_a_driver_that_is_not_built_is_no_failure_of_yaffs2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SPI-NAND driver's failure was told as `fs ubifs: ...` in YAFFS2's exception."""
+
+    def offline(*_: object) -> None:
+        raise Unavailable("Linux 6.1 could not be fetched")
+
+    monkeypatch.setattr(spinand, "fetched_source", offline)
+    board, tree = (
+        load_board("emulated").changed({"chip": {"part": "W25N01GV"}}),
+        BuildTree(tmp_path, "arm"),
+    )
+    with pytest.raises(ModuleNotBuilt, match=r"^Linux 6\.1 could not be fetched$"):
+        spinand.modules_of(board, "6.1", cache=tmp_path, tree=tree, say=_say)
 
 
 def test_the_lists_of_apt_become_those_of_all_releases() -> None:

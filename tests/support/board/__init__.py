@@ -31,7 +31,7 @@ from flashbed.targets.emulator.machine import KERNEL_ARGUMENTS, find_qemu
 from flashbed.targets.guest import nand, yaffs2
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.initramfs import MODULES, load_order
-from flashbed.targets.guest.module import ModuleSource, built_module
+from flashbed.targets.guest.module import ModuleNotBuilt, ModuleSource, built_module
 from flashbed.targets.unavailable import Unavailable
 from tests.support.board import image
 from tests.support.board.packages import userland
@@ -124,7 +124,7 @@ def parts(say: Callable[[str], None] = print) -> Parts:
     more = []
     try:
         more = yaffs2.modules_of(yaffs2.FS, cache, tree, say)
-    except yaffs2.NotBuilt as why:
+    except ModuleNotBuilt as why:
         say(str(why))
     wanted = [*_NETWORK, nand.MODULE, "nandsim", _NAMES, "mtdblock", *MODULES]
     wanted += [path.stem for path in more]

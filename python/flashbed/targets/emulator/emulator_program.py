@@ -38,7 +38,6 @@ from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
 from flashbed.targets.guest.module import built_module
-from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["execute"]
 
@@ -120,11 +119,8 @@ def _image(
     cache = cache_folder()
     tree = fetch_headers(cache, kernel, say)
     chip = built_module(cache, nand.source(), tree, say)
-    try:
-        driver = spinand.modules_of(request.board, request.kernel, cache=cache, tree=tree, say=say)
-        ours = [chip, *driver, *yaffs2.modules_of(request.fs, cache, tree, say)]
-    except yaffs2.NotBuilt as why:
-        raise Unavailable(str(why)) from None
+    driver = spinand.modules_of(request.board, request.kernel, cache=cache, tree=tree, say=say)
+    ours = [chip, *driver, *yaffs2.modules_of(request.fs, cache, tree, say)]
     wanted = (
         *spinand.names(request.board),
         chip.stem,

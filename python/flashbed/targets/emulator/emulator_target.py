@@ -27,7 +27,7 @@ from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
-from flashbed.targets.guest.module import built_module
+from flashbed.targets.guest.module import ModuleNotBuilt, built_module
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.unavailable import Unavailable
 
@@ -107,7 +107,7 @@ class EmulatorTarget:
                 modules = [chip, *self._modules(kernel, same[0].stack, options.progress)]
                 same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
-            except (yaffs2.NotBuilt, NoSqlite) as why:
+            except (ModuleNotBuilt, NoSqlite) as why:
                 refused += [Failure(case_id=program.case_id, message=str(why)) for program in same]
         done = len(refused)
         if refused:
@@ -137,7 +137,7 @@ class EmulatorTarget:
         return None
 
     def _modules(self, kernel: KernelFiles, stack: Stack, progress: Progress) -> list[Path]:
-        """Modules that a stack needs besides the kernel's. Raises `yaffs2.NotBuilt`."""
+        """Modules that a stack needs besides the kernel's. Raises `ModuleNotBuilt`."""
         if stack.fs != yaffs2.FS and stack.board.spi is None:
             return []
 
@@ -146,9 +146,9 @@ class EmulatorTarget:
 
         try:
             tree = fetch_headers(self.cache, kernel, say)
-            driver = spinand.modules_of(stack.board, KERNEL, cache=self.cache, tree=tree, say=say)
         except Unavailable as why:
-            raise yaffs2.NotBuilt(f"fs {stack.fs}: {why}") from None
+            raise ModuleNotBuilt(f"fs {stack.fs}: {why}") from None
+        driver = spinand.modules_of(stack.board, KERNEL, cache=self.cache, tree=tree, say=say)
         return [*driver, *yaffs2.modules_of(stack.fs, self.cache, tree, say)]
 
     def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:

@@ -19,10 +19,26 @@ from flashbed.base.locking import locked, scratch
 from flashbed.targets.guest.building import build
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["BuildTree", "ModuleSource", "built_module", "cached_module", "sources_of"]
+__all__ = [
+    "BuildTree",
+    "ModuleNotBuilt",
+    "ModuleSource",
+    "OtherKernel",
+    "built_module",
+    "cached_module",
+    "sources_of",
+]
 
 _TIMEOUT_S = 600
 _KINDS = (".c", ".h", "")
+
+
+class ModuleNotBuilt(Unavailable):
+    """A module that a stack needs is unavailable here: only cases that need it do not run."""
+
+
+class OtherKernel(ModuleNotBuilt):
+    """The module is not written for this kernel, so nothing can be measured."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from flashbed.base.locking import locked, scratch
 from flashbed.stack.profiles import Board
 from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
-from flashbed.targets.guest.module import BuildTree, ModuleSource, built_module
+from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, ModuleSource, built_module
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["modules_of", "names"]
@@ -34,16 +34,23 @@ def names(board: Board) -> tuple[str, ...]:
 def modules_of(
     board: Board, series: str, *, cache: Path, tree: BuildTree, say: Callable[[str], None]
 ) -> list[Path]:
-    """The driver that the board's chip needs; none for raw NAND. Raises `Unavailable`."""
+    """The driver that the board's chip needs; none for raw NAND. Raises `ModuleNotBuilt`."""
     if board.spi is None:
         return []
+    try:
+        return [built_module(cache, _source(cache, series, say), tree, say)]
+    except Unavailable as why:
+        raise ModuleNotBuilt(str(why)) from None
+
+
+def _source(cache: Path, series: str, say: Callable[[str], None]) -> ModuleSource:
+    """The driver's files with a Kbuild of ours."""
     files = {
         path.name: _ALIASES.sub(b"", path.read_bytes()) for path in _driver(cache, series, say)
     }
     objects = " ".join(f"{Path(name).stem}.o" for name in files)
     files["Kbuild"] = f"obj-m := {_MODULE}.o\n{_MODULE}-y := {objects}\n".encode()
-    source = ModuleSource(_MODULE, dict(sorted(files.items())))
-    return [built_module(cache, source, tree, say)]
+    return ModuleSource(_MODULE, dict(sorted(files.items())))
 
 
 def _driver(cache: Path, series: str, say: Callable[[str], None]) -> list[Path]:

@@ -17,11 +17,18 @@ from flashbed.base.locking import locked, scratch
 from flashbed.base.paths import cache_folder
 from flashbed.stack.nearest_kernel import release_of
 from flashbed.targets.guest.debian import Apt, run
-from flashbed.targets.guest.module import BuildTree, ModuleSource, built_module, sources_of
+from flashbed.targets.guest.module import (
+    BuildTree,
+    ModuleNotBuilt,
+    ModuleSource,
+    OtherKernel,
+    built_module,
+    sources_of,
+)
 from flashbed.targets.guest.requirements import Requirement
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["FS", "NotBuilt", "OtherKernel", "core_found", "modules_of", "prepare"]
+__all__ = ["FS", "core_found", "modules_of", "prepare"]
 
 FS = "yaffs2"
 MODULE = "yaffs2"
@@ -77,16 +84,8 @@ _SINCE, _UNTIL = (6, 1), (6, 12)
 """Kernels that kernel/yaffs2 is written for."""
 
 
-class NotBuilt(Exception):
-    """YAFFS2 is unavailable here; the message says why in one line."""
-
-
-class OtherKernel(NotBuilt):
-    """The kernel is none that kernel/yaffs2 is written for."""
-
-
 def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]) -> list[Path]:
-    """The modules that a file system needs besides the kernel's. Raises `NotBuilt`.
+    """The modules that a file system needs besides the kernel's. Raises `ModuleNotBuilt`.
 
     Only boots for YAFFS2 load its module: it would move the allocations of other file systems.
     """
@@ -99,7 +98,7 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]
     try:
         return [_built(cache, tree, say)]
     except Unavailable as why:
-        raise NotBuilt(f"fs {FS}: {why}") from None
+        raise ModuleNotBuilt(f"fs {FS}: {why}") from None
 
 
 def _release(tree: BuildTree) -> str:
@@ -115,7 +114,7 @@ def prepare(cache: Path, tree: BuildTree, say: Callable[[str], None]) -> None:
     """Builds the module, or says why not; everything else continues without it."""
     try:
         modules_of(FS, cache, tree, say)
-    except NotBuilt as why:
+    except ModuleNotBuilt as why:
         say(str(why))
 
 

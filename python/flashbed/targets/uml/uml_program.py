@@ -35,7 +35,6 @@ from flashbed.targets.recorder.recorded_run import CONTENTS_THERE, LACKS, Record
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.programs_kernel import programs_kernel
 from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
-from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["execute", "prepare"]
 
@@ -69,10 +68,7 @@ def execute(
     """See `exec.executors.Execute`."""
     kernel, chip = prepare(request.kernel, say)
     cache, tree = cache_folder(), BuildTree(kernel.tree, "um")
-    try:
-        modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
-    except yaffs2.NotBuilt as why:
-        raise Unavailable(str(why)) from None
+    modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
     work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder, _terminal(request) as terminal:

@@ -21,7 +21,7 @@ from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
-from flashbed.targets.guest.module import BuildTree, built_module
+from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, OtherKernel, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel, kernels
@@ -85,8 +85,8 @@ class UmlTarget:
         for same in stacks.values():
             try:
                 guests.append((self._guest(same[0], options.progress), same))
-            except (yaffs2.NotBuilt, NoSqlite) as why:
-                never = isinstance(why, yaffs2.OtherKernel)
+            except (ModuleNotBuilt, NoSqlite) as why:
+                never = isinstance(why, OtherKernel)
                 refused += [
                     Failure(case_id=program.case_id, message=str(why), not_measured=never)
                     for program in same

@@ -130,10 +130,16 @@ def own_kernels_folder(cache: Path | None = None) -> Path:
 def kernel_files() -> dict[str, Path]:
     """The profiles of kernels by name, those that came with added kernels too."""
     found = _files("boards/kernels:*.toml")
-    for file in sorted(own_kernels_folder().glob("*/*.toml")):
-        if file.name == f"{file.parent.name}.toml":
-            found.setdefault(file.parent.name, file)
+    for folder in sorted(own_kernels_folder().glob("*")):
+        if (own := _own_kernel_file(folder.name)) is not None:
+            found.setdefault(folder.name, own)
     return found
+
+
+def _own_kernel_file(name: str) -> Path | None:
+    """The profile that came with an added kernel."""
+    file = own_kernels_folder() / name / f"{name}.toml"
+    return file if _is_there(file) else None
 
 
 def chip_files() -> dict[str, Path]:
@@ -177,9 +183,8 @@ def new_board_file(name: str) -> Path:
 
 def kernel_file(name: str) -> Path:
     """The profile of a kernel."""
-    own = own_kernels_folder() / name / f"{name}.toml"
     found = _file("boards", "kernels", f"{name}.toml")
-    return own if not _is_there(found) and _is_there(own) else found
+    return found if _is_there(found) else _own_kernel_file(name) or found
 
 
 def chip_file(name: str) -> Path:

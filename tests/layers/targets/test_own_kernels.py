@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.base.errors import InputError
+from flashbed.base.paths import kernel_file, kernel_files
 from flashbed.stack.imported.begun_kernel import begun_kernel_text
 from flashbed.stack.profiles import kernel_names, load_board, load_kernel
 from flashbed.targets.guest import spinand, yaffs2
@@ -176,6 +177,14 @@ def test_a_driver_that_is_not_built_is_no_failure_of_yaffs2(
     )
     with pytest.raises(ModuleNotBuilt, match=r"^Linux 6\.1 could not be fetched$"):
         spinand.modules_of(board, "6.1", cache=tmp_path, tree=tree, say=_say)
+
+
+def test_a_profile_is_listed_if_it_can_be_read(cache: Path) -> None:
+    """A folder of that name was listed, and then there was no such kernel."""
+    _added(cache, "mine")
+    (cache / "kernels" / "other" / "other.toml").mkdir(parents=True)
+    assert kernel_file("mine") == kernel_files()["mine"]
+    assert kernel_file("other").is_relative_to(cache) is ("other" in kernel_files()) is False
 
 
 def test_the_lists_of_apt_become_those_of_all_releases() -> None:

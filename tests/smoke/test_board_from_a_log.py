@@ -36,10 +36,12 @@ nand: 256 MiB, SLC, erase size: 128 KiB, page size: 2048, OOB size: 64
 CLOCK = f"{KHZ} 1300000\n"
 
 
-def new(*words: str) -> None:
+def new(*words: str) -> str:
+    """What the command says besides the file's name."""
     done = CliRunner().invoke(app, ["board", "new", "mine", *words], catch_exceptions=True)
     if done.exception is not None:
         raise done.exception
+    return done.stderr
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +68,13 @@ def test_a_log_says_chip_processor_memory_and_the_partition_of_ubi() -> None:
     assert "ram_mib = 256\ncpu_mhz = 1300" in text
     assert 'source = "ubi, boot.log"\nfirst_block = 22\nblocks = 490\n' in text
     assert "pointer_bytes = 8" in text
+
+
+def test_the_kernel_of_a_log_without_a_profile_is_warned_of() -> None:
+    Path("boot.log").write_text(ROUTER + CLOCK)
+    said = new("--log", "boot.log")
+    assert "flashbed: boot.log: Linux 6.6.54\n" in said
+    assert "flashbed: WARNING: Linux 6.6.54 has no profile of its own: compare 6.1, the" in said
 
 
 def test_what_a_log_leaves_open_is_asked_for_by_its_option() -> None:

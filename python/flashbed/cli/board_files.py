@@ -14,6 +14,7 @@ from flashbed.base.paths import shown
 from flashbed.cli.chips import all_chips
 from flashbed.cli.doctor import write_profile
 from flashbed.cli.progress import say
+from flashbed.cli.remarks import say_unlike
 from flashbed.stack.begun_board import Processor, begun_board_text
 from flashbed.stack.checked_board import Measured, explained, oddities
 from flashbed.stack.chips import CatalogueChip, load_chip
@@ -110,6 +111,7 @@ def new(
     print(escaped(shown(write_profile(name, profile))))
     if said.release is not None:
         say(f"flashbed: {escaped(where)}: Linux {escaped(said.release)}")
+        say_unlike([said.release])
     say(f"next: flashbed board check {name}")
 
 

@@ -101,7 +101,9 @@ def main() -> None:
     """Forks children until standard input ends; answers for those that a call has ended."""
     for module in _MODULES:
         import_module(module)
-    import_module("flashbed.targets").code_sha256("sim")  # reads and parses all of our sources
+    import_module("flashbed.running.portion").code_sha256(
+        "sim"
+    )  # reads and parses all of our sources
     # Built once: the parser of the command line takes longer than most calls.
     names = vars(import_module("flashbed.cli"))
     names["app"] = import_module("typer.main").get_command(names["app"])

@@ -66,7 +66,7 @@ def measure(
     with held(out):
         directory = RunDirectory.create(out, experiment.id)
         _begin_share(out, way.share)
-        for name, cases in _by_target(planned, targets):
+        for name in _with_chip_alone(targets, planned):
             if name == CHIP_ALONE and "uml" in unavailable:
                 continue
             conditions = name.conditions if isinstance(name, AllowedBoard) else ""
@@ -74,7 +74,7 @@ def measure(
                 target = load_target(name)
                 with watch.running(f"{experiment.id} on {name}") as progress:
                     outcome = run_target(
-                        experiment, cases, target, directory,
+                        experiment, _chosen_by(name, planned), target, directory,
                         trace_flash="flash" in traces, record_wear="wear" in traces,
                         progress=progress, conditions=conditions, way=way,
                     )  # fmt: skip
@@ -136,18 +136,20 @@ def _say_outcome(title: str, name: ChosenTarget, outcome: TargetOutcome, watch: 
         watch.say(f"flashbed: {name}: not measured: {line}")
 
 
-def _by_target(planned: Plan, targets: Sequence[ChosenTarget]) -> list[tuple[ChosenTarget, Plan]]:
-    """The cases that each target chooses from; last, the simulator to compare with user-mode Linux.
+def _with_chip_alone(targets: Sequence[ChosenTarget], planned: Plan) -> list[ChosenTarget]:
+    """The targets, and after user-mode Linux the simulator that it is compared with."""
+    compared = "uml" in targets and _chosen_by(CHIP_ALONE, planned)
+    return [*targets, CHIP_ALONE] if compared else list(targets)
+
+
+def _chosen_by(name: ChosenTarget, planned: Plan) -> Plan:
+    """The cases that a target chooses from.
 
     A board gets every case and reports itself which it cannot run.
     """
-    asked: list[tuple[ChosenTarget, Plan]] = [
-        (name, planned.retargeted((BOARD,)) if is_board(name) else planned) for name in targets
-    ]
-    if "uml" not in targets:
-        return asked
-    beside = planned.retargeted((CHIP_ALONE,), needed=("sim", "uml"))
-    return [*asked, (CHIP_ALONE, beside)] if beside else asked
+    if name == CHIP_ALONE:
+        return planned.retargeted((CHIP_ALONE,), needed=("sim", "uml"))
+    return planned.retargeted((BOARD,)) if is_board(name) else planned
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:

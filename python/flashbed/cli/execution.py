@@ -189,14 +189,14 @@ def exec_(
         say_remarks(one.stack.board for one in found)
         requests = requests_of(options, found, _note)
         execute = load_executor(all_allowed([on], erase)[0])
-        for given in requests:
+        for request in requests:
             try:
-                ran.append(execute(given, _note, aside=output == "json"))
+                ran.append(execute(request, _note, aside=output == "json"))
             except (NotRunError, Unavailable) as why:
-                ran.append((given, _of_one_system(why, requests)))
+                ran.append((request, _of_one_system(why, requests)))
             if output != "json":
                 _print_account(*ran[-1], rounds)
-        say_unlike(given.kernel_release for given, _ in ran if given.kernel_release)
+        say_unlike(request.kernel_release for request, _ in ran if request.kernel_release)
     except Unavailable as why:
         raise NotRunError(str(why)) from None
     except KeyboardInterrupt:

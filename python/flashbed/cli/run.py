@@ -88,8 +88,12 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    experiment: Annotated[
-        str, typer.Argument(help="STUDY/NAME, NAME, a .toml file, a recording, or operations.")
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="STUDY/NAME, NAME, a .toml file, a recording, or operations.",
+        ),
     ],
     *,
     on: On = None,
@@ -111,7 +115,7 @@ def run(
     from flashbed.running.ways import start_ahead
 
     if context.args:
-        words = [experiment, *context.args]
+        words = [name, *context.args]
         of_flash = all(map(is_recording, map(Path, words)))
         other = "lifetime" if of_flash else "exec --"
         does = "asks for all of them on one flash" if of_flash else "runs a program"
@@ -120,24 +124,26 @@ def run(
             f" `flashbed {other} {shlex.join(words)}` {does}"
         )
     way, traces = _way(jobs, shard, scheduler), _traces(trace)
-    chosen = load_experiment(experiment)
+    experiment = load_experiment(name)
     if not settings and case is None and scheduler is None and on in (None, ["sim"]):
-        start_ahead(way, sum(grid.cases for grid in chosen.grid))
+        start_ahead(way, sum(grid.cases for grid in experiment.grid))
     selected = parse_settings(settings or [])
-    planned, apart = plan(chosen, selected), several(selected)
+    planned, apart = plan(experiment, selected), several(selected)
     if case is not None:
         planned = planned.only(case)
         if not planned:
-            raise InputError(f"--case {case}: no such case in {chosen.id}")
+            raise InputError(f"--case {case}: no such case in {experiment.id}")
     doubts = planned.doubts()
     targets = all_allowed(target_names(on) or ["sim"], erase)
     for target in targets:
         if not is_board(target) and target not in planned.targets:
-            raise InputError(f"--on {target}: none of the chosen cases of {chosen.id} runs on it")
+            raise InputError(
+                f"--on {target}: none of the chosen cases of {experiment.id} runs on it"
+            )
     warn(doubts)
-    directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
+    directory = out or RESULTS / f"{experiment.id}{way.share.suffix}"
     answered(
-        chosen, planned, targets=targets, out=directory, traces=traces, way=way,
+        experiment, planned, targets=targets, out=directory, traces=traces, way=way,
         apart=apart, output=output,
     )  # fmt: skip
 

@@ -27,8 +27,15 @@ from distributed.scheduler import KilledWorker
 
 from flashbed import __version__
 from flashbed.base.errors import FlashbedError, InputError, RunError
-from flashbed.running.portion import Part, Portion, RunJob, energy_code, run_portion
-from flashbed.targets import code_sha256, load_target
+from flashbed.running.portion import (
+    Part,
+    Portion,
+    RunJob,
+    code_sha256,
+    energy_code,
+    run_portion,
+)
+from flashbed.targets import load_target
 from flashbed.targets.base import Failure
 from flashbed.targets.unavailable import Unavailable
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from flashbed import __version__
 from flashbed.answers.energy.fold import energy_of
-from flashbed.base.code import modules_of
+from flashbed.base.code import digest_of, modules_of, sources_of
 from flashbed.base.paths import sha256_of
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
 from flashbed.plan.case_profiles import Profiles
@@ -23,10 +23,19 @@ from flashbed.results.columns import conform
 from flashbed.results.run_directory import write_part
 from flashbed.running.programs import RunFacts, programs_with
 from flashbed.stack.energy import Energy
+from flashbed.targets import BOARD, TARGETS
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 from flashbed.targets.long_rows import LongRows
 
-__all__ = ["Part", "Portion", "PortionTask", "RunJob", "energy_code", "run_portion"]
+__all__ = [
+    "Part",
+    "Portion",
+    "PortionTask",
+    "RunJob",
+    "code_sha256",
+    "energy_code",
+    "run_portion",
+]
 
 _HASHED_AT_ONCE = 1 << 20
 Progress = Callable[[str, int], None]
@@ -105,6 +114,12 @@ class Part:
     measured: int = 0
     kept: int = 0
     failures: tuple[Failure, ...] = ()
+
+
+def code_sha256(target: str) -> str:
+    """SHA-256 over the code that makes a target's numbers; when it changes, cases run again."""
+    module = "flashbed.targets.ssh.board" if target == BOARD else TARGETS[target][0]
+    return digest_of(sources_of(module))
 
 
 def energy_code() -> tuple[str, ...]:

@@ -20,11 +20,10 @@ from flashbed.plan.case_units import WHOLE, units
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.planned import Cases, Planned, as_plan
 from flashbed.results.run_directory import RunDirectory
-from flashbed.running.portion import Part, RunJob, energy_code
+from flashbed.running.portion import Part, RunJob, code_sha256, energy_code
 from flashbed.running.programs import RunFacts
 from flashbed.running.ways import HERE, Way, parts_of
 from flashbed.stack.names import escaped
-from flashbed.targets import code_sha256
 from flashbed.targets.base import Failure, Target
 
 __all__ = ["TargetOutcome", "commit", "run_target"]

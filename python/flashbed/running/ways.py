@@ -92,24 +92,23 @@ def parts_of(
     profiles, finished = given
     jobs = way.at_once
 
-    def portion(numbered: tuple[int, Cases]) -> Portion:
+    def portion_of(numbered: tuple[int, Cases]) -> Portion:
         number, own = numbered
         there = {}
         if finished:
             there = {name: finished[name] for case in own if (name := case.case_id) in finished}
         return Portion(number, own, profiles.only(own), there)
 
+    def portions_of(wanted: int) -> Iterator[Portion]:
+        own = _portions(units, job, target=target, cases=cases, wanted=wanted)
+        return map(portion_of, enumerate(own))
+
     if way.scheduler is not None:
         from flashbed.running.cluster import parts_of_cluster
 
         if target.name not in TARGETS:
             raise InputError(f"--scheduler {way.scheduler}: cannot reach a board; run without it")
-        made = map(
-            portion,
-            enumerate(
-                _portions(units, job, target=target, cases=cases, wanted=_PORTIONS_OF_A_CLUSTER)
-            ),
-        )
+        made = portions_of(_PORTIONS_OF_A_CLUSTER)
         yield from parts_of_cluster(
             way.scheduler, job, portions=made, below=below, progress=progress
         )
@@ -117,30 +116,28 @@ def parts_of(
     some = list(itertools.islice(units, 2))
     units = itertools.chain(some, units)
     if way.processes and len(some) > 1 and _worth_processes(target, cases, jobs):
-        made = map(
-            portion,
-            enumerate(
-                _portions(units, job, target=target, cases=cases, wanted=jobs * _PORTIONS_EACH)
-            ),
-        )
+        made = portions_of(jobs * _PORTIONS_EACH)
         job = replace(job, threads=1)
         tasks = (
-            (PortionTask(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
-            for one in made
+            (
+                PortionTask(job, portion, below),
+                claim_bytes(target.apart, portion.profiles.boards.values()),
+            )
+            for portion in made
         )
         for task, part in processes.run_in_processes(tasks, jobs, progress):
             yield task.number, part
         return
     job = replace(job, threads=jobs)
     done = 0
-    for one in map(portion, enumerate(portions(units, HERE_CASES))):
+    for portion in map(portion_of, enumerate(portions(units, HERE_CASES))):
 
         def counted(what: str, cases_done: int, before: int = done) -> None:
             progress(what, before + cases_done)
 
-        for part in run_portion(job, one, target=target, below=below, progress=counted):
-            yield one.number, part
-        done += len(one.cases)
+        for part in run_portion(job, portion, target=target, below=below, progress=counted):
+            yield portion.number, part
+        done += len(portion.cases)
 
 
 def _portions(

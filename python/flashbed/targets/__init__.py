@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from flashbed.base.code import digest_of, sources_of
 from flashbed.base.errors import InputError
 from flashbed.base.extras import missing_extra
 from flashbed.targets.ssh.address import (
@@ -19,7 +18,7 @@ from flashbed.targets.unavailable import Unavailable
 if TYPE_CHECKING:
     from flashbed.targets.base import Target
 
-__all__ = ["BOARD", "TARGETS", "check_target", "code_sha256", "load_target"]
+__all__ = ["BOARD", "TARGETS", "check_target", "load_target"]
 
 # Imported on first use, so that a command that runs nothing does not pay for them.
 TARGETS: dict[str, tuple[str, str]] = {
@@ -62,9 +61,3 @@ def check_target(name: str, *others: str) -> None:
     elif name not in TARGETS:
         known = ", ".join([*others, *TARGETS, "ssh://USER@HOST"])
         raise InputError(f"--on {name}: no such target; there are {known}")
-
-
-def code_sha256(name: str) -> str:
-    """SHA-256 over the code that makes a target's numbers; when it changes, cases run again."""
-    module = "flashbed.targets.ssh.board" if name == BOARD else TARGETS[name][0]
-    return digest_of(sources_of(module))

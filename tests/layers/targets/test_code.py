@@ -14,8 +14,9 @@ from flashbed.base.code import PACKAGE, digest_of, modules_of, sources_of
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.results.run_directory import RunDirectory
+from flashbed.running.portion import code_sha256
 from flashbed.running.runner import run_target
-from flashbed.targets import TARGETS, code_sha256
+from flashbed.targets import TARGETS
 from tests.support.fake import FakeTarget
 
 BOARD = "flashbed.targets.ssh.board"

@@ -20,9 +20,10 @@ use case::{Case, Recorded};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use results::Results;
-use sim::profile::BoardProfile;
+use sim::profile::{BoardProfile, BusPhase, SpiBus};
 use sim::run::parallel::{self, Job};
 use sim::run::{KernelProfile, Mount, MountError};
+use sim::units::Ns;
 
 fn board(json: &str) -> PyResult<BoardProfile> {
     let refused = |why: String| PyValueError::new_err(format!("board profile: {why}"));
@@ -42,6 +43,31 @@ fn check_board(board_json: &str) -> PyResult<()> {
     let board: BoardProfile =
         serde_json::from_str(board_json).map_err(|why| invalid(why.to_string()))?;
     board.check().map_err(invalid)
+}
+
+/// Of the array's phase: the wait before the first poll, that before others, and how many polls.
+type Polls = Option<(u64, u64, u64)>;
+
+#[pyfunction]
+fn spi_phases(
+    spi_json: &str,
+    kind: &str,
+    array_ns: u64,
+    data_bytes: u32,
+) -> PyResult<Vec<(&'static str, u64, u64, Polls)>> {
+    let invalid = |why: String| PyValueError::new_err(why);
+    let spi: SpiBus = serde_json::from_str(spi_json).map_err(|why| invalid(why.to_string()))?;
+    let phases = match kind {
+        "read" => spi.read_phases(Ns(array_ns), data_bytes),
+        "program" => spi.program_phases(Ns(array_ns), data_bytes),
+        "erase" => spi.erase_phases(Ns(array_ns)),
+        _ => return Err(invalid(format!("no operation {kind}"))),
+    };
+    let row = |phase: BusPhase| {
+        let polls = phase.polls.map(|(initial, between, count)| (initial.0, between.0, count));
+        (phase.name, phase.cycles, phase.time.0, polls)
+    };
+    Ok(phases.into_iter().map(row).collect())
 }
 
 #[pyfunction]
@@ -98,7 +124,7 @@ mod _sim {
         operations::{body_offset, check_operations},
         pieces::PieceSizer,
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
-        run_cases,
+        run_cases, spi_phases,
     };
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;

@@ -509,6 +509,15 @@ def compressed_size(compressor: Literal["lzo", "zlib", "zstd"], data: bytes) -> 
 def check_board(board_json: str) -> None:
     """Raises `ValueError` for a chip, a partition or an ECC that cannot be: KEY, and why."""
 
+def spi_phases(
+    spi_json: str, kind: Literal["read", "program", "erase"], array_ns: int, data_bytes: int
+) -> list[tuple[str, int, int, tuple[int, int, int] | None]]:
+    """The phases of an operation of SPI-NAND that moves these bytes, as the simulator charges them.
+
+    Each is its name, its cycles on the bus and its nanoseconds. The array's has also the wait
+    before the first poll, that before others, and the number of polls. Raises `ValueError`.
+    """
+
 def fresh_bytes(
     board_json: str, kernel_json: str, fs: str, bad_blocks: Sequence[int]
 ) -> int | None:

@@ -254,6 +254,8 @@ struct Polls {
     between: Ns,
 }
 
+/// An opcode and a row's address.
+const ROW_BYTES: u64 = 4;
 const READ_POLLS: Polls = Polls { initial: Ns(6_000), between: Ns(5_000) };
 const PROGRAM_POLLS: Polls = Polls { initial: Ns(75_000), between: Ns(15_000) };
 const ERASE_POLLS: Polls = Polls { initial: Ns(250_000), between: Ns(50_000) };
@@ -291,21 +293,31 @@ impl SpiBus {
     /// SPINAND_PAGE_READ_OP, SPINAND_PROG_EXEC_OP, SPINAND_BLK_ERASE_OP: opcode and row.
     #[inline]
     fn row_ns(&self) -> Ns {
-        self.bytes(4)
+        self.bytes(ROW_BYTES)
     }
 
     /// Reads so many bytes from the page register (spinand_read_from_cache_op).
     #[inline]
     pub fn from_cache_ns(&self, bytes: u32) -> Ns {
+        self.op(self.transfer_cycles(bytes))
+    }
+
+    #[inline]
+    fn transfer_cycles(&self, bytes: u32) -> u64 {
         let before = u64::from((self.read_address_bytes + self.read_dummy_bytes) * 8);
         let address = before / u64::from(self.read_address_lines);
-        self.op(8 + address + u64::from(bytes) * 8 / u64::from(self.read_data_lines))
+        8 + address + u64::from(bytes) * 8 / u64::from(self.read_data_lines)
     }
 
     /// Loads so many bytes into the page register (spinand_write_to_cache_op).
     #[inline]
     fn load_ns(&self, bytes: u32) -> Ns {
-        self.op(24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines))
+        self.op(self.load_cycles(bytes))
+    }
+
+    #[inline]
+    fn load_cycles(&self, bytes: u32) -> u64 {
+        24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines)
     }
 
     /// Loads a page into its register, polls, and reads so many bytes. Kept apart, so that the code
@@ -337,9 +349,62 @@ impl SpiBus {
     fn polled_ns(&self, array: Ns, polls: Polls) -> Ns {
         let first = polls.initial + self.feature_ns();
         let round = polls.between + self.feature_ns();
-        let rounds = array.0.saturating_sub(first.0).div_ceil(round.0);
-        first + round * rounds
+        first + round * self.rounds(array, polls)
     }
+
+    /// Polls after the first.
+    fn rounds(&self, array: Ns, polls: Polls) -> u64 {
+        let first = polls.initial + self.feature_ns();
+        let round = polls.between + self.feature_ns();
+        array.0.saturating_sub(first.0).div_ceil(round.0)
+    }
+
+    /// The phases of a read of a page of which so many bytes are transferred.
+    pub fn read_phases(&self, array: Ns, bytes: u32) -> Vec<BusPhase> {
+        let transfer = self.clocked("from register", self.transfer_cycles(bytes));
+        vec![self.row_phase(), self.polled_phase(array, READ_POLLS), transfer]
+    }
+
+    /// The phases of a program of a page, after so many bytes are transferred.
+    pub fn program_phases(&self, array: Ns, bytes: u32) -> Vec<BusPhase> {
+        let load = self.clocked("load", self.load_cycles(bytes));
+        let array = self.polled_phase(array, PROGRAM_POLLS);
+        vec![self.clocked("write enable", 8), load, self.row_phase(), array]
+    }
+
+    /// The phases of an erase of a block.
+    pub fn erase_phases(&self, array: Ns) -> Vec<BusPhase> {
+        let array = self.polled_phase(array, ERASE_POLLS);
+        vec![self.clocked("write enable", 8), self.row_phase(), array]
+    }
+
+    fn row_phase(&self) -> BusPhase {
+        self.clocked("row", ROW_BYTES * 8)
+    }
+
+    fn clocked(&self, name: &'static str, cycles: u64) -> BusPhase {
+        BusPhase { name, cycles, time: self.op(cycles), polls: None }
+    }
+
+    fn polled_phase(&self, array: Ns, polls: Polls) -> BusPhase {
+        let count = self.rounds(array, polls) + 1;
+        let time = self.polled_ns(array, polls);
+        let polls = Some((polls.initial, polls.between, count));
+        BusPhase { name: "array", cycles: 0, time, polls }
+    }
+}
+
+/// A phase of an operation of SPI-NAND: what [`ChipProfile`] charges for it, made up of what.
+#[derive(Clone, Copy, Debug)]
+pub struct BusPhase {
+    /// Which phase it is.
+    pub name: &'static str,
+    /// Its cycles on the bus; 0 of the array's.
+    pub cycles: u64,
+    /// How long it takes.
+    pub time: Ns,
+    /// Of the array's: the wait before the first poll, that before others, and how many polls.
+    pub polls: Option<(Ns, Ns, u64)>,
 }
 
 impl ChipProfile {

@@ -6,7 +6,7 @@ docs/reference/profiles.md is made of these. profiles.py puts the tables togethe
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -210,6 +210,11 @@ class Spi(Strict):
     """What the controller and the kernel's core take for an operation besides its cycles.
     From: measured; 0 for a controller that takes nothing.
     """
+
+    @property
+    def sim_tables(self) -> dict[str, Any]:
+        """The numbers for the simulator."""
+        return self.model_dump(exclude={"source", "id", "read_opcode", "program_opcode"})
 
     @property
     def rx_lines(self) -> int:

@@ -1,25 +1,24 @@
 """What an operation takes, step by step: command, address, dummy, data, array and polling.
 
 The steps are those of drivers/mtd/nand/spi/core.c and drivers/mtd/nand/raw/nand_base.c, from a
-board's profile alone: nothing is measured and no CPU time is in them. sim/src/profile.rs charges
-the same for SPI-NAND; of raw NAND it leaves out the few cycles of command and address.
+board's profile alone: nothing is measured and no CPU time is in them. The simulator says what it
+charges for SPI-NAND; of raw NAND it leaves out the few cycles of command and address.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from flashbed.stack.board_tables import Chip, Spi
 
 __all__ = ["OPERATIONS", "BusStep", "WiredChip", "attach_steps", "steps_of", "total_ns"]
 
-OPERATIONS = ("read", "program", "erase")
-_NS_PER_S = 1_000_000_000
+Operation = Literal["read", "program", "erase"]
+OPERATIONS: tuple[Operation, ...] = ("read", "program", "erase")
 _BITS = 8
-_ROW_BYTES, _FEATURE_BYTES = 4, 3
-_POLLS_NS = {"read": (6_000, 5_000), "program": (75_000, 15_000), "erase": (250_000, 50_000)}
-"""SPINAND_*_INITIAL_DELAY_US and SPINAND_*_POLL_DELAY_US of include/linux/mtd/spinand.h."""
 _ROW_OPCODE = {"read": 0x13, "program": 0x10, "erase": 0xD8}
 _ARRAY_WORD = {"read": "tR", "program": "tPROG", "erase": "tBERS"}
 _RAW_CYCLES = {"read": (2, 5), "program": (2, 5), "erase": (2, 3)}
@@ -48,7 +47,7 @@ def total_ns(steps: Sequence[BusStep]) -> int:
     return sum(step.ns for step in steps)
 
 
-def steps_of(wired: WiredChip, operation: str) -> list[BusStep]:
+def steps_of(wired: WiredChip, operation: Operation) -> list[BusStep]:
     """The steps of reading or programming a page, or erasing a block."""
     if wired.spi is None:
         return _raw(wired, operation)
@@ -75,59 +74,56 @@ def _together(what: str, steps: Sequence[BusStep]) -> BusStep:
     return BusStep(what, " + ".join(f"{step.ns:,}" for step in steps), total_ns(steps))
 
 
-def _spi(wired: WiredChip, operation: str, data_bytes: int) -> list[BusStep]:
+def _spi(wired: WiredChip, operation: Operation, data_bytes: int) -> list[BusStep]:
+    # Imported here, because most commands work out nothing.
+    from flashbed._sim import spi_phases
+
     assert wired.spi is not None
-    spi, mhz = wired.spi, wired.spi.clock_hz / 1_000_000
-
-    def clocked(what: str, parts: Sequence[tuple[str, int]]) -> BusStep:
-        clocks = sum(count for _, count in parts)
-        how = " + ".join(f"{name} {count}" for name, count in parts)
-        cost = f" + {spi.op_ns:,} ns" if spi.op_ns else ""
-        ns = spi.op_ns + clocks * _NS_PER_S // spi.clock_hz
-        return BusStep(what, f"{how} = {clocks:,} clocks at {mhz:g} MHz{cost}", ns)
-
-    row = clocked(
-        f"{operation} command 0x{_ROW_OPCODE[operation]:02x}", [("command", 8), ("address", 24)]
-    )
-    array = _polled(wired, operation)
-    enable = clocked("write enable 0x06", [("command", 8)])
-    if operation == "erase":
-        return [enable, row, array]
-    if operation == "program":
-        data = data_bytes * _BITS // spi.program_data_lines
-        load = clocked(
-            f"load 0x{spi.program_opcode:02x}",
-            [("command", 8), ("address", 16), (f"data on {spi.program_data_lines}", data)],
+    spi, array_ns = wired.spi, getattr(wired.chip, f"{operation}_array_ns")
+    mhz, cost = spi.clock_hz / 1_000_000, f" + {spi.op_ns:,} ns" if spi.op_ns else ""
+    steps = []
+    for name, clocks, ns, polls in spi_phases(
+        json.dumps(spi.sim_tables), operation, array_ns, data_bytes
+    ):
+        if polls is None:
+            what, parts = _moved(spi, name, operation, data_bytes)
+            how = " + ".join(f"{part} {count}" for part, count in parts)
+            steps.append(BusStep(what, f"{how} = {clocks:,} clocks at {mhz:g} MHz{cost}", ns))
+            continue
+        first, between, count = polls
+        how = (
+            f"{_ARRAY_WORD[operation]} {array_ns:,} ns, polled after {first // 1000} us and then"
+            f" every {between // 1000} us: {count} polls"
         )
-        return [enable, load, row, array]
-    lines = spi.read_address_lines
-    transfer = clocked(
-        f"from register 0x{spi.read_opcode:02x}",
-        [
+        steps.append(BusStep(name, how, ns))
+    return steps
+
+
+def _moved(
+    spi: Spi, phase: str, operation: Operation, data_bytes: int
+) -> tuple[str, list[tuple[str, int]]]:
+    """What a phase is called, and its parts with their clocks."""
+    if phase == "row":
+        return f"{operation} command 0x{_ROW_OPCODE[operation]:02x}", [
+            ("command", 8),
+            ("address", 24),
+        ]
+    if phase == "load":
+        lines = spi.program_data_lines
+        data = (f"data on {lines}", data_bytes * _BITS // lines)
+        return f"load 0x{spi.program_opcode:02x}", [("command", 8), ("address", 16), data]
+    if phase == "from register":
+        lines, wide = spi.read_address_lines, spi.read_data_lines
+        return f"from register 0x{spi.read_opcode:02x}", [
             ("command", 8),
             (f"address on {lines}", spi.read_address_bytes * _BITS // lines),
             (f"dummy on {lines}", spi.read_dummy_bytes * _BITS // lines),
-            (f"data on {spi.read_data_lines}", data_bytes * _BITS // spi.read_data_lines),
-        ],
-    )
-    return [row, array, transfer]
+            (f"data on {wide}", data_bytes * _BITS // wide),
+        ]
+    return f"{phase} 0x06", [("command", 8)]
 
 
-def _polled(wired: WiredChip, operation: str) -> BusStep:
-    """The array, until spinand_wait() finds it ready."""
-    assert wired.spi is not None
-    array = getattr(wired.chip, f"{operation}_array_ns")
-    initial, between = _POLLS_NS[operation]
-    status = wired.spi.op_ns + _FEATURE_BYTES * _BITS * _NS_PER_S // wired.spi.clock_hz
-    rounds = max(0, -(-(array - initial - status) // (between + status)))
-    how = (
-        f"{_ARRAY_WORD[operation]} {array:,} ns, polled after {initial // 1000} us and then every"
-        f" {between // 1000} us: {rounds + 1} polls"
-    )
-    return BusStep("array", how, initial + status + rounds * (between + status))
-
-
-def _raw(wired: WiredChip, operation: str) -> list[BusStep]:
+def _raw(wired: WiredChip, operation: Operation) -> list[BusStep]:
     chip, whole = wired.chip, wired.chip.page_bytes + wired.chip.oob_bytes
     commands, address = _RAW_CYCLES[operation]
     cycle = chip.bus_program_ns / whole

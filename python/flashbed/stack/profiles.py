@@ -219,8 +219,7 @@ class Board(FromFile):
         text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
         tables = json.loads(text)
         if self.spi:
-            told = {"source", "id", "read_opcode", "program_opcode"}
-            tables["chip"]["spi"] = self.spi.model_dump(exclude=told)
+            tables["chip"]["spi"] = self.spi.sim_tables
         of_compressors = tables["software"]["compressors"]
         for name in tables["software"].pop("not_known"):
             folder, _, key = name.partition(".")

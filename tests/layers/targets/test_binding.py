@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,29 @@ def test_the_columns_are_those_of_the_stub() -> None:
     assert list(given.wear) == columns("WearColumns")
     for table in (given.cases, given.requests, given.flash, given.wear):
         assert {type(values) for values in table.values()} == {bytes}
+
+
+def test_the_phases_of_spi_nand_are_what_its_operations_take() -> None:
+    """`flashbed chip show --arithmetic` worked them out a second time."""
+    from flashbed._sim import Recorded, run_cases, spi_phases
+
+    board = BOARD.changed({"chip": {"part": "W25N01GV"}})
+    assert board.spi is not None
+    stack = Stack(board=board, kernel=KERNEL, fs="mtd", read_ahead_kib=0)
+    body = "open 0 partition rw\nwrite 0 0 2048 1 0\nread 0 0 2048\n"
+    cases = cases_of([replace(program(body), stack=stack)])
+    given = run_cases(board.sim_json, KERNEL.sim_json, cases, Recorded(requests=True), 1)
+    assert given.failures == []
+    _, programmed, read = memoryview(given.requests["flash_time_ns"]).cast("q")
+    spi, chip = json.dumps(board.spi.sim_tables), board.chip
+    for kind, array_ns, moved, taken in (
+        ("program", chip.program_array_ns, chip.page_bytes + chip.oob_bytes, programmed),
+        ("read", chip.read_array_ns, chip.page_bytes, read),
+    ):
+        assert sum(ns for _, _, ns, _ in spi_phases(spi, kind, array_ns, moved)) == taken, kind
+    assert [name for name, *_ in spi_phases(spi, "erase", chip.erase_array_ns, 0)] == [
+        "write enable", "row", "array"
+    ]  # fmt: skip
 
 
 def test_a_broken_file_of_operations_has_line_code_and_detail() -> None:

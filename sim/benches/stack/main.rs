@@ -52,9 +52,7 @@ fn rate(fs: FsKind, board: &str, pages: &[u64], untimed: Option<usize>) -> Optio
         Ok(measured) => measured.flash_reads,
         Err(error) => panic!("{error}"),
     };
-    let run = |count: usize| {
-        run_cases(&setting, &vec![case.clone(); count]).iter().map(reads).sum::<u64>()
-    };
+    let run = |count: usize| run_cases(&setting, &vec![case; count]).iter().map(reads).sum::<u64>();
     if let Some(count) = untimed {
         run(count);
         return None;

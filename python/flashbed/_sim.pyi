@@ -32,6 +32,7 @@ __all__ = [
     "compressed_size",
     "fresh_bytes",
     "run_cases",
+    "spi_phases",
 ]
 
 _Column: TypeAlias = bytes

@@ -17,6 +17,8 @@ pub struct KernelFacts {
     pub ticks_per_second: u64,
     /// CONFIG_SMP: counters of a kernel for several processors count in batches.
     pub smp: bool,
+    /// The scheduler of its tasks.
+    pub scheduler: Scheduler,
     /// How RCU learns that every task has been scheduled.
     pub rcu: Rcu,
     /// CONFIG_FAIR_GROUP_SCHED: tasks are scheduled in groups.
@@ -86,6 +88,7 @@ impl KernelFacts {
     pub const DEBIAN: KernelFacts = KernelFacts {
         ticks_per_second: 250,
         smp: true,
+        scheduler: Scheduler::Cfs,
         rcu: Rcu::Tree,
         task_groups: true,
         first_idle_tick: false,
@@ -103,6 +106,20 @@ impl KernelFacts {
         longest_idle_ms: 4_296,
         ..KernelFacts::DEBIAN
     };
+}
+
+/// Schedulers of kernel/sched/fair.c.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Scheduler {
+    /// Before 6.6: the least `vruntime` runs.
+    #[serde(rename = "cfs")]
+    Cfs,
+    /// EEVDF as in 6.12: the earliest deadline of an eligible task runs.
+    #[serde(rename = "eevdf-6.12")]
+    Eevdf6_12,
+    /// EEVDF as in 7.3.
+    #[serde(rename = "eevdf-7.3")]
+    Eevdf7_3,
 }
 
 /// Implementations of read-copy-update.

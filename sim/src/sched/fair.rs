@@ -1,15 +1,13 @@
-//! Shares of the processor: weights of tasks, and times scaled by them.
+//! The seam between the run queue and its scheduler, and shares of the processor.
 //!
-//! Mirrors sched_prio_to_weight of kernel/sched/core.c, and __calc_delta and calc_delta_fair of
-//! kernel/sched/fair.c, Linux 6.1.
+//! Mirrors struct sched_class of kernel/sched/sched.h, sched_prio_to_weight of kernel/sched/core.c,
+//! and __calc_delta and calc_delta_fair of kernel/sched/fair.c, Linux 6.1.
 
-use super::Task;
+use super::cfs::Cfs;
+use super::eevdf::Eevdf;
+use super::task::{Task, TaskSet};
+use crate::profile::{KernelFacts, Scheduler};
 
-/// sysctl_sched_latency and sysctl_sched_min_granularity on one processor.
-pub(super) const LATENCY_NS: u64 = 6_000_000;
-pub(super) const MIN_GRANULARITY_NS: u64 = 750_000;
-/// sysctl_sched_wakeup_granularity on one processor.
-pub(super) const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
 /// sched_prio_to_weight of nice 0 and of nice 10.
 pub(super) const WEIGHT: u64 = 1024;
 const WEIGHT_NICE_10: u64 = 110;
@@ -35,5 +33,83 @@ pub(super) fn fair_ns(delta_ns: u64, task: Task) -> u64 {
     match weight(task) {
         WEIGHT => delta_ns,
         other => calc_delta(delta_ns, WEIGHT, other),
+    }
+}
+
+/// What a scheduler sees of the run queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    /// The tasks that can run, the running one among them.
+    pub runnable: TaskSet,
+    /// The running task.
+    pub current: Option<Task>,
+}
+
+/// struct sched_class: which of the runnable tasks runs, and for how long.
+pub(super) trait SchedClass {
+    /// update_curr: the running task has had `delta_ns` more. Returns whether it is to be
+    /// preempted.
+    fn update_curr(&mut self, delta_ns: u64, queue: Queue) -> bool;
+
+    /// task_tick, after update_curr. Returns whether the running task is to be preempted.
+    fn task_tick(&mut self, queue: Queue) -> bool;
+
+    /// enqueue_task of a task that wakes.
+    fn enqueue_task(&mut self, task: Task, queue: Queue);
+
+    /// The same, as if `task` had woken before the others that ended the processor's idleness.
+    fn enqueue_first(&mut self, task: Task, queue: Queue);
+
+    /// wake_up_new_task.
+    fn enqueue_new(&mut self, task: Task, queue: Queue);
+
+    /// task_fork of a task that then sleeps.
+    fn task_fork(&mut self, task: Task, queue: Queue);
+
+    /// dequeue_task of the running task, which sleeps or, if it `is_dead`, has ended. `queue` is
+    /// without it.
+    fn dequeue_task(&mut self, task: Task, queue: Queue, is_dead: bool);
+
+    /// wakeup_preempt: whether the task that has just woken preempts the running one, which `is_due`
+    /// to be preempted already.
+    fn wakeup_preempt(&mut self, task: Task, queue: Queue, is_due: bool) -> bool;
+
+    /// pick_next_task. `before` has run until now and remains runnable.
+    fn pick_next_task(&mut self, before: Option<Task>, queue: Queue) -> Option<Task>;
+
+    /// yield_task of the running task, before schedule().
+    fn yield_task(&mut self, queue: Queue);
+
+    /// Two sleeping tasks exchange their entities.
+    fn swap(&mut self, one: Task, other: Task);
+
+    /// The running task continues under another name.
+    fn rename(&mut self, from: Task, to: Task);
+}
+
+/// fair_sched_class of the kernel.
+#[derive(Clone, Debug)]
+pub(super) enum Fair {
+    /// Before 6.6.
+    Cfs(Cfs),
+    /// Since 6.6.
+    Eevdf(Eevdf),
+}
+
+impl Fair {
+    /// The kernel's scheduler, with the program running.
+    pub fn new(facts: &KernelFacts, tick_ns: u64) -> Fair {
+        match facts.scheduler {
+            Scheduler::Cfs => Fair::Cfs(Cfs::new(facts.task_groups)),
+            eevdf => Fair::Eevdf(Eevdf::new(eevdf, tick_ns)),
+        }
+    }
+
+    /// Its functions.
+    pub fn class(&mut self) -> &mut dyn SchedClass {
+        match self {
+            Fair::Cfs(cfs) => cfs,
+            Fair::Eevdf(eevdf) => eevdf,
+        }
     }
 }

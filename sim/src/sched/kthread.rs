@@ -1,16 +1,13 @@
 //! Kernel threads: creation and exit.
 //!
 //! Mirrors kernel/kthread.c (__kthread_create_on_node, create_kthread, kthread), kernel/fork.c
-//! (kernel_thread) and task_fork_fair of kernel/sched/fair.c, Linux 6.1. kthreadd creates a thread.
-//! The thread signals its creator that it has started, then sleeps until it is woken. Each step
-//! takes no time, but is scheduled: min_vruntime advances to the new thread, and the creator is
-//! woken behind it.
+//! (kernel_thread) of Linux 6.1. kthreadd creates a thread. The thread signals its creator that it
+//! has started, then sleeps until it is woken. Each step takes no time, but is scheduled.
 //!
 //! Left out: concurrent creations (there is one creator at a time).
 //!
 //! Invariant: the creator runs again only after the new thread has started.
 
-use super::fair::{calc_delta, LATENCY_NS, WEIGHT};
 use super::{Sched, Task};
 use crate::units::Ns;
 
@@ -19,7 +16,7 @@ impl Sched {
     /// now. The thread sleeps once it has started.
     pub fn create_kthread(&mut self, now: Ns, task: Task) {
         let Some(creator) = self.current else {
-            self.place_child(task);
+            self.fork(now, task);
             return;
         };
         self.pass(now);
@@ -42,23 +39,17 @@ impl Sched {
         self.pass(now);
         self.update_current(now);
         self.runnable.remove(task);
-        self.place_child(task);
+        let queue = self.queue();
+        self.fair.class().task_fork(task, queue);
     }
 
     /// kernel_thread of kthreadd: the new thread becomes runnable.
     pub(super) fn clone_newborn(&mut self) {
         if let Some((task, _)) = self.newborn {
-            self.place_child(task);
-            self.enter(task);
+            let queue = self.queue();
+            self.fair.class().enqueue_new(task, queue);
+            self.runnable.insert(task);
         }
-    }
-
-    /// place_entity with START_DEBIT: a slice behind the other tasks, kthreadd included.
-    fn place_child(&mut self, task: Task) {
-        let others = self.runnable.iter().filter(|&other| other != task).count() as u64;
-        // Its nice value is still 0.
-        self.vruntime_ns[task as usize] =
-            self.min_vruntime_ns + calc_delta(LATENCY_NS, WEIGHT, WEIGHT * (others + 1));
     }
 
     /// Whether a task is done as soon as it has the processor.
@@ -79,9 +70,13 @@ impl Sched {
         let Some(task) = self.current else { return };
         self.wake(now, waiter);
         if self.need_resched && !self.runnable.contains(Task::Exiting) {
-            self.vruntime_ns[Task::Exiting as usize] = self.vruntime_ns[task as usize];
-            self.enter(Task::Exiting);
+            self.fair.class().rename(task, Task::Exiting);
+            self.runnable.remove(task);
+            self.runnable.insert(Task::Exiting);
+            self.current = Some(Task::Exiting);
+            self.yields(now);
+        } else {
+            self.sleep(now);
         }
-        self.sleep(now);
     }
 }

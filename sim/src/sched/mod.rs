@@ -1,21 +1,23 @@
 //! The scheduler: which runnable task has the processor.
 //!
-//! Mirrors kernel/sched/fair.c of Linux 6.1 (update_curr, place_entity, check_preempt_wakeup,
-//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Tasks block on
-//! a [`Mutex`]. A task that should be preempted is so at its next preemption point (`resched`:
-//! cond_resched, might_sleep, the return to user space), not before.
+//! Mirrors kernel/sched/core.c of Linux 6.1 and 6.12 (try_to_wake_up, __schedule, scheduler_tick)
+//! on one processor with voluntary preemption, over the fair scheduler of the kernel: `cfs` before
+//! 6.6, `eevdf` since. Tasks block on a [`Mutex`]. A task that should be preempted is so at its
+//! next preemption point (`resched`: cond_resched, might_sleep, the return to user space), not
+//! before.
 //!
 //! The scheduler's clock counts nanoseconds if the architecture has such a clock, else ticks
 //! (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks, a task that was
 //! asleep at every tick has never run.
 //!
-//! Left out: multiple processors and what only they need (spinning on a mutex), the last buddy
-//! (used from eight tasks on), and tasks that compete with none of the modelled ones.
+//! Left out: multiple processors and what only they need (spinning on a mutex), the lazy preemption
+//! of kernels since 6.13 on machines that have it (CONFIG_PREEMPT_LAZY), and tasks that compete
+//! with none of the modelled ones.
 //!
-//! Invariants:
-//! 1. Some task has the processor if any is runnable.
-//! 2. `min_vruntime` never decreases.
+//! Invariant: some task has the processor if any is runnable.
 
+mod cfs;
+mod eevdf;
 mod fair;
 mod kthread;
 mod mutex;
@@ -29,11 +31,9 @@ pub use ticks::Ticks;
 
 use crate::profile::KernelFacts;
 use crate::units::Ns;
-use fair::{calc_delta, fair_ns, weight, LATENCY_NS, MIN_GRANULARITY_NS, WAKEUP_GRANULARITY_NS};
+use fair::{Fair, Queue};
 use rcu::Waiting;
 
-/// GENTLE_FAIR_SLEEPERS: a woken sleeper is placed half the latency ahead.
-const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
 /// BANDWIDTH_INTERVAL of mm/page-writeback.c.
 const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
 /// The longest delay of a sleeping program's wake-up (timer_slack_ns of an ordinary thread).
@@ -50,28 +50,18 @@ pub struct Sched {
     ticks: u64,
     /// The time of the next tick.
     next_tick: Ns,
-    vruntime_ns: [u64; TASKS],
+    fair: Fair,
     runnable: TaskSet,
-    /// The order in which tasks entered the tree. Of equal `vruntime` the first one is leftmost.
-    entered: [u64; TASKS],
-    entries: u64,
-    min_vruntime_ns: u64,
     current: Option<Task>,
     /// The interrupt that ended the processor's idleness, until a task runs. It may wake several
     /// tasks; the processor then picks one of them all. The program enters the tree first: its
     /// hrtimer expires before the timer wheel, and before the timers with more slack.
     left_idle: Option<Ns>,
-    /// How long `current` has run since it was picked.
-    ran_ns: u64,
     need_resched: bool,
     /// RQCF_REQ_SKIP: a task was woken when `current` was already to be preempted. The preemption
     /// then does not update the clock, and the time until it is charged to the next task.
     skips_clock: bool,
-    /// cfs_rq->next: the woken task that preempts `current`.
-    next: Option<Task>,
     rcu: Waiting,
-    /// CONFIG_FAIR_GROUP_SCHED.
-    task_groups: bool,
     first_idle_tick: bool,
     /// The tick at which the bandwidth worker is woken (bw_dwork).
     bandwidth_tick: Option<u64>,
@@ -100,19 +90,13 @@ impl Sched {
             clock_ns: 0,
             ticks: 0,
             next_tick: Ns(tick_ns),
-            vruntime_ns: [LATENCY_NS; TASKS],
+            fair: Fair::new(facts, tick_ns),
             runnable,
-            entered: [0; TASKS],
-            entries: 0,
-            min_vruntime_ns: LATENCY_NS,
             current: Some(Task::Program),
             left_idle: None,
-            ran_ns: 0,
             need_resched: false,
             skips_clock: false,
-            next: None,
             rcu: Waiting::new(facts.rcu),
-            task_groups: facts.task_groups,
             first_idle_tick: facts.first_idle_tick,
             bandwidth_tick: None,
             idle_workers: vec![Task::BandwidthWorker, Task::Background],
@@ -215,21 +199,16 @@ impl Sched {
         };
         let delta = clock.saturating_sub(self.clock_ns);
         self.clock_ns += delta;
-        if let Some(task) = self.current {
-            self.vruntime_ns[task as usize] += fair_ns(delta, task);
-            self.ran_ns += delta;
-        }
-        self.update_min_vruntime();
+        let queue = self.queue();
+        self.need_resched |= self.fair.class().update_curr(delta, queue);
     }
 
-    fn update_min_vruntime(&mut self) {
-        if let Some(least) = self.runnable.iter().map(|task| self.vruntime_ns[task as usize]).min()
-        {
-            self.min_vruntime_ns = self.min_vruntime_ns.max(least);
-        }
+    /// What the scheduler's class sees.
+    fn queue(&self) -> Queue {
+        Queue { runnable: self.runnable, current: self.current }
     }
 
-    /// Handles the ticks up to `now` (scheduler_tick, check_preempt_tick).
+    /// Handles the ticks up to `now` (scheduler_tick).
     #[inline]
     fn pass(&mut self, now: Ns) {
         if now >= self.next_tick {
@@ -248,7 +227,8 @@ impl Sched {
             self.update_current(Ns(self.ticks * self.tick_ns));
             // rcu_sched_clock_irq: a callback waits until the running task has been scheduled.
             self.need_resched |= matches!(self.rcu, Waiting::Tiny { waits: true });
-            self.check_preempt_tick();
+            let queue = self.queue();
+            self.need_resched |= self.fair.class().task_tick(queue);
             self.run_softirqs();
             if self.need_resched && !self.is_contended_but_for_a_moment() {
                 let tick = Ns(self.ticks * self.tick_ns);
@@ -284,45 +264,7 @@ impl Sched {
         }
     }
 
-    /// sched_slice.
-    fn slice_ns(&self, task: Task) -> u64 {
-        let mut all = self.runnable;
-        all.insert(task);
-        let weights: u64 = all.iter().map(weight).sum();
-        calc_delta(LATENCY_NS, weight(task), weights).max(MIN_GRANULARITY_NS)
-    }
-
-    fn check_preempt_tick(&mut self) {
-        let Some(current) = self.current.filter(|_| self.is_contended()) else { return };
-        let ideal_ns = self.slice_ns(current);
-        if self.ran_ns > ideal_ns {
-            self.need_resched = true;
-            // clear_buddies: the task has used up its slice, so it does not remain the buddy.
-            self.next = self.next.filter(|&next| next != current);
-            return;
-        }
-        // Within its slice a task is preempted only if it is a slice ahead of the leftmost one.
-        let own = self.vruntime_ns[current as usize];
-        let ahead =
-            self.leftmost_but(Some(current)).map_or(0, |(_, least)| own.saturating_sub(least));
-        self.need_resched |= self.ran_ns >= MIN_GRANULARITY_NS && ahead > ideal_ns;
-    }
-
-    fn leftmost_but(&self, task: Option<Task>) -> Option<(Task, u64)> {
-        let others = self.runnable.iter().filter(|&other| Some(other) != task);
-        let first = others
-            .min_by_key(|&other| (self.vruntime_ns[other as usize], self.entered[other as usize]));
-        first.map(|other| (other, self.vruntime_ns[other as usize]))
-    }
-
-    /// __enqueue_entity: right of the tasks of equal `vruntime`.
-    fn enter(&mut self, task: Task) {
-        self.runnable.insert(task);
-        self.entries += 1;
-        self.entered[task as usize] = self.entries;
-    }
-
-    /// try_to_wake_up, with place_entity and check_preempt_wakeup.
+    /// try_to_wake_up.
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.blocked.remove(task);
@@ -339,27 +281,24 @@ impl Sched {
         }
         self.update_current(now);
         self.take_worker(task);
-        self.enter(task);
-        let own = self.vruntime_ns[task as usize].max(self.min_vruntime_ns - SLEEPER_BONUS_NS);
-        self.vruntime_ns[task as usize] = own;
+        let left_idle = self.left_idle == Some(now) && self.current.is_some();
+        let queue = self.queue();
+        if left_idle && task == Task::Program {
+            self.fair.class().enqueue_first(task, queue);
+        } else {
+            self.fair.class().enqueue_task(task, queue);
+        }
+        self.runnable.insert(task);
         match self.current {
             None => {
                 self.left_idle = Some(now);
                 self.pick(now, None);
             }
-            Some(_) if self.left_idle == Some(now) => {
-                if task == Task::Program {
-                    self.entered[task as usize] = 0;
-                }
-                self.pick(now, None);
-            }
-            Some(_) if self.need_resched => {}
-            Some(current) => {
-                let ahead = self.vruntime_ns[current as usize].saturating_sub(own);
-                if ahead > fair_ns(WAKEUP_GRANULARITY_NS, task) {
-                    self.need_resched = true;
-                    self.next = Some(task);
-                }
+            Some(_) if left_idle => self.pick(now, None),
+            Some(_) => {
+                let queue = self.queue();
+                let is_due = self.need_resched;
+                self.need_resched |= self.fair.class().wakeup_preempt(task, queue, is_due);
             }
         }
         self.skips_clock |= self.need_resched;
@@ -373,7 +312,7 @@ impl Sched {
         }
         let worker = self.idle_workers.pop().expect("one is idle");
         if worker != task {
-            self.vruntime_ns.swap(task as usize, worker as usize);
+            self.fair.class().swap(task, worker);
             self.idle_workers[0] = worker;
         }
     }
@@ -397,13 +336,19 @@ impl Sched {
         self.left_idle = None;
         self.raise_rcu(now);
         self.see_clock(now);
-        if let Some(task) = self.current.take() {
-            self.runnable.remove(task);
-            self.next = self.next.filter(|&next| next != task);
+        if let Some(task) = self.current {
+            self.dequeue(task);
         }
-        self.update_min_vruntime();
         self.pick(now, None);
         self.current
+    }
+
+    /// try_to_block_task of the running task.
+    fn dequeue(&mut self, task: Task) {
+        self.current = None;
+        self.runnable.remove(task);
+        let queue = self.queue();
+        self.fair.class().dequeue_task(task, queue, task == Task::Exiting);
     }
 
     /// The running task sleeps until `unblock`.
@@ -442,21 +387,14 @@ impl Sched {
         self.current
     }
 
-    /// yield(): the next task runs, unless it is far behind the yielding one
-    /// (wakeup_preempt_entity).
+    /// yield(): the next task runs, unless the scheduler keeps the yielding one.
     pub fn yield_now(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         self.update_current(now);
-        let own = self.current.map_or(0, |task| self.vruntime_ns[task as usize]);
-        match self.leftmost_but(self.current) {
-            Some((next, vruntime)) if vruntime <= own + WAKEUP_GRANULARITY_NS => {
-                if let Some(before) = self.current.replace(next) {
-                    self.enter(before);
-                }
-                (self.ran_ns, self.need_resched, self.skips_clock) = (0, false, false);
-            }
-            _ => {}
-        }
+        let queue = self.queue();
+        self.fair.class().yield_task(queue);
+        self.skips_clock = true;
+        self.schedule(now, self.current);
         self.current
     }
 
@@ -489,9 +427,7 @@ impl Sched {
         while let Some(task) = self.current.filter(|&task| self.ends_at_once(task)) {
             self.update_current(now);
             self.do_momentary(now, task);
-            self.current = None;
-            self.runnable.remove(task);
-            self.update_min_vruntime();
+            self.dequeue(task);
             self.pick_next(None);
         }
     }
@@ -519,34 +455,14 @@ impl Sched {
         }
     }
 
-    /// pick_next_task_fair: the smallest vruntime, or the task whose wake-up preempts, unless that
-    /// is unfair. Of equal tasks not the one that was running.
+    /// The end of __schedule.
     fn pick_next(&mut self, before: Option<Task>) {
         self.need_resched = false;
-        if let Some(task) = before {
-            self.enter(task);
-        }
         if let Waiting::Tiny { waits } = &mut self.rcu {
             *waits = false;
         }
-        let other = self.leftmost_but(before);
-        let own = before.map(|task| (task, self.vruntime_ns[task as usize]));
-        let left = match (other, own) {
-            (Some((_, least)), Some((_, own_ns))) if own_ns < least => own,
-            (None, _) => own,
-            _ => other,
-        };
-        let buddy = self.next.take().zip(left).and_then(|(next, (left, least))| {
-            // wakeup_preempt_entity: a buddy may be at most a wake-up granularity behind.
-            let behind = self.vruntime_ns[next as usize].saturating_sub(least);
-            (behind <= fair_ns(WAKEUP_GRANULARITY_NS, left)).then_some(next)
-        });
-        let next = buddy.or(left.map(|(task, _)| task));
-        // With task groups, a task that keeps running has not been picked again.
-        if next != self.current || before.is_none() || !self.task_groups {
-            self.ran_ns = 0;
-        }
-        self.current = next;
+        let queue = self.queue();
+        self.current = self.fair.class().pick_next_task(before, queue);
     }
 }
 

@@ -93,6 +93,13 @@ impl TaskSet {
         self.0 &= !(1 << task as u32);
     }
 
+    /// Exchanges two tasks.
+    pub fn swap(&mut self, one: Task, other: Task) {
+        let bits = (self.contains(one), self.contains(other));
+        self.0 &= !(1 << one as u32 | 1 << other as u32);
+        self.0 |= u16::from(bits.0) << other as u32 | u16::from(bits.1) << one as u32;
+    }
+
     /// Its tasks, in the order of `Task::ALL`.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Task> {

@@ -1,5 +1,6 @@
 //! Which task has the processor when, in the cases that the rules were written for.
 
+use super::cfs::Cfs;
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -11,6 +12,14 @@ fn new(clock_step_ns: u64) -> Sched {
     let is_uml = clock_step_ns == TICK_NS;
     let facts = if is_uml { KernelFacts::USER_MODE } else { KernelFacts::DEBIAN };
     Sched::new(clock_step_ns, &facts)
+}
+
+/// The queue of a kernel before 6.6.
+fn cfs(sched: &mut Sched) -> &mut Cfs {
+    match &mut sched.fair {
+        Fair::Cfs(cfs) => cfs,
+        Fair::Eevdf(_) => panic!("the kernel is older"),
+    }
 }
 
 fn after_sleep(clock_step_ns: u64) -> Sched {
@@ -48,7 +57,8 @@ fn of_the_tasks_that_an_interrupt_wakes_from_idle_the_leftmost_runs() {
     for (charged_ns, next) in [(0, Task::UbifsThread), (4 * MS, Task::Program)] {
         let mut sched = after_sleep(TICK_NS);
         sched.sleep(Ns(401 * MS));
-        sched.vruntime_ns[Task::UbifsThread as usize] = sched.min_vruntime_ns - 3 * MS + charged_ns;
+        let queue = cfs(&mut sched);
+        queue.vruntime_ns[Task::UbifsThread as usize] = queue.min_vruntime_ns - 3 * MS + charged_ns;
         sched.wake(Ns(402 * MS), Task::Program);
         sched.wake(Ns(402 * MS), Task::UbifsThread);
         assert_eq!(sched.resched(Ns(402 * MS)), Some(next));
@@ -71,7 +81,8 @@ fn of_equal_tasks_the_one_that_woke_first_runs() {
 fn the_programs_timer_expires_before_the_flushers() {
     let mut sched = after_sleep(1);
     sched.sleep(Ns(401 * MS));
-    sched.vruntime_ns[Task::Program as usize] = sched.min_vruntime_ns - 3 * MS;
+    let queue = cfs(&mut sched);
+    queue.vruntime_ns[Task::Program as usize] = queue.min_vruntime_ns - 3 * MS;
     sched.wake(Ns(500 * MS), Task::Background);
     sched.wake(Ns(500 * MS), Task::Program);
     assert_eq!(sched.resched(Ns(500 * MS)), Some(Task::Program));
@@ -140,7 +151,7 @@ fn a_tick_with_a_callback_reschedules_the_task() {
     sched.call_rcu(Ns(401 * MS));
     sched.resched(Ns(404 * MS));
     assert!(!matches!(sched.rcu, Waiting::Tiny { waits: true }));
-    assert_eq!(sched.ran_ns, 0);
+    assert_eq!(cfs(&mut sched).ran_ns, 0);
 }
 
 /// A thread that is slightly behind waits for ten milliseconds, or until a tick wakes RCU's thread.
@@ -165,13 +176,13 @@ fn a_task_that_is_behind_runs_after_rcus_thread() {
 #[test]
 fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
     let mut sched = new(TICK_NS);
-    let before = sched.min_vruntime_ns;
-    sched.vruntime_ns[Task::Kthreadd as usize] = 0; // it has slept for long
+    let before = cfs(&mut sched).min_vruntime_ns;
+    cfs(&mut sched).vruntime_ns[Task::Kthreadd as usize] = 0; // it has slept for long
     sched.create_kthread(Ns(1000), Task::Jffs2Thread);
     assert_eq!(sched.current(), Some(Task::Program));
     assert!(!sched.is_contended(), "the thread sleeps until it is woken");
-    assert_eq!(sched.vruntime_ns[Task::Jffs2Thread as usize], before + 1_999_999);
-    assert_eq!(sched.min_vruntime_ns, before + 1_999_999);
+    assert_eq!(cfs(&mut sched).vruntime_ns[Task::Jffs2Thread as usize], before + 1_999_999);
+    assert_eq!(cfs(&mut sched).min_vruntime_ns, before + 1_999_999);
 }
 
 /// YAFFS2's thread was a slice ahead of the program that stopped it, so it went through do_exit
@@ -180,7 +191,8 @@ fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
 fn a_thread_preempted_while_it_exits_stays_in_the_queue() {
     for (ahead_ns, is_left) in [(0, false), (2_000_000, true)] {
         let mut sched = new(TICK_NS);
-        sched.vruntime_ns[Task::Yaffs2Thread as usize] = sched.min_vruntime_ns + ahead_ns;
+        let queue = cfs(&mut sched);
+        queue.vruntime_ns[Task::Yaffs2Thread as usize] = queue.min_vruntime_ns + ahead_ns;
         sched.wake(Ns(0), Task::Yaffs2Thread);
         sched.sleep(Ns(0));
         assert_eq!(sched.current(), Some(Task::Yaffs2Thread));

@@ -2,6 +2,7 @@
 
 use super::cfs::Cfs;
 use super::*;
+use crate::profile::Scheduler;
 
 const MS: u64 = 1_000_000;
 
@@ -200,5 +201,87 @@ fn a_thread_preempted_while_it_exits_stays_in_the_queue() {
         assert_eq!(sched.current(), Some(Task::Program));
         assert_eq!(sched.is_runnable(Task::Exiting), is_left);
         assert!(!sched.is_runnable(Task::Yaffs2Thread));
+    }
+}
+
+fn since_6_6(scheduler: Scheduler) -> Sched {
+    let facts = KernelFacts { scheduler, ..KernelFacts::USER_MODE };
+    let mut sched = Sched::new(TICK_NS, &facts);
+    sched.resched(Ns(400 * MS));
+    sched
+}
+
+const EEVDF: [Scheduler; 2] = [Scheduler::Eevdf6_12, Scheduler::Eevdf7_3];
+
+/// Neither has lag, and both deadlines are a slice away: the running task keeps the processor only
+/// if its deadline is the earlier one.
+#[test]
+fn a_thread_that_wakes_without_lag_runs_at_once_since_6_6() {
+    for scheduler in EEVDF {
+        let mut sched = since_6_6(scheduler);
+        sched.wake(Ns(401 * MS), Task::UbiThread);
+        assert_eq!(sched.current(), Some(Task::Program), "until it asks");
+        assert_eq!(sched.resched(Ns(401 * MS)), Some(Task::UbiThread));
+        assert_eq!(sched.sleep(Ns(403 * MS)), Some(Task::Program));
+    }
+}
+
+/// A tick charges it 4 ms: V is 2 ms behind it then.
+#[test]
+fn a_thread_that_has_had_more_than_its_share_waits_for_a_tick_since_6_6() {
+    for scheduler in EEVDF {
+        let mut sched = since_6_6(scheduler);
+        sched.wake(Ns(402 * MS), Task::UbiThread);
+        sched.resched(Ns(402 * MS));
+        assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::Program), "the tick at 404 ms");
+        assert_eq!(sched.resched(Ns(407 * MS)), Some(Task::Program));
+        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::UbiThread), "the next one");
+    }
+}
+
+/// DELAY_DEQUEUE: a thread that sleeps while it is 2 ms ahead of V does not lose that.
+#[test]
+fn a_thread_cannot_sleep_its_debt_away_since_6_6() {
+    for scheduler in EEVDF {
+        let mut sched = since_6_6(scheduler);
+        sched.wake(Ns(402 * MS), Task::UbiThread);
+        sched.resched(Ns(402 * MS));
+        assert_eq!(sched.sleep(Ns(405 * MS)), Some(Task::Program), "after the tick at 404 ms");
+        assert!(!sched.is_runnable(Task::UbiThread));
+        sched.wake(Ns(406 * MS), Task::UbiThread);
+        assert_eq!(sched.resched(Ns(406 * MS)), Some(Task::Program));
+        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::UbiThread), "the next tick");
+    }
+}
+
+/// PLACE_LAG: the program ran through a tick before it let the thread run. The thread is owed 2 ms
+/// when it sleeps, and is placed so that it is owed 2 ms again.
+#[test]
+fn a_thread_keeps_what_it_is_owed_while_it_sleeps_since_6_6() {
+    for scheduler in EEVDF {
+        let mut sched = since_6_6(scheduler);
+        sched.wake(Ns(401 * MS), Task::UbiThread);
+        assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::UbiThread));
+        assert_eq!(sched.sleep(Ns(406 * MS)), Some(Task::Program));
+        let Fair::Eevdf(queue) = &sched.fair else { panic!("6.6 has it") };
+        assert_eq!(queue.entities[Task::UbiThread as usize].vlag_ns, 2_000_000);
+        sched.wake(Ns(407 * MS), Task::UbiThread);
+        let Fair::Eevdf(queue) = &sched.fair else { panic!("6.6 has it") };
+        let placed = |task| queue.entities[task as usize].vruntime_ns;
+        assert_eq!(placed(Task::Program) - placed(Task::UbiThread), 4_000_000);
+    }
+}
+
+/// The deadline of nice 10 is 6.5 ms away, and a tick charges it 37 ms.
+#[test]
+fn a_nice_thread_waits_for_ticks_since_6_6() {
+    for scheduler in EEVDF {
+        let mut sched = since_6_6(scheduler);
+        sched.wake(Ns(401 * MS), Task::Jffs2Thread);
+        assert_eq!(sched.resched(Ns(403 * MS)), Some(Task::Program), "its deadline is earlier");
+        assert_eq!(sched.resched(Ns(404 * MS)), Some(Task::Jffs2Thread), "a tick");
+        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program), "the next");
+        assert_eq!(sched.resched(Ns(440 * MS)), Some(Task::Program));
+        assert_eq!(sched.resched(Ns(444 * MS)), Some(Task::Jffs2Thread));
     }
 }

@@ -151,6 +151,25 @@ def test_a_configuration_decides_compressors_and_ticks(tmp_path: Path) -> None:
     assert facts["jffs2"]["summary"].value is False
 
 
+@pytest.mark.parametrize(
+    ("source", "scheduler"),
+    [
+        ("static void check_preempt_tick(void)\n{\n}\n", "cfs"),
+        ("struct sched_entity *pick_eevdf(void)\n{\n}\n", "eevdf-6.12"),
+        ("struct sched_entity *pick_eevdf(void)\n{\nupdate_protect_slice();\n}\n", "eevdf-7.3"),
+    ],
+)
+def test_the_scheduler_of_a_kernel_is_read_from_its_sources(
+    source: str, scheduler: str, tmp_path: Path
+) -> None:
+    tree = _old(tmp_path)
+    like = load_kernel("5.10")
+    assert "scheduler" not in facts_of(tree, {}, like, None)["kernel"], "no such file"
+    (tree.folder / "kernel" / "sched").mkdir(parents=True)
+    (tree.folder / "kernel" / "sched" / "fair.c").write_text(source)
+    assert facts_of(tree, {}, like, None)["kernel"]["scheduler"].value == scheduler
+
+
 def test_a_begun_profile_is_one_and_says_what_it_took_from_another(tmp_path: Path) -> None:
     like = load_kernel("5.10")
     facts = facts_of(_old(tmp_path), {}, like, None)

@@ -75,7 +75,7 @@ def facts_of(
         else ("mm/memory.c, mm/filemap.c: page faults are not known to be those of 6.1")
     )
     found["readahead"]["faults_around"] = Known(faults, where)
-    found["kernel"] = {"scheduler": _scheduler(tree)} | _configured(options)
+    found["kernel"] = _scheduler(tree) | _configured(options)
     if options:
         found["jffs2"] |= _jffs2_options(options)
     return found
@@ -161,12 +161,16 @@ def _ubifs_compressor(tree: KernelTree, options: Mapping[str, str | None]) -> Kn
     return Known(names[able[0]], where) if able else None
 
 
-def _scheduler(tree: KernelTree) -> Known:
+def _scheduler(tree: KernelTree) -> dict[str, Known]:
+    """`[kernel]` as kernel/sched/fair.c says it; nothing without that file."""
     text = tree.text("kernel/sched/fair.c")
-    where = "kernel/sched/fair.c pick_eevdf, update_protect_slice"
+    if not text:
+        return {}
     if "pick_eevdf" not in text:
-        return Known("cfs", where)
-    return Known("eevdf-7.3" if "update_protect_slice" in text else "eevdf-6.12", where)
+        scheduler = "cfs"
+    else:
+        scheduler = "eevdf-7.3" if "update_protect_slice" in text else "eevdf-6.12"
+    return {"scheduler": Known(scheduler, "kernel/sched/fair.c pick_eevdf, update_protect_slice")}
 
 
 def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:

@@ -19,6 +19,7 @@ MODELLED = (
     "mm/filemap.c",
     "mm/page-writeback.c",
     "fs/fs-writeback.c",
+    "kernel/sched/fair.c",
     "fs/jffs2",
     "fs/ubifs",
     "drivers/mtd/mtdcore.c",
@@ -39,6 +40,11 @@ MIRRORED = {
     ),
     "mm/page-writeback.c": ("write_cache_pages", "balance_dirty_pages"),
     "fs/fs-writeback.c": ("wb_writeback", "writeback_sb_inodes", "wb_do_writeback"),
+    "kernel/sched/fair.c": (
+        "update_curr", "place_entity", "pick_next_entity", "pick_eevdf", "update_deadline",
+        "check_preempt_tick", "check_preempt_wakeup", "check_preempt_wakeup_fair",
+        "wakeup_preempt_fair", "requeue_delayed_entity",
+    ),
     "fs/jffs2/gc.c": (
         "jffs2_find_gc_block", "jffs2_garbage_collect_pass", "jffs2_garbage_collect_dnode",
         "jffs2_garbage_collect_pristine",

@@ -114,6 +114,9 @@ pub enum Scheduler {
     /// Before 6.6: the least `vruntime` runs.
     #[serde(rename = "cfs")]
     Cfs,
+    /// EEVDF as in 6.6, whose tasks leave the queue as soon as they sleep.
+    #[serde(rename = "eevdf-6.6")]
+    Eevdf6_6,
     /// EEVDF as in 6.12: the earliest deadline of an eligible task runs.
     #[serde(rename = "eevdf-6.12")]
     Eevdf6_12,

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 Rcu = Literal["tiny", "tree", "softirqs"]
-Scheduler = Literal["cfs", "eevdf-6.12", "eevdf-7.3"]
+Scheduler = Literal["cfs", "eevdf-6.6", "eevdf-6.12", "eevdf-7.3"]
 
 
 class Configuration(Strict):
@@ -100,9 +100,10 @@ class KernelFacts(Configuration):
     From: the kernel's configuration.
     """
     scheduler: Scheduler
-    """Which task runs: `cfs` (before 6.6), `eevdf-6.12` or `eevdf-7.3` (since 6.6, as in that
-    release).
-    From: kernel/sched/fair.c of the kernel: pick_eevdf since 6.6, update_protect_slice as in 7.3.
+    """Which task runs: `cfs` (before 6.6), `eevdf-6.6`, `eevdf-6.12` or `eevdf-7.3` (since 6.6, as
+    in that release).
+    From: kernel/sched/fair.c of the kernel: pick_eevdf since 6.6, requeue_delayed_entity as in
+    6.12, update_protect_slice as in 7.3.
     """
 
 

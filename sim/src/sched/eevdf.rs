@@ -1,15 +1,16 @@
 //! Earliest eligible virtual deadline first, the scheduler of Linux since 6.6.
 //!
-//! Mirrors kernel/sched/fair.c of Linux 6.12 and 7.3: avg_vruntime, entity_lag, entity_eligible,
+//! Mirrors kernel/sched/fair.c of Linux 6.6, 6.12 and 7.3: avg_vruntime, entity_lag, entity_eligible,
 //! update_deadline, place_entity, set_protect_slice, pick_eevdf, update_curr,
 //! requeue_delayed_entity, dequeue_entity, check_preempt_wakeup_fair (7.3: wakeup_preempt_fair) and
 //! yield_task_fair. A task is eligible if it has had no more than its share (`vruntime` at or below
 //! the average, V). Of the eligible tasks the one with the earliest deadline runs.
 //!
-//! A task that goes to sleep while it is not eligible stays in the queue until it would be picked
-//! or is woken (DELAY_DEQUEUE).
+//! Since 6.12 a task that goes to sleep while it is not eligible stays in the queue until it would
+//! be picked or is woken (DELAY_DEQUEUE).
 //!
-//! Left out: slices of a task's own (sched_attr), task groups, the slices of groups, the nice value
+//! Left out: which of several waiting tasks 6.6 finds first if their deadlines are equal (the shape
+//! of its tree), slices of a task's own (sched_attr), task groups, the slices of groups, the nice value
 //! that JFFS2's thread has before set_user_nice, and 64-bit division where 7.3 scales a time by a
 //! weight (calc_delta_fair; a nanosecond of difference).
 //!
@@ -20,9 +21,6 @@
 use super::fair::{fair_ns, weight, Queue, SchedClass};
 use super::task::{Task, TaskSet, TASKS};
 use crate::profile::Scheduler;
-
-/// sysctl_sched_base_slice on one processor.
-const BASE_SLICE_NS: u64 = 700_000;
 
 /// sched_entity.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +39,8 @@ pub(super) struct Entity {
 #[derive(Clone, Debug)]
 pub(super) struct Eevdf {
     version: Version,
+    /// sysctl_sched_base_slice on one processor.
+    slice_ns: u64,
     tick_ns: u64,
     pub(super) entities: [Entity; TASKS],
     on_rq: TaskSet,
@@ -55,6 +55,7 @@ pub(super) struct Eevdf {
 /// What differs between kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
+    V6_6,
     V6_12,
     V7_3,
 }
@@ -63,11 +64,14 @@ impl Eevdf {
     /// A queue on which only the program runs.
     pub fn new(scheduler: Scheduler, tick_ns: u64) -> Eevdf {
         let version = match scheduler {
+            Scheduler::Eevdf6_6 => Version::V6_6,
             Scheduler::Eevdf7_3 => Version::V7_3,
             _ => Version::V6_12,
         };
+        let slice_ns = if version == Version::V6_6 { 750_000 } else { 700_000 };
         let mut queue = Eevdf {
             version,
+            slice_ns,
             tick_ns,
             entities: [Entity::default(); TASKS],
             on_rq: TaskSet::default(),
@@ -106,15 +110,15 @@ impl Eevdf {
     }
 
     /// calc_delta_fair of the base slice.
-    fn vslice_ns(task: Task) -> i64 {
-        fair_ns(BASE_SLICE_NS, task) as i64
+    fn vslice_ns(&self, task: Task) -> i64 {
+        fair_ns(self.slice_ns, task) as i64
     }
 
     /// entity_lag of a task on the queue.
     fn entity_lag(&mut self, task: Task) -> i64 {
         let longest_ns = match self.version {
-            Version::V6_12 => (2 * BASE_SLICE_NS).max(self.tick_ns),
-            Version::V7_3 => BASE_SLICE_NS + self.tick_ns,
+            Version::V6_6 | Version::V6_12 => (2 * self.slice_ns).max(self.tick_ns),
+            Version::V7_3 => self.slice_ns + self.tick_ns,
         };
         let limit = fair_ns(longest_ns, task) as i64;
         let average = self.avg_vruntime();
@@ -127,7 +131,7 @@ impl Eevdf {
         let average = self.avg_vruntime();
         let (_, load) = self.sums();
         let weight = weight(task) as i64;
-        let vslice = Eevdf::vslice_ns(task);
+        let vslice = self.vslice_ns(task);
         let own = &mut self.entities[task as usize];
         let lag = if load > 0 { own.vlag_ns * (load + weight) / load } else { 0 };
         own.vruntime_ns = average - lag;
@@ -153,17 +157,18 @@ impl Eevdf {
     fn is_protected(&self, task: Task) -> bool {
         let own = &self.entities[task as usize];
         match self.version {
-            Version::V6_12 => own.protects_ns == own.deadline_ns,
+            Version::V6_6 | Version::V6_12 => own.protects_ns == own.deadline_ns,
             Version::V7_3 => own.vruntime_ns < own.protects_ns,
         }
     }
 
     /// update_deadline; returns whether the task has had its slice.
     fn update_deadline(&mut self, task: Task) -> bool {
+        let vslice = self.vslice_ns(task);
         let own = &mut self.entities[task as usize];
         let is_over = own.vruntime_ns >= own.deadline_ns;
         if is_over {
-            own.deadline_ns = own.vruntime_ns + Eevdf::vslice_ns(task);
+            own.deadline_ns = own.vruntime_ns + vslice;
             self.avg_vruntime();
         }
         is_over
@@ -186,15 +191,14 @@ impl Eevdf {
             .map(|task| (task, &self.entities[task as usize]))
             .filter(|(_, entity)| sum >= (entity.vruntime_ns - self.zero_ns) * load)
             .min_by_key(|(_, entity)| (entity.deadline_ns, entity.entered));
-        match (best, current) {
-            (Some((_, entity)), Some(task))
-                if self.entities[task as usize].deadline_ns < entity.deadline_ns =>
-            {
-                current
-            }
-            (Some((task, _)), _) => Some(task),
-            (None, _) => current,
-        }
+        let (Some((first, entity)), Some(task)) = (best, current) else {
+            return best.map(|(first, _)| first).or(current);
+        };
+        let own_ns = self.entities[task as usize].deadline_ns;
+        // __pick_eevdf of 6.6 begins with the running task.
+        let keeps = own_ns < entity.deadline_ns
+            || self.version == Version::V6_6 && own_ns == entity.deadline_ns;
+        Some(if keeps { task } else { first })
     }
 
     /// pick_next_entity, until the task is not one that sleeps.
@@ -213,8 +217,8 @@ impl Eevdf {
         let lag = self.entity_lag(task);
         let own = &mut self.entities[task as usize];
         own.vlag_ns = match self.version {
-            Version::V6_12 => lag.min(0),
             Version::V7_3 => lag.max(own.vlag_ns).min(0),
+            _ => lag.min(0),
         };
         lag
     }
@@ -232,8 +236,8 @@ impl Eevdf {
         let lag = self.update_delayed_lag(task);
         let own = &self.entities[task as usize];
         let is_moved = match self.version {
-            Version::V6_12 => lag > 0,
             Version::V7_3 => average - own.vlag_ns != own.vruntime_ns,
+            _ => lag > 0,
         };
         if is_moved {
             self.on_rq.remove(task);
@@ -245,9 +249,9 @@ impl Eevdf {
 
     /// update_protect_slice of 7.3.
     fn update_protect_slice(&mut self, task: Task) {
-        let average = self.avg_vruntime();
+        let (average, vslice) = (self.avg_vruntime(), self.vslice_ns(task));
         let own = &mut self.entities[task as usize];
-        let until = own.vruntime_ns.min(average) + Eevdf::vslice_ns(task);
+        let until = own.vruntime_ns.min(average) + vslice;
         own.protects_ns = own.protects_ns.min(until);
     }
 }
@@ -258,6 +262,7 @@ impl SchedClass for Eevdf {
         self.entities[task as usize].vruntime_ns += fair_ns(delta_ns, task) as i64;
         let is_over = self.update_deadline(task);
         let is_left = match self.version {
+            Version::V6_6 => false,
             // did_preempt_short.
             Version::V6_12 => !self.is_protected(task) && !self.is_eligible(task),
             Version::V7_3 => !self.is_protected(task),
@@ -309,7 +314,7 @@ impl SchedClass for Eevdf {
 
     fn dequeue_task(&mut self, task: Task, _queue: Queue, is_dead: bool) {
         let lag = self.entity_lag(task);
-        let is_delayed = !is_dead && !self.is_eligible(task);
+        let is_delayed = self.version != Version::V6_6 && !is_dead && !self.is_eligible(task);
         self.entities[task as usize].vlag_ns = lag;
         if is_delayed {
             self.delayed.insert(task);
@@ -320,7 +325,7 @@ impl SchedClass for Eevdf {
 
     fn wakeup_preempt(&mut self, task: Task, queue: Queue, is_due: bool) -> bool {
         let Some(current) = queue.current else { return false };
-        if self.version == Version::V6_12 {
+        if self.version != Version::V7_3 {
             return !is_due && self.pick_eevdf() == Some(task);
         }
         let preempts = self.pick_next_entity() == Some(task);
@@ -354,10 +359,13 @@ impl SchedClass for Eevdf {
         next
     }
 
-    /// yield_task_fair: an eligible task gives up what is left of its slice.
+    /// yield_task_fair: an eligible task gives up what is left of its slice. In 6.6 its deadline
+    /// moves by a slice.
     fn yield_task(&mut self, queue: Queue) {
         let Some(task) = queue.current.filter(|_| self.on_rq.has_several()) else { return };
-        if self.is_eligible(task) {
+        if self.version == Version::V6_6 {
+            self.entities[task as usize].deadline_ns += self.vslice_ns(task);
+        } else if self.is_eligible(task) {
             let own = &mut self.entities[task as usize];
             own.vruntime_ns = own.deadline_ns;
             self.update_deadline(task);

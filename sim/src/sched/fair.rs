@@ -93,7 +93,7 @@ pub(super) enum Fair {
     /// Before 6.6.
     Cfs(Cfs),
     /// Since 6.6.
-    Eevdf(Eevdf),
+    Eevdf(Box<Eevdf>),
 }
 
 impl Fair {
@@ -101,7 +101,7 @@ impl Fair {
     pub fn new(facts: &KernelFacts, tick_ns: u64) -> Fair {
         match facts.scheduler {
             Scheduler::Cfs => Fair::Cfs(Cfs::new(facts.task_groups)),
-            eevdf => Fair::Eevdf(Eevdf::new(eevdf, tick_ns)),
+            eevdf => Fair::Eevdf(Box::new(Eevdf::new(eevdf, tick_ns))),
         }
     }
 
@@ -109,7 +109,7 @@ impl Fair {
     pub fn class(&mut self) -> &mut dyn SchedClass {
         match self {
             Fair::Cfs(cfs) => cfs,
-            Fair::Eevdf(eevdf) => eevdf,
+            Fair::Eevdf(eevdf) => &mut **eevdf,
         }
     }
 }

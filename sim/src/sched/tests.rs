@@ -239,6 +239,16 @@ fn a_thread_that_has_had_more_than_its_share_waits_for_a_tick_since_6_6() {
     }
 }
 
+/// 6.6 keeps the running task at equal deadlines, so the thread waits for a tick: it is eligible
+/// then, and the program is not.
+#[test]
+fn a_thread_that_wakes_without_lag_waits_for_a_tick_in_6_6() {
+    let mut sched = since_6_6(Scheduler::Eevdf6_6);
+    sched.wake(Ns(401 * MS), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(401 * MS)), Some(Task::Program));
+    assert_eq!(sched.resched(Ns(404 * MS)), Some(Task::UbiThread));
+}
+
 /// DELAY_DEQUEUE: a thread that sleeps while it is 2 ms ahead of V does not lose that.
 #[test]
 fn a_thread_cannot_sleep_its_debt_away_since_6_6() {

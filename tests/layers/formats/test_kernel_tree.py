@@ -155,8 +155,9 @@ def test_a_configuration_decides_compressors_and_ticks(tmp_path: Path) -> None:
     ("source", "scheduler"),
     [
         ("static void check_preempt_tick(void)\n{\n}\n", "cfs"),
-        ("struct sched_entity *pick_eevdf(void)\n{\n}\n", "eevdf-6.12"),
-        ("struct sched_entity *pick_eevdf(void)\n{\nupdate_protect_slice();\n}\n", "eevdf-7.3"),
+        ("struct sched_entity *pick_eevdf(void)\n{\n}\n", "eevdf-6.6"),
+        ("void f(void)\n{\npick_eevdf();\nrequeue_delayed_entity();\n}\n", "eevdf-6.12"),
+        ("void f(void)\n{\npick_eevdf();\nupdate_protect_slice();\n}\n", "eevdf-7.3"),
     ],
 )
 def test_the_scheduler_of_a_kernel_is_read_from_its_sources(

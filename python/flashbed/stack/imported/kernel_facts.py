@@ -166,11 +166,13 @@ def _scheduler(tree: KernelTree) -> dict[str, Known]:
     text = tree.text("kernel/sched/fair.c")
     if not text:
         return {}
-    if "pick_eevdf" not in text:
-        scheduler = "cfs"
-    else:
-        scheduler = "eevdf-7.3" if "update_protect_slice" in text else "eevdf-6.12"
-    return {"scheduler": Known(scheduler, "kernel/sched/fair.c pick_eevdf, update_protect_slice")}
+    marks = {
+        "eevdf-7.3": "update_protect_slice",
+        "eevdf-6.12": "requeue_delayed_entity",
+        "eevdf-6.6": "pick_eevdf",
+    }
+    found = next((name for name, mark in marks.items() if mark in text), "cfs")
+    return {"scheduler": Known(found, f"kernel/sched/fair.c {', '.join(marks.values())}")}
 
 
 def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:

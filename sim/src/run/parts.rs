@@ -13,6 +13,7 @@ use crate::fs::ubifs::Ubifs;
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::FlashFs;
 use crate::mtd::{Access, Device, Mtd, MtdChar, NandDriver};
+use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use core::str::FromStr;
 use thiserror::Error;
@@ -153,7 +154,9 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
         }
         FsKind::Yaffs2 => then.file_system(Yaffs2::format(mtd, Ns::ZERO, facts)),
         FsKind::Ubifs => {
-            let made = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, facts);
+            // The agent formats, sleeps to a phase and attaches: UBI's thread has its first turns
+            // between the same ticks.
+            let made = Ubifs::format(mtd, TIMER_SLACK, kernel.ubifs, facts);
             let bulk_read = mount.options.bulk_read;
             then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }

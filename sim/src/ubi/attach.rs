@@ -75,8 +75,9 @@ struct Scanned {
 }
 
 impl<D: NandDriver> Ubi<D> {
-    /// Erases the partition and writes an erase-counter header to every block (ubiformat), attaches
-    /// it, and creates one volume of all its space (ubiattach, `ubimkvol -m`).
+    /// Erases the partition and writes an erase-counter header to every block (ubiformat). At `now`,
+    /// when that is long over, attaches it and creates one volume of all its space (ubiattach,
+    /// `ubimkvol -m`).
     pub fn attach_formatted(mtd: Mtd<D>, now: Ns, facts: KernelFacts) -> Result<(Ubi<D>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(&mtd);
@@ -114,15 +115,14 @@ impl<D: NandDriver> Ubi<D> {
             own_time: Ns::ZERO,
             mtd,
         };
-        let mut now = now;
         let mut good = 0;
         for block in 0..blocks {
             if !ubi.mtd.is_bad(block) {
-                now = ubi.format_block(now, block, good)?;
+                ubi.format_block(now, block, good)?;
                 good += 1;
             }
         }
-        now = ubi.attach(now)?;
+        let mut now = ubi.attach(now)?;
         for copy in 0..LAYOUT_LEBS {
             now = ubi.change_leb(now, Leb::Layout(copy), ubi.table_bytes())?;
         }

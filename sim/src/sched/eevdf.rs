@@ -1,7 +1,7 @@
 //! Earliest eligible virtual deadline first, the scheduler of Linux since 6.6.
 //!
-//! Mirrors kernel/sched/fair.c of Linux 6.6, 6.12 and 7.3: avg_vruntime, entity_lag, entity_eligible,
-//! update_deadline, place_entity, set_protect_slice, pick_eevdf, update_curr,
+//! Mirrors kernel/sched/fair.c of Linux 6.6, 6.12 and 7.3: avg_vruntime, entity_lag,
+//! entity_eligible, update_deadline, place_entity, set_protect_slice, pick_eevdf, update_curr,
 //! requeue_delayed_entity, dequeue_entity, check_preempt_wakeup_fair (7.3: wakeup_preempt_fair) and
 //! yield_task_fair. A task is eligible if it has had no more than its share (`vruntime` at or below
 //! the average, V). Of the eligible tasks the one with the earliest deadline runs.
@@ -10,9 +10,9 @@
 //! be picked or is woken (DELAY_DEQUEUE).
 //!
 //! Left out: which of several waiting tasks 6.6 finds first if their deadlines are equal (the shape
-//! of its tree), slices of a task's own (sched_attr), task groups, the slices of groups, the nice value
-//! that JFFS2's thread has before set_user_nice, and 64-bit division where 7.3 scales a time by a
-//! weight (calc_delta_fair; a nanosecond of difference).
+//! of its tree), slices of a task's own (sched_attr), task groups, the nice value that JFFS2's
+//! thread has before set_user_nice, and 64-bit division where 7.3 scales a time by a weight
+//! (calc_delta_fair; a nanosecond of difference).
 //!
 //! Invariants:
 //! 1. A delayed task is on the queue and not runnable.

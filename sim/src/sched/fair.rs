@@ -3,10 +3,7 @@
 //! Mirrors struct sched_class of kernel/sched/sched.h, sched_prio_to_weight of kernel/sched/core.c,
 //! and __calc_delta and calc_delta_fair of kernel/sched/fair.c, Linux 6.1.
 
-use super::cfs::Cfs;
-use super::eevdf::Eevdf;
 use super::task::{Task, TaskSet};
-use crate::profile::{KernelFacts, Scheduler};
 
 /// sched_prio_to_weight of nice 0 and of nice 10.
 pub(super) const WEIGHT: u64 = 1024;
@@ -70,8 +67,8 @@ pub(super) trait SchedClass {
     /// without it.
     fn dequeue_task(&mut self, task: Task, queue: Queue, is_dead: bool);
 
-    /// wakeup_preempt: whether the task that has just woken preempts the running one, which `is_due`
-    /// to be preempted already.
+    /// wakeup_preempt: whether the task that has just woken preempts the running one, which
+    /// `is_due` to be preempted already.
     fn wakeup_preempt(&mut self, task: Task, queue: Queue, is_due: bool) -> bool;
 
     /// pick_next_task. `before` has run until now and remains runnable.
@@ -85,31 +82,4 @@ pub(super) trait SchedClass {
 
     /// The running task continues under another name.
     fn rename(&mut self, from: Task, to: Task);
-}
-
-/// fair_sched_class of the kernel.
-#[derive(Clone, Debug)]
-pub(super) enum Fair {
-    /// Before 6.6.
-    Cfs(Cfs),
-    /// Since 6.6.
-    Eevdf(Box<Eevdf>),
-}
-
-impl Fair {
-    /// The kernel's scheduler, with the program running.
-    pub fn new(facts: &KernelFacts, tick_ns: u64) -> Fair {
-        match facts.scheduler {
-            Scheduler::Cfs => Fair::Cfs(Cfs::new(facts.task_groups)),
-            eevdf => Fair::Eevdf(Box::new(Eevdf::new(eevdf, tick_ns))),
-        }
-    }
-
-    /// Its functions.
-    pub fn class(&mut self) -> &mut dyn SchedClass {
-        match self {
-            Fair::Cfs(cfs) => cfs,
-            Fair::Eevdf(eevdf) => &mut **eevdf,
-        }
-    }
 }

@@ -19,6 +19,7 @@
 mod cfs;
 mod eevdf;
 mod fair;
+mod fair_class;
 mod kthread;
 mod mutex;
 mod rcu;
@@ -31,7 +32,8 @@ pub use ticks::Ticks;
 
 use crate::profile::KernelFacts;
 use crate::units::Ns;
-use fair::{Fair, Queue};
+use fair::Queue;
+use fair_class::Fair;
 use rcu::Waiting;
 
 /// BANDWIDTH_INTERVAL of mm/page-writeback.c.

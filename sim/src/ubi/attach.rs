@@ -75,9 +75,9 @@ struct Scanned {
 }
 
 impl<D: NandDriver> Ubi<D> {
-    /// Erases the partition and writes an erase-counter header to every block (ubiformat). At `now`,
-    /// when that is long over, attaches it and creates one volume of all its space (ubiattach,
-    /// `ubimkvol -m`).
+    /// Erases the partition and writes an erase-counter header to every block (ubiformat). At
+    /// `now`, when that is long over, attaches it and creates one volume of all its space
+    /// (ubiattach, `ubimkvol -m`).
     pub fn attach_formatted(mtd: Mtd<D>, now: Ns, facts: KernelFacts) -> Result<(Ubi<D>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(&mtd);

@@ -58,7 +58,7 @@ EccStatus = Literal[
     "core", "tx58cxgxsxraix", "w25n02kv", "macronix", "micron_8", "gd5fxgq4xa", "gd5fxgq4uexxg",
     "gd5fxgq5xexxg", "gd5fxgq4ufxxg", "xt26g0xa", "xt26xxxd",
 ]  # fmt: skip
-"""`EccStatus` of sim/src/profile.rs: what each tells."""
+"""`EccStatus` of sim/src/profile/spi.rs: what each tells."""
 RaPages = Annotated[int, Field(ge=0, le=1 << 18)]
 """1 GiB."""
 MicroWatt = Annotated[int, Field(ge=0, le=1_000_000_000)]

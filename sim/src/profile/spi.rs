@@ -1,0 +1,256 @@
+//! `[spi]`: the bus of SPI-NAND, how long its operations take, and what its status tells.
+//!
+//! Mirrors include/linux/spi/spi-mem.h (struct spi_mem_op), include/linux/mtd/spinand.h (the delays
+//! of polls) and the functions of drivers/mtd/nand/spi that decode a chip's status, Linux 6.12. Left
+//! out: octal and double data rate.
+
+use crate::units::Ns;
+use serde::Deserialize;
+
+/// `[spi]`: how the controller moves bytes from and to SPI-NAND.
+///
+/// An operation's cycles are the bits of its phases (command, address, dummy, data) over their
+/// lines, as in struct spi_mem_op of include/linux/spi/spi-mem.h.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpiBus {
+    /// The clock that the controller makes.
+    pub clock_hz: u64,
+    /// Lines of the address and the dummy bytes of a read from the page register.
+    pub read_address_lines: u32,
+    /// Bytes of that address.
+    pub read_address_bytes: u32,
+    /// Dummy bytes of it.
+    pub read_dummy_bytes: u32,
+    /// Lines of its data.
+    pub read_data_lines: u32,
+    /// Lines of the data of a load of the page register.
+    pub program_data_lines: u32,
+    /// Free bytes of an OOB, by the table of the chip's maker (its ooblayout).
+    pub oob_free_bytes: u32,
+    /// How the driver learns how many bits the chip corrected.
+    #[serde(default)]
+    pub ecc_status: EccStatus,
+    /// What the controller and the core of spi-mem take for an operation, besides its cycles.
+    pub op_ns: Ns,
+}
+
+/// How the driver of SPI-NAND learns how many bits the chip corrected: the functions of
+/// drivers/mtd/nand/spi (Linux 6.12) that end in _ecc_get_status, by what stands before that.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum EccStatus {
+    /// spinand_check_ecc_status: the table of the chip has none. Any correction counts as the most
+    /// bits that ECC corrects. f35sqa002g tells the same.
+    #[default]
+    Core,
+    /// The bits, in a register of their own.
+    Tx58cxgxsxraix,
+    /// Likewise.
+    W25n02kv,
+    /// The bits, by a command of its own (macronix_get_eccsr).
+    Macronix,
+    /// At most 3, 6 or 8.
+    #[serde(rename = "micron_8")]
+    Micron8,
+    /// 7 or 8.
+    Gd5fxgq4xa,
+    /// At least 4, in a second register unless there are 8.
+    Gd5fxgq4uexxg,
+    /// The bits, in a second register.
+    Gd5fxgq5xexxg,
+    /// At least 3.
+    Gd5fxgq4ufxxg,
+    /// The bits.
+    Xt26g0xa,
+    /// At least 4.
+    Xt26xxxd,
+}
+
+impl EccStatus {
+    /// What the driver takes `bits` corrected bits for, of a chip that corrects `strength`.
+    pub fn told(self, bits: u32, strength: u32) -> u32 {
+        match self {
+            EccStatus::Core => strength,
+            EccStatus::Micron8 => bits.next_multiple_of(3).min(8),
+            EccStatus::Gd5fxgq4xa => bits.max(7),
+            EccStatus::Gd5fxgq4uexxg | EccStatus::Xt26xxxd => bits.max(4),
+            EccStatus::Gd5fxgq4ufxxg => bits.max(3),
+            _ => bits,
+        }
+    }
+
+    /// Bytes of the further operation that tells them, all on one line; 0 if there is none.
+    fn asks_bytes(self, bits: u32) -> u64 {
+        match self {
+            EccStatus::Gd5fxgq4uexxg if bits == 8 => 0,
+            EccStatus::Tx58cxgxsxraix
+            | EccStatus::W25n02kv
+            | EccStatus::Gd5fxgq4uexxg
+            | EccStatus::Gd5fxgq5xexxg
+            | EccStatus::Macronix => 3,
+            _ => 0,
+        }
+    }
+}
+
+/// How spinand_wait polls the status: SPINAND_*_DELAY_US of include/linux/mtd/spinand.h. Its sleeps
+/// take their longest.
+#[derive(Clone, Copy, Debug)]
+struct Polls {
+    initial: Ns,
+    between: Ns,
+}
+
+/// An opcode and a row's address.
+const ROW_BYTES: u64 = 4;
+const READ_POLLS: Polls = Polls { initial: Ns(6_000), between: Ns(5_000) };
+const PROGRAM_POLLS: Polls = Polls { initial: Ns(75_000), between: Ns(15_000) };
+const ERASE_POLLS: Polls = Polls { initial: Ns(250_000), between: Ns(50_000) };
+
+impl SpiBus {
+    fn op(&self, cycles: u64) -> Ns {
+        self.op_ns + Ns(cycles * 1_000_000_000 / self.clock_hz)
+    }
+
+    /// An operation of so many bytes, all on one line.
+    #[inline]
+    fn bytes(&self, bytes: u64) -> Ns {
+        self.op(bytes * 8)
+    }
+
+    /// SPINAND_WR_EN_DIS_OP.
+    #[inline]
+    pub fn write_enable_ns(&self) -> Ns {
+        self.bytes(1)
+    }
+
+    /// SPINAND_SET_FEATURE_OP, SPINAND_GET_FEATURE_OP: opcode, register, value.
+    #[inline]
+    pub fn feature_ns(&self) -> Ns {
+        self.bytes(3)
+    }
+
+    /// The operation that asks how many bits were corrected: SPINAND_GET_FEATURE_OP, or opcode,
+    /// dummy byte and value. None if the status tells it, or none were.
+    pub fn ecc_asked_ns(&self, bits: u32) -> Option<Ns> {
+        let bytes = self.ecc_status.asks_bytes(bits);
+        (bits > 0 && bytes > 0).then(|| self.bytes(bytes))
+    }
+
+    /// SPINAND_PAGE_READ_OP, SPINAND_PROG_EXEC_OP, SPINAND_BLK_ERASE_OP: opcode and row.
+    #[inline]
+    pub(super) fn row_ns(&self) -> Ns {
+        self.bytes(ROW_BYTES)
+    }
+
+    /// Reads so many bytes from the page register (spinand_read_from_cache_op).
+    #[inline]
+    pub fn from_cache_ns(&self, bytes: u32) -> Ns {
+        self.op(self.transfer_cycles(bytes))
+    }
+
+    #[inline]
+    fn transfer_cycles(&self, bytes: u32) -> u64 {
+        let before = u64::from((self.read_address_bytes + self.read_dummy_bytes) * 8);
+        let address = before / u64::from(self.read_address_lines);
+        8 + address + u64::from(bytes) * 8 / u64::from(self.read_data_lines)
+    }
+
+    /// Loads so many bytes into the page register (spinand_write_to_cache_op).
+    #[inline]
+    fn load_ns(&self, bytes: u32) -> Ns {
+        self.op(self.load_cycles(bytes))
+    }
+
+    #[inline]
+    fn load_cycles(&self, bytes: u32) -> u64 {
+        24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines)
+    }
+
+    /// Loads a page into its register, polls, and reads so many bytes. Kept apart, so that the code
+    /// around raw NAND stays small.
+    #[inline(never)]
+    pub(super) fn read_ns(&self, array: Ns, bytes: u32) -> Ns {
+        self.row_ns() + self.polled_ns(array, READ_POLLS) + self.from_cache_ns(bytes)
+    }
+
+    /// Loads the page register, programs, and polls.
+    #[inline(never)]
+    pub(super) fn program_ns(&self, array: Ns, bytes: u32) -> Ns {
+        self.load_ns(bytes) + self.row_ns() + self.program_polled_ns(array)
+    }
+
+    /// How long the driver polls the status of a program.
+    pub fn program_polled_ns(&self, array: Ns) -> Ns {
+        self.polled_ns(array, PROGRAM_POLLS)
+    }
+
+    /// How long the driver polls the status of an erase.
+    pub fn erase_polled_ns(&self, array: Ns) -> Ns {
+        self.polled_ns(array, ERASE_POLLS)
+    }
+
+    /// From the end of a command to the end of the poll that finds the array ready, which it is
+    /// after `array` (spi_mem_poll_status).
+    #[inline(never)]
+    fn polled_ns(&self, array: Ns, polls: Polls) -> Ns {
+        let first = polls.initial + self.feature_ns();
+        let round = polls.between + self.feature_ns();
+        first + round * self.rounds(array, polls)
+    }
+
+    /// Polls after the first.
+    fn rounds(&self, array: Ns, polls: Polls) -> u64 {
+        let first = polls.initial + self.feature_ns();
+        let round = polls.between + self.feature_ns();
+        array.0.saturating_sub(first.0).div_ceil(round.0)
+    }
+
+    /// The phases of a read of a page of which so many bytes are transferred.
+    pub fn read_phases(&self, array: Ns, bytes: u32) -> Vec<BusPhase> {
+        let transfer = self.clocked("from register", self.transfer_cycles(bytes));
+        vec![self.row_phase(), self.polled_phase(array, READ_POLLS), transfer]
+    }
+
+    /// The phases of a program of a page, after so many bytes are transferred.
+    pub fn program_phases(&self, array: Ns, bytes: u32) -> Vec<BusPhase> {
+        let load = self.clocked("load", self.load_cycles(bytes));
+        let array = self.polled_phase(array, PROGRAM_POLLS);
+        vec![self.clocked("write enable", 8), load, self.row_phase(), array]
+    }
+
+    /// The phases of an erase of a block.
+    pub fn erase_phases(&self, array: Ns) -> Vec<BusPhase> {
+        let array = self.polled_phase(array, ERASE_POLLS);
+        vec![self.clocked("write enable", 8), self.row_phase(), array]
+    }
+
+    fn row_phase(&self) -> BusPhase {
+        self.clocked("row", ROW_BYTES * 8)
+    }
+
+    fn clocked(&self, name: &'static str, cycles: u64) -> BusPhase {
+        BusPhase { name, cycles, time: self.op(cycles), polls: None }
+    }
+
+    fn polled_phase(&self, array: Ns, polls: Polls) -> BusPhase {
+        let count = self.rounds(array, polls) + 1;
+        let time = self.polled_ns(array, polls);
+        let polls = Some((polls.initial, polls.between, count));
+        BusPhase { name: "array", cycles: 0, time, polls }
+    }
+}
+
+/// A phase of an operation of SPI-NAND: what [`ChipProfile`] charges for it, made up of what.
+#[derive(Clone, Copy, Debug)]
+pub struct BusPhase {
+    /// Which phase it is.
+    pub name: &'static str,
+    /// Its cycles on the bus; 0 of the array's.
+    pub cycles: u64,
+    /// How long it takes.
+    pub time: Ns,
+    /// Of the array's: the wait before the first poll, that before others, and how many polls.
+    pub polls: Option<(Ns, Ns, u64)>,
+}

@@ -2,7 +2,7 @@
 
 A price has a name that ends in its unit (`_ns`; `_ps` for a byte or a step), a description, and the
 way it is found: fitted to a calibration's cases; folded, that is seen in single requests of those
-cases or contained in another price; or by hand. sim/src/profile.rs and sim/src/compress/work.rs
+cases or contained in another price; or by hand. sim/src/profile/mod.rs and sim/src/compress/work.rs
 have the same fields; a test compares them.
 
 The price of a file system or compressor that a board's kernel lacks is 0 and never used. A

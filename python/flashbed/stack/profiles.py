@@ -2,7 +2,7 @@
 
 A profile is complete or refused. Every physical quantity has a unit in its name and no default, and
 every table names the source of its numbers. The simulator gets the numbers as JSON (`sim_json`,
-read by sim/src/profile.rs, which says what each does).
+read by sim/src/profile/mod.rs, which says what each does).
 """
 
 from __future__ import annotations

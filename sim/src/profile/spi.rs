@@ -1,8 +1,8 @@
 //! `[spi]`: the bus of SPI-NAND, how long its operations take, and what its status tells.
 //!
 //! Mirrors include/linux/spi/spi-mem.h (struct spi_mem_op), include/linux/mtd/spinand.h (the delays
-//! of polls) and the functions of drivers/mtd/nand/spi that decode a chip's status, Linux 6.12. Left
-//! out: octal and double data rate.
+//! of polls) and the functions of drivers/mtd/nand/spi that decode a chip's status, Linux 6.12.
+//! Left out: octal and double data rate.
 
 use crate::units::Ns;
 use serde::Deserialize;

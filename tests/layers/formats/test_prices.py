@@ -14,7 +14,7 @@ from flashbed.stack.prices import Software, known_price, prices
 from flashbed.stack.profiles import board_names, load_board
 
 SOURCES = {
-    "Software": ("profile.rs", "SoftwareCosts"),
+    "Software": ("profile/mod.rs", "SoftwareCosts"),
     "CompressorCosts": ("compress/work.rs", "CompressorCosts"),
     "UnpackCosts": ("compress/work.rs", "UnpackCosts"),
     "LzoCosts": ("compress/work.rs", "LzoCosts"),

@@ -18,7 +18,6 @@ from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.agreement.test_uml import needs
 
-
 FULL = [generate("full", "jffs2", seed) for seed in range(5002, 5010)]
 ATTACHED = [generate("any", "ubifs", seed) for seed in (5000, 5001, 5002, 5003, 5004)]
 

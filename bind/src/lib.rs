@@ -97,7 +97,8 @@ fn run_cases(
     threads: usize,
     sink: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let (board, kernel) = (board(board_json)?, kernel(kernel_json)?);
+    let kernel = kernel(kernel_json)?;
+    let board = board(board_json)?.driven_by(&kernel.kernel);
     let cases: Vec<parallel::Case<'_>> = cases.iter().map(|case| case.get().borrowed()).collect();
     let job = Job {
         board: &board,

@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
             ..ChipState::default()
         };
         Ok(Request {
-            board: header.board,
+            board: header.board.driven_by(&header.kernel.kernel),
             kernel: header.kernel,
             fs,
             read_ahead_kib: header.read_ahead_kib,

@@ -105,6 +105,10 @@ class KernelFacts(Configuration):
     From: kernel/sched/fair.c of the kernel: pick_eevdf since 6.6, requeue_delayed_entity as in
     6.12, update_protect_slice as in 7.3.
     """
+    spi_polls_sleep: bool = True
+    """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).
+    From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.
+    """
 
 
 class ReadAheadRules(Strict):

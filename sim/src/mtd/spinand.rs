@@ -134,7 +134,7 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         let moved = Ns::from_ps(u64::from(whole.bytes), mtd.costs.nand_byte_ps);
         let code = mtd.costs.nand_program_ns + mtd.costs.spi_operation_ns * PROGRAM_OPERATIONS;
         let ready = now + code + moved;
-        mtd.since_resched = self.spi.program_polled_ns(mtd.chip.program_array_ns);
+        mtd.since_resched = self.spi.program_ends_ns(mtd.chip.program_array_ns);
         self.flash.program(ready, mtd.task, page, whole, cells)
     }
 
@@ -142,7 +142,7 @@ impl<F: Flash> NandDriver for SpiNand<F> {
     fn erase(&mut self, mtd: &mut MtdInfo, now: Ns, block: BlockNo) -> Done {
         let code = mtd.costs.nand_erase_ns + mtd.costs.spi_operation_ns * ERASE_OPERATIONS;
         let now = self.write_enable(mtd, now + code);
-        mtd.since_resched = self.spi.erase_polled_ns(mtd.chip.erase_array_ns);
+        mtd.since_resched = self.spi.erase_ends_ns(mtd.chip.erase_array_ns);
         self.flash.erase(now, mtd.task, block)
     }
 }

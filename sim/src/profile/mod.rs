@@ -34,9 +34,16 @@ pub struct KernelFacts {
     pub masks_interrupts: bool,
     /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
+    /// The core of SPI-NAND sleeps between two polls of a busy chip (spi_mem_poll_status, 5.15).
+    #[serde(default = "yes")]
+    pub spi_polls_sleep: bool,
     /// Its settings in /proc/sys/vm.
     #[serde(default)]
     pub vm: Vm,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Settings of write-back, as /proc/sys/vm has them. A field that is missing has the default of
@@ -98,6 +105,7 @@ impl KernelFacts {
         first_idle_tick: false,
         masks_interrupts: false,
         longest_idle_ms: 512,
+        spi_polls_sleep: true,
         vm: Vm::DEFAULT,
     };
     /// User-mode Linux 6.1.
@@ -510,6 +518,14 @@ const HAMMING_CODE_BYTES: u32 = 3;
 const HAMMING_ROOM_BYTES: [(u32, u32); 4] = [(8, 3), (16, 6), (64, 24), (128, 48)];
 
 impl BoardProfile {
+    /// The board as a kernel drives it.
+    pub fn driven_by(mut self, kernel: &KernelFacts) -> BoardProfile {
+        if let Some(spi) = &mut self.chip.spi {
+            spi.polls_sleep = kernel.spi_polls_sleep;
+        }
+        self
+    }
+
     /// Refuses a chip or a partition that cannot be, with what is wrong with it.
     ///
     /// The simulator relies on it. Python checks the keys of a profile's file and asks this for the

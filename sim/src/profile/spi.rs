@@ -31,6 +31,9 @@ pub struct SpiBus {
     /// How the driver learns how many bits the chip corrected.
     #[serde(default)]
     pub ecc_status: EccStatus,
+    /// The kernel sleeps between two polls ([`BoardProfile::driven_by`](super::BoardProfile)).
+    #[serde(skip, default = "super::yes")]
+    pub polls_sleep: bool,
     /// What the controller and the core of spi-mem take for an operation, besides its cycles.
     pub op_ns: Ns,
 }
@@ -182,26 +185,57 @@ impl SpiBus {
     }
 
     /// How long the driver polls the status of a program.
-    pub fn program_polled_ns(&self, array: Ns) -> Ns {
+    fn program_polled_ns(&self, array: Ns) -> Ns {
         self.polled_ns(array, PROGRAM_POLLS)
     }
 
     /// How long the driver polls the status of an erase.
-    pub fn erase_polled_ns(&self, array: Ns) -> Ns {
+    pub(super) fn erase_polled_ns(&self, array: Ns) -> Ns {
         self.polled_ns(array, ERASE_POLLS)
+    }
+
+    /// The operation with which a program or an erase ends. A controller that polls by itself is
+    /// one operation from the first poll on; else each poll is one.
+    fn last_ns(&self, polled: Ns) -> Ns {
+        if self.polls_sleep {
+            polled
+        } else {
+            self.feature_ns()
+        }
+    }
+
+    /// The last operation of a program.
+    pub fn program_ends_ns(&self, array: Ns) -> Ns {
+        self.last_ns(self.program_polled_ns(array))
+    }
+
+    /// The last operation of an erase.
+    pub fn erase_ends_ns(&self, array: Ns) -> Ns {
+        self.last_ns(self.erase_polled_ns(array))
     }
 
     /// From the end of a command to the end of the poll that finds the array ready, which it is
     /// after `array` (spi_mem_poll_status).
     #[inline(never)]
     fn polled_ns(&self, array: Ns, polls: Polls) -> Ns {
+        let polls = self.polls(polls);
         let first = polls.initial + self.feature_ns();
         let round = polls.between + self.feature_ns();
         first + round * self.rounds(array, polls)
     }
 
+    /// Before 5.15 spinand_wait asks again and again.
+    fn polls(&self, sleeping: Polls) -> Polls {
+        if self.polls_sleep {
+            sleeping
+        } else {
+            Polls { initial: Ns::ZERO, between: Ns::ZERO }
+        }
+    }
+
     /// Polls after the first.
     fn rounds(&self, array: Ns, polls: Polls) -> u64 {
+        let polls = self.polls(polls);
         let first = polls.initial + self.feature_ns();
         let round = polls.between + self.feature_ns();
         array.0.saturating_sub(first.0).div_ceil(round.0)

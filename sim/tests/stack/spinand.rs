@@ -31,6 +31,7 @@ fn board() -> BoardProfile {
         program_data_lines: 4,
         oob_free_bytes: 24,
         ecc_status: EccStatus::Core,
+        polls_sleep: true,
         op_ns: Ns::ZERO,
     });
     board
@@ -148,4 +149,15 @@ fn read_with_flips(board: &BoardProfile, bits: u32) -> (Mtd<Driven<Faulty<Chip>>
     mtd.flash_mut().begin_faults();
     let read = mtd.read(Ns::ZERO, 0, 2_048);
     (mtd, read)
+}
+
+/// 60 us after the command the 125th status of 480 ns ends: spinand_wait of 5.10.
+#[test]
+fn before_5_15_the_status_is_read_again_and_again() {
+    let mut board = board();
+    board.chip.spi.as_mut().expect("a bus").polls_sleep = false;
+    let polled = 60_000_u64.div_ceil(STATUS) * STATUS;
+    let whole = ROW + polled + (8 + 8 + 2_048 * 2) * CYCLE;
+    assert_eq!(mtd(&board).read(Ns::ZERO, 0, 2_048).expect("a page"), Ns(whole));
+    assert_eq!(polled, 125 * 480);
 }

@@ -181,3 +181,13 @@ def test_a_begun_profile_is_one_and_says_what_it_took_from_another(tmp_path: Pat
     assert 'context = "conservative"  # as 5.10' in text
     assert 'hole_not_found = "last-page"  # mm/filemap.c page_cache_next_miss' in text
     assert '"like"' not in kernel.sim_json
+
+
+@pytest.mark.parametrize(("calls", "sleeps"), [("spi_mem_poll_status", True), ("read", False)])
+def test_whether_the_core_of_spi_nand_sleeps_between_polls_is_read(
+    calls: str, *, sleeps: bool, tmp_path: Path
+) -> None:
+    core = f"static int spinand_wait(struct spinand_device *spinand)\n{{\n\treturn {calls}();\n}}\n"
+    tree = _tree(tmp_path, {"drivers/mtd/nand/spi/core.c": core})
+    facts = facts_of(tree, {}, load_kernel("6.1"), None)["kernel"]
+    assert facts["spi_polls_sleep"].value is sleeps

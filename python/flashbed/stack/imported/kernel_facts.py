@@ -75,7 +75,7 @@ def facts_of(
         else ("mm/memory.c, mm/filemap.c: page faults are not known to be those of 6.1")
     )
     found["readahead"]["faults_around"] = Known(faults, where)
-    found["kernel"] = _scheduler(tree) | _configured(options)
+    found["kernel"] = _scheduler(tree) | _polls(tree) | _configured(options)
     if options:
         found["jffs2"] |= _jffs2_options(options)
     return found
@@ -173,6 +173,13 @@ def _scheduler(tree: KernelTree) -> dict[str, Known]:
     }
     found = next((name for name, mark in marks.items() if mark in text), "cfs")
     return {"scheduler": Known(found, f"kernel/sched/fair.c {', '.join(marks.values())}")}
+
+
+def _polls(tree: KernelTree) -> dict[str, Known]:
+    core = "drivers/mtd/nand/spi/core.c"
+    waits = tree.function(core, "spinand_wait")
+    sleeps = Known("spi_mem_poll_status" in waits, f"{core} spinand_wait")
+    return {"spi_polls_sleep": sleeps} if waits else {}
 
 
 def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:

@@ -214,31 +214,9 @@ impl SpiBus {
         self.last_ns(self.erase_polled_ns(array))
     }
 
-    /// From the end of a command to the end of the poll that finds the array ready, which it is
-    /// after `array` (spi_mem_poll_status).
     #[inline(never)]
-    fn polled_ns(&self, array: Ns, polls: Polls) -> Ns {
-        let polls = self.polls(polls);
-        let first = polls.initial + self.feature_ns();
-        let round = polls.between + self.feature_ns();
-        first + round * self.rounds(array, polls)
-    }
-
-    /// Before 5.15 spinand_wait asks again and again.
-    fn polls(&self, sleeping: Polls) -> Polls {
-        if self.polls_sleep {
-            sleeping
-        } else {
-            Polls { initial: Ns::ZERO, between: Ns::ZERO }
-        }
-    }
-
-    /// Polls after the first.
-    fn rounds(&self, array: Ns, polls: Polls) -> u64 {
-        let polls = self.polls(polls);
-        let first = polls.initial + self.feature_ns();
-        let round = polls.between + self.feature_ns();
-        array.0.saturating_sub(first.0).div_ceil(round.0)
+    fn polled_ns(&self, array: Ns, sleeping: Polls) -> Ns {
+        self.polled_phase(array, sleeping).time
     }
 
     /// The phases of a read of a page of which so many bytes are transferred.
@@ -268,11 +246,15 @@ impl SpiBus {
         BusPhase { name, cycles, time: self.op(cycles), polls: None }
     }
 
-    fn polled_phase(&self, array: Ns, polls: Polls) -> BusPhase {
-        let count = self.rounds(array, polls) + 1;
-        let time = self.polled_ns(array, polls);
-        let polls = Some((polls.initial, polls.between, count));
-        BusPhase { name: "array", cycles: 0, time, polls }
+    /// From the end of a command to the end of the poll that finds the array ready, which it is
+    /// after `array` (spi_mem_poll_status). Before 5.15 spinand_wait asks again and again.
+    fn polled_phase(&self, array: Ns, sleeping: Polls) -> BusPhase {
+        let at_once = Polls { initial: Ns::ZERO, between: Ns::ZERO };
+        let Polls { initial, between } = if self.polls_sleep { sleeping } else { at_once };
+        let (first, round) = (initial + self.feature_ns(), between + self.feature_ns());
+        let others = array.0.saturating_sub(first.0).div_ceil(round.0);
+        let polls = Some((initial, between, others + 1));
+        BusPhase { name: "array", cycles: 0, time: first + round * others, polls }
     }
 }
 

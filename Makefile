@@ -36,7 +36,7 @@ export CARGO_INCREMENTAL := 0
 # Python's bytecode is kept, so that a command need not compile flashbed each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+RUST := $(shell find sim common bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 C := $(shell find agent kernel tests -name '*.[ch]')
 AGENT_PYTHON = $(BIN)/python
 AGENT_NEEDS = $(STAMPS)/packages

@@ -2,19 +2,22 @@
 //!
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
-//! flashbed-ops files, `compressors.rs` and `pieces.rs` those on bytes. `wait.rs` releases the
-//! interpreter lock, waits for the simulator's threads and checks for Ctrl-C. `bug.rs` turns a
-//! panic into one line.
+//! flashbed-ops files, `compressors.rs` and `pieces.rs` those on bytes. `workloads.rs`, `energy.rs`
+//! and `lifetime.rs` hand on what `common` works out. `wait.rs` releases the interpreter lock,
+//! waits for the simulator's threads and checks for Ctrl-C. `bug.rs` turns a panic into one line.
 
 mod bug;
 mod case;
 mod columns;
 mod compressors;
+mod energy;
 mod errors;
+mod lifetime;
 mod operations;
 mod pieces;
 mod results;
 mod wait;
+mod workloads;
 
 use case::{Case, Recorded};
 use pyo3::exceptions::PyValueError;
@@ -120,18 +123,30 @@ mod _sim {
         case::{Case, Chip, Faults, Recorded},
         check_board,
         compressors::compressed_size,
+        energy::{activity, EnergyConstants, Stretches},
         errors::{FormatError, NotModelled},
         fresh_bytes,
+        lifetime::{is_steady, lasting_erases, own_pace, years},
         operations::{body_offset, check_operations},
         pieces::PieceSizer,
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
         run_cases, spi_phases,
+        workloads::{micro_prepare, micro_reads, micro_writes, parted, settled, written_file},
     };
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 
     #[pymodule_export]
     const NULL: i64 = super::columns::NULL;
+
+    #[pymodule_export]
+    const DAY_S: f64 = common::lifetime::DAY_S;
+
+    #[pymodule_export]
+    const YEAR_S: f64 = common::lifetime::YEAR_S;
+
+    #[pymodule_export]
+    const FEW_ERASES: f64 = common::lifetime::FEW_ERASES;
 
     #[pymodule_init]
     fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {

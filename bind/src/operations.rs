@@ -1,9 +1,10 @@
 //! Checks flashbed-ops files with the simulator's reader.
 
 use crate::{bug, errors};
+use common::layout;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use sim::ops::{self, Operation};
+use sim::ops;
 
 #[pyfunction]
 pub fn check_operations(py: Python<'_>, text: &str) -> PyResult<String> {
@@ -17,15 +18,6 @@ pub fn check_operations(py: Python<'_>, text: &str) -> PyResult<String> {
 
 #[pyfunction]
 pub fn body_offset(py: Python<'_>, text: PyBackedStr) -> PyResult<usize> {
-    let found = bug::caught(|| {
-        let mut operations = ops::operations(&text)?;
-        let mut at = 0;
-        while let Some(read) = operations.next() {
-            if read?.1 == Operation::Prepared {
-                at = text.len() - operations.bytes_left();
-            }
-        }
-        Ok(at)
-    })?;
+    let found = bug::caught(|| layout::body_offset(&text))?;
     found.map_err(|error| errors::format_error(py, &error))
 }

@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias, TypedDict, final, type_check_only
 
 __all__ = [
+    "DAY_S",
+    "FEW_ERASES",
     "KIND_NAMES",
     "NULL",
     "OP_NAMES",
     "TASK_NAMES",
+    "YEAR_S",
     "Case",
     "Chip",
+    "EnergyConstants",
     "Failure",
     "Faults",
     "FormatError",
@@ -24,15 +28,27 @@ __all__ = [
     "Recorded",
     "Results",
     "Run",
+    "Stretches",
     "Survey",
     "SurveyedFile",
+    "activity",
     "body_offset",
     "check_board",
     "check_operations",
     "compressed_size",
     "fresh_bytes",
+    "is_steady",
+    "lasting_erases",
+    "micro_prepare",
+    "micro_reads",
+    "micro_writes",
+    "own_pace",
+    "parted",
     "run_cases",
+    "settled",
     "spi_phases",
+    "written_file",
+    "years",
 ]
 
 _Column: TypeAlias = bytes
@@ -526,3 +542,106 @@ def fresh_bytes(
 
     Raises `NotModelled`, or another `ValueError` if the partition cannot hold the file system.
     """
+
+def written_file(path: str, length_bytes: int, request_bytes: int, seed: int) -> list[str]:
+    """Operations that write a file in order, with incompressible bytes, and sync it."""
+
+def settled(text: str, settle_ns: int) -> str:
+    """A preparation with its end: sync, a pause for background work, and `prepared`."""
+
+def parted(text: str, settle_ns: int) -> tuple[str, str]:
+    """A flashbed-ops file as preparation and body: what is before its `prepared`, and after.
+
+    Raises `FormatError`.
+    """
+
+def micro_prepare(file_bytes: int, settle_ns: int) -> str:
+    """The preparation of `micro-read`."""
+
+def micro_reads(
+    *,
+    pattern: str,
+    requests: int,
+    request_bytes: int,
+    file_bytes: int,
+    seed: int,
+    pause_ns: int,
+    advice: str | None,
+) -> str:
+    """The body of `micro-read`. Raises `ValueError` if the requests do not fit the file."""
+
+def micro_writes(
+    *,
+    pattern: str,
+    requests: int,
+    request_bytes: int,
+    file_bytes: int,
+    seed: int,
+    settle_ns: int,
+) -> tuple[str, str]:
+    """Preparation and body of `micro-write`. Raises `ValueError` as `micro_reads` does."""
+
+def activity(ops: Sequence[str]) -> Literal["read", "write"] | None:
+    """What a program with these operations does; None if it also computes."""
+
+@final
+class EnergyConstants:
+    """`[energy]` of a board's profile."""
+
+    def __new__(cls, energy_json: str) -> EnergyConstants:
+        """Reads them from JSON, without their sources. Raises `ValueError`."""
+
+    def power_row(
+        self, *, activity: str | None, fs: str, pattern: str, read_ahead_kib: int
+    ) -> int | None:
+        """The number of the most specific row of mean powers that holds."""
+
+    def energies(
+        self,
+        *,
+        activity: str | None,
+        fs: str,
+        pattern: str,
+        read_ahead_kib: int,
+        time_ns: int | None,
+        bytes: int | None,
+        done: Sequence[int | None],
+        in_pauses: Sequence[int | None],
+    ) -> dict[str, str | int | None]:
+        """The columns of energies of a case; None is unknown.
+
+        `done` has its reads, programs and erases of the flash, `in_pauses` those of them that began
+        in a pause.
+        """
+
+@final
+class Stretches:
+    """When a case sleeps."""
+
+    def __new__(cls, calls: Sequence[tuple[int, bool]]) -> Stretches:
+        """Of calls in their order: when each began, and whether it is a pause."""
+
+    def in_pauses(self, start_ns: bytes, kinds: bytes) -> list[int]:
+        """How many reads, programs and erases of the flash began in a pause.
+
+        Begins are 64-bit integers, kinds are bytes: 0, 1 and 2. Raises `ValueError`.
+        """
+
+DAY_S: Final[float]
+"""Seconds of a day."""
+YEAR_S: Final[float]
+"""Seconds of a year."""
+FEW_ERASES: Final[float]
+"""Fewer erases, in all or of the worst block, say nothing about collecting or levelling."""
+
+def is_steady(erases: float, programmed_blocks: float) -> bool:
+    """Whether erasing kept up with programming."""
+
+def lasting_erases(erases: float, programmed_blocks: float) -> float:
+    """The likeliest erases of the long run: every page that is programmed is erased one day."""
+
+def years(erases: float, per_second: float) -> float | None:
+    """Years in which so many erases are used up; None for no end."""
+
+def own_pace(seconds: float, busy_s: float) -> float | None:
+    """How often a day a program runs that sleeps by itself; None for one without a pace."""

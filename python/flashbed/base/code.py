@@ -20,16 +20,19 @@ from pathlib import Path
 
 from flashbed.base.paths import root, sha256_of
 
-__all__ = ["PACKAGE", "digest_of", "modules_of", "sources_of"]
+__all__ = ["PACKAGE", "common_sources", "digest_of", "modules_of", "sources_of"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of the package `flashbed`."""
 _CHOOSES = "flashbed.targets"
 """Modules whose late imports are skipped: they only choose a target."""
 _BUILT = {
-    "sim": ("sim/src", "bind/src", "sim/Cargo.toml", "bind/Cargo.toml", "Cargo.toml", "Cargo.lock"),
+    "sim": (
+        "sim/src", "common/src", "bind/src", "sim/Cargo.toml", "common/Cargo.toml",
+        "bind/Cargo.toml", "Cargo.toml", "Cargo.lock",
+    ),
     "kernel": ("agent", "kernel"),
-}
+}  # fmt: skip
 """Files and folders of the checkout that are compiled into what a target runs."""
 _COMPILED = frozenset({".c", ".h", ".rs", ".toml", ".lock", ""})
 _PROSE = frozenset({"LICENSE", ".gitignore"})
@@ -66,6 +69,11 @@ def sources_of(module: str, package: Path | None = None) -> list[tuple[str, Path
     for place in _BUILT["sim" if simulated else "kernel"]:
         files |= {file.relative_to(root()).as_posix(): file for file in _below(root() / place)}
     return sorted(files.items())
+
+
+def common_sources() -> list[Path]:
+    """What is compiled of common/: its sources, or where there are none, the extension."""
+    return sorted(_below(root() / "common")) or sorted(PACKAGE.glob("_sim.*.so"))
 
 
 def digest_of(files: Sequence[tuple[str, Path]]) -> str:

@@ -15,7 +15,7 @@ import polars as pl
 
 from flashbed import __version__
 from flashbed.answers.energy.fold import energy_of
-from flashbed.base.code import digest_of, modules_of, sources_of
+from flashbed.base.code import common_sources, digest_of, modules_of, sources_of
 from flashbed.base.paths import sha256_of
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
 from flashbed.plan.case_profiles import Profiles
@@ -123,8 +123,9 @@ def code_sha256(target: str) -> str:
 
 
 def energy_code() -> tuple[str, ...]:
-    """The modules that compute energies."""
-    return tuple(sha256_of(file) for file in modules_of(energy_of.__module__))
+    """The code that computes energies."""
+    files = [*modules_of(energy_of.__module__), *common_sources()]
+    return tuple(sha256_of(file) for file in files)
 
 
 def run_portion(

@@ -9,7 +9,7 @@ idle power itself, temperature, voltage and frequency steps.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -200,3 +200,17 @@ class Energy(Strict):
                 "paper and supply: give one of them; a case's energy would mix two conventions"
             )
         return self
+
+    @property
+    def power(self) -> tuple[RailPower | SupplyPower, ...]:
+        """The rows of mean powers."""
+        table = self.paper or self.supply
+        return table.power if table else ()
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The constants without their sources, as common/src/energy.rs reads them."""
+        powers = [row.model_dump(exclude={"source"}, exclude_none=True) for row in self.power]
+        each = self.component
+        component = each and each.model_dump(exclude={"source"}, exclude_none=True)
+        return {"powers": powers, "component": component}

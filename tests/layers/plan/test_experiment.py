@@ -136,7 +136,7 @@ def test_random_offsets_are_pages_of_the_file_and_follow_the_seed(small: Path) -
 
 def test_requests_past_the_end_are_refused(small: Path) -> None:
     experiment = load_experiment("one")
-    with pytest.raises(Exception, match="as many places"):
+    with pytest.raises(Exception, match="pass the end of a file"):
         programs_of(experiment, cases("requests=4096", "pattern=sequential"))
 
 

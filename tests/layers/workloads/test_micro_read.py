@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from flashbed.base.errors import InputError
@@ -49,6 +51,12 @@ def test_once_draws_every_place_once() -> None:
 def test_once_cannot_draw_more_requests_than_there_are_places() -> None:
     with pytest.raises(InputError, match="as many places"):
         offsets("random-once", FILE_BYTES // 2048 + 1, 2048)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12, 2**32 - 1, 2**32, 2**40 + 3])
+def test_draws_are_those_of_pythons_random(seed: int) -> None:
+    draw, places = random.Random(seed).random, FILE_BYTES // 2048
+    assert offsets("random", 50, 2048, seed) == [int(draw() * places) * 2048 for _ in range(50)]
 
 
 def test_random_draws_some_place_twice() -> None:

@@ -12,17 +12,21 @@ integers out: nanojoules, each column rounded once.
 The time of a case excludes its pauses. If the chip worked in a pause, only a flash trace shows
 which operations belong to the case's CPU time; without one, that CPU time's energy is null.
 
-Left out of `component`: an operation on part of a page takes as much as one on a whole page.
+common/src/energy.rs has the arithmetic of a case, which the playground has too. Left out of
+`component`: an operation on part of a page takes as much as one on a whole page.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
+from flashbed import _sim
 from flashbed.stack.changes import AS_PROFILED_WORDS
-from flashbed.stack.energy import ComponentConstants, Energy, RailPower, SupplyPower
+from flashbed.stack.energy import Energy, RailPower, SupplyPower
 
 __all__ = [
     "ACCESSES", "COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "RAILS", "activity", "energy_of",
@@ -51,11 +55,7 @@ CONVENTIONS = ("paper", "supply")
 """Values of `energy_convention`, that of `energy_nj`, `energy_cpu_nj` and `energy_mem_nj`."""
 ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem_nj", *COMPONENTS)
 
-_READING = frozenset({"open", "close", "read", "fadvise", "pause", "drop_caches"})
-_COMPUTING = frozenset({"compute", "sql"})
 _KINDS = ("read", "program", "erase")
-_WITHOUT_COPY = "mtd-driver"
-"""Reads and writes below the file system; no byte of them reaches the program."""
 
 
 def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
@@ -65,16 +65,12 @@ def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     state `select` (`[experiment] activity`).
     """
     op = pl.col("op")
+    works = (op == "pause") & (pl.col("flash_time_ns").fill_null(0) > 0)
     cases = requests.lazy().group_by("case_id", maintain_order=True)
-    return cases.agg(
-        pl.when(op.is_in(_COMPUTING).any() | (op == "pause").all())
-        .then(pl.lit(None, pl.String))
-        .when(op.is_in(_READING).all())
-        .then(pl.lit("read"))
-        .otherwise(pl.lit("write"))
-        .alias("activity"),
-        ((op == "pause") & (pl.col("flash_time_ns").fill_null(0) > 0)).any().alias("_background"),
-    ).collect(engine="streaming")
+    found = cases.agg(op.unique().alias("ops"), works.any().alias("_background"))
+    known = found.collect(engine="streaming")
+    does = pl.Series("activity", [_sim.activity(ops) for ops in known["ops"]], pl.String())
+    return known.select("case_id", does, "_background")
 
 
 def power_row(
@@ -84,21 +80,16 @@ def power_row(
 
     A row of `random` holds for every random order, such as `random-byte`.
     """
-    table = energy and (energy.paper or energy.supply)
-    if not table or activity is None:
+    if energy is None:
         return None
-    order = "random" if pattern.startswith("random-") else pattern
-    case = (activity, fs, order, "on" if read_ahead_kib else "off")
-    holding: list[RailPower | SupplyPower] = [
-        row
-        for row in table.power
-        if all(mine in (None, its) for mine, its in zip(row.condition, case, strict=True))
-    ]
-    # Two rows cannot be equally specific with the same keys, so the earlier key decides.
-    return max(
-        holding, key=lambda row: (sum(map(bool, row.condition)), [*map(bool, row.condition)]),
-        default=None,
-    )  # fmt: skip
+    row = _read(energy).power_row(
+        activity=activity, fs=fs, pattern=pattern, read_ahead_kib=read_ahead_kib or 0
+    )
+    return None if row is None else energy.power[row]
+
+
+def _read(energy: Energy) -> _sim.EnergyConstants:
+    return _sim.EnergyConstants(json.dumps(energy.numbers))
 
 
 def energy_of(
@@ -131,19 +122,33 @@ def energy_of(
     if flash is not None and working:
         counted = _in_pauses(rows, flash.lazy(), working)
         known = known.join(counted, on="case_id", how="left", maintain_order="left")
-    energies = [
-        {"case_id": case["case_id"], **_paper(case, constants), **_component(case, constants)}
-        for case in known.to_dicts()
-        for constants in [_constants(case, boards)]
-    ]
+    read = {name: _read(energy) for name, energy in boards.items() if energy}
+    energies = [{"case_id": case["case_id"], **_energies(case, read)} for case in known.to_dicts()]
     kinds = dict.fromkeys(ENERGY_COLUMNS, pl.Int64()) | {"energy_convention": pl.String()}
     return pl.DataFrame(energies, schema={"case_id": pl.String(), **kinds})
 
 
-def _constants(case: dict[str, Any], boards: dict[str, Energy | None]) -> Energy | None:
-    """The constants of the case's board; None if its chip is changed."""
+def _energies(
+    case: dict[str, Any], boards: Mapping[str, _sim.EnergyConstants]
+) -> dict[str, str | int | None]:
+    """The energies by the constants of the case's board; none if its chip is changed."""
     as_profiled = all(case.get(axis) in (None, usual) for axis, usual in AS_PROFILED_WORDS.items())
-    return boards.get(case["board"]) if as_profiled else None
+    constants = boards.get(case["board"]) if as_profiled else None
+    if constants is None:
+        return {}
+    reads, programs, erases = (
+        case.get(f"_paused_{kind}s") if case["_background"] else 0 for kind in _KINDS
+    )
+    return constants.energies(
+        activity=case["activity"],
+        fs=case["fs"],
+        pattern=case["pattern"],
+        read_ahead_kib=case["read_ahead_kib"] or 0,
+        time_ns=case["time_ns"],
+        bytes=case["bytes"],
+        done=(case["flash_reads"], case["flash_programs"], case["flash_erases"]),
+        in_pauses=(reads, programs, erases),
+    )
 
 
 def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> pl.DataFrame:
@@ -159,128 +164,28 @@ def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> 
         is_pause = (pl.col("op") == "pause").alias("paused")
         begun = rows.filter(own).select(pl.col("start_ns").cast(pl.Int64), is_pause)
         changes = pl.col("paused") != pl.col("paused").shift(1)
-        spans = begun.filter(changes.fill_null(value=True)).collect(engine="streaming")
-        counts = _by_kind(flash.filter(own), spans.sort("start_ns", maintain_order=True))
-        if counts:
-            found.append((case_id, *(counts.get((kind, True), 0) for kind in _KINDS)))
+        calls = begun.filter(changes.fill_null(value=True)).collect(engine="streaming")
+        pauses = _sim.Stretches(calls.sort("start_ns", maintain_order=True).rows())
+        counts = _by_kind(flash.filter(own), pauses)
+        if counts is not None:
+            found.append((case_id, *counts))
     columns = {f"_paused_{kind}s": pl.Int64 for kind in _KINDS}
     return pl.DataFrame(found, schema={"case_id": pl.String, **columns}, orient="row")
 
 
-def _by_kind(flash: pl.LazyFrame, spans: pl.DataFrame) -> dict[tuple[str, bool | None], int]:
-    """Counts flash operations by kind, and by whether they began in a span that is `paused`."""
-    key = ("kind", "paused")
+def _by_kind(flash: pl.LazyFrame, pauses: _sim.Stretches) -> tuple[int, ...] | None:
+    """Operations of each kind that began in a pause, piece by piece; None if there is no trace."""
+    columns = dict.fromkeys((*_KINDS, "all"), pl.Int64())
+    codes = {kind: code for code, kind in enumerate(_KINDS)}
 
     def counted(piece: pl.DataFrame) -> pl.DataFrame:
-        begun = piece.sort("start_ns").join_asof(spans, on="start_ns", strategy="backward")
-        return begun.group_by(key).agg(pl.len().cast(pl.Int64))
+        kinds = piece["kind"].replace_strict(codes, return_dtype=pl.UInt8)
+        begun = (piece["start_ns"].to_numpy().tobytes(), kinds.to_numpy().tobytes())
+        row = (*pauses.in_pauses(*begun), piece.height)
+        return pl.DataFrame([row], schema=columns, orient="row")
 
-    columns = {"kind": pl.String(), "paused": pl.Boolean(), "len": pl.Int64()}
     pieces = flash.select("kind", pl.col("start_ns").cast(pl.Int64)).map_batches(
         counted, streamable=True, schema=columns
     )
-    sums = pieces.group_by(key).agg(pl.col("len").sum()).collect(engine="streaming")
-    return {(kind, paused): number for kind, paused, number in sums.iter_rows()}
-
-
-def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:
-    """Time times power; empty if either is unknown."""
-    time_ns = case["time_ns"]
-    row = power_row(
-        energy,
-        case["activity"],
-        fs=case["fs"],
-        pattern=case["pattern"],
-        read_ahead_kib=case["read_ahead_kib"],
-    )
-    if row is None or time_ns is None:
-        return {}
-    if isinstance(row, SupplyPower):
-        return {"energy_convention": "supply", "energy_nj": _nj(time_ns, row.supply_uw)}
-    cpu_nj, mem_nj = _nj(time_ns, row.cpu_uw), _nj(time_ns, row.mem_uw)
-    return {
-        "energy_convention": "paper",
-        "energy_nj": cpu_nj + mem_nj,
-        "energy_cpu_nj": cpu_nj,
-        "energy_mem_nj": mem_nj,
-    }
-
-
-def _nj(time_ns: int, power_uw: int) -> int:
-    """Nanojoules; 1 ns at 1 uW is a millionth of a nanojoule."""
-    return (time_ns * power_uw + 500_000) // 1_000_000
-
-
-def _component(case: dict[str, Any], energy: Energy | None) -> dict[str, int | None]:
-    constants = energy and energy.component
-    if not constants:
-        return {}
-    counts = {kind: case[f"flash_{kind}s"] for kind in _KINDS}
-    each = {
-        "driver": _each(constants, "driver", "nj", counts),
-        "bus": _each(constants, "bus", "nj", {kind: counts[kind] for kind in _KINDS[:2]}),
-        **{kind: _each(constants, "flash", "nj", {kind: counts[kind]}) for kind in _KINDS},
-    }
-    busy_ns = _busy_ns(case, constants, counts)
-    return {
-        "component_cpu_busy_nj": _busy_nj(constants.cpu_busy_uw, busy_ns),
-        "component_cpu_driver_nj": each["driver"],
-        "component_memory_nj": _memory_nj(case, constants, busy_ns),
-        **{f"component_flash_{kind}_nj": each[kind] for kind in _KINDS},
-        "component_bus_nj": each["bus"],
-    }
-
-
-def _times(constant: int | None, count: int | None) -> int | None:
-    """A price times a count: 0 if the count is 0, else null unless both are known."""
-    if count == 0:
-        return 0
-    return None if constant is None or count is None else constant * count
-
-
-def _each(
-    constants: ComponentConstants, part: str, unit: str, counts: dict[str, Any]
-) -> int | None:
-    """The sum over kinds of operations."""
-    values = [
-        _times(getattr(constants, f"{part}_{kind}_{unit}"), count) for kind, count in counts.items()
-    ]
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def _memory_nj(
-    case: dict[str, Any], constants: ComponentConstants, busy_ns: int | None
-) -> int | None:
-    """Energy of memory: the CPU's work outside the driver, and bytes of the program."""
-    copied = 0 if case["fs"] == _WITHOUT_COPY else case["bytes"]
-    moved_pj, worked_nj = (
-        _times(constants.memory_byte_pj, copied),
-        _busy_nj(constants.memory_busy_uw, busy_ns),
-    )
-    if moved_pj is None or worked_nj is None:
-        return None
-    return worked_nj + (moved_pj + 500) // 1000
-
-
-def _busy_nj(power_uw: int | None, busy_ns: int | None) -> int | None:
-    """What this power makes of the CPU's time outside the driver."""
-    if busy_ns == 0:
-        return 0
-    return None if power_uw is None or busy_ns is None else _nj(busy_ns, power_uw)
-
-
-def _busy_ns(
-    case: dict[str, Any], constants: ComponentConstants, counts: dict[str, Any]
-) -> int | None:
-    """The CPU's time outside the driver; null where it is unknown."""
-    time_ns = case["time_ns"]
-    if case["_background"]:
-        paused = {kind: case.get(f"_paused_{kind}s") for kind in counts}
-        if None in (*paused.values(), *counts.values()):
-            return None
-        counts = {kind: count - paused[kind] for kind, count in counts.items()}
-    driver_ns = _each(constants, "driver", "ns", counts)
-    if driver_ns is None or time_ns is None or driver_ns > time_ns:
-        return None
-    return int(time_ns - driver_ns)
+    *found, traced = pieces.sum().collect(engine="streaming").row(0)
+    return tuple(found) if traced else None

@@ -16,6 +16,9 @@ Levelling: UBI moves data when erase counters differ too much (drivers/mtd/ubi/w
 WL_FREE_MAX_DIFF, twice its threshold), so its worst block cannot be further ahead of the mean than
 that. Elsewhere data that stays may keep its blocks from every erase.
 
+The rules themselves, whether a measurement is steady and what it makes of years, are those of
+common/src/lifetime.rs, which the playground has too. This puts the intervals around them.
+
 Left out: blocks that go bad early, retention, read disturb, a workload that changes.
 """
 
@@ -26,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from flashbed._sim import DAY_S, FEW_ERASES, YEAR_S, is_steady, lasting_erases, years
 from flashbed.answers.lifetimes.quantiles import gamma_quantile
 
 __all__ = [
@@ -45,14 +49,8 @@ __all__ = [
     "used_by",
 ]
 
-DAY_S = 86_400.0
-YEAR_S = 365.25 * DAY_S
 USUAL_AMPLIFICATION = 5
 """The usual guess without a measurement: technical note MISC-TN-017 of DAVE Embedded Systems."""
-STEADY_SHARE = 0.9
-"""Erased divided by programmed bytes from which a measurement counts as steady."""
-FEW_ERASES = 10
-"""Fewer erases, in all or of the worst block, say nothing about collecting or levelling."""
 USED_MAX = 0.95
 """File systems keep a share of the partition free to collect with."""
 _OUTSIDE = 0.05
@@ -93,8 +91,7 @@ class Observed:
         """Whether erasing kept up with programming; None if unknown."""
         if self.programmed_blocks is None or self.erases is None:
             return None
-        keeps_up = self.erases >= STEADY_SHARE * self.programmed_blocks
-        return keeps_up and self.erases >= FEW_ERASES
+        return is_steady(self.erases, self.programmed_blocks)
 
 
 @dataclass(frozen=True)
@@ -210,11 +207,13 @@ def _rates(seen: Observed, used: float | None) -> _Rates | None:
     low, _ = count_interval(max(seen.erases - seen.erases_slack, 0.0), seen.dispersion)
     _, high = count_interval(seen.erases + seen.erases_slack, seen.dispersion)
     value, filled = seen.erases, seen.programmed_blocks
-    if filled is not None and seen.steady:
-        low, value, high = (max(count, filled) for count in (low, value, high))
-    elif filled is not None:
-        low = value = filled
-        high = math.inf if used is None else (filled + seen.early_erases) / (1 - used)
+    if filled is not None:
+        value = lasting_erases(seen.erases, filled)
+        if seen.steady:
+            low, high = max(low, filled), max(high, filled)
+        else:
+            low = filled
+            high = math.inf if used is None else (filled + seen.early_erases) / (1 - used)
     return _Rates(low / seen.seconds, value / seen.seconds, high / seen.seconds)
 
 
@@ -254,7 +253,7 @@ def _perfect(seen: Observed, endurance: int, rates: _Rates | None) -> Interval:
     if rates is None or seen.blocks is None or seen.spent_mean is None:
         return _UNKNOWN
     left = max(endurance - seen.spent_mean, 0.0) * seen.blocks
-    low, value, high = (_years(left, rate) for rate in reversed(rates))
+    low, value, high = (years(left, rate) for rate in reversed(rates))
     return Interval(low, value, high)
 
 
@@ -268,13 +267,13 @@ def _levelling(seen: Observed, endurance: int, rates: _Rates | None) -> Interval
     left = max(endurance - seen.spent_worst, 0)
     _, high = count_interval(seen.worst, seen.dispersion, _OUTSIDE / (seen.blocks or 1))
     low_rate, _ = count_interval(seen.worst, seen.dispersion)
-    value = _years(left, seen.worst / seen.seconds)
-    longest = _years(left, low_rate / seen.seconds)
+    value = years(left, seen.worst / seen.seconds)
+    longest = years(left, low_rate / seen.seconds)
     if perfect.high is not None:
         longest = perfect.high if longest is None else min(longest, perfect.high)
     if value is not None and longest is not None:
         value = min(value, longest)
-    return Interval(_years(left, high / seen.seconds), value, longest)
+    return Interval(years(left, high / seen.seconds), value, longest)
 
 
 def _by_ubi(seen: Observed, endurance: int, rates: _Rates | None) -> float | None:
@@ -282,12 +281,4 @@ def _by_ubi(seen: Observed, endurance: int, rates: _Rates | None) -> float | Non
     if seen.wl_threshold is None or rates is None or seen.spent_mean is None or not seen.blocks:
         return None
     left = endurance - 2 * seen.wl_threshold - seen.spent_mean
-    return _years(left * seen.blocks, rates.high) if left > 0 else None
-
-
-def _years(erases: float, per_second: float) -> float | None:
-    """Years; None for no end."""
-    if per_second <= 0 or math.isinf(per_second):
-        return None
-    years = erases / per_second / YEAR_S
-    return years if math.isfinite(years) else None
+    return years(left * seen.blocks, rates.high) if left > 0 else None

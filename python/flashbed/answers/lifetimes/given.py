@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from flashbed._sim import own_pace
 from flashbed.answers.lifetimes.estimate import DAY_S
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
@@ -33,8 +34,6 @@ _SECONDS = {
 _UNITS = "s, min, h, d, w, mo or y"
 _AMOUNT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _RATE = rf"{_AMOUNT}/(?:{_AMOUNT}\s*)?([a-z]+)"
-ASLEEP_SHARE = 0.5
-"""A program that sleeps for more of its time than this has a pace of its own."""
 LONGER_SHARE = 0.02
 """A recording may be longer than its period by this, for a program's start and end."""
 
@@ -73,8 +72,7 @@ def rounds_per_day(
     Raises `InputError` for a rate that the round is too long for.
     """
     if given is None:
-        asleep = 0.0 if not seconds or busy_s is None else 1 - busy_s / seconds
-        return DAY_S / seconds if seconds and asleep > ASLEEP_SHARE else None
+        return None if seconds is None or busy_s is None else own_pace(seconds, busy_s)
     if seconds is not None and seconds * given > DAY_S * (1 + LONGER_SHARE):
         raise InputError(
             f"{name}: a run takes {time_text(seconds)} and cannot begin every"

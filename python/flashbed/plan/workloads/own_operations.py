@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from flashbed._sim import parted
 from flashbed.plan.case import Case
-from flashbed.program.operations import Operation, canonical, each, header_of
+from flashbed.program.operations import canonical, each, header_of
 
 __all__ = ["operations"]
-
-_PREPARED = "prepared"
 
 
 def operations(_case: Case, settle_ns: int, text: str) -> tuple[str, str]:
@@ -23,8 +22,4 @@ def operations(_case: Case, settle_ns: int, text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4)
 def _parted(text: str, settle_ns: int) -> tuple[str, str]:
-    header, read = header_of(text), list(each(text))
-    at = next((at for at, operation in enumerate(read) if operation.name == _PREPARED), None)
-    before, body = ([], read) if at is None else (read[:at], read[at + 1 :])
-    rest = [Operation("sync", ()), Operation("pause", (settle_ns,)), Operation(_PREPARED, ())]
-    return canonical([*before, *rest], header), canonical(body, header)
+    return parted(canonical(each(text), header_of(text)), settle_ns)

@@ -23,7 +23,6 @@ from flashbed.base.paths import shown
 from flashbed.plan.experiment import SETTLE_NS
 from flashbed.plan.workloads.recorded_program import Way, translated_for_each, usual_compressors
 from flashbed.program.recording.fill import as_compressor
-from flashbed.stack.energy import Energy
 from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.stack.profiles import USUAL_COMPRESSOR, kernel_names, load_board, load_kernel
 
@@ -98,20 +97,7 @@ def board_tables(name: str) -> dict[str, Any]:
         "usual": json.loads(board.sim_json),
         "priced": json.loads(board.sim_json_with(_EXPLICIT)),
         "endurance": board.endurance.cycles if board.endurance else None,
-        "energy": _energy_tables(board.energy),
-    }
-
-
-def _energy_tables(energy: Energy | None) -> dict[str, Any] | None:
-    """The constants without their sources; None for a board that has none."""
-    if energy is None:
-        return None
-    measured = energy.paper or energy.supply
-    rows = measured.power if measured else ()
-    component = energy.component
-    return {
-        "powers": [row.model_dump(exclude={"source"}, exclude_none=True) for row in rows],
-        "component": component and component.model_dump(exclude={"source"}, exclude_none=True),
+        "energy": board.energy and board.energy.numbers,
     }
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flashbed.plan.experiment import read_experiment
+from flashbed.plan.experiment import SETTLE_NS, read_experiment
 from flashbed.plan.workloads.playground_program import board_tables, program_variants
 from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
 from flashbed.stack.profiles import (
@@ -30,6 +30,7 @@ def main() -> None:
         },
         "boards": {name: board_tables(name) for name in board_names()},
         "kernels": {name: _kernel(load_kernel(name)) for name in kernel_names()},
+        "settle_ns": SETTLE_NS,
         "programs": [
             _program(path, read_experiment(path).experiment.title)
             for path in sorted(Path(sys.argv[2]).glob("*.toml"))
@@ -39,12 +40,20 @@ def main() -> None:
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:
-    able = {fs: getattr(kernel, fs).compr_option for fs in COMPRESSING}
+    able = {
+        fs: [name.split("-")[0] for name in getattr(kernel, fs).compr_option] for fs in COMPRESSING
+    }
+
+    def tables(fs: str, option: str) -> Any:
+        return json.loads(kernel.sim_json_with(fs, option))[fs]
+
     return {
         "title": kernel.kernel.title,
         "sim": json.loads(kernel.sim_json),
         "shipped_kib": {fs: kernel.shipped_kib(fs) for fs in FILE_SYSTEMS},
-        "compressors": {fs: {name.split("-")[0]: name for name in able[fs]} for fs in COMPRESSING},
+        "compressors": {
+            fs: {option: tables(fs, option) for option in able[fs]} for fs in COMPRESSING
+        },
     }
 
 

@@ -5,7 +5,10 @@
 //! memory never shrinks.
 
 use crate::columns::{Numbers, Rows};
+use crate::lifetime;
+use crate::request::Request;
 use crate::Refused;
+use common::energy::{activity, Condition, Work, COLUMNS};
 use serde_json::{json, Map, Value};
 use sim::causes::{Cause, Causes};
 use sim::profile::BoardProfile;
@@ -31,9 +34,11 @@ pub fn refused(why: &Refused) -> Answer {
 }
 
 /// What a case gave.
-pub fn measured(board: &BoardProfile, measured: &Measured, rows: Rows) -> Answer {
+pub fn measured(request: &Request<'_>, measured: &Measured, rows: Rows) -> Answer {
     let mut json = json!({
-        "counts": counts(board, measured),
+        "counts": counts(&request.board, measured),
+        "energies": energies(request, measured, &rows),
+        "lifetime": lifetime::of(request, measured),
         "unpriced": measured.unpriced.map(|packing| packing.name()),
         "files": measured.files,
         "op_names": sim::ops::NAMES.as_slice(),
@@ -93,6 +98,30 @@ fn counts(board: &BoardProfile, measured: &Measured) -> Value {
         "fresh_pages": measured.fresh.pages,
         "pages": measured.prepared.pages,
     })
+}
+
+/// Energies as decimal numbers, because they may have more digits than a number of JavaScript's;
+/// null is unknown. Without rows nothing says what the program did.
+fn energies(request: &Request<'_>, measured: &Measured, rows: &Rows) -> Value {
+    let Some(asked) = request.energy.as_ref().filter(|_| request.with_rows) else {
+        return COLUMNS.iter().map(|&name| (name.to_owned(), Value::Null)).collect();
+    };
+    let of = Condition {
+        activity: activity(rows.ops()),
+        fs: &request.fs_name,
+        pattern: &asked.pattern,
+        read_ahead_kib: request.read_ahead_kib,
+    };
+    let done = [measured.flash_reads, measured.flash_programs, measured.flash_erases];
+    let work = Work {
+        time_ns: measured.unpriced.is_none().then_some(measured.time.0 as i64),
+        bytes: Some(measured.bytes as i64),
+        done: done.map(|count| Some(count as i64)),
+        in_pauses: rows.in_pauses(),
+    };
+    let found = asked.constants.energies(of, work).columns;
+    let named = COLUMNS.iter().zip(found);
+    named.map(|(&name, nj)| (name.to_owned(), json!(nj.map(|nj| nj.to_string())))).collect()
 }
 
 fn causes(causes: &Causes) -> Value {

@@ -4,14 +4,18 @@
 //! integers, or floats as soon as one of their column is too large for that. Rows past the limit
 //! are counted and not kept.
 
+use common::energy::{PerKind, Stretches};
 use sim::flash::{FlashOp, Kind};
+use sim::ops;
 use sim::run::{LayerTimes, Request};
 use sim::units::Ns;
+use std::collections::BTreeSet;
 
 /// Stands for no file.
 const NO_FILE: i32 = -1;
 /// Stands for no offset or length.
 const NONE: i64 = -1;
+const PAUSE: &str = "pause";
 
 /// A column's numbers.
 pub enum Numbers {
@@ -78,6 +82,10 @@ pub struct Rows {
     pub requests_left_out: usize,
     /// See `requests_left_out`.
     pub flash_left_out: usize,
+    /// Operations that were called, those of rows that were not kept among them.
+    ops: BTreeSet<u8>,
+    /// Whether the chip worked in a pause.
+    works_in_pauses: bool,
     request_start: Vec<f64>,
     request_latency: Narrow,
     request_flash: Narrow,
@@ -103,6 +111,11 @@ impl Rows {
 
     /// The next rows of both tables.
     pub fn add(&mut self, requests: &[Request], flash: &[FlashOp]) {
+        for request in requests {
+            self.ops.insert(request.op as u8);
+            let is_pause = ops::NAMES[request.op] == PAUSE;
+            self.works_in_pauses |= is_pause && request.flash_time > Ns::ZERO;
+        }
         let kept = requests.len().min(self.rows_max - self.request_op.len());
         self.requests_left_out += requests.len() - kept;
         for request in &requests[..kept] {
@@ -138,6 +151,26 @@ impl Rows {
         self.request_length.push(number(request.length_bytes));
         self.request_file.push(request.file.map_or(NO_FILE, |file| file as i32));
         self.request_op.push(request.op as u8);
+    }
+
+    /// Names of the operations that were called.
+    pub fn ops(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.ops.iter().map(|&code| ops::NAMES[usize::from(code)])
+    }
+
+    /// Operations of the flash that began in a pause; None if rows that would say so are missing.
+    pub fn in_pauses(&self) -> PerKind<Option<i64>> {
+        if !self.works_in_pauses {
+            return [Some(0); 3];
+        }
+        if self.requests_left_out + self.flash_left_out > 0 {
+            return [None; 3];
+        }
+        let are_pauses = self.request_op.iter().map(|&code| ops::NAMES[usize::from(code)] == PAUSE);
+        let begins = self.request_start.iter().map(|&at| at as i64);
+        let begun = self.flash_start.iter().map(|&at| at as i64);
+        let kinds = self.flash_kind.iter().map(|&kind| usize::from(kind));
+        Stretches::new(begins.zip(are_pauses)).in_pauses(begun.zip(kinds)).map(Some)
     }
 
     /// The columns by name.

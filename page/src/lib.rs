@@ -2,8 +2,9 @@
 //! columns.
 //!
 //! `request.rs` reads a case, `answer.rs` writes what came of it, `columns.rs` keeps the rows of
-//! operations compactly, and `boundary.rs` is the only file that JavaScript sees. Nothing is
-//! modelled here: the numbers are those of `sim::run`.
+//! operations compactly, `lifetime.rs` makes years of erases, and `boundary.rs` is the only file
+//! that JavaScript sees. Nothing is modelled here: the numbers are those of `sim::run`, and
+//! `common` has what the package works out as well.
 //!
 //! Invariant: the same bytes in give the same numbers out, whatever ran before.
 
@@ -11,6 +12,7 @@ mod answer;
 #[cfg(target_arch = "wasm32")]
 mod boundary;
 mod columns;
+mod lifetime;
 mod request;
 
 pub use answer::Answer;
@@ -52,7 +54,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
         kernel: &request.kernel,
         fs: request.fs,
         policies: Policies::KERNELS,
-        prepare: request.prepare,
+        prepare: &request.prepare,
         recorded: Recorded {
             requests: request.with_rows,
             flash: request.with_rows,
@@ -64,7 +66,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
     };
     let input = CaseInput {
         read_ahead_kib: request.read_ahead_kib,
-        body: request.body,
+        body: &request.body,
         cuts: &[],
         gc_choices: &[],
     };
@@ -83,7 +85,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
     measured.layers = Vec::new();
     measured.requests = Vec::new();
     measured.flash = Vec::new();
-    Ok(answer::measured(&request.board, &measured, rows))
+    Ok(answer::measured(&request, &measured, rows))
 }
 
 /// Takes rows as they come and reports progress; it never stops a case.

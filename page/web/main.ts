@@ -355,8 +355,7 @@ class Page {
   private show(config: Config, answer: Answer): void {
     const board = boardOf(this.world, config);
     const endurance = this.world.boards[config.board]?.endurance ?? null;
-    const energies = energiesOf(this.world, config, answer);
-    this.shown = { config, answer, board, endurance, energies };
+    this.shown = { config, answer, board, endurance, energies: energiesOf(answer) };
     this.summarise();
     this.scale = new Scale(answer, $<HTMLInputElement>("squeeze").checked);
     this.chip = new ChipView($<HTMLCanvasElement>("chip"), answer, board);

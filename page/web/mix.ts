@@ -3,12 +3,19 @@
  * lasts. The arithmetic is that of python/flashbed/answers/lifetimes/mix.py, without its intervals.
  */
 
-import { type Mixed, mixed } from "./lifetime";
 import type { Dropped, Part } from "./program";
 import { Lane } from "./runner";
-import type { Answer, Config } from "./types";
+import type { Answer, Config, Lifetime } from "./types";
 import { count, years } from "./words";
-import { boardOf, requestOf, type World } from "./world";
+import { requestOf, type World } from "./world";
+
+/** Several programs on one flash: their erases add up. */
+interface Mixed {
+  shares: (Lifetime & { share: number | null })[];
+  /** Years until the mean block reaches its endurance; null where a part is not known. */
+  years: number | null;
+  steady: boolean;
+}
 
 const HEADS = ["program", "runs a day", "page writes each", "erases a day", "share"];
 
@@ -45,6 +52,8 @@ export class Mix {
         const mine = { ...(dropped as Dropped), program: part.program };
         const made = requestOf(this.world, config, mine);
         made.header.rows_max = 0;
+        made.header.lifetime.runs_per_day = part.runsPerDay;
+        made.header.lifetime.others = answers.map((one) => one.lifetime.erases_per_day);
         return made;
       };
       this.lane.run(request, (outcome) => {
@@ -68,12 +77,7 @@ export class Mix {
   }
 
   private tell(config: Config, parts: Part[], answers: Answer[]): void {
-    const endurance = this.world.boards[config.board]?.endurance ?? null;
-    const each = parts.map(({ runsPerDay: given }, at) => ({
-      answer: answers[at] as Answer,
-      given,
-    }));
-    const found = mixed(each, boardOf(this.world, config), endurance);
+    const found = mixed(answers);
     this.found = found;
     const rows = parts.map((part, at) => this.row(part, found, at, config));
     const head = document.createElement("tr");
@@ -85,7 +89,7 @@ export class Mix {
   private sentence(found: Mixed, answers: Answer[], parts: Part[]): string {
     const failed = answers.findIndex((answer) => answer.counts.failed > 0);
     if (failed >= 0) return `No lifetime: calls of ${parts[failed]?.program.title} failed.`;
-    const silent = found.shares.findIndex((share) => share.runsPerDay === null);
+    const silent = found.shares.findIndex((share) => share.runs_per_day === null);
     if (silent >= 0) {
       const name = parts[silent]?.program.title;
       return `No lifetime: how often does ${name} run? flashbed playground ${name}.rec@1/h says it.`;
@@ -108,14 +112,27 @@ export class Mix {
     const percent = share?.share == null ? "–" : `${(share.share * 100).toFixed(1)} %`;
     row.append(
       name,
-      cell("td", said(share?.runsPerDay)),
-      cell("td", said(share?.programsPerRun)),
-      cell("td", said(share?.erasesPerDay)),
+      cell("td", said(share?.runs_per_day)),
+      cell("td", said(share?.programs_per_run)),
+      cell("td", said(share?.erases_per_day)),
       cell("td", percent),
     );
     row.dataset.fs = config.fs;
     return row;
   }
+}
+
+/** The shares of each in the erases of all; the last answer knows of all. */
+function mixed(answers: Answer[]): Mixed {
+  const parts = answers.map((answer) => answer.lifetime);
+  const known = parts.every((part) => part.erases_per_day !== null);
+  const all = parts.reduce((sum, part) => sum + (part.erases_per_day ?? 0), 0);
+  const share = (part: Lifetime) => (known && all ? (part.erases_per_day ?? 0) / all : null);
+  return {
+    shares: parts.map((part) => ({ ...part, share: share(part) })),
+    years: parts[parts.length - 1]?.together_years ?? null,
+    steady: parts.every((part) => part.steady || part.erases_per_day === 0),
+  };
 }
 
 function cell(kind: "td" | "th", text: string): HTMLElement {

@@ -1,6 +1,5 @@
 /** Programs: those of the page, and what a reader drops onto it. */
 
-import { SETTLE_NS } from "./micro";
 import type { World } from "./world";
 
 /**
@@ -26,7 +25,7 @@ export interface Program {
 /** A program that was dropped onto the page: operations as they are, or a recorded program. */
 export interface Dropped {
   name: string;
-  texts: { prepare: string; body: string } | null;
+  text: string | null;
   program: Program | null;
   /** The programs of a product; `program` is the one that is shown. */
   mix: Part[];
@@ -64,8 +63,8 @@ const GZIP = [0x1f, 0x8b];
 /** A dropped file as a program. Throws one line for what is none. */
 export async function readDropped(name: string, bytes: Uint8Array): Promise<Dropped> {
   if (bytes[0] === GZIP[0] && bytes[1] === GZIP[1]) return readProgram(name, bytes);
-  const texts = readOperations(name, bytes);
-  return { name, texts, program: null, mix: [], opens: null, board: null };
+  const text = readOperations(name, bytes);
+  return { name, text, program: null, mix: [], opens: null, board: null };
 }
 
 /** What `flashbed playground` makes of a recording. */
@@ -79,10 +78,10 @@ async function readProgram(name: string, packed: Uint8Array): Promise<Dropped> {
   }
   if (made?.["flashbed-mix"] === FORMAT && areParts(made.parts)) {
     const program = made.parts[0]?.program as Program;
-    return { name: program.title, texts: null, program, mix: made.parts, ...shownOn(made) };
+    return { name: program.title, text: null, program, mix: made.parts, ...shownOn(made) };
   }
   if (made?.["flashbed-program"] !== FORMAT || !isProgram(made)) throw none;
-  return { name: made.title, texts: null, program: made, mix: [], ...shownOn(made) };
+  return { name: made.title, text: null, program: made, mix: [], ...shownOn(made) };
 }
 
 function shownOn(made: Made): { opens: string | null; board: OwnBoard | null } {
@@ -130,8 +129,8 @@ function isProgram(given: Program): boolean {
   );
 }
 
-/** flashbed-ops text, whose preparation ends with the line `prepared`. */
-function readOperations(name: string, bytes: Uint8Array): { prepare: string; body: string } {
+/** flashbed-ops text, whose preparation ends with the line `prepared`: the simulator parts it. */
+function readOperations(name: string, bytes: Uint8Array): string {
   const begin = new TextDecoder("latin1").decode(bytes.subarray(0, 14));
   if (begin.startsWith("PAR1")) {
     const made = name.replace(/\.[^.]*$/, "");
@@ -142,17 +141,9 @@ function readOperations(name: string, bytes: Uint8Array): { prepare: string; bod
   if (!begin.startsWith("flashbed-ops ")) {
     throw new Error(`${name} is no program: its first line is not flashbed-ops 1 or 2`);
   }
-  let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     throw new Error(`${name} is no program: it has bytes that are not text`);
   }
-  // As python/flashbed/plan/workloads/own_operations.py parts it.
-  const header = text.slice(0, text.indexOf("\n"));
-  const rest = `sync\npause ${SETTLE_NS}\nprepared\n`;
-  const at = text.indexOf("\nprepared\n");
-  if (at < 0) return { prepare: `${header}\n${rest}`, body: text };
-  const body = `${header}\n${text.slice(at + "\nprepared\n".length)}`;
-  return { prepare: `${text.slice(0, at + 1)}${rest}`, body };
 }

@@ -2,9 +2,8 @@
 
 import { arrayOf, COMPONENTS, componentsOf, type Energies } from "./energy";
 import { titleOf } from "./filesystems";
-import { lifetime, total } from "./lifetime";
 import { isMicro } from "./state";
-import type { Answer, BoardTables, Causes, Config, FileSystem } from "./types";
+import type { Answer, BoardTables, Causes, Config, FileSystem, Lifetime } from "./types";
 import {
   amplification,
   bytes,
@@ -14,6 +13,7 @@ import {
   nameOf,
   ratio,
   time,
+  total,
   years,
 } from "./words";
 
@@ -75,13 +75,12 @@ interface Tile {
 }
 
 function tilesOf(shown: Shown): Tile[] {
-  const { answer, board, endurance } = shown;
-  const { counts } = answer;
+  const { answer, endurance } = shown;
+  const { counts, lifetime: lasts } = answer;
   const amplified = amplification(answer);
-  const lasts = lifetime(answer, board, endurance);
   const flushed = answer.flush;
   const after = (value: number | undefined) => (value ? `and ${count(value)} when synced` : "");
-  const years1 = lasts?.levelled ?? null;
+  const years1 = lasts.alone?.levelled ?? null;
   return [
     {
       key: "time",
@@ -127,9 +126,9 @@ function tilesOf(shown: Shown): Tile[] {
     {
       key: "lifetime",
       label: "The chip lasts",
-      value: years1 === null ? "–" : `${lasts?.steady ? "" : "≤ "}${years(years1)}`,
+      value: years1 === null ? "–" : `${lasts.steady ? "" : "≤ "}${years(years1)}`,
       note: counts.failed ? "calls failed" : lastsNote(lasts, endurance),
-      number: (of) => lifetime(of.answer, of.board, of.endurance)?.levelled ?? null,
+      number: (of) => of.answer.lifetime.alone?.levelled ?? null,
     },
     ...energyTiles(shown.energies),
   ];
@@ -167,9 +166,9 @@ export function components(place: HTMLElement, legend: HTMLElement, energies: En
   shares(place, legend, "Energy by component", parts);
 }
 
-function lastsNote(lasts: ReturnType<typeof lifetime>, endurance: number | null): string {
-  if (lasts === null) return "nothing wears";
-  if (lasts.steady && lasts.asSeen !== null) return `worst block as now: ${years(lasts.asSeen)}`;
+function lastsNote({ alone, steady }: Lifetime, endurance: number | null): string {
+  if (alone === null) return "nothing wears";
+  if (steady && alone.as_seen !== null) return `worst block as now: ${years(alone.as_seen)}`;
   return `run without a break, ${count(endurance ?? 0)} erases`;
 }
 

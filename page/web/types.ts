@@ -54,9 +54,22 @@ export interface SimRequest {
     erases: number[];
     bad_blocks: number[];
     rows_max: number;
+    /** `texts`: they follow. `whole`: one text has both. Else the simulator makes them. */
+    program: "texts" | "whole" | Record<string, Micro>;
+    settle_ns: number;
+    energy: { constants: Record<string, unknown>; pattern: string } | null;
+    lifetime: { endurance: number | null; runs_per_day: number | null; others: (number | null)[] };
   };
   prepare: string;
   body: string;
+}
+
+/** A micro-benchmark. */
+export interface Micro {
+  pattern: string;
+  requests: number;
+  request_bytes: number;
+  file_bytes: number;
 }
 
 export interface BoardTables {
@@ -146,8 +159,30 @@ export interface Columns {
   wear_flush: Uint32Array;
 }
 
+/** How long the flash lasts, of page/src/lifetime.rs; null is unknown. */
+export interface Lifetime {
+  /** Whether erasing kept up with programming. */
+  steady: boolean;
+  /** In years of rounds without a break; null where nothing wears, or no endurance is known. */
+  alone: {
+    /** Every block is erased as often as every other; an upper bound where not steady. */
+    levelled: number | null;
+    /** The most erased block keeps its rate; null where not steady, or after few erases. */
+    as_seen: number | null;
+  } | null;
+  /** Page programs of a round. */
+  programs_per_run: number;
+  runs_per_day: number | null;
+  erases_per_day: number | null;
+  /** Years under this program and the others of the request. */
+  together_years: number | null;
+}
+
 export interface Answer {
   counts: Counts;
+  /** By the columns of `cases`, in digits. */
+  energies: Record<string, string | null>;
+  lifetime: Lifetime;
   flush: Flush | null;
   unpriced: string | null;
   files: string[];

@@ -1,8 +1,7 @@
 /** Numbers and differences in words. */
 
 import { titleOf } from "./filesystems";
-import { total } from "./lifetime";
-import type { Answer, Config } from "./types";
+import type { Answer, Causes, Config } from "./types";
 
 const FEW = 5;
 const WORD_CHARACTERS = 40;
@@ -11,6 +10,11 @@ const grouped = new Intl.NumberFormat("en-GB");
 /** A whole number with commas. */
 export function count(value: number): string {
   return grouped.format(value);
+}
+
+/** Bytes of all causes. */
+export function total(causes: Causes): number {
+  return causes.data + causes.metadata + causes.padding + causes.collection + causes.wear_levelling;
 }
 
 /** The first of some words of others, cut where they are long, and how many more there are. */

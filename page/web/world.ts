@@ -2,10 +2,9 @@
 
 import type { EnergyTables } from "./energy";
 import { compresses, type FileSystemFacts } from "./filesystems";
-import { micro } from "./micro";
 import type { Dropped, Program, Variants } from "./program";
 import { isMicro } from "./state";
-import type { BoardTables, Config, KernelTables, SimRequest } from "./types";
+import type { BoardTables, Config, KernelTables, Micro, SimRequest } from "./types";
 
 export interface World {
   file_systems: Record<string, FileSystemFacts>;
@@ -25,10 +24,13 @@ export interface World {
       title: string;
       sim: KernelTables;
       shipped_kib: Record<string, number>;
-      compressors: Record<string, Record<string, string>>;
+      /** By file system and `compr=`, the tables of that file system. */
+      compressors: Record<string, Record<string, Record<string, unknown>>>;
     }
   >;
   programs: Program[];
+  /** Pause at the end of a preparation. */
+  settle_ns: number;
 }
 
 const MARK = "\u0001";
@@ -56,16 +58,25 @@ function remembered(key: string, make: () => string): string {
   return made;
 }
 
+type Operations = Pick<SimRequest, "prepare" | "body"> & Pick<SimRequest["header"], "program">;
+
+/** A micro-benchmark, which the simulator makes: its operations are those of the package. */
+function micro(config: Config): Operations {
+  const asked: Micro = {
+    pattern: config.order,
+    requests: config.requests,
+    request_bytes: config.requestBytes,
+    file_bytes: config.fileKib * 1024,
+  };
+  return { program: { [config.program]: asked }, prepare: "", body: "" };
+}
+
 /** Preparation and body of what is chosen. */
-export function operations(
-  world: World,
-  config: Config,
-  dropped: Dropped | null,
-): { prepare: string; body: string } {
+function operations(world: World, config: Config, dropped: Dropped | null): Operations {
   if (isMicro(config.program)) return micro(config);
   if (config.program === "own") {
     if (!dropped) throw new Error("drop a program onto the page, or choose one");
-    if (dropped.texts) return dropped.texts;
+    if (dropped.text !== null) return { program: "whole", prepare: "", body: dropped.text };
   }
   const program =
     config.program === "own"
@@ -81,14 +92,14 @@ export function operations(
   const name = `${config.program} ${part} ${number}`;
   const prepare = remembered(`p ${name}`, () => variant(program.prepare, number));
   const body = remembered(`b ${name}`, () => variant(program.body, number));
-  if (config.think) return { prepare, body };
+  if (config.think) return { program: "texts", prepare, body };
   const flat = remembered(`f ${name}`, () =>
     body
       .split("\n")
       .filter((line) => !UNKEPT.test(line))
       .join("\n"),
   );
-  return { prepare, body: flat };
+  return { program: "texts", prepare, body: flat };
 }
 
 /** Forgets the texts of a program that was dropped, before another takes its place. */
@@ -127,9 +138,7 @@ function kernelOf(world: World, config: Config): KernelTables {
       `${fs} of Linux ${config.kernel} cannot be mounted with compr=${compressor}: ${able}`,
     );
   }
-  if (fs === "ubifs") return { ...profile.sim, ubifs: { ...profile.sim.ubifs, compressor: found } };
-  const compressors = found === "none" ? [] : [found];
-  return { ...profile.sim, jffs2: { ...profile.sim.jffs2, compressors } };
+  return { ...profile.sim, [fs]: found };
 }
 
 /** The window of read-ahead in KiB. */
@@ -144,10 +153,28 @@ export function badBlocks(config: Config, blocks: number): number[] {
   return Array.from({ length: count }, (_, index) => Math.floor(((index + 0.5) * blocks) / count));
 }
 
+/** What the case's axis of this name would be. */
+function patternOf(config: Config): string {
+  if (isMicro(config.program)) return config.order;
+  if (config.program === "own") return "as-written";
+  return config.think ? "recorded" : "flat-out";
+}
+
+/** The board's constants; none where its chip is changed. */
+function energyOf(world: World, config: Config): SimRequest["header"]["energy"] {
+  const board = world.boards[config.board];
+  if (!board?.energy) return null;
+  const chip = board.usual.chip;
+  const isChanged = Object.entries(config.chip).some(
+    ([key, value]) => chip[key as keyof typeof chip] !== value,
+  );
+  return isChanged ? null : { constants: board.energy, pattern: patternOf(config) };
+}
+
 /** The configuration as the simulator takes it. Throws what stands in its way. */
 export function requestOf(world: World, config: Config, dropped: Dropped | null): SimRequest {
   const board = boardOf(world, config);
-  const { prepare, body } = operations(world, config, dropped);
+  const { program, prepare, body } = operations(world, config, dropped);
   const blocks = board.partition.blocks;
   return {
     header: {
@@ -158,6 +185,14 @@ export function requestOf(world: World, config: Config, dropped: Dropped | null)
       erases: config.worn > 0 ? new Array<number>(blocks).fill(config.worn) : [],
       bad_blocks: badBlocks(config, blocks),
       rows_max: ROWS_MAX,
+      program,
+      settle_ns: world.settle_ns,
+      energy: energyOf(world, config),
+      lifetime: {
+        endurance: world.boards[config.board]?.endurance ?? null,
+        runs_per_day: null,
+        others: [],
+      },
     },
     prepare,
     body,

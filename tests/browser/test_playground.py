@@ -314,14 +314,8 @@ def shown_tiles(answer: dict[str, Any], case: dict[str, Any], batch: Batch, give
 
 
 def test_operations_of_the_page_are_those_of_the_package(browser: Browser) -> None:
-    """To the byte, so that what runs is the same program and not one that is alike."""
-    for given in (
-        Chosen("jffs2", "git"),
-        Chosen("ubifs", "logger"),
-        OTHERS[5],
-        OTHERS[-3],
-        OTHERS[-6],
-    ):
+    """To the byte. Both have the micro-benchmarks' from common/src/micro.rs."""
+    for given in (Chosen("jffs2", "git"), Chosen("ubifs", "logger"), OTHERS[5]):
         chosen(browser, given)
         made = json.loads(
             browser.run("(h => JSON.stringify([h.prepare, h.body]))(playground.state.header())")

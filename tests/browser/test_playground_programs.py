@@ -150,16 +150,10 @@ def test_programs_of_a_product_last_as_lifetime_says_of_one_run(
     assert answer.exit_code == 0, answer.output
     (wanted,) = json.loads(answer.stdout)["lifetime"]
     blocks, cycles = wanted["blocks"], wanted["endurance_cycles"]
-    assert [part["runsPerDay"] for part in found["shares"]] == pytest.approx(
-        [part["runs_per_day"] for part in wanted["programs"]]
-    )
-    for mine, theirs in (
-        ("programsPerRun", "programs_per_run"), ("erasesPerDay", "erases_per_day"),
-        ("share", "share"),
-    ):  # fmt: skip
-        assert [part[mine] for part in found["shares"]] == pytest.approx(
-            [part[theirs] for part in wanted["programs"]]
-        ), mine
+    for name in ("runs_per_day", "programs_per_run", "erases_per_day", "share"):
+        assert [part[name] for part in found["shares"]] == pytest.approx(
+            [part[name] for part in wanted["programs"]]
+        ), name
     assert found["steady"] == wanted["steady"]
     years = cycles / wanted["mean_block_erases_per_day"] / 365.25
     assert found["years"] == pytest.approx(years)

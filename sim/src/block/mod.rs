@@ -2,7 +2,7 @@
 //!
 //! A [`BlockDevice`] is a disk of 512-byte sectors, given one [`Bio`] at a time. mtdblock.rs is
 //! drivers/mtd/mtdblock.c. fops.rs is the way of a program's request to it, with O_DIRECT
-//! (docs/models/mtdblock.md). Left out: the page cache of a block device, I/O schedulers, and more
+//! (docs/models/mtdblock.md). A new disk is a file here and its rows in [`Disk`]. Left out: the page cache of a block device, I/O schedulers, and more
 //! than one bio at a time.
 
 mod fops;
@@ -14,6 +14,33 @@ pub use mtdblock::MtdBlock;
 use crate::flash::{Done, Failed, Fault};
 use crate::mtd::{Mtd, NandDriver};
 use crate::units::Ns;
+
+/// The disks that a run can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Disk {
+    MtdBlock,
+}
+
+impl Disk {
+    /// Their names, as in boards/parts/file_systems.toml.
+    pub const ROWS: [(&'static str, Disk); 1] = [("mtdblock", Disk::MtdBlock)];
+
+    /// Puts the disk on a partition, and does `then` with it.
+    pub fn on<D: NandDriver, T: WithDisk<D>>(self, mtd: Mtd<D>, then: T) -> T::Output {
+        match self {
+            Disk::MtdBlock => then.disk(MtdBlock::new(mtd)),
+        }
+    }
+}
+
+/// What is done with a disk, whatever it is.
+pub trait WithDisk<D: NandDriver> {
+    /// What that gives.
+    type Output;
+    /// Does it.
+    fn disk<B: BlockDevice<Driver = D>>(self, disk: B) -> Self::Output;
+}
 
 /// Bytes of a sector, in which the block layer counts (SECTOR_SIZE).
 pub const SECTOR_BYTES: u32 = 512;

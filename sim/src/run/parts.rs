@@ -1,12 +1,12 @@
 //! The parts that a run can have: the one place that tells file systems apart.
 //!
 //! A file system and its mount options come as text, for example `ubifs,bulk_read`. A new file
-//! system is a folder in fs/ and its rows here. What is done with a stack, whatever it is made of,
-//! is an [`OnStack`].
+//! system is a folder in fs/ and its rows here; a disk has its rows in [`Disk`]. What is done with
+//! a stack, whatever it is made of, is an [`OnStack`].
 
 use super::laboratory::Laboratory;
 use super::KernelProfile;
-use crate::block::{BlockFile, MtdBlock};
+use crate::block::{BlockDevice, BlockFile, Disk, WithDisk};
 use crate::errno::FsError;
 use crate::fs::jffs2::Jffs2;
 use crate::fs::ubifs::Ubifs;
@@ -26,18 +26,23 @@ pub enum FsKind {
     Yaffs2,
     Ubifs,
     Mtd(Access),
-    MtdBlock,
+    Disk(Disk),
 }
 
-/// Their names, as in boards/parts/file_systems.toml.
-const ROWS: [(&str, FsKind); 6] = [
+/// Their names, as in boards/parts/file_systems.toml; those of disks are in [`Disk::ROWS`].
+const ROWS: [(&str, FsKind); 5] = [
     ("jffs2", FsKind::Jffs2),
     ("yaffs2", FsKind::Yaffs2),
     ("ubifs", FsKind::Ubifs),
     ("mtd", FsKind::Mtd(Access::Device)),
     ("mtd-driver", FsKind::Mtd(Access::Driver)),
-    ("mtdblock", FsKind::MtdBlock),
 ];
+
+/// All names and what they stand for.
+fn rows() -> impl Iterator<Item = (&'static str, FsKind)> {
+    let disks = Disk::ROWS.into_iter().map(|(name, disk)| (name, FsKind::Disk(disk)));
+    ROWS.into_iter().chain(disks)
+}
 
 impl FsKind {
     /// Whether formatting erases each block of the partition once, as ubiformat does.
@@ -97,14 +102,14 @@ impl FromStr for FsKind {
     type Err = MountError;
 
     fn from_str(name: &str) -> Result<FsKind, MountError> {
-        let row = ROWS.iter().find(|(known, _)| *known == name);
-        row.map(|&(_, kind)| kind).ok_or_else(|| MountError::NoFileSystem(name.to_owned()))
+        let row = rows().find(|(known, _)| *known == name);
+        row.map(|(_, kind)| kind).ok_or_else(|| MountError::NoFileSystem(name.to_owned()))
     }
 }
 
 /// The names in a sentence.
 pub(super) fn names() -> String {
-    let names: Vec<&str> = ROWS.iter().map(|&(name, _)| name).collect();
+    let names: Vec<&str> = rows().map(|(name, _)| name).collect();
     let (last, others) = names.split_last().expect("rows");
     format!("{} or {last}", others.join(", "))
 }
@@ -161,6 +166,17 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
             then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }
         FsKind::Mtd(access) => then.device(MtdChar::new(mtd, access)),
-        FsKind::MtdBlock => then.device(BlockFile::new(MtdBlock::new(mtd))),
+        FsKind::Disk(disk) => disk.on(mtd, OnFile(then)),
+    }
+}
+
+/// Does it on a disk through its file, the device's node.
+struct OnFile<T>(T);
+
+impl<D: NandDriver<Flash: Laboratory>, T: OnStack<D>> WithDisk<D> for OnFile<T> {
+    type Output = T::Output;
+
+    fn disk<B: BlockDevice<Driver = D>>(self, disk: B) -> T::Output {
+        self.0.device(BlockFile::new(disk))
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::support;
 use proptest::prelude::*;
+use sim::block::Disk;
 use sim::mtd::Access;
 use sim::run::{run_cases, CaseInput, FsKind, Mount, Setting};
 
@@ -50,7 +51,7 @@ fn program(fs: impl Into<Mount>, operations: &[String], append: bool) -> Result<
     board.partition.blocks = 80; // 10 MiB: some programs fill it
     let (file, how) = match fs.fs {
         FsKind::Mtd(_) => (["partition"; 2], "rw,create"),
-        FsKind::MtdBlock => (["partition"; 2], "rw,create,direct"),
+        FsKind::Disk(Disk::MtdBlock) => (["partition"; 2], "rw,create,direct"),
         _ => (["a", "b"], "rw,create"),
     };
     let flags = if append { ",append" } else { "" };
@@ -88,7 +89,7 @@ proptest! {
             FsKind::Yaffs2,
             FsKind::Ubifs,
             FsKind::Mtd(Access::Device),
-            FsKind::MtdBlock,
+            FsKind::Disk(Disk::MtdBlock),
         ] {
             program(fs, &operations, append)?;
         }

@@ -35,8 +35,12 @@ def test_the_agent_has_the_same_names_in_the_same_order() -> None:
 
 
 def test_the_simulator_has_the_same_names_in_the_same_order() -> None:
-    text = (PROJECT / "sim/src/run/parts.rs").read_text(encoding="utf-8")
-    rows = re.findall(r'\("([a-z0-9-]+)", FsKind::', text)
+    files = {"sim/src/run/parts.rs": "FsKind", "sim/src/block/mod.rs": "Disk"}
+    rows = [
+        name
+        for file, kind in files.items()
+        for name in re.findall(rf'\("([a-z0-9-]+)", {kind}::', (PROJECT / file).read_text("utf-8"))
+    ]
     assert rows == [*FILE_SYSTEMS, *RAW]
 
 

@@ -134,7 +134,7 @@ agreement: build agents qemu uml $(STAMPS)/test-tools
 system: tools chromium ssh strace cppcheck qemu-user qemu-tools uml-tools
 
 sim-test: tools
-	@echo "== simulator's tests" && MAKEFLAGS= cargo test --quiet -p flashbed-sim
+	@echo "== simulator's tests" && MAKEFLAGS= cargo test --quiet -p flashbed-sim -p flashbed-common
 
 lint: build $(STAMPS)/test-tools cppcheck
 	@echo "== lints"

@@ -35,7 +35,8 @@ impl EnergyConstants {
         self.0.power_row(Condition { activity, fs, pattern, read_ahead_kib })
     }
 
-    #[pyo3(signature = (*, activity, fs, pattern, read_ahead_kib, time_ns, bytes, done, in_pauses))]
+    #[pyo3(signature = (*, activity, fs, pattern, read_ahead_kib, time_ns, moved_bytes, done,
+        in_pauses))]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn energies<'py>(
         &self,
@@ -45,12 +46,12 @@ impl EnergyConstants {
         pattern: &str,
         read_ahead_kib: u32,
         time_ns: Option<i64>,
-        bytes: Option<i64>,
+        moved_bytes: Option<i64>,
         done: [Option<i64>; 3],
         in_pauses: [Option<i64>; 3],
     ) -> PyResult<Bound<'py, PyDict>> {
         let of = Condition { activity, fs, pattern, read_ahead_kib };
-        let found = self.0.energies(of, Work { time_ns, bytes, done, in_pauses });
+        let found = self.0.energies(of, Work { time_ns, bytes: moved_bytes, done, in_pauses });
         let columns = PyDict::new(py);
         columns.set_item("energy_convention", found.convention)?;
         for (name, nj) in COLUMNS.into_iter().zip(found.columns) {

@@ -604,7 +604,7 @@ class EnergyConstants:
         pattern: str,
         read_ahead_kib: int,
         time_ns: int | None,
-        bytes: int | None,
+        moved_bytes: int | None,
         done: Sequence[int | None],
         in_pauses: Sequence[int | None],
     ) -> dict[str, str | int | None]:

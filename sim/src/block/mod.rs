@@ -2,8 +2,8 @@
 //!
 //! A [`BlockDevice`] is a disk of 512-byte sectors, given one [`Bio`] at a time. mtdblock.rs is
 //! drivers/mtd/mtdblock.c. fops.rs is the way of a program's request to it, with O_DIRECT
-//! (docs/models/mtdblock.md). A new disk is a file here and its rows in [`Disk`]. Left out: the page cache of a block device, I/O schedulers, and more
-//! than one bio at a time.
+//! (docs/models/mtdblock.md). A new disk is a file here and its rows in [`Disk`]. Left out: the
+//! page cache of a block device, I/O schedulers, and more than one bio at a time.
 
 mod fops;
 mod mtdblock;

@@ -145,7 +145,7 @@ def _energies(
         pattern=case["pattern"],
         read_ahead_kib=case["read_ahead_kib"] or 0,
         time_ns=case["time_ns"],
-        bytes=case["bytes"],
+        moved_bytes=case["bytes"],
         done=(case["flash_reads"], case["flash_programs"], case["flash_erases"]),
         in_pauses=(reads, programs, erases),
     )

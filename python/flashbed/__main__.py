@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+from importlib.util import find_spec
 
 __all__ = ["main", "open_streams"]
 
@@ -23,6 +24,7 @@ def main() -> None:
     """Imports the command line, then runs it."""
     _speak_utf8()
     _check_limits()
+    _check_compiled()
     usual = signal.getsignal(signal.SIGINT)
     if usual is signal.default_int_handler:  # otherwise the parent process wants it ignored
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
@@ -47,6 +49,12 @@ def _check_limits() -> None:
         if 0 <= most < least * unit:
             line = f"flashbed: `ulimit -{option}` is {most // unit}: raise it to {least} at least"
             sys.exit(_said(line))
+
+
+def _check_compiled() -> None:
+    """Ends with one line in a checkout that was not built."""
+    if find_spec("flashbed._sim") is None:
+        sys.exit(_said("flashbed: not compiled; `make build` compiles it (needs Rust)"))
 
 
 def _said(line: str) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flashbed._sim import spi_phases
 from flashbed.stack.board_tables import Chip, Spi
 
 __all__ = ["OPERATIONS", "BusStep", "WiredChip", "attach_steps", "steps_of", "total_ns"]
@@ -75,9 +76,6 @@ def _together(what: str, steps: Sequence[BusStep]) -> BusStep:
 
 
 def _spi(wired: WiredChip, operation: Operation, data_bytes: int) -> list[BusStep]:
-    # Imported here, because most commands work out nothing.
-    from flashbed._sim import spi_phases
-
     assert wired.spi is not None
     spi, array_ns = wired.spi, getattr(wired.chip, f"{operation}_array_ns")
     mhz, cost = spi.clock_hz / 1_000_000, f" + {spi.op_ns:,} ns" if spi.op_ns else ""

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar, get_args
 
 from pydantic import PrivateAttr, model_validator
 
+from flashbed._sim import check_board
 from flashbed.base import paths
 from flashbed.base.errors import InputError
 from flashbed.base.paths import sha256_of
@@ -121,10 +122,6 @@ class Board(FromFile):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        try:
-            from flashbed._sim import check_board
-        except ModuleNotFoundError:  # not compiled: nothing is simulated
-            return self
         check_board(self.sim_json)
         return self
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import polars as pl
 
+from flashbed import _sim
 from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
@@ -32,10 +32,6 @@ from flashbed.targets.base import (
 from flashbed.targets.failing import failure_of, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
-from flashbed.targets.unavailable import Unavailable
-
-if TYPE_CHECKING:
-    from flashbed import _sim
 
 __all__ = ["ChipOnlyTarget", "SimTarget", "cases_of"]
 
@@ -51,15 +47,11 @@ class SimTarget:
     software_time = True
     apart = Apart("preparation")
 
-    def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+    def prepare(self, say: Callable[[str], None]) -> None:
         """Does nothing: there is nothing to fetch. See `Target.prepare`."""
-        _check_compiled()
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in one call. See `Target.run`."""
-        _check_compiled()
-        from flashbed._sim import run_cases
-
         threads = options.threads or processors()
         done = 0
         programs, refused = _modelled(programs)
@@ -70,7 +62,7 @@ class SimTarget:
         for group in _groups(programs):
             first = group[0]
             options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
-            results = run_cases(
+            results = _sim.run_cases(
                 first.stack.simulated_board,
                 first.stack.simulated_kernel,
                 cases_of(group),
@@ -142,9 +134,7 @@ def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
-    from flashbed._sim import Recorded
-
-    return Recorded(
+    return _sim.Recorded(
         requests=program.record_requests,
         flash=trace_flash,
         wear=program.record_wear,
@@ -154,13 +144,11 @@ def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
 
 def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Failure]]:
     """The programs whose mounts and settings the simulator models, and failures for the others."""
-    from flashbed._sim import Case, Chip, NotModelled
-
-    unknown: dict[str, NotModelled] = {}
+    unknown: dict[str, _sim.NotModelled] = {}
     for mount in {program.stack.simulated_fs for program in programs}:
         try:
-            Case(fs=mount, prepare="", body="", read_ahead_kib=0, chip=Chip())
-        except NotModelled as error:
+            _sim.Case(fs=mount, prepare="", body="", read_ahead_kib=0, chip=_sim.Chip())
+        except _sim.NotModelled as error:
             unknown[mount] = error
     modelled, refused = [], []
     for program in programs:
@@ -190,8 +178,6 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
 
     Cuts need no seed: in the simulator, what is left of a torn change does not depend on chance.
     """
-    from flashbed._sim import Case
-
     chips: dict[Stack, _sim.Chip] = {}
     cases = []
     for program in programs:
@@ -199,7 +185,7 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
         if chip is None:
             chip = chips[program.stack] = _chip(program.stack)
         cases.append(
-            Case(
+            _sim.Case(
                 fs=program.stack.simulated_fs,
                 prepare=program.prepare,
                 body=program.body,
@@ -212,28 +198,16 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
     return cases
 
 
-def _check_compiled() -> None:
-    """Raises `Unavailable` if the simulator is not compiled."""
-    try:
-        import_module("flashbed._sim")
-    except ImportError:
-        raise Unavailable(
-            "the simulator is not compiled; `make build` compiles it (needs Rust)"
-        ) from None
-
-
 def _chip(stack: Stack) -> _sim.Chip:
     """The chip that programs begin with."""
-    from flashbed._sim import Chip, Faults
-
     given = stack.faults
     bad_blocks = given.bad(stack.board.partition.blocks)
     if not given.while_measuring:
-        return Chip(erases=stack.erases, bad_blocks=bad_blocks)
+        return _sim.Chip(erases=stack.erases, bad_blocks=bad_blocks)
     program_fail_ppm, program_fail = _failing(given.program_fail)
     erase_fail_ppm, erase_fail = _failing(given.erase_fail)
     flips = given.bit_flips
-    faults = Faults(
+    faults = _sim.Faults(
         seed=given.seed,
         endurance_erases=given.endurance_erases,
         program_fail_ppm=program_fail_ppm,
@@ -243,7 +217,7 @@ def _chip(stack: Stack) -> _sim.Chip:
         bit_flip_ppm=round(flips.rate * PPM) if flips else 0,
         bits_flipped=flips.bits if flips else 0,
     )
-    return Chip(erases=stack.erases, bad_blocks=bad_blocks, faults=faults)
+    return _sim.Chip(erases=stack.erases, bad_blocks=bad_blocks, faults=faults)
 
 
 def _failing(given: float | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -289,12 +263,10 @@ def _column(values: bytes) -> pl.Series:
 
 def _frame(columns: Mapping[str, object]) -> pl.DataFrame:
     """Turns columns of the simulator, such as `_sim.CaseColumns`, into a table."""
-    from flashbed._sim import NULL
-
     frame = pl.DataFrame({name: _column(cast(bytes, values)) for name, values in columns.items()})
     if not frame.width:
         return frame
-    return frame.with_columns(pl.when(pl.all() != NULL).then(pl.all()).name.keep())
+    return frame.with_columns(pl.when(pl.all() != _sim.NULL).then(pl.all()).name.keep())
 
 
 def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
@@ -431,30 +403,26 @@ def _states(cases: pl.DataFrame, programs: Sequence[Program]) -> Sequence[pl.Ser
 
 
 def _requests(given: _sim.Results | _sim.Piece, programs: Sequence[Program]) -> pl.DataFrame:
-    from flashbed._sim import OP_NAMES
-
     requests = _frame(given.requests)
     if not requests.width:
         return requests
     is_counted = all(program.record_changes for program in programs)
     return requests.select(
         _named(requests["case_index"], [program.case_id for program in programs]).alias("case_id"),
-        _named(requests["op_code"], OP_NAMES).alias("op"),
+        _named(requests["op_code"], _sim.OP_NAMES).alias("op"),
         _named(requests["file_index"], given.file_names).alias("file"),
         pl.exclude("case_index", "op_code", "file_index", *(() if is_counted else ("changes",))),
     )
 
 
 def _flash(given: _sim.Results | _sim.Piece, programs: Sequence[Program]) -> pl.DataFrame:
-    from flashbed._sim import KIND_NAMES, TASK_NAMES
-
     flash = _frame(given.flash)
     if not flash.width:
         return flash  # the run did not trace
     return flash.select(
         _named(flash["case_index"], [program.case_id for program in programs]).alias("case_id"),
-        _named(flash["kind"], KIND_NAMES).alias("kind"),
-        _named(flash["task"], TASK_NAMES).alias("task"),
+        _named(flash["kind"], _sim.KIND_NAMES).alias("kind"),
+        _named(flash["task"], _sim.TASK_NAMES).alias("task"),
         pl.exclude("case_index", "kind", "task"),
     )
 

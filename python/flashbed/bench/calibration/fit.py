@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from flashbed._sim import Recorded, run_cases
 from flashbed.answers.analysis.least_squares import non_negative
 from flashbed.base.errors import InputError
 from flashbed.bench.calibration.cases import PAUSE_NS
@@ -184,8 +185,6 @@ def _priced(board: Board, costs: dict[str, int]) -> str:
 
 def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
     """Simulated time of every case with these costs and no others."""
-    from flashbed._sim import Recorded, run_cases
-
     board = _priced(cases[0].stack.board, costs)
     alike: dict[str, list[int]] = {}
     for at, program in enumerate(cases):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from flashbed._sim import fresh_bytes
 from flashbed.base.errors import InputError
 from flashbed.stack.names import USUAL_KERNEL
 from flashbed.stack.profiles import Board, load_kernel
@@ -24,10 +25,6 @@ def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
 
 @lru_cache(maxsize=64)
 def _usable_bytes(fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]) -> int:
-    try:
-        from flashbed._sim import fresh_bytes
-    except ImportError:
-        raise InputError("the simulator is not compiled; `make build` compiles it") from None
     try:
         found = fresh_bytes(board_json, kernel_json, fs, bad_blocks)
     except ValueError as why:

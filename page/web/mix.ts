@@ -1,6 +1,6 @@
 /**
  * Several programs of a product on the flash that is chosen: what each wears, and how long the flash
- * lasts. The arithmetic is that of python/flashbed/answers/lifetimes/mix.py, without its intervals.
+ * lasts. What each does to it, and the years of all, are in their answers (page/src/lifetime.rs).
  */
 
 import type { Dropped, Part } from "./program";

@@ -161,7 +161,7 @@ def test_an_sdist_has_the_sources_and_nothing_that_is_built(tmp_path: Path) -> N
         pytest.skip("cargo is missing")
     tree = tmp_path / "tree"
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "data")
-    for folder in ("bind", "page/src", "python", "sim", *backend().FOLDERS):
+    for folder in ("bind", "common", "page/src", "python", "sim", *backend().FOLDERS):
         shutil.copytree(PROJECT / folder, tree / folder, ignore=ignored)
     for file in ("Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyproject.toml"):
         shutil.copyfile(PROJECT / file, tree / file)
@@ -172,7 +172,8 @@ def test_an_sdist_has_the_sources_and_nothing_that_is_built(tmp_path: Path) -> N
     with tarfile.open(sdist(tree, tmp_path)) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
     wanted = {str(file) for file in backend().packaged()}
-    assert wanted | {"bind/wheel_backend.py", "sim/src/lib.rs", "Cargo.lock"} <= names
+    wanted |= {"bind/wheel_backend.py", "common/src/lib.rs", "sim/src/lib.rs", "Cargo.lock"}
+    assert wanted <= names
     assert not names & set(BESIDE)
     assert not [name for name in names if name.endswith((".so", ".pyc"))]
 

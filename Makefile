@@ -63,7 +63,7 @@ MADE := results/.made
 STUDIES := readahead methodology sqlite
 PROGRAM_SHOWN := programs/git
 KERNEL_SHOWN := readahead/figure3 methodology/layout sqlite/levels
-REPORT_NEEDS := $(STAMPS)/program $(shell find python boards experiments -name '*.py' -o -name '*.toml' -o -name '*.parquet')
+REPORT_NEEDS := $(STAMPS)/program $(shell find python boards experiments policies -name '*.py' -o -name '*.toml' -o -name '*.parquet')
 step = echo "== report, step $(1) of 4: $(2)"
 
 # The simulator comes first, because its answers need nothing else. The kernel is built at the same time; the agents of
@@ -140,8 +140,8 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@echo "== lints"
 	@cargo fmt --all --check
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
-	@$(BIN)/ruff check --quiet python tests docs
-	@$(BIN)/ruff format --quiet --check python tests docs
+	@$(BIN)/ruff check --quiet python tests docs policies
+	@$(BIN)/ruff format --quiet --check python tests docs policies
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m mypy.stubtest --concise --mypy-config-file bind/stubtest.ini flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)
@@ -166,7 +166,7 @@ wheel: $(STAMPS)/wheel
 	@ls build/wheels/*.whl
 
 # What a wheel is made of. cargo keeps what it compiled, so a change of Python alone compiles nothing again.
-WHEEL_NEEDS := $(RUST) pyproject.toml bind/wheel_backend.py $(shell find python boards experiments agent kernel -type f \
+WHEEL_NEEDS := $(RUST) pyproject.toml bind/wheel_backend.py $(shell find python boards experiments policies agent kernel -type f \
   ! -path '*/__pycache__/*' ! -path 'python/flashbed/data/*' ! -name '*.so' ! -name '*.o' ! -name '.*')
 
 $(STAMPS)/wheel: $(WHEEL_NEEDS) $(STAMPS)/packages $(if $(wildcard build/wheels/*.whl),,lost-wheel) | tools

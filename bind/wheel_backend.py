@@ -29,7 +29,7 @@ __all__ = [
 
 _ROOT = Path(__file__).resolve().parents[1]
 _DATA = _ROOT / "python" / "flashbed" / "data"
-FOLDERS = ("boards", "experiments", "agent", "kernel")
+FOLDERS = ("boards", "experiments", "policies", "agent", "kernel")
 _KINDS = frozenset({
     *(".c", ".h", ".mk", ".toml", ".lock"),
     *(".cfg", ".parquet", ".postmark", ".py", ".sh", ".sql", ".txt", ""),

@@ -1,8 +1,9 @@
 //! A panic of the simulator is our bug. It becomes one line with its place in the source, without a
-//! traceback.
+//! traceback. What a policy of the user's did wrong is a line already.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::PyErr;
+use sim::stop::Misbehaved;
 use std::cell::Cell;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
 use std::sync::Once;
@@ -24,9 +25,12 @@ pub fn or_line<T>(work: impl FnOnce() -> T) -> Result<T, String> {
             LAST.set(format!("{}{place}", words.join(" ")));
         }));
     });
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        let what = LAST.take();
-        format!("a bug of flashbed's simulator, please report it with the experiment: {what}")
+    catch_unwind(AssertUnwindSafe(work)).map_err(|unwound| match unwound.downcast::<Misbehaved>() {
+        Ok(wrong) => wrong.0,
+        Err(_) => {
+            let what = LAST.take();
+            format!("a bug of flashbed's simulator, please report it with the experiment: {what}")
+        }
     })
 }
 

@@ -5,10 +5,13 @@
 //! Python's strings. Cases with the same initial state share a `Chip`.
 
 use crate::errors::mount_error;
+use crate::policies::Policies;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use sim::run::parallel;
 use sim::run::{CaseInput, ChipState, Mount};
+
+const KERNELS: &sim::run::Policies = sim::run::Policies::KERNELS;
 
 /// A case and its stack.
 #[pyclass(frozen, module = "flashbed._sim")]
@@ -18,6 +21,7 @@ pub struct Case {
     body: PyBackedStr,
     read_ahead_kib: u32,
     chip: Py<Chip>,
+    policies: Option<Py<Policies>>,
     cuts: Vec<u64>,
     gc_choices: Vec<u16>,
 }
@@ -26,7 +30,7 @@ pub struct Case {
 impl Case {
     #[new]
     #[pyo3(signature = (
-        *, fs, prepare, body, read_ahead_kib, chip, cuts=vec![], gc_choices=vec![],
+        *, fs, prepare, body, read_ahead_kib, chip, policies=None, cuts=vec![], gc_choices=vec![],
     ))]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
@@ -36,11 +40,12 @@ impl Case {
         body: PyBackedStr,
         read_ahead_kib: u32,
         chip: Py<Chip>,
+        policies: Option<Py<Policies>>,
         cuts: Vec<u64>,
         gc_choices: Vec<u16>,
     ) -> PyResult<Case> {
         let fs = fs.parse().map_err(|error| mount_error(py, &error))?;
-        Ok(Case { fs, prepare, body, read_ahead_kib, chip, cuts, gc_choices })
+        Ok(Case { fs, prepare, body, read_ahead_kib, chip, policies, cuts, gc_choices })
     }
 }
 
@@ -52,6 +57,7 @@ impl Case {
             fs: self.fs,
             prepare: &self.prepare,
             chip: &self.chip.get().0,
+            policies: self.policies.as_ref().map_or(KERNELS, |own| &own.get().0),
             input: CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts, gc_choices },
         }
     }

@@ -3,18 +3,21 @@
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
 //! flashbed-ops files, `compressors.rs` and `pieces.rs` those on bytes. `workloads.rs`, `energy.rs`
-//! and `lifetime.rs` hand on what `common` works out. `wait.rs` releases the interpreter lock,
-//! waits for the simulator's threads and checks for Ctrl-C. `bug.rs` turns a panic into one line.
+//! and `lifetime.rs` hand on what `common` works out. `policies.rs` asks the user's policies, and
+//! `decisions.rs` ends those that do not return. `wait.rs` releases the interpreter lock, waits for
+//! the simulator's threads and checks for Ctrl-C. `bug.rs` turns a panic into one line.
 
 mod bug;
 mod case;
 mod columns;
 mod compressors;
+mod decisions;
 mod energy;
 mod errors;
 mod lifetime;
 mod operations;
 mod pieces;
+mod policies;
 mod results;
 mod wait;
 mod workloads;
@@ -129,12 +132,14 @@ mod _sim {
         lifetime::{is_steady, lasting_erases, own_pace, years},
         operations::{body_offset, check_operations},
         pieces::PieceSizer,
+        policies::{Candidates, Policies, ReadRequest},
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
         run_cases, spi_phases,
         workloads::{micro_prepare, micro_reads, micro_writes, parted, settled, written_file},
     };
     use pyo3::prelude::*;
-    use pyo3::types::PyTuple;
+    use pyo3::types::{IntoPyDict, PyTuple};
+    use sim::run::Policies as BuiltIn;
 
     #[pymodule_export]
     const NULL: i64 = super::columns::NULL;
@@ -153,6 +158,8 @@ mod _sim {
         let py = module.py();
         module.add("OP_NAMES", PyTuple::new(py, sim::ops::NAMES)?)?;
         module.add("KIND_NAMES", PyTuple::new(py, super::columns::KIND_NAMES)?)?;
+        module.add("READ_AHEADS", BuiltIn::READ_AHEADS.iter().copied().into_py_dict(py)?)?;
+        module.add("VICTIMS", BuiltIn::VICTIMS.iter().copied().into_py_dict(py)?)?;
         module.add("TASK_NAMES", PyTuple::new(py, sim::sched::TASK_NAMES)?)
     }
 }

@@ -1,5 +1,7 @@
-//! Waits for the simulator's threads so that Ctrl-C ends the wait.
+//! Waits for the simulator's threads so that Ctrl-C ends the wait, and a policy of the user's that
+//! does not return ends its case.
 
+use crate::decisions;
 use crate::results::Piece;
 use pyo3::prelude::*;
 use sim::run::parallel::{Ended, Job, Message};
@@ -47,7 +49,12 @@ fn wait(
                 sink.call1(py, (Piece::new(py, job.board, &piece)?,)).map(|_| ())
             }),
         };
-        let looked = received.and_then(|()| Python::attach(|py| py.check_signals()));
+        let looked = received.and_then(|()| {
+            Python::attach(|py| {
+                py.check_signals()?;
+                decisions::look(py, waited.interrupted.is_some())
+            })
+        });
         if let Err(raised) = looked {
             stop.throw();
             waited.interrupted.get_or_insert(raised);

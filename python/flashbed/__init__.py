@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flashbed.api.own_program import OwnFile as File
     from flashbed.api.own_program import OwnProgram as Program
     from flashbed.api.plot import Plot
+    from flashbed.api.policy_classes import ReadAhead, Victim, Window
     from flashbed.api.recorded_command import RecordedCommand as Recording
     from flashbed.api.recorded_command import record
     from flashbed.api.result import Result
@@ -36,8 +37,11 @@ __all__ = [
     "File",
     "Plot",
     "Program",
+    "ReadAhead",
     "Recording",
     "Result",
+    "Victim",
+    "Window",
     "__version__",
     "errors",
     "execute",
@@ -55,8 +59,11 @@ _PLACES = {
     "File": ("own_program", "OwnFile"),
     "Plot": ("plot", "Plot"),
     "Program": ("own_program", "OwnProgram"),
+    "ReadAhead": ("policy_classes", "ReadAhead"),
     "Recording": ("recorded_command", "RecordedCommand"),
     "Result": ("result", "Result"),
+    "Victim": ("policy_classes", "Victim"),
+    "Window": ("policy_classes", "Window"),
     "execute": ("executing", "execute"),
     "lifetime": ("years", "lifetime"),
     "record": ("recorded_command", "record"),

@@ -14,8 +14,11 @@ __all__ = [
     "KIND_NAMES",
     "NULL",
     "OP_NAMES",
+    "READ_AHEADS",
     "TASK_NAMES",
+    "VICTIMS",
     "YEAR_S",
+    "Candidates",
     "Case",
     "Chip",
     "EnergyConstants",
@@ -25,6 +28,8 @@ __all__ = [
     "NotModelled",
     "Piece",
     "PieceSizer",
+    "Policies",
+    "ReadRequest",
     "Recorded",
     "Results",
     "Run",
@@ -62,6 +67,10 @@ KIND_NAMES: Final[tuple[str, ...]]
 """Names of flash operations by `kind`."""
 TASK_NAMES: Final[tuple[str, ...]]
 """Names of tasks by `task`."""
+READ_AHEADS: Final[dict[str, str]]
+"""The built-in policies of read-ahead: name -> what it does."""
+VICTIMS: Final[dict[str, str]]
+"""The built-in policies of collection: name -> what it does."""
 
 class FormatError(ValueError):
     """The first bad line of a flashbed-ops file."""
@@ -124,6 +133,67 @@ class Chip:
         """
 
 @final
+class Candidates:
+    """Blocks that a garbage collector could take, as columns of as many values.
+
+    Numbers are memory views, which numpy takes without a copy; -1 is a count that is not known.
+    """
+
+    def __len__(self) -> int:
+        """How many there are."""
+    block: memoryview
+    """The number by which the file system knows it: a block of the partition, for UBIFS a LEB."""
+    live_bytes: memoryview
+    """Bytes that are of use, which the collector has to move."""
+    dirty_bytes: memoryview
+    """Bytes that were written and are of no use any more."""
+    free_bytes: memoryview
+    """Bytes that were not written since the block was erased."""
+    erases: memoryview
+    """The block's erase count."""
+    sequence: memoryview
+    """When the block was begun, as a count of blocks (YAFFS2)."""
+    list: list[str]
+    """The kernel's list or category that it is on."""
+
+@final
+class Policies:
+    """What decides in the kernel's place. Cases with the same object share a preparation."""
+
+    def __new__(cls, *, read_ahead: object | None = None, victim: object | None = None) -> Policies:
+        """Makes one. Raises `ValueError` for a name that no built-in policy has.
+
+        - `read_ahead`: decides which pages are read ahead. An object of a policy's class, the name
+          of a built-in policy, or None for the kernel's own.
+        - `victim`: decides which block is collected next, in the same form.
+        """
+
+@final
+class ReadRequest:
+    """What a policy of read-ahead is told. Pages are of 4 KiB."""
+
+    page: int
+    """The page that is read."""
+    wanted_pages: int
+    """Pages that the call still wants, this one included."""
+    file_pages: int
+    """Pages of the file."""
+    max_pages: int
+    """The mount's read-ahead window, 1 at least."""
+    previous_page: int
+    """Where the last read of the open file ended, in pages; -1 before the first."""
+    window_start: int
+    """The first page of the last window of the open file."""
+    window_pages: int
+    """Pages of the last window; 0 before the first."""
+    marked_pages: int
+    """Pages of the last window from its marker on; 0 without a marker."""
+    cached_before: int
+    """Cached pages right before `page`, `max_pages` at most."""
+    missing_pages: int
+    """Pages from `page` on that are not cached, `max_pages` at most."""
+
+@final
 class Case:
     """A case and the stack that it runs on."""
 
@@ -135,6 +205,7 @@ class Case:
         body: str,
         read_ahead_kib: int,
         chip: Chip,
+        policies: Policies | None = None,
         cuts: Sequence[int] = ...,
         gc_choices: Sequence[int] = ...,
     ) -> Case:
@@ -145,6 +216,7 @@ class Case:
         - `body`: a flashbed-ops file with the operations after that.
         - `read_ahead_kib`: the read-ahead window.
         - `chip`: what `prepare` begins with.
+        - `policies`: what decides in the kernel's place; None for the kernel everywhere.
         - `cuts`: the changes of the chip since the mark, from 1, in which power fails.
         - `gc_choices`: what JFFS2 of a kernel chose (`jiffies % 128`) from the mark on, to be
           replayed.

@@ -97,6 +97,7 @@
 //! # `stop`: ending a run early
 //!
 //! [`stop::Stop`] is checked between operations, and within them wherever the power may be gone.
+//! [`stop::misbehaved`] ends a case whose policy is wrong.
 //!
 //! # `units`: newtypes
 //!

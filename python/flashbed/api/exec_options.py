@@ -203,6 +203,8 @@ def _check(options: ExecOptions) -> None:
 
 def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     """Checks that the target can be such a stack. Raises `InputError`."""
+    if chosen.stack.only_simulated is not None:
+        raise InputError(f"--set {chosen.stack.only_simulated}")
     kernel = chosen.stack.kernel.name
     able = program_kernels(cache_folder())
     if kernel not in able:

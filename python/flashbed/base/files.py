@@ -28,6 +28,7 @@ from flashbed.base.paths import shown
 __all__ = [
     "OPERATIONS_BYTES_MAX",
     "TEXT_BYTES_MAX",
+    "begin_file",
     "begun",
     "is_stream",
     "output",
@@ -118,6 +119,16 @@ def read_json(
     if not isinstance(value, dict):
         raise error(f"{shown(path)}: not a JSON object")
     return value
+
+
+def begin_file(path: Path, text: str) -> None:
+    """Writes a new file, and its folder. Raises `InputError` if there is one already."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as why:
+        raise InputError(f"{shown(path)}: {why.strerror}") from None
 
 
 @contextmanager

@@ -28,9 +28,12 @@ __all__ = [
     "kernel_files",
     "new_board_file",
     "new_chip_file",
+    "new_policy_file",
     "own_file",
     "own_kernels_folder",
     "playground",
+    "policy_file",
+    "policy_files",
     "root",
     "sha256_of",
     "shown",
@@ -104,6 +107,22 @@ def _places_of_work() -> list[Path]:
         return list(dict.fromkeys([Path.cwd(), root()]))
     except FileNotFoundError:
         return [root()]
+
+
+def policy_files() -> dict[str, Path]:
+    """The files of the user's policies by module."""
+    return _files("policies:*.py")
+
+
+def policy_file(module: str) -> Path:
+    """A file of policies; where there is none, that of the working folder."""
+    found = _file("policies", f"{module}.py")
+    return found if _is_there(found) else new_policy_file(module)
+
+
+def new_policy_file(module: str) -> Path:
+    """Where a file of policies is begun: in policies/ of the working folder."""
+    return _places()[0] / "policies" / f"{module}.py"
 
 
 def _files(pattern: str) -> dict[str, Path]:

@@ -29,6 +29,7 @@ from flashbed.cli import (
     listing,
     merge,
     playground,
+    policies,
     power,
     powercut,
     prepare,
@@ -73,13 +74,14 @@ doctor.register(app)
 chips.register(app)
 board_files.register(app)
 kernels.register(app)
+policies.register(app)
 prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
     "Ask a question": ("lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
-    "Your parts": ("chip", "board", "kernel", "ops"),
+    "Your parts": ("chip", "board", "kernel", "policy", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
 }
 """The help's groups of commands, in the order in which it prints them."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from flashbed.base.errors import InputError
-from flashbed.base.files import read_text
+from flashbed.base.files import begin_file, read_text
 from flashbed.base.human import aligned, bytes_text, time_text
 from flashbed.base.paths import new_chip_file, shown
 from flashbed.cli.options import Format
@@ -220,12 +220,7 @@ def _write(name: str, text: str) -> None:
     if not is_name(name):
         raise ChipError(f"{name}: not a chip's name")
     path = new_chip_file(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except OSError as why:
-        raise InputError(f"{shown(path)}: {why.strerror}") from None
+    begin_file(path, text)
     print(escaped(shown(path)))
 
 

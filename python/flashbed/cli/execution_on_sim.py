@@ -54,7 +54,8 @@ def replayed(options: ExecOptions, settings: Sequence[str], *, output: str, note
     Raises `InputError`, `NotRunError`, `RunError` and `Unavailable`.
     """
     chosen = {axis: (value,) for axis, value in USUAL.items()} | dict(parse_settings(settings))
-    first = stacks([text for text in settings if _axis(text) in HOLDING])[0]
+    real = [axis for axis in HOLDING if axis != "policy"]
+    first = stacks([text for text in settings if _axis(text) in real])[0]
     kept = options.record is not None
     with nullcontext("") if kept else TemporaryDirectory(prefix="flashbed-") as folder:
         path = options.record or Path(folder) / "program.rec"

@@ -32,6 +32,7 @@ from flashbed.stack.changes import (
     AS_BOOTED,
     AS_DRIVEN,
     AS_PROFILED,
+    KERNELS,
     OF_BOARD,
     TYPICAL,
     UNPARTED,
@@ -39,6 +40,7 @@ from flashbed.stack.changes import (
     ChipChange,
     ControllerChange,
     PartitionChange,
+    PolicyChange,
     VmChange,
     changes_of,
 )
@@ -47,6 +49,7 @@ from flashbed.stack.conditions import NEW, NONE, Faults, State
 from flashbed.stack.file_systems import FileSystem
 from flashbed.stack.mounts import PLAIN, Mount, options_for, read_mount
 from flashbed.stack.names import FORCED, SHIPPED, Name, Pattern
+from flashbed.stack.policies import policies_of
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel, load_board
 from flashbed.stack.stack import Stack
 
@@ -139,6 +142,10 @@ class Case:
     vm: VmChange = axis(
         "settings of the kernel's write-back", VmChange, **_changed("vm", AS_BOOTED)
     )
+    policy: PolicyChange = axis(
+        "what decides in the kernel's place, in the simulator: read-ahead, collection's victims",
+        PolicyChange, **_changed("policy", KERNELS),
+    )  # fmt: skip
     rounds: int = axis(
         "how often the program runs, one run after the other", Rounds,
         read=int, takes="whole numbers", adds="value",
@@ -185,6 +192,7 @@ class Case:
             compressor=self.compressor,
             read_ahead_kib=self.forced_kib,
             vm=self.vm,
+            policies=policies_of(self.policy.values),
             erases=self.state.erases(board.partition.blocks),
             faults=self.faults,
         )

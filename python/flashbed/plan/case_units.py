@@ -31,8 +31,8 @@ _TOGETHER: Mapping[Together, tuple[str, ...]] = {
     "everything": (),
     "board": _BOARD,
     "preparation": (
-        *_BOARD, "kernel", "vm", "fs", "mount", "compressor", "state", "faults", "database",
-        "file_bytes",
+        *_BOARD, "kernel", "vm", "policy", "fs", "mount", "compressor", "state", "faults",
+        "database", "file_bytes",
     ),
 }  # fmt: skip
 """The axes in which the cases of a unit agree."""

@@ -1,4 +1,4 @@
-"""What a case changes in its board and kernel: `chip`, `corner`, `controller`, `partition`, `vm`.
+"""What a case changes in its board and kernel, a table each: `chip`, `partition`, `policy`, ….
 
 A value is a table of the experiment, or one word, `read_array_ns=60000+erase_array_ns=2000000`.
 Keys are those of the profile's table of that name; those of `vm` are names of /proc/sys/vm.
@@ -9,10 +9,11 @@ however its chip is changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from flashbed.base.errors import InputError
 from flashbed.base.toml import Hashed
@@ -21,9 +22,9 @@ from flashbed.stack.bounds import Blocks, ClockHz, Lines, Ns, OobBytes, PageByte
 from flashbed.stack.names import Name, is_name
 
 __all__ = [
-    "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "AS_PROFILED_WORDS", "OF_BOARD", "TYPICAL",
-    "UNCHANGED", "UNPARTED", "Change", "ChipChange", "ControllerChange", "PartitionChange",
-    "VmChange", "changes_of",
+    "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "AS_PROFILED_WORDS", "KERNELS", "KERNELS_OWN",
+    "OF_BOARD", "TYPICAL", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "ControllerChange",
+    "PartitionChange", "PolicyChange", "VmChange", "changes_of",
 ]  # fmt: skip
 
 TYPICAL = "typical"
@@ -40,6 +41,8 @@ class Change(Hashed):
 
     example: ClassVar[str]
     """An example word for messages."""
+    kind: ClassVar[str] = "NUMBER"
+    """What its values are, in messages."""
 
     def __str__(self) -> str:
         """The word that `parse` reads."""
@@ -58,9 +61,11 @@ class Change(Hashed):
         values, words = cls._named(text.split("+"))
         for part in words:
             key, equals, value = part.partition("=")
-            if not equals or not value.isdecimal() or len(value) > DIGITS_MAX:
-                raise InputError(f"{text}: not KEY=NUMBER[+KEY=NUMBER], such as {cls.example}")
-            values[key] = int(value)
+            read = cls._read(value)
+            if not equals or read is None:
+                kind = cls.kind
+                raise InputError(f"{text}: not KEY={kind}[+KEY={kind}], such as {cls.example}")
+            values[key] = read
         try:
             return cls.model_validate(values)
         except ValidationError as why:
@@ -69,6 +74,11 @@ class Change(Hashed):
             if unknown:
                 said = f"{unknown[0]}: unknown key; there are {', '.join(cls._keys())}"
             raise InputError(f"{text}: {said}") from None
+
+    @classmethod
+    def _read(cls, word: str) -> Any:
+        """The value that a word means; None if it is no value."""
+        return int(word) if word.isdecimal() and len(word) <= DIGITS_MAX else None
 
     @classmethod
     def _keys(cls) -> list[str]:
@@ -166,6 +176,44 @@ class VmChange(Change):
         return tuple((f"vm.{key}", str(value)) for key, value in self.values.items())
 
 
+KERNELS_OWN = "kernel"
+"""The word for the policy of a kernel's own."""
+_POLICY = re.compile(r"[a-z][a-z0-9-]{0,40}|[A-Za-z_]\w{0,40}\.[A-Za-z_]\w{0,40}", re.ASCII)
+
+
+def _policy_name(text: str) -> str:
+    if not _POLICY.fullmatch(text):
+        raise ValueError(f"{text!r} is no policy: kernel, a built-in one, or MODULE.CLASS")
+    return text
+
+
+PolicyName = Annotated[str, AfterValidator(_policy_name)]
+"""A built-in policy, or MODULE.CLASS of policies/MODULE.py."""
+
+
+class PolicyChange(Change):
+    """`policy = { … }`: what decides in the kernel's place; the simulator alone has it."""
+
+    example = "victim=greedy"
+    kind = "NAME"
+
+    read_ahead: PolicyName | None = None
+    victim: PolicyName | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_kernels(cls, given: Any) -> Any:
+        """The kernel's own is no change."""
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if value != KERNELS_OWN}
+
+    @classmethod
+    def _read(cls, word: str) -> Any:
+        """The name."""
+        return word or None
+
+
 def changes_of(of: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Table -> its changed keys, from a case's axes or from the words that a table has of them.
 
@@ -190,6 +238,7 @@ AS_PROFILED = ChipChange()
 AS_DRIVEN = ControllerChange()
 UNPARTED = PartitionChange()
 AS_BOOTED = VmChange()
+KERNELS = PolicyChange()
 """No change to the board's profile, nor to the kernel's settings."""
 AS_PROFILED_WORDS = {"chip": UNCHANGED, "corner": TYPICAL, "controller": UNCHANGED}
 """The words of a board that has its own chip, as tables have them."""

@@ -20,6 +20,7 @@ from functools import cached_property
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
 from flashbed.stack.names import SHIPPED
+from flashbed.stack.policies import Policy
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
 
 __all__ = ["Stack"]
@@ -44,6 +45,8 @@ class Stack:
     """None keeps the window that the kernel gives the mount; `Batch.cases` says which it was."""
     vm: VmChange = AS_BOOTED
     """Settings of the kernel's write-back, from its boot on."""
+    policies: tuple[Policy, ...] = ()
+    """What decides in the kernel's place; only the simulator runs such a stack."""
     erases: tuple[int, ...] = ()
     """Erases of each block of the partition before anything is written; empty for none."""
     faults: Faults = NONE
@@ -52,18 +55,19 @@ class Stack:
     @cached_property
     def json(self) -> str:
         """All of it, with the profiles' values in full."""
-        return json.dumps(
-            {
-                "version": _VERSION,
-                "board": self.board.values_json,
-                "kernel": self.kernel.values_json,
-                "mounted": self.mounted,
-                "read_ahead_kib": SHIPPED if self.read_ahead_kib is None else self.read_ahead_kib,
-                "vm": dict(self.vm.values),
-                "erases": self.erases,
-                "faults": self.faults.model_dump_json(),
-            }
-        )
+        values: dict[str, object] = {
+            "version": _VERSION,
+            "board": self.board.values_json,
+            "kernel": self.kernel.values_json,
+            "mounted": self.mounted,
+            "read_ahead_kib": SHIPPED if self.read_ahead_kib is None else self.read_ahead_kib,
+            "vm": dict(self.vm.values),
+            "erases": self.erases,
+            "faults": self.faults.model_dump_json(),
+        }
+        if self.policies:
+            values["policies"] = [policy.key for policy in self.policies]
+        return json.dumps(values)
 
     @cached_property
     def sha256(self) -> str:
@@ -83,6 +87,14 @@ class Stack:
         """The stack with user-mode Linux's board and kernel, for the simulator."""
         board, kernel = self.board.without_software(), self.kernel.in_user_mode
         return replace(self, board=board, kernel=kernel)
+
+    @property
+    def only_simulated(self) -> str | None:
+        """Why no real kernel can be this stack's; None if one can."""
+        if not self.policies:
+            return None
+        chosen = ", ".join(f"policy.{each.decision}={each.name}" for each in self.policies)
+        return f"{chosen}: a real kernel decides by its own code; --on sim has policies"
 
     @property
     def modelled_kib(self) -> int:

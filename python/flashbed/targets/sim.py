@@ -16,6 +16,7 @@ from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.stack.conditions import PPM
+from flashbed.stack.policies import Policy, simulated
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import (
@@ -179,11 +180,15 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
     Cuts need no seed: in the simulator, what is left of a torn change does not depend on chance.
     """
     chips: dict[Stack, _sim.Chip] = {}
+    policies: dict[tuple[Policy, ...], _sim.Policies | None] = {}
     cases = []
     for program in programs:
         chip = chips.get(program.stack)
         if chip is None:
             chip = chips[program.stack] = _chip(program.stack)
+        own = program.stack.policies
+        if own not in policies:
+            policies[own] = simulated(own)
         cases.append(
             _sim.Case(
                 fs=program.stack.simulated_fs,
@@ -191,6 +196,7 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
                 body=program.body,
                 read_ahead_kib=program.stack.modelled_kib,
                 chip=chip,
+                policies=policies[own],
                 cuts=[cut.change for cut in program.cuts],
                 gc_choices=program.gc_choices,
             )

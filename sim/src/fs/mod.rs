@@ -15,7 +15,7 @@ use crate::errno::EOPNOTSUPP;
 pub use crate::errno::{FsError, Result};
 pub use tasks::Scheduled;
 pub use timed::Timed;
-pub use victim::{Candidate, Victim, Why};
+pub use victim::{Candidate, Greedy, LeastWorn, Victim, Why};
 
 use crate::content::Contents;
 use crate::flash::Torn;

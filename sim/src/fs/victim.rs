@@ -3,6 +3,7 @@
 //! Each file system finds the blocks that its collector could take now, in its own order, and asks
 //! for one of them. When it collects, how much of a block, and where to is still its own.
 
+use crate::stop::misbehaved;
 use crate::units::Ns;
 use core::fmt::Debug;
 
@@ -44,17 +45,17 @@ pub enum Why {
 ///
 /// # Examples
 ///
-/// The block with the least to move, and of those the one that was erased least:
+/// The block with the most bytes to free:
 ///
 /// ```
 /// use sim::fs::{Candidate, Victim, Why};
 /// use sim::units::Ns;
 /// #[derive(Clone, Debug)]
-/// struct Greedy;
+/// struct Dirtiest;
 ///
-/// impl Victim for Greedy {
+/// impl Victim for Dirtiest {
 ///     fn choose(&mut self, _: Ns, _: Why, blocks: &[Candidate]) -> Option<Candidate> {
-///         blocks.iter().copied().min_by_key(|block| (block.live_bytes, block.erases))
+///         blocks.iter().copied().max_by_key(|block| block.dirty_bytes)
 ///     }
 /// }
 /// ```
@@ -63,6 +64,29 @@ pub trait Victim: Cloned + Debug + Send + Sync {
     /// that waits for space then fails as it does without any block: with ENOSPC, on JFFS2 with
     /// EIO.
     fn choose(&mut self, now: Ns, why: Why, blocks: &[Candidate]) -> Option<Candidate>;
+}
+
+/// The block with the least to move; of equal ones the one that was erased least.
+#[derive(Clone, Copy, Debug)]
+pub struct Greedy;
+
+impl Victim for Greedy {
+    fn choose(&mut self, _: Ns, _: Why, blocks: &[Candidate]) -> Option<Candidate> {
+        let dirty = blocks.iter().filter(|block| block.dirty_bytes > 0);
+        dirty.min_by_key(|block| (block.live_bytes, block.erases, block.block)).copied()
+    }
+}
+
+/// Of the blocks with something to free, the one that was erased least; of equal ones the one with
+/// the least to move.
+#[derive(Clone, Copy, Debug)]
+pub struct LeastWorn;
+
+impl Victim for LeastWorn {
+    fn choose(&mut self, _: Ns, _: Why, blocks: &[Candidate]) -> Option<Candidate> {
+        let dirty = blocks.iter().filter(|block| block.dirty_bytes > 0);
+        dirty.min_by_key(|block| (block.erases, block.live_bytes, block.block)).copied()
+    }
 }
 
 /// Copies a policy with its file system. Every policy that is `Clone` has it.
@@ -92,6 +116,8 @@ pub(super) fn chosen(
 ) -> Option<u32> {
     let victim = victim.filter(|_| !blocks.is_empty())?;
     let block = victim.choose(now, why, blocks)?.block;
-    assert!(blocks.iter().any(|one| one.block == block), "{victim:?} chose {block}, no candidate");
+    if blocks.iter().all(|one| one.block != block) {
+        misbehaved(format!("{victim:?}: chose block {block}, which is no candidate"));
+    }
     Some(block)
 }

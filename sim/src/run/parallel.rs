@@ -1,7 +1,8 @@
 //! Runs many cases on several threads.
 //!
-//! Cases with the same file system, preparation and chip form a group, which prepares its stack
-//! once. Each thread runs every n-th group and sends the results to the caller, who waits for them.
+//! Cases with the same file system, preparation, chip and policies form a group, which prepares its
+//! stack once. Each thread runs every n-th group and sends the results to the caller, who waits for
+//! them.
 //!
 //! Invariants:
 //! 1. The rows do not depend on the number of threads.
@@ -36,11 +37,14 @@ pub struct Case<'a> {
     pub prepare: &'a str,
     /// The chip that the preparation begins with.
     pub chip: &'a ChipState,
+    /// What decides in the kernel's place. Only cases with the same object share a preparation.
+    pub policies: &'a Policies,
     /// The case.
     pub input: CaseInput<'a>,
 }
 
-/// Runs a closure and turns a panic in it into a message.
+/// Runs a closure and turns what it unwinds with into a message: a panic, or
+/// [`Misbehaved`](crate::stop::Misbehaved).
 pub type CatchPanic = fn(&mut dyn FnMut()) -> Result<(), String>;
 
 /// Cases of one board and kernel.
@@ -102,7 +106,7 @@ pub enum Failure {
     /// The simulator's reason.
     #[error("{0}")]
     Run(RunError),
-    /// It panicked; the message is that of [`Job::catch_panic`].
+    /// It panicked, or its policy is wrong; the message is that of [`Job::catch_panic`].
     #[error("{0}")]
     Panic(String),
 }
@@ -170,20 +174,19 @@ impl Job<'_> {
 
     fn simulated(&self, group: &[usize], worker: &Worker<'_>) -> Vec<Result<Measured, RunError>> {
         let Job { board, kernel, cases, recorded, .. } = *self;
-        let Case { fs, prepare, chip, .. } = cases[group[0]];
-        let policies = Policies::KERNELS;
+        let Case { fs, prepare, chip, policies, .. } = cases[group[0]];
         let setting = Setting { board, kernel, fs, policies, prepare, recorded };
         let inputs: Vec<CaseInput<'_>> = group.iter().map(|&index| cases[index].input).collect();
         run_cases_watched(&setting, chip, &inputs, worker)
     }
 }
 
-/// Groups of cases, by index, with the same file system, preparation and chip.
+/// Groups of cases, by index, with the same file system, preparation, chip and policies.
 fn groups(cases: &[Case<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut open: BTreeMap<(Mount, &str, &ChipState), usize> = BTreeMap::new();
+    let mut open: BTreeMap<(Mount, &str, &ChipState, *const Policies), usize> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate() {
-        let key = (case.fs, case.prepare, case.chip);
+        let key = (case.fs, case.prepare, case.chip, std::ptr::from_ref(case.policies));
         let has_room = |&at: &usize| groups[at].len() < GROUP_CASES_MAX;
         match open.get(&key).copied().filter(has_room) {
             Some(at) => groups[at].push(index),

@@ -3,7 +3,9 @@
 use crate::support;
 use sim::profile::BoardProfile;
 use sim::run::parallel::{Case, Ended, Failure, Job, Message, Piece};
-use sim::run::{CaseInput, ChipState, FsKind, KernelProfile, Measured, Request, RunError};
+use sim::run::{
+    CaseInput, ChipState, FsKind, KernelProfile, Measured, Policies, Request, RunError,
+};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -11,7 +13,7 @@ const EMPTY: &str = "flashbed-ops 1\nprepared\n";
 
 fn case<'a>(fs: FsKind, chip: &'a ChipState, body: &'a str) -> Case<'a> {
     let input = CaseInput { read_ahead_kib: 0, body, cuts: &[], gc_choices: &[] };
-    Case { fs: fs.into(), prepare: EMPTY, chip, input }
+    Case { fs: fs.into(), prepare: EMPTY, chip, policies: Policies::KERNELS, input }
 }
 
 fn job<'a>(board: &'a BoardProfile, kernel: &'a KernelProfile, cases: &'a [Case<'a>]) -> Job<'a> {

@@ -10,14 +10,14 @@ use sim::units::Ns;
 use sim::vfs::readahead::{Asked, ReadAhead, Window};
 use std::fmt::Write;
 
-/// Takes the block with the least to move; of equal ones the one that was erased least.
+/// Takes the block with the most bytes to free.
 #[derive(Clone, Debug)]
-struct Greedy;
+struct Dirtiest;
 
-impl Victim for Greedy {
+impl Victim for Dirtiest {
     fn choose(&mut self, _: Ns, _: Why, blocks: &[Candidate]) -> Option<Candidate> {
         let dirty = blocks.iter().filter(|block| block.dirty_bytes > 0);
-        dirty.min_by_key(|block| (block.live_bytes, block.erases)).copied()
+        dirty.max_by_key(|block| block.dirty_bytes).copied()
     }
 }
 
@@ -81,7 +81,7 @@ fn rewrites() -> (String, String) {
 #[test]
 fn a_victim_with_the_least_to_move_moves_less_than_the_kernels() {
     let (prepare, body) = rewrites();
-    let greedy = Policies { victim: Some(Box::new(Greedy)), ..Policies::default() };
+    let greedy = Policies { victim: Some(Box::new(Dirtiest)), ..Policies::default() };
     for fs in KINDS {
         let of = |policies: &Policies| run(fs, policies, (&prepare, &body)).expect("it has space");
         let (kernels, own) = (of(Policies::KERNELS), of(&greedy));
@@ -121,7 +121,7 @@ fn a_window_is_cut_off_at_the_end_of_the_file() {
 
 #[test]
 fn a_policy_is_refused_where_there_is_no_file_system() {
-    let own = Policies { victim: Some(Box::new(Greedy)), ..Policies::default() };
+    let own = Policies { victim: Some(Box::new(Dirtiest)), ..Policies::default() };
     let empty = ("flashbed-ops 1\nprepared\n", "flashbed-ops 1\n");
     let raw = "mtd".parse::<Mount>().expect("known");
     let refused = run(raw, &own, empty).expect_err("nothing is collected");
@@ -149,7 +149,7 @@ fn a_collector_that_may_take_no_block_leaves_calls_without_space() {
     }
 }
 
-/// Checks what it is told of blocks of so many bytes, and chooses as `Greedy` does.
+/// Checks what it is told of blocks of so many bytes, and chooses as `Dirtiest` does.
 #[derive(Clone, Debug)]
 struct Accounts {
     block_bytes: u32,
@@ -161,7 +161,7 @@ impl Victim for Accounts {
             let bytes = block.live_bytes + block.dirty_bytes + block.free_bytes;
             assert_eq!(bytes, self.block_bytes, "{block:?}");
         }
-        Greedy.choose(now, why, blocks)
+        Dirtiest.choose(now, why, blocks)
     }
 }
 

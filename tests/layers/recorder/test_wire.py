@@ -15,7 +15,7 @@ from flashbed.program.recording.about import About
 from flashbed.program.recording.file import RecordingWriter, open_recording
 from flashbed.targets.recorder.recorded_run import RecordedRun
 from flashbed.targets.recorder.session import _Sink, _take
-from flashbed.targets.recorder.wire import Chunk, ReadAhead, chunks
+from flashbed.targets.recorder.wire import Chunk, StreamAhead, chunks
 from tests.support.recorded import AGENT, needs
 
 SCRIPT = "import os; f = open('a', 'wb', buffering=0); [f.write(b'x' * n) for n in range(1, 600)]"
@@ -46,7 +46,7 @@ def taken(data: bytes, folder: Path) -> int:
     writer = RecordingWriter(out, about)
     try:
         _take(
-            ReadAhead(descriptor),
+            StreamAhead(descriptor),
             _Sink(
                 writer=writer, recorded=RecordedRun(path=out, about=about), contents=False, own=b"-"
             ),
@@ -95,7 +95,7 @@ def test_rows_come_with_a_mark_below_which_none_follow(stream: bytes, tmp_path: 
     source = tmp_path / "stream"
     source.write_bytes(stream)
     oldest = 0
-    for chunk in chunks(ReadAhead(os.open(source, os.O_RDONLY))):
+    for chunk in chunks(StreamAhead(os.open(source, os.O_RDONLY))):
         if isinstance(chunk, Chunk):
             assert int(chunk.rows["order"].min()) >= oldest
             oldest = chunk.oldest

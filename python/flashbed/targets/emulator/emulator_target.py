@@ -93,8 +93,11 @@ class EmulatorTarget:
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
+            lacking = program.stack.only_simulated
             why = self._refusal(program)
-            if why:
+            if lacking is not None:
+                refused.append(Failure(case_id=program.case_id, message=lacking, not_measured=True))
+            elif why:
                 refused.append(Failure(case_id=program.case_id, message=why))
             else:
                 fs = program.stack.fs

@@ -26,7 +26,7 @@ from flashbed.program.recording.file import RecordingWriter
 from flashbed.targets.recorder.assemble import CONTENTS_BYTES_MAX, Assembler, Folders
 from flashbed.targets.recorder.places import Place, Recorder
 from flashbed.targets.recorder.recorded_run import LACKS, RecordedRun
-from flashbed.targets.recorder.wire import Chunk, ReadAhead, StreamFacts, chunks, unescaped
+from flashbed.targets.recorder.wire import Chunk, StreamAhead, StreamFacts, chunks, unescaped
 
 __all__ = ["NotRecordedError", "keep_stream", "record"]
 
@@ -70,7 +70,7 @@ def record(
         with _handing_on(recorder):
             own = os.fsencode(path.absolute())
             _take(
-                ReadAhead(recorder.stream),
+                StreamAhead(recorder.stream),
                 _Sink(writer=writer, recorded=recorded, contents=contents, own=own),
             )
             status = recorder.process.wait()
@@ -103,7 +103,7 @@ def keep_stream(
     recorded = RecordedRun(path=path, about=about)
     try:
         _take(
-            ReadAhead(stream),
+            StreamAhead(stream),
             _Sink(writer=writer, recorded=recorded, contents=contents, own=b"//", there=there),
         )
     except BaseException:
@@ -264,7 +264,7 @@ def _sizes_of(path: Path, length: int) -> bytes | None:
     return b"".join(found) if done == length else None
 
 
-def _take(source: ReadAhead, sink: _Sink) -> None:
+def _take(source: StreamAhead, sink: _Sink) -> None:
     """Takes the whole stream. Raises `RunError` if our recorder cannot have written it."""
     try:
         _take_chunks(source, sink)
@@ -273,7 +273,7 @@ def _take(source: ReadAhead, sink: _Sink) -> None:
         raise RunError(f"the recorder's stream is damaged: {first[:200]}") from None
 
 
-def _take_chunks(source: ReadAhead, sink: _Sink) -> None:
+def _take_chunks(source: StreamAhead, sink: _Sink) -> None:
     for each in chunks(source):
         if isinstance(each, Chunk):
             if sink.assembler is None:

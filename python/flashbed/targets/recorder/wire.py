@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from flashbed.base.errors import RunError
 
-__all__ = ["HEADER", "ROW", "Chunk", "ReadAhead", "StreamFacts", "chunks", "unescaped"]
+__all__ = ["HEADER", "ROW", "Chunk", "StreamAhead", "StreamFacts", "chunks", "unescaped"]
 
 HEADER = b"flashbed-record 1\n"
 READ_AHEAD_BYTES = 256 << 20
@@ -77,7 +77,7 @@ class Chunk:
     oldest: int
 
 
-class ReadAhead:
+class StreamAhead:
     """A descriptor that a thread reads; `read` returns fewer bytes at its end."""
 
     def __init__(self, descriptor: int) -> None:
@@ -117,7 +117,7 @@ class ReadAhead:
         return b"".join(parts)
 
 
-def chunks(source: ReadAhead) -> Iterator[Chunk | StreamFacts]:
+def chunks(source: StreamAhead) -> Iterator[Chunk | StreamFacts]:
     """The stream's chunks, as far as they are whole. Raises `RunError` for another stream."""
     begin = source.read(len(HEADER))
     if begin != HEADER:

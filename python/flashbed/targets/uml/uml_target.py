@@ -78,6 +78,10 @@ class UmlTarget:
                 why = _no_such(program.stack.kernel.name, self.cache)
                 refused.append(Failure(case_id=program.case_id, message=why))
                 continue
+            lacking = program.stack.only_simulated
+            if lacking is not None:
+                refused.append(Failure(case_id=program.case_id, message=lacking, not_measured=True))
+                continue
             more = (program.stack.fs == yaffs2.FS, has_statements(program))
             stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)
             stacks.setdefault(stack, []).append(program)

@@ -19,7 +19,7 @@ mod policy;
 #[cfg(test)]
 mod windows;
 
-pub use policy::{Asked, ReadAhead};
+pub use policy::{Asked, ReadAhead, Requested, Single};
 
 use super::cache::FileCache;
 use serde::Deserialize;

@@ -48,6 +48,28 @@ pub trait ReadAhead: Cloned + Debug + Send + Sync {
     }
 }
 
+/// Each missing page alone: no read-ahead.
+#[derive(Clone, Copy, Debug)]
+pub struct Single;
+
+impl ReadAhead for Single {
+    fn on_miss(&mut self, _: Asked<'_>) -> Option<Window> {
+        None
+    }
+}
+
+/// The pages that the call still wants, and no others: where a read is as synchronous as on MTD,
+/// a page that is read early saves no wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Requested;
+
+impl ReadAhead for Requested {
+    fn on_miss(&mut self, asked: Asked<'_>) -> Option<Window> {
+        let pages = asked.wanted.min(asked.state.max_pages);
+        Some(Window { start: asked.page, pages, marker: None })
+    }
+}
+
 /// Copies a policy with its stack. Every policy that is `Clone` has it.
 pub trait Cloned {
     /// The copy.

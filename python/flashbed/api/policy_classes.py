@@ -1,0 +1,7 @@
+"""The classes that a policy of the user's derives from (docs/models/policies.md)."""
+
+from __future__ import annotations
+
+from flashbed.stack.policies import ReadAhead, Victim, Window
+
+__all__ = ["ReadAhead", "Victim", "Window"]

@@ -4,13 +4,17 @@
 //! (PyThreadState_SetAsyncExc). The thread that waits for the simulator looks at all decisions,
 //! and raises it in those that are over their limit. A call that stays in C raises it at its end.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "how long the user's code takes; nothing simulated depends on it"
+)]
+
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyTimeoutError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-#[allow(clippy::disallowed_types, reason = "how long the user's code takes, not the simulated time")]
-use std::time::Instant;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest decision.
 const LONGEST: Duration = Duration::from_secs(10);

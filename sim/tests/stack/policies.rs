@@ -4,7 +4,7 @@
 use crate::support;
 use sim::causes::Cause;
 use sim::errno::{EIO, ENOSPC};
-use sim::fs::{Candidate, Victim, Why};
+use sim::fs::{Candidate, Greedy, Victim, Why};
 use sim::run::{run_cases, CaseInput, FsKind, Measured, Mount, Policies, RunError, Setting};
 use sim::units::Ns;
 use sim::vfs::readahead::{Asked, ReadAhead, Window};
@@ -81,7 +81,7 @@ fn rewrites() -> (String, String) {
 #[test]
 fn a_victim_with_the_least_to_move_moves_less_than_the_kernels() {
     let (prepare, body) = rewrites();
-    let greedy = Policies { victim: Some(Box::new(Dirtiest)), ..Policies::default() };
+    let greedy = Policies { victim: Some(Box::new(Greedy)), ..Policies::default() };
     for fs in KINDS {
         let of = |policies: &Policies| run(fs, policies, (&prepare, &body)).expect("it has space");
         let (kernels, own) = (of(Policies::KERNELS), of(&greedy));

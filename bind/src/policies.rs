@@ -9,11 +9,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
-use sim::fs::{Candidate, Victim, Why};
 use sim::stop::misbehaved;
 use sim::units::Ns;
 use sim::vfs::readahead::{Asked, ReadAhead, Window};
 use sim::vfs::FileCache;
+use sim::victim::{Candidate, Victim, Why};
 use std::fmt::{Debug, Formatter};
 use std::path::Path;
 

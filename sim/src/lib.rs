@@ -30,14 +30,14 @@
 //! A file system implements [`fs::FlashFs`] and [`fs::Features`] for the VFS, [`fs::Scheduled`] for
 //! the scheduler, and [`fs::Observed`] for the laboratory. It uses the VFS through
 //! [`fs::PageCache`]. [`fs::jffs2`] and [`fs::yaffs2`] are on MTD, [`fs::ubifs`] is on UBI. Their
-//! files are named after the kernel's and mirror the same functions. A policy that implements
-//! [`fs::Victim`] can choose the blocks that they collect. `tasks.rs` schedules tasks where the VFS
-//! and a file system meet.
+//! files are named after the kernel's and mirror the same functions. `tasks.rs` schedules tasks
+//! where the VFS and a file system meet.
 //!
 //! # `block`: disks on a partition
 //!
-//! [`block::BlockDevice`] is a disk of sectors, [`block::MtdBlock`] the one of mtdblock. A program
-//! uses a disk through [`block::BlockFile`], with O_DIRECT.
+//! [`block::BlockDevice`] is a disk of sectors, [`block::MtdBlock`] the one of mtdblock,
+//! [`block::Ftl`] that of a controller. A program uses a disk through [`block::BlockFile`], with
+//! O_DIRECT.
 //!
 //! # `ubi`: logical erase blocks
 //!
@@ -50,6 +50,11 @@
 //! commands of the chip, and adds the cost of ECC and driver; [`mtd::RawNand`] is the one of raw
 //! NAND. A program uses the partition itself as a [`mtd::Device`], the one file of a
 //! [`mtd::Partition`]; [`mtd::MtdChar`] is MTD's own.
+//!
+//! # `victim`: which block is collected next
+//!
+//! A policy that implements [`victim::Victim`] chooses the blocks that a file system or a
+//! translation layer collects.
 //!
 //! # `flash`: the chip and its decorators
 //!
@@ -120,3 +125,4 @@ pub mod stop;
 pub mod ubi;
 pub mod units;
 pub mod vfs;
+pub mod victim;

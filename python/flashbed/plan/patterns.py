@@ -65,7 +65,7 @@ WORKLOADS = {
         Workload("micro-write", ("sequential", "random")),
         Workload("read-layout", ("unfragmented", "fragmented", "fragmented-NN", "cached")),
         Workload("collection", _COLLECTION),
-        Workload("raw", ("read", "read-random", "write", "erase")),
+        Workload("raw", ("read", "read-random", "write", "write-random", "erase")),
         Workload("fsync-files", ("random",)),
         Workload("overwrite", ("sequential", "random")),
         Workload(SQLITE, _STATEMENTS, pauses=True),

@@ -125,6 +125,8 @@ class RawFacts(Strict):
     """Whether it is a disk of 512-byte sectors, opened with O_DIRECT. Others erase and program as
     the chip does.
     """
+    only_simulated: bool = False
+    """Whether no real kernel has it."""
 
 
 class FileSystemTable(Strict):

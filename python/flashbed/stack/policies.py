@@ -22,14 +22,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
-from flashbed._sim import READ_AHEADS, VICTIMS, Policies
+from flashbed._sim import READ_AHEADS, VICTIMS, Candidates, Policies, ReadRequest
 from flashbed.base import paths
 from flashbed.base.errors import InputError
-
-if TYPE_CHECKING:
-    from flashbed._sim import Candidates, ReadRequest
 
 __all__ = [
     "BASES", "Policy", "ReadAhead", "Victim", "Window", "built_in", "own_policies", "policies_of",

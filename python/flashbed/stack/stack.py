@@ -19,6 +19,7 @@ from functools import cached_property
 
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
+from flashbed.stack.file_systems import RAW
 from flashbed.stack.names import SHIPPED
 from flashbed.stack.policies import Policy
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
@@ -91,6 +92,8 @@ class Stack:
     @property
     def only_simulated(self) -> str | None:
         """Why no real kernel can be this stack's; None if one can."""
+        if self.fs in RAW and RAW[self.fs].only_simulated:
+            return f"fs {self.fs}: no real kernel has it; --on sim has"
         if not self.policies:
             return None
         chosen = ", ".join(f"policy.{each.decision}={each.name}" for each in self.policies)

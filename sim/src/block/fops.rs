@@ -16,6 +16,7 @@ use crate::mtd::{Device, Mtd};
 use crate::ops::{Advice, Flags};
 use crate::sched::Task;
 use crate::units::Ns;
+use crate::victim::Victim;
 
 /// Bytes of a sector.
 const SECTOR: u64 = SECTOR_BYTES as u64;
@@ -138,6 +139,10 @@ impl<B: BlockDevice> Device for BlockFile<B> {
     /// blkdev_issue_flush.
     fn fsync(&mut self, now: Ns) -> Outcome {
         self.in_worker(|file| answer(file.device.flush(now), 0))
+    }
+
+    fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
+        self.device.set_victim(victim)
     }
 
     /// Advice to read ahead fills the page cache.

@@ -1,35 +1,55 @@
 //! Block devices on MTD: the seam between the block layer and what makes a partition a disk.
 //!
 //! A [`BlockDevice`] is a disk of 512-byte sectors, given one [`Bio`] at a time. mtdblock.rs is
-//! drivers/mtd/mtdblock.c. fops.rs is the way of a program's request to it, with O_DIRECT
-//! (docs/models/mtdblock.md). A new disk is a file here and its rows in [`Disk`]. Left out: the
-//! page cache of a block device, I/O schedulers, and more than one bio at a time.
+//! drivers/mtd/mtdblock.c, ftl.rs a controller's translation layer. fops.rs is the way of a
+//! program's request to it, with O_DIRECT (docs/models/mtdblock.md). A new disk is a file here and
+//! its rows in [`Disk`]. Left out: the page cache of a block device, I/O schedulers, and more than
+//! one bio at a time.
 
 mod fops;
+mod ftl;
 mod mtdblock;
 
 pub use fops::BlockFile;
+pub use ftl::Ftl;
 pub use mtdblock::MtdBlock;
 
 use crate::flash::{Done, Failed, Fault};
 use crate::mtd::{Mtd, NandDriver};
 use crate::units::Ns;
+use crate::victim::Victim;
+
+/// 2^30 bytes of cells are sold as 10^9.
+const USUAL_SPARE_PERMILLE: u16 = 69;
 
 /// The disks that a run can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Disk {
     MtdBlock,
+    /// Thousandths of the cells that it does not show.
+    Ftl(u16),
 }
 
 impl Disk {
     /// Their names, as in boards/parts/file_systems.toml.
-    pub const ROWS: [(&'static str, Disk); 1] = [("mtdblock", Disk::MtdBlock)];
+    pub const ROWS: [(&'static str, Disk); 2] =
+        [("mtdblock", Disk::MtdBlock), ("ftl", Disk::Ftl(USUAL_SPARE_PERMILLE))];
+
+    /// The disk with an option; none if it has no such option.
+    pub fn with(self, option: &str) -> Option<Disk> {
+        let spare = option.strip_prefix("spare_permille=").and_then(|word| word.parse().ok());
+        match (self, spare) {
+            (Disk::Ftl(_), Some(spare @ 1..=900)) => Some(Disk::Ftl(spare)),
+            _ => None,
+        }
+    }
 
     /// Puts the disk on a partition, and does `then` with it.
     pub fn on<D: NandDriver, T: WithDisk<D>>(self, mtd: Mtd<D>, then: T) -> T::Output {
         match self {
             Disk::MtdBlock => then.disk(MtdBlock::new(mtd)),
+            Disk::Ftl(spare_permille) => then.disk(Ftl::new(mtd, spare_permille.into())),
         }
     }
 }
@@ -155,6 +175,10 @@ pub trait BlockDevice: Clone {
     /// Writes what it keeps in memory (REQ_OP_FLUSH). A disk without a write cache keeps nothing.
     fn flush(&mut self, now: Ns) -> Done {
         Ok(now)
+    }
+    /// Makes another policy choose the blocks that it collects. Returns false if it collects none.
+    fn set_victim(&mut self, _victim: Box<dyn Victim>) -> bool {
+        false
     }
     /// The last descriptor is closed (`release` of its `block_device_operations`). No caller is
     /// told of a failure.

@@ -8,19 +8,18 @@ pub mod jffs2;
 pub mod tasks;
 pub mod timed;
 pub mod ubifs;
-mod victim;
 pub mod yaffs2;
 
 use crate::errno::EOPNOTSUPP;
 pub use crate::errno::{FsError, Result};
 pub use tasks::Scheduled;
 pub use timed::Timed;
-pub use victim::{Candidate, Greedy, LeastWorn, Victim, Why};
 
 use crate::content::Contents;
 use crate::flash::Torn;
 use crate::mtd::{Mtd, NandDriver};
 use crate::units::Ns;
+use crate::victim::Victim;
 
 /// An inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,12 +6,13 @@
 
 use super::{
     Attribute, Features, FlashFs, Found, Ino, Name, Observed, PageCache, PageWrite, Rename, Result,
-    Scheduled, Victim,
+    Scheduled,
 };
 use crate::flash::Torn;
 use crate::mtd::Mtd;
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
+use crate::victim::Victim;
 
 /// A file system with a clock around each call.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ use crate::ops::{Advice, Flags, Operation, NAMES, SLOTS_AT_FIRST};
 use crate::profile::SoftwareCosts;
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
+use crate::victim::Victim;
 
 /// The file's name.
 const PARTITION: &str = "partition";
@@ -45,6 +46,10 @@ pub trait Device: Clone {
     fn truncate(&self) -> i64 {
         EINVAL
     }
+    /// Makes another policy choose the blocks that it collects. Returns false if it collects none.
+    fn set_victim(&mut self, _victim: Box<dyn Victim>) -> bool {
+        false
+    }
     /// Whether advice changes nothing.
     fn ignores(&self, _advice: Advice) -> bool {
         true
@@ -74,6 +79,11 @@ impl<D: Device> Partition<D> {
     /// The driver, for changes that the laboratory makes below it.
     pub fn mtd_mut(&mut self) -> &mut Mtd<D::Driver> {
         self.device.mtd_mut()
+    }
+
+    /// See [`Device::set_victim`].
+    pub fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
+        self.device.set_victim(victim)
     }
 
     /// Runs one operation.

@@ -123,12 +123,14 @@ impl FromStr for Mount {
         let name = words.next().unwrap_or_default();
         let mut mount = Mount::from(name.parse::<FsKind>()?);
         for option in words {
+            let (fs, refused) = (name.to_owned(), option.to_owned());
+            let refused = MountError::NotModelled { fs, option: refused };
             match (mount.fs, option) {
                 (FsKind::Ubifs, "bulk_read") => mount.options.bulk_read = true,
-                _ => {
-                    let (fs, option) = (name.to_owned(), option.to_owned());
-                    return Err(MountError::NotModelled { fs, option });
+                (FsKind::Disk(disk), _) => {
+                    mount.fs = FsKind::Disk(disk.with(option).ok_or(refused)?);
                 }
+                _ => return Err(refused),
             }
         }
         Ok(mount)

@@ -1,7 +1,7 @@
 //! Policies that decide in the kernel's place, and the names of those that are built in.
 
-use crate::fs::{Greedy, LeastWorn, Victim};
 use crate::vfs::readahead::{ReadAhead, Requested, Single};
+use crate::victim::{Greedy, LeastWorn, Victim};
 
 /// What decides in a run. Where a policy is none, the kernel's own decides.
 ///

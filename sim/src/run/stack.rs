@@ -77,7 +77,7 @@ pub trait Stack: Clone {
     fn set_policies(&mut self, policies: &Policies) -> core::result::Result<(), &'static str> {
         match policies {
             Policies { read_ahead: None, victim: None } => Ok(()),
-            _ => Err("a policy where there is no file system"),
+            _ => Err("a policy on this stack"),
         }
     }
     /// Replays a kernel's choices of a garbage collector (see [`Observed`](crate::fs::Observed)).
@@ -239,5 +239,14 @@ impl<D: Device<Driver: NandDriver<Flash: Laboratory>>> Stack for Partition<D> {
 
     fn mtd_mut(&mut self) -> &mut Mtd<D::Driver> {
         Partition::mtd_mut(self)
+    }
+
+    fn set_policies(&mut self, policies: &Policies) -> core::result::Result<(), &'static str> {
+        let takes = match policies.clone() {
+            Policies { read_ahead: Some(_), .. } => false,
+            Policies { victim: Some(victim), .. } => self.set_victim(victim),
+            Policies { victim: None, .. } => true,
+        };
+        takes.then_some(()).ok_or("a policy where there is no file system")
     }
 }

@@ -4,10 +4,10 @@
 use crate::support;
 use sim::causes::Cause;
 use sim::errno::{EIO, ENOSPC};
-use sim::fs::{Candidate, Greedy, Victim, Why};
 use sim::run::{run_cases, CaseInput, FsKind, Measured, Mount, Policies, RunError, Setting};
 use sim::units::Ns;
 use sim::vfs::readahead::{Asked, ReadAhead, Window};
+use sim::victim::{Candidate, Greedy, Victim, Why};
 use std::fmt::Write;
 
 /// Takes the block with the most bytes to free.

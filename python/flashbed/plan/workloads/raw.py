@@ -3,9 +3,12 @@
 `read` and `write` move `requests` requests of `request_bytes` in order, on a file or on the
 partition itself (the file systems `mtd` and `mtd-driver`, docs/models/mtd.md, and `mtdblock`,
 docs/models/mtdblock.md). `read-random` reads the same places in an order that the case's seed
-draws. Written files and disks are synced within the measured part. Files are read from dropped
-caches with the file open. A partition that is read is written before. `erase`, for the partition
-only, erases `requests` blocks in order, and begins again after the last.
+draws. `write-random` writes the whole file or disk, then overwrites places that the seed draws with
+replacement, as often before the mark as after it. Each of these writes to a file is synced, as each
+write to a disk is on it when it returns. Written files and disks are synced within the measured
+part. Files are read from dropped caches with the file open. A partition that is read is written
+before. `erase`, for the partition only, erases `requests` blocks in order, and begins again after
+the last.
 
 Reads wrap around: beyond `file_bytes` they begin again at the start.
 """
@@ -49,6 +52,11 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         before = ("drop_caches", f"open 0 {path} ro{how}", "mark")
         reads = (f"read 0 {offset} {size}" for offset in places)
         return prepared([written], settle_ns), text_of(itertools.chain(before, reads))
+    if case.pattern == "write-random":
+        if raw and not disk:
+            raise InputError(f"{case.case_id}: a page of {case.fs} is programmed once; fs=mtdblock")
+        written = list(_written(path, case.file_bytes, how, raw=raw))
+        return prepared([written], settle_ns), text_of(_overwrites(case, path, how))
     if case.pattern == "write":
         if size * case.requests > case.file_bytes:
             raise InputError(f"{case.case_id}: the requests write past file_bytes")
@@ -57,6 +65,21 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         synced = [] if raw and not disk else ["fsync 0"]
         return prepared([], settle_ns), text_of(itertools.chain((opened, "mark"), writes, synced))
     return prepared([], settle_ns), _erases(case)
+
+
+def _overwrites(case: Case, path: str, how: str) -> Iterator[str]:
+    draw = random.Random(case.seed).random
+    places = case.file_bytes // case.request_bytes
+    yield f"open 0 {path} rw{how}"
+    for number in range(2 * case.requests):
+        if number == case.requests:
+            yield "mark"
+        offset = int(draw() * places) * case.request_bytes
+        yield f"write 0 {offset} {case.request_bytes} {CONTENT_SEED + 1 + number} 0"
+        if not how:
+            yield "fsync 0"
+    if how:
+        yield "fsync 0"
 
 
 def _written(path: str, length_bytes: int, how: str, *, raw: bool) -> Iterator[str]:

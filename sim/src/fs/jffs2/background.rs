@@ -28,10 +28,11 @@ use super::call::Call;
 use super::Jffs2;
 use crate::flash::{Fault, Flash};
 use crate::fs::tasks::run_other;
-use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::mtd::NandDriver;
 use crate::sched::Task;
 use crate::units::Ns;
+use crate::victim::Why;
 use std::collections::VecDeque;
 
 /// msecs_to_jiffies(50): the thread sleeps this long, or one tick more.

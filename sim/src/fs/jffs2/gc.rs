@@ -18,10 +18,10 @@ use super::nodemgmt::MIN_DATA_NODE_BYTES;
 use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::fs::victim::chosen;
-use crate::fs::{FsError, Ino, PageCache, Result, Why, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::mtd::NandDriver;
 use crate::units::Ns;
+use crate::victim::{chosen, Why};
 use std::ops::Range;
 
 /// c->gcblock and its gc_node.

@@ -46,13 +46,14 @@ use crate::errno::{ENAMETOOLONG, ENODATA, EOPNOTSUPP};
 use crate::flash::Torn;
 use crate::fs::{
     Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
-    Rename, Result, Scheduled, Victim, PAGE_BYTES,
+    Rename, Result, Scheduled, PAGE_BYTES,
 };
 use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
+use crate::victim::Victim;
 use background::Collector;
 use compr::Compression;
 use dir::Kind;

@@ -13,8 +13,8 @@
 
 use super::layout::is_dirty;
 use super::node::NodeId;
-use crate::fs::Candidate;
 use crate::mtd::{Mtd, NandDriver};
+use crate::victim::Candidate;
 
 /// The outcome of a pass of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

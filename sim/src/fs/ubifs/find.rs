@@ -10,11 +10,11 @@ use super::geometry::{align, index_node_bytes, LPT_FANOUT};
 use super::lpt::Lpt;
 use super::properties::Category;
 use super::properties::{Change, Properties, INDEX, TAKEN};
-use crate::fs::victim::chosen;
-use crate::fs::{Candidate, Result, Victim, Why};
+use crate::fs::Result;
 use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
+use crate::victim::{chosen, Candidate, Victim, Why};
 
 /// DEFAULT_LSAVE_CNT.
 const SAVED_LEBS: u32 = 256;

@@ -52,13 +52,14 @@ use crate::flash::Torn;
 use crate::fs::tasks;
 use crate::fs::{
     Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
-    Rename, Result, Scheduled, Victim, PAGE_BYTES, ROOT,
+    Rename, Result, Scheduled, PAGE_BYTES, ROOT,
 };
 use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
+use crate::victim::Victim;
 use budget::Budget;
 use file::WorkingSpace;
 use gc::CollectedIndex;

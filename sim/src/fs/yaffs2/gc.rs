@@ -10,10 +10,10 @@ use super::blocks::{Block, State};
 use super::nand::{Payload, Tags, SUMMARY};
 use super::{Chunk, Yaffs2, RESERVED_BLOCKS};
 use crate::causes::{Cause, Causes};
-use crate::fs::victim::chosen;
-use crate::fs::{Candidate, Result, Why};
+use crate::fs::Result;
 use crate::mtd::NandDriver;
 use crate::units::Ns;
+use crate::victim::{chosen, Candidate, Why};
 
 /// YAFFS_GC_GOOD_ENOUGH and YAFFS_GC_PASSIVE_THRESHOLD, in chunks in use.
 const GOOD_ENOUGH: u32 = 2;

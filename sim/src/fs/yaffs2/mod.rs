@@ -30,13 +30,14 @@ use crate::flash::Torn;
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
     Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
-    Rename, Result, Scheduled, Victim, PAGE_BYTES,
+    Rename, Result, Scheduled, PAGE_BYTES,
 };
 use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
 use crate::units::Ns;
+use crate::victim::Victim;
 use background::Thread;
 use blocks::Blocks;
 use cache::Cache;

@@ -48,8 +48,8 @@ pub enum Why {
 /// The block with the most bytes to free:
 ///
 /// ```
-/// use sim::fs::{Candidate, Victim, Why};
 /// use sim::units::Ns;
+/// use sim::victim::{Candidate, Victim, Why};
 /// #[derive(Clone, Debug)]
 /// struct Dirtiest;
 ///
@@ -108,7 +108,7 @@ impl Clone for Box<dyn Victim> {
 }
 
 /// Asks a policy for one of `blocks`; none without a policy, or if there is no block.
-pub(super) fn chosen(
+pub(crate) fn chosen(
     victim: Option<&mut (dyn Victim + 'static)>,
     now: Ns,
     why: Why,

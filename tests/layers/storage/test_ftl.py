@@ -1,0 +1,149 @@
+"""The flash translation layer against analysis, and against a count of its own map."""
+
+from __future__ import annotations
+
+import math
+import random
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from flashbed.plan.stacks import one_stack
+from flashbed.targets.base import Program
+from flashbed.targets.sim import SimTarget
+
+pytestmark = pytest.mark.extension
+PAGE_BYTES, BLOCK_PAGES, RESERVED_BLOCKS = 2048, 64, 2
+"""Of the usual board's chip, and of sim/src/block/ftl.rs."""
+BLOCKS = 256
+
+
+def shown_pages(spare_permille: int, blocks: int = BLOCKS) -> int:
+    return (blocks - RESERVED_BLOCKS) * BLOCK_PAGES * (1000 - spare_permille) // 1000
+
+
+def stack(*settings: str, blocks: int = BLOCKS) -> list[str]:
+    return ["fs=ftl", f"partition.blocks={blocks}", "read_ahead_kib=0", *settings]
+
+
+def counts(settings: list[str], prepare: list[str], body: list[str]) -> dict[str, int]:
+    """Flash operations after the mark."""
+    program = Program(
+        case_id="case", stack=one_stack(settings, raw=True),
+        prepare="\n".join(["flashbed-ops 1", *prepare, "prepared", ""]),
+        body="\n".join(["flashbed-ops 1", *body, ""]), record_requests=False,
+    )  # fmt: skip
+    (batch,) = SimTarget().run([program])
+    assert batch.failures == (), batch.failures
+    names = ("flash_reads", "flash_programs", "flash_erases")
+    return dict(zip(names, batch.cases.select(names).row(0), strict=True))
+
+
+def amplification(spare_permille: int, *settings: str) -> float:
+    """Of uniform random overwrites of pages, after the disk was overwritten four times."""
+    pages = shown_pages(spare_permille)
+    draw = random.Random(1).random
+    prepare = ["open 0 partition rw,direct"]
+    prepare += [f"write 0 {page * PAGE_BYTES} {PAGE_BYTES} 1 0" for page in range(pages)]
+    body = ["open 0 partition rw,direct"]
+    for number in range(6 * pages):
+        if number == 4 * pages:
+            body.append("mark")
+        body.append(f"write 0 {int(draw() * pages) * PAGE_BYTES} {PAGE_BYTES} 2 0")
+    chosen = stack(f"mount=ftl:spare_permille={spare_permille}", *settings)
+    return counts(chosen, [*prepare, "close 0"], body)["flash_programs"] / (2 * pages)
+
+
+def of_fewest_live(rho: float, pages: int) -> float:
+    """The mean field of docs/models/ftl.md: a block is collected at `m` live pages.
+
+    Blocks of j live pages, m < j, are a share of λ/j; the shares add up to 1, their live pages to
+    rho times all pages. Of the m for which both hold, the share at m is from 0 to λ/m.
+    """
+    for m in range(pages):
+        harmonic = sum(1 / live for live in range(m + 1, pages + 1))
+        rate = (rho * pages - m) / (pages - m - m * harmonic)
+        share = 1 - rate * harmonic
+        if share >= 0 and 0 <= m * share <= rate:
+            return rate / rho
+    raise AssertionError("no m")
+
+
+def of_oldest(rho: float) -> float:
+    """Desnoyers 2012: a page of the oldest block lives with probability u = exp(-(1 - u) / rho)."""
+    live = 0.5
+    for _ in range(1000):
+        live = math.exp(-(1 - live) / rho)
+    return 1 / (1 - live)
+
+
+def rho_of(spare_permille: int) -> float:
+    return shown_pages(spare_permille) / ((BLOCKS - RESERVED_BLOCKS) * BLOCK_PAGES)
+
+
+@pytest.mark.parametrize("spare_permille", [70, 100, 150, 200, 250, 300, 400])
+def test_the_fewest_live_pages_amplify_as_the_mean_field_says(spare_permille: int) -> None:
+    wanted = of_fewest_live(rho_of(spare_permille), BLOCK_PAGES)
+    assert amplification(spare_permille) == pytest.approx(wanted, rel=0.01)
+
+
+@pytest.mark.parametrize("spare_permille", [70, 150, 250, 400])
+def test_the_oldest_block_amplifies_as_lamberts_function_says(
+    spare_permille: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/mine.py").write_text(
+        textwrap.dedent("""
+        from flashbed import Victim
+        class Oldest(Victim):
+            def choose(self, now_ns, why, blocks):
+                sequence = blocks.sequence.tolist()
+                return sequence.index(min(sequence))
+        """)
+    )
+    wanted = of_oldest(rho_of(spare_permille))
+    assert amplification(spare_permille, "policy.victim=mine.Oldest") == pytest.approx(
+        wanted, rel=0.01
+    )
+
+
+def test_a_disk_that_is_written_in_order_moves_nothing() -> None:
+    pages = shown_pages(100, blocks=32)
+    lines = ["open 0 partition rw,direct"]
+    lines += [f"write 0 {page * PAGE_BYTES} {PAGE_BYTES} 1 0" for page in range(pages)]
+    body = [*lines[:1], "mark", *lines[1:], *lines[1:], *lines[1:]]
+    found = counts(stack("mount=ftl:spare_permille=100", blocks=32), [*lines, "close 0"], body)
+    assert found["flash_programs"] == 3 * pages
+    assert found["flash_reads"] == 0
+    assert found["flash_erases"] == 4 * pages // BLOCK_PAGES - 32 + RESERVED_BLOCKS
+
+
+def test_parts_of_pages_are_read_before_they_are_written() -> None:
+    opened = ["open 0 partition rw,direct"]
+    whole = [*opened, "write 0 0 4096 1 0", "close 0"]
+    for body, reads, programs in (
+        (["write 0 512 512 2 0"], 1, 1),
+        (["write 0 1536 1024 2 0"], 2, 2),
+        (["write 0 8192 512 2 0"], 0, 1),
+        (["read 0 0 4096"], 2, 0),
+        (["read 0 8192 4096"], 0, 0),
+        (["write 0 0 2048 2 0", "read 0 0 2048"], 1, 1),
+    ):
+        found = counts(stack(blocks=32), whole, [*opened, "mark", *body])
+        assert (found["flash_reads"], found["flash_programs"]) == (reads, programs), body
+
+
+def test_the_disk_ends_where_its_spare_begins() -> None:
+    pages = shown_pages(250, blocks=32)
+    body = [f"write 0 {(pages - 1) * PAGE_BYTES} {PAGE_BYTES} 1 0"]
+    body += [f"write 0 {pages * PAGE_BYTES} {PAGE_BYTES} 1 0"]
+    chosen = stack("mount=ftl:spare_permille=250", blocks=32)
+    assert counts(chosen, [], ["open 0 partition rw,direct", *body])["flash_programs"] == 1
+
+
+def test_a_real_kernel_has_none() -> None:
+    assert one_stack(["fs=ftl"], raw=True).only_simulated == (
+        "fs ftl: no real kernel has it; --on sim has"
+    )

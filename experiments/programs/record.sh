@@ -24,22 +24,6 @@ command_of() {
 	*) echo "no program $1" >&2 && return 1 ;;
 	esac
 }
-# What a recording says of its machine, without the release of its kernel.
-without_release() { "$(dirname "$(command -v flashbed)")/python" - "$1" <<-'END'
-	import sys
-	from pathlib import Path
-	from flashbed.program.recording.file import RecordingWriter, open_recording
-	path = Path(sys.argv[1])
-	new = path.with_suffix(".new")
-	recording = open_recording(path)
-	system, _, processor = recording.about.machine.split(" ")
-	about = recording.about.model_copy(update={"machine": f"{system} {processor}"})
-	with RecordingWriter(new, about) as writer:
-	    for call in (*recording.existed(), *recording.calls()):
-	        writer.add(call)
-	new.replace(path)
-	END
-}
 all="logger config sqlite-delete sqlite-truncate sqlite-persist sqlite-memory sqlite-off sqlite-wal"
 all="$all sqlite-patterns sqlite-speedtest git unpack update postmark lmdb berkeleydb rocksdb dbench"
 all="$all fio-iometer fio-rand-rw fio-seq-write fio-tiobench"
@@ -55,7 +39,7 @@ for name in "${@:-$all}"; do
 			flashbed ops cut "$out/whole.parquet" -o "$out/$each.parquet" --first 10000
 			rm "$out/whole.parquet"
 		fi
-		without_release "$out/$each.parquet"
+		"$(dirname "$(command -v flashbed)")/python" "$here/without_release.py" "$out/$each.parquet"
 	done
 done
 rm -r "$scripts"

@@ -53,10 +53,10 @@ def list_(output: Format = "text") -> None:
 def _rows() -> Iterator[tuple[str, str, str, str]]:
     from flashbed.targets.uml.own_kernels import own_kernel, own_kernel_names
     from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
-    from flashbed.targets.uml.uml_kernel import KERNELS, cached_kernel
+    from flashbed.targets.uml.uml_kernel import KERNELS, VARIANTS, cached_kernel
 
     cache = cache_folder()
-    for series in KERNELS:
+    for series in (*KERNELS, *VARIANTS):
         kinds = {"experiments": cached_kernel(cache, series)}
         if series in SERIES:
             kinds["exec"] = cached_kernel(cache, series, programs_kernel())

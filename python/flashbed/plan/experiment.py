@@ -71,7 +71,8 @@ PROGRAM = "program"
 OPERATIONS = "operations"
 ONCE = (PROGRAM, OPERATIONS)
 """Workloads whose calls state their own sizes; they run once."""
-SIZELESS = ("sqlite", *ONCE)
+ENGINES = "engines"
+SIZELESS = ("sqlite", ENGINES, *ONCE)
 SETTLE_NS = 10_000_000_000
 """The default pause before measuring: longer than any file system's threads need."""
 CASES_MAX = 1_000_000
@@ -103,8 +104,9 @@ class ExperimentFacts(Strict):
 class WorkloadTable(Strict):
     """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before.
 
-    `script` belongs to Postmark; `recording` is the file that `program` replays; `operations` is
-    the text that the workload `operations` runs. The last two have no sizes.
+    `script` belongs to Postmark; `recording` is the file that `program` replays, `recordings` the
+    folder of those of `engines`; `operations` is the text that the workload `operations` runs.
+    `program` and `operations` have no sizes.
     """
 
     kind: Name
@@ -113,13 +115,13 @@ class WorkloadTable(Strict):
     settle_ns: Count
     script: Annotated[str, Field(min_length=1, max_length=SCRIPT_CHARACTERS)] | None = None
     recording: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)] | None = None
-
+    recordings: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)] | None = None
     operations: Annotated[str, Field(min_length=1)] | None = None
 
     @property
     def given(self) -> str | None:
         """What the workload needs besides the case."""
-        return self.script or self.recording or self.operations
+        return self.script or self.recording or self.recordings or self.operations
 
     @model_validator(mode="before")
     @classmethod
@@ -139,6 +141,8 @@ class WorkloadTable(Strict):
             )
         if (self.recording is None) != (self.kind != PROGRAM):
             raise ValueError("recording: goes with the workload program only")
+        if (self.recordings is None) != (self.kind != ENGINES):
+            raise ValueError("recordings: goes with the workload engines only")
         if (self.operations is None) != (self.kind != OPERATIONS):
             raise ValueError("operations: goes with the workload operations only")
         if self.operations is not None:
@@ -396,8 +400,9 @@ def read_experiment(path: Path) -> Experiment:
             if isinstance(table.get(key), str) and not PACKAGED.match(table[key]):
                 table[key] = str(path.parent / table[key])
     workload = values.get("workload")
-    if isinstance(workload, dict) and isinstance(workload.get("recording"), str):
-        workload["recording"] = str(path.parent / workload["recording"])
+    for key in ("recording", "recordings"):
+        if isinstance(workload, dict) and isinstance(workload.get(key), str):
+            workload[key] = str(path.parent / workload[key])
     experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()
     if experiment.workload.script is not None:

@@ -58,6 +58,12 @@ _STATEMENTS = (
     "indexed", "join-three", "group-by", "subquery", "script",
 )  # fmt: skip
 
+_ENGINES = tuple(
+    f"{engine}-{request}"
+    for engine in ("sqlite", "berkeleydb", "lmdb")
+    for request in ("insert", "select", "update", "join")
+)
+
 WORKLOADS = {
     workload.kind: workload
     for workload in (
@@ -70,6 +76,7 @@ WORKLOADS = {
         Workload("overwrite", ("sequential", "random")),
         Workload(SQLITE, _STATEMENTS, pauses=True),
         Workload("program", ("recorded", "flat-out")),
+        Workload("engines", _ENGINES),
         Workload("operations", ("as-written",)),
         Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),
     )

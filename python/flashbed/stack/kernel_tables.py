@@ -220,6 +220,10 @@ class Jffs2Options(Strict):
     """CONFIG_JFFS2_FS_XATTR: `off`, `on`, `unknown`.
     From: the kernel's configuration.
     """
+    wbuf_verify: bool = False
+    """CONFIG_JFFS2_FS_WBUF_VERIFY: each page that the write-buffer filled is read back.
+    From: the kernel's configuration; it is off unless asked for (fs/jffs2/Kconfig).
+    """
 
 
 class UbifsOptions(Strict):

@@ -18,7 +18,7 @@ __all__ = ["PLAIN", "Mount", "options_for", "read_mount"]
 
 PLAIN = "default"
 """Mounted without options."""
-_OPTION = r"[a-z][a-z0-9_]*(=[a-z0-9_.]+)?"
+_OPTION = r"[a-z][a-z0-9_-]*(=[a-z0-9_.]+)?"
 _MOUNT = re.compile(rf"({'|'.join((*FILE_SYSTEMS, *RAW))}):({_OPTION}(?:\+{_OPTION})*)")
 MOUNT_CHARACTERS = 100
 

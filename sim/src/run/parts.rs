@@ -57,6 +57,8 @@ impl FsKind {
 pub struct MountOptions {
     /// UBIFS reads whole runs of nodes ahead (fs/ubifs/file.c, ubifs_do_bulk_read).
     pub bulk_read: bool,
+    /// YAFFS2 has no short-op cache (n_caches of its core is 0).
+    pub no_cache: bool,
 }
 
 /// A file system and its options.
@@ -127,6 +129,7 @@ impl FromStr for Mount {
             let refused = MountError::NotModelled { fs, option: refused };
             match (mount.fs, option) {
                 (FsKind::Ubifs, "bulk_read") => mount.options.bulk_read = true,
+                (FsKind::Yaffs2, "no-cache") => mount.options.no_cache = true,
                 (FsKind::Disk(disk), _) => {
                     mount.fs = FsKind::Disk(disk.with(option).ok_or(refused)?);
                 }
@@ -159,7 +162,11 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
         FsKind::Jffs2 => {
             then.file_system(Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), facts))
         }
-        FsKind::Yaffs2 => then.file_system(Yaffs2::format(mtd, Ns::ZERO, facts)),
+        FsKind::Yaffs2 => {
+            let made = Yaffs2::format(mtd, Ns::ZERO, facts);
+            let no_cache = mount.options.no_cache;
+            then.file_system(made.map(|(fs, now)| (fs.without_cache(no_cache), now)))
+        }
         FsKind::Ubifs => {
             // The agent formats, sleeps to a phase and attaches: UBI's thread has its first turns
             // between the same ticks.

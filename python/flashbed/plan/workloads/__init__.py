@@ -14,6 +14,7 @@ from flashbed.plan.case import Case
 from flashbed.plan.patterns import WORKLOADS
 from flashbed.plan.workloads import (
     collection,
+    engines,
     fsync_files,
     micro_read,
     micro_write,
@@ -45,6 +46,7 @@ _MAKERS: dict[str, Callable[..., tuple[str, str]]] = {
     "sqlite": sqlite.operations,
     "postmark": postmark.operations,
     "program": recorded_program.operations,
+    "engines": engines.operations,
     "operations": own_operations.operations,
 }
 assert _MAKERS.keys() == WORKLOADS.keys()
@@ -53,8 +55,8 @@ assert _MAKERS.keys() == WORKLOADS.keys()
 def operations(kind: str, case: Case, settle_ns: int, given: str | None = None) -> tuple[str, str]:
     """(prepare, body) of a case, flashbed-ops files; `settle_ns` is the pause before measuring.
 
-    `given` is further input of the workload: Postmark's script, the path of a recording, or
-    operations. Raises `InputError`.
+    `given` is further input of the workload: Postmark's script, the path of a recording or of a
+    folder of them, or operations. Raises `InputError`.
     """
     workload = WORKLOADS[kind]
     why = workload.unknown(case.pattern) or workload.without(case.pattern, case.fs)

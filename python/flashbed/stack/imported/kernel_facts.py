@@ -204,14 +204,20 @@ def _jffs2_options(options: Mapping[str, str | None]) -> dict[str, Known]:
     able = {"lzo": asked and "CONFIG_JFFS2_LZO" in on}
     able |= {"zlib": not asked or "CONFIG_JFFS2_ZLIB" in on}
     able |= {"rtime": not asked or "CONFIG_JFFS2_RTIME" in on}
+    never = "CONFIG_JFFS2_CMODE_NONE" in on
     names = [name for name, there in able.items() if there]
     attributes = "on" if "CONFIG_JFFS2_FS_XATTR" in on else "off"
     return {
         "summary": Known("CONFIG_JFFS2_SUMMARY" in on, "CONFIG_JFFS2_SUMMARY"),
-        "compressors": Known(names, "CONFIG_JFFS2_LZO, _ZLIB, _RTIME"),
+        "compressors": Known(
+            [] if never else names, "CONFIG_JFFS2_LZO, _ZLIB, _RTIME, _CMODE_NONE"
+        ),
         "compr_option": Known(
             ["none", *(name for name in names if name != "rtime")],
             "fs/jffs2/super.c jffs2_param_compr",
         ),
         "xattr": Known(attributes, "CONFIG_JFFS2_FS_XATTR"),
+        "wbuf_verify": Known(
+            "CONFIG_JFFS2_FS_WBUF_VERIFY" in on, "CONFIG_JFFS2_FS_WBUF_VERIFY"
+        ),
     }

@@ -38,6 +38,7 @@ from flashbed.targets.unavailable import Unavailable
 __all__ = [
     "BUILD_TOOLS",
     "KERNELS",
+    "VARIANTS",
     "Recipe",
     "UmlKernel",
     "built_kernel",
@@ -52,6 +53,10 @@ __all__ = [
 KERNELS = ("6.1", "6.12", "5.10", "7.3")
 """Kernel profiles that can be built: the series of Debian's linux-source packages, the usual one
 first."""
+VARIANTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "6.1-wbuf-verify": ("6.1", ("CONFIG_JFFS2_FS_WBUF_VERIFY=y",)),
+}
+"""Kernel profile -> the series whose sources it is built from, and its own options."""
 BUILD_TOOLS = {
     "gcc": "gcc",
     "make": "make",
@@ -156,13 +161,22 @@ def _folder(cache: Path, series: str, recipe: Recipe) -> Path:
 
 
 def kernels(cache: Path) -> tuple[str, ...]:
-    """The kernels that experiments can run on: Debian's series, and those that the user added."""
-    return (*KERNELS, *own_kernel_names(cache))
+    """The kernels that experiments can run on: Debian's series, their variants, and those that the
+    user added."""
+    return (*KERNELS, *VARIANTS, *own_kernel_names(cache))
+
+
+def _usual(name: str) -> tuple[str, Recipe]:
+    """The series and the recipe of a kernel that experiments run on."""
+    series, more = VARIANTS.get(name, (name, ()))
+    return series, plain_recipe(more)
 
 
 def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> UmlKernel | None:
     """The kernel built by an earlier run, if there is one; without a recipe, experiments'."""
-    tree = _folder(cache, series, recipe or plain_recipe())
+    if recipe is None:
+        series, recipe = _usual(series)
+    tree = _folder(cache, series, recipe)
     try:
         manifest = json.loads((tree / _MANIFEST).read_text(encoding="utf-8"))
         return UmlKernel(series, manifest["version"], tree)
@@ -174,7 +188,8 @@ def built_kernel(
     cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None
 ) -> UmlKernel:
     """The kernel of a series; builds it on first use. Raises `Unavailable`."""
-    recipe = recipe or plain_recipe()
+    if recipe is None:
+        series, recipe = _usual(series)
     found = cached_kernel(cache, series, recipe)
     if found:
         return found

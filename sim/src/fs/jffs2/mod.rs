@@ -104,6 +104,9 @@ pub struct Options {
     pub collector_keeps_signals: bool,
     /// Which task flushes a partly filled write buffer in the end.
     pub wbuf_flush: WbufFlush,
+    /// CONFIG_JFFS2_FS_WBUF_VERIFY: a page that the write buffer filled is read back.
+    #[serde(default)]
+    pub wbuf_verify: bool,
     /// Whether there are extended attributes.
     pub xattr: Xattr,
 }

@@ -107,6 +107,11 @@ impl<D: NandDriver> Jffs2<D> {
                 }
                 other => other?,
             };
+            let (is_right, later) = self.verify_write(now, to)?;
+            if !is_right {
+                return Err(FsError::NotModelled("JFFS2 that reads wrong bits of what it recovers"));
+            }
+            now = later;
         }
         (self.wbuf.start, self.wbuf.bytes) = (Some(to + whole), bytes - whole);
         self.wbuf.held = Held::default();

@@ -1,9 +1,9 @@
 //! The write buffer: one flash page that collects nodes until it is full.
 //!
 //! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_flash_writev, __jffs2_flush_wbuf,
-//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 differs only in the task that flushes a partly
-//! filled buffer: [`WbufFlush`]. recover.rs handles failed programs. Left out: verification
-//! (CONFIG_JFFS2_FS_WBUF_VERIFY).
+//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger, jffs2_verify_write). 2.6.37 differs only in the task
+//! that flushes a partly filled buffer: [`WbufFlush`]. recover.rs handles failed programs. Left
+//! out: the time in which a page that was read back is compared.
 //!
 //! Invariants:
 //! 1. The buffer holds the bytes from `start` on that are not on flash yet. `start` is a page's
@@ -189,6 +189,10 @@ impl<D: NandDriver> Jffs2<D> {
             }
             other => other?,
         };
+        let (is_right, now) = self.verify_write(now, start)?;
+        if !is_right {
+            return Err(FsError::Io(self.recover_wbuf(now)?));
+        }
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
             self.link_wasted(self.block_of(start), waste);
@@ -198,6 +202,22 @@ impl<D: NandDriver> Jffs2<D> {
         self.wbuf.pending.clear();
         self.refile_wbuf_blocks(now);
         Ok(now)
+    }
+
+    /// jffs2_verify_write: reads a page of the buffer back, where the kernel is built to. Returns
+    /// whether it is as it was written.
+    pub(super) fn verify_write(&mut self, now: Ns, offset: u32) -> Result<(bool, Ns)> {
+        if !self.options.wbuf_verify {
+            return Ok((true, now));
+        }
+        let bytes = self.mtd.page_bytes();
+        match self.call_with(now, Call::Read { offset, bytes }, None)? {
+            Ok(at) => Ok((true, at)),
+            Err(Failed { at, fault: Fault::Uncorrectable }) => {
+                Ok((!self.mtd.is_wrong(offset.into(), bytes), at))
+            }
+            Err(failed) => Err(failed.into()),
+        }
     }
 
     /// jffs2_refile_wbuf_blocks: the nodes that made these blocks obsolete are now on flash. One

@@ -4,7 +4,7 @@
 //! yaffs_wr_data_obj, yaffs_resize_file, yaffs_flush_file) of yaffs_guts.c, yaffs2_handle_hole of
 //! yaffs_yaffs2.c, and kernel/yaffs2/file.c, which reads a page before it is written and keeps 20
 //! chunks free. Every write goes through the short-op cache, even of whole chunks, as in the core
-//! of July 2013 with the Linux glue.
+//! of July 2013 with the Linux glue. Mounted with `no-cache`, each goes to the flash at once.
 //!
 //! Invariant: a file has no chunks beyond its size.
 
@@ -174,7 +174,7 @@ impl<D: NandDriver> Yaffs2<D> {
         contents
     }
 
-    /// Writes into the short-op cache, which reads the chunk first.
+    /// Writes into the short-op cache, or the flash. The chunk is read first.
     fn write_part(
         &mut self,
         mut now: Ns,
@@ -182,6 +182,10 @@ impl<D: NandDriver> Yaffs2<D> {
         chunk: u32,
         (bytes, held): (u32, Option<Contents>),
     ) -> Result<(bool, Ns)> {
+        if !self.has_cache {
+            let now = self.read_data(now, object, chunk)?;
+            return self.write_data(now, object, chunk, (bytes, held), false);
+        }
         let room = self.has_room(1);
         let index = match self.cache.find(object, chunk) {
             Some(index) if !self.cache.entry(index).is_dirty && !room => return Ok((false, now)),

@@ -103,6 +103,8 @@ pub struct Yaffs2<D> {
     scanned_names: Vec<u32>,
     tnodes: u32,
     cache: Cache,
+    /// Whether n_caches is not 0.
+    has_cache: bool,
     gc: Gc,
     /// Chooses the block to collect in the core's place.
     victim: Option<Box<dyn Victim>>,
@@ -164,6 +166,7 @@ impl<D: NandDriver> Yaffs2<D> {
             scanned_names: Vec::new(),
             tnodes: 0,
             cache: Cache::default(),
+            has_cache: true,
             gc: Gc::default(),
             victim: None,
             checkpoint_blocks: 0,
@@ -174,6 +177,12 @@ impl<D: NandDriver> Yaffs2<D> {
         };
         let now = fs.mount(now)?;
         Ok((fs, now))
+    }
+
+    /// Mounts without a short-op cache, the option `no-cache`. Nothing has been written yet, so the
+    /// current mount may change.
+    pub fn without_cache(self, has_none: bool) -> Yaffs2<D> {
+        Yaffs2 { has_cache: !has_none, ..self }
     }
 
     /// yaffs_get_n_free_chunks: free chunks less dirty cache entries, reserved blocks and a

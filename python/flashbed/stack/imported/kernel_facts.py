@@ -217,7 +217,5 @@ def _jffs2_options(options: Mapping[str, str | None]) -> dict[str, Known]:
             "fs/jffs2/super.c jffs2_param_compr",
         ),
         "xattr": Known(attributes, "CONFIG_JFFS2_FS_XATTR"),
-        "wbuf_verify": Known(
-            "CONFIG_JFFS2_FS_WBUF_VERIFY" in on, "CONFIG_JFFS2_FS_WBUF_VERIFY"
-        ),
+        "wbuf_verify": Known("CONFIG_JFFS2_FS_WBUF_VERIFY" in on, "CONFIG_JFFS2_FS_WBUF_VERIFY"),
     }

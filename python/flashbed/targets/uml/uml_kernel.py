@@ -161,8 +161,7 @@ def _folder(cache: Path, series: str, recipe: Recipe) -> Path:
 
 
 def kernels(cache: Path) -> tuple[str, ...]:
-    """The kernels that experiments can run on: Debian's series, their variants, and those that the
-    user added."""
+    """The kernels that experiments can run on: Debian's, with variants, and those of the user."""
     return (*KERNELS, *VARIANTS, *own_kernel_names(cache))
 
 

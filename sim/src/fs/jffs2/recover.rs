@@ -109,7 +109,9 @@ impl<D: NandDriver> Jffs2<D> {
             };
             let (is_right, later) = self.verify_write(now, to)?;
             if !is_right {
-                return Err(FsError::NotModelled("JFFS2 that reads wrong bits of what it recovers"));
+                return Err(FsError::NotModelled(
+                    "JFFS2 that reads wrong bits of what it recovers",
+                ));
             }
             now = later;
         }

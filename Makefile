@@ -37,7 +37,7 @@ export CARGO_INCREMENTAL := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 RUST := $(shell find sim common bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-C := $(shell find agent kernel tests -name '*.[ch]')
+C := $(shell find agent kernel tests experiments -name '*.[ch]')
 AGENT_PYTHON = $(BIN)/python
 AGENT_NEEDS = $(STAMPS)/packages
 

@@ -1,13 +1,14 @@
-/* The SQLite paper's four requests through an engine's own interface: requests ENGINE REQUEST NUMBER BYTES.
+/* The SQLite paper's four requests through an engine's own interface:
  *
- * ENGINE is berkeleydb, lmdb or sqlite, REQUEST is insert, select, update, join, or what makes a database for them:
- * create (two empty tables), fill (NUMBER records in the first) or fill-both. One transaction has all requests, as in
- * Algorithm 1 of the paper; keys are numbers from 1 on, values random bytes, the same in each run.
+ *     requests ENGINE REQUEST NUMBER BYTES
  *
- * Each engine has its own defaults, but for these. Berkeley DB keeps its regions in the process (DB_PRIVATE), maps no
- * file, and a made database leaves its log behind. LMDB has no file of locks (MDB_NOLOCK), because the program is alone, and a reader
- * opens its file for reading only. With MDB_NORDAHEAD the recorder sees the pages that LMDB reads, and no others: it reads
- * a mapping's page table. SQLite's pages have 1 KiB, as in the paper. */
+ * ENGINE is berkeleydb, lmdb or sqlite. REQUEST is insert, select, update or join, or what makes a
+ * database for them: create (two empty tables), fill (NUMBER records in the first) or fill-both.
+ * One transaction has all requests, as in Algorithm 1 of the paper. Keys are numbers from 1 on,
+ * values random bytes, the same in each run.
+ *
+ * docs/models/engines.md says in what each engine differs from its defaults, and why.
+ */
 #include <db.h>
 #include <endian.h>
 #include <errno.h>
@@ -24,9 +25,18 @@ static const char *const TABLE[TABLES] = {"table1", "table2"};
 static const char *engine, *request;
 static uint32_t number, bytes;
 
-static int is(const char *name) { return strcmp(request, name) == 0; }
-static int makes(void) { return is("create") || is("fill") || is("fill-both"); }
-static int changes(void) { return is("insert") || is("update") || makes(); }
+static int is(const char *name)
+{
+	return strcmp(request, name) == 0;
+}
+static int makes(void)
+{
+	return is("create") || is("fill") || is("fill-both");
+}
+static int changes(void)
+{
+	return is("insert") || is("update") || makes();
+}
 
 static void check(int failed, const char *what)
 {
@@ -64,13 +74,14 @@ static void bdb_open(void)
 	check(bdb_env->set_lk_max_objects(bdb_env, 20000), "locks");
 	check(bdb_env->set_mp_mmapsize(bdb_env, 1), "mmapsize");
 	check(bdb_env->open(bdb_env, ".",
-			    DB_CREATE | DB_PRIVATE | DB_INIT_MPOOL | DB_INIT_LOCK | DB_INIT_LOG | DB_INIT_TXN, 0644),
+			    DB_CREATE | DB_PRIVATE | DB_INIT_MPOOL | DB_INIT_LOCK | DB_INIT_LOG |
+				    DB_INIT_TXN,
+			    0644),
 	      "env");
 	for (int table = 0; table < TABLES; table++) {
 		check(db_create(&bdb[table], bdb_env, 0), "db_create");
 		check(bdb[table]->open(bdb[table], NULL, "requests.bdb", TABLE[table], DB_BTREE,
-				       DB_AUTO_COMMIT | (makes() ? DB_CREATE : 0),
-				       0644),
+				       DB_AUTO_COMMIT | (makes() ? DB_CREATE : 0), 0644),
 		      "open");
 	}
 	check(bdb_env->txn_begin(bdb_env, NULL, &bdb_txn, 0), "txn_begin");
@@ -127,12 +138,14 @@ static void lmdb_open(void)
 	check(mdb_env_create(&mdb_env), "mdb_env_create");
 	check(mdb_env_set_maxdbs(mdb_env, TABLES), "maxdbs");
 	check(mdb_env_set_mapsize(mdb_env, 64 << 20), "mapsize");
-	check(mdb_env_open(mdb_env, "requests.mdb", MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD | (writes ? 0 : MDB_RDONLY),
+	check(mdb_env_open(mdb_env, "requests.mdb",
+			   MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD | (writes ? 0 : MDB_RDONLY),
 			   0644),
 	      "env");
 	check(mdb_txn_begin(mdb_env, NULL, writes ? 0 : MDB_RDONLY, &mdb_txn), "txn_begin");
 	for (int table = 0; table < TABLES; table++)
-		check(mdb_dbi_open(mdb_txn, TABLE[table], MDB_INTEGERKEY | (writes ? MDB_CREATE : 0), &mdb[table]),
+		check(mdb_dbi_open(mdb_txn, TABLE[table],
+				   MDB_INTEGERKEY | (writes ? MDB_CREATE : 0), &mdb[table]),
 		      "dbi_open");
 }
 
@@ -200,7 +213,9 @@ static void sqlite_open(void)
 	if (makes())
 		for (int table = 0; table < TABLES; table++) {
 			char text[80];
-			snprintf(text, sizeof(text), "CREATE TABLE %s (id INTEGER PRIMARY KEY, val BLOB)", TABLE[table]);
+			snprintf(text, sizeof(text),
+				 "CREATE TABLE %s (id INTEGER PRIMARY KEY, val BLOB)",
+				 TABLE[table]);
 			sql_run(text, NULL, 0, 0);
 		}
 	sql_run("BEGIN", NULL, 0, 0);
@@ -209,7 +224,9 @@ static void sqlite_open(void)
 static void sqlite_put(int table, uint32_t id)
 {
 	char text[80];
-	snprintf(text, sizeof(text), is("update") ? "UPDATE %s SET val = ?2 WHERE id = ?1" : "INSERT INTO %s VALUES (?1, ?2)",
+	snprintf(text, sizeof(text),
+		 is("update") ? "UPDATE %s SET val = ?2 WHERE id = ?1"
+			      : "INSERT INTO %s VALUES (?1, ?2)",
 		 TABLE[table]);
 	sql_run(text, record(), id, 0);
 }
@@ -223,7 +240,9 @@ static void sqlite_get(int table, uint32_t id)
 
 static void sqlite_join(void)
 {
-	sql_run("SELECT table2.val FROM table1, table2 WHERE table1.id = table2.id AND table2.id <= ?1", NULL, number, number);
+	sql_run("SELECT table2.val FROM table1, table2 WHERE table1.id = table2.id AND table2.id "
+		"<= ?1",
+		NULL, number, number);
 }
 
 static void sqlite_close(void)
@@ -236,7 +255,8 @@ static void sqlite_close(void)
 
 static const struct {
 	const char *name;
-	void (*open)(void), (*put)(int table, uint32_t id), (*get)(int table, uint32_t id), (*join)(void), (*close)(void);
+	void (*open)(void), (*put)(int table, uint32_t id), (*get)(int table, uint32_t id),
+		(*join)(void), (*close)(void);
 } ENGINES[] = {
 	{"berkeleydb", bdb_open, bdb_put, bdb_get, bdb_join, bdb_close},
 	{"lmdb", lmdb_open, lmdb_put, lmdb_get, lmdb_join, lmdb_close},

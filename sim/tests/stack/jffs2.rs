@@ -188,6 +188,35 @@ fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
     assert!(after != before, "the first page's node moved from {before:?}");
 }
 
+/// Pages that the buffer filled are read back as they are programmed; a vector's whole pages, which
+/// bypass it, are not.
+#[test]
+fn a_kernel_that_verifies_reads_back_what_the_write_buffer_wrote() {
+    let board = support::board("emulated");
+    let operations = |wbuf_verify: bool| {
+        let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+        let options = Options { wbuf_verify, ..options(true) };
+        let (mut fs, now) =
+            Jffs2::format(mtd, Ns::ZERO, options, support::facts()).expect("it fits");
+        let (ino, now) = created(&mut fs, now, "file.bin");
+        fs.mtd_mut().flash_mut().start_recording();
+        append_all(&mut fs, now, ino, 0..16 * 1024, 1024);
+        fs.mtd_mut().flash_mut().take_record()
+    };
+    let of = |kind: Kind, operations: &[FlashOp]| -> Vec<u32> {
+        operations.iter().filter(|op| op.kind == kind).map(|op| op.page.0).collect()
+    };
+    let (plain, verified) = (operations(false), operations(true));
+    assert!(of(Kind::Read, &plain).is_empty());
+    let programmed = of(Kind::Program, &verified);
+    assert_eq!(programmed, of(Kind::Program, &plain));
+    let read = of(Kind::Read, &verified);
+    assert!(read.len() * 2 > programmed.len() && read.iter().all(|page| programmed.contains(page)));
+    for pair in verified.windows(2).filter(|pair| pair[1].kind == Kind::Read) {
+        assert_eq!((pair[0].kind, pair[0].page), (Kind::Program, pair[1].page));
+    }
+}
+
 /// A page cache that has every page.
 struct AllPages;
 

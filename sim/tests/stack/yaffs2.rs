@@ -65,6 +65,24 @@ fn the_short_op_cache_holds_ten_chunks_and_goes_out_whole() {
     assert_eq!(programs(&fs), created + 10);
 }
 
+/// A part of a chunk that is written again reads the chunk and writes it elsewhere.
+#[test]
+fn without_a_short_op_cache_each_write_goes_to_the_flash() {
+    let (fs, now) = fresh();
+    let mut fs = fs.without_cache(true);
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
+    let before = fs.mtd().flash().counts();
+    for from in [0, 512, 1024] {
+        let (to, file_bytes) = (from + 512, u64::from(from + 512));
+        let write = PageWrite { ino, page: 0, from, to, file_bytes, cached: true };
+        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
+    }
+    let after = fs.mtd().flash().counts();
+    assert_eq!((after.programs - before.programs, after.reads - before.reads), (3, 2));
+}
+
 #[test]
 fn a_page_in_the_short_op_cache_is_read_without_the_flash() {
     let (mut fs, now) = fresh();

@@ -151,6 +151,18 @@ def test_a_configuration_decides_compressors_and_ticks(tmp_path: Path) -> None:
     assert facts["jffs2"]["summary"].value is False
 
 
+@pytest.mark.parametrize("verifies", [True, False])
+def test_a_configuration_decides_that_nothing_is_compressed_and_what_is_read_back(
+    tmp_path: Path, verifies: bool
+) -> None:
+    text = "CONFIG_JFFS2_COMPRESSION_OPTIONS=y\nCONFIG_JFFS2_ZLIB=y\nCONFIG_JFFS2_CMODE_NONE=y\n"
+    if verifies:
+        text += "CONFIG_JFFS2_FS_WBUF_VERIFY=y\n"
+    facts = facts_of(_old(tmp_path), read_options(text), load_kernel("5.10"), None)
+    assert facts["jffs2"]["compressors"].value == []
+    assert facts["jffs2"]["wbuf_verify"].value is verifies
+
+
 @pytest.mark.parametrize(
     ("source", "scheduler"),
     [

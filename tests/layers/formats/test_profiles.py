@@ -37,6 +37,8 @@ def test_a_copy_with_other_values_is_another_board_to_the_simulator() -> None:
 def test_every_shipped_kernel_is_complete() -> None:
     assert {
         "2.6.29",
+        "2.6.29-apf27",
+        "2.6.29-apf27-wbuf-verify",
         "2.6.29-uncompressed",
         "2.6.37",
         "2.6.37-64bit",
@@ -47,6 +49,7 @@ def test_every_shipped_kernel_is_complete() -> None:
         "5.10",
         "5.15",
         "6.1",
+        "6.1-wbuf-verify",
         "6.6",
         "6.12",
         "7.3",

@@ -137,6 +137,8 @@ def test_a_mount_option_leaves_other_file_systems_as_they_are(small: Path) -> No
         ("jffs2", "default", ""),
         ("ubifs", "ubifs:bulk_read", "bulk_read"),
     }
+    without = cases(*ONE, "fs=yaffs2", "mount=yaffs2:no-cache")
+    assert {case.mount_options for case in without} == {"no-cache"}
     two = cases(*ONE, "fs=ubifs", "mount=ubifs:bulk_read+no_chk_data_crc")
     assert {case.mount_options for case in two} == {"bulk_read,no_chk_data_crc"}
     with pytest.raises(ExperimentError, match="grid: mount: ubifs:bulk_read: no grid has ubifs"):

@@ -1,4 +1,7 @@
-"""Takes the release of its kernel out of what a recording says of its machine: PYTHON without_release.py RECORDING."""
+"""Takes the release of the kernel out of what a recording says of its machine.
+
+PYTHON without_release.py RECORDING
+"""
 
 import sys
 from pathlib import Path

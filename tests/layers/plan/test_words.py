@@ -40,6 +40,7 @@ seed = [1]
 
 GIVEN = {
     "program": 'recording = "x.rec"',
+    "engines": 'recordings = "x"',
     "operations": 'operations = "flashbed-ops 2\\nsync\\n"',
 }
 

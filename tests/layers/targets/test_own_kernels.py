@@ -18,7 +18,13 @@ from flashbed.targets.uml.kernel_added import add_kernel
 from flashbed.targets.uml.kernel_changes import CHANGES, apply_changes
 from flashbed.targets.uml.own_kernels import OwnKernel, own_kernel, own_kernel_names, remove_kernel
 from flashbed.targets.uml.programs_kernel import program_kernels
-from flashbed.targets.uml.uml_kernel import KERNELS, cached_kernel, kernels, plain_recipe
+from flashbed.targets.uml.uml_kernel import (
+    KERNELS,
+    VARIANTS,
+    cached_kernel,
+    kernels,
+    plain_recipe,
+)
 from flashbed.targets.unavailable import Unavailable
 
 LISTS = """Types: deb
@@ -68,7 +74,7 @@ def test_a_kernel_that_was_added_is_found_by_its_name(cache: Path) -> None:
     added = _added(cache, "mine")
     assert own_kernel(cache, "mine") == added
     assert own_kernel_names(cache) == ["mine"]
-    assert kernels(cache) == (*KERNELS, "mine")
+    assert kernels(cache) == (*KERNELS, *VARIANTS, "mine")
     assert "mine" in kernel_names()
     assert load_kernel("mine").kernel.like == "6.1"
     built = cached_kernel(cache, "mine")

@@ -53,10 +53,10 @@ def test_the_inode_is_held_over_the_mark_and_nothing_waits(pattern: str) -> None
 
 
 def test_an_engine_reads_what_it_was_asked_for() -> None:
-    """A hundred records of 600 bytes lie on seventeen pages of 4 KiB, six on each."""
+    """A hundred records of 600 bytes lie on seventeen pages of 4 KiB; others say on which."""
     _, lines = replayed("berkeleydb-select")
     places = {line.split()[2] for line in lines if re.fullmatch(r"read \d+ \d+ 4096", line)}
-    assert 17 <= len(places) <= 24
+    assert 17 < len(places) < 2 * 17
 
 
 def test_a_case_without_a_recording_says_which() -> None:

@@ -85,7 +85,7 @@ pub struct Faults(sim::flash::Faults);
 impl Faults {
     #[new]
     #[pyo3(signature = (*, seed=0, endurance_erases=0, program_fail_ppm=0, program_fail=vec![],
-        erase_fail_ppm=0, erase_fail=vec![], bit_flip_ppm=0, bits_flipped=0))]
+        erase_fail_ppm=0, erase_fail=vec![], bit_flip_ppm=0, bits_flipped=0, errors=None))]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         seed: u64,
@@ -96,6 +96,7 @@ impl Faults {
         erase_fail: Vec<u64>,
         bit_flip_ppm: u32,
         bits_flipped: u32,
+        errors: Option<Py<ErrorCurve>>,
     ) -> Faults {
         Faults(sim::flash::Faults {
             seed,
@@ -106,6 +107,38 @@ impl Faults {
             erase_fail,
             bit_flip_ppm,
             bits_flipped,
+            errors: errors.map(|errors| errors.get().0),
+        })
+    }
+}
+
+/// Bit errors over erases, reads and age.
+#[pyclass(frozen, module = "flashbed._sim")]
+pub struct ErrorCurve(sim::flash::ErrorCurve);
+
+/// A term: log2 of its coefficient, the power of the erases, the power of hours or reads.
+type ErrorTerm = (i32, u32, u32);
+
+#[pymethods]
+impl ErrorCurve {
+    #[new]
+    #[pyo3(signature = (*, fresh, wear, retention, disturb, age_hours=0, reads=0))]
+    fn new(
+        fresh: ErrorTerm,
+        wear: ErrorTerm,
+        retention: ErrorTerm,
+        disturb: ErrorTerm,
+        age_hours: u32,
+        reads: u32,
+    ) -> ErrorCurve {
+        let term = |(log2, erases_power, power)| sim::flash::Term { log2, erases_power, power };
+        ErrorCurve(sim::flash::ErrorCurve {
+            fresh: term(fresh),
+            wear: term(wear),
+            retention: term(retention),
+            disturb: term(disturb),
+            age_hours,
+            reads,
         })
     }
 }

@@ -13,6 +13,7 @@
 #include <linux/math64.h>
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 
 #include "flashbed_nand.h"
 
@@ -124,12 +125,60 @@ void fbn_change_column(u32 column)
 	fbn_charge(flashbed.p.column_change_ns);
 }
 
+/* Whole hours until the command that began last. */
+static u32 hours_since(u64 ns)
+{
+	return (u32)div_u64(div_u64(flashbed.bus.record.start_ns - ns, NSEC_PER_SEC), 3600);
+}
+
+/* The wrong bits of a page in its cells, which this read disturbs. */
+static int page_errors(u32 number, u32 *bits)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const struct fbn_curve *curve = &flashbed.faults.curve;
+	const struct fbn_page *page = fbn_cells_page(&flashbed.cells, number);
+	const u32 step_bits = p->ecc_step_bytes * 8;
+	struct fbn_step step = {.number = number * FBN_STEPS_MAX, .bits = step_bits};
+	struct fbn_block *block;
+	u32 hours;
+	u32 reads;
+	u32 i;
+	int count = 0;
+
+	if (number >= p->pages)
+		return 0;
+	block = &flashbed.cells.blocks[number >> p->page_in_block_shift];
+	reads = block->reads++;
+	if (!page || !page->touched)
+		return 0;
+	if (page->programmed_ns < curve->begun_ns) {
+		hours = hours_since(curve->begun_ns) + curve->age_hours;
+		reads += curve->reads;
+	} else {
+		hours = hours_since(page->programmed_ns);
+		reads -= page->reads;
+	}
+	step.expected = fbn_expected(curve, block->erases, hours, reads);
+	for (i = 0; i < p->page_bytes / p->ecc_step_bytes; i++, step.number++) {
+		u32 drawn = fbn_draw_errors(curve->seed, block->erases, &step, bits + count);
+
+		while (drawn--)
+			bits[count++] += i * step_bits;
+	}
+	return count;
+}
+
 void fbn_command_read(u32 page, u32 column)
 {
 	struct fbn_bus *bus = &flashbed.bus;
 
 	start_record(FBN_READ, page, column);
-	bus->flips = fbn_draw_flips(&flashbed.faults, flashbed.counts.reads++, bus->flip_bits);
+	if (flashbed.faults.curve.on)
+		bus->flips = page_errors(page, bus->flip_bits);
+	else
+		bus->flips = fbn_draw_flips(&flashbed.faults, flashbed.counts.reads,
+					    bus->flip_bits);
+	flashbed.counts.reads++;
 	bus->logged = put_in_log();
 	begin_array(flashbed.p.read_array_ns, flashbed.p.bus_read_ns);
 }
@@ -258,6 +307,19 @@ static struct fbn_effect program_effect(u32 page, u64 number, bool *failed)
 	return effect;
 }
 
+/* What bit errors depend on, of a page whose main area was programmed. */
+static void note_program(const struct fbn_program *program)
+{
+	const struct fbn_block *block =
+		&flashbed.cells.blocks[program->page >> flashbed.p.page_in_block_shift];
+	struct fbn_page *page = fbn_cells_page(&flashbed.cells, program->page);
+
+	if (!flashbed.faults.curve.on || !page || !fbn_subpages_touched(program))
+		return;
+	page->programmed_ns = flashbed.bus.record.start_ns;
+	page->reads = block->reads;
+}
+
 int fbn_confirm_program(void)
 {
 	struct fbn_bus *bus = &flashbed.bus;
@@ -272,6 +334,7 @@ int fbn_confirm_program(void)
 	struct fbn_effect effect;
 	bool failed;
 	bool cut;
+	int err;
 
 	begin_array(p->program_array_ns, p->bus_program_ns);
 	bus->status &= ~NAND_STATUS_FAIL;
@@ -283,7 +346,9 @@ int fbn_confirm_program(void)
 	fbn_tell_programmed();
 	cut = power_fails(&effect);
 	fbn_history_add_program(&program, effect);
-	return finish_change(failed, cut, fbn_cells_program(&flashbed.cells, &program, effect));
+	err = fbn_cells_program(&flashbed.cells, &program, effect);
+	note_program(&program);
+	return finish_change(failed, cut, err);
 }
 
 /* The effect of faults on erase number `number`. */

@@ -7,7 +7,7 @@
  * pointer a programmed page. Main and spare area are allocated separately: a page with only its
  * spare area programmed (JFFS2's clean markers) costs its OOB, and main areas are powers of two.
  *
- * Leaves out disturbance of neighbours, loss of the paired page (MLC), interference of partial
+ * Leaves out loss of the paired page (MLC), interference of partial
  * programs. Invariants:
  * 1. A program only clears bits; only an erase sets them.
  * 2. `data`, `intended` are never all 0xff and `intended` differs from `data`: equal content is
@@ -92,6 +92,8 @@ static struct fbn_page *copy_of(const struct fbn_page *page)
 		return NULL;
 	copy->programs = page->programs;
 	copy->touched = page->touched;
+	copy->reads = page->reads;
+	copy->programmed_ns = page->programmed_ns;
 	memcpy(copy->oob, page->oob, flashbed.p.oob_bytes);
 	if ((page->data && fbn_page_fill(&copy->data, page->data)) ||
 	    (page->intended && fbn_page_fill(&copy->intended, page->intended))) {
@@ -397,6 +399,7 @@ int fbn_cells_erase(struct fbn_cells *cells, u32 number, struct fbn_effect effec
 	if (effect.how == FBN_NOTHING)
 		return 0;
 	block->erases++;
+	block->reads = 0;
 	if (effect.how != FBN_WHOLE)
 		return half_erase(cells, number, effect);
 	for (page = 0; page < block->next_page; page++) {

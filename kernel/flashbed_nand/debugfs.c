@@ -185,6 +185,44 @@ static int set_faults(const struct rates *asked)
 	return 0;
 }
 
+/* Bit errors follow the curve from now on. */
+static int begin_errors(u64 seed, u32 age_hours, u32 reads)
+{
+	struct fbn_curve *curve = &flashbed.faults.curve;
+	u32 block;
+
+	if (flashbed.p.page_bytes / flashbed.p.ecc_step_bytes > FBN_STEPS_MAX)
+		return -EINVAL;
+	for (block = 0; block < flashbed.p.blocks; block++)
+		flashbed.cells.blocks[block].reads = 0;
+	curve->on = true;
+	curve->seed = seed;
+	curve->begun_ns = fbn_now_ns() + fbn_owed_ns();
+	curve->age_hours = age_hours;
+	curve->reads = reads;
+	return 0;
+}
+
+/* Commands of the curve of bit errors. */
+static int obey_errors(const char *command)
+{
+	struct fbn_term term;
+	u64 seed;
+	u32 which;
+	u32 age_hours;
+	u32 reads;
+	char more;
+
+	if (sscanf(command, "error-term %u %d %u %u%c", &which, &term.log2, &term.erases_power,
+		   &term.power, &more) == 4 && which < FBN_TERMS) {
+		flashbed.faults.curve.terms[which] = term;
+		return 0;
+	}
+	if (sscanf(command, "errors %llu %u %u%c", &seed, &age_hours, &reads, &more) == 3)
+		return begin_errors(seed, age_hours, reads);
+	return -EINVAL;
+}
+
 /* Commands that replace the chip or make it fail. */
 static int obey_faults(const char *command)
 {
@@ -212,7 +250,7 @@ static int obey_faults(const char *command)
 		return fbn_choose(&faults->programs, flashbed.counts.programs + number - 1);
 	if (sscanf(command, "fail-erase %llu%c", &number, &more) == 1 && number)
 		return fbn_choose(&faults->erases, flashbed.counts.erases + number - 1);
-	return -EINVAL;
+	return obey_errors(command);
 }
 
 /* Commands with numbers. A further word makes a command invalid. */

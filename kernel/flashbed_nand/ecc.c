@@ -57,8 +57,12 @@ static u32 flips_in(u32 step)
 {
 	const struct fbn_bus *bus = &flashbed.bus;
 	const u32 step_bits = flashbed.p.ecc_step_bytes * 8;
+	u32 found = 0;
+	int i;
 
-	return bus->flips && bus->flip_bits[0] / step_bits == step ? bus->flips : 0;
+	for (i = 0; i < bus->flips; i++)
+		found += bus->flip_bits[i] / step_bits == step;
+	return found;
 }
 
 static u32 different_bits(const u8 *a, const u8 *b, u32 count)

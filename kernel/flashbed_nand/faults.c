@@ -3,44 +3,11 @@
  * same fault.
  *
  * In the place of the weak blocks, weak pages and bit flips of drivers/mtd/nand/raw/nandsim.c.
- * Numbers come from SplitMix64 (Steele, Lea, Flood 2014). Leaves out read disturb, retention,
- * faults that cluster in a block. Invariant: no 64-bit division, which does not link in a 32-bit
- * ARM kernel.
+ * Leaves out faults that cluster in a block.
  */
 #include <linux/kernel.h>
 
 #include "flashbed_nand.h"
-
-static u64 scramble(u64 x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-	return x ^ (x >> 31);
-}
-
-/* The next number of a sequence. */
-u64 fbn_next(u64 *state)
-{
-	*state += 0x9e3779b97f4a7c15ULL;
-	return scramble(*state);
-}
-
-/* The `number`th draw of a kind. */
-u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number)
-{
-	return scramble(scramble(scramble(seed + 1) + what + 1) + number + 1);
-}
-
-/* A number from 0 to limit - 1. */
-u32 fbn_below(u64 *state, u32 limit)
-{
-	return (u32)((fbn_next(state) >> 32) * limit >> 32);
-}
-
-bool fbn_hit(u64 draw, u32 ppm)
-{
-	return ((draw >> 32) * FBN_PPM >> 32) < ppm;
-}
 
 /* How a power cut tears an operation. */
 struct fbn_effect fbn_torn(u64 seed)

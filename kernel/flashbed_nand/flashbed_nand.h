@@ -7,6 +7,8 @@
  * it (tests/tidy/test_layers_of_c.py):
  *   state       the variable `flashbed`, of which each layer owns a part
  *   parameters  the module's parameters, checked
+ *   draws       random numbers of a seed
+ *   errors      bit errors that follow erases, reads and age
  *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
  *               torn operation is torn
  *   host        what the kernel for programs offers: memory of the host
@@ -111,10 +113,71 @@ struct fbn_parameters {
 
 int fbn_parameters_check(struct fbn_parameters *to);
 
+/* draws.c */
+
+#define FBN_PPM 1000000U
+
+enum fbn_draw {
+	FBN_DRAW_BAD,
+	FBN_DRAW_WEAR,
+	FBN_DRAW_PROGRAM,
+	FBN_DRAW_ERASE,
+	FBN_DRAW_READ,
+	FBN_DRAW_TEAR,
+	FBN_DRAW_ERRORS
+};
+
+u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number);
+u64 fbn_next(u64 *state);
+u32 fbn_below(u64 *state, u32 limit);
+bool fbn_hit(u64 draw, u32 ppm);
+
+/* errors.c */
+
+#define FBN_STEPS_MAX 64	/* of a page */
+#define FBN_STEP_ERRORS_MAX 65	/* more than any ECC corrects */
+
+/* 2^(log2 / 2^24) times powers, in 2^-16, of the erases and of the hours or reads. */
+struct fbn_term {
+	s32 log2;
+	u32 erases_power;
+	u32 power;
+};
+
+enum fbn_terms {
+	FBN_TERM_FRESH,
+	FBN_TERM_WEAR,
+	FBN_TERM_RETENTION,
+	FBN_TERM_DISTURB,
+	FBN_TERMS
+};
+
+/* Expected errors of an ECC step. */
+struct fbn_curve {
+	struct fbn_term terms[FBN_TERMS];
+	bool on;
+	u64 seed;
+	u64 begun_ns;
+	u32 age_hours; /* of what was programmed before */
+	u32 reads;     /* of its block */
+};
+
+struct fbn_step {
+	u32 number;
+	u32 bits;
+	u64 expected; /* errors, in 2^-32 */
+};
+
+s64 fbn_log2(u64 number);
+u64 fbn_exp2(s64 log);
+u64 fbn_wait_for_error(u64 uniform);
+u64 fbn_expected(const struct fbn_curve *curve, u32 erases, u32 hours, u32 reads);
+u32 fbn_draw_errors(u64 seed, u32 erases, const struct fbn_step *step, u32 *bits);
+
 /* faults.c */
 
 #define FBN_FLIPS_MAX 64
-#define FBN_PPM 1000000U
+#define FBN_WRONG_MAX (FBN_STEPS_MAX * FBN_STEP_ERRORS_MAX)
 
 /* How much of a program or an erase takes effect. */
 enum fbn_how {
@@ -153,21 +216,9 @@ struct fbn_faults {
 	u32 wear_out_erases;
 	struct fbn_chosen programs;
 	struct fbn_chosen erases;
+	struct fbn_curve curve;
 };
 
-enum fbn_draw {
-	FBN_DRAW_BAD,
-	FBN_DRAW_WEAR,
-	FBN_DRAW_PROGRAM,
-	FBN_DRAW_ERASE,
-	FBN_DRAW_READ,
-	FBN_DRAW_TEAR
-};
-
-u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number);
-u64 fbn_next(u64 *state);
-u32 fbn_below(u64 *state, u32 limit);
-bool fbn_hit(u64 draw, u32 ppm);
 struct fbn_effect fbn_torn(u64 seed);
 void fbn_faults_start(struct fbn_faults *faults, const struct fbn_parameters *p);
 int fbn_choose(struct fbn_chosen *chosen, u64 number);
@@ -209,6 +260,8 @@ struct fbn_page {
 	u32 users;
 	u8 programs;
 	u8 touched; /* programmed sub-pages, one bit each */
+	u32 reads;  /* of its block, when it was programmed last */
+	u64 programmed_ns; /* 0: before bit errors began */
 	u8 *data;
 	u8 *intended;
 	u8 oob[];
@@ -217,6 +270,7 @@ struct fbn_page {
 struct fbn_block {
 	struct fbn_page **pages;
 	u32 erases;
+	u32 reads; /* since the erase or the beginning of faults */
 	u16 next_page; /* after the highest one programmed */
 	u8 state;
 };
@@ -359,7 +413,7 @@ struct fbn_bus {
 	u32 latch_from;
 	u32 latch_to;
 	int flips;
-	u32 flip_bits[FBN_FLIPS_MAX];
+	u32 flip_bits[FBN_WRONG_MAX]; /* step by step */
 };
 
 void fbn_begin(void);

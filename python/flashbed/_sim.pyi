@@ -103,6 +103,7 @@ class Faults:
         erase_fail: Sequence[int] = ...,
         bit_flip_ppm: int = 0,
         bits_flipped: int = 0,
+        errors: ErrorCurve | None = None,
     ) -> Faults:
         """Makes one.
 
@@ -112,6 +113,29 @@ class Faults:
         - `program_fail`, `erase_fail`: numbers of those that fail, from 1.
         - `bit_flip_ppm`: page reads with wrong bits, in millionths.
         - `bits_flipped`: how many bits of one ECC step are wrong then.
+        - `errors`: wrong bits that follow the chip; without `bit_flip_ppm`.
+        """
+
+@final
+class ErrorCurve:
+    """Bit errors of an ECC step over erases, hours and reads (docs/models/bit-errors.md)."""
+
+    def __new__(
+        cls,
+        *,
+        fresh: tuple[int, int, int],
+        wear: tuple[int, int, int],
+        retention: tuple[int, int, int],
+        disturb: tuple[int, int, int],
+        age_hours: int = 0,
+        reads: int = 0,
+    ) -> ErrorCurve:
+        """Makes one.
+
+        - `fresh`, `wear`, `retention`, `disturb`: the terms of the expected errors. Of each the
+          logarithm to base 2 of its coefficient times 2^24, the power of the erases and the power
+          of the hours or reads times 2^16.
+        - `age_hours`, `reads`: age of what was programmed before the mark, reads of its block.
         """
 
 @final

@@ -166,6 +166,11 @@ def chip_files() -> dict[str, Path]:
     return _files("boards/chips:*.toml")
 
 
+def error_curve_files() -> dict[str, Path]:
+    """The curves of bit errors by name."""
+    return _files("boards/errors:*.toml")
+
+
 def experiment_files() -> dict[str, Path]:
     """The experiments, by STUDY/NAME."""
     return _files("experiments:*/*.toml")
@@ -209,6 +214,11 @@ def kernel_file(name: str) -> Path:
 def chip_file(name: str) -> Path:
     """A chip of the catalogue."""
     return _file("boards", "chips", f"{name}.toml")
+
+
+def error_curve_file(name: str) -> Path:
+    """A curve of bit errors."""
+    return _file("boards", "errors", f"{name}.toml")
 
 
 def new_chip_file(name: str) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -18,7 +18,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.toml import Hashed, Strict
 from flashbed.base.toml_errors import wrong_lines
 
-__all__ = ["NEW", "NONE", "BitFlips", "Condition", "Faults", "State", "Worn", "plain"]
+__all__ = ["NEW", "NONE", "BitErrors", "BitFlips", "Condition", "Faults", "Level", "State", "Worn", "plain"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -28,7 +28,12 @@ Chosen = Annotated[tuple[Nth, ...], Field(strict=False, min_length=1, max_length
 """The most that kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 
-_PART = re.compile(r"([a-z]+)(@?[0-9].*)?")
+Curve = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$", max_length=64)]
+Level = Literal["low", "typical", "high"]
+"""Few errors, the expected ones, many: the uncertainty of a curve."""
+
+_PART = re.compile(r"([a-z]+)(@?[0-9].*|=[a-z].*)?")
+_COUNTED = re.compile(r"(aged|read)([0-9]+)")
 PPM = 1_000_000
 ERASES_MAX = 0x7FFFFFFF
 """UBI_MAX_ERASECOUNTER of drivers/mtd/ubi/ubi-media.h."""
@@ -165,6 +170,42 @@ class BitFlips(Strict):
     bits: Annotated[int, Field(ge=1, le=64)] = 1
 
 
+class BitErrors(Strict):
+    """Wrong bits that follow erases, age and reads by a curve of boards/errors/, and stay.
+
+    `age_days` is how old what was programmed before the mark is then, `reads` how often its block
+    was read since.
+    """
+
+    curve: Curve = "slc"
+    level: Level = "typical"
+    age_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    reads: Number = 0
+
+    @property
+    def text(self) -> str:
+        """The part of a word behind `errors=`."""
+        parts = [self.curve, *([self.level] if self.level != "typical" else [])]
+        parts += [f"aged{self.age_days}"] if self.age_days else []
+        parts += [f"read{self.reads}"] if self.reads else []
+        return "+".join(parts)
+
+    @classmethod
+    def values_of(cls, text: str) -> dict[str, Any]:
+        """The keys of such a part. Raises `ValueError`."""
+        curve, *others = text.split("+")
+        values: dict[str, Any] = {"curve": curve}
+        for other in others:
+            counted = _COUNTED.fullmatch(other)
+            if counted:
+                values[{"aged": "age_days", "read": "reads"}[counted[1]]] = int(counted[2])
+            elif other in get_args(Level):
+                values["level"] = other
+            else:
+                raise ValueError(other)
+        return values
+
+
 class Faults(Drawn):
     """Failures of the chip (docs/reference/experiment-file.md).
 
@@ -180,6 +221,13 @@ class Faults(Drawn):
     program_fail: Share | Chosen = 0.0
     erase_fail: Share | Chosen = 0.0
     bit_flips: BitFlips | None = None
+    bit_errors: BitErrors | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_wrong_bits(self) -> Self:
+        if self.bit_flips and self.bit_errors:
+            raise ValueError("bit_flips and bit_errors: one of them")
+        return self
 
     @property
     def text(self) -> str:
@@ -196,12 +244,16 @@ class Faults(Drawn):
                 parts.append(f"{word}{plain(given)}")
         if self.bit_flips:
             parts.append(f"flips{plain(self.bit_flips.rate)}x{self.bit_flips.bits}")
+        if self.bit_errors:
+            parts.append(f"errors={self.bit_errors.text}")
         return self._joined(parts) or "none"
 
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
         """See `Condition`."""
         numbers = [int(number) for number in value[1:].split("+")] if value[:1] == "@" else None
+        if word == "errors" and value[:1] == "=":
+            return {"bit_errors": BitErrors.values_of(value[1:])}
         if word == "flips":
             rate, _, bits = value.partition("x")
             return {"bit_flips": {"rate": float(rate), "bits": int(bits or 1)}}
@@ -219,7 +271,8 @@ class Faults(Drawn):
     @property
     def while_measuring(self) -> bool:
         """Whether the chip can fail while measuring, beyond blocks that were bad before."""
-        return bool(self.endurance_erases or self.program_fail or self.erase_fail or self.bit_flips)
+        wrong_bits = self.bit_flips or self.bit_errors
+        return bool(self.endurance_erases or self.program_fail or self.erase_fail or wrong_bits)
 
     def bad(self, blocks: int) -> tuple[int, ...]:
         """Blocks of the partition that are bad from the factory, in order. Raises `InputError`."""

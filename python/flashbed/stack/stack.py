@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
+from flashbed.stack.bit_errors import ErrorRates, error_rates
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
 from flashbed.stack.file_systems import RAW
@@ -54,6 +55,12 @@ class Stack:
     """The factory's bad blocks are there from the begin, other faults begin at the mark."""
 
     @cached_property
+    def bit_errors(self) -> ErrorRates | None:
+        """`faults.bit_errors` on this board. Raises `InputError`."""
+        asked = self.faults.bit_errors
+        return None if asked is None else error_rates(asked, self.board)
+
+    @cached_property
     def json(self) -> str:
         """All of it, with the profiles' values in full."""
         values: dict[str, object] = {
@@ -64,10 +71,12 @@ class Stack:
             "read_ahead_kib": SHIPPED if self.read_ahead_kib is None else self.read_ahead_kib,
             "vm": dict(self.vm.values),
             "erases": self.erases,
-            "faults": self.faults.model_dump_json(),
+            "faults": self.faults.model_dump_json(exclude={"bit_errors"}),
         }
         if self.policies:
             values["policies"] = [policy.key for policy in self.policies]
+        if self.bit_errors is not None:
+            values["bit_errors"] = asdict(self.bit_errors)
         return json.dumps(values)
 
     @cached_property

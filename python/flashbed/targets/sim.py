@@ -222,6 +222,7 @@ def _chip(stack: Stack) -> _sim.Chip:
         erase_fail=erase_fail,
         bit_flip_ppm=round(flips.rate * PPM) if flips else 0,
         bits_flipped=flips.bits if flips else 0,
+        errors=_sim.ErrorCurve(**vars(rates)) if (rates := stack.bit_errors) else None,
     )
     return _sim.Chip(erases=stack.erases, bad_blocks=bad_blocks, faults=faults)
 

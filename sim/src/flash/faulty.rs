@@ -1,64 +1,29 @@
 //! A decorator that fails operations and flips bits.
 //!
-//! Mirrors kernel/flashbed_nand/faults.c and exec.c: it makes the same SplitMix64 draws (Steele,
-//! Lea, Flood 2014) over the same numbers, so a seed fails the same operations in the simulator and
-//! on a real kernel. Operations of each kind are counted from [`Faulty::begin_faults`]; none fails
+//! Mirrors kernel/flashbed_nand/faults.c and array.c: it makes the same draws (draws.rs) over the
+//! same numbers, so a seed fails the same operations in the simulator and on a real kernel.
+//! Operations of each kind are counted from [`Faulty::begin_faults`]; none fails
 //! before it. Simulated chips store no contents, so a failed program leaves cells that ECC cannot
 //! correct. (The module programs a random part of the bits. One in two thousand such steps would
 //! look like a single wrong bit.)
 //!
-//! Left out: torn operations (power cuts), read disturb, retention, wrong bits in the OOB.
+//! Bits are wrong for one read, drawn at a rate, or follow the chip (errors.rs) and stay until the
+//! block is erased.
+//!
+//! Left out: torn operations (power cuts), wrong bits in the OOB.
 //!
 //! Invariants:
 //! 1. The draws do not depend on what ran before `begin_faults`.
 //! 2. A failed erase leaves its block unchanged. It counts as an operation of the chip.
 
-use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
+use super::draws::{below, draw, hit, next, Draw};
+use super::errors::{self, ErrorCurve};
+use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits, WrongStep};
 use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// Kinds of draws, as `enum fbn_draw` numbers them.
-#[derive(Clone, Copy)]
-enum Draw {
-    Wear = 1,
-    Program = 2,
-    Erase = 3,
-    Read = 4,
-}
-
-/// The unit of rates: parts per million.
-const PPM: u64 = 1_000_000;
-
-fn scramble(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
-
-/// fbn_draw: the `number`th draw of a kind.
-fn draw(seed: u64, what: Draw, number: u64) -> u64 {
-    let kind = scramble(scramble(seed.wrapping_add(1)).wrapping_add(what as u64 + 1));
-    scramble(kind.wrapping_add(number).wrapping_add(1))
-}
-
-/// fbn_next.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    scramble(*state)
-}
-
-/// fbn_below: 0 to `limit` - 1.
-fn below(state: &mut u64, limit: u32) -> u32 {
-    (((next(state) >> 32) * u64::from(limit)) >> 32) as u32
-}
-
-/// fbn_hit.
-fn hit(draw: u64, ppm: u32) -> bool {
-    (((draw >> 32) * PPM) >> 32) < u64::from(ppm)
-}
 
 /// The faults of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +44,27 @@ pub struct Faults {
     pub bit_flip_ppm: u32,
     /// Wrong bits of such a read.
     pub bits_flipped: u32,
+    /// Bit errors that follow erases, reads and age. Not with flips.
+    pub errors: Option<ErrorCurve>,
+}
+
+/// A page that was programmed since its block was erased.
+#[derive(Clone, Copy, Debug)]
+struct Programmed {
+    /// When, or when faults began if that was later.
+    at: Ns,
+    /// Reads of its block at that time.
+    reads: u32,
+    /// Whether it was programmed before faults began.
+    is_old: bool,
+}
+
+/// What bit errors depend on; empty on a chip without a curve.
+#[derive(Clone, Debug, Default)]
+struct Ageing {
+    pages: BTreeMap<PageNo, Programmed>,
+    /// Reads of each block since it was erased or faults began.
+    reads: Vec<u32>,
 }
 
 /// A chip with faults.
@@ -96,6 +82,21 @@ pub struct Faulty<F> {
     worn: Vec<bool>,
     /// The ECC steps of pages that a failed program left half programmed.
     torn: BTreeMap<PageNo, Range<u32>>,
+    ageing: Ageing,
+}
+
+/// Nanoseconds of an hour.
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// `step` of [`errors::wrong_bits`] counts this many steps a page: 16 KiB in steps of 256 bytes.
+const STEPS_A_PAGE: u32 = 64;
+
+impl Ageing {
+    /// A block is erased.
+    fn forget(&mut self, block: BlockNo, pages: Range<PageNo>) {
+        self.reads[block.0 as usize] = 0;
+        let mut later = self.pages.split_off(&pages.start);
+        self.pages.append(&mut later.split_off(&pages.end));
+    }
 }
 
 impl<F: Flash> Faulty<F> {
@@ -103,8 +104,12 @@ impl<F: Flash> Faulty<F> {
     pub fn new(inner: F, faults: Faults, step_bytes: u32) -> Faulty<F> {
         let worn = vec![false; inner.profile().blocks as usize];
         let failed = Counts::default();
+        let mut ageing = Ageing::default();
+        if faults.errors.is_some() {
+            ageing.reads = vec![0; inner.profile().blocks as usize];
+        }
         let torn = BTreeMap::new();
-        Faulty { inner, faults, step_bytes, since: None, wrong: None, failed, worn, torn }
+        Faulty { inner, faults, step_bytes, since: None, wrong: None, failed, worn, torn, ageing }
     }
 
     /// The flash below, to be changed by the laboratory.
@@ -113,8 +118,11 @@ impl<F: Flash> Faulty<F> {
     }
 
     /// Begins to fail operations.
-    pub fn begin_faults(&mut self) {
+    pub fn begin_faults(&mut self, now: Ns) {
         self.since = Some(self.counts());
+        self.ageing.reads.fill(0);
+        let old = Programmed { at: now, reads: 0, is_old: true };
+        self.ageing.pages.values_mut().for_each(|page| *page = old);
     }
 
     /// fbn_endurance.
@@ -142,7 +150,52 @@ impl<F: Flash> Faulty<F> {
                 bits.push(bit);
             }
         }
-        Some(WrongBits { steps: step..step + 1, bits: Some(bits) })
+        Some(WrongBits(vec![WrongStep { step, bits: Some(bits) }]))
+    }
+
+    /// fbn_page_errors for the `reads`th read of a block since its erase, counted from 0.
+    fn errors_of(
+        &self,
+        now: Ns,
+        page: PageNo,
+        curve: &ErrorCurve,
+        reads: u32,
+    ) -> Option<WrongBits> {
+        let programmed = self.ageing.pages.get(&page)?;
+        let mut hours = ((now.0 - programmed.at.0) / HOUR_NS) as u32;
+        let mut reads = reads - programmed.reads;
+        if programmed.is_old {
+            hours += curve.age_hours;
+            reads += curve.reads;
+        }
+        let erases = self.inner.block(self.block_of(page)).erases;
+        let expected = curve.expected(erases, hours, reads);
+        let step_bits = self.step_bytes * 8;
+        let wrong = (0..self.inner.profile().page_bytes / self.step_bytes).filter_map(|step| {
+            let number = page.0 * STEPS_A_PAGE + step;
+            let bits = errors::wrong_bits(self.faults.seed, erases, number, step_bits, expected);
+            let bits: Vec<u32> = bits.iter().map(|bit| step * step_bits + bit).collect();
+            (!bits.is_empty()).then_some(WrongStep { step, bits: Some(bits) })
+        });
+        let wrong: Vec<WrongStep> = wrong.collect();
+        (!wrong.is_empty()).then_some(WrongBits(wrong))
+    }
+
+    fn block_of(&self, page: PageNo) -> BlockNo {
+        BlockNo(page.0 / self.inner.profile().pages_per_block)
+    }
+
+    /// The wrong bits of a read that begins.
+    fn wrong_of(&mut self, now: Ns, page: PageNo) -> Option<WrongBits> {
+        let number = self.inner.counts().reads;
+        let block = self.block_of(page);
+        let (curve, since) = (self.faults.errors, self.since?);
+        let Some(curve) = curve else {
+            return self.flips(number - since.reads);
+        };
+        let reads = self.ageing.reads[block.0 as usize];
+        self.ageing.reads[block.0 as usize] += 1;
+        self.errors_of(now, page, &curve, reads)
     }
 
     /// erase_effect.
@@ -175,10 +228,13 @@ impl<F: Flash> Flash for Faulty<F> {
     }
 
     fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done {
-        let before = self.inner.counts().reads;
+        let wrong = self.wrong_of(now, page);
         self.wrong = match self.torn.get(&page) {
-            Some(steps) => Some(WrongBits { steps: steps.clone(), bits: None }),
-            None => self.since.and_then(|since| self.flips(before - since.reads)),
+            Some(steps) => {
+                let lost = |step| WrongStep { step, bits: None };
+                Some(WrongBits(steps.clone().map(lost).collect()))
+            }
+            None => wrong,
         };
         self.inner.read(now, task, page, moves)
     }
@@ -196,6 +252,10 @@ impl<F: Flash> Flash for Faulty<F> {
     fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         let fails = self.program_fails();
         let at = self.inner.program(now, task, page, moves, cells)?;
+        if self.faults.errors.is_some() && cells.column < self.profile().page_bytes {
+            let reads = self.ageing.reads[self.block_of(page).0 as usize];
+            self.ageing.pages.insert(page, Programmed { at: now, reads, is_old: false });
+        }
         if fails {
             let end = (cells.column + cells.length).min(self.profile().page_bytes);
             if cells.column < end {
@@ -212,6 +272,9 @@ impl<F: Flash> Flash for Faulty<F> {
             let pages = self.profile().pages_per_block;
             let first = PageNo(block.0 * pages);
             self.torn.retain(|&page, _| page < first || page.0 >= first.0 + pages);
+            if self.faults.errors.is_some() {
+                self.ageing.forget(block, first..PageNo(first.0 + pages));
+            }
             return self.inner.erase(now, task, block);
         }
         let time = self.profile().erase_ns();

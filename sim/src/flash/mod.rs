@@ -1,15 +1,18 @@
 //! The flash: the trait [`Flash`], the chip, and the decorators around it.
 //!
 //! `chip.rs` is a chip without faults. `traced.rs` records its operations, `faulty.rs` fails some
-//! of them, and `power_cut.rs` cuts the power in one. Each decorator owns the flash below it, and
+//! of them (`draws.rs`, `errors.rs`), and `power_cut.rs` cuts the power in one. Each decorator owns the flash below it, and
 //! the type of the stack says which of them a run has.
 
 mod chip;
+mod draws;
+pub mod errors;
 mod faulty;
 mod power_cut;
 mod traced;
 
 pub use chip::Chip;
+pub use errors::{ErrorCurve, Term};
 pub use faulty::{Faults, Faulty};
 pub use power_cut::PowerCut;
 pub use traced::Traced;
@@ -21,6 +24,9 @@ use crate::units::{BlockNo, Ns, PageNo};
 
 /// The size of a bad block's mark, at the start of the OOB; a large page's.
 pub const BAD_MARK_BYTES: u32 = 2;
+
+/// What three wrong bits of a step are to the kernel's software ECC.
+pub(crate) const MISCORRECTED: &str = "a Hamming code that takes three wrong bits for one";
 
 /// The kind of a flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +75,8 @@ impl Moves {
 pub enum Fault {
     /// A page has more wrong bits than its ECC corrects (-EBADMSG).
     Uncorrectable,
+    /// The same, and the kernel's ECC takes them for fewer. What it makes of them is not modelled.
+    Miscorrected,
     /// The status after a program reports failure (-EIO).
     ProgramFailed,
     /// The status after an erase reports failure (-EIO).
@@ -92,6 +100,7 @@ impl From<Failed> for FsError {
         match fault {
             Fault::PowerLost => FsError::PowerLost(at),
             Fault::Uncorrectable => FsError::Unreadable(at),
+            Fault::Miscorrected => FsError::NotModelled(MISCORRECTED),
             Fault::ProgramFailed | Fault::EraseFailed => FsError::Io(at),
         }
     }
@@ -109,13 +118,17 @@ pub enum Torn {
 /// When an operation was over, or how it failed.
 pub type Done = core::result::Result<Ns, Failed>;
 
-/// The wrong bits of the page that was read last.
+/// The wrong bits of the page that was read last: its ECC steps with some, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrongBits {
-    /// The page's ECC steps with wrong bits.
-    pub steps: core::ops::Range<u32>,
-    /// The wrong bits of the main area; none if they are unknown, and each of the steps then has
-    /// more than ECC corrects.
+pub struct WrongBits(pub Vec<WrongStep>);
+
+/// An ECC step with wrong bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongStep {
+    /// The step.
+    pub step: u32,
+    /// Its wrong bits, counted from the page's first; none if they are unknown, and more than ECC
+    /// corrects.
     pub bits: Option<Vec<u32>>,
 }
 

@@ -1,7 +1,7 @@
 //! The seam between MTD and what drives a chip: [`NandDriver`], and what both know ([`MtdInfo`]).
 
 use super::EccStats;
-use crate::flash::{Done, Failed, Fault, Flash, Span, WrongBits};
+use crate::flash::{Done, Failed, Fault, Flash, Span, WrongBits, WrongStep};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -34,6 +34,8 @@ pub struct MtdInfo {
     step_shift: u32,
     /// Bytes of the partition that the last read could not correct.
     pub(super) wrong: Vec<Range<u64>>,
+    /// Whether ECC made wrong bits of others, which is not modelled.
+    pub(super) miscorrects: bool,
     pub(super) stop: Stop,
 }
 
@@ -53,6 +55,7 @@ impl MtdInfo {
             page_shift: page_bytes.trailing_zeros(),
             step_shift: step_bytes.trailing_zeros(),
             wrong: Vec::new(),
+            miscorrects: false,
             stop: Stop::default(),
         }
     }
@@ -103,7 +106,8 @@ impl MtdInfo {
         if self.ecc_stats.failed == failed {
             return Ok(at);
         }
-        Err(Failed { at, fault: Fault::Uncorrectable })
+        let fault = if self.miscorrects { Fault::Miscorrected } else { Fault::Uncorrectable };
+        Err(Failed { at, fault })
     }
 
     /// ecc.correct for steps `first..first + steps` of `page`, which was read with these wrong
@@ -121,35 +125,66 @@ impl MtdInfo {
 
     #[cold]
     fn correct_bits(&mut self, wrong: &WrongBits, page: PageNo, first: u32, steps: u32) -> u32 {
-        let met = wrong.steps.start.max(first)..wrong.steps.end.min(first + steps);
-        if met.is_empty() || self.ecc.kind == EccKind::NoEcc {
+        if self.ecc.kind == EccKind::NoEcc {
             return 0;
         }
         let start = self.offset_of(page);
-        match &wrong.bits {
-            Some(bits) if bits.len() as u32 <= self.ecc.strength_bits => {
-                let bits = bits.len() as u32;
-                let told = self.told(bits);
-                self.ecc_stats.corrected += u64::from(told);
-                self.bit_flips = self.bit_flips.max(told);
-                return bits;
-            }
-            Some(bits) => {
-                let bytes = bits.iter().map(|&bit| start + u64::from(bit / 8));
-                self.wrong.extend(bytes.map(|byte| byte..byte + 1));
-            }
-            None => {
-                let byte = |step: u32| start + (u64::from(step) << self.step_shift);
-                self.wrong.push(byte(met.start)..byte(met.end));
-            }
-        }
         let on_die = self.ecc.kind == EccKind::OnDie;
-        self.ecc_stats.failed += if on_die { 1 } else { u64::from(met.end - met.start) };
-        0
+        let (mut most, mut failed) = (0, 0);
+        for WrongStep { step, bits } in &wrong.0 {
+            if !(first..first + steps).contains(step) {
+                continue;
+            }
+            match bits {
+                Some(bits) if bits.len() as u32 <= self.ecc.strength_bits => {
+                    most = most.max(bits.len() as u32);
+                    self.ecc_stats.corrected += if on_die { 0 } else { bits.len() as u64 };
+                    continue;
+                }
+                Some(bits) => {
+                    self.miscorrects |= self.takes_for_one(bits);
+                    let bytes = bits.iter().map(|&bit| start + u64::from(bit / 8));
+                    self.wrong.extend(bytes.map(|byte| byte..byte + 1));
+                }
+                None => {
+                    let byte = |step: u32| start + (u64::from(step) << self.step_shift);
+                    self.wrong.push(byte(*step)..byte(step + 1));
+                }
+            }
+            failed += 1;
+        }
+        if on_die {
+            self.judge_page(most, failed)
+        } else {
+            self.ecc_stats.failed += failed;
+            self.bit_flips = self.bit_flips.max(most);
+            most
+        }
     }
 
-    /// What MTD hears of so many corrected bits: those of SPI-NAND are of a page, and as its status
-    /// tells them (spinand_ondie_ecc_finish_io_req).
+    /// spinand_ondie_ecc_finish_io_req: the status tells of a page once.
+    fn judge_page(&mut self, most: u32, failed: u64) -> u32 {
+        if failed > 0 {
+            self.ecc_stats.failed += 1;
+            return 0;
+        }
+        if most > 0 {
+            let told = self.told(most);
+            self.ecc_stats.corrected += u64::from(told);
+            self.bit_flips = self.bit_flips.max(told);
+        }
+        most
+    }
+
+    /// Whether the kernel's Hamming code takes wrong bits for fewer: the difference of the codes is
+    /// that of one wrong bit where they are odd in number, and of none where their places add up to
+    /// 0 (ecc-sw-hamming.c).
+    fn takes_for_one(&self, bits: &[u32]) -> bool {
+        let places = bits.iter().fold(0, |sum, bit| sum ^ bit) & (self.step_bytes(1) * 8 - 1);
+        self.ecc.kind == EccKind::SoftwareSubpage && (bits.len() % 2 == 1 || places == 0)
+    }
+
+    /// What MTD hears of so many corrected bits of SPI-NAND, whose status tells them.
     fn told(&self, bits: u32) -> u32 {
         let strength = self.ecc.strength_bits;
         self.chip.spi.map_or(bits, |spi| spi.ecc_status.told(bits, strength))

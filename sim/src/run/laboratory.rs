@@ -5,6 +5,7 @@
 //! has the decorators.
 
 use crate::flash::{Chip, Faulty, Flash, FlashOp, PowerCut, Torn, Traced};
+use crate::units::Ns;
 
 /// A chip in the laboratory. A method does nothing on a chip without the decorator for it.
 ///
@@ -61,7 +62,7 @@ pub trait Laboratory: Flash {
         None
     }
     /// Begins to fail operations.
-    fn begin_faults(&mut self) {}
+    fn begin_faults(&mut self, _now: Ns) {}
     /// Starts recording operations.
     fn start_recording(&mut self) {}
     /// Stops recording; returns the recorded operations.
@@ -85,8 +86,8 @@ impl Laboratory for Faulty<PowerCut<Chip>> {
         self.inner_mut().power_on()
     }
 
-    fn begin_faults(&mut self) {
-        Faulty::begin_faults(self);
+    fn begin_faults(&mut self, now: Ns) {
+        Faulty::begin_faults(self, now);
     }
 }
 
@@ -115,8 +116,8 @@ impl Laboratory for Traced<Faulty<PowerCut<Chip>>> {
         self.inner_mut().power_on()
     }
 
-    fn begin_faults(&mut self) {
-        self.inner_mut().begin_faults();
+    fn begin_faults(&mut self, now: Ns) {
+        self.inner_mut().begin_faults(now);
     }
 
     fn start_recording(&mut self) {

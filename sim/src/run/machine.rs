@@ -240,7 +240,8 @@ impl<S: Stack> Machine<S> {
     ) -> Result<Measured, RunError> {
         let after = self.reach_mark(case, watch)?;
         let (mark, recorded) = (self.mark(setting), setting.recorded);
-        self.flash_mut().begin_faults();
+        let now = self.now;
+        self.flash_mut().begin_faults(now);
         if recorded.flash {
             self.flash_mut().start_recording();
         }

@@ -27,7 +27,7 @@ pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;
-use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced};
+use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced, MISCORRECTED};
 use crate::fs::{jffs2, ubifs, FlashFs, Timed};
 use crate::mtd::{Device, Driven, Mtd, NandDriver, Partition};
 use crate::ops::{self, Operation, OperationError};
@@ -300,13 +300,14 @@ fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {
 fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str> {
     let faults = &state.faults;
     let ecc = setting.board.ecc;
-    if faults.bit_flip_ppm > 0 && ecc.kind == EccKind::NoEcc {
+    let has_wrong_bits = faults.bit_flip_ppm > 0 || faults.errors.is_some();
+    if has_wrong_bits && ecc.kind == EccKind::NoEcc {
         Some("reading wrong bits without ECC")
     } else if faults.bit_flip_ppm > 0
         && ecc.kind == EccKind::SoftwareSubpage
         && faults.bits_flipped > ecc.strength_bits + 1
     {
-        Some("a Hamming code that takes three wrong bits for one")
+        Some(MISCORRECTED)
     } else {
         None
     }

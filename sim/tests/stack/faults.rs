@@ -15,7 +15,7 @@ fn board() -> BoardProfile {
 
 fn failing(board: &BoardProfile, faults: Faults) -> Faulty<Chip> {
     let mut chip = Faulty::new(Chip::new(board.chip), faults, board.ecc.step_bytes);
-    chip.begin_faults();
+    chip.begin_faults(Ns::ZERO);
     chip
 }
 
@@ -83,7 +83,7 @@ fn nothing_fails_before_it_begins() {
     let faults = Faults { program_fail_ppm: 1_000_000, ..Faults::default() };
     let mut chip = Faulty::new(Chip::new(board.chip), faults, board.ecc.step_bytes);
     assert!(program(&mut chip, 0).is_ok());
-    chip.begin_faults();
+    chip.begin_faults(Ns::ZERO);
     assert!(program(&mut chip, 1).is_err());
 }
 

@@ -10,6 +10,7 @@ mod chip;
 mod compress;
 mod content;
 mod drivers;
+mod errors;
 mod failing;
 mod faults;
 mod file_sizes;

@@ -146,7 +146,7 @@ fn read_with_flips(board: &BoardProfile, bits: u32) -> (Mtd<Driven<Faulty<Chip>>
     let faults = Faults { bit_flip_ppm: 1_000_000, bits_flipped: bits, ..Faults::default() };
     let flash = Faulty::new(Chip::new(board.chip), faults, board.ecc.step_bytes);
     let mut mtd = Mtd::with_driver(Driven::new(flash, board), board);
-    mtd.flash_mut().begin_faults();
+    mtd.flash_mut().begin_faults(Ns::ZERO);
     let read = mtd.read(Ns::ZERO, 0, 2_048);
     (mtd, read)
 }

@@ -95,4 +95,16 @@ def begin_commands(program: Program) -> list[str]:
     commands = [f"faults {faults.seed} {' '.join(map(str, rates))}"] if any(rates[:3]) else []
     if faults.endurance_erases:
         commands.append(f"endurance {faults.endurance_erases} {faults.seed}")
-    return [*program.chip_commands, *commands, *chosen]
+    return [*program.chip_commands, *commands, *chosen, *_error_commands(program)]
+
+
+def _error_commands(program: Program) -> list[str]:
+    """Commands that make bits wrong by the curve."""
+    rates = program.stack.bit_errors
+    if rates is None:
+        return []
+    terms = (rates.fresh, rates.wear, rates.retention, rates.disturb)
+    commands = [
+        f"error-term {number} {' '.join(map(str, term))}" for number, term in enumerate(terms)
+    ]
+    return [*commands, f"errors {program.stack.faults.seed} {rates.age_hours} {rates.reads}"]

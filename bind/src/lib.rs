@@ -123,7 +123,7 @@ fn run_cases(
 mod _sim {
     #[pymodule_export]
     use super::{
-        case::{Case, Chip, Faults, Recorded},
+        case::{Case, Chip, ErrorCurve, Faults, Recorded},
         check_board,
         compressors::compressed_size,
         energy::{activity, EnergyConstants, Stretches},

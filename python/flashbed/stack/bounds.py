@@ -14,6 +14,7 @@ __all__ = [
     "PAGES_MAX",
     "Blocks",
     "ClockHz",
+    "EccBits",
     "EccStatus",
     "Erases",
     "Hertz",
@@ -52,6 +53,8 @@ Hertz = Annotated[int, Field(gt=0, le=10_000)]
 """Ticks of a kernel's clock, CONFIG_HZ: 24 to 1,200."""
 ClockHz = Annotated[int, Field(ge=100_000, le=400_000_000)]
 """Clock of a serial bus: 0.1 to 400 MHz."""
+EccBits = Annotated[int, Field(gt=0, le=64)]
+"""Wrong bits of a step that a controller corrects; more than 64 the kernel module cannot."""
 Lines = Literal[1, 2, 4, 8]
 """Data lines of a serial bus."""
 EccStatus = Literal[

@@ -18,7 +18,16 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from flashbed.base.errors import InputError
 from flashbed.base.toml import Hashed
 from flashbed.base.toml_errors import wrong_lines
-from flashbed.stack.bounds import Blocks, ClockHz, Lines, Ns, OobBytes, PageBytes, PagesPerBlock
+from flashbed.stack.bounds import (
+    Blocks,
+    ClockHz,
+    EccBits,
+    Lines,
+    Ns,
+    OobBytes,
+    PageBytes,
+    PagesPerBlock,
+)
 from flashbed.stack.names import Name, is_name
 
 __all__ = [
@@ -131,6 +140,14 @@ class ControllerChange(Change):
     lines: Lines | None = None
     op_ns: Ns | None = None
     cycle_ns: Ns | None = None
+    ecc_strength_bits: EccBits | None = None
+    ecc_step_bytes: PageBytes | None = None
+
+    @model_validator(mode="after")
+    def _whole_ecc(self) -> Self:
+        if (self.ecc_strength_bits is None) != (self.ecc_step_bytes is None):
+            raise ValueError("ecc_strength_bits and ecc_step_bytes need each other")
+        return self
 
 
 class PartitionChange(Change):

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+from pydantic import model_validator
 
 from flashbed.base import paths
 from flashbed.base.human import bytes_text, time_text
 from flashbed.base.toml import Strict
-from flashbed.stack.bounds import ClockHz, Lines, Ns
+from flashbed.stack.bounds import ClockHz, EccBits, Lines, Ns, PageBytes
 from flashbed.stack.chips import (
     ONFI_COLUMN_CHANGE_NS,
     CatalogueChip,
@@ -65,6 +67,20 @@ class Controller(Strict):
     """Cycle of a raw NAND controller for a byte or word; without it, the part's tRC and tWC.
     From: the controller's driver, or an oscilloscope.
     """
+    ecc_strength_bits: EccBits | None = None
+    """Wrong bits in a step that a raw NAND controller corrects; without it, the board's `[ecc]`.
+    From: `/sys/class/mtd/mtdN/ecc_strength`.
+    """
+    ecc_step_bytes: PageBytes | None = None
+    """Bytes of such a step.
+    From: `/sys/class/mtd/mtdN/ecc_step_size`.
+    """
+
+    @model_validator(mode="after")
+    def _whole_ecc(self) -> Self:
+        if (self.ecc_strength_bits is None) != (self.ecc_step_bytes is None):
+            raise ValueError("ecc_strength_bits and ecc_step_bytes need each other")
+        return self
 
 
 @dataclass(frozen=True)
@@ -268,7 +284,7 @@ def _parallel(values: dict[str, Any], part: CatalogueChip, controller: Controlle
     of_board = values.get("chip") if not values.get("spi") else None
     size = part.geometry.page_bytes + part.geometry.oob_bytes
     words = size * _BITS // part.parallel.width_bits
-    ecc, said = _controller_ecc(values, part)
+    ecc, said = _controller_ecc(values, part, controller)
     chip: dict[str, Any] = {"transfer": "bytes"}
     for key, cycle in (
         ("bus_read_ns", part.parallel.read_ns), ("bus_program_ns", part.parallel.write_ns),
@@ -310,12 +326,17 @@ def _column_change(part: CatalogueChip, of_board: Mapping[str, Any] | None) -> i
 
 
 def _controller_ecc(
-    values: dict[str, Any], part: CatalogueChip
+    values: dict[str, Any], part: CatalogueChip, controller: Controller
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """`[ecc]` of a raw NAND: the die's where it cannot be switched off, else the controller's."""
     asked = part.ecc
     if part.corrects_itself:
         return {**_on_die(part), "kind": "hardware-page"}, ()
+    if controller.ecc_strength_bits is not None:
+        return {
+            "source": "the controller's", "kind": "hardware-page",
+            "step_bytes": controller.ecc_step_bytes, "strength_bits": controller.ecc_strength_bits,
+        }, ()  # fmt: skip
     there = values.get("ecc")
     if there and there["kind"] != "on-die":
         return dict(there), ()

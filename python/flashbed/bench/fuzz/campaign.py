@@ -154,6 +154,7 @@ def _found_json(found: FoundDifference) -> dict[str, Any]:
         "case_id": found.case.case_id,
         "read_ahead_kib": found.case.read_ahead_kib,
         "faults": str(found.case.faults),
+        "wear": found.case.wear,
         "bulk_read": found.case.bulk_read,
         **_difference_json(found.difference),
         "note": found.note,

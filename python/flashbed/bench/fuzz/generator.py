@@ -9,6 +9,7 @@ Class `full`: changes to files that fill a small partition, up to ENOSPC (`full_
 Class `cuts`: changes and syncs of all kinds, with power cuts (`cuts`).
 Class `cutcalls`: the same with the operations of version 2 (`cut_calls`).
 Class `faults`: as `any`, on a chip that sometimes fails (`fault_draw`).
+Class `errors`: as `any`, on a worn chip whose bit errors follow it (`fault_draw`).
 Three in eight programs of classes `reads`, `any` and `faults` mount UBIFS with `bulk_read`.
 
 Invariants:
@@ -29,7 +30,7 @@ from flashbed.bench.fuzz.calls_body import CALLS, CallsBody
 from flashbed.bench.fuzz.cut_calls import CutCallsBody
 from flashbed.bench.fuzz.cuts import CutsBody
 from flashbed.bench.fuzz.draw import Draw
-from flashbed.bench.fuzz.fault_draw import drawn_faults
+from flashbed.bench.fuzz.fault_draw import drawn_errors, drawn_faults
 from flashbed.bench.fuzz.full_body import FullBody, filled
 from flashbed.bench.fuzz.maps_body import MapsBody
 from flashbed.bench.fuzz.program import MARK, FuzzCase, repaired
@@ -39,7 +40,7 @@ from flashbed.stack.conditions import NONE
 
 __all__ = ["CLASSES", "CUT", "LEFT_OUT", "generate"]
 
-CLASSES = ("reads", "maps", "any", "calls", "full", "cuts", "cutcalls", "faults")
+CLASSES = ("reads", "maps", "any", "calls", "full", "cuts", "cutcalls", "faults", "errors")
 CUT = ("cuts", "cutcalls")
 """Those whose programs end in power cuts."""
 LEFT_OUT = tuple(sorted({*FEATURES, *CALLS, "bulk-read", "pause", "reopen", "two-slots"}))
@@ -65,7 +66,11 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         if name not in LEFT_OUT:
             raise InputError(f"--without {name}: there are {', '.join(LEFT_OUT)}")
     draw = Draw(f"{kind} {fs} {seed}")
-    faults = drawn_faults(draw) if kind == "faults" else NONE
+    faults, wear = NONE, 0
+    if kind == "faults":
+        faults = drawn_faults(draw)
+    elif kind == "errors":
+        faults, wear = drawn_errors(draw)
     window = draw.weighted(WINDOWS_KIB)
     if kind in ("reads", "maps"):
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
@@ -97,6 +102,7 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         prepare=prepare,
         body=repaired(body, close=False),
         faults=faults,
+        wear=wear,
         bulk_read=bulk,
     )
 

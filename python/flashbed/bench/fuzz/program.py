@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from flashbed.bench.fuzz.fault_draw import worn_erases
 from flashbed.program.operation_fields import FIELDS, Refused, check_pieces
 from flashbed.program.operation_order import Order
 from flashbed.program.operations import HEADER, HEADER_2, Operation, canonical
-from flashbed.stack.conditions import NONE, Faults
+from flashbed.stack.conditions import NONE, Faults, State
 from flashbed.stack.profiles import Board, Kernel
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Cut, Program
@@ -47,6 +48,8 @@ class FuzzCase:
     prepare: tuple[Operation, ...]
     body: tuple[Operation, ...]
     faults: Faults = NONE
+    wear: int = 0
+    """How worn the chip is (`worn_erases`)."""
     bulk_read: bool = False
     cut: FoundCut | None = None
     """The cut that shortening must keep."""
@@ -80,6 +83,7 @@ class FuzzCase:
                 board=board,
                 kernel=kernel,
                 read_ahead_kib=self.read_ahead_kib,
+                erases=State(worn=worn_erases(board, self.wear)).erases(board.partition.blocks),
                 faults=self.faults,
                 mount_options="bulk_read" if self.bulk_read else "",
             ),

@@ -88,6 +88,8 @@ RateMetric = Literal[
     "write_amplification",
     "collected_kib",
     "levelled_kib",
+    "ecc_corrected",
+    "ecc_failed",
     "component_cpu_mj",
     "component_mem_mj",
     "component_flash_mj",

@@ -77,6 +77,7 @@ def rates(
                 "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
                 "write_amplification", "collected_kib", "levelled_kib",
+                "ecc_corrected", "ecc_failed",
                 *(f"component_{rail}_mj" for rail in RAIL_NJ),
                 *(f"component_{rail}_mw" for rail in RAIL_NJ),
                 "component_access_pct", "read_end_kb",

@@ -29,7 +29,9 @@ CASES = 200
 Class = Annotated[
     str,
     typer.Option(
-        "--class", metavar="reads|maps|any|calls|full|cuts|cutcalls|faults|errors", help="Kind of program."
+        "--class",
+        metavar="reads|maps|any|calls|full|cuts|cutcalls|faults|errors",
+        help="Kind of program.",
     ),
 ]
 From = Annotated[

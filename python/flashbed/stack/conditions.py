@@ -18,7 +18,10 @@ from flashbed.base.errors import InputError
 from flashbed.base.toml import Hashed, Strict
 from flashbed.base.toml_errors import wrong_lines
 
-__all__ = ["NEW", "NONE", "BitErrors", "BitFlips", "Condition", "Faults", "Level", "State", "Worn", "plain"]
+__all__ = [
+    "NEW", "NONE", "BitErrors", "BitFlips", "Condition", "Faults", "Level", "State", "Worn",
+    "plain",
+]  # fmt: skip
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[int, Field(ge=0, lt=2**31)]

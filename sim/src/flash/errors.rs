@@ -116,7 +116,7 @@ fn wait(uniform: u64) -> u64 {
     let rest = !uniform;
     if rest >> 52 == 0 {
         let rest = rest >> 32;
-        return rest + (rest * rest >> 33);
+        return rest + ((rest * rest) >> 33);
     }
     let log = (64_i64 << LOG2_BITS) - log2(uniform | 1);
     (log as u64 * LN_2) >> LOG2_BITS

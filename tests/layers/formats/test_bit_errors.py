@@ -57,9 +57,7 @@ def test_ecc_as_asked_for_loses_what_is_promised_at_the_end_of_life() -> None:
 
 
 def test_the_rate_is_the_chips_and_not_the_controllers() -> None:
-    means = {
-        bits: expected(error_rates(BitErrors(), part(bits)), erases=50_000) for bits in (1, 8)
-    }
+    means = {bits: expected(error_rates(BitErrors(), part(bits)), erases=50_000) for bits in (1, 8)}
     assert means[1] == means[8]
 
 

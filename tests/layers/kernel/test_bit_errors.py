@@ -42,44 +42,44 @@ _MAIN = """
 
 static void expected(void)
 {
-	struct fbn_curve curve = {.on = true};
-	u32 erases, hours, reads;
-	int i;
+    struct fbn_curve curve = {.on = true};
+    u32 erases, hours, reads;
+    int i;
 
-	for (i = 0; i < FBN_TERMS; i++)
-		if (scanf("%d %u %u", &curve.terms[i].log2, &curve.terms[i].erases_power,
-			  &curve.terms[i].power) != 3)
-			return;
-	if (scanf("%u %u %u", &erases, &hours, &reads) == 3)
-		printf("%llu\\n", fbn_expected(&curve, erases, hours, reads));
+    for (i = 0; i < FBN_TERMS; i++)
+        if (scanf("%d %u %u", &curve.terms[i].log2, &curve.terms[i].erases_power,
+                  &curve.terms[i].power) != 3)
+            return;
+    if (scanf("%u %u %u", &erases, &hours, &reads) == 3)
+        printf("%llu\\n", fbn_expected(&curve, erases, hours, reads));
 }
 
 static void bits(void)
 {
-	u32 found[FBN_STEP_ERRORS_MAX];
-	struct fbn_step step;
-	u64 seed;
-	u32 erases, count, i;
+    u32 found[FBN_STEP_ERRORS_MAX];
+    struct fbn_step step;
+    u64 seed;
+    u32 erases, count, i;
 
-	if (scanf("%llu %u %u %u %llu", &seed, &erases, &step.number, &step.bits,
-		  &step.expected) != 5)
-		return;
-	count = fbn_draw_errors(seed, erases, &step, found);
-	for (i = 0; i < count; i++)
-		printf("%s%u", i ? " " : "", found[i]);
-	printf("\\n");
+    if (scanf("%llu %u %u %u %llu", &seed, &erases, &step.number, &step.bits,
+          &step.expected) != 5)
+        return;
+    count = fbn_draw_errors(seed, erases, &step, found);
+    for (i = 0; i < count; i++)
+        printf("%s%u", i ? " " : "", found[i]);
+    printf("\\n");
 }
 
 int main(void)
 {
-	char word[16];
+    char word[16];
 
-	while (scanf("%15s", word) == 1)
-		if (strcmp(word, "bits"))
-			expected();
-		else
-			bits();
-	return 0;
+    while (scanf("%15s", word) == 1)
+        if (strcmp(word, "bits"))
+            expected();
+        else
+            bits();
+    return 0;
 }
 """
 
@@ -104,9 +104,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(MODULE / name, folder)
     (folder / "main.c").write_text(_MAIN)
     command = [compiler, "-Wall", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
-    subprocess.run(
-        [*command, "-I", folder, folder / "main.c", "-o", folder / "main"], check=True
-    )
+    subprocess.run([*command, "-I", folder, folder / "main.c", "-o", folder / "main"], check=True)
     return folder / "main"
 
 

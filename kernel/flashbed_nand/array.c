@@ -176,8 +176,8 @@ void fbn_command_read(u32 page, u32 column)
 	if (flashbed.faults.curve.on)
 		bus->flips = page_errors(page, bus->flip_bits);
 	else
-		bus->flips = fbn_draw_flips(&flashbed.faults, flashbed.counts.reads,
-					    bus->flip_bits);
+		bus->flips =
+			fbn_draw_flips(&flashbed.faults, flashbed.counts.reads, bus->flip_bits);
 	flashbed.counts.reads++;
 	bus->logged = put_in_log();
 	begin_array(flashbed.p.read_array_ns, flashbed.p.bus_read_ns);

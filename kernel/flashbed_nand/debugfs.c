@@ -214,7 +214,8 @@ static int obey_errors(const char *command)
 	char more;
 
 	if (sscanf(command, "error-term %u %d %u %u%c", &which, &term.log2, &term.erases_power,
-		   &term.power, &more) == 4 && which < FBN_TERMS) {
+		   &term.power, &more) == 4 &&
+	    which < FBN_TERMS) {
 		flashbed.faults.curve.terms[which] = term;
 		return 0;
 	}

@@ -134,8 +134,8 @@ bool fbn_hit(u64 draw, u32 ppm);
 
 /* errors.c */
 
-#define FBN_STEPS_MAX 64	/* of a page */
-#define FBN_STEP_ERRORS_MAX 65	/* more than any ECC corrects */
+#define FBN_STEPS_MAX 64       /* of a page */
+#define FBN_STEP_ERRORS_MAX 65 /* more than any ECC corrects */
 
 /* 2^(log2 / 2^24) times powers, in 2^-16, of the erases and of the hours or reads. */
 struct fbn_term {
@@ -144,13 +144,7 @@ struct fbn_term {
 	u32 power;
 };
 
-enum fbn_terms {
-	FBN_TERM_FRESH,
-	FBN_TERM_WEAR,
-	FBN_TERM_RETENTION,
-	FBN_TERM_DISTURB,
-	FBN_TERMS
-};
+enum fbn_terms { FBN_TERM_FRESH, FBN_TERM_WEAR, FBN_TERM_RETENTION, FBN_TERM_DISTURB, FBN_TERMS };
 
 /* Expected errors of an ECC step. */
 struct fbn_curve {
@@ -259,8 +253,8 @@ enum fbn_state { FBN_GOOD, FBN_FACTORY_BAD, FBN_WORN };
 struct fbn_page {
 	u32 users;
 	u8 programs;
-	u8 touched; /* programmed sub-pages, one bit each */
-	u32 reads;  /* of its block, when it was programmed last */
+	u8 touched;        /* programmed sub-pages, one bit each */
+	u32 reads;         /* of its block, when it was programmed last */
 	u64 programmed_ns; /* 0: before bit errors began */
 	u8 *data;
 	u8 *intended;
@@ -270,7 +264,7 @@ struct fbn_page {
 struct fbn_block {
 	struct fbn_page **pages;
 	u32 erases;
-	u32 reads; /* since the erase or the beginning of faults */
+	u32 reads;     /* since the erase or the beginning of faults */
 	u16 next_page; /* after the highest one programmed */
 	u8 state;
 };

@@ -22,6 +22,7 @@ __all__ = [
     "Case",
     "Chip",
     "EnergyConstants",
+    "ErrorCurve",
     "Failure",
     "Faults",
     "FormatError",

@@ -277,7 +277,7 @@ def _promised(curve: ErrorCurve, board: Board, level: Level) -> tuple[int, float
 
 
 def _asked_ecc(board: Board) -> tuple[int, int]:
-    """Strength and step of the ECC that the chip asks for; the board's, if nobody says."""
+    """Strength and step of the ECC that the chip asks for; of a board without one, its own."""
     asked = board.fit.part.ecc if board.fit is not None else None
     if asked is not None:
         pairs = (

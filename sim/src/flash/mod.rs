@@ -1,8 +1,8 @@
 //! The flash: the trait [`Flash`], the chip, and the decorators around it.
 //!
 //! `chip.rs` is a chip without faults. `traced.rs` records its operations, `faulty.rs` fails some
-//! of them (`draws.rs`, `errors.rs`), and `power_cut.rs` cuts the power in one. Each decorator owns the flash below it, and
-//! the type of the stack says which of them a run has.
+//! of them and makes bits wrong (`draws.rs`, `errors.rs`), and `power_cut.rs` cuts the power in one.
+//! Each decorator owns the flash below it, and the type of the stack says which of them a run has.
 
 mod chip;
 mod draws;

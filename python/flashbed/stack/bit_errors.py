@@ -39,7 +39,9 @@ _BITS = 8
 _HALVINGS = 200
 _SUM_TERMS = 400
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=1)]
+Reads = Annotated[float, Field(gt=0, le=1_000_000_000)]
+Days = Annotated[float, Field(gt=0, le=36_500)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Power = Annotated[float, Field(ge=0, le=8)]
 
@@ -64,15 +66,26 @@ class _Powers(Strict):
     high: Power
 
 
-class _Numbers(Strict):
-    """Three values of another number."""
+class _ErrorShares(Strict):
+    """Three values of a rate."""
 
-    low: Positive
-    typical: Positive
-    high: Positive
+    low: Rate
+    typical: Rate
+    high: Rate
 
 
-def _at(value: float | _Shares | _Powers | _Numbers, level: Level) -> float:
+class _Reads(Strict):
+    """Three values of a number of reads."""
+
+    low: Reads
+    typical: Reads
+    high: Reads
+
+
+_Value = float | _Shares | _Powers | _ErrorShares | _Reads
+
+
+def _at(value: _Value, level: Level) -> float:
     return value if isinstance(value, int | float) else float(getattr(value, level))
 
 
@@ -94,13 +107,13 @@ class Promised(Strict):
 
     source: Text
     """Where the numbers of this table come from."""
-    uber: _Numbers | Positive | None = None
+    uber: _ErrorShares | Rate | None = None
     """Uncorrected errors a bit that is read."""
-    rate: _Numbers | Positive | None = None
+    rate: _ErrorShares | Rate | None = None
     """Wrong bits a bit."""
     erases: Erases | None = None
     """Erases at which this rate was measured."""
-    days: Positive
+    days: Days
     """Age of the data then."""
 
     @model_validator(mode="after")
@@ -154,7 +167,7 @@ class Disturb(Strict):
     """Of the promised rate, after `reads` at the rated erases."""
     erases_power: _Powers | Power
     """They grow with this power of the erases."""
-    reads: _Numbers | Positive
+    reads: _Reads | Reads
     """Reads of the block that add the share."""
     reads_power: _Powers | Power
     """They grow with this power of the reads since the page was programmed."""
@@ -242,7 +255,7 @@ def error_rates(asked: BitErrors, board: Board) -> ErrorRates:
             round(power * _POWER_ONE),
         )
 
-    def of(value: float | _Shares | _Powers | _Numbers) -> float:
+    def of(value: _Value) -> float:
         return _at(value, level)
 
     wear, kept, read = curve.wear, curve.retention, curve.disturb

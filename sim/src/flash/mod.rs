@@ -1,7 +1,7 @@
 //! The flash: the trait [`Flash`], the chip, and the decorators around it.
 //!
 //! `chip.rs` is a chip without faults. `traced.rs` records its operations, `faulty.rs` fails some
-//! of them and makes bits wrong (`draws.rs`, `errors.rs`), and `power_cut.rs` cuts the power in one.
+//! of them and makes bits wrong (`draws.rs`, `errors.rs`), `power_cut.rs` cuts the power in one.
 //! Each decorator owns the flash below it, and the type of the stack says which of them a run has.
 
 mod chip;

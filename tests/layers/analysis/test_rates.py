@@ -23,7 +23,7 @@ CASE = {
     "pattern": "sequential", "requests": 2, "request_bytes": 4096, "time_ns": 4_000_000,
     "flash_time_ns": 1_000_000, "bytes": 8192, "flash_reads": 3, "flash_programs": 5,
     "flash_erases": 1, "file_bytes": 8192, "pause_ns": 0, "read_ahead_kib": 0, "window": "forced",
-    "advice": "none",
+    "advice": "none", "ecc_corrected": 0, "ecc_failed": 0,
     **USUAL,
     **dict.fromkeys(ENERGY_COLUMNS), **{f"bytes_{cause}": 1024 for cause in CAUSES},
 }  # fmt: skip

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from flashbed.base.toml import read_model
 from flashbed.plan.experiment import Experiment, ExperimentError, read_experiment
+from flashbed.stack.bit_errors import ErrorCurve
 from flashbed.stack.chips import CatalogueChip
 from flashbed.stack.file_systems import FileSystemTable
 from flashbed.stack.profiles import Board, Kernel, ProfileError
@@ -20,6 +21,7 @@ from tests.support import SMALL
 
 MODELS: dict[str, type[BaseModel]] = {
     "boards": Board, "chips": CatalogueChip, "kernels": Kernel, "parts": FileSystemTable,
+    "errors": ErrorCurve,
 }  # fmt: skip
 
 

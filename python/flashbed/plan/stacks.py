@@ -132,7 +132,8 @@ def _chosen(chosen: Mapping[str, Any], *, raw: bool) -> ChosenStack:
             raise InputError(f"--set {axis}={value}: {unfit}")
     case = Case(**_NO_PROGRAM, **of_axes)
     stack = case.stack(case.profile(), chosen_kernel(case.kernel))
-    if len(stack.mounted) - len(fs) - 1 > _OPTIONS_BYTES_MAX:
+    too_long = len(stack.mounted) - len(fs) - 1 > _OPTIONS_BYTES_MAX
+    if too_long and stack.only_simulated is None:
         raise InputError(f"--set mount: more than {_OPTIONS_BYTES_MAX} bytes of mount options")
     # Mount options of another file system are none of this one.
     own = {name: case.mount if name == "mount" else str(value) for name, value in chosen.items()}

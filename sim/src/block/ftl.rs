@@ -2,17 +2,21 @@
 //!
 //! No kernel file is mirrored: makers publish no translation layer. This is the page-mapped one of
 //! the literature (Gal and Toledo 2005; Desnoyers 2012). A logical page is written to the next page
-//! of the one open block, and the page that held it before is dead. When fewer than
-//! `RESERVED_BLOCKS` are erased, the block with the fewest live pages is collected: its live pages
-//! are copied to the open block, then it is erased. Erased blocks are used in the order in which
-//! they were erased.
+//! of the one open block, and the page that held it before is dead. When fewer blocks than the
+//! reserve are erased, the block with the fewest live pages is collected: its live pages are copied
+//! to the open block, then it is erased. Erased blocks are used in the order in which they were
+//! erased.
 //!
-//! Left out: where a controller keeps its map (it is in memory and costs nothing), its write cache,
-//! discards, levelling of blocks that are never written again, several chips and planes, faults.
+//! The map is in memory, or on the flash as in DFTL (Gupta, Kim, Urgaonkar 2009): in map pages,
+//! which lie among the data, of which a few are cached. A map page that leaves the cache changed is
+//! written. A collection changes each map page of what it moved once, in the cache if it is there.
+//!
+//! Left out: a write cache, discards, levelling of blocks that are never written again, several
+//! chips and planes, faults. DFTL caches single entries, this layer whole map pages.
 //!
 //! Invariants:
 //! 1. A logical page has at most one live page, and a live page one logical page.
-//! 2. At least one erased block or the rest of the open one is free whenever a write begins.
+//! 2. The reserve is erased whenever a write begins, if a collection can free it.
 
 use super::{Bio, BioOp, BlockDevice, SECTOR_BYTES};
 use crate::causes::{Cause, Causes};
@@ -21,10 +25,15 @@ use crate::mtd::{Mtd, NandDriver};
 use crate::stop::misbehaved;
 use crate::units::Ns;
 use crate::victim::{chosen, Candidate, Victim, Why};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-/// Erased blocks that writes leave for collection.
+/// Erased blocks that writes leave for collection, which may write a map page for each page that it
+/// moves.
 const RESERVED_BLOCKS: u32 = 2;
+const RESERVED_BLOCKS_WITH_MAP: u32 = 3;
+/// Of an entry of the map.
+const ENTRY_BYTES: u32 = 4;
+const TOO_LITTLE_SPARE: &str = "ftl: collection frees no space: too little spare for its map pages";
 /// No page.
 const NONE: u32 = u32::MAX;
 /// Of a page of the chip: no logical page.
@@ -38,11 +47,34 @@ struct Full {
     sequence: u32,
 }
 
+/// What a layer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FtlOptions {
+    /// Thousandths of the pages that the disk does not show.
+    pub spare_permille: u16,
+    /// Map pages that are cached; 0 for a map that is in memory.
+    pub map_pages: u16,
+}
+
+/// A map page in memory.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    page: u32,
+    is_dirty: bool,
+}
+
 /// The disk.
 #[derive(Clone, Debug)]
 pub struct Ftl<D> {
     mtd: Mtd<D>,
     block_pages: u32,
+    /// Logical pages that the disk shows. The map pages come after them.
+    shown: u32,
+    /// Map pages that fit into memory; 0 if all do.
+    cache_pages: usize,
+    /// Those in memory, the one that was used last at the end.
+    cache: Vec<Cached>,
+    reserved_blocks: u32,
     /// The page of the partition that holds each logical page.
     map: Vec<u32>,
     /// The logical page of each page of the partition.
@@ -60,15 +92,24 @@ pub struct Ftl<D> {
 
 impl<D: NandDriver> Ftl<D> {
     /// The disk of an erased partition. Of the pages of its good blocks, without those in reserve,
-    /// it does not show `spare_permille`.
-    pub fn new(mtd: Mtd<D>, spare_permille: u32) -> Ftl<D> {
+    /// it does not show `spare_permille`; the map pages are among these.
+    pub fn new(mtd: Mtd<D>, options: FtlOptions) -> Ftl<D> {
+        let reserved_blocks =
+            if options.map_pages > 0 { RESERVED_BLOCKS_WITH_MAP } else { RESERVED_BLOCKS };
         let block_pages = mtd.block_bytes() / mtd.page_bytes();
         let mut erased: VecDeque<u32> = (0..mtd.blocks()).filter(|&at| !mtd.is_bad(at)).collect();
-        let blocks = (erased.len() as u32).saturating_sub(RESERVED_BLOCKS);
-        let shown = u64::from(blocks * block_pages) * u64::from(1000 - spare_permille) / 1000;
+        let blocks = (erased.len() as u32).saturating_sub(reserved_blocks);
+        let all = u64::from(blocks * block_pages);
+        let shown = (all * u64::from(1000 - options.spare_permille) / 1000) as u32;
+        let map_pages =
+            if options.map_pages > 0 { shown.div_ceil(mtd.page_bytes() / ENTRY_BYTES) } else { 0 };
         let open = (erased.pop_front().expect("a good block"), 0);
         Ftl {
-            map: vec![NONE; shown as usize],
+            shown,
+            cache_pages: options.map_pages.into(),
+            cache: Vec::new(),
+            reserved_blocks,
+            map: vec![NONE; (shown + map_pages) as usize],
             owner: vec![DEAD; (mtd.blocks() * block_pages) as usize],
             live: vec![0; mtd.blocks() as usize],
             mtd,
@@ -89,11 +130,15 @@ impl<D: NandDriver> Ftl<D> {
     fn make_space(&mut self, mut now: Ns) -> Done {
         let mut freed = 0;
         for tries in 0.. {
-            if self.erased.len() as u32 >= RESERVED_BLOCKS {
+            if self.erased.len() as u32 >= self.reserved_blocks {
                 break;
             }
-            if tries > self.mtd.blocks() && freed == 0 {
-                misbehaved(format!("{:?}: its victims have nothing to free", self.victim));
+            match (tries > self.mtd.blocks(), freed) {
+                (true, 0) => {
+                    misbehaved(format!("{:?}: its victims have nothing to free", self.victim))
+                }
+                (true, _) => misbehaved(TOO_LITTLE_SPARE.into()),
+                (false, _) => {}
             }
             let Some(place) = self.find_victim(now) else { break };
             freed += self.block_pages - self.live[self.full[place].block as usize];
@@ -131,6 +176,7 @@ impl<D: NandDriver> Ftl<D> {
     fn collect(&mut self, mut now: Ns, place: usize) -> Done {
         let block = self.full.swap_remove(place).block;
         let page_bytes = self.mtd.page_bytes();
+        let mut changed = BTreeSet::new();
         for page in block * self.block_pages..(block + 1) * self.block_pages {
             let logical = self.owner[page as usize];
             if logical == DEAD {
@@ -138,6 +184,16 @@ impl<D: NandDriver> Ftl<D> {
             }
             now = self.mtd.read(now, self.offset(page), page_bytes)?;
             now = self.program(now, logical, Causes::of(Cause::Collection, page_bytes))?;
+            changed.extend(self.map_page_of(logical));
+        }
+        for page in changed {
+            match self.cache.iter_mut().find(|cached| cached.page == page) {
+                Some(cached) => cached.is_dirty = true,
+                None => {
+                    now = self.read_page(now, page, 0, page_bytes)?;
+                    now = self.program(now, page, Causes::of(Cause::Metadata, page_bytes))?;
+                }
+            }
         }
         now = self.mtd.erase(now, block)?;
         self.erased.push_back(block);
@@ -147,7 +203,8 @@ impl<D: NandDriver> Ftl<D> {
     /// Programs the next page of the open block, which then holds the logical page.
     fn program(&mut self, now: Ns, logical: u32, causes: Causes) -> Done {
         if self.open.1 == self.block_pages {
-            let next = self.erased.pop_front().expect("reserved");
+            let next =
+                self.erased.pop_front().unwrap_or_else(|| misbehaved(TOO_LITTLE_SPARE.into()));
             self.full.push(Full { block: self.open.0, sequence: self.opened });
             self.open = (next, 0);
             self.opened += 1;
@@ -166,22 +223,61 @@ impl<D: NandDriver> Ftl<D> {
         Ok(now)
     }
 
+    /// The map page that has a logical page; none if the map is in memory, as where map pages
+    /// themselves lie is.
+    fn map_page_of(&self, logical: u32) -> Option<u32> {
+        let entries = self.mtd.page_bytes() / ENTRY_BYTES;
+        let has_one = self.cache_pages > 0 && logical < self.shown;
+        has_one.then(|| self.shown + logical / entries)
+    }
+
+    /// Brings the map page of a logical page into memory, and notes whether it changes.
+    fn look_up(&mut self, mut now: Ns, logical: u32, changes: bool) -> Done {
+        let Some(wanted) = self.map_page_of(logical) else { return Ok(now) };
+        let page_bytes = self.mtd.page_bytes();
+        let mut used = match self.cache.iter().position(|cached| cached.page == wanted) {
+            Some(at) => self.cache.remove(at),
+            None => {
+                if self.cache.len() == self.cache_pages {
+                    let oldest = self.cache.remove(0);
+                    if oldest.is_dirty {
+                        let causes = Causes::of(Cause::Metadata, page_bytes);
+                        now = self.program(now, oldest.page, causes)?;
+                    }
+                }
+                now = self.read_page(now, wanted, 0, page_bytes)?;
+                Cached { page: wanted, is_dirty: false }
+            }
+        };
+        used.is_dirty |= changes;
+        self.cache.push(used);
+        Ok(now)
+    }
+
     /// Reads `bytes` of a logical page; a page that was never written is not read.
-    fn read(&mut self, now: Ns, logical: u32, column: u32, bytes: u32) -> Done {
+    fn read_page(&mut self, now: Ns, logical: u32, column: u32, bytes: u32) -> Done {
         match self.map[logical as usize] {
             NONE => Ok(now),
             page => self.mtd.read(now, self.offset(page) + u64::from(column), bytes),
         }
     }
 
+    /// Reads `bytes` of a logical page for the program.
+    fn read(&mut self, now: Ns, logical: u32, column: u32, bytes: u32) -> Done {
+        let now = if self.cache_pages > 0 { self.make_space(now)? } else { now };
+        let now = self.look_up(now, logical, false)?;
+        self.read_page(now, logical, column, bytes)
+    }
+
     /// Writes `bytes` of a logical page. The others are read from where they are, and written
     /// again.
     fn write(&mut self, now: Ns, logical: u32, bytes: u32) -> Done {
         let mut now = self.make_space(now)?;
+        now = self.look_up(now, logical, true)?;
         let rest = self.mtd.page_bytes() - bytes;
         let is_mapped = self.map[logical as usize] != NONE;
         if rest > 0 {
-            now = self.read(now, logical, 0, self.mtd.page_bytes())?;
+            now = self.read_page(now, logical, 0, self.mtd.page_bytes())?;
         }
         let mut causes = Causes::of(Cause::Data, bytes);
         causes.add(Causes::of(if is_mapped { Cause::Collection } else { Cause::Padding }, rest));
@@ -202,7 +298,7 @@ impl<D: NandDriver> BlockDevice for Ftl<D> {
 
     fn sectors(&self) -> u64 {
         let page_sectors = u64::from(self.mtd.page_bytes() / SECTOR_BYTES);
-        self.map.len() as u64 * page_sectors
+        u64::from(self.shown) * page_sectors
     }
 
     /// A page of the chip at a time.

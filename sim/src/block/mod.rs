@@ -11,7 +11,7 @@ mod ftl;
 mod mtdblock;
 
 pub use fops::BlockFile;
-pub use ftl::Ftl;
+pub use ftl::{Ftl, FtlOptions};
 pub use mtdblock::MtdBlock;
 
 use crate::flash::{Done, Failed, Fault};
@@ -19,28 +19,33 @@ use crate::mtd::{Mtd, NandDriver};
 use crate::units::Ns;
 use crate::victim::Victim;
 
-/// 2^30 bytes of cells are sold as 10^9.
-const USUAL_SPARE_PERMILLE: u16 = 69;
+/// A translation layer of which nothing is said: 2^30 bytes of cells are sold as 10^9.
+const USUAL_FTL: FtlOptions = FtlOptions { spare_permille: 69, map_pages: 0 };
 
 /// The disks that a run can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Disk {
     MtdBlock,
-    /// Thousandths of the cells that it does not show.
-    Ftl(u16),
+    Ftl(FtlOptions),
 }
 
 impl Disk {
     /// Their names, as in boards/parts/file_systems.toml.
     pub const ROWS: [(&'static str, Disk); 2] =
-        [("mtdblock", Disk::MtdBlock), ("ftl", Disk::Ftl(USUAL_SPARE_PERMILLE))];
+        [("mtdblock", Disk::MtdBlock), ("ftl", Disk::Ftl(USUAL_FTL))];
 
     /// The disk with an option; none if it has no such option.
     pub fn with(self, option: &str) -> Option<Disk> {
-        let spare = option.strip_prefix("spare_permille=").and_then(|word| word.parse().ok());
-        match (self, spare) {
-            (Disk::Ftl(_), Some(spare @ 1..=900)) => Some(Disk::Ftl(spare)),
+        let (key, value) = option.split_once('=')?;
+        let value = value.parse().ok()?;
+        match (self, key, value) {
+            (Disk::Ftl(other), "spare_permille", spare_permille @ 1..=900) => {
+                Some(Disk::Ftl(FtlOptions { spare_permille, ..other }))
+            }
+            (Disk::Ftl(other), "map_pages", map_pages @ 1..) => {
+                Some(Disk::Ftl(FtlOptions { map_pages, ..other }))
+            }
             _ => None,
         }
     }
@@ -49,7 +54,7 @@ impl Disk {
     pub fn on<D: NandDriver, T: WithDisk<D>>(self, mtd: Mtd<D>, then: T) -> T::Output {
         match self {
             Disk::MtdBlock => then.disk(MtdBlock::new(mtd)),
-            Disk::Ftl(spare_permille) => then.disk(Ftl::new(mtd, spare_permille.into())),
+            Disk::Ftl(options) => then.disk(Ftl::new(mtd, options)),
         }
     }
 }

@@ -26,6 +26,7 @@ pub use policies::Policies;
 pub use results::{BlockWear, Flush, FreeSpace, LiveSample, Measured, Request};
 pub use stack::Stack;
 
+use crate::block::Disk;
 use crate::errno::FsError;
 use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced, MISCORRECTED};
 use crate::fs::{jffs2, ubifs, FlashFs, Timed};
@@ -301,7 +302,9 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
     let faults = &state.faults;
     let ecc = setting.board.ecc;
     let has_wrong_bits = faults.bit_flip_ppm > 0 || faults.errors.is_some();
-    if has_wrong_bits && ecc.kind == EccKind::NoEcc {
+    if matches!(setting.fs.fs, FsKind::Disk(Disk::Ftl(_))) && *faults != Faults::default() {
+        Some("a chip that fails under a flash translation layer")
+    } else if has_wrong_bits && ecc.kind == EccKind::NoEcc {
         Some("reading wrong bits without ECC")
     } else if faults.bit_flip_ppm > 0
         && ecc.kind == EccKind::SoftwareSubpage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import textwrap
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ def counts(settings: list[str], prepare: list[str], body: list[str]) -> dict[str
 def amplification(spare_permille: int, *settings: str) -> float:
     """Of uniform random overwrites of pages, after the disk was overwritten four times."""
     pages = shown_pages(spare_permille)
+    if any("map_pages" in setting for setting in settings):
+        pages -= BLOCK_PAGES  # one more block is in reserve
     draw = random.Random(1).random
     prepare = ["open 0 partition rw,direct"]
     prepare += [f"write 0 {page * PAGE_BYTES} {PAGE_BYTES} 1 0" for page in range(pages)]
@@ -51,7 +54,8 @@ def amplification(spare_permille: int, *settings: str) -> float:
         if number == 4 * pages:
             body.append("mark")
         body.append(f"write 0 {int(draw() * pages) * PAGE_BYTES} {PAGE_BYTES} 2 0")
-    chosen = stack(f"mount=ftl:spare_permille={spare_permille}", *settings)
+    settings = settings or (f"mount=ftl:spare_permille={spare_permille}",)
+    chosen = stack(*settings)
     return counts(chosen, [*prepare, "close 0"], body)["flash_programs"] / (2 * pages)
 
 
@@ -104,9 +108,9 @@ def test_the_oldest_block_amplifies_as_lamberts_function_says(
         """)
     )
     wanted = of_oldest(rho_of(spare_permille))
-    assert amplification(spare_permille, "policy.victim=mine.Oldest") == pytest.approx(
-        wanted, rel=0.01
-    )
+    assert amplification(
+        spare_permille, f"mount=ftl:spare_permille={spare_permille}", "policy.victim=mine.Oldest"
+    ) == pytest.approx(wanted, rel=0.01)
 
 
 def test_a_disk_that_is_written_in_order_moves_nothing() -> None:
@@ -141,6 +145,117 @@ def test_the_disk_ends_where_its_spare_begins() -> None:
     body += [f"write 0 {pages * PAGE_BYTES} {PAGE_BYTES} 1 0"]
     chosen = stack("mount=ftl:spare_permille=250", blocks=32)
     assert counts(chosen, [], ["open 0 partition rw,direct", *body])["flash_programs"] == 1
+
+
+class CountedFtl:
+    """What docs/models/ftl.md says, in dictionaries: a count that shares no code with the layer."""
+
+    def __init__(self, blocks: int, map_pages: int) -> None:
+        self.entries = PAGE_BYTES // 4
+        self.reserve = 3
+        self.cached, self.room = OrderedDict[int, bool](), map_pages
+        """Map page -> whether it changed, the one used last at the end."""
+        self.where: dict[object, int] = {}
+        """A data page's number, or ("map", number) -> its block."""
+        self.live: dict[int, dict[object, None]] = {0: {}}
+        """Block -> its live pages, in the order in which they were written."""
+        self.opened = [0]
+        self.written = 0
+        self.erased = list(range(1, blocks))
+        self.reads = self.programs = self.erases = 0
+
+    def program(self, key: object) -> None:
+        if self.written == BLOCK_PAGES:
+            self.opened.append(self.erased.pop(0))
+            self.live[self.opened[-1]] = {}
+            self.written = 0
+        if key in self.where:
+            del self.live[self.where[key]][key]
+        block = self.opened[-1]
+        self.where[key] = block
+        self.live[block][key] = None
+        self.written += 1
+        self.programs += 1
+
+    def look_up(self, page: int, changes: bool) -> None:
+        wanted = page // self.entries
+        changed = self.cached.pop(wanted, None)
+        if changed is None:
+            if len(self.cached) == self.room:
+                oldest, dirty = self.cached.popitem(last=False)
+                if dirty:
+                    self.program(("map", oldest))
+            self.reads += ("map", wanted) in self.where
+        self.cached[wanted] = bool(changed) or changes
+
+    def make_space(self) -> None:
+        while len(self.erased) < self.reserve:
+            full = self.opened[:-1]
+            victim = min(full, key=lambda block: (len(self.live[block]), full.index(block)))
+            self.opened.remove(victim)
+            moved = list(self.live[victim])
+            for key in moved:
+                self.reads += 1
+                self.program(key)
+            for number in sorted({key // self.entries for key in moved if isinstance(key, int)}):
+                if number in self.cached:
+                    self.cached[number] = True
+                else:
+                    self.reads += ("map", number) in self.where
+                    self.program(("map", number))
+            self.erases += 1
+            self.erased.append(victim)
+
+    def write(self, page: int) -> None:
+        self.make_space()
+        self.look_up(page, changes=True)
+        self.program(page)
+
+    def read(self, page: int) -> None:
+        self.make_space()
+        self.look_up(page, changes=False)
+        self.reads += page in self.where
+
+
+@pytest.mark.parametrize("map_pages", [1, 3, 8, 30])
+@pytest.mark.parametrize("spare_permille", [200, 400])
+def test_a_map_on_the_flash_costs_what_an_independent_count_says(
+    spare_permille: int, map_pages: int
+) -> None:
+    blocks = 128
+    shown = (blocks - 3) * BLOCK_PAGES * (1000 - spare_permille) // 1000
+    counted = CountedFtl(blocks, map_pages)
+    draw = random.Random(map_pages).random
+    prepare = ["open 0 partition rw,direct"]
+    for page in range(shown):
+        prepare.append(f"write 0 {page * PAGE_BYTES} {PAGE_BYTES} 1 0")
+        counted.write(page)
+    body = ["open 0 partition rw,direct", "mark"]
+    before = counted.reads, counted.programs, counted.erases
+    at = 0
+    for number in range(8000):
+        # Runs of requests, so that the cache hits now and then.
+        at = (at + 1) % shown if draw() < 0.6 else int(draw() * shown)
+        if draw() < 0.3:
+            body.append(f"read 0 {at * PAGE_BYTES} {PAGE_BYTES}")
+            counted.read(at)
+        else:
+            body.append(f"write 0 {at * PAGE_BYTES} {PAGE_BYTES} {number} 0")
+            counted.write(at)
+    after = counted.reads, counted.programs, counted.erases
+    chosen = stack(
+        f"mount=ftl:spare_permille={spare_permille}+map_pages={map_pages}", blocks=blocks
+    )
+    found = counts(chosen, [*prepare, "close 0"], body)
+    assert tuple(found.values()) == tuple(b - a for a, b in zip(before, after, strict=True))
+
+
+def test_a_map_that_fits_is_read_once() -> None:
+    all_of_it = amplification(250)
+    assert amplification(250, "mount=ftl:spare_permille=250+map_pages=100") == pytest.approx(
+        all_of_it, rel=0.03
+    )
+    assert amplification(250, "mount=ftl:spare_permille=250+map_pages=1") > 1.5 * all_of_it
 
 
 def test_a_real_kernel_has_none() -> None:

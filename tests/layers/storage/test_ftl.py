@@ -251,11 +251,11 @@ def test_a_map_on_the_flash_costs_what_an_independent_count_says(
 
 
 def test_a_map_that_fits_is_read_once() -> None:
-    all_of_it = amplification(250)
-    assert amplification(250, "mount=ftl:spare_permille=250+map_pages=100") == pytest.approx(
+    all_of_it = amplification(400)
+    assert amplification(400, "mount=ftl:spare_permille=400+map_pages=100") == pytest.approx(
         all_of_it, rel=0.03
     )
-    assert amplification(250, "mount=ftl:spare_permille=250+map_pages=1") > 1.5 * all_of_it
+    assert amplification(400, "mount=ftl:spare_permille=400+map_pages=1") > 1.5 * all_of_it
 
 
 def test_a_real_kernel_has_none() -> None:

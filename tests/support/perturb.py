@@ -30,7 +30,7 @@ __all__ = ["CASES", "REQUESTS", "exchanged", "scaled", "standing", "survivors", 
 
 CASES = (
     "time_ns", "flash_time_ns", "flash_reads", "flash_programs", "flash_erases", "energy_nj",
-    "energy_cpu_nj", "energy_mem_nj", *COMPONENTS,
+    "energy_cpu_nj", "energy_mem_nj", "ecc_corrected", "ecc_failed", *COMPONENTS,
 )  # fmt: skip
 REQUESTS = ("latency_ns", "flash_time_ns", "offset_bytes", "result")
 FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 100.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0), (0.0,))

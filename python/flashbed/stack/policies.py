@@ -42,6 +42,14 @@ class Window(NamedTuple):
     marker: int | None = None
 
 
+for _field, _text in (
+    ("start", "The first page."),
+    ("pages", "How many."),
+    ("marker", "One of them, or None."),
+):
+    getattr(Window, _field).__doc__ = _text
+
+
 class _Own:
     """What all policies of the user's have."""
 

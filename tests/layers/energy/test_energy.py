@@ -245,7 +245,7 @@ def point(**given: Any) -> dict[str, Any]:
         "file_bytes": 8192, "seed": 1, "pause_ns": 0, "advice": "none", "window": "forced",
         **USUAL,
         **{f"bytes_{cause}": None for cause in CAUSES},
-        "flash_time_ns": 1,
+        "ecc_corrected": None, "ecc_failed": None, "flash_time_ns": 1,
         **case(**given),
     }  # fmt: skip
 

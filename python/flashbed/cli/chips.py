@@ -14,6 +14,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import begin_file, read_text
 from flashbed.base.human import aligned, bytes_text, time_text
 from flashbed.base.paths import new_chip_file, shown
+from flashbed.cli.command_group import add_group
 from flashbed.cli.options import Format
 from flashbed.cli.progress import say
 from flashbed.plan.narrowing import parse_settings
@@ -49,15 +50,17 @@ Settings = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the program."""
-    chip = typer.Typer(no_args_is_help=True, help="Lists, shows and begins chips of the catalogue.")
-    for name, command, example in (
-        ("list", list_, "flashbed chip list"),
-        ("show", show, "flashbed chip show W25N01GV --arithmetic --set controller.lines=1"),
-        ("new", new, "flashbed chip new MYCHIP --bus spi"),
-        ("import", import_, "flashbed chip import drivers/mtd/nand/spi/winbond.c --name W25N02KV"),
-    ):
-        chip.command(name, epilog=f"Example: `{example}`")(command)
-    app.add_typer(chip, name="chip")
+    add_group(
+        app,
+        "chip",
+        about="Lists, shows and begins chips of the catalogue.",
+        commands={
+            "list": (list_, ""),
+            "show": (show, "W25N01GV --arithmetic --set controller.lines=1"),
+            "new": (new, "MYCHIP --bus spi"),
+            "import": (import_, "drivers/mtd/nand/spi/winbond.c --name W25N02KV"),
+        },
+    )
 
 
 def list_(output: Format = "text") -> None:

@@ -13,6 +13,7 @@ import typer
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.human import aligned
 from flashbed.base.paths import cache_folder, own_kernels_folder, shown
+from flashbed.cli.command_group import add_group
 from flashbed.cli.options import Format
 from flashbed.cli.progress import bar
 from flashbed.stack.names import escaped
@@ -28,15 +29,17 @@ OwnName = Annotated[str, typer.Argument(metavar="NAME", help="A kernel that you 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the program."""
-    kernel = typer.Typer(no_args_is_help=True, help="Lists, builds and removes kernels.")
-    for name, command, example in (
-        ("list", list_, "flashbed kernel list"),
-        ("show", show, "flashbed kernel show mine"),
-        ("add", add, "flashbed kernel add mine --source linux-6.6.tar.xz --config board.config"),
-        ("remove", remove, "flashbed kernel remove mine"),
-    ):
-        kernel.command(name, epilog=f"Example: `{example}`")(command)
-    app.add_typer(kernel, name="kernel")
+    add_group(
+        app,
+        "kernel",
+        about="Lists, builds and removes kernels.",
+        commands={
+            "list": (list_, ""),
+            "show": (show, "mine"),
+            "add": (add, "mine --source linux-6.6.tar.xz --config board.config"),
+            "remove": (remove, "mine"),
+        },
+    )
 
 
 def list_(output: Format = "text") -> None:

@@ -14,6 +14,7 @@ from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import begin_file
 from flashbed.base.human import aligned
 from flashbed.base.paths import new_policy_file, policy_files, shown
+from flashbed.cli.command_group import add_group
 from flashbed.cli.options import Format
 from flashbed.cli.progress import bar
 from flashbed.stack.file_systems import FILE_SYSTEMS
@@ -28,17 +29,16 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the program."""
-    policy = typer.Typer(
-        no_args_is_help=True,
-        help="Lists, begins and checks policies of your own for the simulator.",
+    add_group(
+        app,
+        "policy",
+        about="Lists, begins and checks policies of your own for the simulator.",
+        commands={
+            "list": (list_, ""),
+            "new": (new, "mine"),
+            "check": (check, "mine.Greedy"),
+        },
     )
-    for name, command, example in (
-        ("list", list_, "flashbed policy list"),
-        ("new", new, "flashbed policy new mine"),
-        ("check", check, "flashbed policy check mine.Greedy"),
-    ):
-        policy.command(name, epilog=f"Example: `{example}`")(command)
-    app.add_typer(policy, name="policy")
 
 
 def list_(output: Format = "text") -> None:

@@ -11,6 +11,7 @@ import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
+from flashbed.cli.command_group import add_group
 from flashbed.cli.options import OUT
 from flashbed.cli.progress import say, tell_written, working
 from flashbed.stack.names import escaped
@@ -40,17 +41,19 @@ def register(app: typer.Typer) -> None:
         epilog="Examples: `strace -f -ttt -T -y -s 65536 -o my.strace ./my-program` · "
         "`flashbed import strace my.strace -o my.rec` · `flashbed run my.rec`",
     )(import_)
-    ops = typer.Typer(no_args_is_help=True, help="Shows and edits operations and recordings.")
-    for name, command, example in (
-        ("show", show, "flashbed ops show my.rec --compressor zstd"),
-        ("check", check, "flashbed ops check my.ops"),
-        ("stat", stat, "flashbed ops stat my.rec"),
-        ("cut", cut, "flashbed ops cut my.rec -o short.rec --first 1000"),
-        ("merge", merge, "flashbed ops merge a.rec b.rec -o both.rec"),
-        ("anonymise", anonymise, "flashbed ops anonymise my.rec -o given-away.rec"),
-    ):
-        ops.command(name, epilog=f"Example: `{example}`")(command)
-    app.add_typer(ops, name="ops")
+    add_group(
+        app,
+        "ops",
+        about="Shows and edits operations and recordings.",
+        commands={
+            "show": (show, "my.rec --compressor zstd"),
+            "check": (check, "my.ops"),
+            "stat": (stat, "my.rec"),
+            "cut": (cut, "my.rec -o short.rec --first 1000"),
+            "merge": (merge, "a.rec b.rec -o both.rec"),
+            "anonymise": (anonymise, "my.rec -o given-away.rec"),
+        },
+    )
 
 
 def import_(

@@ -80,6 +80,10 @@ class Program:
     gc_choices: tuple[int, ...] = ()
     """Choices that the simulator's JFFS2 replays from the mark on, as a kernel made them."""
 
+    def not_measured(self, why: str) -> Failure:
+        """That a target lacks what the program needs."""
+        return Failure(case_id=self.case_id, message=why, not_measured=True)
+
     @property
     def in_user_mode(self) -> Program:
         """The program on user-mode Linux's board and kernel, for the simulator."""

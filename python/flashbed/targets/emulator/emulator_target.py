@@ -96,7 +96,7 @@ class EmulatorTarget:
             lacking = program.stack.only_simulated
             why = self._refusal(program)
             if lacking is not None:
-                refused.append(Failure(case_id=program.case_id, message=lacking, not_measured=True))
+                refused.append(program.not_measured(lacking))
             elif why:
                 refused.append(Failure(case_id=program.case_id, message=why))
             else:

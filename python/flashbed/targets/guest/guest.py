@@ -442,9 +442,7 @@ class _Run:
         """Marks an item not measured: the guest's kernel lacks something for it."""
         item = self.left.pop(name, None)
         if item is not None:
-            yield self._failures(
-                [Failure(case_id=item.program.case_id, message=why, not_measured=True)]
-            )
+            yield self._failures([item.program.not_measured(why)])
 
     def _failures(self, failures: Sequence[Failure]) -> Batch:
         self.done += len(failures)

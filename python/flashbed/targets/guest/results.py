@@ -209,7 +209,7 @@ def batch_of(
         return failed([Failure(case_id=case_id, message=message)])
     wrong = _wrong_window(item.program, case.read_ahead_kib)
     if wrong:
-        return failed([Failure(case_id=case_id, message=wrong, not_measured=True)])
+        return failed([item.program.not_measured(wrong)])
     totals = (
         rows.time_ns if measuring.software_time else None,
         rows.flash_time_ns if rows.chip_seen else None,

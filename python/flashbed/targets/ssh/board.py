@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flashbed.base import paths
 from flashbed.base.locking import clear
-from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
+from flashbed.targets.base import PLAIN, Apart, Batch, Program, RunOptions
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
@@ -192,7 +192,7 @@ class BoardTarget:
             try:
                 board = OnBoard(self.allowed, sqlite=sqlite)
             except NoSqlite as why:
-                yield failed([_not_measured(program, str(why)) for program in same])
+                yield failed([program.not_measured(str(why)) for program in same])
                 done += len(same)
                 continue
             try:
@@ -215,7 +215,7 @@ class BoardTarget:
             if why is None:
                 able.setdefault(program.stack.board.sha256, []).append(program)
             else:
-                refused.append(_not_measured(program, why))
+                refused.append(program.not_measured(why))
         if refused:
             yield failed(refused)
         done += len(refused)
@@ -249,7 +249,3 @@ class BoardTarget:
             kernel=first.stack.kernel.name,
             measuring=Measuring(software_time=True),
         )
-
-
-def _not_measured(program: Program, why: str) -> Failure:
-    return Failure(case_id=program.case_id, message=why, not_measured=True)

@@ -80,7 +80,7 @@ class UmlTarget:
                 continue
             lacking = program.stack.only_simulated
             if lacking is not None:
-                refused.append(Failure(case_id=program.case_id, message=lacking, not_measured=True))
+                refused.append(program.not_measured(lacking))
                 continue
             more = (program.stack.fs == yaffs2.FS, has_statements(program))
             stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +63,21 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     assert paths.root() == root
     return root
+
+
+@pytest.fixture
+def write_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes policies/mine.py of the working folder; its classes follow two imports."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(text: str) -> None:
+        begin = (
+            "import random\nfrom flashbed import ReadAhead, Reclaim, Reclaimed, Victim, Window\n"
+        )
+        (tmp_path / "policies").mkdir(exist_ok=True)
+        (tmp_path / "policies/mine.py").write_text(begin + textwrap.dedent(text))
+
+    return written
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ mod _sim {
         lifetime::{is_steady, lasting_erases, own_pace, years},
         operations::{body_offset, check_operations},
         pieces::PieceSizer,
-        policies::{Candidates, Policies, ReadRequest},
+        policies::{Candidates, Pages, Policies, ReadRequest},
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
         run_cases, spi_phases,
         workloads::{micro_prepare, micro_reads, micro_writes, parted, settled, written_file},
@@ -159,6 +159,7 @@ mod _sim {
         module.add("OP_NAMES", PyTuple::new(py, sim::ops::NAMES)?)?;
         module.add("KIND_NAMES", PyTuple::new(py, super::columns::KIND_NAMES)?)?;
         module.add("READ_AHEADS", BuiltIn::READ_AHEADS.iter().copied().into_py_dict(py)?)?;
+        module.add("RECLAIMS", BuiltIn::RECLAIMS.iter().copied().into_py_dict(py)?)?;
         module.add("VICTIMS", BuiltIn::VICTIMS.iter().copied().into_py_dict(py)?)?;
         module.add("TASK_NAMES", PyTuple::new(py, sim::sched::TASK_NAMES)?)
     }

@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use sim::stop::misbehaved;
 use sim::units::Ns;
 use sim::vfs::readahead::{Asked, ReadAhead, Window};
+use sim::vfs::reclaim::{CachedPages, PageUse, Reclaim, Reclaimed, Shortage};
 use sim::vfs::FileCache;
 use sim::victim::{Candidate, Victim, Why};
 use std::fmt::{Debug, Formatter};
@@ -25,17 +26,24 @@ pub struct Policies(pub sim::run::Policies);
 impl Policies {
     /// Each is an object, the name of a built-in policy, or None for the kernel's own.
     #[new]
-    #[pyo3(signature = (*, read_ahead=None, victim=None))]
+    #[pyo3(signature = (*, read_ahead=None, reclaim=None, victim=None))]
     fn new(
         read_ahead: Option<&Bound<'_, PyAny>>,
+        reclaim: Option<&Bound<'_, PyAny>>,
         victim: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Policies> {
-        let read_ahead = read_ahead
-            .map(|given| chosen(given, sim::run::Policies::read_ahead_named, |own| Box::new(own)));
-        let victim = victim
-            .map(|given| chosen(given, sim::run::Policies::victim_named, |own| Box::new(own)));
-        let (read_ahead, victim) = (read_ahead.transpose()?, victim.transpose()?);
-        Ok(Policies(sim::run::Policies { read_ahead, victim }))
+        use sim::run::Policies as BuiltIn;
+        Ok(Policies(BuiltIn {
+            read_ahead: read_ahead
+                .map(|given| chosen(given, BuiltIn::read_ahead_named, |own| Box::new(own)))
+                .transpose()?,
+            reclaim: reclaim
+                .map(|given| chosen(given, BuiltIn::reclaim_named, |own| Box::new(own)))
+                .transpose()?,
+            victim: victim
+                .map(|given| chosen(given, BuiltIn::victim_named, |own| Box::new(own)))
+                .transpose()?,
+        }))
     }
 }
 
@@ -264,6 +272,74 @@ fn missing_pages(cache: &FileCache, page: u32, most: u32) -> u32 {
     (page..end).take_while(|&page| !cache.contains(page)).count() as u32
 }
 
+impl Reclaim for Own {
+    fn choose(&mut self, short: Shortage, pages: &CachedPages<'_>) -> Reclaimed {
+        let pages: Vec<_> = pages.oldest_first().collect();
+        let named = |positions: Vec<usize>| positions.iter().map(|&at| pages[at]).collect();
+        let (free, keep) = self.asked("choose", |object| {
+            let told = Pages(pages.clone());
+            let method = intern!(object.py(), "choose");
+            let returned = object.call_method1(method, (short.needed, short.wanted, told))?;
+            let what = "a Reclaimed of positions in `pages`";
+            let (free, keep): (Vec<usize>, Vec<usize>) = answer(&returned, what)?;
+            let mut all: Vec<_> = free.iter().chain(&keep).copied().collect();
+            all.sort_unstable();
+            let wrong = match all.last() {
+                None => Some("names no page".to_string()),
+                Some(&last) if last >= pages.len() => {
+                    Some(format!("names page {last}, and there are {} pages", pages.len()))
+                }
+                _ => all
+                    .windows(2)
+                    .find(|two| two[0] == two[1])
+                    .map(|two| format!("names page {} twice", two[0])),
+            };
+            match wrong {
+                Some(wrong) => Err(PyValueError::new_err(wrong)),
+                None => Ok((free, keep)),
+            }
+        });
+        Reclaimed { free: named(free), keep: named(keep) }
+    }
+}
+
+/// The cached pages that a policy of reclaim chooses from, the one whose last use is the oldest
+/// first: rows, and columns for numpy.
+#[pyclass(frozen, name = "CachedPages", module = "flashbed._sim")]
+pub struct Pages(Vec<PageUse>);
+
+#[pymethods]
+impl Pages {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    #[getter]
+    fn file<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.0, |page| i64::from(page.file))
+    }
+
+    #[getter]
+    fn page<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.0, |page| i64::from(page.page))
+    }
+
+    #[getter]
+    fn is_dirty<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.0, |page| i64::from(page.is_dirty))
+    }
+
+    #[getter]
+    fn uses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.0, |page| i64::from(page.uses))
+    }
+
+    #[getter]
+    fn last_use<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.0, |page| page.last_use as i64)
+    }
+}
+
 /// The blocks that a policy of collection chooses from: rows, and columns for numpy.
 #[pyclass(frozen, module = "flashbed._sim")]
 pub struct Candidates(Vec<Candidate>);
@@ -279,32 +355,32 @@ impl Candidates {
 
     #[getter]
     fn block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, |block| i64::from(block.block))
+        column(py, &self.0, |block| i64::from(block.block))
     }
 
     #[getter]
     fn live_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, |block| i64::from(block.live_bytes))
+        column(py, &self.0, |block| i64::from(block.live_bytes))
     }
 
     #[getter]
     fn dirty_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, |block| i64::from(block.dirty_bytes))
+        column(py, &self.0, |block| i64::from(block.dirty_bytes))
     }
 
     #[getter]
     fn free_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, |block| i64::from(block.free_bytes))
+        column(py, &self.0, |block| i64::from(block.free_bytes))
     }
 
     #[getter]
     fn erases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, |block| block.erases.map_or(UNKNOWN, i64::from))
+        column(py, &self.0, |block| block.erases.map_or(UNKNOWN, i64::from))
     }
 
     #[getter]
     fn sequence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, |block| block.sequence.map_or(UNKNOWN, i64::from))
+        column(py, &self.0, |block| block.sequence.map_or(UNKNOWN, i64::from))
     }
 
     #[getter]
@@ -313,14 +389,12 @@ impl Candidates {
     }
 }
 
-impl Candidates {
-    /// A column as a memory view of 64-bit integers.
-    fn column<'py>(
-        &self,
-        py: Python<'py>,
-        value: impl Fn(&Candidate) -> i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let bytes: Vec<u8> = self.0.iter().flat_map(|block| value(block).to_ne_bytes()).collect();
-        PyMemoryView::from(&PyBytes::new(py, &bytes).into_any())?.call_method1("cast", ("q",))
-    }
+/// A column of rows as a memory view of 64-bit integers.
+fn column<'py, R>(
+    py: Python<'py>,
+    rows: &[R],
+    value: impl Fn(&R) -> i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes: Vec<u8> = rows.iter().flat_map(|row| value(row).to_ne_bytes()).collect();
+    PyMemoryView::from(&PyBytes::new(py, &bytes).into_any())?.call_method1("cast", ("q",))
 }

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from flashbed.api.own_program import OwnFile as File
     from flashbed.api.own_program import OwnProgram as Program
     from flashbed.api.plot import Plot
-    from flashbed.api.policy_classes import ReadAhead, Victim, Window
+    from flashbed.api.policy_classes import (
+        ReadAhead,
+        Reclaim,
+        Reclaimed,
+        Victim,
+        Window,
+    )
     from flashbed.api.recorded_command import RecordedCommand as Recording
     from flashbed.api.recorded_command import record
     from flashbed.api.result import Result
@@ -38,6 +44,8 @@ __all__ = [
     "Plot",
     "Program",
     "ReadAhead",
+    "Reclaim",
+    "Reclaimed",
     "Recording",
     "Result",
     "Victim",
@@ -60,6 +68,8 @@ _PLACES = {
     "Plot": ("plot", "Plot"),
     "Program": ("own_program", "OwnProgram"),
     "ReadAhead": ("policy_classes", "ReadAhead"),
+    "Reclaim": ("policy_classes", "Reclaim"),
+    "Reclaimed": ("policy_classes", "Reclaimed"),
     "Recording": ("recorded_command", "RecordedCommand"),
     "Result": ("result", "Result"),
     "Victim": ("policy_classes", "Victim"),

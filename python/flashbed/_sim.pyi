@@ -15,9 +15,11 @@ __all__ = [
     "NULL",
     "OP_NAMES",
     "READ_AHEADS",
+    "RECLAIMS",
     "TASK_NAMES",
     "VICTIMS",
     "YEAR_S",
+    "CachedPages",
     "Candidates",
     "Case",
     "Chip",
@@ -70,6 +72,8 @@ TASK_NAMES: Final[tuple[str, ...]]
 """Names of tasks by `task`."""
 READ_AHEADS: Final[dict[str, str]]
 """The built-in policies of read-ahead: name -> what it does."""
+RECLAIMS: Final[dict[str, str]]
+"""The built-in policies of reclaim: name -> what it does."""
 VICTIMS: Final[dict[str, str]]
 """The built-in policies of collection: name -> what it does."""
 
@@ -182,14 +186,41 @@ class Candidates:
     """The kernel's list or category that it is on."""
 
 @final
+class CachedPages:
+    """Pages of the page cache, as columns of as many values, the oldest last use first.
+
+    Numbers are memory views, which numpy takes without a copy.
+    """
+
+    def __len__(self) -> int:
+        """How many there are."""
+    file: memoryview
+    """The file's number in the order of creation."""
+    page: memoryview
+    """The page of the file."""
+    is_dirty: memoryview
+    """1 if it has to be written before it can go."""
+    uses: memoryview
+    """Reads and writes since it came into the cache; 0: it was read ahead, and never used."""
+    last_use: memoryview
+    """A count of all uses at its last one."""
+
+@final
 class Policies:
     """What decides in the kernel's place. Cases with the same object share a preparation."""
 
-    def __new__(cls, *, read_ahead: object | None = None, victim: object | None = None) -> Policies:
+    def __new__(
+        cls,
+        *,
+        read_ahead: object | None = None,
+        reclaim: object | None = None,
+        victim: object | None = None,
+    ) -> Policies:
         """Makes one. Raises `ValueError` for a name that no built-in policy has.
 
         - `read_ahead`: decides which pages are read ahead. An object of a policy's class, the name
           of a built-in policy, or None for the kernel's own.
+        - `reclaim`: decides which pages leave a full page cache, in the same form.
         - `victim`: decides which block is collected next, in the same form.
         """
 

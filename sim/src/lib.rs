@@ -22,8 +22,9 @@
 //!
 //! [`vfs::Vfs`] turns system calls into pages. `filemap.rs` and [`vfs::readahead`] read,
 //! `inodes.rs` knows what is cached and dirty, `flusher.rs`, `wb_workfn.rs` and `writeback.rs`
-//! write back, `reclaim.rs` frees memory. The VFS is generic over the file system. A policy that
-//! implements [`vfs::readahead::ReadAhead`] can choose the windows.
+//! write back, [`vfs::reclaim`] frees memory. The VFS is generic over the file system. A policy
+//! that implements [`vfs::readahead::ReadAhead`] can choose the windows, one that implements
+//! [`vfs::reclaim::Reclaim`] the pages that leave a full cache.
 //!
 //! # `fs`: JFFS2, YAFFS2, UBIFS
 //!

@@ -6,6 +6,7 @@
 use crate::stop::misbehaved;
 use crate::units::Ns;
 use core::fmt::Debug;
+use dyn_clone::DynClone;
 
 /// A block that a collector could take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub enum Why {
 ///     }
 /// }
 /// ```
-pub trait Victim: Cloned + Debug + Send + Sync {
+pub trait Victim: DynClone + Debug + Send + Sync {
     /// Chooses one of `blocks`, of which there is at least one. None collects nothing now. A call
     /// that waits for space then fails as it does without any block: with ENOSPC, on JFFS2 with
     /// EIO.
@@ -89,23 +90,7 @@ impl Victim for LeastWorn {
     }
 }
 
-/// Copies a policy with its file system. Every policy that is `Clone` has it.
-pub trait Cloned {
-    /// The copy.
-    fn cloned(&self) -> Box<dyn Victim>;
-}
-
-impl<P: Victim + Clone + 'static> Cloned for P {
-    fn cloned(&self) -> Box<dyn Victim> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn Victim> {
-    fn clone(&self) -> Box<dyn Victim> {
-        (**self).cloned()
-    }
-}
+dyn_clone::clone_trait_object!(Victim);
 
 /// Asks a policy for one of `blocks`; none without a policy, or if there is no block.
 pub(crate) fn chosen(

@@ -32,9 +32,11 @@ __all__ = ["Checked", "checked"]
 BLOCKS = 144
 """Of the partition: 18 MiB of the usual board's chip."""
 WINDOW_KIB = 128
+FREE_KIB = 1_024
+"""Of memory, where a policy of reclaim is checked: 256 pages for a file of 512."""
 _PAGE = 4096
 _METHODS: Mapping[str, tuple[str, ...]] = {
-    "read_ahead": ("on_miss", "on_marker"), "victim": ("choose",),
+    "read_ahead": ("on_miss", "on_marker"), "reclaim": ("choose",), "victim": ("choose",),
 }  # fmt: skip
 
 
@@ -80,11 +82,13 @@ def checked(policy: Policy, *, cuts: int, seed: int) -> Iterator[Checked]:
 
 
 def _program(policy: Policy, fs: str, seed: int) -> Program:
+    of_decision = {"read_ahead": _reads, "reclaim": _reads_and_writes, "victim": _overwrites}
     stack = one_stack(
         [f"fs={fs}", f"partition.blocks={BLOCKS}", f"read_ahead_kib={WINDOW_KIB}",
+         *([f"memory.free_kib={FREE_KIB}"] if policy.decision == "reclaim" else []),
          f"policy.{policy.decision}={policy.name}"]
     )  # fmt: skip
-    prepare, body = (_overwrites if policy.decision == "victim" else _reads)(seed)
+    prepare, body = of_decision[policy.decision](seed)
     return Program(case_id=fs, stack=stack, prepare=prepare, body=body)
 
 
@@ -140,6 +144,21 @@ def _reads(seed: int) -> tuple[str, str]:
         body += ["open 0 f0 rw", *(f"read 0 {at} {length}" for at, length in order)]
         body += [f"write 0 {int(draw() * pages) * _PAGE} {_PAGE} 7 0", "fsync 0", "close 0"]
         body.append("drop_caches")
+    return _prepared(1, pages), _text(*body)
+
+
+def _reads_and_writes(seed: int) -> tuple[str, str]:
+    """Reads and writes of pages of a file larger than memory, half of them of its first pages."""
+    draw = random.Random(seed).random
+    pages = 512
+    body = ["mark", "open 0 f0 rw"]
+    for number in range(3000):
+        where = int(draw() * (pages if draw() < 0.5 else pages // 8)) * _PAGE
+        write = f"write 0 {where} {_PAGE} {number + 10} 0"
+        body.append(write if draw() < 0.3 else f"read 0 {where} {_PAGE}")
+        if number % 100 == 99:
+            body.append("fsync 0")
+    body += ["close 0", "remount"]
     return _prepared(1, pages), _text(*body)
 
 

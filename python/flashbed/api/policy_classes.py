@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from flashbed.stack.policies import ReadAhead, Victim, Window
+from flashbed.stack.policies import ReadAhead, Reclaim, Reclaimed, Victim, Window
 
-__all__ = ["ReadAhead", "Victim", "Window"]
+__all__ = ["ReadAhead", "Reclaim", "Reclaimed", "Victim", "Window"]

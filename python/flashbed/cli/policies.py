@@ -71,6 +71,7 @@ class Kind(StrEnum):
 
     VICTIM = "victim"
     READ_AHEAD = "read_ahead"
+    RECLAIM = "reclaim"
 
 
 _BEGUN = {
@@ -100,7 +101,20 @@ class Doubling(ReadAhead):
             pages = max(pages, 2 * request.window_pages)
         return Window(request.page, min(pages, request.max_pages))
 ''',
+    Kind.RECLAIM: '''"""Policies of reclaim: `--set policy.reclaim={name}.CleanFirst`."""
+
+from flashbed import Reclaim, Reclaimed
+
+
+class CleanFirst(Reclaim):
+    """Frees the oldest clean pages; dirty ones if there are none."""
+
+    def choose(self, needed_pages, wanted_pages, pages):
+        clean = [page for page, dirty in enumerate(pages.is_dirty) if not dirty]
+        return Reclaimed((clean or range(len(pages)))[:wanted_pages])
+''',
 }
+_BEGUN_CLASS = {Kind.VICTIM: "Greedy", Kind.READ_AHEAD: "Doubling", Kind.RECLAIM: "CleanFirst"}
 
 
 def new(
@@ -112,7 +126,7 @@ def new(
         raise InputError(f"{name}: a module's name has letters, digits and _")
     path = new_policy_file(name)
     begin_file(path, _BEGUN[kind].format(name=name))
-    begun = "Greedy" if kind is Kind.VICTIM else "Doubling"
+    begun = _BEGUN_CLASS[kind]
     print(shown(path))
     print(f"next: flashbed policy check {name}.{begun}")
     print(f"      flashbed run EXPERIMENT --set policy.{kind}=kernel,{name}.{begun}")

@@ -34,11 +34,13 @@ from flashbed.stack.changes import (
     AS_PROFILED,
     KERNELS,
     OF_BOARD,
+    REMEMBERED,
     TYPICAL,
     UNPARTED,
     Change,
     ChipChange,
     ControllerChange,
+    MemoryChange,
     PartitionChange,
     PolicyChange,
     VmChange,
@@ -139,11 +141,15 @@ class Case:
         "values that replace those in the board's `[partition]`", PartitionChange,
         **_changed("partition", UNPARTED),
     )  # fmt: skip
+    memory: MemoryChange = axis(
+        "free memory in place of the board's, in the simulator", MemoryChange,
+        **_changed("memory", REMEMBERED),
+    )  # fmt: skip
     vm: VmChange = axis(
         "settings of the kernel's write-back", VmChange, **_changed("vm", AS_BOOTED)
     )
     policy: PolicyChange = axis(
-        "what decides in the kernel's place, in the simulator: read-ahead, collection's victims",
+        "what decides in the kernel's place, in the simulator: read-ahead, reclaim, victims",
         PolicyChange, **_changed("policy", KERNELS),
     )  # fmt: skip
     rounds: int = axis(

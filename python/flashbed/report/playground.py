@@ -31,7 +31,9 @@ from flashbed.stack.changes import (
     TYPICAL,
     ChipChange,
     ControllerChange,
+    MemoryChange,
     PartitionChange,
+    PolicyChange,
     VmChange,
 )
 from flashbed.stack.conditions import Faults, State, Worn
@@ -124,7 +126,9 @@ def _case(row: Mapping[str, Any]) -> Case:
         "chip": ChipChange.parse(row["chip"]),
         "controller": ControllerChange.parse(row["controller"]),
         "partition": PartitionChange.parse(row["partition"]),
+        "memory": MemoryChange.parse(row["memory"]),
         "vm": VmChange.parse(row["vm"]),
+        "policy": PolicyChange.parse(row["policy"]),
     }
     if row["window"] == SHIPPED:
         values["read_ahead_kib"] = SHIPPED

@@ -22,6 +22,7 @@ from flashbed.stack.bounds import (
     Blocks,
     ClockHz,
     EccBits,
+    Kib,
     Lines,
     Ns,
     OobBytes,
@@ -32,13 +33,13 @@ from flashbed.stack.names import Name, is_name
 
 __all__ = [
     "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "AS_PROFILED_WORDS", "KERNELS", "KERNELS_OWN",
-    "OF_BOARD", "TYPICAL", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "ControllerChange",
-    "PartitionChange", "PolicyChange", "VmChange", "changes_of",
+    "OF_BOARD", "REMEMBERED", "TYPICAL", "UNCHANGED", "UNPARTED", "Change", "ChipChange",
+    "ControllerChange", "MemoryChange", "PartitionChange", "PolicyChange", "VmChange", "changes_of",
 ]  # fmt: skip
 
 TYPICAL = "typical"
 """The corner of a board whose case names none."""
-OF_BOARD = ("chip", "corner", "controller", "partition")
+OF_BOARD = ("chip", "corner", "controller", "partition", "memory")
 """The axes that change a board."""
 
 UNCHANGED = "default"
@@ -159,6 +160,17 @@ class PartitionChange(Change):
     blocks: Blocks | None = None
 
 
+class MemoryChange(Change):
+    """`memory = { … }`: changes of `[memory]`, in the simulator alone.
+
+    What real kernels leave free after boot is their own.
+    """
+
+    example = "free_kib=8192"
+
+    free_kib: Kib | None = None
+
+
 Centisecs = Annotated[int, Field(ge=0, le=8_640_000)]
 """A day at most."""
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -215,6 +227,7 @@ class PolicyChange(Change):
     kind = "NAME"
 
     read_ahead: PolicyName | None = None
+    reclaim: PolicyName | None = None
     victim: PolicyName | None = None
 
     @model_validator(mode="before")
@@ -240,6 +253,7 @@ def changes_of(of: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         "chip": ChipChange,
         "controller": ControllerChange,
         "partition": PartitionChange,
+        "memory": MemoryChange,
     }
     found: dict[str, Mapping[str, Any]] = {}
     for axis, kind in kinds.items():
@@ -254,6 +268,7 @@ def changes_of(of: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 AS_PROFILED = ChipChange()
 AS_DRIVEN = ControllerChange()
 UNPARTED = PartitionChange()
+REMEMBERED = MemoryChange()
 AS_BOOTED = VmChange()
 KERNELS = PolicyChange()
 """No change to the board's profile, nor to the kernel's settings."""

@@ -1,9 +1,10 @@
 """Policies: what decides in the simulated kernel's place, by name.
 
-A policy is a class of the user's that derives from `ReadAhead` or `Victim`, or one that is built
-into the simulator. `mine.Greedy` is the class `Greedy` of policies/mine.py in the working folder or
-in the project's. The simulator calls its methods once a decision (bind/src/policies.rs); real
-kernels have no place for one. docs/models/policies.md has what each is told and what it may answer.
+A policy is a class of the user's that derives from `ReadAhead`, `Reclaim` or `Victim`, or one that
+is built into the simulator. `mine.Greedy` is the class `Greedy` of policies/mine.py in the working
+folder or in the project's. The simulator calls its methods once a decision (bind/src/policies.rs);
+real kernels have no place for one. docs/models/policies.md has what each is told and what it may
+answer.
 
 A policy belongs to a stack: two stacks are equal only if the texts of its file are (`Policy`).
 
@@ -24,13 +25,21 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar, NamedTuple, Self
 
-from flashbed._sim import READ_AHEADS, VICTIMS, Candidates, Policies, ReadRequest
+from flashbed._sim import (
+    READ_AHEADS,
+    RECLAIMS,
+    VICTIMS,
+    CachedPages,
+    Candidates,
+    Policies,
+    ReadRequest,
+)
 from flashbed.base import paths
 from flashbed.base.errors import InputError
 
 __all__ = [
-    "BASES", "Policy", "ReadAhead", "Victim", "Window", "built_in", "own_policies", "policies_of",
-    "simulated",
+    "BASES", "Policy", "ReadAhead", "Reclaim", "Reclaimed", "Victim", "Window", "built_in",
+    "own_policies", "policies_of", "simulated",
 ]  # fmt: skip
 
 
@@ -48,6 +57,20 @@ for _field, _text in (
     ("marker", "One of them, or None."),
 ):
     getattr(Window, _field).__doc__ = _text
+
+
+class Reclaimed(NamedTuple):
+    """Cached pages by their position: those that are freed, and those that count as used now."""
+
+    free: Sequence[int]
+    keep: Sequence[int] = ()
+
+
+for _field, _text in (
+    ("free", "Pages to free. Dirty ones are written first."),
+    ("keep", "Pages that count as used now."),
+):
+    getattr(Reclaimed, _field).__doc__ = _text
 
 
 class _Own:
@@ -78,6 +101,19 @@ class ReadAhead(_Own):
         return None
 
 
+class Reclaim(_Own):
+    """Decides which pages leave the page cache when memory is full (`shrink_lruvec`)."""
+
+    decision = "reclaim"
+
+    def choose(self, needed_pages: int, wanted_pages: int, pages: CachedPages) -> Reclaimed:
+        """Names some of `pages`, of which the one whose last use is the oldest is the first.
+
+        `needed_pages` are above the low watermark, `wanted_pages` above the high one.
+        """
+        raise NotImplementedError
+
+
 class Victim(_Own):
     """Decides which block a garbage collector takes next."""
 
@@ -92,13 +128,13 @@ class Victim(_Own):
         raise NotImplementedError
 
 
-BASES: Mapping[str, type[_Own]] = {kind.decision: kind for kind in (ReadAhead, Victim)}
+BASES: Mapping[str, type[_Own]] = {kind.decision: kind for kind in (ReadAhead, Reclaim, Victim)}
 """Decision -> the class that a policy of the user's derives from."""
 
 
 def built_in(decision: str) -> Mapping[str, str]:
     """The policies of a decision that the simulator has: name -> what it does."""
-    return {"read_ahead": READ_AHEADS, "victim": VICTIMS}[decision]
+    return {"read_ahead": READ_AHEADS, "reclaim": RECLAIMS, "victim": VICTIMS}[decision]
 
 
 @dataclass(frozen=True, kw_only=True)

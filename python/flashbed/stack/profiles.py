@@ -161,6 +161,11 @@ class Board(FromFile):
         changed = f"{own}\n{json.dumps(self._changes)}{''.join(others)}".encode()
         return hashlib.sha256(changed).hexdigest()
 
+    @property
+    def has_other_memory(self) -> bool:
+        """Whether a case gives it other memory than its profile says."""
+        return "memory" in self._changes
+
     def changed(self, changes: Mapping[str, Mapping[str, Any]]) -> Board:
         """The board with other values in its profile's tables. Raises `InputError`.
 
@@ -177,7 +182,8 @@ class Board(FromFile):
         if {"corner", "controller"} & other.keys() or "part" in other.get("chip", {}):
             values, fit = self._refitted(values, other, own)
         values["chip"] |= own
-        values["partition"] |= other.get("partition", {})
+        for table in ("partition", "memory"):
+            values[table] |= other.get(table, {})
         if (own or fit is not self._fit) and values["emulator"]:
             values["emulator"]["nandsim"] = None
         board = read_model(Board, values, self.path, ProfileError)

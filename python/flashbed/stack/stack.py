@@ -103,6 +103,8 @@ class Stack:
         """Why no real kernel can be this stack's; None if one can."""
         if self.fs in RAW and RAW[self.fs].only_simulated:
             return f"fs {self.fs}: no real kernel has it; --on sim has"
+        if self.board.has_other_memory:
+            return "memory: a real kernel's is what it leaves free; --on sim has others"
         if not self.policies:
             return None
         chosen = ", ".join(f"policy.{each.decision}={each.name}" for each in self.policies)

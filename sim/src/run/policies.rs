@@ -1,6 +1,7 @@
 //! Policies that decide in the kernel's place, and the names of those that are built in.
 
 use crate::vfs::readahead::{ReadAhead, Requested, Single};
+use crate::vfs::reclaim::{CleanFirst, LeastRecent, Reclaim, SecondChance};
 use crate::victim::{Greedy, LeastWorn, Victim};
 
 /// What decides in a run. Where a policy is none, the kernel's own decides.
@@ -17,6 +18,8 @@ use crate::victim::{Greedy, LeastWorn, Victim};
 pub struct Policies {
     /// Which pages are read ahead.
     pub read_ahead: Option<Box<dyn ReadAhead>>,
+    /// Which pages leave a full page cache.
+    pub reclaim: Option<Box<dyn Reclaim>>,
     /// Which block a garbage collector takes.
     pub victim: Option<Box<dyn Victim>>,
 }
@@ -29,6 +32,13 @@ impl Policies {
     pub const READ_AHEADS: &'static [(&'static str, &'static str)] = &[
         ("none", "Reads each missing page alone"),
         ("requested", "Reads the pages that the call wants, and no others"),
+    ];
+    /// The policies of reclaim that are built in.
+    pub const RECLAIMS: &'static [(&'static str, &'static str)] = &[
+        ("lru", "Frees the page whose last read or write is the oldest"),
+        ("clean-first", "Frees the oldest clean page; a dirty one if there is none"),
+        ("cflru", "As clean-first, but looks for a clean page in the oldest quarter only"),
+        ("lru-wsr", "As lru, but keeps a dirty page once if it was used since"),
     ];
     /// The policies of collection that are built in.
     pub const VICTIMS: &'static [(&'static str, &'static str)] = &[
@@ -45,6 +55,17 @@ impl Policies {
         }
     }
 
+    /// The built-in policy of reclaim of this name.
+    pub fn reclaim_named(name: &str) -> Option<Box<dyn Reclaim>> {
+        match name {
+            "lru" => Some(Box::new(LeastRecent)),
+            "clean-first" => Some(Box::new(CleanFirst { window_divisor: 1 })),
+            "cflru" => Some(Box::new(CleanFirst { window_divisor: 4 })),
+            "lru-wsr" => Some(Box::new(SecondChance::default())),
+            _ => None,
+        }
+    }
+
     /// The built-in policy of collection of this name.
     pub fn victim_named(name: &str) -> Option<Box<dyn Victim>> {
         match name {
@@ -55,4 +76,4 @@ impl Policies {
     }
 }
 
-static OF_KERNELS: Policies = Policies { read_ahead: None, victim: None };
+static OF_KERNELS: Policies = Policies { read_ahead: None, reclaim: None, victim: None };

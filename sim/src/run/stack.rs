@@ -76,7 +76,7 @@ pub trait Stack: Clone {
     /// Makes policies decide in the kernel's place. Refuses one that has nothing to decide here.
     fn set_policies(&mut self, policies: &Policies) -> core::result::Result<(), &'static str> {
         match policies {
-            Policies { read_ahead: None, victim: None } => Ok(()),
+            Policies { read_ahead: None, reclaim: None, victim: None } => Ok(()),
             _ => Err("a policy on this stack"),
         }
     }
@@ -202,6 +202,9 @@ impl<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>> Stack for Vfs<S> {
         if let Some(read_ahead) = policies.read_ahead.clone() {
             self.set_read_ahead_policy(read_ahead);
         }
+        if let Some(reclaim) = policies.reclaim.clone() {
+            self.set_reclaim_policy(reclaim);
+        }
         let Some(victim) = policies.victim.clone() else { return Ok(()) };
         match self.fs_mut().set_victim(victim) {
             true => Ok(()),
@@ -243,7 +246,7 @@ impl<D: Device<Driver: NandDriver<Flash: Laboratory>>> Stack for Partition<D> {
 
     fn set_policies(&mut self, policies: &Policies) -> core::result::Result<(), &'static str> {
         let takes = match policies.clone() {
-            Policies { read_ahead: Some(_), .. } => false,
+            Policies { read_ahead: Some(_), .. } | Policies { reclaim: Some(_), .. } => false,
             Policies { victim: Some(victim), .. } => self.set_victim(victim),
             Policies { victim: None, .. } => true,
         };

@@ -22,6 +22,9 @@ use std::collections::VecDeque;
 /// whole inode.
 const CHUNK_PAGES: i64 = 1024;
 
+/// The timer of a flusher that was woken where the time is not known: it expires at the next look.
+const AT_ONCE: Ns = Ns::ZERO;
+
 /// The background threshold and the limit, of so many pages for the page cache.
 pub(super) fn domain_dirty_limits(vm: Vm, dirtyable_pages: u64) -> (u64, u64) {
     let pages = |bytes: u64, percent: u64| match bytes {
@@ -221,6 +224,14 @@ impl Flusher {
         self.dirty.retain(|&(other, _)| other != index);
     }
 
+    /// wakeup_flusher_threads of shrink_inactive_list: everything that is dirty is written soon.
+    pub fn start_all_soon(&mut self) {
+        if self.has_dirty_io() && !self.is_awake() {
+            self.start_all = true;
+            self.wake = Some(AT_ONCE);
+        }
+    }
+
     /// When its timer expires.
     pub fn due(&self) -> Option<Ns> {
         self.wake
@@ -230,7 +241,7 @@ impl Flusher {
     pub fn take_due(&mut self, now: Ns) -> Option<Ns> {
         let due = self.wake.take_if(|due| *due <= now)?;
         self.is_pending = true;
-        Some(due)
+        Some(if due == AT_ONCE { now } else { due })
     }
 
     /// Whether wb_workfn is running or queued.

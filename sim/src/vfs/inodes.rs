@@ -13,7 +13,7 @@ use super::cache::FileCache;
 use super::completions::Completions;
 use super::flusher::{Flusher, Reason};
 use super::inode::{DirtyState, Inode};
-use super::reclaim::Lru;
+use super::reclaim::{Lru, OwnReclaim, Reclaim};
 use super::truncate::Truncated;
 use crate::content::Contents;
 use crate::errno::{errno, FsError, Result};
@@ -38,6 +38,8 @@ pub(super) struct Inodes {
     /// The work of dropping pages in truncations, until its time is charged.
     pub truncated: Truncated,
     lru: Lru,
+    /// Decides in the place of `lru`, which then has no pages.
+    own_reclaim: Option<Box<OwnReclaim>>,
 }
 
 impl std::ops::Index<usize> for Inodes {
@@ -88,6 +90,9 @@ impl Inodes {
         inode.cache = FileCache::default();
         inode.contents = Contents::default();
         self.lru.note_gone();
+        if let Some(own) = &mut self.own_reclaim {
+            own.note_gone();
+        }
         if std::mem::take(&mut inode.dirty).since.is_some() {
             self.flusher.remove(index);
         }
@@ -109,7 +114,18 @@ impl Inodes {
             added_besides: 0,
             truncated: Truncated::default(),
             lru: Lru::new(free_pages),
+            own_reclaim: None,
         }
+    }
+
+    /// Makes another policy decide which pages leave a full cache. There are no pages yet.
+    pub fn set_reclaim_policy(&mut self, policy: Box<dyn Reclaim>) {
+        self.own_reclaim = Some(Box::new(self.lru.replaced_by(policy)));
+    }
+
+    /// The policy of reclaim, for the inodes of the next mount.
+    pub fn take_reclaim_policy(&mut self) -> Option<Box<dyn Reclaim>> {
+        self.own_reclaim.take().map(|own| own.into_policy())
     }
 
     /// mapping_set_error: a page could not be written; the next fsync reports it.
@@ -133,6 +149,9 @@ impl Inodes {
     /// A page was added to the cache (filemap_add_folio).
     #[inline]
     pub fn add_page(&mut self, index: usize, page: u32) {
+        if self.own_reclaim.is_some() {
+            return self.add_page_by_policy(index, page);
+        }
         self.list[index].cache.insert(page);
         self.lru.add((index as u32, page));
         if self.lru.is_full() {
@@ -140,9 +159,30 @@ impl Inodes {
         }
     }
 
+    #[cold]
+    fn add_page_by_policy(&mut self, index: usize, page: u32) {
+        let own = self.own_reclaim.as_mut().expect("a policy of reclaim");
+        let met = own.make_room(&mut self.list);
+        own.add((index as u32, page));
+        self.list[index].cache.insert(page);
+        self.lru.met_mapped |= met.mapped;
+        if met.dirty {
+            self.flusher.start_all_soon();
+        }
+    }
+
+    /// A program has read or written a page. The kernel's lists have no use for writes.
+    #[inline]
+    pub fn note_use(&mut self, index: usize, page: u32) {
+        if let Some(own) = &mut self.own_reclaim {
+            own.note_use((index as u32, page));
+        }
+    }
+
     /// A program has read a page.
     #[inline]
     pub fn mark_accessed(&mut self, index: usize, page: u32) {
+        self.note_use(index, page);
         if self.list[index].cache.mark_accessed(page) {
             self.lru.activate((index as u32, page));
         }
@@ -166,6 +206,10 @@ impl Inodes {
     pub fn pages_gone(&mut self) {
         self.lru.note_gone();
         self.lru.forget_gone(&self.list);
+        if let Some(own) = &mut self.own_reclaim {
+            own.note_gone();
+            own.forget_gone(&self.list);
+        }
     }
 
     /// The number of all inodes ever created.

@@ -21,7 +21,7 @@ mod mmap;
 mod namei;
 mod page_writeback;
 pub mod readahead;
-mod reclaim;
+pub mod reclaim;
 mod rename;
 mod splice;
 mod truncate;
@@ -46,6 +46,7 @@ use mmap::Mapping;
 use namei::Names;
 use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, Own, ReadAhead, ReadAheadState, Window};
+use reclaim::Reclaim;
 use std::ops::Range;
 use std::sync::Arc;
 use truncate::Truncated;
@@ -167,6 +168,11 @@ impl<S: FlashFs> Vfs<S> {
         self.policy = Some(policy);
     }
 
+    /// Makes another policy decide which pages leave a full page cache, which is still empty.
+    pub fn set_reclaim_policy(&mut self, policy: Box<dyn Reclaim>) {
+        self.inodes.set_reclaim_policy(policy);
+    }
+
     /// The agent reads the clock after an operation, and before the next one.
     pub(crate) fn clock_reads(&self) -> Ns {
         self.costs.clock_read_ns * 2
@@ -279,7 +285,11 @@ impl<S: FlashFs> Vfs<S> {
         self.slots.fill(None);
         self.mappings.clear();
         let completions = self.inodes.flusher.completions.of_new_device();
+        let reclaim = self.inodes.take_reclaim_policy();
         self.inodes = Inodes::new(self.memory, self.inodes.ticks, now, completions);
+        if let Some(policy) = reclaim {
+            self.inodes.set_reclaim_policy(policy);
+        }
         self.limits = DirtyLimits::new(self.memory.0, self.memory.1);
         self.names = Names::default();
         self.add_lost_and_found(now);
@@ -452,6 +462,7 @@ impl<S: FlashFs> Vfs<S> {
         if !inode.cache.contains(page) {
             self.inodes.add_page(index, page);
         }
+        self.inodes.note_use(index, page);
         let inode = &mut self.inodes[index];
         inode.cache.insert(page);
         if self.fs.writes_back() {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -20,19 +18,6 @@ from flashbed.targets.sim import SimTarget
 
 pytestmark = pytest.mark.extension
 FILE_PAGES = 512
-
-
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Writes policies/mine.py of the working folder; its classes follow two imports."""
-    monkeypatch.chdir(tmp_path)
-
-    def written(text: str) -> None:
-        begin = "import random\nfrom flashbed import ReadAhead, Victim, Window\n"
-        (tmp_path / "policies").mkdir(exist_ok=True)
-        (tmp_path / "policies/mine.py").write_text(begin + textwrap.dedent(text))
-
-    return written
 
 
 def of(decision: str, name: str, fs: str = "jffs2") -> Stack:
@@ -76,16 +61,18 @@ class Eight(ReadAhead):
 
 
 @pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
-def test_a_policy_in_python_chooses_the_window(write: Callable[[str], None], fs: str) -> None:
-    write(EIGHT)
+def test_a_policy_in_python_chooses_the_window(
+    write_policy: Callable[[str], None], fs: str
+) -> None:
+    write_policy(EIGHT)
     body = reads(0, 100, 200)
     assert adds(program(of("read_ahead", "mine.Eight", fs), body)) == [24]
     assert adds(program(of("read_ahead", "none", fs), body)) == [3]
     assert adds(program(of("read_ahead", "kernel", fs), body)) == [6]
 
 
-def test_a_policy_is_told_what_the_kernel_knows(write: Callable[[str], None]) -> None:
-    write("""
+def test_a_policy_is_told_what_the_kernel_knows(write_policy: Callable[[str], None]) -> None:
+    write_policy("""
     class Told(ReadAhead):
         def on_miss(self, request):
             told = (request.page, request.wanted_pages, request.file_pages, request.max_pages)
@@ -103,8 +90,8 @@ def test_a_policy_is_told_what_the_kernel_knows(write: Callable[[str], None]) ->
     assert adds(program(of("read_ahead", "mine.Told"), reads(*range(13)))) == [13]
 
 
-def test_cases_begin_with_equal_policies(write: Callable[[str], None]) -> None:
-    write("""
+def test_cases_begin_with_equal_policies(write_policy: Callable[[str], None]) -> None:
+    write_policy("""
     class Grows(ReadAhead):
         def __init__(self):
             self.pages = [0]
@@ -118,11 +105,11 @@ def test_cases_begin_with_equal_policies(write: Callable[[str], None]) -> None:
     assert together == alone * 3
 
 
-def test_the_text_of_its_file_is_part_of_a_stack(write: Callable[[str], None]) -> None:
-    write(EIGHT)
+def test_the_text_of_its_file_is_part_of_a_stack(write_policy: Callable[[str], None]) -> None:
+    write_policy(EIGHT)
     first = of("read_ahead", "mine.Eight")
     assert first == of("read_ahead", "mine.Eight")
-    write(EIGHT.replace("8", "9"))
+    write_policy(EIGHT.replace("8", "9"))
     assert first != of("read_ahead", "mine.Eight")
     kernels, unnamed = of("read_ahead", "kernel"), one_stack(["fs=jffs2", "partition.blocks=96"])
     assert kernels.policies == ()
@@ -141,9 +128,9 @@ BAD = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_policy_ends_its_case_alone_with_a_line(
-    write: Callable[[str], None], what: str
+    write_policy: Callable[[str], None], what: str
 ) -> None:
-    write(f"""
+    write_policy(f"""
     class Bad(ReadAhead):
         def on_miss(self, request):
             if request.page == 7:
@@ -161,8 +148,8 @@ def test_a_bad_policy_ends_its_case_alone_with_a_line(
     assert "\n" not in failed.message
 
 
-def test_a_policy_that_cannot_be_copied_is_named(write: Callable[[str], None]) -> None:
-    write("""
+def test_a_policy_that_cannot_be_copied_is_named(write_policy: Callable[[str], None]) -> None:
+    write_policy("""
     class Bad(ReadAhead):
         def __init__(self):
             self.numbers = (n for n in range(3))
@@ -174,8 +161,8 @@ def test_a_policy_that_cannot_be_copied_is_named(write: Callable[[str], None]) -
     )
 
 
-def test_wrong_names_are_refused(write: Callable[[str], None]) -> None:
-    write(EIGHT)
+def test_wrong_names_are_refused(write_policy: Callable[[str], None]) -> None:
+    write_policy(EIGHT)
     for decision, name, said in (
         ("read_ahead", "nope", "no such policy; there are kernel, none, requested"),
         ("read_ahead", "other.Eight", r"policies/other.py: no such file"),
@@ -185,10 +172,10 @@ def test_wrong_names_are_refused(write: Callable[[str], None]) -> None:
     ):
         with pytest.raises(InputError, match=said):
             of(decision, name)
-    write("1 // 0\n")
+    write_policy("1 // 0\n")
     with pytest.raises(InputError, match=r"policies/mine.py:3: ZeroDivisionError"):
         of("victim", "mine.Greedy")
-    write("class\n")
+    write_policy("class\n")
     with pytest.raises(InputError, match=r"policies/mine.py:3: SyntaxError: invalid syntax"):
         of("victim", "mine.Greedy")
 
@@ -209,9 +196,9 @@ def test_every_built_in_policy_holds() -> None:
 
 
 def test_a_policy_that_answers_otherwise_the_second_time_is_noticed(
-    write: Callable[[str], None],
+    write_policy: Callable[[str], None],
 ) -> None:
-    write("""
+    write_policy("""
     MEMORY = []
     class Remembers(Victim):
         def choose(self, now_ns, why, blocks):
@@ -224,8 +211,10 @@ def test_a_policy_that_answers_otherwise_the_second_time_is_noticed(
     assert first.wrong == ("two runs differ: it uses more than what it is told and self.random",)
 
 
-def test_a_check_ends_with_the_line_of_a_policy_that_fails(write: Callable[[str], None]) -> None:
-    write("""
+def test_a_check_ends_with_the_line_of_a_policy_that_fails(
+    write_policy: Callable[[str], None],
+) -> None:
+    write_policy("""
     class Bad(Victim):
         def choose(self, now_ns, why, blocks):
             return len(blocks)

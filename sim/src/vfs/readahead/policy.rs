@@ -3,6 +3,7 @@
 use super::{ReadAheadState, Window};
 use crate::vfs::FileCache;
 use core::fmt::Debug;
+use dyn_clone::DynClone;
 
 /// A read that asks for a window.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub struct Asked<'a> {
 ///     }
 /// }
 /// ```
-pub trait ReadAhead: Cloned + Debug + Send + Sync {
+pub trait ReadAhead: DynClone + Debug + Send + Sync {
     /// The page is not cached. None reads it alone.
     fn on_miss(&mut self, asked: Asked<'_>) -> Option<Window>;
     /// The page is cached and has the marker of a window. None reads nothing.
@@ -70,20 +71,4 @@ impl ReadAhead for Requested {
     }
 }
 
-/// Copies a policy with its stack. Every policy that is `Clone` has it.
-pub trait Cloned {
-    /// The copy.
-    fn cloned(&self) -> Box<dyn ReadAhead>;
-}
-
-impl<P: ReadAhead + Clone + 'static> Cloned for P {
-    fn cloned(&self) -> Box<dyn ReadAhead> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn ReadAhead> {
-    fn clone(&self) -> Box<dyn ReadAhead> {
-        (**self).cloned()
-    }
-}
+dyn_clone::clone_trait_object!(ReadAhead);

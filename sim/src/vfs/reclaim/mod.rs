@@ -5,6 +5,9 @@
 //! pages. A page enters the inactive list. Its second read moves it to the active list. Reclaim
 //! takes clean pages from the tail of the inactive list, and moves dirty ones to the active list.
 //!
+//! replacement.rs has the trait by which another policy can decide in the place of these lists,
+//! uses.rs what it is told, own.rs asks it.
+//!
 //! Left out: the pace of kswapd (here memory below the low watermark is refilled at once and takes
 //! no time), slab, programs' own memory, workingset refaults, multi-generational LRU, the order in
 //! which pages of one batch (pagevec) reach the lists. Reclaim of mapped pages is refused.
@@ -13,14 +16,20 @@
 //! 1. A page in the cache is on exactly one list: the active one if its `ACTIVE` flag is set.
 //! 2. An entry whose page is not in the cache, or is on the other list, is stale and skipped.
 
+mod own;
+mod replacement;
+mod uses;
+
+pub(super) use own::OwnReclaim;
+pub use replacement::{CleanFirst, LeastRecent, Reclaim, Reclaimed, SecondChance, Shortage};
+pub use uses::{CachedPages, PageUse};
+
 use super::inode::Inode;
 use std::collections::VecDeque;
+use uses::CachedPage;
 
 /// SWAP_CLUSTER_MAX: pages that leave the active list at a time.
 const CLUSTER_PAGES: usize = 32;
-
-/// A page of an inode, by the inode's index.
-pub(super) type CachedPage = (u32, u32);
 
 /// Both lists, the oldest page first, and their capacity.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +59,11 @@ impl Lru {
             batch: pages(high - low),
             ..Lru::default()
         }
+    }
+
+    /// A policy in the place of the lists, which have no pages yet.
+    pub fn replaced_by(&self, policy: Box<dyn Reclaim>) -> OwnReclaim {
+        OwnReclaim::new(policy, self.capacity, self.batch)
     }
 
     /// A page was added to the cache.

@@ -27,7 +27,7 @@ from flashbed.stack.policies import Policy
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import SimTarget
 
-__all__ = ["Checked", "checked"]
+__all__ = ["WINDOW_KIB", "Checked", "check_program", "checked", "settings_of"]
 
 BLOCKS = 144
 """Of the partition: 18 MiB of the usual board's chip."""
@@ -82,14 +82,22 @@ def checked(policy: Policy, *, cuts: int, seed: int) -> Iterator[Checked]:
 
 
 def _program(policy: Policy, fs: str, seed: int) -> Program:
-    of_decision = {"read_ahead": _reads, "reclaim": _reads_and_writes, "victim": _overwrites}
-    stack = one_stack(
-        [f"fs={fs}", f"partition.blocks={BLOCKS}", f"read_ahead_kib={WINDOW_KIB}",
-         *([f"memory.free_kib={FREE_KIB}"] if policy.decision == "reclaim" else []),
-         f"policy.{policy.decision}={policy.name}"]
-    )  # fmt: skip
-    prepare, body = of_decision[policy.decision](seed)
+    chosen = f"policy.{policy.decision}={policy.name}"
+    stack = one_stack([f"fs={fs}", *settings_of(policy.decision), chosen])
+    prepare, body = check_program(policy.decision, seed)
     return Program(case_id=fs, stack=stack, prepare=prepare, body=body)
+
+
+def settings_of(decision: str) -> list[str]:
+    """What a stack is set to on which policies of a decision are checked, for `one_stack`."""
+    settings = [f"partition.blocks={BLOCKS}", f"read_ahead_kib={WINDOW_KIB}"]
+    return [*settings, f"memory.free_kib={FREE_KIB}"] if decision == "reclaim" else settings
+
+
+def check_program(decision: str, seed: int) -> tuple[str, str]:
+    """Operations that ask a policy of a decision often: the preparation, and what is measured."""
+    made = {"read_ahead": _reads, "reclaim": _reads_and_writes, "victim": _overwrites}
+    return made[decision](seed)
 
 
 def _text(*lines: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -120,10 +121,21 @@ _BEGUN_CLASS = {Kind.VICTIM: "Greedy", Kind.READ_AHEAD: "Doubling", Kind.RECLAIM
 def new(
     name: Annotated[str, typer.Argument(metavar="MODULE", help="Its file: policies/MODULE.py.")],
     kind: Annotated[Kind, typer.Option("--kind", help="What it decides.")] = Kind.VICTIM,
+    *,
+    rust: Annotated[
+        bool, typer.Option("--rust", help="A folder with a Rust program that links the simulator.")
+    ] = False,
 ) -> None:
     """Begins a file of policies in policies/ of the working folder, with one that works."""
     if not name.isidentifier():
         raise InputError(f"{name}: a module's name has letters, digits and _")
+    if rust:
+        from flashbed.api.rust_policy import begin
+
+        begin(Path(name), kind)
+        print(f"{name}/src/main.rs")
+        print(f"next: cargo run --release --manifest-path {name}/Cargo.toml")
+        return
     path = new_policy_file(name)
     begin_file(path, _BEGUN[kind].format(name=name))
     begun = _BEGUN_CLASS[kind]

@@ -73,7 +73,8 @@ def _table(name: str, table: Mapping[str, Any], hints: Mapping[str, str]) -> Ite
 def _pair(key: str, value: Any) -> Iterator[str]:
     rows = isinstance(value, list) and value and isinstance(value[0], dict)
     if not rows:
-        yield f"{key} = {toml_value(key, value)}"
+        where = _WHERE.get(key) if value in (_BLANK, _NO_ID) else None
+        yield f"{key} = {toml_value(key, value)}" + (f"  # {where}" if where else "")
         return
     yield f"{key} = ["
     for row in value:
@@ -99,9 +100,25 @@ def toml_value(key: str, value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+_BLANK, _NO_ID = "?", [0, 0]
+_WHERE = {
+    "id": "READ ID (9Fh): manufacturer and device; Linux' driver knows the chip by it",
+    "page_bytes": "organisation: bytes of a page, without the spare area",
+    "oob_bytes": "organisation: bytes of a page's spare area",
+    "pages_per_block": "organisation",
+    "blocks": "organisation",
+    "on_die_strength_bits": "bits that its own ECC corrects",
+    "on_die_step_bytes": "of so many bytes",
+    "strength_bits": "bits that the controller has to correct",
+    "step_bytes": "of so many bytes",
+    "oob_free_bytes": "spare bytes left by ECC and bad-block mark: spare area assignment",
+}
+"""Where a number stands in a data sheet."""
+
+
 def blank_chip_text(name: str, bus: str) -> str:
     """A chip's file with a `?` for each number that it must have."""
-    blank, source = "?", "which data sheet, its revision and table"
+    blank, source = _BLANK, "which data sheet, its revision and table"
     tables: dict[str, dict[str, Any]] = {
         "chip": {
             "name": name, "title": name, "maker": blank, "bus": bus, "source": source,
@@ -112,7 +129,7 @@ def blank_chip_text(name: str, bus: str) -> str:
         },
     }  # fmt: skip
     if bus == "spi":
-        tables["chip"]["id"] = [0, 0]
+        tables["chip"]["id"] = _NO_ID
         tables["ecc"] = {
             "source": source, "on_die_strength_bits": blank, "on_die_step_bytes": blank,
         }  # fmt: skip

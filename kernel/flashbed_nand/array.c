@@ -168,7 +168,7 @@ static int page_errors(u32 number, u32 *bits)
 	return count;
 }
 
-void fbn_command_read(u32 page, u32 column)
+static void load_page(u32 page, u32 column)
 {
 	struct fbn_bus *bus = &flashbed.bus;
 
@@ -180,7 +180,41 @@ void fbn_command_read(u32 page, u32 column)
 			fbn_draw_flips(&flashbed.faults, flashbed.counts.reads, bus->flip_bits);
 	flashbed.counts.reads++;
 	bus->logged = put_in_log();
+}
+
+void fbn_command_read(u32 page, u32 column)
+{
+	load_page(page, column);
 	begin_array(flashbed.p.read_array_ns, flashbed.p.bus_read_ns);
+	flashbed.bus.ahead = FBN_AHEAD_PAGE;
+}
+
+/* The page after the one that was output, which the array has loaded ahead. */
+void fbn_next_page(void)
+{
+	load_page(flashbed.bus.page + 1, 0);
+}
+
+/* READ CACHE SEQUENTIAL, or READ CACHE END: moves the page that the array has loaded into the cache
+ * register, from which it is output, and lets the array load the next one. After READ CACHE END the
+ * array has the same page still.
+ */
+void fbn_command_cache_read(bool last)
+{
+	struct fbn_bus *bus = &flashbed.bus;
+	u64 now_ns;
+
+	if (bus->ahead == FBN_AHEAD_LOADS)
+		fbn_next_page();
+	else if (bus->ahead == FBN_AHEAD_NOTHING)
+		load_page(bus->page, 0);
+	now_ns = bus->started_ns + fbn_owed_ns() + bus->spent_ns;
+	if (bus->ahead == FBN_AHEAD_LOADS && bus->loaded_ns > now_ns)
+		fbn_charge(bus->loaded_ns - now_ns);
+	fbn_charge(flashbed.p.cache_read_ns);
+	bus->ahead = last ? FBN_AHEAD_NOTHING : FBN_AHEAD_LOADS;
+	bus->loaded_ns =
+		bus->started_ns + fbn_owed_ns() + bus->spent_ns + flashbed.p.read_array_ns;
 }
 
 /* Transfers the whole page register at once, as it is in the cells. */

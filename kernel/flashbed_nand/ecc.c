@@ -16,6 +16,7 @@
 #include <linux/bitops.h>
 #include <linux/mtd/nand.h>
 #include <linux/string.h>
+#include <linux/version.h>
 
 #include "flashbed_nand.h"
 
@@ -169,6 +170,10 @@ int fbn_attach_chip(struct nand_chip *nand)
 {
 	const struct fbn_parameters *p = &flashbed.p;
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	/* What nand_onfi_detect() would read in a parameter page: ONFI_OPT_CMD_READ_CACHE. */
+	nand->parameters.supports_read_cache = p->cache_read_ns;
+#endif
 	nand->ecc.size = p->ecc_step_bytes;
 	nand->ecc.bytes = p->ecc_bytes;
 	nand->ecc.strength = p->ecc_strength_bits;

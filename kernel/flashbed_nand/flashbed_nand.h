@@ -87,6 +87,7 @@ struct fbn_parameters {
 	u32 bus_read_ns;
 	u32 bus_program_ns;
 	u32 column_change_ns;
+	u32 cache_read_ns; /* 0: no sequential cache reads */
 	bool transfer_page;
 	enum fbn_ecc ecc;
 	u32 ecc_step_bytes;
@@ -96,6 +97,7 @@ struct fbn_parameters {
 	u32 spi_rx_lines;
 	u32 spi_tx_lines;
 	u32 spi_op_ns;
+	bool spi_continuous_reads;
 	u8 spi_read_opcode;
 	u8 spi_program_opcode;
 	enum fbn_status spi_ecc_status;
@@ -386,6 +388,9 @@ void fbn_calls_pay(struct mtd_info *mtd);
 
 enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
 
+/* What the array does while the page of the bus is output. */
+enum fbn_ahead { FBN_AHEAD_PAGE, FBN_AHEAD_LOADS, FBN_AHEAD_NOTHING };
+
 /* The chip's side of the bus. */
 struct fbn_bus {
 	u64 started_ns; /* of this exec_op */
@@ -400,6 +405,8 @@ struct fbn_bus {
 	u32 base; /* small pages: the pointer command's offset of column 0 */
 	u32 page;
 	u32 column;
+	u8 ahead;
+	u64 loaded_ns; /* when the array has loaded the next page */
 	bool moved; /* the command has already transferred data */
 	struct fbn_record record;
 	struct fbn_record *logged; /* log record of a read, which later transfers extend */
@@ -418,6 +425,8 @@ void fbn_change_column(u32 column);
 void fbn_move_in(u8 *to, u32 bytes);
 void fbn_move_out(const u8 *from, u32 bytes);
 void fbn_command_read(u32 page, u32 column);
+void fbn_command_cache_read(bool last);
+void fbn_next_page(void);
 void fbn_move_in_whole(u8 *page, u8 *oob);
 void fbn_command_program(u32 page, u32 column);
 void fbn_move_out_whole(const u8 *page, const u8 *oob);

@@ -41,6 +41,7 @@ FBN_UINT(erase_array_ns, MISSING, "erase of a block");
 FBN_UINT(bus_read_ns, MISSING, "a whole page with its OOB from the page register");
 FBN_UINT(bus_program_ns, MISSING, "a whole page with its OOB to the page register");
 FBN_UINT(column_change_ns, MISSING, "change of the column within the page register");
+FBN_UINT(cache_read_ns, 0, "page register to cache register; 0: no sequential cache reads");
 FBN_WORD(transfer, "bytes or page");
 FBN_WORD(ecc, "software-subpage, hardware-page, none or on-die");
 FBN_UINT(ecc_step_bytes, MISSING, "data bytes of an ECC step");
@@ -51,6 +52,7 @@ FBN_UINT(spi_tx_lines, 1, "data lines that it writes, addresses included");
 FBN_UINT(spi_op_ns, 0, "what an operation of the controller takes besides its cycles");
 FBN_UINT(spi_read_opcode, 0, "how the kernel's driver is to read from the page register");
 FBN_UINT(spi_program_opcode, 0, "how it is to write to the page register");
+FBN_UINT(spi_continuous_reads, 0, "1: the chip outputs page after page (Macronix' feature)");
 FBN_WORD(spi_ecc_status, "how the chip tells corrected bits: core, micron_8, ...");
 static unsigned char spi_id[FBN_ID_BYTES];
 static uint spi_id_bytes;
@@ -125,6 +127,7 @@ static int check_times(struct fbn_parameters *to)
 	to->bus_read_ns = bus_read_ns;
 	to->bus_program_ns = bus_program_ns;
 	to->column_change_ns = column_change_ns;
+	to->cache_read_ns = cache_read_ns;
 	return 0;
 }
 
@@ -164,6 +167,8 @@ static int check_words(struct fbn_parameters *to)
 	if (which < 0)
 		return which;
 	to->wait = which;
+	REFUSE_UNLESS(!cache_read_ns || (!to->transfer_page && page_bytes > 512 && !spi_hz),
+		      cache_read_ns, "with transfer=bytes and pages of more than 512 bytes only");
 	return 0;
 }
 
@@ -257,6 +262,7 @@ static int check_spi(struct fbn_parameters *to)
 	}
 	REFUSE_UNLESS(is_width(spi_rx_lines), spi_rx_lines, "1, 2, 4 or 8");
 	REFUSE_UNLESS(is_width(spi_tx_lines), spi_tx_lines, "1, 2, 4 or 8");
+	REFUSE_UNLESS(spi_continuous_reads <= 1, spi_continuous_reads, "0 or 1");
 	REFUSE_UNLESS(spi_id_bytes >= 2, spi_id_bytes, "spi_id has a maker and a device");
 	REFUSE_UNLESS(spi_read_opcode > 0 && spi_read_opcode <= 255, spi_read_opcode, "an opcode");
 	REFUSE_UNLESS(spi_program_opcode > 0 && spi_program_opcode <= 255, spi_program_opcode,
@@ -268,6 +274,7 @@ static int check_spi(struct fbn_parameters *to)
 	to->spi_rx_lines = spi_rx_lines;
 	to->spi_tx_lines = spi_tx_lines;
 	to->spi_op_ns = spi_op_ns;
+	to->spi_continuous_reads = spi_continuous_reads;
 	to->spi_read_opcode = spi_read_opcode;
 	to->spi_program_opcode = spi_program_opcode;
 	memcpy(to->spi_id, spi_id, sizeof(spi_id));

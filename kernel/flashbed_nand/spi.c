@@ -12,7 +12,8 @@
  * difference: the chip's cells cost no time (wait.c).
  *
  * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
- * (ecc.c), and tells them as its maker's do (spi_ecc.c). Leaves out several dies, one-time
+ * (ecc.c), and tells them as its maker's do (spi_ecc.c). With Macronix' feature of continuous reads
+ * it outputs page after page, as fast as the bus is, and tells of all of them. Leaves out several dies, one-time
  * programmable pages, locked blocks, octal and double data rate.
  *
  * Invariant: init asks for each block's mark, as the raw driver does when it scans a chip. So no
@@ -38,6 +39,9 @@
 /* Before, the core of SPI-NAND asks for the status again and again, without delays. */
 #define CONTROLLER_POLLS (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 15, 0))
 
+/* Since then it reads chips continuously whose maker has a function to set that feature. */
+#define CORE_READS_ON (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+
 /* The operations of the chip's present mode, of which it has two since 7.0. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
 #define TEMPLATES(spinand) ((spinand)->op_templates)
@@ -55,13 +59,16 @@
 #define PROGRAM_EXECUTE 0x10
 #define BLOCK_ERASE 0xd8
 
+#define CONTINUOUS BIT(2) /* of REG_CFG: Macronix */
 #define READ_ECCSR 0x7c /* Macronix: the corrected bits of the page in the register */
 
 static struct {
 	struct platform_device *device;
 	struct spi_controller *controller;
 	u8 features[256];
-	int most_bits; /* wrong in a step of the page that was read, or -EBADMSG */
+	int most_bits; /* wrong in a step of what was read, or -EBADMSG */
+	int last_bits; /* in one of the last page */
+	u64 moved_ns;  /* of this operation, which has been counted */
 	u64 before_ns; /* of operations before one of the array, whose record they count for */
 	u64 late_ns;   /* simulating the last command took so much longer than its bus cycles */
 } spi;
@@ -71,14 +78,20 @@ static u32 phase_cycles(u32 bytes, u8 lines)
 	return bytes ? bytes * 8 / lines : 0;
 }
 
-static u64 op_ns(const struct spi_mem_op *op)
+/* Until so many bytes of its data are moved. */
+static u64 op_ns_of(const struct spi_mem_op *op, u32 bytes)
 {
 	const u32 cycles = phase_cycles(op->cmd.nbytes, op->cmd.buswidth) +
 			   phase_cycles(op->addr.nbytes, op->addr.buswidth) +
 			   phase_cycles(op->dummy.nbytes, op->dummy.buswidth) +
-			   phase_cycles(op->data.nbytes, op->data.buswidth);
+			   phase_cycles(bytes, op->data.buswidth);
 
 	return flashbed.p.spi_op_ns + div_u64((u64)cycles * NSEC_PER_SEC, flashbed.p.spi_hz);
+}
+
+static u64 op_ns(const struct spi_mem_op *op)
+{
+	return op_ns_of(op, op->data.nbytes);
 }
 
 /* The array works on while time passes on the bus. */
@@ -116,18 +129,35 @@ static bool corrects(void)
 	return spi.features[REG_CFG] & CFG_ECC_ENABLE;
 }
 
+static bool continues(void)
+{
+	return flashbed.p.spi_continuous_reads && (spi.features[REG_CFG] & CONTINUOUS);
+}
+
+/* Corrects the page in the page register, which becomes part of what the status tells. */
+static void judge_page(void)
+{
+	spi.last_bits = 0;
+	if (!corrects())
+		return;
+	fbn_cells_read(&flashbed.cells, flashbed.bus.page, 0, flashbed.scratch,
+		       flashbed.p.page_bytes);
+	spi.last_bits = correct(flashbed.scratch, flashbed.p.page_bytes);
+	if (spi.last_bits < 0 || spi.most_bits < 0)
+		spi.most_bits = -EBADMSG;
+	else
+		spi.most_bits = max(spi.most_bits, spi.last_bits);
+	if (spi.last_bits < 0)
+		fbn_record_flags(FBN_FLAG_FAILED);
+	else if (spi.last_bits)
+		fbn_record_flags(FBN_FLAG_CORRECTED);
+}
+
 static void read_page(u32 page)
 {
 	fbn_command_read(page, 0);
 	spi.most_bits = 0;
-	if (!corrects())
-		return;
-	fbn_cells_read(&flashbed.cells, page, 0, flashbed.scratch, flashbed.p.page_bytes);
-	spi.most_bits = correct(flashbed.scratch, flashbed.p.page_bytes);
-	if (spi.most_bits < 0)
-		fbn_record_flags(FBN_FLAG_FAILED);
-	else if (spi.most_bits)
-		fbn_record_flags(FBN_FLAG_CORRECTED);
+	judge_page();
 }
 
 static u8 status(void)
@@ -156,12 +186,42 @@ static u32 column_of(const struct spi_mem_op *op)
 	return op->addr.val & ((1U << fls(flashbed.p.page_bytes)) - 1);
 }
 
+/* Outputs whole pages; each is a read of its own in the log. */
+static void move_in_continuously(const struct spi_mem_op *op)
+{
+	const u32 page_bytes = flashbed.p.page_bytes;
+	u8 *to = op->data.buf.in;
+	u32 at;
+
+	for (at = 0; at < op->data.nbytes; at += page_bytes) {
+		const u32 bytes = min(page_bytes, op->data.nbytes - at);
+
+		if (at) {
+			const u64 ns = op_ns_of(op, at) - spi.moved_ns;
+
+			fbn_charge(ns);
+			spi.moved_ns += ns;
+			fbn_next_page();
+			judge_page();
+		}
+		flashbed.bus.column = 0;
+		fbn_cells_read(&flashbed.cells, flashbed.bus.page, 0, to + at, bytes);
+		if (corrects())
+			(void)correct(to + at, bytes);
+		fbn_moved(0, bytes);
+	}
+}
+
 static void move_in(const struct spi_mem_op *op)
 {
 	struct fbn_bus *bus = &flashbed.bus;
 	const u32 column = column_of(op);
 	u8 *to = op->data.buf.in;
 
+	if (continues()) {
+		move_in_continuously(op);
+		return;
+	}
 	bus->column = column;
 	if (!corrects() || column) {
 		fbn_move_in(to, op->data.nbytes);
@@ -196,7 +256,16 @@ static void reset(void)
 	memset(spi.features, 0, sizeof(spi.features));
 	spi.features[REG_CFG] = CFG_ECC_ENABLE;
 	spi.most_bits = 0;
+	spi.last_bits = 0;
 	flashbed.bus.status &= ~NAND_STATUS_FAIL;
+}
+
+/* The last page's corrected bits; above them, in a continuous read, the most of any page. */
+static u8 eccsr(void)
+{
+	const u8 bits = max(spi.last_bits, 0);
+
+	return continues() ? bits | max(spi.most_bits, 0) << 4 : bits;
 }
 
 static int obey(const struct spi_mem_op *op)
@@ -215,7 +284,7 @@ static int obey(const struct spi_mem_op *op)
 		spi.features[op->addr.val & 255] = *(const u8 *)op->data.buf.out;
 		return 0;
 	case READ_ECCSR:
-		memset(op->data.buf.in, max(spi.most_bits, 0), op->data.nbytes);
+		memset(op->data.buf.in, eccsr(), op->data.nbytes);
 		return 0;
 	case WRITE_ENABLE:
 	case WRITE_DISABLE:
@@ -264,6 +333,11 @@ static int obey_timed(const struct spi_mem_op *op)
 		pass(ns);
 		return obey(op);
 	}
+	/* What ends a continuous read counts for its last page. */
+	if (!is_of_array(op->cmd.opcode) && continues() && bus->logged) {
+		fbn_charge(ns);
+		return obey(op);
+	}
 	if (!is_of_array(op->cmd.opcode)) {
 		bus->logged = NULL;
 		spi.before_ns += ns;
@@ -274,7 +348,8 @@ static int obey_timed(const struct spi_mem_op *op)
 	err = obey(op);
 	bus->record.duration_ns += spi.before_ns;
 	spi.before_ns = 0;
-	fbn_charge(ns);
+	fbn_charge(ns - spi.moved_ns);
+	spi.moved_ns = 0;
 	return err;
 }
 
@@ -421,6 +496,13 @@ static int compare(const struct mtd_info *mtd, const struct spinand_device *spin
 		       mtd->writesize, mtd->oobsize, mtd->erasesize, mtd->size);
 		return -EINVAL;
 	}
+#if CORE_READS_ON
+	if (spinand->set_cont_read && !p->spi_continuous_reads) {
+		pr_err("spi_continuous_reads=0 is impossible: Linux reads this chip "
+		       "continuously\n");
+		return -EINVAL;
+	}
+#endif
 	if (read != p->spi_read_opcode || program != p->spi_program_opcode) {
 		pr_err("spi_read_opcode=%#x and spi_program_opcode=%#x are impossible: with these "
 		       "lines Linux uses %#x and %#x\n",

@@ -162,7 +162,14 @@ SUM_CHIP = f"sum {DEBUGFS}/chip"
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     """The kernel, and the module and the guest's program built for it."""
     tree = find_kernel()
-    folder = built_once(tmp_path_factory, "flashbed_nand", lambda folder: _build(tree, folder))
+    return made_for(tree, "flashbed_nand", tmp_path_factory)
+
+
+def made_for(
+    tree: Path, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, bytes, Path]:
+    """The same for a kernel's tree."""
+    folder = built_once(tmp_path_factory, name, lambda folder: _build(tree, folder))
     modules = [folder / "module" / "flashbed_nand.ko", tree / "drivers/mtd/nand/raw/nandsim.ko"]
     image = archive((folder / "guest").read_bytes(), modules, {})
     return tree / "linux", image, folder

@@ -98,6 +98,11 @@ class Chip(Strict):
     """Changing the column within the page register (random data output).
     From: data sheet, tRHW and tWHR; only software ECC changes columns.
     """
+    cache_read_ns: Annotated[Ns, Field(gt=0)] | None = None
+    """Sequential cache reads: moving the page that the array has loaded into the cache register. It is
+    missing if the chip has none; SPI-NAND has `spi.continuous_reads`.
+    From: data sheet, tRCBSY; ONFI parameter page, byte 8, bit 1, says whether there are any.
+    """
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -201,6 +206,10 @@ class Spi(Strict):
     oob_free_bytes: OobBytes
     """Bytes of the spare area that file systems may use.
     From: the `ooblayout` of Linux' table for the chip, its free regions together.
+    """
+    continuous_reads: bool = False
+    """Whether it outputs page after page without a further command, once its feature is set.
+    From: `SPINAND_CONT_READ` of Linux' table for the chip.
     """
     ecc_status: EccStatus = "core"
     """How the driver learns how many bits the chip corrected.

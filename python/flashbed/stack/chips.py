@@ -166,6 +166,10 @@ class ArrayTimes(Strict):
     """Erasing a block.
     From: data sheet, tBERS or tBE.
     """
+    cache_read_ns: ArrayNs | None = None
+    """From READ CACHE SEQUENTIAL (31h) to the page in the cache register, the next one loaded ahead.
+    From: data sheet, tRCBSY.
+    """
 
 
 class Times(Strict):
@@ -265,6 +269,10 @@ class SpiBus(Strict):
     """Bytes of the spare area that file systems may use, ECC on the die switched on.
     From: `ooblayout` of the spinand table, its free regions together.
     """
+    continuous_reads: bool = False
+    """Whether it outputs page after page without a further command, once its feature is set.
+    From: `SPINAND_CONT_READ` of the spinand table.
+    """
     ecc_status: EccStatus = "core"
     """How the driver learns how many bits the chip corrected.
     From: the function of the spinand table that ends in `_ecc_get_status`; `core` where it is NULL.
@@ -299,6 +307,10 @@ class ParallelBus(Strict):
     write_cycle_ns: Annotated[Ns, Field(gt=0)] | None = None
     """tWC; without it, that of `timing_mode`, or `read_cycle_ns`.
     From: data sheet, AC characteristics.
+    """
+    cache_reads: bool | None = None
+    """Whether it has READ CACHE SEQUENTIAL (31h) and READ CACHE END (3Fh); absent is unknown.
+    From: data sheet, command set; ONFI parameter page, byte 8, bit 1.
     """
     column_change_ns: Ns | None = None
     """tCCS, or tWHR; without it, that of `timing_mode`.
@@ -441,6 +453,13 @@ class CatalogueChip(FromFile):
         if found is None and operation == "program" and self._one_program_time:
             found = times.program_array_ns
         return found
+
+    def cache_read_ns(self, corner: Corner) -> int | None:
+        """tRCBSY at a corner, or the largest; None if no source says it."""
+        if self.times is None:
+            return None
+        of_corner = getattr(self.times, corner).cache_read_ns
+        return of_corner or self.times.maximum.cache_read_ns
 
     @property
     def _one_program_time(self) -> bool:

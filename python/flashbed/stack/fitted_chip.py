@@ -120,7 +120,10 @@ def fitted(
     """
     values = dict(board)
     times, notes = _times(part, corner, given)
-    bus = (_spi if part.chip.bus == "spi" else _parallel)(values, part, controller)
+    if part.chip.bus == "spi":
+        bus = _spi(values, part, controller)
+    else:
+        bus = _parallel(values, part, controller, corner)
     source = f"boards/chips/{part.name}.toml, {corner}: {_source_of(part)}"
     geometry = {key: given.get(key, getattr(part.geometry, key)) for key in _GEOMETRY}
     values["chip"] = {"source": source, **geometry, **times, **bus.chip, **given}
@@ -236,6 +239,7 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
         "program_opcode": program[0],
         "program_data_lines": program[1],
         "oob_free_bytes": part.spi.oob_free_bytes,
+        "continuous_reads": part.spi.continuous_reads,
         "ecc_status": part.spi.ecc_status,
         "op_ns": op_ns,
     }
@@ -279,7 +283,9 @@ def _on_die(part: CatalogueChip) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _parallel(values: dict[str, Any], part: CatalogueChip, controller: Controller) -> _Bus:
+def _parallel(
+    values: dict[str, Any], part: CatalogueChip, controller: Controller, corner: Corner
+) -> _Bus:
     assert part.parallel is not None
     of_board = values.get("chip") if not values.get("spi") else None
     size = part.geometry.page_bytes + part.geometry.oob_bytes
@@ -303,6 +309,11 @@ def _parallel(values: dict[str, Any], part: CatalogueChip, controller: Controlle
     if ecc["kind"] == "software-subpage":
         chip["column_change_ns"] = _column_change(part, of_board)
     notes = [*said]
+    if part.parallel.cache_reads:
+        chip["cache_read_ns"] = cache_ns = part.cache_read_ns(corner)
+        if cache_ns is None:
+            notes.append("its sequential cache reads are left out: tRCBSY is not known"
+                         " (--set chip.cache_read_ns=NS)")
     if controller.cycle_ns is None and of_board is None:
         notes.append("a controller as fast as the part is assumed (--set controller.cycle_ns=NS)")
     return _Bus(chip, {"ecc": ecc, "spi": None}, tuple(notes))

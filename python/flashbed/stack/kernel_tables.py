@@ -109,6 +109,16 @@ class KernelFacts(Configuration):
     """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).
     From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.
     """
+    cache_reads: bool = False
+    """The driver of raw NAND reads pages in order by READ CACHE SEQUENTIAL where chip and ECC allow it
+    (since 6.4).
+    From: drivers/mtd/nand/raw/nand_base.c: whether there is rawnand_enable_cont_reads.
+    """
+    continuous_reads: bool = False
+    """The core of SPI-NAND reads several pages of a block continuously where the chip does (since
+    6.12).
+    From: drivers/mtd/nand/spi/core.c: whether there is spinand_use_cont_read.
+    """
 
 
 class ReadAheadRules(Strict):

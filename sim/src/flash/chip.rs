@@ -4,7 +4,8 @@
 //! controller) are separate; an operation's time is its profile's (`ChipProfile::read_ns`). The
 //! chip stores no data, because contents follow from the operations.
 //! It keeps what the rules of NAND need: of each block the next programmable page and the erase
-//! count. Left out: planes, cache and multi-plane commands, read disturb, and faults other than
+//! count. How long the array loads ahead is the driver's to know (cache_reads.rs, spinand.rs). Left
+//! out: planes, multi-plane commands, cached programs, read disturb, and faults other than
 //! factory-bad blocks, whose programs and erases fail (faulty.rs adds faults).
 //!
 //! Invariants:
@@ -89,6 +90,13 @@ impl Flash for Chip {
         assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
         Ok(self.spend(now, self.profile.read_ns(moves.bytes)))
+    }
+
+    fn read_next(&mut self, now: Ns, _: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+        debug_assert!(self.in_page(moves.first), "read past the OOB");
+        assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
+        self.counts.reads += 1;
+        Ok(self.spend(now, time))
     }
 
     #[inline]

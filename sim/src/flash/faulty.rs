@@ -212,6 +212,18 @@ impl<F: Flash> Faulty<F> {
         self.worn[block.0 as usize] || drawn
     }
 
+    /// What is wrong with a page that is read.
+    fn load(&mut self, now: Ns, page: PageNo) {
+        let wrong = self.wrong_of(now, page);
+        self.wrong = match self.torn.get(&page) {
+            Some(steps) => {
+                let lost = |step| WrongStep { step, bits: None };
+                Some(WrongBits(steps.clone().map(lost).collect()))
+            }
+            None => wrong,
+        };
+    }
+
     /// program_effect.
     fn program_fails(&self) -> bool {
         self.since.is_some_and(|since| {
@@ -228,15 +240,13 @@ impl<F: Flash> Flash for Faulty<F> {
     }
 
     fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done {
-        let wrong = self.wrong_of(now, page);
-        self.wrong = match self.torn.get(&page) {
-            Some(steps) => {
-                let lost = |step| WrongStep { step, bits: None };
-                Some(WrongBits(steps.clone().map(lost).collect()))
-            }
-            None => wrong,
-        };
+        self.load(now, page);
         self.inner.read(now, task, page, moves)
+    }
+
+    fn read_next(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+        self.load(now, page);
+        self.inner.read_next(now, task, page, moves, time)
     }
 
     #[inline]

@@ -206,6 +206,9 @@ pub struct Block {
 ///         self.0.read(now, task, page, moves)
 ///     }
 ///     // The other methods are passed on likewise.
+/// #   fn read_next(&mut self, now: Ns, by: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+/// #       self.0.read_next(now, by, page, moves, time)
+/// #   }
 /// #   fn profile(&self) -> &ChipProfile { self.0.profile() }
 /// #   fn change_column(&mut self, now: Ns, length: u32) -> Ns {
 /// #       self.0.change_column(now, length)
@@ -224,6 +227,9 @@ pub trait Flash: Clone {
     fn profile(&self) -> &ChipProfile;
     /// Reads `page` into its register, and transfers `moves` to the controller.
     fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done;
+    /// Reads `page` after the one before it, which was read last, while the array loads ahead: a
+    /// sequential cache read, or a continuous read. It takes `time`, transfers included.
+    fn read_next(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, time: Ns) -> Done;
     /// Changes the column in the page that was read last, and transfers `length` bytes.
     fn change_column(&mut self, now: Ns, length: u32) -> Ns;
     /// A command that touches no cell, such as one for a register; it takes `time`.

@@ -75,6 +75,11 @@ impl<F: Flash> Flash for PowerCut<F> {
         self.inner.read(now, task, page, moves)
     }
 
+    fn read_next(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+        self.powered(now)?;
+        self.inner.read_next(now, task, page, moves, time)
+    }
+
     #[inline]
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         self.inner.change_column(now, length)

@@ -60,6 +60,11 @@ impl<F: Flash> Flash for Traced<F> {
         self.inner.read(now, task, page, moves)
     }
 
+    fn read_next(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+        self.note(now, task, Kind::Read, page, moves.first);
+        self.inner.read_next(now, task, page, moves, time)
+    }
+
     #[inline]
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         self.inner.change_column(now, length)

@@ -66,6 +66,11 @@ impl<F: Flash> NandDriver for Driven<F> {
         each!(self, driver => driver.erases_before_mark())
     }
 
+    #[inline]
+    fn begin_read(&mut self, mtd: &MtdInfo, page: PageNo, column: u32, length: u32) {
+        each!(self, driver => driver.begin_read(mtd, page, column, length));
+    }
+
     #[inline(always)]
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
         each!(self, driver => driver.read(mtd, now, page, part))

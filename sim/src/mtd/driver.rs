@@ -39,6 +39,15 @@ pub struct MtdInfo {
     pub(super) stop: Stop,
 }
 
+/// What was wrong with the pages of a read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Judged {
+    /// The most bits corrected in a step.
+    pub most: u32,
+    /// Steps with more wrong bits than ECC corrects.
+    pub failed: u64,
+}
+
 impl MtdInfo {
     pub(super) fn new(board: &BoardProfile) -> MtdInfo {
         let (page_bytes, step_bytes) = (board.chip.page_bytes, board.ecc.step_bytes);
@@ -128,6 +137,32 @@ impl MtdInfo {
         if self.ecc.kind == EccKind::NoEcc {
             return 0;
         }
+        let found = self.found(wrong, page, first, steps);
+        if self.ecc.kind == EccKind::OnDie {
+            return self.judge(found, 1);
+        }
+        self.ecc_stats.failed += found.failed;
+        self.bit_flips = self.bit_flips.max(found.most);
+        found.most
+    }
+
+    /// The wrong bits of a page that the chip corrects itself, added to those of pages before it.
+    #[inline]
+    pub fn gather(
+        &mut self,
+        wrong: Option<&WrongBits>,
+        page: PageNo,
+        steps: u32,
+        before: Judged,
+    ) -> Judged {
+        let Some(wrong) = wrong else { return before };
+        let Judged { most, failed } = self.found(wrong, page, 0, steps);
+        Judged { most: most.max(before.most), failed: failed + before.failed }
+    }
+
+    /// Corrects steps; what the chip corrects itself is not counted yet.
+    #[cold]
+    fn found(&mut self, wrong: &WrongBits, page: PageNo, first: u32, steps: u32) -> Judged {
         let start = self.offset_of(page);
         let on_die = self.ecc.kind == EccKind::OnDie;
         let (mut most, mut failed) = (0, 0);
@@ -153,24 +188,19 @@ impl MtdInfo {
             }
             failed += 1;
         }
-        if on_die {
-            self.judge_page(most, failed)
-        } else {
-            self.ecc_stats.failed += failed;
-            self.bit_flips = self.bit_flips.max(most);
-            most
-        }
+        Judged { most, failed }
     }
 
-    /// spinand_ondie_ecc_finish_io_req: the status tells of a page once.
-    fn judge_page(&mut self, most: u32, failed: u64) -> u32 {
+    /// spinand_ondie_ecc_finish_io_req: the status tells of a read once, and counts for each of its
+    /// pages. Returns the most bits corrected in a step.
+    pub fn judge(&mut self, Judged { most, failed }: Judged, pages: u32) -> u32 {
         if failed > 0 {
             self.ecc_stats.failed += 1;
             return 0;
         }
         if most > 0 {
             let told = self.told(most);
-            self.ecc_stats.corrected += u64::from(told);
+            self.ecc_stats.corrected += u64::from(told) * u64::from(pages);
             self.bit_flips = self.bit_flips.max(told);
         }
         most
@@ -248,6 +278,9 @@ pub trait NandDriver: Clone {
     fn erases_before_mark(&self) -> bool {
         true
     }
+    /// A read of several pages begins at `column` of `page`.
+    #[inline]
+    fn begin_read(&mut self, _mtd: &MtdInfo, _page: PageNo, _column: u32, _length: u32) {}
     /// Reads a part of a page, and corrects what its ECC covers.
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done;
     /// Programs a part of a page: whole sub-pages, the page with its OOB, or bytes of its OOB.

@@ -11,6 +11,7 @@
 //! 1. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 2. Every programmed byte has a cause.
 
+mod cache_reads;
 mod char;
 mod driven;
 mod driver;
@@ -21,7 +22,7 @@ mod spinand;
 
 pub use self::char::{Access, MtdChar};
 pub use driven::Driven;
-pub use driver::{MtdInfo, NandDriver};
+pub use driver::{Judged, MtdInfo, NandDriver};
 pub use nand_base::RawNand;
 pub use partition::{Device, Partition};
 pub use power::TornAt;
@@ -264,6 +265,9 @@ impl<D: NandDriver> Mtd<D> {
         let mut left = length;
         let mut now = now;
         let failed = self.info.begin_read();
+        if column + length > page_bytes {
+            self.driver.begin_read(&self.info, page, column, length);
+        }
         while left > 0 {
             let bytes = left.min(page_bytes - column);
             self.has_power(now)?;

@@ -4,7 +4,8 @@
 //! nand_read_subpage, nand_do_write_ops, nand_do_write_oob, nand_erase_nand) and its 2.6.37
 //! ancestor drivers/mtd/nand/nand_base.c. The two do not differ in anything modelled: both keep the
 //! page that was last read in part (`pagebuf`, later `pagecache`), and both leave that buffer alone
-//! when they read whole pages. Left out: read retry, bounce buffers of DMA controllers.
+//! when they read whole pages. Since 6.4 there are sequential cache reads, too (cache_reads.rs).
+//! Left out: read retry, bounce buffers of DMA controllers.
 //!
 //! Invariants:
 //! 1. Only partial reads fill the page buffer, and none do if sub-pages can be read. It is emptied
@@ -13,6 +14,7 @@
 //! 2. A program transfers a whole page, whatever part of it is written: no driver here has
 //!    `write_subpage`.
 
+use super::cache_reads::CacheReads;
 use super::{MtdInfo, NandDriver};
 use crate::flash::{Done, Failed, Flash, Moves, Span, BAD_MARK_BYTES};
 use crate::profile::{BoardProfile, EccKind};
@@ -42,6 +44,10 @@ pub struct RawNand<F> {
     /// The smallest unit of a program.
     subpage_bytes: u32,
     free_oob_bytes: u32,
+    /// Sequential cache reads: whether the driver uses them (rawnand_late_check_supported_ops), and
+    /// the present one.
+    reads_cached: bool,
+    cache_reads: CacheReads,
 }
 
 /// `mtd->subpage_sft`. Only software ECC with two, four, eight or sixteen steps divides a page:
@@ -88,6 +94,9 @@ impl<F: Flash> RawNand<F> {
             ecc_step_ns,
             subpage_bytes: page_bytes >> subpage_shift(board),
             free_oob_bytes: board.chip.oob_bytes.saturating_sub(code_bytes(board) + BAD_MARK_BYTES),
+            reads_cached: board.chip.cache_read_ns.is_some()
+                && board.ecc.kind == EccKind::SoftwareSubpage,
+            cache_reads: CacheReads::default(),
         }
     }
 
@@ -127,7 +136,12 @@ impl<F: Flash> RawNand<F> {
         page: PageNo,
         moves: Moves,
     ) -> core::result::Result<(Ns, u32), Failed> {
-        let read = self.flash.read(now, mtd.task, page, moves)? + mtd.costs.nand_read_ns;
+        let read = if self.cache_reads.has(page) {
+            self.cache_reads.read(&mut self.flash, (now, mtd.task), page, moves)?
+        } else {
+            self.flash.read(now, mtd.task, page, moves)?
+        };
+        let read = read + mtd.costs.nand_read_ns;
         let read = read + Ns::from_ps(u64::from(moves.bytes), mtd.costs.nand_byte_ps);
         let page_bytes = mtd.chip.page_bytes;
         let bits = mtd.correct(self.flash.wrong_bits(), page, 0, mtd.steps(page_bytes));
@@ -244,6 +258,13 @@ impl<F: Flash> NandDriver for RawNand<F> {
 
     fn forget(&mut self) {
         self.page_buffer = None;
+        self.cache_reads = CacheReads::default();
+    }
+
+    fn begin_read(&mut self, mtd: &MtdInfo, page: PageNo, column: u32, length: u32) {
+        if self.reads_cached {
+            self.cache_reads.begin(&mtd.chip, page, column, length);
+        }
     }
 
     #[inline(always)]

@@ -12,8 +12,11 @@
 //! The table of bad blocks is complete from the start, as on raw NAND. Linux reads a block's mark
 //! when a file system first asks for it: one read of an OOB a block after a boot.
 //!
-//! Left out: several dies, continuous reads (6.12 has them for some makers), dirmaps that a
-//! controller cuts into pieces.
+//! Several pages of a block are one continuous read, if kernel and chip have those: the feature is
+//! set, the first page loaded, and all pages are moved whole by one operation, without their OOBs.
+//! Then the driver reads the status of all of them and clears the feature.
+//!
+//! Left out: several dies, dirmaps that a controller cuts into pieces.
 //!
 //! Linux' code has the price of an operation of spi-mem times their number ([`READ_OPERATIONS`] and
 //! its like), besides the prices that raw NAND has as well.
@@ -22,9 +25,9 @@
 //! 1. Every operation on cells begins with ECC as it needs it: off for a bad block's mark, else on.
 //! 2. The smallest unit of a program is a page.
 
-use super::{MtdInfo, NandDriver};
+use super::{Judged, MtdInfo, NandDriver};
 use crate::flash::{Done, Flash, Moves, Span, BAD_MARK_BYTES};
-use crate::profile::{BoardProfile, SpiBus};
+use crate::profile::{BoardProfile, ChipProfile, SpiBus};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// spinand_read_page: the array, the polls, the page register.
@@ -41,13 +44,25 @@ pub struct SpiNand<F> {
     spi: SpiBus,
     /// CFG_ECC_ENABLE, as the driver last set it (`cfg_cache`).
     ecc_on: bool,
+    continuous: Option<Continuous>,
+}
+
+/// A continuous read of the pages of a block (spinand_mtd_continuous_page_read).
+#[derive(Clone, Copy, Debug)]
+struct Continuous {
+    first: PageNo,
+    last: PageNo,
+    /// Bytes that the caller wants.
+    wanted: u32,
+    /// Of its pages: see [`MtdInfo::gather`].
+    judged: Judged,
 }
 
 impl<F: Flash> SpiNand<F> {
     /// The driver of `board`, whose chip has `spi`.
     pub fn new(flash: F, board: &BoardProfile) -> SpiNand<F> {
         let spi = board.chip.spi.expect("a chip on SPI");
-        SpiNand { flash, spi, ecc_on: true }
+        SpiNand { flash, spi, ecc_on: true, continuous: None }
     }
 
     /// spinand_ecc_enable: nothing if it is so already.
@@ -58,6 +73,51 @@ impl<F: Flash> SpiNand<F> {
         }
         self.ecc_on = on;
         self.flash.command(now + mtd.costs.spi_operation_ns, self.spi.feature_ns())
+    }
+
+    /// A page of a continuous read.
+    fn read_on(
+        &mut self,
+        mtd: &mut MtdInfo,
+        mut now: Ns,
+        page: PageNo,
+        (part, mut continuous): (Span, Continuous),
+    ) -> Done {
+        let page_bytes = mtd.chip.page_bytes;
+        let moves = Moves::one(0, page_bytes);
+        let operation = mtd.costs.spi_operation_ns;
+        if page == continuous.first {
+            now = self.flash.command(now + operation, self.spi.feature_ns());
+            now = self.set_ecc(mtd, now, true);
+            now = self.flash.read(now, mtd.task, page, moves)?;
+            now += mtd.costs.nand_read_ns + operation * READ_OPERATIONS;
+        } else {
+            let before = page.0 - continuous.first.0;
+            let of = |pages| self.spi.from_cache_ns(pages * page_bytes);
+            let time = of(before + 1) - of(before);
+            now = self.flash.read_next(now, mtd.task, page, moves, time)?;
+        }
+        let steps = mtd.steps(page_bytes);
+        continuous.judged = mtd.gather(self.flash.wrong_bits(), page, steps, continuous.judged);
+        now += Ns::from_ps(u64::from(page_bytes), mtd.costs.nand_byte_ps);
+        now += Ns::from_ps(u64::from(part.length), mtd.costs.nand_bounce_byte_ps);
+        self.continuous = (page != continuous.last).then_some(continuous);
+        if page == continuous.last {
+            now = self.end_continuous(mtd, now, continuous);
+        }
+        Ok(now)
+    }
+
+    /// The status of all pages, what tells more of their corrected bits, and the feature again.
+    fn end_continuous(&mut self, mtd: &mut MtdInfo, now: Ns, read: Continuous) -> Ns {
+        let operation = mtd.costs.spi_operation_ns;
+        let mut now = self.flash.command(now + operation, self.spi.feature_ns());
+        let most = mtd.judge(read.judged, read.wanted / mtd.chip.page_bytes);
+        if let Some(ask) = self.spi.ecc_asked_ns(most) {
+            now = self.flash.command(now + operation, ask);
+        }
+        mtd.since_resched = self.spi.feature_ns();
+        self.flash.command(now + operation, self.spi.feature_ns())
     }
 
     #[inline]
@@ -88,7 +148,22 @@ impl<F: Flash> NandDriver for SpiNand<F> {
         self.spi.oob_free_bytes
     }
 
-    fn forget(&mut self) {}
+    fn forget(&mut self) {
+        self.continuous = None;
+    }
+
+    /// spinand_use_cont_read.
+    fn begin_read(&mut self, mtd: &MtdInfo, page: PageNo, column: u32, length: u32) {
+        let ChipProfile { page_bytes, pages_per_block, .. } = mtd.chip;
+        let last = PageNo(page.0 + (column + length - 1) / page_bytes);
+        let one_block = page.0 / pages_per_block == last.0 / pages_per_block;
+        self.continuous = (self.spi.continuous_reads && one_block).then_some(Continuous {
+            first: page,
+            last,
+            wanted: length,
+            judged: Judged::default(),
+        });
+    }
 
     /// spinand_markbad, unlike nand_block_markbad_lowlevel, only writes the mark.
     fn erases_before_mark(&self) -> bool {
@@ -98,6 +173,9 @@ impl<F: Flash> NandDriver for SpiNand<F> {
     /// The methods for pages are never inlined, so that the code around raw NAND stays small.
     #[inline(never)]
     fn read(&mut self, mtd: &mut MtdInfo, now: Ns, page: PageNo, part: Span) -> Done {
+        if let Some(continuous) = self.continuous {
+            return self.read_on(mtd, now, page, (part, continuous));
+        }
         let (page_bytes, oob_bytes) = (mtd.chip.page_bytes, mtd.chip.oob_bytes);
         let now = self.set_ecc(mtd, now, true);
         let moves = if part.column >= page_bytes {

@@ -37,6 +37,12 @@ pub struct KernelFacts {
     /// The core of SPI-NAND sleeps between two polls of a busy chip (spi_mem_poll_status, 5.15).
     #[serde(default = "yes")]
     pub spi_polls_sleep: bool,
+    /// The driver of raw NAND reads pages in order by READ CACHE SEQUENTIAL (6.4).
+    #[serde(default)]
+    pub cache_reads: bool,
+    /// The core of SPI-NAND reads several pages of a block continuously (6.12).
+    #[serde(default)]
+    pub continuous_reads: bool,
     /// Its settings in /proc/sys/vm.
     #[serde(default)]
     pub vm: Vm,
@@ -106,6 +112,8 @@ impl KernelFacts {
         masks_interrupts: false,
         longest_idle_ms: 512,
         spi_polls_sleep: true,
+        cache_reads: false,
+        continuous_reads: false,
         vm: Vm::DEFAULT,
     };
     /// User-mode Linux 6.1.
@@ -186,7 +194,11 @@ pub struct ChipProfile {
     pub bus_program_ns: Ns,
     /// Changing the column within the page register (random data output).
     pub column_change_ns: Ns,
-    /// The bus of SPI-NAND, instead of the four fields above; none for raw NAND.
+    /// From the end of READ CACHE SEQUENTIAL or READ CACHE END to the page in the cache register
+    /// (tRCBSY); none if the chip or the kernel does without them.
+    #[serde(default)]
+    pub cache_read_ns: Option<Ns>,
+    /// The bus of SPI-NAND, instead of the four bus times above; none for raw NAND.
     #[serde(default)]
     pub spi: Option<SpiBus>,
 }
@@ -510,6 +522,7 @@ const OOB_BYTES: std::ops::RangeInclusive<u32> = 8..=16_384;
 const PAGES_PER_BLOCK: std::ops::RangeInclusive<u32> = 1..=1_024;
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=65_536;
 const PAGES_MAX: u64 = 1 << 23;
+const SMALL_PAGE_BYTES: u32 = 512;
 const STEP_NS_MAX: u64 = 1_000_000_000;
 const SPI_HZ: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 /// Of a step of software ECC.
@@ -520,8 +533,12 @@ const HAMMING_ROOM_BYTES: [(u32, u32); 4] = [(8, 3), (16, 6), (64, 24), (128, 48
 impl BoardProfile {
     /// The board as a kernel drives it.
     pub fn driven_by(mut self, kernel: &KernelFacts) -> BoardProfile {
+        if !kernel.cache_reads {
+            self.chip.cache_read_ns = None;
+        }
         if let Some(spi) = &mut self.chip.spi {
             spi.polls_sleep = kernel.spi_polls_sleep;
+            spi.continuous_reads &= kernel.continuous_reads;
         }
         self
     }
@@ -631,6 +648,24 @@ impl BoardProfile {
             if time.0 < least || time.0 > STEP_NS_MAX {
                 return Err(format!("chip.{name}: {} is not from {least} to 10^9", time.0));
             }
+        }
+        self.check_cache_reads()
+    }
+
+    fn check_cache_reads(&self) -> Result<(), String> {
+        let Some(time) = self.chip.cache_read_ns else { return Ok(()) };
+        if time.0 > STEP_NS_MAX {
+            return Err(format!("chip.cache_read_ns: {} is not from 0 to 10^9", time.0));
+        }
+        if self.chip.spi.is_some() {
+            return Err("chip.cache_read_ns: SPI-NAND has continuous reads ([spi])".to_owned());
+        }
+        if self.chip.transfer == Transfer::Page {
+            let why = "only a chip that transfers bytes has sequential cache reads";
+            return Err(format!("chip.cache_read_ns: {why}, nandsim has none"));
+        }
+        if self.chip.page_bytes <= SMALL_PAGE_BYTES {
+            return Err(format!("chip.cache_read_ns: pages of {SMALL_PAGE_BYTES} have none"));
         }
         Ok(())
     }

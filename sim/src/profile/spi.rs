@@ -34,6 +34,10 @@ pub struct SpiBus {
     /// The kernel sleeps between two polls ([`BoardProfile::driven_by`](super::BoardProfile)).
     #[serde(skip, default = "super::yes")]
     pub polls_sleep: bool,
+    /// Whether page after page can be read without a further command (SPINAND_CONT_READ), and the
+    /// kernel does so ([`BoardProfile::driven_by`](super::BoardProfile)).
+    #[serde(default)]
+    pub continuous_reads: bool,
     /// What the controller and the core of spi-mem take for an operation, besides its cycles.
     pub op_ns: Ns,
 }

@@ -32,6 +32,9 @@ use crate::units::Ns;
 /// #   fn read(&mut self, now: Ns, by: Task, page: PageNo, moves: Moves) -> Done {
 /// #       self.inner.read(now, by, page, moves)
 /// #   }
+/// #   fn read_next(&mut self, now: Ns, by: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+/// #       self.inner.read_next(now, by, page, moves, time)
+/// #   }
 /// #   fn change_column(&mut self, now: Ns, length: u32) -> Ns {
 /// #       self.inner.change_column(now, length)
 /// #   }

@@ -4,6 +4,7 @@
 
 mod any_program;
 mod block;
+mod cache_reads;
 mod calls_powercut;
 mod causes;
 mod chip;

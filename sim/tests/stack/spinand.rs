@@ -32,6 +32,7 @@ fn board() -> BoardProfile {
         oob_free_bytes: 24,
         ecc_status: EccStatus::Core,
         polls_sleep: true,
+        continuous_reads: false,
         op_ns: Ns::ZERO,
     });
     board
@@ -88,6 +89,25 @@ fn a_bad_block_is_marked_without_an_erase_and_without_ecc() {
     assert_eq!(kinds, [Kind::Program]);
     let next = register + ROW + READ_POLLED + (8 + 8 + 2_048 * 2) * CYCLE;
     assert_eq!(mtd.read(Ns::ZERO, 0, 2_048).expect("ECC on again"), Ns(next));
+}
+
+/// Feature set, the first page's array, all pages in one operation, status, feature cleared.
+#[test]
+fn pages_of_a_block_are_one_continuous_read() {
+    let mut board = board();
+    board.chip.spi.as_mut().expect("on SPI").continuous_reads = true;
+    let mut mtd = mtd(&board);
+    mtd.flash_mut().start_recording();
+    let of = |pages: u64| 3 * STATUS + ROW + READ_POLLED + (8 + 8 + pages * 2_048 * 2) * CYCLE;
+    assert_eq!(mtd.read(Ns::ZERO, 0, 8_192).expect("four pages"), Ns(of(4)));
+    // A hundred bytes of two pages are two whole pages.
+    assert_eq!(mtd.read(Ns::ZERO, 2_000, 100).expect("parts of two"), Ns(of(2)));
+    let pages: Vec<u32> = mtd.flash_mut().take_record().iter().map(|op| op.page.0).collect();
+    assert_eq!(pages, [0, 1, 2, 3, 0, 1]);
+    let whole = ROW + READ_POLLED + (8 + 8 + 2_048 * 2) * CYCLE;
+    assert_eq!(mtd.read(Ns::ZERO, 0, 2_048).expect("one page"), Ns(whole));
+    assert_eq!(mtd.read(Ns::ZERO, 129_024, 4_096).expect("of two blocks"), Ns(2 * whole));
+    assert_eq!(mtd.counts().busy, Ns(of(4) + of(2) + 3 * whole));
 }
 
 #[test]

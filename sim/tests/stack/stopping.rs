@@ -47,6 +47,10 @@ impl Flash for Fuse {
         self.burn();
         self.chip.read(now, task, page, moves)
     }
+    fn read_next(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, time: Ns) -> Done {
+        self.burn();
+        self.chip.read_next(now, task, page, moves, time)
+    }
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         self.chip.change_column(now, length)
     }

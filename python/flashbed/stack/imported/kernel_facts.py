@@ -75,7 +75,7 @@ def facts_of(
         else ("mm/memory.c, mm/filemap.c: page faults are not known to be those of 6.1")
     )
     found["readahead"]["faults_around"] = Known(faults, where)
-    found["kernel"] = _scheduler(tree) | _polls(tree) | _configured(options)
+    found["kernel"] = _scheduler(tree) | _polls(tree) | _reads_ahead(tree) | _configured(options)
     if options:
         found["jffs2"] |= _jffs2_options(options)
     return found
@@ -180,6 +180,18 @@ def _polls(tree: KernelTree) -> dict[str, Known]:
     waits = tree.function(core, "spinand_wait")
     sleeps = Known("spi_mem_poll_status" in waits, f"{core} spinand_wait")
     return {"spi_polls_sleep": sleeps} if waits else {}
+
+
+def _reads_ahead(tree: KernelTree) -> dict[str, Known]:
+    """Whether the drivers let a chip load the next page while one is moved."""
+    marks = {
+        "cache_reads": ("drivers/mtd/nand/raw/nand_base.c", "rawnand_enable_cont_reads"),
+        "continuous_reads": ("drivers/mtd/nand/spi/core.c", "spinand_use_cont_read"),
+    }
+    texts = {key: (tree.text(file), f"{file} {mark}", mark) for key, (file, mark) in marks.items()}
+    return {
+        key: Known(mark in text, where) for key, (text, where, mark) in texts.items() if text
+    }
 
 
 def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:

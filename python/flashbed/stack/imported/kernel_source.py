@@ -137,6 +137,8 @@ def _one_spi_nand(
     if layout and asked:
         free = free_bytes(text, layout[1], tables["geometry"], step)
         tables["spi"] |= {"oob_free_bytes": free} if free is not None else {}
+    if "SPINAND_CONT_READ" in body:
+        tables["spi"] |= {"continuous_reads": True}
     tables["spi"] |= {"ecc_status": _ecc_status(body), "read": read, "program": program}
     return tables
 

@@ -25,6 +25,7 @@ _DUMP_LINE = re.compile(
 _ECC_STEP_BYTES = 512
 _EXTENDED_ECC = 0xFF
 _MODES = 6
+_READ_CACHE = 1 << 1
 _US = 1_000
 _BYTES_A_LINE = 16
 
@@ -121,7 +122,11 @@ def _tables(page: bytes, where: str) -> dict[str, Mapping[str, Any]]:
             "dies": dies,
             "max_bad_blocks": _whole(page, 103, 2) * dies,
         },
-        "parallel": {"source": source, "width_bits": 16 if page[6] & 1 else 8},
+        "parallel": {
+            "source": source,
+            "width_bits": 16 if page[6] & 1 else 8,
+            "cache_reads": bool(page[8] & _READ_CACHE),
+        },
     }  # fmt: skip
     if page[112] not in (0, _EXTENDED_ECC):
         ecc = {"source": source, "strength_bits": page[112], "step_bytes": _ECC_STEP_BYTES}

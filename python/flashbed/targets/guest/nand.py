@@ -42,7 +42,11 @@ def parameters(board: Board, *, wait: str) -> str:
     """The module parameters that make its chip the board's (docs/reference/flashbed-nand.md)."""
     chip, ecc, partition = board.chip, board.ecc, board.partition
     values: dict[str, int | str] = {
-        **{key: value for key, value in chip.model_dump().items() if key != "source"},
+        **{
+            key: value
+            for key, value in chip.model_dump(exclude_none=True).items()
+            if key != "source"
+        },
         "first_block": partition.first_block,
         "partition_blocks": partition.blocks,
         "ecc": ecc.kind,
@@ -61,6 +65,7 @@ def _spi_parameters(spi: Spi) -> dict[str, int | str]:
         "spi_rx_lines": spi.rx_lines,
         "spi_tx_lines": spi.tx_lines,
         "spi_op_ns": spi.op_ns,
+        "spi_continuous_reads": int(spi.continuous_reads),
         "spi_read_opcode": spi.read_opcode,
         "spi_program_opcode": spi.program_opcode,
         "spi_ecc_status": spi.ecc_status,

@@ -213,8 +213,7 @@ void fbn_command_cache_read(bool last)
 		fbn_charge(bus->loaded_ns - now_ns);
 	fbn_charge(flashbed.p.cache_read_ns);
 	bus->ahead = last ? FBN_AHEAD_NOTHING : FBN_AHEAD_LOADS;
-	bus->loaded_ns =
-		bus->started_ns + fbn_owed_ns() + bus->spent_ns + flashbed.p.read_array_ns;
+	bus->loaded_ns = bus->started_ns + fbn_owed_ns() + bus->spent_ns + flashbed.p.read_array_ns;
 }
 
 /* Transfers the whole page register at once, as it is in the cells. */

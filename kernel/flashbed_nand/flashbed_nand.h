@@ -407,7 +407,7 @@ struct fbn_bus {
 	u32 column;
 	u8 ahead;
 	u64 loaded_ns; /* when the array has loaded the next page */
-	bool moved; /* the command has already transferred data */
+	bool moved;    /* the command has already transferred data */
 	struct fbn_record record;
 	struct fbn_record *logged; /* log record of a read, which later transfers extend */
 	u8 *latch;                 /* the page register while a program is loaded: raw_bytes */

@@ -60,7 +60,7 @@
 #define BLOCK_ERASE 0xd8
 
 #define CONTINUOUS BIT(2) /* of REG_CFG: Macronix */
-#define READ_ECCSR 0x7c /* Macronix: the corrected bits of the page in the register */
+#define READ_ECCSR 0x7c   /* Macronix: the corrected bits of the page in the register */
 
 static struct {
 	struct platform_device *device;

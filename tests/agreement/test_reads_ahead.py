@@ -1,5 +1,6 @@
-"""Chips that load a page while another is moved, on Linux 6.12: sequential cache reads of raw NAND,
-continuous reads of SPI-NAND. Simulator and kernel do the same to the chip, in the same time of it.
+"""Chips that load a page while another is moved: simulator and Linux 6.12 do the same to them.
+
+Sequential cache reads of raw NAND, and continuous reads of SPI-NAND.
 """
 
 from __future__ import annotations

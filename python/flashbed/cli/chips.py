@@ -24,6 +24,7 @@ from flashbed.stack.bus_arithmetic import (
     BusStep,
     WiredChip,
     attach_steps,
+    block_read_steps,
     steps_of,
     total_ns,
 )
@@ -202,6 +203,9 @@ def _arithmetic(
         for what in OPERATIONS
     }
     steps["attach of an eraseblock"] = attach_steps(wired)
+    ahead = block_read_steps(wired)
+    if ahead:
+        steps["read of an eraseblock, the array loading ahead"] = ahead
     return steps, fit.notes
 
 

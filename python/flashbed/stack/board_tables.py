@@ -99,8 +99,8 @@ class Chip(Strict):
     From: data sheet, tRHW and tWHR; only software ECC changes columns.
     """
     cache_read_ns: Annotated[Ns, Field(gt=0)] | None = None
-    """Sequential cache reads: moving the page that the array has loaded into the cache register. It is
-    missing if the chip has none; SPI-NAND has `spi.continuous_reads`.
+    """Sequential cache reads: moving the page that the array has loaded into the cache register.
+    Missing if the chip has none; SPI-NAND has `spi.continuous_reads`.
     From: data sheet, tRCBSY; ONFI parameter page, byte 8, bit 1, says whether there are any.
     """
 

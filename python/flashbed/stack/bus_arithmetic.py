@@ -15,11 +15,20 @@ from typing import Literal
 from flashbed._sim import spi_phases
 from flashbed.stack.board_tables import Chip, Spi
 
-__all__ = ["OPERATIONS", "BusStep", "WiredChip", "attach_steps", "steps_of", "total_ns"]
+__all__ = [
+    "OPERATIONS",
+    "BusStep",
+    "WiredChip",
+    "attach_steps",
+    "block_read_steps",
+    "steps_of",
+    "total_ns",
+]
 
 Operation = Literal["read", "program", "erase"]
 OPERATIONS: tuple[Operation, ...] = ("read", "program", "erase")
 _BITS = 8
+_FEATURE_BYTES = 3
 _ROW_OPCODE = {"read": 0x13, "program": 0x10, "erase": 0xD8}
 _ARRAY_WORD = {"read": "tR", "program": "tPROG", "erase": "tBERS"}
 _RAW_CYCLES = {"read": (2, 5), "program": (2, 5), "erase": (2, 3)}
@@ -68,6 +77,40 @@ def attach_steps(wired: WiredChip) -> list[BusStep]:
         steps.append(_together("bad-block mark", _spi(wired, "read", wired.chip.oob_bytes)))
     for header in ("EC header", "VID header"):
         steps.append(_together(header, steps_of(wired, "read")))
+    return steps
+
+
+def block_read_steps(wired: WiredChip) -> list[BusStep]:
+    """The steps of reading an eraseblock while the array loads ahead; none if the chip does not."""
+    chip, pages = wired.chip, wired.chip.pages_per_block
+    if wired.spi is None:
+        return _cache_reads(wired) if chip.cache_read_ns is not None else []
+    if not wired.spi.continuous_reads:
+        return []
+    clocks = 3 * _FEATURE_BYTES * _BITS
+    registers = BusStep(
+        "feature set, status, feature cleared",
+        f"3 x {_FEATURE_BYTES * _BITS} = {clocks} clocks",
+        3 * (wired.spi.op_ns + _FEATURE_BYTES * _BITS * 1_000_000_000 // wired.spi.clock_hz),
+    )
+    return [*_spi(wired, "read", pages * chip.page_bytes), registers]
+
+
+def _cache_reads(wired: WiredChip) -> list[BusStep]:
+    chip, pages = wired.chip, wired.chip.pages_per_block
+    assert chip.cache_read_ns is not None
+    command, array, data = _raw(wired, "read")
+    waits = max(0, array.ns - data.ns)
+    steps = [
+        command,
+        array,
+        BusStep("cache register", f"{pages} x tRCBSY {chip.cache_read_ns:,} ns",
+                pages * chip.cache_read_ns),
+        BusStep("data", f"{pages} x {data.ns:,} ns", pages * data.ns),
+    ]  # fmt: skip
+    if waits:
+        how = f"{pages - 1} x {waits:,} ns that tR is longer than the data"
+        steps.append(BusStep("array", how, (pages - 1) * waits))
     return steps
 
 

@@ -167,7 +167,7 @@ class ArrayTimes(Strict):
     From: data sheet, tBERS or tBE.
     """
     cache_read_ns: ArrayNs | None = None
-    """From READ CACHE SEQUENTIAL (31h) to the page in the cache register, the next one loaded ahead.
+    """Moving the page that the array has loaded ahead into the cache register, after 31h.
     From: data sheet, tRCBSY.
     """
 
@@ -455,7 +455,7 @@ class CatalogueChip(FromFile):
         return found
 
     def cache_read_ns(self, corner: Corner) -> int | None:
-        """tRCBSY at a corner, or the largest; None if no source says it."""
+        """A corner's tRCBSY, or the largest; None if no source says it."""
         if self.times is None:
             return None
         of_corner = getattr(self.times, corner).cache_read_ns

@@ -312,8 +312,10 @@ def _parallel(
     if part.parallel.cache_reads:
         chip["cache_read_ns"] = cache_ns = part.cache_read_ns(corner)
         if cache_ns is None:
-            notes.append("its sequential cache reads are left out: tRCBSY is not known"
-                         " (--set chip.cache_read_ns=NS)")
+            notes.append(
+                "its sequential cache reads are left out: tRCBSY is not known"
+                " (--set chip.cache_read_ns=NS)"
+            )
     if controller.cycle_ns is None and of_board is None:
         notes.append("a controller as fast as the part is assumed (--set controller.cycle_ns=NS)")
     return _Bus(chip, {"ecc": ecc, "spi": None}, tuple(notes))

@@ -110,8 +110,8 @@ class KernelFacts(Configuration):
     From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.
     """
     cache_reads: bool = False
-    """The driver of raw NAND reads pages in order by READ CACHE SEQUENTIAL where chip and ECC allow it
-    (since 6.4).
+    """The driver of raw NAND reads pages in order by READ CACHE SEQUENTIAL, where chip and ECC
+    allow it (since 6.4).
     From: drivers/mtd/nand/raw/nand_base.c: whether there is rawnand_enable_cont_reads.
     """
     continuous_reads: bool = False

@@ -53,10 +53,7 @@ fn two_whole_pages_are_a_sequence_and_parts_are_not() {
     // Parts of three pages, of which one is whole.
     let step = |bytes: u64| ARRAY + (BUS * bytes / 2112) + (BUS * 3 * bytes / 256 / 2112);
     assert_eq!(read(&board(), 1024, 4096).0, step(1024) + plain(1) + step(1024));
-    assert_eq!(
-        read(&board(), 1024, 6144).0,
-        step(1024) + ARRAY + 2 * (CACHE + BUS) + step(1024)
-    );
+    assert_eq!(read(&board(), 1024, 6144).0, step(1024) + ARRAY + 2 * (CACHE + BUS) + step(1024));
 }
 
 #[test]

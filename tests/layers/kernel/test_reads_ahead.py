@@ -57,7 +57,7 @@ def test_a_short_transfer_waits_for_the_array(boot: Boot) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("chip", [HARDWARE | CACHED, SOFTWARE])
+@pytest.mark.parametrize("chip", [{**HARDWARE, **CACHED}, SOFTWARE])
 def test_other_engines_and_other_chips_read_page_by_page(
     boot: Boot, chip: dict[str, object]
 ) -> None:

@@ -189,9 +189,7 @@ def _reads_ahead(tree: KernelTree) -> dict[str, Known]:
         "continuous_reads": ("drivers/mtd/nand/spi/core.c", "spinand_use_cont_read"),
     }
     texts = {key: (tree.text(file), f"{file} {mark}", mark) for key, (file, mark) in marks.items()}
-    return {
-        key: Known(mark in text, where) for key, (text, where, mark) in texts.items() if text
-    }
+    return {key: Known(mark in text, where) for key, (text, where, mark) in texts.items() if text}
 
 
 def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:

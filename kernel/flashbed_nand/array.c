@@ -75,7 +75,7 @@ static void start_record(enum fbn_kind kind, u32 page, u32 column)
 
 	memset(&bus->record, 0, sizeof(bus->record));
 	bus->record.start_ns = bus->started_ns + fbn_owed_ns();
-	bus->record.page = page;
+	bus->record.page = fbn_page_of_partition(page);
 	bus->record.column = column;
 	bus->record.kind = kind;
 	memcpy(bus->record.task, current->comm, sizeof(bus->record.task));
@@ -412,7 +412,7 @@ int fbn_confirm_erase(u32 page)
 	bool cut;
 
 	start_record(FBN_ERASE, block << p->page_in_block_shift, 0);
-	bus->record.length = p->page_bytes * p->pages_per_block;
+	bus->record.length = p->page_bytes * fbn_page_of_partition(p->pages_per_block);
 	begin_array(p->erase_array_ns, 0);
 	bus->status &= ~NAND_STATUS_FAIL;
 	if (block >= p->blocks)

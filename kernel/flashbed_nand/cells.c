@@ -304,6 +304,38 @@ u8 fbn_subpages_touched(const struct fbn_program *program)
 	return touched;
 }
 
+/* Half of the bits of an area are undetermined. */
+static void blur(u8 *area, u32 count, u64 *state)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		area[i] ^= (u8)fbn_next(state);
+}
+
+/* The power failed while the second page of a pair was programmed: its cells hold neither that page
+ * nor the first one, which they held.
+ */
+static int spoil_paired(struct fbn_cells *cells, u32 number, u64 state)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const s32 before = fbn_paired_before(number);
+	struct fbn_page *page;
+	int err = 0;
+
+	if (before < 0 || !fbn_cells_page(cells, before))
+		return 0;
+	page = fbn_cells_own_page(cells, before);
+	if (!page)
+		return -ENOMEM;
+	if (page->data && p->ecc == FBN_ECC_HARDWARE && !page->intended)
+		err = fbn_page_fill(&page->intended, page->data);
+	if (page->data)
+		blur(page->data, p->page_bytes, &state);
+	blur(page->oob + NAND_BBM_POS_LARGE + 1, p->oob_bytes - NAND_BBM_POS_LARGE - 1, &state);
+	return err;
+}
+
 int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program,
 		      struct fbn_effect effect)
 {
@@ -329,6 +361,8 @@ int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program
 	}
 	page->touched |= fbn_subpages_touched(program);
 	page->programs += page->programs < U8_MAX;
+	if (effect.torn && effect.how != FBN_WHOLE)
+		return spoil_paired(cells, program->page, effect.seed);
 	return 0;
 }
 

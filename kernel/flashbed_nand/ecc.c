@@ -174,6 +174,7 @@ int fbn_attach_chip(struct nand_chip *nand)
 	/* What nand_onfi_detect() would read in a parameter page: ONFI_OPT_CMD_READ_CACHE. */
 	nand->parameters.supports_read_cache = p->cache_read_ns;
 #endif
+	fbn_pair(nand_to_mtd(nand));
 	nand->ecc.size = p->ecc_step_bytes;
 	nand->ecc.bytes = p->ecc_bytes;
 	nand->ecc.strength = p->ecc_strength_bits;

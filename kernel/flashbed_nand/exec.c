@@ -12,10 +12,17 @@
 
 #include "flashbed_nand.h"
 
-/* No maker has this number, so nand_base.c calls no maker's hooks; 0x90: a cell holds one bit. No
- * byte is 0, because the core compares strings.
+/* No maker has this number, so nand_base.c calls no maker's hooks. The third byte says how many
+ * bits a cell holds (nand_get_bits_per_cell). No byte is 0, because the core compares strings.
  */
-const u8 fbn_id[NAND_MAX_ID_LEN] = {0xfb, 0xed, 0x90, 0x01, 0xfb, 0xed, 0x90, 0x01};
+void fbn_id(u8 *id)
+{
+	static const u8 of_one_bit[NAND_MAX_ID_LEN] = {0xfb, 0xed, 0x90, 0x01,
+						       0xfb, 0xed, 0x90, 0x01};
+
+	memcpy(id, of_one_bit, NAND_MAX_ID_LEN);
+	id[2] |= (flashbed.p.bits_per_cell - 1) << NAND_CI_CELLTYPE_SHIFT;
+}
 
 #ifndef NAND_CMD_READCACHESEQ
 #define NAND_CMD_READCACHESEQ 0x31
@@ -119,15 +126,18 @@ static void do_address(const u8 *cycles, unsigned int count)
 static void do_data_in(u8 *to, u32 bytes)
 {
 	const struct fbn_bus *bus = &flashbed.bus;
+	u8 id[NAND_MAX_ID_LEN];
 	u32 i;
 
-	if (bus->output == FBN_OUT_STATUS)
+	if (bus->output == FBN_OUT_STATUS) {
 		memset(to, bus->status, bytes);
-	else if (bus->output == FBN_OUT_ID)
+	} else if (bus->output == FBN_OUT_ID) {
+		fbn_id(id);
 		for (i = 0; i < bytes; i++)
-			to[i] = bus->id_address ? 0 : fbn_id[i % sizeof(fbn_id)];
-	else
+			to[i] = bus->id_address ? 0 : id[i % sizeof(id)];
+	} else {
 		fbn_move_in(to, bytes);
+	}
 }
 
 static int do_instruction(const struct nand_op_instr *instruction)

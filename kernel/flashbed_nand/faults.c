@@ -13,7 +13,7 @@
 struct fbn_effect fbn_torn(u64 seed)
 {
 	static const u8 how[] = {FBN_NOTHING, FBN_PART, FBN_BITS, FBN_WHOLE};
-	struct fbn_effect effect = {.seed = fbn_draw(seed, FBN_DRAW_TEAR, 0)};
+	struct fbn_effect effect = {.seed = fbn_draw(seed, FBN_DRAW_TEAR, 0), .torn = true};
 
 	effect.how = how[fbn_below(&effect.seed, ARRAY_SIZE(how))];
 	return effect;

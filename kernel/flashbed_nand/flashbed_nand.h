@@ -7,6 +7,7 @@
  * it (tests/tidy/test_layers_of_c.py):
  *   state       the variable `flashbed`, of which each layer owns a part
  *   parameters  the module's parameters, checked
+ *   pairing     pages that share cells
  *   draws       random numbers of a seed
  *   errors      bit errors that follow erases, reads and age
  *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
@@ -76,6 +77,9 @@ struct fbn_parameters {
 	u32 oob_bytes;
 	u32 raw_bytes; /* page and OOB */
 	u32 pages_per_block;
+	u32 bits_per_cell;
+	bool pairs;    /* two pages of a block share cells (pairing.c) */
+	bool slc_mode; /* the partition has the first pages of pairs only */
 	u32 page_in_block_shift;
 	u32 blocks;
 	u32 pages;
@@ -114,6 +118,12 @@ struct fbn_parameters {
 };
 
 int fbn_parameters_check(struct fbn_parameters *to);
+
+/* pairing.c */
+
+s32 fbn_paired_before(u32 page);
+u32 fbn_page_of_partition(u32 page);
+void fbn_pair(struct mtd_info *mtd);
 
 /* draws.c */
 
@@ -186,6 +196,7 @@ enum fbn_how {
 struct fbn_effect {
 	u8 how;
 	bool worn; /* an erase that wears out the block */
+	bool torn; /* the power failed */
 	u64 seed;  /* selects the part or the bits */
 };
 
@@ -246,7 +257,7 @@ void fbn_pool_put(struct fbn_pool *pool, void *object);
 enum fbn_state { FBN_GOOD, FBN_FACTORY_BAD, FBN_WORN };
 
 #define FBN_SUBPAGES 4
-#define FBN_PROGRAMS_A_PAGE 4 /* the datasheets' NOP */
+#define FBN_PROGRAMS_A_PAGE 4 /* the datasheets' NOP, where a cell holds one bit */
 
 /* A page that was programmed since its block was erased. `data` and `intended` are page_bytes long,
  * or NULL. NULL data means all 0xff. `intended` is what the controller's ECC was calculated over,
@@ -438,8 +449,7 @@ u32 fbn_share_ns(u32 whole_ns, u32 bytes);
 
 /* exec.c */
 
-extern const u8 fbn_id[NAND_MAX_ID_LEN];
-
+void fbn_id(u8 *id);
 int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only);
 
 /* ecc.c */

@@ -33,12 +33,10 @@ static int scan(void)
 	struct nand_chip *nand = &flashbed.nand;
 	struct mtd_info *mtd = nand_to_mtd(nand);
 	struct nand_flash_dev ids[2] = {};
-	int i;
 
 	ids[0].name = "flashbed";
-	for (i = 0; i < sizeof(fbn_id); i++)
-		ids[0].id[i] = fbn_id[i];
-	ids[0].id_len = sizeof(fbn_id);
+	fbn_id(ids[0].id);
+	ids[0].id_len = sizeof(ids[0].id);
 	ids[0].pagesize = p->page_bytes;
 	ids[0].oobsize = p->oob_bytes;
 	ids[0].erasesize = p->page_bytes * p->pages_per_block;
@@ -59,6 +57,9 @@ static int add_partition(void)
 		.name = FBN_PARTITION,
 		.offset = p->first_block * block_bytes,
 		.size = p->partition_blocks * block_bytes,
+#ifdef MTD_SLC_ON_MLC_EMULATION
+		.add_flags = p->slc_mode ? MTD_SLC_ON_MLC_EMULATION : 0,
+#endif
 	};
 
 	return mtd_device_register(nand_to_mtd(&flashbed.nand), &part, 1);

@@ -31,7 +31,10 @@
 
 FBN_UINT(page_bytes, MISSING, "page size: a power of two, 512 to 16384");
 FBN_UINT(oob_bytes, MISSING, "spare bytes of a page");
-FBN_UINT(pages_per_block, MISSING, "a power of two, 16 to 256");
+FBN_UINT(pages_per_block, MISSING, "a power of two, 16 to 512");
+FBN_UINT(bits_per_cell, 1, "1, 2 or 3");
+FBN_WORD(pairing, "dist3: pairs of pages share cells; none");
+FBN_UINT(slc_mode, 0, "1: the partition has the first pages of pairs only");
 FBN_UINT(blocks, MISSING, "blocks of the chip; up to 8 GiB");
 FBN_UINT(first_block, MISSING, "where the partition begins");
 FBN_UINT(partition_blocks, MISSING, "blocks of the partition");
@@ -93,8 +96,8 @@ static int check_geometry(struct fbn_parameters *to)
 	REFUSE_UNLESS(oob_bytes >= 16 && oob_bytes <= page_bytes / 4, oob_bytes,
 		      "16 to a quarter of a page");
 	REFUSE_UNLESS(is_power_of_2(pages_per_block) && pages_per_block >= 16 &&
-			      pages_per_block <= 256,
-		      pages_per_block, "a power of two, 16 to 256");
+			      pages_per_block <= 512,
+		      pages_per_block, "a power of two, 16 to 512");
 	block_bytes = (u64)page_bytes * pages_per_block;
 	REFUSE_UNLESS(blocks > 0 && blocks * block_bytes <= CHIP_BYTES_MAX, blocks,
 		      "1 block to 8 GiB");
@@ -146,6 +149,22 @@ static int choose(const char *name, const char *given, const char *const *words,
 	else
 		pr_err("%s is missing: %s\n", name, wanted);
 	return -EINVAL;
+}
+
+static int check_cells(struct fbn_parameters *to)
+{
+	static const char *const schemes[] = {"none", "dist3", NULL};
+	const int scheme = pairing ? choose("pairing", pairing, schemes, "none or dist3") : 0;
+
+	if (scheme < 0)
+		return scheme;
+	REFUSE_UNLESS(bits_per_cell >= 1 && bits_per_cell <= 3, bits_per_cell, "1, 2 or 3");
+	REFUSE_UNLESS(!scheme || bits_per_cell == 2, bits_per_cell, "2 with pairing=dist3");
+	REFUSE_UNLESS(!slc_mode || scheme, slc_mode, "0 without pairs of pages");
+	to->bits_per_cell = bits_per_cell;
+	to->pairs = scheme;
+	to->slc_mode = slc_mode;
+	return 0;
 }
 
 static int check_words(struct fbn_parameters *to)
@@ -306,6 +325,8 @@ int fbn_parameters_check(struct fbn_parameters *to)
 {
 	int err = check_geometry(to);
 
+	if (!err)
+		err = check_cells(to);
 	if (!err)
 		err = check_times(to);
 	if (!err)

@@ -7,10 +7,11 @@
  *   programmed-twice            a sub-page (a quarter of the main area) that was programmed since
  *                               the erase is programmed again
  *   out-of-order                a later page of its block was programmed since the erase
- *   too-many-partial-programs   a fifth program of the page, even of its spare area alone
+ *   too-many-partial-programs   a fifth program of the page, even of its spare area alone; a second
+ *                               one where a cell holds more than a bit
  * A sub-page that only gets 0xff is not programmed: nand_base.c pads a page in that way to write a
  * part of it. The bad block marker may be written at any time. Leaves out reads of erased
- * pages and rules of MLC.
+ * pages.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -85,7 +86,7 @@ bool fbn_rules_check(const struct fbn_program *program, u64 time_ns)
 		report(FBN_PROGRAMMED_TWICE, program->page, time_ns);
 	if ((program->page & (p->pages_per_block - 1)) + 1 < block->next_page)
 		report(FBN_OUT_OF_ORDER, program->page, time_ns);
-	if (page && page->programs >= FBN_PROGRAMS_A_PAGE)
+	if (page && page->programs >= (p->bits_per_cell > 1 ? 1 : FBN_PROGRAMS_A_PAGE))
 		report(FBN_TOO_MANY_PROGRAMS, program->page, time_ns);
 	return flashbed.counts.breaches != before;
 }

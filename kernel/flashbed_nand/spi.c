@@ -13,8 +13,8 @@
  *
  * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
  * (ecc.c), and tells them as its maker's do (spi_ecc.c). With Macronix' feature of continuous reads
- * it outputs page after page, as fast as the bus is, and tells of all of them. Leaves out several dies, one-time
- * programmable pages, locked blocks, octal and double data rate.
+ * it outputs page after page, as fast as the bus is, and tells of all of them. Leaves out several
+ * dies, one-time programmable pages, locked blocks, octal and double data rate.
  *
  * Invariant: init asks for each block's mark, as the raw driver does when it scans a chip. So no
  * later call reads one.

@@ -201,6 +201,11 @@ void yfs_nand_install(struct yaffs_dev *dev)
  */
 int yfs_nand_fits(const struct mtd_info *mtd)
 {
+	/* The authors' own interface to MTD does not take MTD_MLCNANDFLASH. */
+	if (mtd->type == MTD_MLCNANDFLASH) {
+		pr_err("yaffs: MTD device is not NAND it's type %d\n", mtd->type);
+		return -EINVAL;
+	}
 	if (!mtd_type_is_nand(mtd) || mtd->writesize < YAFFS_MIN_YAFFS2_CHUNK_SIZE ||
 	    mtd->oobsize < YAFFS_MIN_YAFFS2_SPARE_SIZE) {
 		pr_err("yaffs2: %s has pages of %u and OOB of %u bytes; YAFFS2 needs NAND with at "

@@ -98,6 +98,19 @@ class Chip(Strict):
     """Changing the column within the page register (random data output).
     From: data sheet, tRHW and tWHR; only software ECC changes columns.
     """
+    cells: Literal["slc", "mlc", "tlc"] = "slc"
+    """Bits a cell holds: one, two or three. Linux refuses file systems where it is more than one.
+    From: data sheet, features; `/sys/class/mtd/mtdN/type` is `mlc-nand` for two and three.
+    """
+    pairing: Literal["dist3"] | None = None
+    """Which two pages of a block share cells: `dist3`, three pages apart. Missing if unknown.
+    From: drivers/mtd/nand/raw/nand_hynix.c and nand_toshiba.c, mtd_set_pairing_scheme.
+    """
+    slc_mode: Annotated[bool, Field(strict=False)] = False
+    """Whether the partition has only the first pages of pairs (Linux' SLC mode, since 5.8).
+    `pages_per_block` is then the partition's, half of the chip's.
+    From: device tree, `slc-mode` of the partition.
+    """
     cache_read_ns: Annotated[Ns, Field(gt=0)] | None = None
     """Sequential cache reads: moving the page that the array has loaded into the cache register.
     Missing if the chip has none; SPI-NAND has `spi.continuous_reads`.
@@ -115,6 +128,12 @@ class Chip(Strict):
             raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
         if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
             raise ValueError("read_array_ns, program_array_ns and erase_array_ns cannot be 0")
+        if self.pairing and self.cells != "mlc":
+            raise ValueError(f"pairing: {self.cells} has no pairs of pages")
+        if self.slc_mode and not self.pairing:
+            raise ValueError("slc_mode: the kernel needs to know which pages are pairs (pairing)")
+        if self.slc_mode and self.cache_read_ns is not None:
+            raise ValueError("cache_read_ns: in SLC mode Linux reads page by page")
         return self
 
 

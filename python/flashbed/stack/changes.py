@@ -118,6 +118,7 @@ class ChipChange(Change):
     bus_read_ns: Ns | None = None
     bus_program_ns: Ns | None = None
     column_change_ns: Ns | None = None
+    slc_mode: Annotated[int, Field(ge=0, le=1)] | None = None
     cache_read_ns: Annotated[Ns, Field(gt=0)] | None = None
 
     def __str__(self) -> str:

@@ -112,6 +112,10 @@ class Geometry(Strict):
     """Erase blocks of the whole part, all dies together.
     From: `NAND_MEMORG`, 5th times dies; data sheet, organisation.
     """
+    pairing: Literal["dist3"] | None = None
+    """Which two pages of a block share cells, of MLC; `dist3` is the kernel's name.
+    From: `mtd_set_pairing_scheme` in the kernel's file of the maker; data sheet, page pairs.
+    """
     planes: Annotated[int, Field(gt=0, le=8)] | None = None
     """Planes of a die that have a page register each.
     From: `NAND_MEMORG`, 7th; data sheet, organisation.

@@ -100,7 +100,7 @@ class FittedChip:
 class _Bus:
     """Times and tables that follow from the bus."""
 
-    chip: Mapping[str, Any]
+    chip: dict[str, Any]
     tables: Mapping[str, Any]
     notes: tuple[str, ...]
     doubts: tuple[str, ...] = ()
@@ -126,7 +126,13 @@ def fitted(
         bus = _parallel(values, part, controller, corner)
     source = f"boards/chips/{part.name}.toml, {corner}: {_source_of(part)}"
     geometry = {key: given.get(key, getattr(part.geometry, key)) for key in _GEOMETRY}
-    values["chip"] = {"source": source, **geometry, **times, **bus.chip, **given}
+    cells: dict[str, Any] = {"cells": part.chip.cells, "pairing": part.geometry.pairing}
+    if given.get("slc_mode"):
+        geometry["pages_per_block"] = given.get(
+            "pages_per_block", part.geometry.pages_per_block // 2
+        )
+        bus.chip.pop("cache_read_ns", None)
+    values["chip"] = {"source": source, **geometry, **cells, **times, **bus.chip, **given}
     values |= bus.tables
     values["partition"], kept = _partition(board, geometry)
     values["endurance"] = None

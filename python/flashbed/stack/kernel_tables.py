@@ -109,6 +109,18 @@ class KernelFacts(Configuration):
     """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).
     From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.
     """
+    mlc_refused_by: Annotated[
+        tuple[Literal["jffs2", "yaffs2", "ubi"], ...], Field(strict=False)
+    ] = ()
+    """What refuses NAND whose cells hold more than a bit: `jffs2` and `yaffs2` (since 3.13), and
+    `ubi` (since 4.17) unless the partition is in SLC mode.
+    From: whether fs/jffs2/fs.c jffs2_do_fill_super and drivers/mtd/ubi/build.c ubi_attach_mtd_dev
+    compare with MTD_MLCNANDFLASH; YAFFS2's own MTD interface takes MTD_NANDFLASH only.
+    """
+    slc_mode: bool = False
+    """Whether a partition of MLC can have the first pages of pairs only (since 5.8).
+    From: include/uapi/mtd/mtd-abi.h, MTD_SLC_ON_MLC_EMULATION.
+    """
     cache_reads: bool = False
     """The driver of raw NAND reads pages in order by READ CACHE SEQUENTIAL, where chip and ECC
     allow it (since 6.4).

@@ -179,7 +179,8 @@ class Board(FromFile):
         values = self.model_dump(exclude={"energy"})
         fit = self._fit
         own = {key: value for key, value in other.get("chip", {}).items() if key != "part"}
-        if {"corner", "controller"} & other.keys() or "part" in other.get("chip", {}):
+        refits = {"part"} | ({"slc_mode"} if fit is not None else set())
+        if {"corner", "controller"} & other.keys() or refits & other.get("chip", {}).keys():
             values, fit = self._refitted(values, other, own)
         values["chip"] |= own
         for table in ("partition", "memory"):
@@ -338,7 +339,7 @@ class Kernel(FromFile):
                 f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
         tables = json.loads(_without_sources(self, {"readahead", *COMPRESSING}))
-        told = {"source", "name", "title", "targets", "like"}
+        told = {"source", "name", "title", "targets", "like", "mlc_refused_by", "slc_mode"}
         tables["kernel"] = self.kernel.model_dump(exclude=told)
         if vm:
             tables["kernel"]["vm"] = dict(vm)

@@ -20,13 +20,18 @@ from functools import cached_property
 from flashbed.stack.bit_errors import ErrorRates, error_rates
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
-from flashbed.stack.file_systems import RAW
+from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
 from flashbed.stack.names import SHIPPED
 from flashbed.stack.policies import Policy
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
 
 __all__ = ["Stack"]
 
+_OF_MLC = {
+    "jffs2": "jffs2: mount: EINVAL (jffs2_do_fill_super: MLC NAND is not supported)",
+    "yaffs2": "yaffs: MTD device is not NAND it's type 8",
+}
+"""What refuses chips whose cells hold several bits."""
 _VERSION = 1
 """Of `json`: another one makes every kept result out of date."""
 
@@ -109,6 +114,21 @@ class Stack:
             return None
         chosen = ", ".join(f"policy.{each.decision}={each.name}" for each in self.policies)
         return f"{chosen}: a real kernel decides by its own code; --on sim has policies"
+
+    @property
+    def refused_by_kernel(self) -> str | None:
+        """What the kernel says if it refuses the file system on such cells."""
+        chip, kernel = self.board.chip, self.kernel.kernel
+        if chip.slc_mode and not kernel.slc_mode:
+            return f"chip.slc_mode: Linux {self.kernel.name} has no such partitions (5.8 has)"
+        if chip.cells == "slc" or self.fs not in FILE_SYSTEMS:
+            return None
+        on_ubi = FILE_SYSTEMS[self.fs].stands_on == "ubi"
+        if on_ubi and "ubi" in kernel.mlc_refused_by and not chip.slc_mode:
+            return "ubi: refuse attaching mtd0 - MLC NAND is not supported"
+        if self.fs in kernel.mlc_refused_by:
+            return _OF_MLC[self.fs]
+        return None
 
     @property
     def modelled_kib(self) -> int:

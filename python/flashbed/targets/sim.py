@@ -154,13 +154,19 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
     modelled, refused = [], []
     for program in programs:
         why = unknown.get(program.stack.simulated_fs)
-        if why is not None:
+        by_kernel = program.stack.refused_by_kernel
+        if by_kernel is not None:
+            refused.append(Failure(case_id=program.case_id, message=by_kernel))
+        elif why is not None:
             refused.append(
                 Failure(case_id=program.case_id, message=str(why), not_modelled=why.what)
             )
         elif _writes_buffers_at_once(program):
             said = f"{_AT_ONCE} is not modelled"
             refused.append(Failure(case_id=program.case_id, message=said, not_modelled=_AT_ONCE))
+        elif _tears_pairs(program):
+            said = f"{_PAIRED} is not modelled"
+            refused.append(Failure(case_id=program.case_id, message=said, not_modelled=_PAIRED))
         else:
             modelled.append(program)
     return modelled, refused
@@ -172,6 +178,15 @@ _AT_ONCE = "dirty_writeback_centisecs=0 on jffs2"
 def _writes_buffers_at_once(program: Program) -> bool:
     """Whether JFFS2's delayed flush follows each node, as its worker comes to run."""
     return program.stack.fs == "jffs2" and program.stack.vm.dirty_writeback_centisecs == 0
+
+
+_PAIRED = "a power cut where pages share cells"
+
+
+def _tears_pairs(program: Program) -> bool:
+    """Whether a torn page would take another one with it that was written before."""
+    chip = program.stack.board.chip
+    return bool(program.cuts) and chip.cells != "slc" and not chip.slc_mode
 
 
 def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:

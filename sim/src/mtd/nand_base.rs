@@ -17,7 +17,7 @@
 use super::cache_reads::CacheReads;
 use super::{MtdInfo, NandDriver};
 use crate::flash::{Done, Failed, Flash, Moves, Span, BAD_MARK_BYTES};
-use crate::profile::{BoardProfile, EccKind};
+use crate::profile::{BoardProfile, Cells, EccKind};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// ECC bytes of a step: 3 for 1-bit Hamming over 256 bytes (mtd/nand_ecc).
@@ -51,8 +51,12 @@ pub struct RawNand<F> {
 }
 
 /// `mtd->subpage_sft`. Only software ECC with two, four, eight or sixteen steps divides a page:
-/// hardware ECC has NAND_NO_SUBPAGE_WRITE, and without ECC a page is one step.
+/// hardware ECC has NAND_NO_SUBPAGE_WRITE, and without ECC a page is one step. Nor does a page
+/// whose cells hold several bits (nand_is_slc).
 fn subpage_shift(board: &BoardProfile) -> u32 {
+    if board.chip.cells != Cells::Slc {
+        return 0;
+    }
     match (board.ecc.kind, board.chip.page_bytes / board.ecc.step_bytes) {
         (EccKind::SoftwareSubpage, 2) => 1,
         (EccKind::SoftwareSubpage, 4 | 8 | 16) => 2,

@@ -168,6 +168,25 @@ pub enum Transfer {
     Page,
 }
 
+/// Bits that a cell holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "one, two, three")]
+pub enum Cells {
+    #[default]
+    Slc,
+    Mlc,
+    Tlc,
+}
+
+/// Pairs of pages that share cells (struct mtd_pairing_scheme).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pairing {
+    /// dist3_pairing_scheme: three pages apart.
+    Dist3,
+}
+
 /// `[chip]`: geometry and datasheet timing, array time and bus time separate.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -194,6 +213,15 @@ pub struct ChipProfile {
     pub bus_program_ns: Ns,
     /// Changing the column within the page register (random data output).
     pub column_change_ns: Ns,
+    /// Bits of a cell.
+    #[serde(default)]
+    pub cells: Cells,
+    /// Which pages of a block share cells.
+    #[serde(default)]
+    pub pairing: Option<Pairing>,
+    /// Only the first pages of pairs are the partition's; `pages_per_block` counts those.
+    #[serde(default)]
+    pub slc_mode: bool,
     /// From the end of READ CACHE SEQUENTIAL or READ CACHE END to the page in the cache register
     /// (tRCBSY); none if the chip or the kernel does without them.
     #[serde(default)]

@@ -189,7 +189,20 @@ def _reads_ahead(tree: KernelTree) -> dict[str, Known]:
         "continuous_reads": ("drivers/mtd/nand/spi/core.c", "spinand_use_cont_read"),
     }
     texts = {key: (tree.text(file), f"{file} {mark}", mark) for key, (file, mark) in marks.items()}
-    return {key: Known(mark in text, where) for key, (text, where, mark) in texts.items() if text}
+    refusals = {
+        "jffs2": tree.function("fs/jffs2/fs.c", "jffs2_do_fill_super"),
+        "ubi": tree.function("drivers/mtd/ubi/build.c", "ubi_attach_mtd_dev"),
+    }
+    refused = [name for name, text in refusals.items() if "MTD_MLCNANDFLASH" in text]
+    refused += ["yaffs2"] if refused else []
+    known = {"mlc_refused_by": Known(refused, "MTD_MLCNANDFLASH")} if all(refusals.values()) else {}
+    flags = tree.text("include/uapi/mtd/mtd-abi.h")
+    if flags:
+        mark = "MTD_SLC_ON_MLC_EMULATION"
+        known["slc_mode"] = Known(mark in flags, f"include/uapi/mtd/mtd-abi.h {mark}")
+    return known | {
+        key: Known(mark in text, where) for key, (text, where, mark) in texts.items() if text
+    }
 
 
 def _configured(options: Mapping[str, str | None]) -> dict[str, Known]:

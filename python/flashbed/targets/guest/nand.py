@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from flashbed.stack.board_tables import Spi
+from flashbed.stack.board_tables import Chip, Spi
 from flashbed.stack.conditions import PPM
 from flashbed.stack.profiles import Board
 from flashbed.targets.guest.module import ModuleSource, sources_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MODULE", "begin_commands", "memory_mib", "parameters", "setup_commands", "source"]
 
 MODULE = "flashbed_nand"
+_BITS = {"slc": 1, "mlc": 2, "tlc": 3}
 _OF_CELLS_MIB = 8
 """What the driver keeps besides bytes: pages, blocks, a log."""
 
@@ -42,11 +43,7 @@ def parameters(board: Board, *, wait: str) -> str:
     """The module parameters that make its chip the board's (docs/reference/flashbed-nand.md)."""
     chip, ecc, partition = board.chip, board.ecc, board.partition
     values: dict[str, int | str] = {
-        **{
-            key: value
-            for key, value in chip.model_dump(exclude_none=True).items()
-            if key != "source"
-        },
+        **_chip_parameters(chip),
         "first_block": partition.first_block,
         "partition_blocks": partition.blocks,
         "ecc": ecc.kind,
@@ -56,6 +53,18 @@ def parameters(board: Board, *, wait: str) -> str:
         **(_spi_parameters(board.spi) if board.spi else {}),
     }
     return " ".join(f"{key}={value}" for key, value in values.items())
+
+
+def _chip_parameters(chip: Chip) -> dict[str, int | str]:
+    of_cells = {"source", "cells", "pairing", "slc_mode"}
+    values: dict[str, int | str] = chip.model_dump(exclude=of_cells, exclude_none=True)
+    if chip.cells != "slc":
+        values["bits_per_cell"] = _BITS[chip.cells]
+    if chip.pairing:
+        values["pairing"] = chip.pairing
+    if chip.slc_mode:
+        values |= {"slc_mode": 1, "pages_per_block": 2 * chip.pages_per_block}
+    return values
 
 
 def _spi_parameters(spi: Spi) -> dict[str, int | str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ from flashbed.bench.validation import compare, kinds, programs, summary
 from flashbed.stack.profiles import Board, load_board, load_kernel
 from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
-from flashbed.targets.base import Batch, Program, RunOptions
+from flashbed.targets.base import Batch, Cut, Program, RunOptions
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(600)]
 
@@ -67,6 +68,12 @@ def test_older_kernels_mount_what_later_ones_refuse() -> None:
     assert measured("sim", program("jffs2", "3.12")).failures == ()
     (failure,) = measured("sim", program("ubifs", "5.4", slc_mode=1)).failures
     assert failure.message == "chip.slc_mode: Linux 5.4 has no such partitions (5.8 has)"
+
+
+def test_power_cuts_are_refused_by_name() -> None:
+    one = replace(program("ubifs", slc_mode=1), cuts=(Cut(change=1, seed=1),))
+    (failure,) = measured("sim", one).failures
+    assert failure.not_modelled == "a power cut on cells of several bits"
 
 
 def test_tlc_has_no_slc_mode_because_linux_knows_no_pairs_of_it() -> None:

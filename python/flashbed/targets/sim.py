@@ -164,9 +164,9 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
         elif _writes_buffers_at_once(program):
             said = f"{_AT_ONCE} is not modelled"
             refused.append(Failure(case_id=program.case_id, message=said, not_modelled=_AT_ONCE))
-        elif _tears_pairs(program):
-            said = f"{_PAIRED} is not modelled"
-            refused.append(Failure(case_id=program.case_id, message=said, not_modelled=_PAIRED))
+        elif _tears_cells(program):
+            said = f"{_OF_CELLS} is not modelled"
+            refused.append(Failure(case_id=program.case_id, message=said, not_modelled=_OF_CELLS))
         else:
             modelled.append(program)
     return modelled, refused
@@ -180,13 +180,12 @@ def _writes_buffers_at_once(program: Program) -> bool:
     return program.stack.fs == "jffs2" and program.stack.vm.dirty_writeback_centisecs == 0
 
 
-_PAIRED = "a power cut where pages share cells"
+_OF_CELLS = "a power cut on cells of several bits"
 
 
-def _tears_pairs(program: Program) -> bool:
-    """Whether a torn page would take another one with it that was written before."""
-    chip = program.stack.board.chip
-    return bool(program.cuts) and chip.cells != "slc" and not chip.slc_mode
+def _tears_cells(program: Program) -> bool:
+    """Whether a torn page would take another one with it, or keep Linux from mounting."""
+    return bool(program.cuts) and program.stack.board.chip.cells != "slc"
 
 
 def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:

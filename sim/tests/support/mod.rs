@@ -22,8 +22,13 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     for text in ["source", "name", "title", "targets"] {
         entries.remove(text);
     }
-    // the choices of a mount, which python/flashbed/stack/profiles.py applies
-    entries.remove("compr_option");
+    // the choices of a mount, which python/flashbed/stack/profiles.py applies, and what it refuses
+    for key in ["compr_option", "mlc_refused_by"] {
+        entries.remove(key);
+    }
+    if name == "kernel" {
+        entries.remove("slc_mode");
+    }
     if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
         compressors.remove("included"); // likewise
     }

@@ -60,3 +60,21 @@ def test_impossible_cells_are_refused(boot: Boot) -> None:
         done = boot([load(wrong)], fail=True)
         assert done.results[0].error == 22
         assert len(done.module_lines()) == 1
+
+
+def mounts_that_fail(boot: Boot, chip: dict[str, object]) -> int:
+    """Of 30 power cuts in a file that is written to UBIFS."""
+    script = [load(chip), "fresh ubifs", "ctl record", "put a 90000 1", "unmount"]
+    for change in (1, 3, 5, 8, 12):
+        for seed in range(1, 7):
+            script += [f"ctl rewind {change} {seed}", "mount ubifs", "unmount"]
+    done = boot(script, fail=True)
+    errors = {line.error for line in done.results if line.command == "mount"}
+    assert errors <= {0, 5}
+    return sum(line.error == 5 for line in done.results if line.command == "mount")
+
+
+def test_linux_cannot_mount_ubifs_in_slc_mode_after_a_page_was_torn(boot: Boot) -> None:
+    """mtd_io_emulated_slc() reads too little there, so UBI makes EIO of EBADMSG."""
+    assert mounts_that_fail(boot, dict(HARDWARE)) == 0
+    assert mounts_that_fail(boot, {**MLC, "slc_mode": 1}) > 5

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from flashbed.base.toml import Strict
 from flashbed.stack.bounds import Hertz, RaPages
@@ -24,6 +24,14 @@ __all__ = [
     "UserMode",
 ]
 
+
+def _refuses(name: str) -> str:
+    if name != "ubi" and name not in FILE_SYSTEMS:
+        raise ValueError(f"{name!r} is neither ubi nor one of {', '.join(FILE_SYSTEMS)}")
+    return name
+
+
+Refusing = Annotated[str, AfterValidator(_refuses)]
 Rcu = Literal["tiny", "tree", "softirqs"]
 Scheduler = Literal["cfs", "eevdf-6.6", "eevdf-6.12", "eevdf-7.3"]
 
@@ -109,9 +117,7 @@ class KernelFacts(Configuration):
     """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).
     From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.
     """
-    mlc_refused_by: Annotated[
-        tuple[Literal["jffs2", "yaffs2", "ubi"], ...], Field(strict=False)
-    ] = ()
+    mlc_refused_by: Annotated[tuple[Refusing, ...], Field(strict=False)] = ()
     """What refuses NAND whose cells hold more than a bit: `jffs2` and `yaffs2` (since 3.13), and
     `ubi` (since 4.17) unless the partition is in SLC mode.
     From: whether fs/jffs2/fs.c jffs2_do_fill_super and drivers/mtd/ubi/build.c ubi_attach_mtd_dev

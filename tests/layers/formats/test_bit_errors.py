@@ -111,8 +111,8 @@ def test_a_wrong_curve_is_refused_in_one_line(
 
 
 def test_what_a_curve_needs_is_asked_for() -> None:
-    with pytest.raises(InputError, match="no curve of boards/errors/; there are slc"):
-        load_curve("mlc")
+    with pytest.raises(InputError, match="no curve of boards/errors/; there are mlc, slc, tlc"):
+        load_curve("qlc")
     board = load_board("emulated").model_copy(update={"endurance": None})
     with pytest.raises(InputError, match=r"has no \[endurance\]"):
         error_rates(BitErrors(), board)

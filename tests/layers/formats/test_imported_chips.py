@@ -106,14 +106,27 @@ def test_a_row_of_nand_ids_is_read_and_one_without_geometry_is_left_out() -> Non
     assert (tables["ecc"]["strength_bits"], tables["ecc"]["step_bytes"]) == (4, 512)
 
 
-def onfi_page() -> bytes:
+def test_what_a_part_can_load_ahead_and_how_many_bits_a_cell_holds_is_read() -> None:
+    continuous = (SPI_NAND % NEW).replace("NULL)),", "NULL), SPINAND_CONT_READ(set_cont_read)),")
+    (able,) = chips_in_source(continuous, "Linux")
+    (plain,) = chips_in_source(SPI_NAND % NEW, "Linux")
+    assert able["spi"]["continuous_reads"]
+    assert "continuous_reads" not in plain["spi"]
+    (mlc,) = chips_in_source(RAW_NAND.replace("0xdc, 0x90", "0xdc, 0x94"), "Linux")
+    assert mlc["chip"]["cells"] == "mlc"
+    cached = chip_of_page(onfi_page((8, 2, 0x3F), (102, 1, 2)), "page.bin")
+    assert (cached["parallel"]["cache_reads"], cached["chip"]["cells"]) == (True, "mlc")
+    assert not chip_of_page(onfi_page(), "page.bin")["parallel"]["cache_reads"]
+
+
+def onfi_page(*more: tuple[int, int, int]) -> bytes:
     page = bytearray(256)
     page[0:4] = b"ONFI"
     page[32:44], page[44:64] = b"MICRON      ", b"MT29F2G08ABAEAWP    "
     for at, length, value in (
         (80, 4, 2048), (84, 2, 64), (92, 4, 64), (96, 4, 2048), (100, 1, 1), (103, 2, 40),
         (105, 1, 1), (106, 1, 5), (112, 1, 4), (113, 1, 1), (129, 2, 0b111111), (133, 2, 600),
-        (135, 2, 3000), (137, 2, 25), (139, 2, 200),
+        (135, 2, 3000), (137, 2, 25), (139, 2, 200), *more,
     ):  # fmt: skip
         page[at : at + length] = value.to_bytes(length, "little")
     crc = 0x4F4E

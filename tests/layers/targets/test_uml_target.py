@@ -150,7 +150,7 @@ def test_a_kernel_that_dies_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_driver_that_does_not_load_says_why(tmp_path: Path) -> None:
     # More pages in a block than the driver takes: the profile knows nothing of that.
-    board = other_chip(load_board("emulated"), pages_per_block=512, blocks=400)
+    board = other_chip(load_board("emulated"), pages_per_block=1024, blocks=400)
     measured, failures = outcome(
         UmlTarget(work_dir=tmp_path),
         [replace(program("a"), stack=replace(program("a").stack, board=board))],

@@ -242,6 +242,7 @@ def _raw_nands(text: str, source: str) -> Iterator[Tables]:
                 "title": f"{maker} {short}, raw NAND of {_size_text(geometry)}",
                 "maker": maker,
                 "bus": "parallel",
+                **_cells(identity),
                 "id": identity[: int(id_len)],
                 "source": source,
             },
@@ -253,6 +254,12 @@ def _raw_nands(text: str, source: str) -> Iterator[Tables]:
         width = 16 if "16" in words[3] else 8
         tables["parallel"] = {"source": source, "width_bits": width}
         yield tables
+
+
+def _cells(identity: list[int]) -> dict[str, str]:
+    """`cells` of a chip whose third byte says several bits (nand_get_bits_per_cell)."""
+    bits = (identity[2] >> 2 & 3) if len(identity) > 2 else 0
+    return {"cells": ("mlc", "tlc", "tlc")[bits - 1]} if bits else {}
 
 
 def _number(word: str) -> int | None:

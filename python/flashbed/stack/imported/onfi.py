@@ -26,6 +26,7 @@ _ECC_STEP_BYTES = 512
 _EXTENDED_ECC = 0xFF
 _MODES = 6
 _READ_CACHE = 1 << 1
+_CELLS: Mapping[int, Mapping[str, str]] = {2: {"cells": "mlc"}, 3: {"cells": "tlc"}}
 _US = 1_000
 _BYTES_A_LINE = 16
 
@@ -110,7 +111,7 @@ def _tables(page: bytes, where: str) -> dict[str, Mapping[str, Any]]:
     tables: dict[str, Mapping[str, Any]] = {
         "chip": {
             "name": model, "title": f"{maker} {model}, raw NAND", "maker": maker,
-            "bus": "parallel", "source": source,
+            "bus": "parallel", **_CELLS.get(page[102], {}), "source": source,
         },
         "geometry": {
             "source": source,

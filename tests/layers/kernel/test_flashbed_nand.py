@@ -317,7 +317,7 @@ def bad_parameters() -> list[tuple[str, dict[str, object]]]:
     wrong: dict[str, list[object]] = {
         "page_bytes": [256, 2000, 32768],
         "oob_bytes": [8, 1024],
-        "pages_per_block": [8, 48, 512],
+        "pages_per_block": [8, 48, 1024],
         "blocks": [0, 65537],
         "first_block": [128],
         "partition_blocks": [0, 129],
@@ -326,6 +326,9 @@ def bad_parameters() -> list[tuple[str, dict[str, object]]]:
         "ecc_step_bytes": [128, 4096, 600],
         "ecc_strength_bits": [0, 65],
         "wait": ["forever"],
+        "bits_per_cell": [0, 4],
+        "pairing": ["dist4"],
+        "slc_mode": [1],
         "bad_blocks": [129],
         "program_fail_ppm": [1_000_001],
         "erase_fail_ppm": [1_000_001],
@@ -334,6 +337,8 @@ def bad_parameters() -> list[tuple[str, dict[str, object]]]:
     }
     given += [(name, {name: value}) for name, values in wrong.items() for value in values]
     given.append(("oob_bytes", {"ecc_strength_bits": 24}))
+    given.append(("bits_per_cell", {"pairing": "dist3"}))
+    given.append(("cache_read_ns", {"cache_read_ns": 3_000, "transfer": "page"}))
     given.append(("ecc_step_bytes", {"ecc": "software-subpage", "ecc_step_bytes": 1024}))
     return given
 

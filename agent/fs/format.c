@@ -4,7 +4,7 @@
  * - jffs2: erases every good block and writes a clean marker into its spare area, as `flash_erase
  *   -j` does, so that the mount scan puts the blocks on the free list in order. The garbage
  *   collector would erase a block without a marker again during the measurement.
- * - yaffs2 (kernel/yaffs2): erases every good block.
+ * - yaffs2 (kernel/yaffs2), and a disk with a translation layer: erases every good block.
  * - ubifs: erases every good block and writes a UBI erase-counter header, into the first two also
  *   an empty layout volume, as `ubiformat` does. UBI's thread would erase an empty chip again. On
  *   flashbed_nand the headers get the chip's erase counts, which a case may have set, and
@@ -182,7 +182,7 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 
 	if (err)
 		return err;
-	if (raw_kind(plan->kind) || plan->kind == FS_YAFFS2)
+	if (raw_kind(plan->kind) || disk_kind(plan->kind) || plan->kind == FS_YAFFS2)
 		return 0;
 	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start)
 				      : write_ubi_headers(fs, fd, start, plan);

@@ -23,8 +23,8 @@
 
 #include "fs/fs.h"
 
-static const char *const names[] = {"",    "jffs2",      "yaffs2",  "ubifs",
-				    "mtd", "mtd-driver", "mtdblock"};
+static const char *const names[] = {"",	       "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver",
+				    "mtdblock", "ftl",   "ext4",   "f2fs"};
 
 static int read_number(const char *path, uint64_t *number)
 {
@@ -173,7 +173,9 @@ static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 
 	if (err)
 		return err;
-	if (raw_kind(kind))
+	if (disk_kind(kind))
+		err = disk_mount(fs, kind, names[kind], new);
+	else if (raw_kind(kind))
 		err = fs_fail(fs, raw_link(fs, kind), "naming the partition");
 	else if (kind == FS_JFFS2)
 		err = mount_on_mtd(fs, "jffs2", "mounting jffs2");
@@ -204,6 +206,8 @@ int fs_unmount(struct fs *fs)
 		return fs_fail(fs, -errno, "unmounting");
 	if (fs->mounted == FS_UBIFS)
 		err = fs_fail(fs, ubi_control(UBI_IOCDET, &fs->ubi), "detaching UBI");
+	if (disk_kind(fs->mounted))
+		err = fs_fail(fs, disk_detach(), "detaching the translation layer");
 	fs->mounted = FS_NONE;
 	return err;
 }
@@ -266,14 +270,15 @@ int fs_format(struct fs *fs, const char *name)
 
 	if (kind == FS_NONE)
 		return fs_fail(fs, -ENODEV, "this agent has no such file system");
-	if (raw_kind(kind) && *options)
-		return fs_fail(fs, -EINVAL, "mount options of a partition");
 	if (fs->directory)
 		return err ? err
 		       : kind == fs->kind && !*options
 			       ? 0
 			       : fs_fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
+	disk_take_options(fs);
+	if (raw_kind(kind) && *fs->options)
+		return fs_fail(fs, -EINVAL, "mount options of a partition");
 	if (!err)
 		err = check_name(fs);
 	if (!err)

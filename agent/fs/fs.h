@@ -44,6 +44,9 @@ enum fs_kind {
 	FS_MTD,
 	FS_MTD_DRIVER,
 	FS_MTDBLOCK,
+	FS_FTL,
+	FS_EXT4,
+	FS_F2FS,
 	FS_KINDS
 };
 
@@ -75,7 +78,9 @@ struct fs {
 	/* of the user, in which mount_point is a folder; NULL for our own partition */
 	const char *directory;
 	const char *mount_point;
-	char options[32]; /* of mount(2), empty for none */
+	char options[64]; /* of mount(2), empty for none */
+	unsigned int spare_permille; /* of a translation layer */
+	unsigned int map_pages;
 	struct flash_geometry geometry;
 	struct fs_space fresh; /* of the new file system */
 	struct window_trial trials[FS_KINDS];
@@ -142,6 +147,13 @@ bool raw_kind(enum fs_kind kind);
 int raw_link(const struct fs *fs, enum fs_kind kind);
 int raw_unlink(const struct fs *fs);
 int raw_erase(int fd, uint64_t offset, uint64_t length);
+
+/* disk.c: a disk with a flash translation layer, and file systems of disks on it */
+
+bool disk_kind(enum fs_kind kind);
+void disk_take_options(struct fs *fs);
+int disk_mount(struct fs *fs, enum fs_kind kind, const char *type, bool new);
+int disk_detach(void);
 
 /* folder.c: a directory of the user instead of our own partition */
 

@@ -4,7 +4,7 @@
  *
  * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of
  * our driver that calls MTD within the kernel and passes no byte to the program, to show the cost
- * of the driver alone. FS_MTDBLOCK is MTD's block device. Kernel interfaces: drivers/mtd/mtdchar.c,
+ * of the driver alone. FS_MTDBLOCK is MTD's block device, FS_FTL that of disk.c. Kernel interfaces: drivers/mtd/mtdchar.c,
  * mtdblock.c; `partition` of flashbed_nand in debugfs. Leaves out the spare area and other chips'
  * drivers, which have no such file.
  */
@@ -24,6 +24,7 @@ static const char *const devices[FS_KINDS] = {
 	[FS_MTD] = "/dev/mtd%d",
 	[FS_MTD_DRIVER] = "/sys/kernel/debug/flashbed_nand/partition",
 	[FS_MTDBLOCK] = "/dev/mtdblock%d",
+	[FS_FTL] = "/dev/flashbed_ftl",
 };
 
 bool raw_kind(enum fs_kind kind)

@@ -53,7 +53,7 @@ static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 static int step(struct job *job)
 {
 	char id[MAX_ID + 1];
-	char word[48];
+	char word[80];
 	char command[CHIP_COMMAND_BYTES];
 	char asked[2][32] = {"", ""};
 	bool wear;
@@ -67,7 +67,7 @@ static int step(struct job *job)
 		return got;
 	if (strcmp(job->line, "done") == 0)
 		return 1;
-	if (sscanf(job->line, "group %255s %31s %31s %31s", id, word, asked[0], asked[1]) >= 2 &&
+	if (sscanf(job->line, "group %255s %79s %31s %31s", id, word, asked[0], asked[1]) >= 2 &&
 	    group_parse(job, asked[0], asked[1], &wear))
 		return group_run(job, id, word, wear);
 	if (sscanf(job->line, "case %255s %31s %47s", id, asked[0], word) == 3 &&

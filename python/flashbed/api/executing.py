@@ -127,7 +127,9 @@ def execute(
     rounds = None if repeat is None else rate_per_day(repeat)
     short = {"fs": fs, "board": board, "kernel": kernel}.items()
     settings = {axis: value for axis, value in short if value is not None}
-    found = stacks([*_assigned(settings), *_assigned(set)], sysctls=_assigned(sysctl))
+    found = stacks(
+        [*_assigned(settings), *_assigned(set)], sysctls=_assigned(sysctl), disks=on == "uml"
+    )
     if len(found) > 1:
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(

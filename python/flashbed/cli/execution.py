@@ -185,7 +185,7 @@ def exec_(
             refuse(sysctl=sysctls, repeat=repeat, shell=shell)
             ran = [replayed(options, wanted, output=output, note=_note)]
             sys.exit(_status(ran))
-        found = stacks(wanted, sysctls=sysctls or [], raw=on == "emulator")
+        found = stacks(wanted, sysctls=sysctls or [], raw=on == "emulator", disks=on == "uml")
         say_remarks(one.stack.board for one in found)
         requests = requests_of(options, found, _note)
         execute = load_executor(all_allowed([on], erase)[0])

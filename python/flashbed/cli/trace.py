@@ -273,7 +273,7 @@ def _of_operations(path: Path, settings: list[str]) -> Program:
     from flashbed.program.operations import header_of
     from flashbed.targets.base import Program
 
-    stack = one_stack(settings, raw=True)
+    stack = one_stack(settings, raw=True, disks=True)
     try:
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         at = body_offset(text)

@@ -20,7 +20,7 @@ from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.plan.case import AXES, Case
 from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.changes import UNCHANGED
-from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
+from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, RAW
 from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.stack.nearest_kernel import chosen_kernel
 from flashbed.stack.stack import Stack
@@ -38,7 +38,7 @@ _NO_PROGRAM: Mapping[str, Any] = {
 }  # fmt: skip
 """The axes of a case of which only the stack is asked."""
 STACKS_MAX = 1000
-_OPTIONS_BYTES_MAX = 31
+_OPTIONS_BYTES_MAX = 63
 """Of `options` in agent/fs/fs.h."""
 _SYSCTL = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
 _VALUE = re.compile(r"[\x21-\x7e]{1,200}")
@@ -61,11 +61,12 @@ class ChosenStack:
 
 def stacks(
     settings: Sequence[str], *, sysctls: Sequence[str] = (), axes: Collection[str] = HOLDING,
-    raw: bool = False,
+    raw: bool = False, disks: bool = False,
 ) -> list[ChosenStack]:  # fmt: skip
     """The product of all chosen values, in the order of the options. Raises `InputError`.
 
-    `axes` are those that hold for the caller. `raw` allows the partition itself as well.
+    `axes` are those that hold for the caller. `raw` allows the partition itself as well,
+    `disks` file systems of disks.
     """
     chosen: dict[str, Sequence[Any]] = {**parse_settings(settings)}
     for name, values in chosen.items():
@@ -81,8 +82,9 @@ def stacks(
             raise InputError(f"{name}={','.join(map(str, values))}: names a value twice")
     if math.prod(map(len, chosen.values())) > STACKS_MAX:
         raise InputError(f"--set: more than {STACKS_MAX} stacks")
+    known = (*FILE_SYSTEMS, *(RAW if raw else ()), *(ON_FTL if disks else ()))
     made = (
-        _chosen(dict(zip(chosen, values, strict=True)), raw=raw)
+        _chosen(dict(zip(chosen, values, strict=True)), known)
         for values in itertools.product(*chosen.values())
     )
     # A mount option of one file system leaves the others as they are: they would run twice.
@@ -90,10 +92,11 @@ def stacks(
 
 
 def one_stack(
-    settings: Sequence[str], *, axes: Collection[str] = HOLDING, raw: bool = False
-) -> Stack:
+    settings: Sequence[str], *, axes: Collection[str] = HOLDING, raw: bool = False,
+    disks: bool = False,
+) -> Stack:  # fmt: skip
     """The one that is chosen, as `stacks` has them. Raises `InputError` for several."""
-    found = stacks(settings, axes=axes, raw=raw)
+    found = stacks(settings, axes=axes, raw=raw, disks=disks)
     if len(found) > 1:
         raise InputError(f"--set {' '.join(settings)}: {len(found)} stacks; only one holds here")
     return found[0].stack
@@ -113,9 +116,9 @@ def _sysctls(texts: Sequence[str]) -> dict[str, Sequence[str]]:
     return found
 
 
-def _chosen(chosen: Mapping[str, Any], *, raw: bool) -> ChosenStack:
+def _chosen(chosen: Mapping[str, Any], known: Sequence[str]) -> ChosenStack:
     values = {**USUAL, **chosen}
-    fs, known = values["fs"], (*FILE_SYSTEMS, *(RAW if raw else ()))
+    fs = values["fs"]
     if fs not in known:
         raise InputError(f"--set fs={fs}: no such file system; there are {', '.join(known)}")
     window = values["read_ahead_kib"]

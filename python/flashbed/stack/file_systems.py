@@ -18,8 +18,8 @@ from flashbed.base.toml import Strict, read_model, read_toml
 from flashbed.stack.names import USUAL_FS, Name, Text
 
 __all__ = [
-    "COMPRESSING", "FILE_SYSTEMS", "RAW", "USUAL_FIRST", "FileSystem", "FileSystemFacts",
-    "FileSystemTable", "RawFacts",
+    "COMPRESSING", "FILE_SYSTEMS", "FTL", "ON_FTL", "RAW", "USUAL_FIRST", "FileSystem",
+    "FileSystemFacts", "FileSystemTable", "OnFtlFacts", "RawFacts", "has_ftl", "only_in_user_mode",
 ]  # fmt: skip
 
 Bytes = Annotated[int, Field(gt=0, lt=2**20)]
@@ -125,8 +125,27 @@ class RawFacts(Strict):
     """Whether it is a disk of 512-byte sectors, opened with O_DIRECT. Others erase and program as
     the chip does.
     """
-    only_simulated: bool = False
-    """Whether no real kernel has it."""
+
+
+class OnFtlFacts(Strict):
+    """`[[on_ftl]]`: a file system of disks, on the disk that `ftl` makes of the partition."""
+
+    name: Name
+    """What mount(8) and the axis `fs` call it."""
+    title: Text
+    """What its authors call it."""
+    source: Text
+    """Where its code and the program that makes it are from."""
+    disk_mib_min: Annotated[int, Field(gt=0)]
+    """The smallest disk that the program takes, in MiB.
+    From: trying it.
+    """
+    package: Name
+    """Debian's package of the program that makes it."""
+    make: Annotated[list[Text], Field(min_length=1)]
+    """That program in the package and its options; the device is the last word.
+    From: its manual.
+    """
 
 
 class FileSystemTable(Strict):
@@ -136,6 +155,8 @@ class FileSystemTable(Strict):
     """The file systems, in the order of tables."""
     raw: list[RawFacts]
     """The ways to use a partition without one."""
+    on_ftl: list[OnFtlFacts]
+    """File systems of disks. Real kernels have them, the simulator has not."""
 
 
 def _read() -> FileSystemTable:
@@ -148,6 +169,10 @@ FILE_SYSTEMS: Mapping[str, FileSystemFacts] = {row.name: row for row in _TABLE.f
 """The file systems by name, in the order of tables."""
 RAW: Mapping[str, RawFacts] = {row.name: row for row in _TABLE.raw}
 """The ways to use a partition without a file system, by name."""
+FTL = "ftl"
+"""The disk with a flash translation layer."""
+ON_FTL: Mapping[str, OnFtlFacts] = {row.name: row for row in _TABLE.on_ftl}
+"""The file systems of disks by name, which are on that disk."""
 USUAL_FIRST = tuple(sorted(FILE_SYSTEMS, key=lambda name: name != USUAL_FS))
 """The names of all, that of the usual one first."""
 COMPRESSING = tuple(name for name, row in FILE_SYSTEMS.items() if row.compr)
@@ -156,5 +181,18 @@ COMPRESSING = tuple(name for name, row in FILE_SYSTEMS.items() if row.compr)
 if TYPE_CHECKING:
     FileSystem = str
 else:
-    FileSystem = Literal[(*FILE_SYSTEMS, *RAW)]
+    FileSystem = Literal[(*FILE_SYSTEMS, *RAW, *ON_FTL)]
 """A value of the axis `fs`."""
+
+
+def has_ftl(fs: str) -> bool:
+    """Whether the partition is a disk with a flash translation layer."""
+    return fs == FTL or fs in ON_FTL
+
+
+def only_in_user_mode(fs: str) -> str | None:
+    """Why the emulated board and a real one cannot have it; None if they can."""
+    if not has_ftl(fs):
+        return None
+    others = "--on sim and --on uml have" if fs == FTL else "--on uml has"
+    return f"fs {fs}: its flash translation layer is a model, which {others}"

@@ -37,7 +37,7 @@ from flashbed.stack.borrowed import BorrowedPrices
 from flashbed.stack.chips import CatalogueChip, load_chip, read_chip
 from flashbed.stack.energy import Energy
 from flashbed.stack.expanded import Expanded, expanded
-from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS, ON_FTL
 from flashbed.stack.fitted_chip import Controller, FittedChip, fitted
 from flashbed.stack.kernel_tables import (
     BackingDevices,
@@ -65,6 +65,8 @@ __all__ = [
 ]
 
 CACHE_PAGE_KIB = 4
+_DISK_KIB = 128
+"""VM_READAHEAD_PAGES of include/linux/mm.h, the window of every disk."""
 TICK_NS = 4_000_000
 """CONFIG_HZ=250 of kernel/uml/config."""
 CLOCK_READ_NS = 256
@@ -307,6 +309,8 @@ class Kernel(FromFile):
 
     def shipped_kib(self, fs: str) -> int:
         """The kernel's default window for files of a fresh mount, KiB; a partition has none."""
+        if fs in ON_FTL:
+            return _DISK_KIB
         if fs not in FILE_SYSTEMS:
             return 0
         return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB

@@ -20,7 +20,7 @@ from functools import cached_property
 from flashbed.stack.bit_errors import ErrorRates, error_rates
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
-from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
+from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, only_in_user_mode
 from flashbed.stack.names import SHIPPED
 from flashbed.stack.policies import Policy
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
@@ -106,8 +106,6 @@ class Stack:
     @property
     def only_simulated(self) -> str | None:
         """Why no real kernel can be this stack's; None if one can."""
-        if self.fs in RAW and RAW[self.fs].only_simulated:
-            return f"fs {self.fs}: no real kernel has it; --on sim has"
         if self.board.has_other_memory:
             return "memory: a real kernel's is what it leaves free; --on sim has others"
         if not self.policies:
@@ -129,6 +127,18 @@ class Stack:
         if self.fs in kernel.mlc_refused_by:
             return _OF_MLC[self.fs]
         return None
+
+    @property
+    def not_simulated(self) -> str | None:
+        """Why the simulator cannot be this stack; None if it can."""
+        if self.fs not in ON_FTL:
+            return None
+        return f"fs {self.fs}: the simulator has no {self.fs}; --on uml runs the kernel's"
+
+    @property
+    def only_in_user_mode(self) -> str | None:
+        """Why the emulated board and a real one cannot be this stack; None if they can."""
+        return self.only_simulated or only_in_user_mode(self.fs)
 
     @property
     def modelled_kib(self) -> int:

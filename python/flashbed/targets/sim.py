@@ -146,7 +146,7 @@ def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
 def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Failure]]:
     """The programs whose mounts and settings the simulator models, and failures for the others."""
     unknown: dict[str, _sim.NotModelled] = {}
-    for mount in {program.stack.simulated_fs for program in programs}:
+    for mount in {each.stack.simulated_fs for each in programs if not each.stack.not_simulated}:
         try:
             _sim.Case(fs=mount, prepare="", body="", read_ahead_kib=0, chip=_sim.Chip())
         except _sim.NotModelled as error:
@@ -157,6 +157,8 @@ def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Fail
         by_kernel = program.stack.refused_by_kernel
         if by_kernel is not None:
             refused.append(Failure(case_id=program.case_id, message=by_kernel))
+        elif program.stack.not_simulated is not None:
+            refused.append(program.not_measured(program.stack.not_simulated))
         elif why is not None:
             refused.append(
                 Failure(case_id=program.case_id, message=str(why), not_modelled=why.what)

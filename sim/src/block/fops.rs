@@ -10,9 +10,10 @@
 //! 2. Bios have at most `MAX_SECTORS` and lie within the device.
 
 use super::{Bio, BioOp, BlockDevice, Tried, PAGE_SECTORS, SECTOR_BYTES};
+use crate::content::Source;
 use crate::errno::{FsError, Outcome, EINVAL, EIO, ENOSPC, ENOTTY};
 use crate::flash::{Done, Fault};
-use crate::mtd::{Device, Mtd};
+use crate::mtd::{Device, Mtd, TornAt};
 use crate::ops::{Advice, Flags};
 use crate::sched::Task;
 use crate::units::Ns;
@@ -143,6 +144,26 @@ impl<B: BlockDevice> Device for BlockFile<B> {
 
     fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
         self.device.set_victim(victim)
+    }
+
+    fn will_write(&mut self, source: Option<Source>) {
+        self.device.will_write(source);
+    }
+
+    fn attach(&mut self, now: Ns, torn: Option<TornAt>) -> Option<Result<Ns, FsError>> {
+        self.device.attach(now, torn).map(|done| done.map_err(FsError::from))
+    }
+
+    fn sources(&self) -> Vec<(u64, u64, Option<Source>)> {
+        let mut runs: Vec<(u64, u64, Option<Source>)> = Vec::new();
+        for sector in 0..self.device.sectors() {
+            let source = self.device.source_of(sector);
+            match runs.last_mut() {
+                Some((_, length, of)) if *of == source => *length += SECTOR,
+                _ => runs.push((sector * SECTOR, SECTOR, source)),
+            }
+        }
+        runs
     }
 
     /// Advice to read ahead fills the page cache.

@@ -10,6 +10,7 @@
 //! The map is in memory, or on the flash as in DFTL (Gupta, Kim, Urgaonkar 2009): in map pages,
 //! which lie among the data, of which a few are cached. A map page that leaves the cache changed is
 //! written. A collection changes each map page of what it moved once, in the cache if it is there.
+//! Each page has a record in its OOB, from which the map is rebuilt (ftl_scan.rs).
 //!
 //! Left out: a write cache, discards, levelling of blocks that are never written again, several
 //! chips and planes, faults. DFTL caches single entries, this layer whole map pages.
@@ -20,8 +21,9 @@
 
 use super::{Bio, BioOp, BlockDevice, SECTOR_BYTES};
 use crate::causes::{Cause, Causes};
+use crate::content::Source;
 use crate::flash::Done;
-use crate::mtd::{Mtd, NandDriver};
+use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::stop::misbehaved;
 use crate::units::Ns;
 use crate::victim::{chosen, Candidate, Victim, Why};
@@ -32,19 +34,35 @@ use std::collections::{BTreeSet, VecDeque};
 const RESERVED_BLOCKS: u32 = 2;
 const RESERVED_BLOCKS_WITH_MAP: u32 = 3;
 /// Of an entry of the map.
-const ENTRY_BYTES: u32 = 4;
+pub(super) const ENTRY_BYTES: u32 = 4;
 const TOO_LITTLE_SPARE: &str = "ftl: collection frees no space: too little spare for its map pages";
 /// No page.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 /// Of a page of the chip: no logical page.
-const DEAD: u32 = u32::MAX;
+pub(super) const DEAD: u32 = u32::MAX;
 
 /// A block that was written to its end.
 #[derive(Clone, Copy, Debug)]
-struct Full {
-    block: u32,
+pub(super) struct Full {
+    pub(super) block: u32,
     /// When it was opened, as a count of blocks.
-    sequence: u32,
+    pub(super) sequence: u32,
+}
+
+/// The record in the OOB of a page of the chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// The page is erased.
+    Blank,
+    /// Its program or its erase was interrupted.
+    Torn,
+    /// What was programmed.
+    Of {
+        /// The logical page.
+        logical: u32,
+        /// Of the block, when it was opened.
+        sequence: u32,
+    },
 }
 
 /// What a layer is made of.
@@ -58,7 +76,7 @@ pub struct FtlOptions {
 
 /// A map page in memory.
 #[derive(Clone, Copy, Debug)]
-struct Cached {
+pub(super) struct Cached {
     page: u32,
     is_dirty: bool,
 }
@@ -66,28 +84,34 @@ struct Cached {
 /// The disk.
 #[derive(Clone, Debug)]
 pub struct Ftl<D> {
-    mtd: Mtd<D>,
-    block_pages: u32,
+    pub(super) mtd: Mtd<D>,
+    pub(super) block_pages: u32,
     /// Logical pages that the disk shows. The map pages come after them.
-    shown: u32,
+    pub(super) shown: u32,
     /// Map pages that fit into memory; 0 if all do.
-    cache_pages: usize,
+    pub(super) cache_pages: usize,
     /// Those in memory, the one that was used last at the end.
-    cache: Vec<Cached>,
-    reserved_blocks: u32,
+    pub(super) cache: Vec<Cached>,
+    pub(super) reserved_blocks: u32,
     /// The page of the partition that holds each logical page.
-    map: Vec<u32>,
+    pub(super) map: Vec<u32>,
     /// The logical page of each page of the partition.
-    owner: Vec<u32>,
+    pub(super) owner: Vec<u32>,
     /// Live pages of each block.
-    live: Vec<u32>,
-    erased: VecDeque<u32>,
-    full: Vec<Full>,
+    pub(super) live: Vec<u32>,
+    pub(super) erased: VecDeque<u32>,
+    pub(super) full: Vec<Full>,
     /// The open block, and its next page.
-    open: (u32, u32),
+    pub(super) open: (u32, u32),
     /// Blocks opened so far.
-    opened: u32,
+    pub(super) opened: u32,
     victim: Option<Box<dyn Victim>>,
+    /// On the flash: the record of each page of the partition.
+    pub(super) records: Vec<Record>,
+    /// On the flash: what wrote each sector. Empty unless the power can fail.
+    content: Vec<Option<Source>>,
+    /// What writes next.
+    source: Option<Source>,
 }
 
 impl<D: NandDriver> Ftl<D> {
@@ -104,6 +128,7 @@ impl<D: NandDriver> Ftl<D> {
         let map_pages =
             if options.map_pages > 0 { shown.div_ceil(mtd.page_bytes() / ENTRY_BYTES) } else { 0 };
         let open = (erased.pop_front().expect("a good block"), 0);
+        let blocks_there = mtd.blocks();
         Ftl {
             shown,
             cache_pages: options.map_pages.into(),
@@ -119,15 +144,18 @@ impl<D: NandDriver> Ftl<D> {
             open,
             opened: 1,
             victim: None,
+            records: vec![Record::Blank; (blocks_there * block_pages) as usize],
+            content: Vec::new(),
+            source: None,
         }
     }
 
-    fn offset(&self, page: u32) -> u64 {
+    pub(super) fn offset(&self, page: u32) -> u64 {
         u64::from(page) * u64::from(self.mtd.page_bytes())
     }
 
     /// Collects until a block is left for the next writes.
-    fn make_space(&mut self, mut now: Ns) -> Done {
+    pub(super) fn make_space(&mut self, mut now: Ns) -> Done {
         let mut freed = 0;
         for tries in 0.. {
             if self.erased.len() as u32 >= self.reserved_blocks {
@@ -183,7 +211,7 @@ impl<D: NandDriver> Ftl<D> {
                 continue;
             }
             now = self.mtd.read(now, self.offset(page), page_bytes)?;
-            now = self.program(now, logical, Causes::of(Cause::Collection, page_bytes))?;
+            now = self.program(now, logical, Causes::of(Cause::Collection, page_bytes), None)?;
             changed.extend(self.map_page_of(logical));
         }
         for page in changed {
@@ -191,17 +219,34 @@ impl<D: NandDriver> Ftl<D> {
                 Some(cached) => cached.is_dirty = true,
                 None => {
                     now = self.read_page(now, page, 0, page_bytes)?;
-                    now = self.program(now, page, Causes::of(Cause::Metadata, page_bytes))?;
+                    now = self.program_map_page(now, page)?;
                 }
             }
         }
-        now = self.mtd.erase(now, block)?;
+        self.erase(now, block)
+    }
+
+    /// Erases a block, for the writes after those into the blocks that were erased before.
+    pub(super) fn erase(&mut self, now: Ns, block: u32) -> Done {
+        let now = self.mtd.erase(now, block)?;
+        self.forget_pages(block, Record::Blank);
         self.erased.push_back(block);
         Ok(now)
     }
 
-    /// Programs the next page of the open block, which then holds the logical page.
-    fn program(&mut self, now: Ns, logical: u32, causes: Causes) -> Done {
+    /// Makes the records of a block those of erased or torn pages.
+    fn forget_pages(&mut self, block: u32, left: Record) {
+        let first = (block * self.block_pages) as usize;
+        self.records[first..first + self.block_pages as usize].fill(left);
+    }
+
+    pub(super) fn program_map_page(&mut self, now: Ns, page: u32) -> Done {
+        self.program(now, page, Causes::of(Cause::Metadata, self.mtd.page_bytes()), None)
+    }
+
+    /// Programs the next page of the open block, which then holds the logical page. `new` are the
+    /// bytes of it that are written, from a column on; the others are those that it had.
+    fn program(&mut self, now: Ns, logical: u32, causes: Causes, new: Option<(u32, u32)>) -> Done {
         if self.open.1 == self.block_pages {
             let next =
                 self.erased.pop_front().unwrap_or_else(|| misbehaved(TOO_LITTLE_SPARE.into()));
@@ -213,7 +258,11 @@ impl<D: NandDriver> Ftl<D> {
         let page = block * self.block_pages + at;
         let now = self.mtd.write_with_oob(now, self.offset(page), causes)?;
         self.open.1 += 1;
+        self.records[page as usize] = Record::Of { logical, sequence: self.opened };
         let before = std::mem::replace(&mut self.map[logical as usize], page);
+        if self.mtd.can_lose_power() {
+            self.keep_content(page, before, new);
+        }
         if before != NONE {
             self.owner[before as usize] = DEAD;
             self.live[(before / self.block_pages) as usize] -= 1;
@@ -223,9 +272,31 @@ impl<D: NandDriver> Ftl<D> {
         Ok(now)
     }
 
+    fn page_sectors(&self) -> usize {
+        (self.mtd.page_bytes() / SECTOR_BYTES) as usize
+    }
+
+    /// Notes what a programmed page holds: what the page `before` did, and what is new.
+    fn keep_content(&mut self, page: u32, before: u32, new: Option<(u32, u32)>) {
+        let sectors = self.page_sectors();
+        self.content.resize(self.records.len() * sectors, None);
+        let first = page as usize * sectors;
+        match before {
+            NONE => self.content[first..first + sectors].fill(None),
+            _ => {
+                let from = before as usize * sectors;
+                self.content.copy_within(from..from + sectors, first);
+            }
+        }
+        if let Some((column, bytes)) = new {
+            let from = first + (column / SECTOR_BYTES) as usize;
+            self.content[from..from + (bytes / SECTOR_BYTES) as usize].fill(self.source);
+        }
+    }
+
     /// The map page that has a logical page; none if the map is in memory, as where map pages
     /// themselves lie is.
-    fn map_page_of(&self, logical: u32) -> Option<u32> {
+    pub(super) fn map_page_of(&self, logical: u32) -> Option<u32> {
         let entries = self.mtd.page_bytes() / ENTRY_BYTES;
         let has_one = self.cache_pages > 0 && logical < self.shown;
         has_one.then(|| self.shown + logical / entries)
@@ -241,8 +312,7 @@ impl<D: NandDriver> Ftl<D> {
                 if self.cache.len() == self.cache_pages {
                     let oldest = self.cache.remove(0);
                     if oldest.is_dirty {
-                        let causes = Causes::of(Cause::Metadata, page_bytes);
-                        now = self.program(now, oldest.page, causes)?;
+                        now = self.program_map_page(now, oldest.page)?;
                     }
                 }
                 now = self.read_page(now, wanted, 0, page_bytes)?;
@@ -271,7 +341,7 @@ impl<D: NandDriver> Ftl<D> {
 
     /// Writes `bytes` of a logical page. The others are read from where they are, and written
     /// again.
-    fn write(&mut self, now: Ns, logical: u32, bytes: u32) -> Done {
+    fn write(&mut self, now: Ns, logical: u32, column: u32, bytes: u32) -> Done {
         let mut now = self.make_space(now)?;
         now = self.look_up(now, logical, true)?;
         let rest = self.mtd.page_bytes() - bytes;
@@ -281,7 +351,7 @@ impl<D: NandDriver> Ftl<D> {
         }
         let mut causes = Causes::of(Cause::Data, bytes);
         causes.add(Causes::of(if is_mapped { Cause::Collection } else { Cause::Padding }, rest));
-        self.program(now, logical, causes)
+        self.program(now, logical, causes, Some((column, bytes)))
     }
 }
 
@@ -311,7 +381,7 @@ impl<D: NandDriver> BlockDevice for Ftl<D> {
             let bytes = (page_bytes - u64::from(column)).min(end - at) as u32;
             now = match bio.op {
                 BioOp::Read => self.read(now, logical, column, bytes)?,
-                BioOp::Write => self.write(now, logical, bytes)?,
+                BioOp::Write => self.write(now, logical, column, bytes)?,
             };
             at += u64::from(bytes);
         }
@@ -321,5 +391,32 @@ impl<D: NandDriver> BlockDevice for Ftl<D> {
     fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
         self.victim = Some(victim);
         true
+    }
+
+    fn will_write(&mut self, source: Option<Source>) {
+        self.source = source;
+    }
+
+    fn attach(&mut self, now: Ns, torn: Option<TornAt>) -> Option<Done> {
+        match torn {
+            Some(TornAt::Program { offset, .. }) => {
+                let page = offset / u64::from(self.mtd.page_bytes());
+                self.records[page as usize] = Record::Torn;
+            }
+            Some(TornAt::Erase { block }) => self.forget_pages(block, Record::Torn),
+            None => {}
+        }
+        Some(self.scan(now))
+    }
+
+    fn source_of(&self, sector: u64) -> Option<Source> {
+        let sectors = self.page_sectors();
+        let page = self.map[(sector / sectors as u64) as usize];
+        let at = page as usize * sectors + (sector % sectors as u64) as usize;
+        if page == NONE {
+            None
+        } else {
+            self.content.get(at).copied().flatten()
+        }
     }
 }

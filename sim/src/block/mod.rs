@@ -8,14 +8,16 @@
 
 mod fops;
 mod ftl;
+mod ftl_scan;
 mod mtdblock;
 
 pub use fops::BlockFile;
 pub use ftl::{Ftl, FtlOptions};
 pub use mtdblock::MtdBlock;
 
+use crate::content::Source;
 use crate::flash::{Done, Failed, Fault};
-use crate::mtd::{Mtd, NandDriver};
+use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::units::Ns;
 use crate::victim::Victim;
 
@@ -184,6 +186,17 @@ pub trait BlockDevice: Clone {
     /// Makes another policy choose the blocks that it collects. Returns false if it collects none.
     fn set_victim(&mut self, _victim: Box<dyn Victim>) -> bool {
         false
+    }
+    /// What the next writes write, for a survey after a power cut.
+    fn will_write(&mut self, _source: Option<Source>) {}
+    /// Forgets what is in memory, and finds on the flash what is needed, after an operation was
+    /// interrupted or not. None if it is not modelled.
+    fn attach(&mut self, _now: Ns, _torn: Option<TornAt>) -> Option<Done> {
+        None
+    }
+    /// What wrote a sector; none for zeros.
+    fn source_of(&self, _sector: u64) -> Option<Source> {
+        None
     }
     /// The last descriptor is closed (`release` of its `block_device_operations`). No caller is
     /// told of a failure.

@@ -24,6 +24,7 @@ pub use self::char::{Access, MtdChar};
 pub use driven::Driven;
 pub use driver::{Judged, MtdInfo, NandDriver};
 pub use nand_base::RawNand;
+pub(crate) use partition::PARTITION;
 pub use partition::{Device, Partition};
 pub use power::TornAt;
 pub use spinand::SpiNand;

@@ -7,16 +7,19 @@
 //!
 //! Invariant: a device is read and written through open descriptors only.
 
+use crate::content::Source;
 use crate::errno::{FsError, Outcome, EBADF, EINVAL, ENOENT};
-use crate::mtd::{Mtd, NandDriver};
-use crate::ops::{Advice, Flags, Operation, NAMES, SLOTS_AT_FIRST};
+use crate::flash::Torn;
+use crate::mtd::{Mtd, NandDriver, TornAt};
+use crate::ops::{Advice, Fill, Flags, Operation, NAMES, SLOTS_AT_FIRST};
 use crate::profile::SoftwareCosts;
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use crate::victim::Victim;
 
 /// The file's name.
-const PARTITION: &str = "partition";
+pub(crate) const PARTITION: &str = "partition";
+const NO_NAMES: FsError = FsError::NotModelled("names where there is no file system");
 
 /// What the file `partition` is.
 pub trait Device: Clone {
@@ -49,6 +52,16 @@ pub trait Device: Clone {
     /// Makes another policy choose the blocks that it collects. Returns false if it collects none.
     fn set_victim(&mut self, _victim: Box<dyn Victim>) -> bool {
         false
+    }
+    /// What the next writes write, for a survey after a power cut.
+    fn will_write(&mut self, _source: Option<Source>) {}
+    /// Is attached anew, after an operation was interrupted or not. None if it is not modelled.
+    fn attach(&mut self, _now: Ns, _torn: Option<TornAt>) -> Option<Result<Ns, FsError>> {
+        None
+    }
+    /// What it holds: offset, length, and what wrote that; none for zeros.
+    fn sources(&self) -> Vec<(u64, u64, Option<Source>)> {
+        Vec::new()
     }
     /// Whether advice changes nothing.
     fn ignores(&self, _advice: Advice) -> bool {
@@ -86,6 +99,18 @@ impl<D: Device> Partition<D> {
         self.device.set_victim(victim)
     }
 
+    /// The power is back, after it failed in an operation. None if that is not modelled.
+    pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Option<Result<Ns, FsError>> {
+        let torn = self.device.mtd_mut().power_on(torn);
+        self.slots.fill(None);
+        self.device.attach(now, torn)
+    }
+
+    /// See [`Device::sources`].
+    pub fn sources(&self) -> Vec<(u64, u64, Option<Source>)> {
+        self.device.sources()
+    }
+
     /// Runs one operation.
     pub fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
         let began = now + self.costs.clock_read_ns * 2;
@@ -102,10 +127,8 @@ impl<D: Device> Partition<D> {
             Operation::Mkdir { .. }
             | Operation::Unlink { .. }
             | Operation::Rmdir { .. }
-            | Operation::Rename { .. }
-            | Operation::Remount => {
-                Err(FsError::NotModelled("names where there is no file system"))
-            }
+            | Operation::Rename { .. } => Err(NO_NAMES),
+            Operation::Remount => Ok((0, self.device.attach(called, None).ok_or(NO_NAMES)??)),
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
@@ -127,7 +150,11 @@ impl<D: Device> Partition<D> {
             Operation::Read { .. } if !flags.read => Ok((EBADF, now)),
             Operation::Read { offset, length, .. } => self.device.read(now, offset, length),
             Operation::Write { .. } if !flags.write => Ok((EBADF, now)),
-            Operation::Write { offset, length, .. } => {
+            Operation::Write { offset, length, seed, fill, .. } => {
+                self.device.will_write(match fill {
+                    Fill::Even(compressibility) => Some(Source { seed, compressibility }),
+                    Fill::Pieces(_) | Fill::Data(_) => None,
+                });
                 self.device.write(now, flags, offset, length)
             }
             Operation::Erase { offset, length, .. } => {
@@ -146,7 +173,7 @@ impl<D: Device> Partition<D> {
         }
         if path != PARTITION {
             return match flags.create {
-                true => Err(FsError::NotModelled("names where there is no file system")),
+                true => Err(NO_NAMES),
                 false => Ok(ENOENT),
             };
         }

@@ -4,7 +4,7 @@ use super::laboratory::Laboratory;
 use super::layer_times::LayerTimes;
 use super::metadata;
 use super::policies::Policies;
-use super::survey::{survey, Survey};
+use super::survey::{survey, survey_disk, Survey};
 use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
@@ -251,5 +251,9 @@ impl<D: Device<Driver: NandDriver<Flash: Laboratory>>> Stack for Partition<D> {
             Policies { victim: None, .. } => true,
         };
         takes.then_some(()).ok_or("a policy where there is no file system")
+    }
+
+    fn survey(&mut self, at: Ns, change: u64, torn: Option<Torn>) -> Result<Survey, FsError> {
+        survey_disk(self, at, change, torn)
     }
 }

@@ -9,7 +9,8 @@ use crate::content::{Contents, Source};
 use crate::errno::{FsError, EIO};
 use crate::flash::Torn;
 use crate::fs::FlashFs;
-use crate::ops::{Advice, Flags};
+use crate::mtd::{Device, Partition, PARTITION};
+use crate::ops::{Advice, Fill, Flags, Operation};
 use crate::units::Ns;
 use crate::vfs::Vfs;
 use std::collections::BTreeSet;
@@ -122,6 +123,55 @@ pub fn survey<S: FlashFs>(
     let (files, now_read) = read_files(vfs, mounted)?;
     let probe_result = Some(probe(vfs, now_read)?);
     Ok(Survey { files, probe_result, ..nothing(0, mounted - now) })
+}
+
+/// The same of a disk: its content is that of its one file, and no file can be written beside it.
+pub fn survey_disk<D: Device>(
+    disk: &mut Partition<D>,
+    now: Ns,
+    change: u64,
+    torn: Option<Torn>,
+) -> Result<Survey, FsError> {
+    const REFUSED: FsError = FsError::NotModelled("a power cut where there is no file system");
+    let mounted = disk.power_up(now, torn).ok_or(REFUSED)??;
+    let runs: Vec<Run> = disk
+        .sources()
+        .into_iter()
+        .map(|(offset_bytes, length_bytes, source)| {
+            let held = source.map_or(Held::Zero, Held::Generated);
+            Run { offset_bytes, length_bytes, held }
+        })
+        .collect();
+    let size_bytes = runs.iter().map(|run| run.length_bytes).sum();
+    let file = SurveyedFile { path: PARTITION.to_owned(), size_bytes, runs, target: None };
+    Ok(Survey {
+        change,
+        mount_result: 0,
+        mount_time: mounted - now,
+        files: vec![file],
+        probe_result: Some(probe_disk(disk, mounted)?),
+    })
+}
+
+/// Whether the disk works: 0, or the error of writing and reading its first pages.
+fn probe_disk<D: Device>(disk: &mut Partition<D>, mut now: Ns) -> Result<i64, FsError> {
+    let (slot, offset, length) = (0, 0, 2 * PAGE_BYTES);
+    let flags = Flags { write: true, direct: true, ..READ_ONLY };
+    let Source { seed, compressibility } = PROBE_SOURCE;
+    for operation in [
+        Operation::Open { slot, path: PARTITION, flags },
+        Operation::Write { slot, offset, length, seed, fill: Fill::Even(compressibility) },
+        Operation::Fsync { slot },
+        Operation::Read { slot, offset, length },
+        Operation::Close { slot },
+    ] {
+        let result;
+        (result, now) = disk.call(now, &operation)?;
+        if result < 0 {
+            return Ok(result);
+        }
+    }
+    Ok(0)
 }
 
 fn read_files<S: FlashFs>(

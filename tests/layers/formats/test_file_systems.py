@@ -6,7 +6,7 @@ import re
 from typing import get_args
 
 from flashbed.plan.axes import takes_compressor
-from flashbed.stack.file_systems import _TABLE, COMPRESSING, FILE_SYSTEMS, RAW, FileSystem
+from flashbed.stack.file_systems import _TABLE, COMPRESSING, FILE_SYSTEMS, ON_FTL, RAW, FileSystem
 from flashbed.stack.profiles import kernel_names, load_kernel
 from tests.support import PROJECT
 
@@ -25,13 +25,12 @@ def names_in(file: str, begin: str) -> list[str]:
 
 
 def test_the_axis_takes_the_rows_of_the_file() -> None:
-    assert list(get_args(FileSystem)) == [*FILE_SYSTEMS, *RAW]
+    assert list(get_args(FileSystem)) == [*FILE_SYSTEMS, *RAW, *ON_FTL]
     assert len(_TABLE.file_system) == len(FILE_SYSTEMS)
 
 
 def test_the_agent_has_the_same_names_in_the_same_order() -> None:
-    real = [name for name, row in RAW.items() if not row.only_simulated]
-    assert names_in("agent/fs/fs.c", "const names[] =") == [*FILE_SYSTEMS, *real]
+    assert names_in("agent/fs/fs.c", "const names[] =") == [*FILE_SYSTEMS, *RAW, *ON_FTL]
     assert names_in("agent/board/board.c", "const names[] =") == [*FILE_SYSTEMS]
 
 

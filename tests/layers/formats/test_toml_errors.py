@@ -50,8 +50,8 @@ def test_all_of_an_experiment_that_is_wrong_is_said(tmp_path: Path) -> None:
     assert _wrong(EXPERIMENT, tmp_path) == [
         "experiment.titel: unknown key, title is meant?",
         'workload.request_bytes: "4k" is not a whole number',
-        "grid.1.fs.1: \"ext4\" is not 'jffs2', 'yaffs2', 'ubifs', 'mtd', 'mtd-driver', "
-        "'mtdblock' or 'ftl'",
+        "grid.1.fs.1: \"ext3\" is not 'jffs2', 'yaffs2', 'ubifs', 'mtd', 'mtd-driver', "
+        "'mtdblock', 'ftl', 'ext4' or 'f2fs'",
         'grid.1.pattern: "sequential" is not a list, as ["sequential"] is',
         "grid.1.state.1.valid: 2 is not at most 1",
         'grid.1.state.1.worn.mean: "x" is not a whole number',

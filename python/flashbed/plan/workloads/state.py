@@ -24,7 +24,7 @@ from flashbed.plan.workloads.space import PAGE_BYTES, usable_bytes
 from flashbed.program.operation_fields import pieces
 from flashbed.program.operations import Operation, parse, text_of
 from flashbed.stack.conditions import State
-from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS, ON_FTL
 from flashbed.stack.profiles import Board
 
 __all__ = ["in_state"]
@@ -50,6 +50,8 @@ def in_state(
     """The preparation of a workload on a file system in this state. Raises `InputError`."""
     if not (state.valid or state.invalid or state.fragmented):
         return prepare
+    if fs in ON_FTL:
+        raise InputError(f"state {state}: is made on raw flash, and fs {fs} is on a disk")
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     try:
         space_bytes = usable_bytes(fs, board, bad_blocks)

@@ -93,7 +93,7 @@ class EmulatorTarget:
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
-            lacking = program.stack.only_simulated
+            lacking = program.stack.only_in_user_mode
             why = self._refusal(program)
             if lacking is not None:
                 refused.append(program.not_measured(lacking))

@@ -19,11 +19,12 @@ from flashbed.base import paths
 from flashbed.base.locking import scratch
 from flashbed.program.operations import OperationError
 from flashbed.stack.conditions import NONE
-from flashbed.stack.file_systems import FILE_SYSTEMS, RAW
+from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, RAW, has_ftl
 from flashbed.stack.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Survey
 from flashbed.targets.fullness import FreeSpace
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
+from flashbed.targets.guest.disks import disk_refusal
 from flashbed.targets.guest.job import Group, JobItem, for_one_boot, groups_of, items_of, text_of
 from flashbed.targets.guest.results import (
     Measuring,
@@ -118,17 +119,22 @@ def _refusal(guest: Guest, program: Program) -> str | None:
         return f"power cuts: {guest.machine.name}'s chip does not record its changes"
     if (program.stack.erases or program.stack.faults != NONE) and not guest.remembers_changes:
         return f"wear and faults: {guest.machine.name}'s chip cannot be set up for them"
-    known = (*FILE_SYSTEMS, *RAW)
+    if has_ftl(program.stack.fs) and program.stack.faults != NONE:
+        return f"fs {program.stack.fs}: a chip that fails under a flash translation layer"
+    known = (*FILE_SYSTEMS, *RAW, *ON_FTL)
     if program.stack.fs not in known:
         return f"fs {program.stack.fs}: {guest.machine.name}'s kernel has {', '.join(known)}"
-    why = _geometry_refusal(program.stack.fs, program.stack.board)
+    stack = program.stack
+    why = _geometry_refusal(stack.fs, stack.board) or disk_refusal(
+        stack.fs, stack.board, stack.mount_options
+    )
     return f"{paths.shown(program.stack.board.path)}: partition.blocks: {why}" if why else None
 
 
 def _geometry_refusal(fs: str, board: Board) -> str | None:
     """Why fs/jffs2/fs.c, yaffs_guts.c, ubi/build.c or fs/ubifs/super.c refuses the size."""
     blocks = board.partition.blocks
-    if fs in RAW:
+    if fs in RAW or fs in ON_FTL:
         return None
     row = FILE_SYSTEMS[fs]
     bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block

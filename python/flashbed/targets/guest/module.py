@@ -26,6 +26,7 @@ __all__ = [
     "OtherKernel",
     "built_module",
     "cached_module",
+    "kernel_release",
     "sources_of",
 ]
 
@@ -58,6 +59,15 @@ class ModuleSource:
 
     name: str
     files: Mapping[str, bytes]
+
+
+def kernel_release(tree: BuildTree) -> str:
+    """The release of a built kernel."""
+    try:
+        path = tree.path / "include" / "config" / "kernel.release"
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:  # Debian's headers keep it elsewhere, and are of 6.1
+        return "6.1"
 
 
 def sources_of(name: str) -> dict[str, bytes]:

@@ -23,6 +23,7 @@ from flashbed.targets.guest.module import (
     ModuleSource,
     OtherKernel,
     built_module,
+    kernel_release,
     sources_of,
 )
 from flashbed.targets.guest.requirements import Requirement
@@ -91,7 +92,7 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]
     """
     if fs != FS:
         return []
-    release = _release(tree)
+    release = kernel_release(tree)
     if not _SINCE <= release_of(release)[:2] <= _UNTIL:
         versions = " to ".join(".".join(map(str, one)) for one in (_SINCE, _UNTIL))
         raise OtherKernel(f"fs {FS}: kernel/yaffs2 is for Linux {versions}, this is {release}")
@@ -99,15 +100,6 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]
         return [_built(cache, tree, say)]
     except Unavailable as why:
         raise ModuleNotBuilt(f"fs {FS}: {why}") from None
-
-
-def _release(tree: BuildTree) -> str:
-    """The release of a built kernel."""
-    try:
-        path = tree.path / "include" / "config" / "kernel.release"
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:  # Debian's headers keep it elsewhere, and are of 6.1
-        return ".".join(map(str, _SINCE))
 
 
 def prepare(cache: Path, tree: BuildTree, say: Callable[[str], None]) -> None:

@@ -205,8 +205,8 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
         return "power cuts: a real chip does not record its changes"
     if program.stack.erases or program.stack.faults != NONE:
         return "wear and faults: a real chip cannot be set up for them"
-    if program.stack.only_simulated is not None:
-        return program.stack.only_simulated
+    if program.stack.only_in_user_mode is not None:
+        return program.stack.only_in_user_mode
     if program.stack.vm != AS_BOOTED:
         return "vm: a board keeps the settings of its kernel; sysctl(8) on the board changes them"
     if program.stack.fs == "mtd-driver":

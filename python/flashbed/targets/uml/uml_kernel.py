@@ -22,6 +22,7 @@ from pathlib import Path
 
 from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
+from flashbed.stack.file_systems import ON_FTL
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
 from flashbed.targets.uml.kernel_changes import (
@@ -45,6 +46,7 @@ __all__ = [
     "cached_kernel",
     "can_build",
     "compiled",
+    "disk_options",
     "kernels",
     "plain_recipe",
     "with_options",
@@ -128,6 +130,14 @@ def plain_recipe(more: Sequence[str] = ()) -> Recipe:
     return Recipe("uml", with_options(text.split("\n"), more))
 
 
+def disk_options(fs: str) -> list[str]:
+    """Options of the kernel for cases on a file system of disks; none for others."""
+    if fs not in ON_FTL:
+        return []
+    text = (paths.root() / "kernel" / "uml" / "disks" / "config").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
 def with_options(lines: Sequence[str], more: Sequence[str]) -> list[str]:
     """A configuration with other lines in the place of those for the same options."""
     others = set(map(_option_of, more))
@@ -165,10 +175,10 @@ def kernels(cache: Path) -> tuple[str, ...]:
     return (*KERNELS, *VARIANTS, *own_kernel_names(cache))
 
 
-def _usual(name: str) -> tuple[str, Recipe]:
+def _usual(name: str, fs: str = "") -> tuple[str, Recipe]:
     """The series and the recipe of a kernel that experiments run on."""
     series, more = VARIANTS.get(name, (name, ()))
-    return series, plain_recipe(more)
+    return series, plain_recipe((*more, *disk_options(fs)))
 
 
 def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> UmlKernel | None:
@@ -184,11 +194,11 @@ def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> Uml
 
 
 def built_kernel(
-    cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None
+    cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None, fs: str = ""
 ) -> UmlKernel:
-    """The kernel of a series; builds it on first use. Raises `Unavailable`."""
+    """The kernel of a series for cases on `fs`; builds it on first use. Raises `Unavailable`."""
     if recipe is None:
-        series, recipe = _usual(series)
+        series, recipe = _usual(series, fs)
     found = cached_kernel(cache, series, recipe)
     if found:
         return found

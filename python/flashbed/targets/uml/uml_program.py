@@ -27,14 +27,14 @@ from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.exec.spinning import LOOK_EVERY_S, SpinWatch
 from flashbed.targets.exec.terminal import Terminal
 from flashbed.targets.exec.unpacking import unpack
-from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest import disks, initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
 from flashbed.targets.guest.module import BuildTree, built_module
 from flashbed.targets.recorder.recorded_run import CONTENTS_THERE, LACKS, RecordedRun
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.programs_kernel import programs_kernel
-from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
+from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel, disk_options
 
 __all__ = ["execute", "prepare"]
 
@@ -53,12 +53,12 @@ _CONSOLE_LINES = 3
 Say = Callable[[str], None]
 
 
-def prepare(kernel: str, say: Say) -> tuple[UmlKernel, Path]:
+def prepare(kernel: str, say: Say, fs: str = "") -> tuple[UmlKernel, Path]:
     """Builds the kernel for programs and its chip driver if needed. Raises `Unavailable`."""
     agent("host")
     cache = cache_folder()
     tidy(cache)
-    built = built_kernel(cache, kernel, say, programs_kernel())
+    built = built_kernel(cache, kernel, say, programs_kernel(disk_options(fs)))
     return built, built_module(cache, nand.source(), BuildTree(built.tree, "um"), say)
 
 
@@ -66,14 +66,16 @@ def execute(
     request: ExecRequest, say: Say, *, aside: bool = False
 ) -> tuple[ExecRequest, ExecOutcome]:
     """See `exec.executors.Execute`."""
-    kernel, chip = prepare(request.kernel, say)
+    kernel, chip = prepare(request.kernel, say, request.fs)
     cache, tree = cache_folder(), BuildTree(kernel.tree, "um")
     modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
+    modules += disks.modules_of(request.fs, cache, tree, say)
+    makers = disks.makers(request.fs, cache, say)
     work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder, _terminal(request) as terminal:
         parameters = {chip.stem: nand.parameters(request.board, wait="busy")}
-        image = initramfs.archive(agent("host"), modules, parameters)
+        image = initramfs.archive(agent("host"), modules, parameters, makers)
         (folder / "image").write_bytes(image)
         (folder / "job").write_text(request.text(), encoding="ascii")
         shell = _TO_STANDARD_ERROR if aside else _SHELL

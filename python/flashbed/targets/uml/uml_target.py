@@ -16,8 +16,9 @@ from flashbed.base import paths
 from flashbed.base.errors import InputError
 from flashbed.base.locking import clear, tidy
 from flashbed.base.paths import cache_folder
+from flashbed.stack.file_systems import has_ftl
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
-from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest import disks, initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
@@ -67,6 +68,7 @@ class UmlTarget:
         tree = BuildTree(built_kernel(self.cache, kernel, say).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
         yaffs2.prepare(self.cache, tree, say)
+        disks.prepare(self.cache, tree, say)
 
     def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in as few boots as possible."""
@@ -82,7 +84,9 @@ class UmlTarget:
             if lacking is not None:
                 refused.append(program.not_measured(lacking))
                 continue
-            more = (program.stack.fs == yaffs2.FS, has_statements(program))
+            fs = program.stack.fs
+            own = fs if fs == yaffs2.FS or has_ftl(fs) else ""
+            more = (own, has_statements(program))
             stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)
             stacks.setdefault(stack, []).append(program)
         guests = []
@@ -108,18 +112,22 @@ class UmlTarget:
             progress(what, 0)
 
         board, series, fs = first.stack.board, first.stack.kernel.name, first.stack.fs
-        kernel = built_kernel(self.cache, series, say)
+        kernel = built_kernel(self.cache, series, say, fs=fs)
         tree = BuildTree(kernel.tree, "um")
         chip = built_module(self.cache, nand.source(), tree, say)
         modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
+        modules += disks.modules_of(fs, self.cache, tree, say)
+        makers = disks.makers(fs, self.cache, say)
         self.work.mkdir(parents=True, exist_ok=True)
         loaded = "".join(f"-{module.stem}" for module in modules[1:])
+        loaded += f"-{fs}" if makers.files else ""
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
         image = self.work / f"initramfs-{series}{loaded}-{board.sha256[:16]}"
         parameters = {chip.stem: nand.parameters(board, wait="busy")}
-        initramfs.keep(initramfs.archive(program, modules, parameters), image)
+        memory_mib = nand.memory_mib(board) + disks.memory_mib(fs)
+        initramfs.keep(initramfs.archive(program, modules, parameters, makers), image)
         machine = Machine(
             name="user-mode Linux",
             process="the kernel",
@@ -131,7 +139,7 @@ class UmlTarget:
             # costs seven times as much from one processor to another.
             one_processor=True,
             has_children=True,
-            environment={"HOME": "{folder}", "TMPDIR": memory_folder(nand.memory_mib(board))},
+            environment={"HOME": "{folder}", "TMPDIR": memory_folder(memory_mib)},
         )
         measuring = Measuring(software_time=False)
         return Guest(
@@ -148,7 +156,7 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={nand.memory_mib(program.stack.board)}M",
+        f"mem={nand.memory_mib(program.stack.board) + disks.memory_mib(program.stack.fs)}M",
         # No path of the host: the kernel mixes its command line into its random numbers.
         f"initrd=../../{image.name}",
         "time-travel=inf-cpu",

@@ -1,0 +1,152 @@
+"""Disks with a flash translation layer, and file systems of disks on them, for a guest.
+
+kernel/flashbed_ftl is the layer. The program that makes a file system is Debian's; apt fetches it
+into the cache with its libraries. They go into the initramfs below /mkfs with the command as
+agent/fs/disk.c reads it: a word a line, without the device.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from flashbed.base.locking import locked, scratch
+from flashbed.stack.file_systems import ON_FTL, has_ftl
+from flashbed.stack.nearest_kernel import release_of
+from flashbed.stack.profiles import Board
+from flashbed.targets.guest.debian import Apt, unpack
+from flashbed.targets.guest.initramfs import More
+from flashbed.targets.guest.module import (
+    BuildTree,
+    ModuleNotBuilt,
+    ModuleSource,
+    OtherKernel,
+    built_module,
+    kernel_release,
+    sources_of,
+)
+from flashbed.targets.unavailable import Unavailable
+
+__all__ = ["disk_refusal", "makers", "memory_mib", "modules_of", "prepare"]
+
+MODULE = "flashbed_ftl"
+_MAKERS_MIB = 8
+"""Memory for the program and its libraries."""
+_RESERVED, _RESERVED_WITH_MAP = 2, 3
+_SPARE_PERMILLE = 69
+"""Of kernel/flashbed_ftl/scan.c and agent/fs/disk.c."""
+_ARCHITECTURE = "amd64"
+_SINCE, _UNTIL = (6, 1), (6, 12)
+"""Kernels that kernel/flashbed_ftl is written for."""
+_LOADER = "lib64/ld-linux-x86-64.so.2"
+_FOLDER = "mkfs"
+_LIBRARY = re.compile(r"=> (\S+) ")
+
+Say = Callable[[str], None]
+
+
+def modules_of(fs: str, cache: Path, tree: BuildTree, say: Say) -> list[Path]:
+    """The module that makes a disk of the partition, if a file system needs it.
+
+    Raises `ModuleNotBuilt`.
+    """
+    if not has_ftl(fs):
+        return []
+    release = kernel_release(tree)
+    if not _SINCE <= release_of(release)[:2] <= _UNTIL:
+        versions = " to ".join(".".join(map(str, one)) for one in (_SINCE, _UNTIL))
+        raise OtherKernel(f"fs {fs}: kernel/{MODULE} is for Linux {versions}, this is {release}")
+    try:
+        return [built_module(cache, ModuleSource(MODULE, sources_of(MODULE)), tree, say)]
+    except Unavailable as why:
+        raise ModuleNotBuilt(f"fs {fs}: {why}") from None
+
+
+def disk_refusal(fs: str, board: Board, options: str) -> str | None:
+    """Why a file system cannot be made on the disk of a partition; None if it can."""
+    if fs not in ON_FTL:
+        return None
+    given = dict(word.partition("=")[::2] for word in options.split(","))
+    reserve = _RESERVED_WITH_MAP if "map_pages" in given else _RESERVED
+    pages = (board.partition.blocks - reserve) * board.chip.pages_per_block
+    shown = pages * (1000 - int(given.get("spare_permille", _SPARE_PERMILLE))) // 1000
+    mib, least = shown * board.chip.page_bytes / 2**20, ON_FTL[fs].disk_mib_min
+    if mib >= least:
+        return None
+    blocks = board.partition.blocks
+    return f"{blocks} make a disk of {mib:.1f} MiB, {fs} needs {least}"
+
+
+def memory_mib(fs: str) -> int:
+    """A guest's memory besides that of its board."""
+    return _MAKERS_MIB if fs in ON_FTL else 0
+
+
+def makers(fs: str, cache: Path, say: Say) -> More:
+    """What makes a file system of disks, as a part of an initramfs; nothing for others.
+
+    Raises `ModuleNotBuilt`.
+    """
+    if fs not in ON_FTL:
+        return More()
+    row = ON_FTL[fs]
+    try:
+        tree = _packages(cache, say)
+        program, *options = row.make
+        files = _with_libraries(tree, tree / program)
+    except (OSError, subprocess.SubprocessError, Unavailable) as why:
+        raise ModuleNotBuilt(f"fs {fs}: {why}") from None
+    loader = Path(_LOADER).name
+    words = [f"/{_FOLDER}/{loader}", "--library-path", f"/{_FOLDER}"]
+    words += [f"/{_FOLDER}/{Path(program).name}", *options]
+    command = ("\n".join(words) + "\n").encode("ascii")
+    return More(
+        folders=(_FOLDER,),
+        files={
+            **{f"{_FOLDER}/{name}": (0o755, content) for name, content in files.items()},
+            f"{_FOLDER}/{fs}": (0o644, command),
+        },
+    )
+
+
+def prepare(cache: Path, tree: BuildTree, say: Say) -> None:
+    """Builds the layer and fetches the programs, or says why not."""
+    try:
+        for fs in ON_FTL:
+            modules_of(fs, cache, tree, say)
+            makers(fs, cache, say)
+    except ModuleNotBuilt as why:
+        say(str(why))
+
+
+def _with_libraries(tree: Path, program: Path) -> dict[str, bytes]:
+    """A program, the loader and the libraries that it finds, by name."""
+    loader = tree / "lib" / "x86_64-linux-gnu" / Path(_LOADER).name
+    places = [folder for folder in tree.rglob("x86_64-linux-gnu") if folder.is_dir()]
+    where = ":".join(map(str, places))
+    command = [str(loader), "--library-path", where, "--list", str(program)]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    found = [Path(path) for path in _LIBRARY.findall(listed.stdout)]
+    return {path.name: path.read_bytes() for path in (loader, program, *found)}
+
+
+def _packages(cache: Path, say: Say) -> Path:
+    """The unpacked packages with the programs of all rows, fetched on first use."""
+    names = sorted({row.package for row in ON_FTL.values()})
+    folder = cache / f"mkfs-{'-'.join(names)}"
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with locked(cache / "apt-mkfs.lock"):
+        if not folder.is_dir():
+            say(f"downloading {' and '.join(names)}")
+            with scratch(cache, "fetch-") as work:
+                apt = Apt(cache / "apt-mkfs", _ARCHITECTURE)
+                for package in apt.download_all(names, work / "packages"):
+                    unpack(package, work / "tree")
+                shutil.rmtree(folder, ignore_errors=True)
+                (work / "tree").rename(folder)
+    return folder

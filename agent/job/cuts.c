@@ -47,11 +47,12 @@ static int write_and_read(int fd)
 }
 
 /* Whether the file system works: 0, or the error of writing a new file of two pages and reading it
- * back. */
-static int probe(const struct runner *runner)
+ * back; of a disk its first two pages. */
+static int probe(const struct runner *runner, bool raw)
 {
-	const int fd =
-		openat(runner->directory, probe_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	const int fd = raw ? openat(runner->directory, "partition", O_RDWR | O_CLOEXEC)
+			   : openat(runner->directory, probe_name,
+				    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		return -errno;
@@ -78,7 +79,7 @@ static int look(struct fs *fs, struct runner *runner, struct contents *contents,
 	/* Recovery may change the files, so it comes after the survey. */
 	if (!err && contents->database[0])
 		err = sql_recover(runner->sql.directory, contents->database, out);
-	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner)));
+	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner, raw_kind(fs->mounted))));
 }
 
 int cuts_make(struct fs *fs, struct runner *runner, struct contents *contents, struct channel *out,

@@ -287,6 +287,25 @@ static int say_file(struct surveyor *surveyor, int directory, const char *name, 
 	return err;
 }
 
+/* Whether a name is that of raw.c for a disk. */
+static bool is_disk(int directory, const char *name)
+{
+	struct stat status;
+
+	return fstatat(directory, name, &status, 0) == 0 && S_ISBLK(status.st_mode);
+}
+
+static int say_disk(struct surveyor *surveyor, int directory, const char *name)
+{
+	const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+	const off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	const int error = size < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return say_file(surveyor, directory, name, error ? 0 : (uint64_t)size, error);
+}
+
 static int in_order(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -346,7 +365,8 @@ static int survey_entry(struct surveyor *surveyor, int directory, const char *na
 	(void)snprintf(surveyor->path + length, sizeof(surveyor->path) - length, "%s%s",
 		       length ? "/" : "", name);
 	if (!error && S_ISLNK(status.st_mode))
-		return say_link(surveyor, directory, name);
+		return is_disk(directory, name) ? say_disk(surveyor, directory, name)
+						: say_link(surveyor, directory, name);
 	if (error || !S_ISDIR(status.st_mode))
 		return say_file(surveyor, directory, name, (uint64_t)status.st_size, error);
 	const int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

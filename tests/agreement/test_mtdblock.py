@@ -65,12 +65,13 @@ read 0 0 {block}
 
 
 def measured(
-    target: str, board: str, bodies: list[str], faults: Faults, prepare: str
+    target: str, board: str, bodies: list[str], faults: Faults, prepare: str, fs: str = "mtdblock"
 ) -> list[Batch]:
     stack = Stack(
         board=load_board(board),
         kernel=load_kernel("6.1"),
-        fs="mtdblock",
+        fs=fs.partition(",")[0],
+        mount_options=fs.partition(",")[2],
         read_ahead_kib=0,
         faults=faults,
     )
@@ -89,9 +90,10 @@ def assert_equal(
     faults: Faults = NONE,
     prepare: str = PREPARE,
     target: str = "uml",
+    fs: str = "mtdblock",
 ) -> pl.DataFrame:
     """The same answers, chip times and flash operations; returns the operations."""
-    simulated, real = (measured(on, board, bodies, faults, prepare) for on in ("sim", target))
+    simulated, real = (measured(on, board, bodies, faults, prepare, fs) for on in ("sim", target))
     columns = ["case_id", "seq", "op", "result", "flash_time_ns"]
     requests, truth = (
         pl.concat([batch.requests.select(columns) for batch in batches]).sort("case_id", "seq")

@@ -22,6 +22,7 @@ from flashbed.bench.powercut.judge import DoneOperation, judge
 from flashbed.bench.powercut.program_files import DAMAGED, STATES, ProgramFiles
 from flashbed.program.operations import Operation, parse
 from flashbed.results.run_directory import SCHEMAS
+from flashbed.stack.file_systems import RAW
 from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Failure, Program, RunOptions, Target
 
 __all__ = ["NO_CHANGE", "Choice", "PowerCuts", "with_data"]
@@ -145,7 +146,9 @@ def _judged(batch: Batch, programs: dict[str, Program], *, files: bool) -> Batch
         first = next((n for n, step in enumerate(done) if step.operation.name == "mark"), 0)
         program = ProgramFiles(done, first) if files else None
         try:
-            cuts = [(cut.change, (case_id, *astuple(cut))) for cut in judge(done, surveys, program)]
+            disk = programs[case_id].stack.fs in RAW
+            found = judge(done, surveys, program, disk=disk)
+            cuts = [(cut.change, (case_id, *astuple(cut))) for cut in found]
             rows += [(*row, *_counts(program, change)) for change, row in cuts]
             states += [(case_id, *astuple(state)) for state in program.rows()] if program else []
             judged.append(case_id)

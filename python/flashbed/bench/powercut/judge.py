@@ -65,13 +65,18 @@ class _Fault:
 
 
 def judge(
-    done: Sequence[DoneOperation], surveys: Sequence[Survey], program: ProgramFiles | None = None
-) -> Iterator[JudgedCut]:
+    done: Sequence[DoneOperation], surveys: Sequence[Survey], program: ProgramFiles | None = None,
+    *, disk: bool = False,
+) -> Iterator[JudgedCut]:  # fmt: skip
     """Judges every survey, sorted by change; `program` judges what its files hold.
+
+    A `disk` has one file from the begin, itself, which is all zeros.
 
     Raises `InputError` for what cannot be judged.
     """
     tree, history, returned, begun = FileTree(), History(), 0, 0
+    if disk:
+        tree.add_disks(file for survey in surveys[:1] for file in survey.files)
 
     def begin() -> None:
         step = done[begun]

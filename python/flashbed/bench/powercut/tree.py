@@ -24,7 +24,7 @@ Invariant: the state of the last moment is always allowed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +35,7 @@ from flashbed.bench.powercut.symlinks import Symlink, resolved
 from flashbed.program.content import Bytes, generated, generated_pieces
 from flashbed.program.operation_fields import PAGE_BYTES
 from flashbed.program.operations import Operation
+from flashbed.targets.base import SurveyedFile
 
 __all__ = ["Entry", "FileTree", "Symlink", "TreeFile"]
 
@@ -167,6 +168,14 @@ class FileTree:
     """Slot, start and end of what the operation in progress writes."""
     named: list[str] = field(default_factory=list)
     """Paths that name something else since the last `begin`."""
+
+    def add_disks(self, found: Iterable[SurveyedFile]) -> None:
+        """Adds files that were there before any operation, with zeros and their size."""
+        for each in found:
+            file = TreeFile()
+            file.resize(each.size_bytes)
+            file.make_durable()
+            self.names[each.path] = [file]
 
     def file_of(self, operation: Operation) -> TreeFile | None:
         """The file that an operation writes to, by its slot or mapping."""

@@ -92,8 +92,8 @@ static int run(char *const *words)
 {
 	/* The kernel keeps no vector registers but the baseline's (agent/main.c). */
 	char *const environment[] = {
-		"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Usable,"
-		"-AVX2_Usable",
+		"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,"
+		"-AVX_Usable,-AVX2_Usable",
 		NULL};
 	const pid_t child = fork();
 	int status = 0;

@@ -182,7 +182,7 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 
 	if (err)
 		return err;
-	if (raw_kind(plan->kind) || disk_kind(plan->kind) || plan->kind == FS_YAFFS2)
+	if (plan->kind != FS_JFFS2 && plan->kind != FS_UBIFS)
 		return 0;
 	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start)
 				      : write_ubi_headers(fs, fd, start, plan);

@@ -23,8 +23,8 @@
 
 #include "fs/fs.h"
 
-static const char *const names[] = {"",	       "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver",
-				    "mtdblock", "ftl",   "ext4",   "f2fs"};
+static const char *const names[] = {"",           "jffs2",    "yaffs2", "ubifs", "mtd",
+				    "mtd-driver", "mtdblock", "ftl",    "ext4",  "f2fs"};
 
 static int read_number(const char *path, uint64_t *number)
 {

@@ -78,7 +78,7 @@ struct fs {
 	/* of the user, in which mount_point is a folder; NULL for our own partition */
 	const char *directory;
 	const char *mount_point;
-	char options[64]; /* of mount(2), empty for none */
+	char options[64];            /* of mount(2), empty for none */
 	unsigned int spare_permille; /* of a translation layer */
 	unsigned int map_pages;
 	struct flash_geometry geometry;

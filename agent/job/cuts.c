@@ -79,7 +79,10 @@ static int look(struct fs *fs, struct runner *runner, struct contents *contents,
 	/* Recovery may change the files, so it comes after the survey. */
 	if (!err && contents->database[0])
 		err = sql_recover(runner->sql.directory, contents->database, out);
-	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner, raw_kind(fs->mounted))));
+	if (err)
+		return err;
+	err = probe(runner, raw_kind(fs->mounted));
+	return channel_printf(out, "u %" PRId64 "\n", result_number(err));
 }
 
 int cuts_make(struct fs *fs, struct runner *runner, struct contents *contents, struct channel *out,

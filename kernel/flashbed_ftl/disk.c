@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The block device /dev/flashbed_ftl: requests of sectors, one at a time, a page of the flash each.
  *
- * Mirrors drivers/mtd/mtd_blkdevs.c of Linux 6.1 and 6.12 in its queue. A write is on the flash when
- * its request ends, so a flush has nothing to do. Left out: discards, partitions of the disk.
+ * Mirrors drivers/mtd/mtd_blkdevs.c of Linux 6.1 and 6.12 in its queue. A write is on the flash
+ * when its request ends, so a flush has nothing to do. Left out: discards, partitions of the disk.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -46,14 +46,16 @@ static blk_status_t move(struct ftl *ftl, struct request *request)
 	if (bytes > FTL_REQUEST_SECTORS * FTL_SECTOR)
 		return BLK_STS_IOERR;
 	if (write)
-		rq_for_each_segment(part, request, at) {
+		rq_for_each_segment(part, request, at)
+		{
 			memcpy_from_bvec(ftl->request + copied, &part);
 			copied += part.bv_len;
 		}
 	if (move_pages(ftl, write, blk_rq_pos(request) << SECTOR_SHIFT, bytes))
 		return BLK_STS_IOERR;
 	if (!write)
-		rq_for_each_segment(part, request, at) {
+		rq_for_each_segment(part, request, at)
+		{
 			memcpy_to_bvec(&part, ftl->request + copied);
 			copied += part.bv_len;
 		}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the files of flashbed_ftl share: a disk with a flash translation layer on an MTD partition.
  *
- * A model of a controller that nobody publishes; docs/models/ftl.md says what it does. The simulator
- * has the same layer (sim/src/block/ftl.rs): equal requests are equal reads, programs and erases.
+ * A model of a controller that no maker publishes; docs/models/ftl.md says what it does. The
+ * simulator has the same layer (sim/src/block/ftl.rs): equal requests are equal reads, programs
+ * and erases.
  * Files, each of which uses only those above it:
  *   pages       pages of the flash with their records, read, programmed and erased
  *   map         the map, writes and collection
@@ -24,7 +25,7 @@
 #define FTL_NAME "flashbed_ftl"
 #define FTL_SECTOR 512U
 #define FTL_REQUEST_SECTORS 255U /* BLK_SAFE_MAX_SECTORS: a request of any queue without limits */
-#define FTL_NONE U32_MAX	 /* no page, and no logical page */
+#define FTL_NONE U32_MAX         /* no page, and no logical page */
 
 /* In the OOB of each page. A torn program can leave any part of page and record. */
 struct ftl_record {
@@ -36,7 +37,7 @@ struct ftl_record {
 
 struct ftl_options {
 	u32 spare_permille; /* of the pages, which the disk does not show */
-	u32 map_pages;	    /* that are cached; 0 for a map that is in memory */
+	u32 map_pages;      /* that are cached; 0 for a map that is in memory */
 };
 
 struct ftl_cached {
@@ -58,25 +59,25 @@ struct ftl {
 	u32 pages;
 	u32 block_pages;
 	u32 page_bytes;
-	u32 shown;     /* logical pages that the disk shows; the map pages come after them */
-	u32 logical;   /* with the map pages */
+	u32 shown;   /* logical pages that the disk shows; the map pages come after them */
+	u32 logical; /* with the map pages */
 	u32 reserved_blocks;
-	u32 *map;      /* the page that holds each logical page */
-	u32 *owner;    /* the logical page of each page */
+	u32 *map;   /* the page that holds each logical page */
+	u32 *owner; /* the logical page of each page */
 	struct ftl_block *block;
-	u32 *erased;   /* a ring of erased blocks, in the order in which they were erased */
+	u32 *erased; /* a ring of erased blocks, in the order in which they were erased */
 	u32 erased_first;
 	u32 erased_count;
 	u32 open_block;
-	u32 open_page; /* its next page */
-	u32 opened;    /* blocks opened so far */
+	u32 open_page;            /* its next page */
+	u32 opened;               /* blocks opened so far */
 	struct ftl_cached *cache; /* the map page that was used last at the end */
 	u32 cached;
 	unsigned long *changed; /* map pages that a collection changed */
-	u8 *moved;     /* a page that is moved */
-	u8 *part;      /* a page of which a part is written */
-	u8 *entries;   /* a map page */
-	u8 *request;   /* the bytes of a request */
+	u8 *moved;              /* a page that is moved */
+	u8 *part;               /* a page of which a part is written */
+	u8 *entries;            /* a map page */
+	u8 *request;            /* the bytes of a request */
 };
 
 /* pages.c */

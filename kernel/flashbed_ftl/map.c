@@ -162,7 +162,8 @@ static int write_changed_map_pages(struct ftl *ftl)
 {
 	u32 at;
 
-	for_each_set_bit(at, ftl->changed, ftl->logical - ftl->shown) {
+	for_each_set_bit(at, ftl->changed, ftl->logical - ftl->shown)
+	{
 		struct ftl_cached *cached = find_cached(ftl, ftl->shown + at);
 		int err;
 

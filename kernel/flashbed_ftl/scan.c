@@ -18,9 +18,9 @@
 
 /* What the scan knows besides the map. */
 struct scan {
-	u32 *found;    /* the logical page of each page's valid record */
-	u32 *used;     /* pages of each block up to the last one that was programmed */
-	u32 *torn;     /* logical pages whose newest page has a record and no whole data */
+	u32 *found; /* the logical page of each page's valid record */
+	u32 *used;  /* pages of each block up to the last one that was programmed */
+	u32 *torn;  /* logical pages whose newest page has a record and no whole data */
 	u32 torn_count;
 };
 
@@ -155,8 +155,8 @@ static int sort_blocks(struct ftl *ftl, const struct scan *scan)
 	u32 block;
 
 	for (block = 0; block < ftl->blocks; block++)
-		if (!scan->used[block] && !mtd_block_isbad(ftl->mtd, (loff_t)block *
-									    ftl->mtd->erasesize))
+		if (!scan->used[block] &&
+		    !mtd_block_isbad(ftl->mtd, (loff_t)block * ftl->mtd->erasesize))
 			ftl_add_erased(ftl, block);
 	for (block = 0; block < ftl->blocks; block++) {
 		struct ftl_block *about = &ftl->block[block];

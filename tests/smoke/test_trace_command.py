@@ -25,7 +25,7 @@ def operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("my.ops --on sim --set fs=ext4", "--set fs=ext4: no such file system; there are jffs2"),
+        ("my.ops --on sim --set fs=ext3", "--set fs=ext3: no such file system; there are jffs2"),
         ("my.ops --on sim --set fs=jffs2,ubifs", "2 stacks; only one holds here"),
         ("my.ops --on uml --set state=valid0.5", "--set state=valid0.5: does not hold here"),
         ("my.ops", "my.ops: a file of operations, not a command; --on says where to run it"),

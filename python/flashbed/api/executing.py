@@ -126,10 +126,8 @@ def execute(
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
     rounds = None if repeat is None else rate_per_day(repeat)
     short = {"fs": fs, "board": board, "kernel": kernel}.items()
-    settings = {axis: value for axis, value in short if value is not None}
-    found = stacks(
-        [*_assigned(settings), *_assigned(set)], sysctls=_assigned(sysctl), disks=on == "uml"
-    )
+    words = _assigned({axis: value for axis, value in short if value is not None})
+    found = stacks([*words, *_assigned(set)], sysctls=_assigned(sysctl), disks=on == "uml")
     if len(found) > 1:
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(

@@ -106,7 +106,9 @@ AgedMetric = Literal[
 """Metrics of a case that does not start from a new partition (answers/analysis/aged.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """Metrics of one request (answers/analysis/rates.py)."""
-RequestExtreme = Literal["longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages"]
+RequestExtreme = Literal[
+    "longest_ms", "shortest_ms", "tail_flash_ms", "most_flash_pages", "fewest_flash_pages"
+]
 """Metrics of a case's requests furthest from the mean (answers/analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (answers/analysis/power_curves.py)."""

@@ -136,12 +136,16 @@ class OnFtlFacts(Strict):
     """What its authors call it."""
     source: Text
     """Where its code and the program that makes it are from."""
-    disk_mib_min: Annotated[int, Field(gt=0)]
+    disk_mib_min: Bytes
     """The smallest disk that the program takes, in MiB.
     From: trying it.
     """
     package: Name
     """Debian's package of the program that makes it."""
+    own_name: Text | None = None
+    """A name in its root that no program made.
+    From: its program.
+    """
     make: Annotated[list[Text], Field(min_length=1)]
     """That program in the package and its options; the device is the last word.
     From: its manual.

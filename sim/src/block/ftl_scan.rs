@@ -3,8 +3,8 @@
 //! Real layers do so in many ways; this one reads the record of every page. Of several pages of a
 //! logical page the newest is its: that of the block that was opened last, and in a block the last
 //! one. A power cut leaves at most one torn page, which was programmed last, and one torn block, of
-//! which nothing lives any more. kernel/flashbed_ftl/scan.c does the same, and has more to look for:
-//! a chip there can leave a torn page with a whole record.
+//! which nothing lives any more. kernel/flashbed_ftl/scan.c does the same, and has more to look
+//! for: a chip there can leave a torn page with a whole record.
 //!
 //! Left out: a summary or a checkpoint that would make it shorter.
 

@@ -55,7 +55,7 @@ pub trait Device: Clone {
     }
     /// What the next writes write, for a survey after a power cut.
     fn will_write(&mut self, _source: Option<Source>) {}
-    /// Is attached anew, after an operation was interrupted or not. None if it is not modelled.
+    /// Is attached again, after an operation was interrupted or not. None if it is not modelled.
     fn attach(&mut self, _now: Ns, _torn: Option<TornAt>) -> Option<Result<Ns, FsError>> {
         None
     }

@@ -258,7 +258,21 @@ def test_a_map_that_fits_is_read_once() -> None:
     assert amplification(400, "mount=ftl:spare_permille=400+map_pages=1") > 1.5 * all_of_it
 
 
-def test_a_real_kernel_has_none() -> None:
-    assert one_stack(["fs=ftl"], raw=True).only_simulated == (
-        "fs ftl: no real kernel has it; --on sim has"
+def test_only_user_mode_has_one_besides() -> None:
+    stack = one_stack(["fs=ftl"], raw=True)
+    assert stack.only_simulated is None
+    assert stack.only_in_user_mode == (
+        "fs ftl: its flash translation layer is a model, which --on sim and --on uml have"
     )
+
+
+@pytest.mark.parametrize("fs", ["ext4", "f2fs"])
+def test_the_simulator_has_no_file_system_of_disks(fs: str) -> None:
+    program = Program(
+        case_id="case", stack=one_stack([f"fs={fs}"], disks=True),
+        prepare="flashbed-ops 1\nprepared\n", body="flashbed-ops 1\nmark\n",
+    )  # fmt: skip
+    (batch,) = SimTarget().run([program])
+    (failure,) = batch.failures
+    assert failure.not_measured
+    assert failure.message == f"fs {fs}: the simulator has no {fs}; --on uml runs the kernel's"

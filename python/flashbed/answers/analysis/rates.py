@@ -9,6 +9,7 @@ read-ahead is left to measures.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from flashbed.answers.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT, RA
 from flashbed.answers.energy.fold import ACCESSES
 from flashbed.answers.lifetimes.subject import CAUSES
 from flashbed.plan.case import CONDITIONS
+from flashbed.plan.quantities import RequestExtreme
 
 __all__ = [
     "MACHINE",
@@ -39,6 +41,7 @@ _COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _CAUSES = tuple(f"bytes_{cause}" for cause in CAUSES)
 _OF_DATA = ("read", "write", "erase")
+_TAIL = 0.99
 """Operations that `requests` counts."""
 MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
 """What ran a case, as figures title their columns."""
@@ -195,8 +198,9 @@ def extremes(
 ) -> pl.DataFrame:
     """A row for each point: the metrics of `RequestExtreme`, and `seeds`.
 
-    For each case the longest and the shortest request, and the most and fewest pages that a request
-    programmed; null if the case was not traced.
+    For each case the longest and the shortest request, the chip's part that 99 % of the calls that
+    used it do not exceed, and the most and fewest pages that a request programmed; null if the case
+    was not traced.
     """
     keys = ["case_id", "target"]
     latency_ms = pl.col("latency_ns") / _MS
@@ -204,18 +208,29 @@ def extremes(
     longest = of_data.group_by(keys).agg(
         latency_ms.max().alias("longest_ms"), latency_ms.min().alias("shortest_ms")
     )
-    found = cases.join(longest.collect(engine="streaming"), on=keys).sort("target", "case_id")
+    chip_ms = pl.col("flash_time_ns") / _MS
+    tail = (
+        requests.lazy()
+        .filter(pl.col("flash_time_ns") > 0)
+        .group_by(keys)
+        .agg(chip_ms.quantile(_TAIL, "higher").alias("tail_flash_ms"))
+    )
+    found = (
+        cases.join(longest.collect(engine="streaming"), on=keys)
+        .join(tail.collect(engine="streaming"), on=keys, how="left")
+        .sort("target", "case_id")
+    )
     pages = [
         _most_and_fewest(case_id, target, of_data, flash)
         for case_id, target in found.select(keys).iter_rows()
     ]
     columns = dict.fromkeys(("most_flash_pages", "fewest_flash_pages"), pl.Int64)
     return (
-        found.select(*RATE_POINT, "case_id", "longest_ms", "shortest_ms")
+        found.select(*RATE_POINT, "case_id", "longest_ms", "shortest_ms", "tail_flash_ms")
         .hstack(pl.DataFrame(pages, schema=columns, orient="row"))
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
-            pl.col("longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages").mean(),
+            pl.col(get_args(RequestExtreme)).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
         .with_columns(PAUSE_MS)

@@ -18,7 +18,7 @@ from flashbed.plan.workloads.kept_translation import translated_once
 from flashbed.program.recording.file import open_recording
 from flashbed.program.recording.fill import Compressor, as_compressor
 from flashbed.program.recording.translate import Storing, apart, translate, translate_for_each
-from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS
+from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS, ON_FTL
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Kernel, load_kernel
 
 __all__ = [
@@ -146,7 +146,8 @@ def _translated_for_each(
 
 def _own(fs: str) -> bytes | None:
     """A folder that the file system makes itself."""
-    name = FILE_SYSTEMS[fs].own_name if fs in FILE_SYSTEMS else None
+    row = FILE_SYSTEMS.get(fs) or ON_FTL.get(fs)
+    name = row.own_name if row else None
     return None if name is None else name.encode()
 
 

@@ -194,7 +194,12 @@ def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> Uml
 
 
 def built_kernel(
-    cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None, fs: str = ""
+    cache: Path,
+    series: str,
+    say: Callable[[str], None],
+    recipe: Recipe | None = None,
+    *,
+    fs: str = "",
 ) -> UmlKernel:
     """The kernel of a series for cases on `fs`; builds it on first use. Raises `Unavailable`."""
     if recipe is None:

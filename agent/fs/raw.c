@@ -9,15 +9,6 @@
  *
  * Kernel interfaces: drivers/mtd/mtdchar.c, mtdblock.c; `partition` of flashbed_nand in debugfs.
  */
-/* The partition itself, below any file system: `partition`, the only file of the directory that
- * operations are relative to.
- *
- * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of
- * our driver that calls MTD within the kernel and passes no byte to the program, to show the cost
- * of the driver alone. FS_MTDBLOCK is MTD's block device, FS_FTL that of disk.c.
- * Kernel interfaces: drivers/mtd/mtdchar.c, mtdblock.c; `partition` of flashbed_nand in debugfs. Leaves out the spare area and other chips'
- * drivers, which have no such file.
- */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <mtd/mtd-user.h>

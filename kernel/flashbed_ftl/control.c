@@ -7,6 +7,7 @@
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
@@ -42,7 +43,6 @@ static int attach(int number, const struct ftl_options *options)
 	mtd = get_mtd_device(NULL, number);
 	if (IS_ERR(mtd))
 		return PTR_ERR(mtd);
-	mutex_init(&ftl.lock);
 	ftl.mtd = mtd;
 	err = ftl_make(&ftl, options);
 	if (!err)

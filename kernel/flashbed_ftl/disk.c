@@ -2,12 +2,17 @@
 /* The block device /dev/flashbed_ftl: requests of sectors, one at a time, a page of the flash each.
  *
  * Mirrors drivers/mtd/mtd_blkdevs.c of Linux 6.1 and 6.12 in its queue. A write is on the flash
- * when its request ends, so a flush has nothing to do. Left out: discards, partitions of the disk.
+ * when its request ends, so a flush has nothing to do. A thread serves the requests: kblockd's
+ * workers have the highest priority, and one that spins for the chip's time would leave no time to
+ * make other workers (MAYDAY_INITIAL_TIMEOUT). Left out: discards, partitions of the disk.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/spinlock.h>
 #include <linux/version.h>
+#include <linux/wait.h>
 
 #include "flashbed_ftl.h"
 
@@ -15,6 +20,10 @@
 
 static struct blk_mq_tag_set tags;
 static struct gendisk *disk;
+static struct task_struct *server;
+static LIST_HEAD(requests);
+static DEFINE_SPINLOCK(requests_lock);
+static DECLARE_WAIT_QUEUE_HEAD(requests_wait);
 
 static int move_pages(struct ftl *ftl, bool write, u64 at, u32 bytes)
 {
@@ -62,18 +71,46 @@ static blk_status_t move(struct ftl *ftl, struct request *request)
 	return BLK_STS_OK;
 }
 
+static struct request *next_request(void)
+{
+	struct request *request;
+
+	spin_lock_irq(&requests_lock);
+	request = list_first_entry_or_null(&requests, struct request, queuelist);
+	if (request)
+		list_del_init(&request->queuelist);
+	spin_unlock_irq(&requests_lock);
+	return request;
+}
+
+static int serve(void *context)
+{
+	struct ftl *ftl = context;
+
+	while (!kthread_should_stop()) {
+		struct request *request = NULL;
+		blk_status_t status = BLK_STS_NOTSUPP;
+
+		wait_event_interruptible(requests_wait,
+					 (request = next_request()) || kthread_should_stop());
+		if (!request)
+			continue;
+		if (req_op(request) == REQ_OP_READ || req_op(request) == REQ_OP_WRITE)
+			status = move(ftl, request);
+		blk_mq_end_request(request, status);
+	}
+	return 0;
+}
+
 static blk_status_t queue_rq(struct blk_mq_hw_ctx *context, const struct blk_mq_queue_data *data)
 {
-	struct ftl *ftl = context->queue->queuedata;
-	struct request *request = data->rq;
-	blk_status_t status = BLK_STS_NOTSUPP;
+	unsigned long flags;
 
-	blk_mq_start_request(request);
-	mutex_lock(&ftl->lock);
-	if (req_op(request) == REQ_OP_READ || req_op(request) == REQ_OP_WRITE)
-		status = move(ftl, request);
-	mutex_unlock(&ftl->lock);
-	blk_mq_end_request(request, status);
+	blk_mq_start_request(data->rq);
+	spin_lock_irqsave(&requests_lock, flags);
+	list_add_tail(&data->rq->queuelist, &requests);
+	spin_unlock_irqrestore(&requests_lock, flags);
+	wake_up(&requests_wait);
 	return BLK_STS_OK;
 }
 
@@ -104,15 +141,19 @@ static struct gendisk *allocate_disk(struct ftl *ftl)
 
 int ftl_disk_add(struct ftl *ftl)
 {
-	int err = blk_mq_alloc_sq_tag_set(&tags, &queue_ops, QUEUE_DEPTH,
-					  BLK_MQ_F_SHOULD_MERGE | BLK_MQ_F_BLOCKING);
+	int err = blk_mq_alloc_sq_tag_set(&tags, &queue_ops, QUEUE_DEPTH, BLK_MQ_F_SHOULD_MERGE);
 
 	if (err)
 		return err;
+	server = kthread_run(serve, ftl, FTL_NAME);
+	if (IS_ERR(server)) {
+		err = PTR_ERR(server);
+		goto free_tags;
+	}
 	disk = allocate_disk(ftl);
 	if (IS_ERR(disk)) {
 		err = PTR_ERR(disk);
-		goto free_tags;
+		goto stop;
 	}
 	disk->fops = &disk_ops;
 	disk->flags |= GENHD_FL_NO_PART;
@@ -122,6 +163,8 @@ int ftl_disk_add(struct ftl *ftl)
 	if (!err)
 		return 0;
 	put_disk(disk);
+stop:
+	kthread_stop(server);
 free_tags:
 	blk_mq_free_tag_set(&tags);
 	return err;
@@ -131,5 +174,6 @@ void ftl_disk_remove(void)
 {
 	del_gendisk(disk);
 	put_disk(disk);
+	kthread_stop(server);
 	blk_mq_free_tag_set(&tags);
 }

@@ -13,13 +13,12 @@
  *
  * Invariants:
  * 1. A logical page has at most one live page, and a live page one logical page.
- * 2. ftl.lock guards everything between attach and detach.
+ * 2. Between attach and detach the thread of disk.c alone uses struct ftl.
  */
 #ifndef FLASHBED_FTL_H
 #define FLASHBED_FTL_H
 
 #include <linux/mtd/mtd.h>
-#include <linux/mutex.h>
 #include <linux/types.h>
 
 #define FTL_NAME "flashbed_ftl"
@@ -52,7 +51,6 @@ struct ftl_block {
 };
 
 struct ftl {
-	struct mutex lock;
 	struct mtd_info *mtd; /* NULL: there is no disk */
 	struct ftl_options options;
 	u32 blocks;

@@ -101,7 +101,7 @@ def assert_equal(
     )
     for ours, theirs in zip(requests.rows(), truth.rows(), strict=True):
         assert ours == theirs
-    worker = pl.col("task").str.contains("kworker|background").alias("worker")
+    worker = pl.col("task").str.contains("kworker|background|flashbed_ftl").alias("worker")
     places = [pl.col("case_id", "kind", "block", "page", "offset_bytes", "length_bytes"), worker]
     flash, there = (
         pl.concat([batch.flash.select(places) for batch in batches])

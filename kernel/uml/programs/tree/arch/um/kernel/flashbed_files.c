@@ -42,9 +42,9 @@ static unsigned int rows_count;
 
 static bool on_flash(const struct inode *inode)
 {
-	const char *type = inode->i_sb->s_type->name;
+	static const char *const types[] = {"ubifs", "jffs2", "yaffs2", "ext4", "f2fs"};
 
-	return !strcmp(type, "ubifs") || !strcmp(type, "jffs2") || !strcmp(type, "yaffs2");
+	return match_string(types, ARRAY_SIZE(types), inode->i_sb->s_type->name) >= 0;
 }
 
 bool flashbed_file_on_flash(const struct file *file)

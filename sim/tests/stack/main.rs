@@ -15,6 +15,7 @@ mod errors;
 mod failing;
 mod faults;
 mod file_sizes;
+mod ftl_powercut;
 mod jffs2;
 mod jffs2_names;
 mod jffs2_powercut;

@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from docs.generate.markdown import NOTE, entry, prose, unit_of
 from flashbed.stack.energy import MeanPower
-from flashbed.stack.file_systems import FilesPct, FileSystemFacts, RawFacts
+from flashbed.stack.file_systems import FilesPct, FileSystemFacts, OnFtlFacts, RawFacts
 from flashbed.stack.prices import Software, prices
 from flashbed.stack.profiles import Board, Kernel
 
@@ -66,9 +66,10 @@ for a byte or a step. Each is 0 to 1,000,000,000. A table without any price is t
 is not calibrated: code takes no time there, and runs warn of it. docs/models/costs.md explains the
 model."""
 _FILE_SYSTEMS = """`boards/parts/file_systems.toml` is the project's own: a row for each file
-system, with what is true of it whatever the kernel and the board, and one for each way to use a
-partition without a file system. Everything else asks these rows; nothing else lists file systems.
-Another file system needs a row here, its code in the simulator, and its name in the agent."""
+system, with what is true of it whatever the kernel and the board, one for each way to use a
+partition without a file system, and one for each file system of disks. Everything else asks these
+rows; nothing else lists file systems. Another file system needs a row here, its code in the
+simulator, and its name in the agent."""
 _NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
 
 
@@ -80,7 +81,8 @@ def page() -> str:
         for name, needed, below in _tables(model):
             parts += _one_table(name, needed, below)
     parts += ["## File systems", prose(_FILE_SYSTEMS)]
-    for name, row in (("file_system", FileSystemFacts), ("raw", RawFacts)):
+    rows = (("file_system", FileSystemFacts), ("raw", RawFacts), ("on_ftl", OnFtlFacts))
+    for name, row in rows:
         parts += _one_table(f"[{name}]", True, row)
     parts += [
         "A row of `files_pct`:",
@@ -92,7 +94,7 @@ def page() -> str:
 def models() -> list[type[BaseModel]]:
     """Every model that has keys on the page."""
     of_profiles = [below for model in (Board, Kernel) for _, _, below in _tables(model)]
-    return [*of_profiles, FileSystemFacts, FilesPct, RawFacts]
+    return [*of_profiles, FileSystemFacts, FilesPct, RawFacts, OnFtlFacts]
 
 
 def _tables(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, bool, Any]]:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The block device /dev/flashbed_ftl: requests of sectors, one at a time, a page of the flash each.
  *
- * Mirrors drivers/mtd/mtd_blkdevs.c of Linux 6.1 and 6.12 in its queue. A write is on the flash
+ * Mirrors drivers/mtd/mtd_blkdevs.c of Linux 6.1 in its queue. A write is on the flash
  * when its request ends, so a flush has nothing to do. A thread serves the requests: kblockd's
  * workers have the highest priority, and one that spins for the chip's time would leave no time to
  * make other workers (MAYDAY_INITIAL_TIMEOUT). Left out: discards, partitions of the disk.
@@ -11,7 +11,6 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/spinlock.h>
-#include <linux/version.h>
 #include <linux/wait.h>
 
 #include "flashbed_ftl.h"
@@ -124,11 +123,6 @@ static const struct block_device_operations disk_ops = {
 
 static struct gendisk *allocate_disk(struct ftl *ftl)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-	struct queue_limits limits = {.max_hw_sectors = FTL_REQUEST_SECTORS};
-
-	return blk_mq_alloc_disk(&tags, &limits, ftl);
-#else
 	struct gendisk *made = blk_mq_alloc_disk(&tags, ftl);
 
 	if (IS_ERR(made))
@@ -136,7 +130,6 @@ static struct gendisk *allocate_disk(struct ftl *ftl)
 	blk_queue_max_hw_sectors(made->queue, FTL_REQUEST_SECTORS);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, made->queue);
 	return made;
-#endif
 }
 
 int ftl_disk_add(struct ftl *ftl)

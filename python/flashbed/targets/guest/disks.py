@@ -39,8 +39,8 @@ _RESERVED, _RESERVED_WITH_MAP = 2, 3
 _SPARE_PERMILLE = 69
 """Of kernel/flashbed_ftl/scan.c and agent/fs/disk.c."""
 _ARCHITECTURE = "amd64"
-_SINCE, _UNTIL = (6, 1), (6, 12)
-"""Kernels that kernel/flashbed_ftl is written for."""
+_SERIES = (6, 1)
+"""The kernel that kernel/flashbed_ftl is written for."""
 _LOADER = "lib64/ld-linux-x86-64.so.2"
 _FOLDER = "mkfs"
 _LIBRARY = re.compile(r"=> (\S+) ")
@@ -56,9 +56,9 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Say) -> list[Path]:
     if not has_ftl(fs):
         return []
     release = kernel_release(tree)
-    if not _SINCE <= release_of(release)[:2] <= _UNTIL:
-        versions = " to ".join(".".join(map(str, one)) for one in (_SINCE, _UNTIL))
-        raise OtherKernel(f"fs {fs}: kernel/{MODULE} is for Linux {versions}, this is {release}")
+    if release_of(release)[:2] != _SERIES:
+        series = ".".join(map(str, _SERIES))
+        raise OtherKernel(f"fs {fs}: kernel/{MODULE} is for Linux {series}, this is {release}")
     try:
         return [built_module(cache, ModuleSource(MODULE, sources_of(MODULE)), tree, say)]
     except Unavailable as why:

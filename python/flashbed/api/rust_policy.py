@@ -15,6 +15,7 @@ from flashbed.base import paths
 from flashbed.base.errors import InputError
 from flashbed.base.files import begin_file
 from flashbed.plan.stacks import one_stack
+from flashbed.stack.file_systems import FILE_SYSTEMS
 
 __all__ = ["begin"]
 
@@ -90,7 +91,7 @@ fn run(fs: &str, policies: &Policies) -> Measured {{
 fn main() {{
     let own = Policies {{ {decision}: Some(Box::new(Own)), ..Policies::default() }};
     println!("{{:8}} {{:>8}} {{:>8}} {{:>8}}", "", "reads", "writes", "erases");
-    for fs in ["jffs2", "yaffs2", "ubifs"] {{
+    for fs in {file_systems} {{
         for (name, policies) in [("kernel", Policies::KERNELS), ("own", &own)] {{
             let Measured {{ flash_reads: reads, flash_programs: writes, flash_erases, .. }} =
                 run(fs, policies);
@@ -126,7 +127,11 @@ def begin(folder: Path, decision: str) -> None:
             name=json.dumps(folder.name.replace("_", "-")), sim=json.dumps(str(simulator))
         ),
         "src/main.rs": _MAIN.format(
-            uses=uses, policy=dedent(policy), decision=decision, window_kib=WINDOW_KIB
+            uses=uses,
+            policy=dedent(policy),
+            decision=decision,
+            window_kib=WINDOW_KIB,
+            file_systems=json.dumps(list(FILE_SYSTEMS)),
         ),
         "stack/board.json": stack.board.sim_json,
         "stack/kernel.json": stack.kernel.sim_json,

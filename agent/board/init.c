@@ -12,14 +12,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "board/board.h"
+
+/* The kernel's threads have the first process identifiers. */
+#define KERNEL_THREADS 64
 
 static int complain(int err, const char *what)
 {
@@ -77,6 +82,30 @@ static bool mounted_if_there(const char *type, const char *path)
 	return mount(type, path, type, 0, NULL) == 0;
 }
 
+/* Makes ksoftirqd of user-mode Linux a real-time task, on kernels whose scheduler is EEVDF (6.6).
+ * There it runs RCU's callbacks; as an ordinary task it would keep a lag from the boot and move the
+ * average by which the others are picked. On a board the callbacks run where the tick is handled.
+ */
+static void prefer_softirqs(void)
+{
+	const struct sched_param priority = {.sched_priority = 1};
+	struct utsname names;
+	char path[32];
+	char name[32];
+	int major = 0;
+	int minor = 0;
+
+	if (uname(&names) || sscanf(names.release, "%d.%d", &major, &minor) != 2 ||
+	    major < 6 || (major == 6 && minor < 6))
+		return;
+	for (int pid = 2; pid < KERNEL_THREADS; pid++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		if (read_file(path, name, sizeof(name)) > 0 && strncmp(name, "ksoftirqd", 9) == 0)
+			(void)complain(syscall(SYS_sched_setscheduler, pid, SCHED_FIFO, &priority) ?
+					       -errno : 0, path);
+	}
+}
+
 static int set_up(bool *has_hostfs)
 {
 	int err = mount_at("proc", "/proc");
@@ -88,6 +117,8 @@ static int set_up(bool *has_hostfs)
 	(void)mounted_if_there("tracefs", "/sys/kernel/tracing");
 	(void)mounted_if_there("debugfs", "/sys/kernel/debug");
 	*has_hostfs = mounted_if_there("hostfs", "/host");
+	if (*has_hostfs)
+		prefer_softirqs();
 	return err ? err : load_modules();
 }
 

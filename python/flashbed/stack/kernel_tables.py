@@ -66,6 +66,10 @@ class Configuration(Strict):
     """Whether an interrupt that falls into an operation of the chip is handled when that is over.
     From: the kernel's source; only user-mode Linux with time travel does.
     """
+    other_flusher: bool = False
+    """Whether another file system that is mounted has a flusher, for which `sync` waits first.
+    From: the kernel's source; on user-mode Linux hostfs has one.
+    """
     longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
     """How long an idle processor sleeps at most.
     From: periodic work of the kernel, or its clock.
@@ -112,6 +116,10 @@ class KernelFacts(Configuration):
     in that release).
     From: kernel/sched/fair.c of the kernel: pick_eevdf since 6.6, requeue_delayed_entity as in
     6.12, update_protect_slice as in 7.3.
+    """
+    folio_batch: Annotated[int, Field(ge=1, le=255)] = 15
+    """Pages that the page cache looks up at a time (PAGEVEC_SIZE).
+    From: include/linux/pagevec.h of the kernel.
     """
     spi_polls_sleep: bool = True
     """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).

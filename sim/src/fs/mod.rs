@@ -151,6 +151,8 @@ pub trait PageCache {
     fn queue_writeback(&mut self, _pages: i64) -> bool {
         false
     }
+    /// sync_inodes_sb: the program has queued this work for the flusher, and waits.
+    fn queue_sync(&mut self) {}
     /// Whether the program waits for the flusher.
     fn is_flusher_awaited(&self) -> bool {
         false

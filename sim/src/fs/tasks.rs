@@ -89,6 +89,10 @@ pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -
     if let Some(now) = fs.run_work(now, pages)? {
         return Ok(now);
     }
+    fs.sched().begin_work(now);
+    if fs.sched().take_sync() {
+        pages.queue_sync();
+    }
     let step = pages.next_writeback(now);
     let before = fs.set_caller(Some(Task::Background));
     let done = match step {
@@ -150,8 +154,11 @@ pub fn resched<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Re
 
 /// The program sleeps until the flusher has done its work.
 pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-    fs.sched().wake(now, Task::Background);
+    fs.sched().queue_flusher(now);
     let mut now = now;
+    if fs.sched().current() == Some(Task::Program) {
+        fs.sched().wait_event(now);
+    }
     while pages.is_flusher_awaited() {
         if fs.sched().current() == Some(Task::Program) {
             fs.sched().sleep(now);
@@ -159,4 +166,26 @@ pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCac
         now = run_others(fs, now, pages)?;
     }
     Ok(now)
+}
+
+/// The program sleeps until the flusher of another file system has found nothing to write, and then
+/// until its own has written everything. Returns none if there is no other.
+pub fn sync_after_other<S: FlashFs>(
+    fs: &mut S,
+    mut now: Ns,
+    pages: &mut dyn PageCache,
+) -> Result<Option<Ns>> {
+    if !fs.sched().sync_after_other(now) {
+        return Ok(None);
+    }
+    if fs.sched().current() == Some(Task::Program) {
+        fs.sched().wait_event(now);
+    }
+    while fs.sched().is_sync_ahead() || pages.is_flusher_awaited() {
+        if fs.sched().current() == Some(Task::Program) {
+            fs.sched().sleep(now);
+        }
+        now = run_others(fs, now, pages)?;
+    }
+    Ok(Some(now))
 }

@@ -32,6 +32,12 @@ pub struct KernelFacts {
     /// Whether an interrupt that falls into an operation of the chip is handled when that is over.
     #[serde(default)]
     pub masks_interrupts: bool,
+    /// Another file system that is mounted has a flusher, for which `sync` waits first.
+    #[serde(default)]
+    pub other_flusher: bool,
+    /// Pages that are looked up at a time (PAGEVEC_SIZE).
+    #[serde(default = "fifteen")]
+    pub folio_batch: usize,
     /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
     /// The core of SPI-NAND sleeps between two polls of a busy chip (spi_mem_poll_status, 5.15).
@@ -46,6 +52,10 @@ pub struct KernelFacts {
     /// Its settings in /proc/sys/vm.
     #[serde(default)]
     pub vm: Vm,
+}
+
+fn fifteen() -> usize {
+    15
 }
 
 fn yes() -> bool {
@@ -110,6 +120,8 @@ impl KernelFacts {
         task_groups: true,
         first_idle_tick: false,
         masks_interrupts: false,
+        other_flusher: false,
+        folio_batch: 15,
         longest_idle_ms: 512,
         spi_polls_sleep: true,
         cache_reads: false,

@@ -188,6 +188,12 @@ impl SchedClass for Cfs {
         next
     }
 
+    fn has_lag(&self) -> bool {
+        false
+    }
+
+    fn put_prev_task(&mut self) {}
+
     fn yield_task(&mut self, queue: Queue) {
         self.skip = queue.current;
     }

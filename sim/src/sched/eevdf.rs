@@ -348,15 +348,22 @@ impl SchedClass for Eevdf {
         }
         let next = self.pick_next_entity();
         if next != self.current {
-            if let Some(last) = self.current.filter(|&last| self.on_rq.contains(last)) {
-                self.enter(last);
-            }
-            self.current = None;
+            self.put_prev_task();
             if let Some(task) = next {
                 self.set_next(task);
             }
         }
         next
+    }
+
+    fn has_lag(&self) -> bool {
+        true
+    }
+
+    fn put_prev_task(&mut self) {
+        if let Some(last) = self.current.take().filter(|&last| self.on_rq.contains(last)) {
+            self.enter(last);
+        }
     }
 
     /// yield_task_fair: an eligible task gives up what is left of its slice. In 6.6 its deadline

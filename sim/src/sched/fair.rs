@@ -74,6 +74,13 @@ pub(super) trait SchedClass {
     /// pick_next_task. `before` has run until now and remains runnable.
     fn pick_next_task(&mut self, before: Option<Task>, queue: Queue) -> Option<Task>;
 
+    /// Whether a task keeps its lag while it sleeps. On such kernels the agent makes ksoftirqd of
+    /// user-mode Linux a real-time task, which is none of the scheduler's.
+    fn has_lag(&self) -> bool;
+
+    /// put_prev_task of the running task: a real-time task runs now.
+    fn put_prev_task(&mut self);
+
     /// yield_task of the running task, before schedule().
     fn yield_task(&mut self, queue: Queue);
 

@@ -33,6 +33,14 @@ impl Sched {
         }
     }
 
+    /// wake_up_process of a thread that was created and has nothing to do yet.
+    pub fn start_kthread(&mut self, now: Ns, task: Task) {
+        self.wake(now, task);
+        if self.current != Some(task) {
+            self.starting.insert(task);
+        }
+    }
+
     /// Creates a file system's thread without scheduling the steps of its creation. It is placed a
     /// slice behind the other tasks, its creator included, and sleeps.
     pub fn fork(&mut self, now: Ns, task: Task) {

@@ -25,6 +25,7 @@ mod mutex;
 mod rcu;
 mod task;
 mod ticks;
+mod workers;
 
 pub use mutex::Mutex;
 pub use task::{Task, TaskSet, TASKS, TASK_NAMES};
@@ -35,6 +36,7 @@ use crate::units::Ns;
 use fair::Queue;
 use fair_class::Fair;
 use rcu::Waiting;
+use workers::Workers;
 
 /// BANDWIDTH_INTERVAL of mm/page-writeback.c.
 const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
@@ -67,8 +69,14 @@ pub struct Sched {
     first_idle_tick: bool,
     /// The tick at which the bandwidth worker is woken (bw_dwork).
     bandwidth_tick: Option<u64>,
-    /// The idle ones of the two workers, the most recently idle last (the pool's idle_list).
-    idle_workers: Vec<Task>,
+    workers: Workers,
+    /// Threads that were woken to start (kthread_run), and have nothing to do yet.
+    starting: TaskSet,
+    /// A call into MTD has the chip's lock, on which UBI's thread blocks.
+    chip_is_locked: bool,
+    thread_blocks: bool,
+    /// Another file system has a flusher, for which `sync` waits first.
+    other_flusher: bool,
     /// Tasks that sleep until another releases a lock.
     blocked: TaskSet,
     /// A thread that kthreadd will create, or that has not started yet, and the task that waits for
@@ -78,6 +86,8 @@ pub struct Sched {
     served: (Ns, u64),
     /// The flusher has no work left. It ends as soon as it has the processor.
     flusher_ends: bool,
+    /// ksoftirqd is a real-time task and has been woken: it runs before any other.
+    softirqs_pend: bool,
 }
 
 impl Sched {
@@ -101,11 +111,16 @@ impl Sched {
             rcu: Waiting::new(facts.rcu),
             first_idle_tick: facts.first_idle_tick,
             bandwidth_tick: None,
-            idle_workers: vec![Task::BandwidthWorker, Task::Background],
+            workers: Workers::new(),
+            starting: TaskSet::default(),
+            chip_is_locked: false,
+            thread_blocks: false,
+            other_flusher: facts.other_flusher,
             blocked: TaskSet::default(),
             newborn: None,
             served: (Ns::ZERO, 0),
             flusher_ends: false,
+            softirqs_pend: false,
         }
     }
 
@@ -152,11 +167,14 @@ impl Sched {
         match task {
             Task::RcuThread
             | Task::BandwidthWorker
+            | Task::OtherFlusher
             | Task::Kthreadd
             | Task::Ksoftirqd
             | Task::Exiting => true,
             Task::Background => self.flusher_ends,
-            _ => false,
+            Task::Program => self.sleeps_next(),
+            Task::UbiThread => self.chip_is_locked || self.starting.contains(task),
+            _ => self.starting.contains(task),
         }
     }
 
@@ -250,7 +268,7 @@ impl Sched {
         self.ticks = self.ticks.max(ticks);
         if self.bandwidth_tick.take_if(|due| *due <= ticks).is_some() {
             self.take_worker(Task::BandwidthWorker);
-            self.idle_workers.push(Task::BandwidthWorker);
+            self.enter_idle(Task::BandwidthWorker);
         }
     }
 
@@ -266,12 +284,27 @@ impl Sched {
         }
     }
 
+    /// Handles the ticks up to `now` of a call into MTD. Returns whether UBI's thread was scheduled
+    /// meanwhile and blocks on the chip's lock.
+    pub fn pass_locked(&mut self, now: Ns) -> bool {
+        if !self.fair.class().has_lag() {
+            return false;
+        }
+        self.chip_is_locked = true;
+        self.pass(now);
+        self.chip_is_locked = false;
+        std::mem::take(&mut self.thread_blocks)
+    }
+
     /// try_to_wake_up.
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.blocked.remove(task);
-        if task == Task::Background {
-            self.flusher_ends = false;
+        self.starting.remove(task);
+        match task {
+            Task::Background => self.flusher_ends = false,
+            Task::Program => self.sleeps_no_more(),
+            _ => {}
         }
         self.enqueue(now, task);
     }
@@ -281,8 +314,16 @@ impl Sched {
         if self.runnable.contains(task) {
             return;
         }
-        self.update_current(now);
         self.take_worker(task);
+        self.make_runnable(now, task);
+    }
+
+    /// The same of a worker that already has its work.
+    fn make_runnable(&mut self, now: Ns, task: Task) {
+        if self.runnable.contains(task) {
+            return;
+        }
+        self.update_current(now);
         let left_idle = self.left_idle == Some(now) && self.current.is_some();
         let queue = self.queue();
         if left_idle && task == Task::Program {
@@ -306,19 +347,6 @@ impl Sched {
         self.skips_clock |= self.need_resched;
     }
 
-    /// wake_up_worker: the flusher's and the bandwidth's work share one worker pool. The most
-    /// recently idle worker takes the next work, whichever it is.
-    fn take_worker(&mut self, task: Task) {
-        if !self.idle_workers.contains(&task) {
-            return;
-        }
-        let worker = self.idle_workers.pop().expect("one is idle");
-        if worker != task {
-            self.fair.class().swap(task, worker);
-            self.idle_workers[0] = worker;
-        }
-    }
-
     /// The running flusher has no work left. It ends at once if it is preempted before it sleeps,
     /// whatever locks other tasks hold then.
     pub fn flusher_ends(&mut self) {
@@ -328,7 +356,8 @@ impl Sched {
     /// worker_enter_idle: the running flusher has no work left.
     pub fn end_work(&mut self, now: Ns) {
         self.flusher_ends = false;
-        self.idle_workers.push(Task::Background);
+        self.pass(now);
+        self.finish_flusher(now);
         self.sleep(now);
     }
 
@@ -411,7 +440,10 @@ impl Sched {
     fn raise_rcu(&mut self, now: Ns) {
         if matches!(self.rcu, Waiting::Tiny { waits: true }) {
             self.rcu = Waiting::Tiny { waits: false };
-            self.enqueue(now, Task::Ksoftirqd);
+            match self.fair.class().has_lag() {
+                true => self.softirqs_pend = true,
+                false => self.enqueue(now, Task::Ksoftirqd),
+            }
         }
     }
 
@@ -425,6 +457,9 @@ impl Sched {
 
     /// pick_next_task. Momentary tasks do their work at once and sleep.
     fn pick(&mut self, now: Ns, before: Option<Task>) {
+        if std::mem::take(&mut self.softirqs_pend) {
+            self.fair.class().put_prev_task();
+        }
         self.pick_next(before);
         while let Some(task) = self.current.filter(|&task| self.ends_at_once(task)) {
             self.update_current(now);
@@ -437,23 +472,30 @@ impl Sched {
     /// The work of a momentary task.
     fn do_momentary(&mut self, now: Ns, task: Task) {
         match task {
+            _ if self.newborn.is_some_and(|(newborn, _)| newborn == task) => {
+                self.begin_newborn(now);
+            }
             Task::Kthreadd => self.clone_newborn(),
             Task::Ksoftirqd | Task::Exiting => {}
             Task::Background => {
                 self.flusher_ends = false;
-                self.idle_workers.push(task);
+                self.finish_flusher(now);
             }
             Task::BandwidthWorker => {
-                self.idle_workers.push(task);
-                self.served = (now, self.served_at(now) + 1);
+                if self.do_momentary_work(now, task) {
+                    self.served = (now, self.served_at(now) + 1);
+                }
             }
+            Task::OtherFlusher => _ = self.do_momentary_work(now, task),
+            Task::Program => self.begin_wait(now),
+            Task::UbiThread if self.chip_is_locked => self.thread_blocks = true,
             Task::RcuThread => {
                 if let Waiting::Tree(grace) = &mut self.rcu {
                     grace.run_thread();
                 }
                 self.served = (now, self.served_at(now) + 1);
             }
-            _ => self.begin_newborn(now),
+            _ => self.starting.remove(task),
         }
     }
 

@@ -21,6 +21,8 @@ pub enum Task {
     /// A worker that updates the write bandwidth (wb_update_bandwidth_workfn) and never accesses
     /// the flash.
     BandwidthWorker,
+    /// The flusher of a file system that has nothing to write, or a worker that finds no work.
+    OtherFlusher,
     /// kthreadd, which creates the threads of others.
     Kthreadd,
     /// ksoftirqd, which runs RCU's callbacks.
@@ -30,7 +32,7 @@ pub enum Task {
 }
 
 /// The number of tasks.
-pub const TASKS: usize = 11;
+pub const TASKS: usize = 12;
 
 /// Names by `Task as usize`.
 pub const TASK_NAMES: [&str; TASKS] = [
@@ -42,6 +44,7 @@ pub const TASK_NAMES: [&str; TASKS] = [
     "yaffs-bg-0",
     "rcu_sched",
     "kworker",
+    "kworker-other",
     "kthreadd",
     "ksoftirqd",
     "exiting",
@@ -58,6 +61,7 @@ impl Task {
         Task::Yaffs2Thread,
         Task::RcuThread,
         Task::BandwidthWorker,
+        Task::OtherFlusher,
         Task::Kthreadd,
         Task::Ksoftirqd,
         Task::Exiting,

@@ -109,6 +109,7 @@ impl<D: NandDriver> Ubi<D> {
             is_yielding: false,
             has_buffer: false,
             chip_released: false,
+            thread_waits: false,
             is_read_only: false,
             has_refused: false,
             reserve: 0,

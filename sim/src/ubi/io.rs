@@ -47,11 +47,11 @@ impl<D: NandDriver> Ubi<D> {
             let flips = self.mtd.is_unclean();
             match read {
                 Ok(later) => {
-                    self.release_chip();
+                    self.release_chip(later);
                     return Ok((if flips { Seen::BitFlips } else { Seen::Clean }, later));
                 }
                 Err(Failed { at, fault: Fault::Uncorrectable }) => {
-                    self.release_chip();
+                    self.release_chip(at);
                     now = at;
                 }
                 Err(failed) => return Err(failed.into()),
@@ -92,14 +92,14 @@ impl<D: NandDriver> Ubi<D> {
         let now = self.lock_chip(now)?;
         match self.mtd.write_for(now, start, length, causes) {
             Ok(later) => {
-                self.release_chip();
+                self.release_chip(later);
                 Ok(later)
             }
             Err(Failed { at, fault: Fault::ProgramFailed }) if self.is_working => {
                 Err(FsError::Io(at))
             }
             Err(Failed { at, fault: Fault::ProgramFailed }) => {
-                self.release_chip();
+                self.release_chip(at);
                 Err(FsError::Io(self.dump_flash(at, block, offset, length)?))
             }
             Err(failed) => Err(failed.into()),
@@ -118,7 +118,7 @@ impl<D: NandDriver> Ubi<D> {
         let now = self.lock_chip(now)?;
         match self.mtd.read(now, start, length) {
             Ok(at) | Err(Failed { at, fault: Fault::Uncorrectable }) => {
-                self.release_chip();
+                self.release_chip(at);
                 Ok(at)
             }
             Err(failed) => Err(failed.into()),

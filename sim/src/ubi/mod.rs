@@ -109,6 +109,8 @@ pub struct Ubi<D> {
     has_buffer: bool,
     /// Whether a call into MTD has ended and no other task was scheduled since.
     chip_released: bool,
+    /// The thread was scheduled within the last call into MTD and waits for the chip's lock.
+    thread_waits: bool,
     /// Whether the current work yields after this step.
     is_yielding: bool,
     /// `ro_mode`.

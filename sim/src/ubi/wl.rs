@@ -143,9 +143,32 @@ impl<D: NandDriver> Ubi<D> {
         self.run_others_while(now, next, before)
     }
 
-    /// Creates a thread.
-    pub fn fork(&mut self, now: Ns, task: Task) {
-        self.sched.fork(now, task);
+    /// kthread_run of a thread of the file system.
+    pub fn run_kthread(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        self.sched.create_kthread(now, task);
+        let now = self.foreground.map_or(Ok(now), |creator| self.run_others_until(now, creator))?;
+        self.sched.start_kthread(now, task);
+        Ok(now)
+    }
+
+    /// kthread_stop: the thread finishes its current work and exits.
+    pub fn stop_kthread(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        let Some(waiter) = self.foreground.take() else { return Ok(now) };
+        let mut now = now;
+        self.sched.wake(now, task);
+        if self.sched.current() == Some(waiter) {
+            self.sched.sleep(now);
+        }
+        while self.sched.current() != Some(task) || self.has_step(task) {
+            now = self.run_other(now, None)?;
+        }
+        self.sched.exit_kthread(now, waiter);
+        self.foreground = Some(waiter);
+        self.run_others_until(now, waiter)
+    }
+
+    fn has_step(&self, task: Task) -> bool {
+        task == Task::UbiThread && self.wl.step.is_some()
     }
 
     /// Runs other tasks until `task` has the processor. The thread works; any other task blocks
@@ -196,7 +219,7 @@ impl<D: NandDriver> Ubi<D> {
     /// first.
     #[inline]
     pub(super) fn lock_chip(&mut self, now: Ns) -> Result<Ns> {
-        if self.contended().is_none() {
+        if self.contended().is_none() && !self.thread_waits {
             self.chip_released = false;
             return Ok(now);
         }
@@ -221,15 +244,18 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     /// After a call into MTD: another task may run at the kernel's next preemption point.
-    pub(super) fn release_chip(&mut self) {
+    pub(super) fn release_chip(&mut self, now: Ns) {
         self.chip_released = !self.is_working;
+        if self.contended().is_some() && !self.wl.is_idle() {
+            self.thread_waits = self.sched.pass_locked(now - self.mtd.since_resched());
+        }
     }
 
     /// The first preemption point after a call into MTD.
     #[inline]
     pub fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
         let released = std::mem::take(&mut self.chip_released);
-        match self.contended() {
+        match self.contended().or(self.foreground.filter(|_| self.thread_waits)) {
             Some(task) if released => self.resched_from(now, task),
             _ => Ok(now),
         }
@@ -265,7 +291,7 @@ impl<D: NandDriver> Ubi<D> {
             }
         }
         self.mtd.set_task(task);
-        if is_waiting {
+        if is_waiting | std::mem::take(&mut self.thread_waits) {
             self.sched.wake(now, Task::UbiThread);
         }
         self.might_resched(now, task)
@@ -451,7 +477,8 @@ impl<D: NandDriver> Ubi<D> {
 
     /// The end of ubi_attach_mtd_dev: starts the thread, which finds the queued works.
     pub(super) fn enable_thread(&mut self, now: Ns) -> Result<Ns> {
-        self.sched.fork(now, Task::UbiThread);
+        self.sched.create_kthread(now, Task::UbiThread);
+        let now = self.foreground.map_or(Ok(now), |creator| self.run_others_until(now, creator))?;
         self.wl.thread_enabled = true;
         self.wake_thread(now);
         self.lock_chip(now)
@@ -460,18 +487,8 @@ impl<D: NandDriver> Ubi<D> {
     /// kthread_stop in ubi_detach_mtd_dev: the thread finishes its current work; queued works are
     /// dropped (shutdown_work).
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
-        let mut now = now;
-        let step = self.wl.step.take();
-        now = self.do_work(now, step)?;
         self.wl.works.clear();
-        if !self.sched.is_runnable(Task::UbiThread) {
-            return Ok(now);
-        }
-        now = self.set_task(now, None)?;
-        while self.sched.is_runnable(Task::UbiThread) {
-            now = self.run_other(now, None)?;
-        }
-        self.set_task(now, Some(Task::Program))
+        self.stop_kthread(now, Task::UbiThread)
     }
 
     /// ubi_wl_get_peb: takes a free block. The caller may have to produce one itself.

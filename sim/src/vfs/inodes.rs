@@ -31,6 +31,8 @@ pub(super) struct Inodes {
     by_ino: BTreeMap<Ino, usize>,
     pub flusher: Flusher,
     pub ticks: Ticks,
+    /// PAGEVEC_SIZE: pages that are looked up at a time.
+    pub folio_batch: usize,
     /// The next page of a read-ahead window, which is locked if it is not cached yet.
     pub next_in_window: Option<(usize, u32)>,
     /// Pages that a file system added while it read another page.
@@ -102,6 +104,7 @@ impl Inodes {
     pub fn new(
         (vm, free_pages): (Vm, u64),
         ticks: Ticks,
+        folio_batch: usize,
         now: Ns,
         completions: Completions,
     ) -> Inodes {
@@ -110,6 +113,7 @@ impl Inodes {
             by_ino: BTreeMap::new(),
             flusher: Flusher::new(ticks, now, (vm, free_pages), completions),
             ticks,
+            folio_batch,
             next_in_window: None,
             added_besides: 0,
             truncated: Truncated::default(),
@@ -338,6 +342,10 @@ impl PageCache for Inodes {
             self.flusher.queue(Reason::FreeSpace, pages);
         }
         is_needed
+    }
+
+    fn queue_sync(&mut self) {
+        self.flusher.queue(Reason::Sync, i64::MAX);
     }
 
     fn is_flusher_awaited(&self) -> bool {

@@ -140,7 +140,7 @@ impl<S: FlashFs> Vfs<S> {
             policy: None,
             costs,
             read_ahead_pages: 0,
-            inodes: Inodes::new(memory, ticks, Ns::ZERO, completions),
+            inodes: Inodes::new(memory, ticks, facts.folio_batch, Ns::ZERO, completions),
             names: Names::default(),
             limits: DirtyLimits::new(memory.0, memory.1),
             masks_interrupts: facts.masks_interrupts,
@@ -286,7 +286,8 @@ impl<S: FlashFs> Vfs<S> {
         self.mappings.clear();
         let completions = self.inodes.flusher.completions.of_new_device();
         let reclaim = self.inodes.take_reclaim_policy();
-        self.inodes = Inodes::new(self.memory, self.inodes.ticks, now, completions);
+        let Inodes { ticks, folio_batch, .. } = self.inodes;
+        self.inodes = Inodes::new(self.memory, ticks, folio_batch, now, completions);
         if let Some(policy) = reclaim {
             self.inodes.set_reclaim_policy(policy);
         }
@@ -300,9 +301,9 @@ impl<S: FlashFs> Vfs<S> {
     /// umount and mount: writes everything back, empties every cache and closes all slots.
     pub fn remount(&mut self, now: Ns) -> Outcome {
         let now = self.fs.kill_sb(now + self.costs.syscall_ns, &mut self.inodes)?;
+        let now = self.write_back_dirty(now)?;
         let now = self.write_back_all(now, false)?;
-        let now = ignore_errno(self.fs.sync(now, &mut self.inodes), now)?;
-        let mut now = self.stop_flusher(now)?;
+        let mut now = ignore_errno(self.fs.sync(now, &mut self.inodes), now)?;
         for gone in self.inodes.iter_mut().map(Inode::forget_pages).collect::<Vec<_>>() {
             now = self.truncate_inode_pages(now, gone)?;
         }

@@ -22,9 +22,6 @@ use crate::fs::{PageWrite, Writeback};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
-/// PAGEVEC_SIZE: pages looked up at a time.
-const PAGEVEC: usize = 15;
-
 impl Flusher {
     /// wb_queue_work: queues a work and wakes the flusher.
     pub fn queue(&mut self, reason: Reason, pages: i64) {
@@ -206,11 +203,12 @@ impl Inodes {
 
     /// The head of __writeback_single_inode and of write_cache_pages.
     fn begin_inode(&mut self, index: usize, work: Work) {
+        let batch = self.folio_batch;
         let inode = &mut self[index];
         let first = if work.is_tagged() { 0 } else { inode.writeback_index };
         let pages: VecDeque<u32> = match work.is_tagged() {
             true => inode.cache.tag_dirty(0, u32::MAX).into(),
-            false => inode.cache.next_dirty(first, PAGEVEC).into(),
+            false => inode.cache.next_dirty(first, batch).into(),
         };
         let cursor = pages.back().map_or(first, |last| last + 1);
         let left = work.chunk_pages();
@@ -256,7 +254,7 @@ impl Inodes {
                 if writing.work.is_tagged() {
                     return None;
                 }
-                writing.pages = cache.next_dirty(writing.cursor, PAGEVEC).into();
+                writing.pages = cache.next_dirty(writing.cursor, self.folio_batch).into();
                 writing.cursor = writing.pages.back()? + 1;
                 continue;
             };

@@ -10,7 +10,7 @@ use super::flusher::{Reason, Wait};
 use super::inode::Inode;
 use super::Vfs;
 use crate::errno::{ignore_errno, FsError, Outcome, EBADF};
-use crate::fs::tasks::{run_other, wait_for_flusher};
+use crate::fs::tasks::{run_other, sync_after_other, wait_for_flusher};
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::sched::{Task, TIMER_SLACK};
 use crate::units::Ns;
@@ -298,14 +298,21 @@ impl<S: FlashFs> Vfs<S> {
             self.fs.sched().wake(now, Task::Background);
             now = self.resched(now)?; // down_read(&sb->s_umount)
         }
+        if all {
+            if let Some(now) = sync_after_other(&mut self.fs, now, &mut self.inodes)? {
+                return Ok(now);
+            }
+        }
         self.inodes.flusher.queue(Reason::Sync, i64::MAX);
         wait_for_flusher(&mut self.fs, now, &mut self.inodes)
     }
 
-    /// wb_shutdown: the flusher finishes its work.
-    pub(super) fn stop_flusher(&mut self, now: Ns) -> Result<Ns, FsError> {
-        self.inodes.flusher.start();
-        self.inodes.flusher.waits = Some(Wait::Work);
+    /// writeback_inodes_sb: the flusher writes every dirty inode, if there is any.
+    pub(super) fn write_back_dirty(&mut self, now: Ns) -> Result<Ns, FsError> {
+        if !self.inodes.flusher.has_dirty_io() {
+            return Ok(now);
+        }
+        self.inodes.flusher.queue(Reason::FreeSpace, i64::MAX);
         wait_for_flusher(&mut self.fs, now, &mut self.inodes)
     }
 

@@ -66,6 +66,10 @@ def facts_of(
         "arch/um/kernel/time.c", "time_travel_update_time_rel"
     )
     found["uml"] = {"masks_interrupts": Known(waits, "arch/um/kernel/time.c time_travel_ndelay")}
+    kernel = _scheduler(tree)
+    if "scheduler" in kernel:
+        keeps_lag = kernel["scheduler"].value != "cfs"
+        found["uml"]["other_flusher"] = Known(keeps_lag, "fs/hostfs/hostfs_kern.c super_setup_bdi")
     faults = (
         like.readahead is not None and like.readahead.faults_around and _same_faults(tree, base)
     )
@@ -75,7 +79,8 @@ def facts_of(
         else ("mm/memory.c, mm/filemap.c: page faults are not known to be those of 6.1")
     )
     found["readahead"]["faults_around"] = Known(faults, where)
-    found["kernel"] = _scheduler(tree) | _polls(tree) | _reads_ahead(tree) | _configured(options)
+    found["kernel"] = kernel | _folio_batch(tree) | _polls(tree) | _reads_ahead(tree)
+    found["kernel"] |= _configured(options)
     if options:
         found["jffs2"] |= _jffs2_options(options)
     return found
@@ -173,6 +178,12 @@ def _scheduler(tree: KernelTree) -> dict[str, Known]:
     }
     found = next((name for name, mark in marks.items() if mark in text), "cfs")
     return {"scheduler": Known(found, f"kernel/sched/fair.c {', '.join(marks.values())}")}
+
+
+def _folio_batch(tree: KernelTree) -> dict[str, Known]:
+    where = "include/linux/pagevec.h"
+    pages = re.search(r"#define PAGEVEC_SIZE\s+(\d+)", tree.text(where))
+    return {"folio_batch": Known(int(pages[1]), f"{where} PAGEVEC_SIZE")} if pages else {}
 
 
 def _polls(tree: KernelTree) -> dict[str, Known]:

@@ -10,6 +10,8 @@ Some cases change more than their group allows:
 - A case that writes and removes at least an eighth of JFFS2's partition, or may, has a boot of its
   own. The blocks it empties advance a counter in jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c), and so
   do those of the cases before it. How much an SQL statement writes is not known.
+- A case that writes on a kernel since 6.6 has a boot of its own. The kernel's threads keep the lag
+  that they had when they last slept (kernel/sched/fair.c), over all cases.
 
 Identifiers in the job are numbers of ours, so a case_id may hold anything.
 """
@@ -60,6 +62,8 @@ class JobItem:
     @cached_property
     def marks_the_kernel(self) -> bool:
         """Whether the case changes the kernel's state, which the next case would notice."""
+        if self.program.stack.kernel.kernel.scheduler != "cfs":
+            return self.writes
         if self.program.stack.fs != "jffs2":
             return False
         if _MARKING.search(self.body) or _REMOUNT.search(self.prepare):

@@ -24,7 +24,7 @@ pub(super) const TAKE: Change =
 impl<D: NandDriver> Ubifs<D> {
     /// ubifs_put_super, after sync_filesystem.
     pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.wait_for(now, Task::UbifsThread)?;
+        let now = self.ubi.stop_kthread(now, Task::UbifsThread)?;
         let now = self.sync_heads(now)?;
         let now = self.write_master(now)?;
         self.tnc.shrink();
@@ -45,8 +45,7 @@ impl<D: NandDriver> Ubifs<D> {
     pub(super) fn mount(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
-        self.ubi.fork(now, Task::UbifsThread);
-        now = self.wait_for(now, Task::UbifsThread)?;
+        now = self.ubi.run_kthread(now, Task::UbifsThread)?;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             now = self.ubi.read(now, leb, 0, whole)?;
         }

@@ -39,8 +39,7 @@ impl<D: NandDriver> Ubifs<D> {
         let mut now = self.ubi.power_up(now, torn)?;
         self.forget_all();
         now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
-        self.ubi.fork(now, Task::UbifsThread);
-        now = self.wait_for(now, Task::UbifsThread)?;
+        now = self.ubi.run_kthread(now, Task::UbifsThread)?;
         now = self.recover_master(now)?;
         let root = self.tnc.root_place();
         now = self.ubi.read(now, root.leb, root.offset, root.bytes)?;

@@ -11,7 +11,7 @@ use crate::profile::{KernelFacts, Scheduler};
 #[derive(Clone, Debug)]
 pub(super) enum Fair {
     /// Before 6.6.
-    Cfs(Cfs),
+    Cfs(Box<Cfs>),
     /// Since 6.6.
     Eevdf(Box<Eevdf>),
 }
@@ -20,7 +20,7 @@ impl Fair {
     /// The kernel's scheduler, with the program running.
     pub fn new(facts: &KernelFacts, tick_ns: u64) -> Fair {
         match facts.scheduler {
-            Scheduler::Cfs => Fair::Cfs(Cfs::new(facts.task_groups)),
+            Scheduler::Cfs => Fair::Cfs(Box::new(Cfs::new(facts.task_groups))),
             eevdf => Fair::Eevdf(Box::new(Eevdf::new(eevdf, tick_ns))),
         }
     }
@@ -28,7 +28,7 @@ impl Fair {
     /// Its functions.
     pub fn class(&mut self) -> &mut dyn SchedClass {
         match self {
-            Fair::Cfs(cfs) => cfs,
+            Fair::Cfs(cfs) => &mut **cfs,
             Fair::Eevdf(eevdf) => &mut **eevdf,
         }
     }

@@ -131,6 +131,9 @@ impl<D: NandDriver> Ubi<D> {
         if self.foreground == task {
             return Ok(now);
         }
+        if self.thread_waits {
+            self.wake_thread(now);
+        }
         let before = std::mem::replace(&mut self.foreground, task);
         let Some(next) = task else {
             if before.is_some() && self.sched.current() == before {
@@ -155,6 +158,7 @@ impl<D: NandDriver> Ubi<D> {
     pub fn stop_kthread(&mut self, now: Ns, task: Task) -> Result<Ns> {
         let Some(waiter) = self.foreground.take() else { return Ok(now) };
         let mut now = now;
+        self.thread_waits = false;
         self.sched.wake(now, task);
         if self.sched.current() == Some(waiter) {
             self.sched.sleep(now);
@@ -219,7 +223,7 @@ impl<D: NandDriver> Ubi<D> {
     /// first.
     #[inline]
     pub(super) fn lock_chip(&mut self, now: Ns) -> Result<Ns> {
-        if self.contended().is_none() && !self.thread_waits {
+        if self.contended().is_none() && !self.has_waiting_thread() {
             self.chip_released = false;
             return Ok(now);
         }
@@ -251,11 +255,17 @@ impl<D: NandDriver> Ubi<D> {
         }
     }
 
+    /// Whether the thread waits for the chip's lock, which the last call into MTD had.
+    #[inline]
+    fn has_waiting_thread(&self) -> bool {
+        self.thread_waits && !self.is_working
+    }
+
     /// The first preemption point after a call into MTD.
     #[inline]
     pub fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
         let released = std::mem::take(&mut self.chip_released);
-        match self.contended().or(self.foreground.filter(|_| self.thread_waits)) {
+        match self.contended().or(self.foreground.filter(|_| self.has_waiting_thread())) {
             Some(task) if released => self.resched_from(now, task),
             _ => Ok(now),
         }
@@ -451,6 +461,9 @@ impl<D: NandDriver> Ubi<D> {
     /// The foreground sleeps while the thread holds what it needs.
     fn wait_while(&mut self, now: Ns, held: impl Fn(&Self) -> bool) -> Result<Ns> {
         let Some(task) = self.foreground.filter(|_| held(self)) else { return Ok(now) };
+        if self.thread_waits {
+            self.wake_thread(now);
+        }
         let mut now = now;
         while held(self) {
             match self.sched.current() {
@@ -470,6 +483,7 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     fn wake_thread(&mut self, now: Ns) {
+        self.thread_waits = false;
         if self.wl.thread_enabled && !self.sched.is_runnable(Task::UbiThread) {
             self.sched.wake(now, Task::UbiThread);
         }

@@ -95,14 +95,14 @@ static void prefer_softirqs(void)
 	int major = 0;
 	int minor = 0;
 
-	if (uname(&names) || sscanf(names.release, "%d.%d", &major, &minor) != 2 ||
-	    major < 6 || (major == 6 && minor < 6))
+	if (uname(&names) || sscanf(names.release, "%d.%d", &major, &minor) != 2 || major < 6 ||
+	    (major == 6 && minor < 6))
 		return;
 	for (int pid = 2; pid < KERNEL_THREADS; pid++) {
 		(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 		if (read_file(path, name, sizeof(name)) > 0 && strncmp(name, "ksoftirqd", 9) == 0)
-			(void)complain(syscall(SYS_sched_setscheduler, pid, SCHED_FIFO, &priority) ?
-					       -errno : 0, path);
+			if (syscall(SYS_sched_setscheduler, pid, SCHED_FIFO, &priority))
+				(void)complain(-errno, path);
 	}
 }
 

@@ -85,7 +85,8 @@ def lifetime(
             metavar="WHAT...",
             help="An experiment, a recording, operations, a run's directory, a wear table"
             " (.parquet), or a board's erase counters: a file with the output of ubinfo, sysfs, the"
-            " kernel or ubidumpec; - reads standard input. WHAT@N/UNIT says how often it runs;"
+            " kernel, ubidumpec or `mmc extcsd read`; - reads standard input. WHAT@N/UNIT says how"
+            " often it runs;"
             " several share the flash.",
         ),
     ],
@@ -125,7 +126,11 @@ def lifetime(
     counters = path.is_file() and path.suffix not in (".parquet", ".toml")
     if name == "-" or (counters and not is_recording(path) and not is_operations(path)):
         _refuse_options(repeat=given, case=case, set=settings, on=on, out=out)
-        subjects = [_counters(name, since, before, known)]
+        reading = _text(None if name == "-" else path)
+        of_chips = {"endurance": endurance, "board": board}
+        if _print_disk(name, reading, since=since, before=before, output=output, **of_chips):
+            return
+        subjects = [_counters(name, reading, since=since, before=before, board=known)]
     else:
         _refuse_options(since=since, before=before)
         subjects = _worn(
@@ -355,19 +360,52 @@ def _run(
     )
 
 
-def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:
-    from flashbed.answers.lifetimes.counters import parse_counters
-    from flashbed.answers.lifetimes.observed import counters_of
-
+def _seconds(since: str | None) -> float:
     if since is None:
         raise InputError(
             "--since TIME: the age of the device, or of the reading --before, is missing"
         )
-    seconds = duration_s(since, "--since")
-    name = "standard input" if what == "-" else shown(Path(what))
-    now = parse_counters(_text(None if what == "-" else Path(what)), name)
+    return duration_s(since, "--since")
+
+
+def _counters(
+    what: str, reading: str, *, since: str | None, before: Path | None, board: Board | None
+) -> Subject:
+    from flashbed.answers.lifetimes.counters import parse_counters
+    from flashbed.answers.lifetimes.observed import counters_of
+
+    seconds = _seconds(since)
+    name = _name_of(what)
+    now = parse_counters(reading, name)
     earlier = None if before is None else parse_counters(_text(before), shown(before))
     return counters_of(now, earlier, seconds=seconds, name=name, board=board)
+
+
+def _name_of(what: str) -> str:
+    return "standard input" if what == "-" else shown(Path(what))
+
+
+def _print_disk(
+    what: str, reading: str, *, since: str | None, before: Path | None, output: str,
+    **of_chips: object,
+) -> bool:  # fmt: skip
+    """Prints how long an eMMC lasts, by its EXT_CSD; says whether the reading is one."""
+    from flashbed.answers.lifetimes.ext_csd import as_json, parse_ext_csd, text
+
+    name = _name_of(what)
+    now = parse_ext_csd(reading, name)
+    if now is None:
+        return False
+    _refuse_options(**of_chips)
+    earlier = None if before is None else parse_ext_csd(_text(before), shown(before))
+    if before is not None and earlier is None:
+        raise InputError(f"{shown(before)}: no EXT_CSD of an eMMC, as {name} is")
+    years = now.years_left(_seconds(since), earlier)
+    if output == "json":
+        print(json.dumps({"lifetime": [as_json(name, now, years)]}, indent=1))
+    else:
+        print(text(name, now, years, since_before=before is not None))
+    return True
 
 
 def _text(path: Path | None) -> str:

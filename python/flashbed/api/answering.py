@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from flashbed.answers.analysis.answer import Answer, answer
+from flashbed.answers.analysis.answer import ROWS_MAX, Answer, answer
 from flashbed.base.frames import pieces
 from flashbed.plan.planned import Plan
 from flashbed.results.case_places import Names
@@ -22,12 +22,15 @@ _BOARDS_MAX = 64
 
 
 def answer_of_names(
-    directory: Path, names: Iterable[str], apart: Collection[str] = (), *, ours: bool = False
-) -> Answer | None:
+    directory: Path, names: Iterable[str], apart: Collection[str] = (), *, ours: bool = False,
+    axes: Sequence[str] | None = None, rows_max: int = ROWS_MAX,
+    targets: Collection[str] | None = None,
+) -> Answer | None:  # fmt: skip
     """The answer about cases with these names; None if none of them was measured.
 
     `names` may be iterated more than once. `apart` are axes that are columns wherever they vary.
-    `ours` says that this process wrote the tables.
+    `ours` says that this process wrote the tables. `axes` and `rows_max` are those of `answer`.
+    `targets` are the only ones that count, if they are given.
     """
     if not (directory / "cases.parquet").is_file():
         return None
@@ -41,6 +44,8 @@ def answer_of_names(
         for rows in pieces(keys)
     ):
         kept = kept.filter(chosen, pl.col("target") != CHIP_ALONE)
+    if targets is not None:
+        kept = kept.filter(pl.col("target").is_in(list(targets)))
     boards = ["board", *(axis for axis in OF_BOARD if axis in kept.collect_schema())]
     there = kept.select("kernel", *boards).unique().sort(pl.all()).collect(engine="streaming")
     if there.is_empty():
@@ -54,6 +59,8 @@ def answer_of_names(
         apart,
         part_bytes={board.fit.part.name: board.chip.page_bytes for board in changed if board.fit},
         remarks=remarks(*changed),
+        axes=axes,
+        rows_max=rows_max,
     )
 
 

@@ -20,6 +20,7 @@ from flashbed.cli import (
     board_files,
     calibrate,
     chips,
+    compare,
     cost,
     doctor,
     execution,
@@ -55,6 +56,7 @@ app = typer.Typer(
 )
 listing.register(app)
 run.register(app)
+compare.register(app)
 merge.register(app)
 execution.register(app)
 recorded.register(app)
@@ -79,7 +81,7 @@ prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
-    "Ask a question": ("lifetime", "powercut", "cost"),
+    "Ask a question": ("compare", "lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
     "Your parts": ("chip", "board", "kernel", "policy", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),

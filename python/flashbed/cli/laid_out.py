@@ -1,9 +1,9 @@
-"""Prints a table on a terminal: numbers rounded, in readable units, aligned to the right."""
+"""Prints a table: numbers rounded, in readable units, aligned to the right; or as Markdown."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flashbed.base.human import number_reader
@@ -12,7 +12,7 @@ from flashbed.stack.names import escaped
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["print_table"]
+__all__ = ["markdown_of", "markdown_table", "print_table"]
 
 _PIPE_COLUMNS = 400
 
@@ -28,14 +28,32 @@ def print_table(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> N
     for name, kind in rows.schema.items():
         head = (heads or {}).get(name, name)
         table.add_column(head, justify="right" if kind.is_numeric() else "left")
-    shown = {name: _reader(name, kind) for name, kind in rows.schema.items()}
-    for row in rows.iter_rows(named=True):
-        table.add_row(*(Text(shown[name](value)) for name, value in row.items()))
+    for cells in _cells(rows):
+        table.add_row(*map(Text, cells))
     console = Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS, highlight=False)
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
     print("\n".join(line for line in lines if line))
+
+
+def markdown_of(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> str:
+    """The same table in Markdown."""
+    numbers = {at for at, kind in enumerate(rows.dtypes) if kind.is_numeric()}
+    first = [(heads or {}).get(name, name) for name in rows.columns]
+    return markdown_table([first, *_cells(rows)], numbers)
+
+
+def markdown_table(cells: Sequence[Sequence[str]], right: Collection[int]) -> str:
+    """A table in Markdown, its head first; columns of `right` are right-aligned."""
+    head, *rows = cells
+    rule = ["---:" if place in right else "---" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def _cells(rows: pl.DataFrame) -> list[list[str]]:
+    shown = [_reader(name, kind) for name, kind in rows.schema.items()]
+    return [[read(value) for read, value in zip(shown, row, strict=True)] for row in rows.rows()]
 
 
 def _reader(name: str, kind: pl.DataType) -> Callable[[Any], str]:

@@ -30,12 +30,21 @@ from flashbed.program.recording.recognised import is_recording
 if TYPE_CHECKING:
     from flashbed.answers.lifetimes.mix import Mix
     from flashbed.answers.lifetimes.subject import Subject
+    from flashbed.plan.experiment import Experiment
     from flashbed.plan.planned import Plan
     from flashbed.running.runner import TargetOutcome
     from flashbed.stack.profiles import Board
     from flashbed.targets.ssh.address import ChosenTarget
 
-__all__ = ["Endurance", "Repeat", "register"]
+__all__ = [
+    "Endurance",
+    "Repeat",
+    "aged_cases",
+    "check_endurance",
+    "checked_boards",
+    "register",
+    "table_name",
+]
 
 Repeat = Annotated[
     str | None,
@@ -105,8 +114,7 @@ def lifetime(
     """Estimates how long the flash lasts: years until a block reaches its endurance."""
     from flashbed.stack.profiles import load_board
 
-    if endurance is not None and not 0 < endurance < 2**31:
-        raise InputError(f"--endurance {endurance}: not a number of erases")
+    check_endurance(endurance)
     named = [_with_rate(word) for word in what]
     for name, _ in named:
         if Path(name).suffix not in ("", ".toml") and not Path(name).exists():
@@ -144,6 +152,12 @@ def lifetime(
             endurance=endurance,
         )
     _print([(subject, *endurance_of(subject, endurance)) for subject in subjects], output)
+
+
+def check_endurance(endurance: int | None) -> None:
+    """Raises `InputError` for what can be no number of erases."""
+    if endurance is not None and not 0 < endurance < 2**31:
+        raise InputError(f"--endurance {endurance}: not a number of erases")
 
 
 def _with_rate(word: str) -> tuple[str, str | None]:
@@ -241,9 +255,7 @@ def _worn(
         named = _chosen_case_ids(path, case, settings)
         if rounds is None:
             _say_times(path, named)
-        return cases_of(
-            path, rounds, case_ids=named, target=None if on is None else _table_name(on)
-        )
+        return cases_of(path, rounds, case_ids=named, target=None if on is None else table_name(on))
     return _run(what, case, settings=settings, on=on, out=out, rounds=rounds, endurance=endurance)
 
 
@@ -289,7 +301,7 @@ def _chosen_case_ids(
     return chosen
 
 
-def _table_name(target: str) -> str:
+def table_name(target: str) -> str:
     """A target's name in tables."""
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_address
@@ -306,14 +318,10 @@ def _run(
 
     The directory of results may hold other cases too.
     """
-    from flashbed.answers.lifetimes.observed import cases_of
-    from flashbed.api.replayed_often import aged_by
     from flashbed.api.replays import time_notes
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.plan.planned import as_plan
-    from flashbed.running.ways import Way
-    from flashbed.stack.changes import OF_BOARD
 
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
@@ -325,27 +333,49 @@ def _run(
     planned = as_plan([item for item in planned if target in item.targets])
     if not planned:
         raise InputError(f"--on {target}: none of the chosen cases of {experiment.id} runs on it")
-    axes = ("board", *OF_BOARD)
-    kinds = {tuple(str(getattr(item.case, name)) for name in axes): item.case for item in planned}
-    boards = [each.profile() for each in kinds.values()]
-    say_doubts(boards)
-    for board in boards if endurance is None else ():
-        cycles_of(board)
+    say_doubts(checked_boards(planned, endurance))
     directory = out or Path("results") / "lifetime" / experiment.id
-
-    def run(cases: Plan) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
-        return measure(
-            experiment, cases, targets=[target], out=directory, traces=["wear"], way=Way()
-        )
-
-    outcomes, unavailable = run(planned)
+    outcomes, unavailable = _measured(experiment, planned, target, directory)
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
     names = [item.case.case_id for item in planned]
     if rounds is None:  # else its own time decides nothing
         for note in time_notes(directory, experiment, planned, names):
             say(f"flashbed: {note}")
-    table = _table_name(target)
+    return aged_cases(
+        experiment, planned, target=target, directory=directory, rounds=rounds, names=names
+    )
+
+
+def checked_boards(planned: Plan, endurance: int | None) -> list[Board]:
+    """The boards of these cases. Raises `InputError` if one's endurance is needed and unknown."""
+    from flashbed.stack.changes import OF_BOARD
+
+    axes = ("board", *OF_BOARD)
+    kinds = {tuple(str(getattr(item.case, name)) for name in axes): item.case for item in planned}
+    boards = [each.profile() for each in kinds.values()]
+    for board in boards if endurance is None else ():
+        cycles_of(board)
+    return boards
+
+
+def _measured(
+    experiment: Experiment, cases: Plan, target: ChosenTarget, directory: Path
+) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
+    from flashbed.running.ways import Way
+
+    return measure(experiment, cases, targets=[target], out=directory, traces=["wear"], way=Way())
+
+
+def aged_cases(
+    experiment: Experiment, planned: Plan, *, target: ChosenTarget, directory: Path,
+    rounds: float | None, names: Sequence[str],
+) -> list[Subject]:  # fmt: skip
+    """The named cases of a folder with wear, after they ran until free space was used up."""
+    from flashbed.answers.lifetimes.observed import cases_of
+    from flashbed.api.replayed_often import aged_by
+
+    table = table_name(str(target))
 
     def read() -> list[Subject]:
         return cases_of(directory, rounds, case_ids=names, target=table)
@@ -354,7 +384,7 @@ def _run(
         experiment,
         planned,
         target=table,
-        run=run,
+        run=lambda cases: _measured(experiment, cases, target, directory),
         read=read,
         say=lambda line: say(f"flashbed: {line}"),
     )

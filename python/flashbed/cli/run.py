@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answered",
+    "check_targets",
+    "conclude",
     "failure_lines",
     "measure",
+    "one_program",
     "register",
     "target_names",
 ]
@@ -114,15 +117,7 @@ def run(
     """
     from flashbed.running.ways import start_ahead
 
-    if context.args:
-        words = [name, *context.args]
-        of_flash = all(map(is_recording, map(Path, words)))
-        other = "lifetime" if of_flash else "exec --"
-        does = "asks for all of them on one flash" if of_flash else "runs a program"
-        raise InputError(
-            f"run takes one experiment, recording or file of operations, not {shlex.join(words)};"
-            f" `flashbed {other} {shlex.join(words)}` {does}"
-        )
+    one_program("run", [name, *context.args])
     way, traces = _way(jobs, shard, scheduler), _traces(trace)
     experiment = load_experiment(name)
     if not settings and case is None and scheduler is None and on in (None, ["sim"]):
@@ -135,17 +130,35 @@ def run(
             raise InputError(f"--case {case}: no such case in {experiment.id}")
     doubts = planned.doubts()
     targets = all_allowed(target_names(on) or ["sim"], erase)
-    for target in targets:
-        if not is_board(target) and target not in planned.targets:
-            raise InputError(
-                f"--on {target}: none of the chosen cases of {experiment.id} runs on it"
-            )
+    check_targets(targets, planned, experiment)
     warn(doubts)
     directory = out or RESULTS / f"{experiment.id}{way.share.suffix}"
     answered(
         experiment, planned, targets=targets, out=directory, traces=traces, way=way,
         apart=apart, output=output,
     )  # fmt: skip
+
+
+def check_targets(targets: Sequence[ChosenTarget], planned: Plan, experiment: Experiment) -> None:
+    """Raises `InputError` for a target on which none of the cases runs."""
+    for target in targets:
+        if not is_board(target) and target not in planned.targets:
+            raise InputError(
+                f"--on {target}: none of the chosen cases of {experiment.id} runs on it"
+            )
+
+
+def one_program(command: str, words: Sequence[str]) -> None:
+    """Raises `InputError` unless the words name one program; says which commands take more."""
+    if len(words) == 1:
+        return
+    of_flash = all(map(is_recording, map(Path, words)))
+    other = "lifetime" if of_flash else "exec --"
+    does = "asks for all of them on one flash" if of_flash else "runs a program"
+    raise InputError(
+        f"{command} takes one experiment, recording or file of operations, not"
+        f" {shlex.join(words)}; `flashbed {other} {shlex.join(words)}` {does}"
+    )
 
 
 def answered(
@@ -175,7 +188,7 @@ def answered(
         print_answer(found)
     for note in times:
         say(f"flashbed: {note}")
-    _conclude(outcomes)
+    conclude(outcomes)
     if unavailable:
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
 
@@ -220,7 +233,7 @@ def reproduce(
             experiments, targets, settings=chosen, base=base, way=_way(jobs)
         )
         if not any(outcome.measured + outcome.kept for outcome in outcomes):
-            _conclude(outcomes)
+            conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
         validated = RESULTS / "validation"
         kept = validated if has_results(validated) else None
@@ -235,7 +248,7 @@ def reproduce(
         print(escaped(shown(report)))
     if out is None:
         say(f"all results on one page: {RESULTS / INDEX}")
-    _conclude(outcomes)
+    conclude(outcomes)
 
 
 def _of_study(
@@ -334,7 +347,8 @@ def failure_lines(failures: Sequence[Failure]) -> list[str]:
     return measuring.failure_lines(failures)
 
 
-def _conclude(outcomes: Sequence[TargetOutcome]) -> None:
+def conclude(outcomes: Sequence[TargetOutcome]) -> None:
+    """Calls `api.measuring.conclude`."""
     from flashbed.api import measuring
 
     measuring.conclude(outcomes)

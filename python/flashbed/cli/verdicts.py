@@ -14,6 +14,7 @@ import typer
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import shown
+from flashbed.cli.laid_out import markdown_table
 from flashbed.cli.options import formats
 from flashbed.plan.study import Study, load_study
 
@@ -190,7 +191,7 @@ def _numbers(printed: Sequence[PrintedNumber], output: str) -> str:
         for (study, item), errors in groups.items()
     ]
     by_item = [["source", "item", "numbers", "within 10 %", "median error %"], *items]
-    lay = _markdown_table if output == "markdown" else _text_table
+    lay = markdown_table if output == "markdown" else _text_table
     return "\n\n".join(
         [
             counted_line(printed),
@@ -211,7 +212,7 @@ def _text(tallies: Sequence[VerdictTally]) -> str:
 
 def _markdown(tallies: Sequence[VerdictTally]) -> str:
     cells = _cells(tallies)
-    return _markdown_table(cells, set(range(2, len(cells[0]))))
+    return markdown_table(cells, set(range(2, len(cells[0]))))
 
 
 def _text_table(cells: Sequence[Sequence[str]], right: Collection[int]) -> str:
@@ -225,9 +226,3 @@ def _text_table(cells: Sequence[Sequence[str]], right: Collection[int]) -> str:
         for row in cells
     ]
     return "\n".join(lines)
-
-
-def _markdown_table(cells: Sequence[Sequence[str]], right: Collection[int]) -> str:
-    head, *rows = cells
-    rule = ["---:" if place in right else "---" for place in range(len(head))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))

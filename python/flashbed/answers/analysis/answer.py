@@ -121,30 +121,36 @@ def answer(
     *,
     part_bytes: Mapping[str, int] | None = None,
     remarks: Sequence[str] = (),
+    axes: Sequence[str] | None = None,
+    rows_max: int = ROWS_MAX,
 ) -> Answer:
     """The answer of a run's `cases`; `page_bytes` is each board's page size, `part_bytes` a part's.
 
     `remarks` become notes.
 
     `compressors` has the default compressor of a kernel and file system, to be named. `apart` are
-    axes that are columns wherever they vary. A lazy frame is read several times, a few columns each
-    time.
+    axes that are columns wherever they vary; `axes` are all that are columns, whatever varies. A
+    lazy frame is read several times, a few columns each time.
     """
     rows = cases.lazy().select(COLUMNS)
     known = rows.select(
         pl.col(*_CHOICES, *_WORKS).n_unique(), pl.col("time_ns").null_count()
     ).collect(engine="streaming").row(0, named=True)  # fmt: skip
     varied = [name for name in (*_CHOICES, *_WORKS) if known[name] > 1]
-    axes = [name for name in varied if name in _CHOICES or name in apart]
-    axes = axes or [name for name in varied if name != _REPEATED]
-    different = [name for name in varied if name not in axes]
-    count, works = _works(rows, axes, different)
-    if not works:
-        axes += different
+    columns = list(axes or ())
+    if axes is None:
+        columns = [name for name in varied if name in _CHOICES or name in apart]
+        columns = columns or [name for name in varied if name != _REPEATED]
+    different = [name for name in varied if name not in columns]
+    count, works = _works(rows, columns, different)
+    if axes is not None:
+        count = min(count, _works(rows, columns, [])[0])
+    elif not works:
+        columns += different
     by = "time_ns" if known["time_ns"] == 0 else "flash_time_ns"
     failing = pl.col(_FAILED).fill_null(0) > 0
-    summed = _summed(rows, axes)
-    kept = summed.sort(failing, by, "_first", nulls_last=True).head(ROWS_MAX)
+    summed = _summed(rows, columns)
+    kept = summed.sort(failing, by, "_first", nulls_last=True).head(rows_max)
     profiled = pl.col("board").replace_strict(page_bytes, default=None, return_dtype=pl.Int64)
     part = pl.col("chip").str.extract(_PART)
     of_part = part.replace_strict(dict(part_bytes or {}), default=None, return_dtype=pl.Int64)
@@ -152,13 +158,13 @@ def answer(
     programmed = (pl.col("flash_programs") + pl.col("flush_programs").fill_null(0)) * page
     written = pl.when(pl.col("bytes_written") > 0).then(pl.col("bytes_written"))
     kept = kept.with_columns((programmed / written).alias("amplification"))
-    shown = kept.select(*axes, "cases", _FAILED, *_TIMES, *COUNTS, "amplification")
+    shown = kept.select(*columns, "cases", _FAILED, *_TIMES, *COUNTS, "amplification")
     failed = summed.filter(failing).select(pl.len()).collect(engine="streaming").item()
     return Answer(
-        axes=tuple(axes),
+        axes=tuple(columns),
         rows=shown.collect(engine="streaming"),
         works=works,
-        left=max(0, count - ROWS_MAX),
+        left=max(0, count - rows_max),
         failing=int(failed),
         notes=(*_notes(rows, compressors or {}), *remarks),
     )

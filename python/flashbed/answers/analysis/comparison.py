@@ -1,0 +1,391 @@
+"""A table of choices with the quantiles of their calls, and what may be concluded from it.
+
+A row is a choice on a target, as in `answer`. The calls that count are the rows of `requests`: each
+system call from the mark to the end, failed ones too. What is no call is left out: pauses, the
+program's own computing, and tasks that begin and end. A quantile is the nearest rank: p99 is the
+shortest latency that at least 99 % of the calls do not exceed.
+
+Page reads, page writes and erases include those of the `sync()` after the program, because cached
+data reaches the flash later. A choice in which calls failed did not do the work, so it stands last
+and no sentence compares it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from flashbed.answers.lifetimes.estimate import FEW_ERASES
+from flashbed.answers.lifetimes.estimate_text import years_text
+
+__all__ = [
+    "BY", "CALLS", "CASES", "HEADS", "MEASURES", "SAME", "Comparison", "cautions", "changes",
+    "compared",
+    "ordered", "orders", "sentences", "with_calls", "with_years",
+]  # fmt: skip
+
+SAME = 0.02
+"""Simulator and kernel agree within 2 %, so a smaller difference is called none."""
+HEADS = {
+    "failed": "failed calls",
+    "time_ns": "time",
+    "p50_ns": "p50",
+    "p99_ns": "p99",
+    "worst_ns": "worst",
+    "flash_time_ns": "chip time in calls",
+    "page_reads": "page reads",
+    "page_writes": "page writes",
+    "left_in_cache": "left in cache",
+    "erases": "erases",
+    "amplification": "amplification",
+    "years_low": "years from",
+    "years_high": "years to",
+    "energy_nj": "energy",
+}
+"""Columns of measures, in the order of the table -> their headings."""
+MEASURES = tuple(HEADS)
+BY = {
+    "time": "time_ns", "chip-time": "flash_time_ns", "p50": "p50_ns", "p99": "p99_ns",
+    "worst": "worst_ns", "reads": "page_reads", "writes": "page_writes", "erases": "erases",
+    "years": "years_low", "energy": "energy_nj",
+}  # fmt: skip
+"""What rows can be ordered by -> the column."""
+CASES = ("case_id", "target", "flush_reads", "flush_erases")
+"""Columns of `cases` that are read beside the axes."""
+CALLS = ("case_id", "target", "op", "latency_ns")
+"""Columns of `requests` that are read."""
+_COUNTED = ("flash_time_ns", "page_reads", "page_writes", "erases")
+"""Measures that every target knows."""
+_SAID = {
+    "time_ns": "time", "p99_ns": "p99 latency", "flash_time_ns": "chip time in calls",
+    "page_reads": "page reads", "page_writes": "page writes", "erases": "erases",
+    "energy_nj": "energy",
+}  # fmt: skip
+"""What sentences compare, and how it is named there."""
+_THAN = {
+    "time_ns": "less", "p99_ns": "lower", "flash_time_ns": "less", "energy_nj": "less",
+}  # fmt: skip
+"""The word for a smaller value; of what is counted there are fewer."""
+_NO_CALLS = ("pause", "compute", "spawn", "wait")
+"""Operations that are no system call of the program."""
+_SYNC_CAUTION = (
+    "synchronous modes of a database differ in what a power cut loses: the fastest one may keep the"
+    " least (docs/guide/power-cuts.md)"
+)
+_VM_CAUTION = (
+    "a longer write-back interval keeps more data in memory only: a power cut loses what was not"
+    " written yet"
+)
+_FEW = 6
+"""How many of a kind are named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Rows of choices, best first by the column `by`; `axes` are the columns in which they differ.
+
+    On several targets the rows of a choice stand together, in the order of the first target.
+    """
+
+    axes: tuple[str, ...]
+    rows: pl.DataFrame
+    by: str
+
+    @property
+    def measured(self) -> list[str]:
+        """Measures that are known somewhere; failed calls and a cache only where there are any."""
+        unsaid = {"failed": {None, 0}, "left_in_cache": {None, 0}}
+        return [name for name in MEASURES if not set(self.rows[name]) <= unsaid.get(name, {None})]
+
+    @property
+    def choices(self) -> list[str]:
+        """The axes without the target."""
+        return [axis for axis in self.axes if axis != "target"]
+
+
+def compared(
+    rows: pl.DataFrame, axes: Sequence[str], cases: pl.DataFrame, requests: pl.LazyFrame
+) -> pl.DataFrame:
+    """The rows of an `Answer` with every measure; null is unknown. Years are unknown here."""
+    flushed = _flushed(cases, axes)
+    with_flush = _joined(rows, flushed, axes)
+    counted = with_flush.select(
+        *axes, "cases", "failed", "time_ns", "flash_time_ns",
+        (pl.col("flash_reads") + pl.col("flush_reads").fill_null(0)).alias("page_reads"),
+        (pl.col("flash_programs") + pl.col("flush_programs").fill_null(0)).alias("page_writes"),
+        pl.col("flush_programs").alias("left_in_cache"),
+        (pl.col("flash_erases") + pl.col("flush_erases").fill_null(0)).alias("erases"),
+        "amplification",
+        "energy_nj",
+        pl.lit(None, pl.Float64).alias("years_low"),
+        pl.lit(None, pl.Float64).alias("years_high"),
+    )  # fmt: skip
+    return with_calls(counted, axes, cases, requests).select(*axes, "cases", *MEASURES)
+
+
+def _flushed(cases: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
+    """What the `sync()` after each choice read and erased; null if any of its cases is unknown."""
+    names = ("flush_reads", "flush_erases")
+    sums = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in names]
+    return cases.group_by(_keys(axes)).agg(sums)
+
+
+def with_calls(
+    rows: pl.DataFrame, axes: Sequence[str], cases: pl.DataFrame, requests: pl.LazyFrame
+) -> pl.DataFrame:
+    """Rows with `p50_ns`, `p99_ns` and `worst_ns` of their calls; null if any is unknown."""
+    keys = cases.lazy().select("case_id", "target", *(axis for axis in axes if axis != "target"))
+    latency = pl.col("latency_ns")
+    ranks = {
+        "p50_ns": (pl.len() + 1) // 2, "p99_ns": (pl.len() * 99 + 99) // 100, "worst_ns": pl.len(),
+    }  # fmt: skip
+    found = (
+        requests.filter(~pl.col("op").is_in(_NO_CALLS))
+        .join(keys, on=["case_id", "target"])
+        .group_by(_keys(axes))
+        .agg(
+            pl.when(latency.null_count() == 0).then(latency.sort().get(rank - 1)).alias(name)
+            for name, rank in ranks.items()
+        )
+    )
+    return _joined(rows, found.collect(engine="streaming"), axes)
+
+
+def _keys(axes: Sequence[str]) -> list[pl.Expr]:
+    """What rows are grouped by; without any axis there is one group."""
+    return [pl.col(axis) for axis in axes] or [pl.lit(0).alias("_whole")]
+
+
+def _joined(rows: pl.DataFrame, more: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
+    if axes:
+        return rows.join(more, on=list(axes), how="left", nulls_equal=True, maintain_order="left")
+    return pl.concat([rows, more.drop("_whole")], how="horizontal") if more.height else rows
+
+
+def with_years(
+    rows: pl.DataFrame, axes: Sequence[str], cases: pl.DataFrame, years: pl.DataFrame
+) -> pl.DataFrame:
+    """Rows with the years of their case; a row of several cases has none.
+
+    `years` has `case_id`, `target`, `years_low` and `years_high`.
+    """
+    of_axes = cases.join(years, on=["case_id", "target"]).select(*axes, "years_low", "years_high")
+    alone = rows.drop("years_low", "years_high")
+    if not axes:
+        of_axes = of_axes.with_columns(pl.lit(0).alias("_whole"))
+    if rows["cases"].max() != 1 or of_axes.is_empty():
+        return rows
+    return _joined(alone, of_axes, axes).select(rows.columns)
+
+
+def ordered(rows: pl.DataFrame, axes: Sequence[str], by: str, targets: Sequence[str]) -> Comparison:
+    """The rows, best first by a column; failed ones last, and unknown values behind known ones."""
+    failing = pl.col("failed").fill_null(0) > 0
+    best = rows.with_row_index("_first").sort(
+        failing, by, "page_writes", "_first",
+        descending=[False, by == "years_low", False, False], nulls_last=True,
+    )  # fmt: skip
+    choices = [axis for axis in axes if axis != "target"]
+    if "target" in axes and choices:
+        of_first = best.with_columns(
+            pl.col("target").replace_strict(
+                {name: at for at, name in enumerate(targets)}, default=len(targets)
+            ).alias("_target")
+        ).sort("_target", maintain_order=True)  # fmt: skip
+        of_first = of_first.with_row_index("_rank")
+        place = pl.col("_rank").min().over(choices)
+        best = of_first.sort(place, "_target")
+    return Comparison(axes=tuple(axes), rows=best.select(rows.columns), by=by)
+
+
+def label(row: Mapping[str, Any], axes: Sequence[str]) -> str:
+    """A choice in words: `ubifs with zstd, vm dirty_ratio=5`."""
+    words: list[str] = []
+    for axis in axes:
+        if axis == "fs":
+            words.insert(0, str(row[axis]))
+        else:
+            words.append(f"with {row[axis]}" if axis == "compressor" else f"{axis} {row[axis]}")
+    with_fs = "fs" in axes and len(words) > 1 and words[1].startswith("with ")
+    if with_fs:
+        words[:2] = [f"{words[0]} {words[1]}"]
+    return ", ".join(words) or "it"
+
+
+def sentences(found: Comparison) -> list[str]:
+    """On each target, the best choice against each other one; failed choices are left out.
+
+    Those that differ from it in nothing share a sentence.
+    """
+    said = []
+    targets = found.rows["target"].unique(maintain_order=True) if "target" in found.axes else [None]
+    for target in targets:
+        rows = [row for row in found.rows.to_dicts() if target in (None, row.get("target"))]
+        rows = [row for row in rows if not row["failed"] and row[found.by] is not None]
+        rows.sort(key=lambda row: row[found.by], reverse=found.by == "years_low")
+        before = "" if target is None else f"{target}: "
+        alike = []
+        for other in rows[1:]:
+            text = _sentence(rows[0], other, found)
+            if text is None:
+                alike.append(label(other, found.choices))
+            else:
+                said.append(before + text)
+        if alike:
+            more = f" and {len(alike) - _FEW:,} more" if len(alike) > _FEW else ""
+            those = f"{'; '.join(alike[:_FEW])}{more}"
+            said.append(f"{before}{label(rows[0], found.choices)}: no difference from {those}")
+    return said
+
+
+def _sentence(best: Mapping[str, Any], other: Mapping[str, Any], found: Comparison) -> str | None:
+    """How much less the best one needs, and what it needs more of; None if nothing differs."""
+    better, worse, alike, few = [], [], [], ""
+    for name, what in _SAID.items():
+        one, two = best[name], other[name]
+        if one is None or two is None or (name == "flash_time_ns" and found.by != name):
+            continue
+        if name == "erases" and max(one, two) < FEW_ERASES:
+            few = "; too few erases to compare"
+        elif _same(one, two):
+            alike.append(what)
+        elif one < two:
+            better.append(_less(name, one, two))
+        else:
+            worse.append(_less(name, two, one))
+    years = _years(best, other)
+    if not better and not worse and (years is None or years.apart is False):
+        return None
+    than = label(other, found.choices)
+    text = f"{label(best, found.choices)}: "
+    text += f"{', '.join(better)} than {than}" if better else f"nothing better than {than}"
+    if worse:
+        text += f", which has {', '.join(worse)}"
+    if alike:
+        text += f"; no difference in {', '.join(alike)}"
+    text += few
+    return text if years is None else f"{text}; {years.text}"
+
+
+def _same(one: float, two: float) -> bool:
+    return abs(one - two) < SAME * max(abs(one), abs(two)) or one == two
+
+
+def _less(name: str, one: float, two: float) -> str:
+    """How much less the first is."""
+    what = _SAID[name]
+    if one == 0:
+        return f"no {what}" if name in _THAN else f"no {what} instead of {two:,.0f}"
+    return f"{two / one:,.2f} times {_THAN.get(name, 'fewer')} {what}"
+
+
+class _Years(NamedTuple):
+    text: str
+    apart: bool
+
+
+def _years(best: Mapping[str, Any], other: Mapping[str, Any]) -> _Years | None:
+    """Both ranges of years; where they overlap they cannot be told apart."""
+    ranges = [(row["years_low"], row["years_high"]) for row in (best, other)]
+    if (None, None) in ranges:
+        return None
+    words = [years_text(*each) for each in ranges]
+    if words[0] == words[1]:
+        return _Years(f"{words[0]} for both", apart=False)
+    (low, high), (low_2, high_2) = (
+        (low or 0.0, math.inf if high is None else high) for low, high in ranges
+    )
+    both = f"{words[0]} against {words[1]}"
+    if high < low_2 or high_2 < low:
+        return _Years(both, apart=True)
+    return _Years(f"{both}: these ranges overlap, so the years may be equal", apart=False)
+
+
+def orders(found: Comparison) -> list[str]:
+    """Whether targets put the choices in the same order, by each measure that all of them know.
+
+    Only pairs count that differ by 2 % or more on both targets.
+    """
+    if "target" not in found.axes or not found.choices:
+        return []
+    good = found.rows.filter(pl.col("failed").fill_null(0) == 0)
+    by_target: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+    for row in good.to_dicts():
+        key = tuple(row[axis] for axis in found.choices)
+        by_target.setdefault(row["target"], {})[key] = row
+    names = list(by_target)
+    said = []
+    for at, first in enumerate(names):
+        for second in names[at + 1 :]:
+            said += _order(found, by_target[first], by_target[second], (first, second))
+    return said
+
+
+def _order(
+    found: Comparison, one: Mapping[Any, dict[str, Any]], two: Mapping[Any, dict[str, Any]],
+    names: tuple[str, str],
+) -> list[str]:  # fmt: skip
+    shared = [key for key in one if key in two]
+    alike: list[str] = []
+    said: list[str] = []
+    for name in _COUNTED:
+        values = [(key, one[key][name], two[key][name]) for key in shared]
+        known = [each for each in values if each[1] is not None and each[2] is not None]
+        turned = list(_turned(known))
+        if len(known) > 1 and not turned:
+            alike.append(HEADS[name])
+        for better, worse in turned[:_FEW]:
+            first, second = (label(one[key], found.choices) for key in (better, worse))
+            said.append(
+                f"{HEADS[name]}: {names[0]} has fewer with {first} than with {second},"
+                f" {names[1]} the other way round"
+                if name != "flash_time_ns"
+                else f"{HEADS[name]}: {names[0]} puts {first} before {second},"
+                f" {names[1]} the other way round"
+            )
+        if len(turned) > _FEW:
+            said.append(f"{HEADS[name]}: {len(turned) - _FEW:,} more pairs in another order")
+    if alike:
+        said.insert(0, f"{names[0]} and {names[1]} order the choices alike by {', '.join(alike)}")
+    return said
+
+
+def _turned(values: Sequence[tuple[Any, float, float]]) -> Iterator[tuple[Any, Any]]:
+    """Pairs in another order on the second target, the better of the first target first."""
+    for at, (key, one, two) in enumerate(values):
+        for other, one_2, two_2 in values[at + 1 :]:
+            if _same(one, one_2) or _same(two, two_2) or (one < one_2) == (two < two_2):
+                continue
+            yield (key, other) if one < one_2 else (other, key)
+
+
+def cautions(found: Comparison) -> list[str]:
+    """What choices risk that the measures do not show."""
+    said = []
+    if "database" in found.axes:
+        modes = {word for name in found.rows["database"] for word in name.split("-")}
+        said += [_SYNC_CAUTION] if any(word.startswith("sync") for word in modes) else []
+    return [*said, _VM_CAUTION] if "vm" in found.axes else said
+
+
+def changes(rows: pl.DataFrame, kept: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
+    """The axes, and how much of each measure changed against kept rows, in percent.
+
+    Null where a value is not known, the kept one is 0 and this is not, or there is no kept row.
+    """
+    wanted = [name for name in MEASURES if name != "failed"]
+    old = kept.select(*axes, *(pl.col(name).alias(f"{name} kept") for name in wanted))
+    if not axes:
+        old = old.with_columns(pl.lit(0).alias("_whole"))
+    both = _joined(rows, old, axes)
+    return both.select(*axes, *(_change(name) for name in wanted))
+
+
+def _change(name: str) -> pl.Expr:
+    now, old = pl.col(name), pl.col(f"{name} kept")
+    change = pl.when(now == old).then(0.0).when(old != 0).then((now / old - 1) * 100)
+    return change.alias(f"{name}_change_pct")

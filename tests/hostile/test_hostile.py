@@ -50,6 +50,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "powercut": ("--on", "--every", "--samples", "--set", "--case", "--seed", "--chip", "--format"),
     "lifetime": ("--repeat", "--endurance", "--board", "--since", "--before", "--case", "--set",
                  "--on", "--format"),
+    "compare": ("--set", "--on", "--by", "--repeat", "--endurance", "--against", "--format"),
     "predict": ("--pattern", "--requests", "--request-bytes", "--fs", "--page-bytes", "--database",
                 "--set", "--repeat", "--endurance", "--format"),
     "report": ("--out",),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from flashbed.answers.analysis.comparison import (
+from flashbed.answers.analysis.compared_choices import (
     BY,
     CALLS,
     CASES,
@@ -83,7 +83,7 @@ def compared_run(
         old, _ = _rows(against, names, kept.rows, axes, targets=targets, ours=False)
         difference = changes(table.rows, old, axes)
     return ComparedRun(
-        title=replace(found, rows=table.rows, left=0).title if by is None else f"best {by} first",
+        title=found.title if by is None else table.title,
         table=table,
         sentences=sentences(table),
         orders=orders(table),

@@ -50,7 +50,7 @@ _BY = (
 )  # fmt: skip
 _ROWS_SHOWN = 20
 _SENTENCES_SHOWN = 10
-_SAME = "a difference below 2 % is called none: simulator and kernel agree within that"
+_SAME = "a difference below 2 % is called none; --on sim,uml says whether the kernel agrees"
 _CALLS = "p50, p99, worst: of the latencies of all system calls that were measured, failed ones too"
 
 
@@ -177,7 +177,7 @@ def _print(
         for line in _words(found, notes):
             say(f"flashbed: {line}")
         return
-    from flashbed.answers.analysis.comparison import HEADS
+    from flashbed.answers.analysis.compared_choices import HEADS
 
     rows = _readable(found)
     if output == "markdown":

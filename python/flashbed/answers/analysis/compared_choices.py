@@ -12,6 +12,7 @@ and no sentence compares it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,11 @@ _THAN = {
     "time_ns": "less", "p99_ns": "lower", "flash_time_ns": "less", "energy_nj": "less",
 }  # fmt: skip
 """The word for a smaller value; of what is counted there are fewer."""
+_TITLES = {
+    "years_low": "years", "p50_ns": "p50 latency", "p99_ns": "p99 latency",
+    "worst_ns": "latency of the worst call",
+}  # fmt: skip
+"""Where the heading of a column is no name of what is in it."""
 _NO_CALLS = ("pause", "compute", "spawn", "wait")
 """Operations that are no system call of the program."""
 _SYNC_CAUTION = (
@@ -97,9 +103,24 @@ class Comparison:
 
     @property
     def measured(self) -> list[str]:
-        """Measures that are known somewhere; failed calls and a cache only where there are any."""
+        """Measures that are known somewhere; failed calls and a cache only where there are any.
+
+        The chip's time is one only where it decides: elsewhere it is a part of the time.
+        """
         unsaid = {"failed": {None, 0}, "left_in_cache": {None, 0}}
+        if self.by != "flash_time_ns":
+            unsaid["flash_time_ns"] = set(self.rows["flash_time_ns"])
         return [name for name in MEASURES if not set(self.rows[name]) <= unsaid.get(name, {None})]
+
+    @property
+    def title(self) -> str:
+        """What the rows are, and which is first."""
+        count = self.rows.height
+        if count == 1:
+            return "1 choice"
+        most = "most" if self.by == "years_low" else "least"
+        word = most if self.by in _THAN or self.by.endswith(("_ns", "_low")) else "fewest"
+        return f"{count:,} choices, the {word} {_TITLES.get(self.by, HEADS[self.by])} first"
 
     @property
     def choices(self) -> list[str]:
@@ -140,15 +161,18 @@ def with_calls(
     """Rows with `p50_ns`, `p99_ns` and `worst_ns` of their calls; null if any is unknown."""
     keys = cases.lazy().select("case_id", "target", *(axis for axis in axes if axis != "target"))
     latency = pl.col("latency_ns")
+    count = pl.len().cast(pl.Int64)
     ranks = {
-        "p50_ns": (pl.len() + 1) // 2, "p99_ns": (pl.len() * 99 + 99) // 100, "worst_ns": pl.len(),
+        "p50_ns": (count + 1) // 2, "p99_ns": (count * 99 + 99) // 100, "worst_ns": count,
     }  # fmt: skip
     found = (
         requests.filter(~pl.col("op").is_in(_NO_CALLS))
         .join(keys, on=["case_id", "target"])
         .group_by(_keys(axes))
         .agg(
-            pl.when(latency.null_count() == 0).then(latency.sort().get(rank - 1)).alias(name)
+            pl.when(latency.null_count() == 0)
+            .then(latency.sort().get(rank - 1, null_on_oob=True))
+            .alias(name)
             for name, rank in ranks.items()
         )
     )
@@ -161,9 +185,11 @@ def _keys(axes: Sequence[str]) -> list[pl.Expr]:
 
 
 def _joined(rows: pl.DataFrame, more: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
-    if axes:
-        return rows.join(more, on=list(axes), how="left", nulls_equal=True, maintain_order="left")
-    return pl.concat([rows, more.drop("_whole")], how="horizontal") if more.height else rows
+    """Rows with what `more` has of the same choice; without axes it has `_whole` instead."""
+    keyed = rows if axes else rows.with_columns(pl.lit(0).alias("_whole"))
+    on = list(axes) or ["_whole"]
+    found = keyed.join(more, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return found if axes else found.drop("_whole")
 
 
 def with_years(
@@ -203,17 +229,19 @@ def ordered(rows: pl.DataFrame, axes: Sequence[str], by: str, targets: Sequence[
 
 
 def label(row: Mapping[str, Any], axes: Sequence[str]) -> str:
-    """A choice in words: `ubifs with zstd, vm dirty_ratio=5`."""
-    words: list[str] = []
-    for axis in axes:
-        if axis == "fs":
-            words.insert(0, str(row[axis]))
-        else:
-            words.append(f"with {row[axis]}" if axis == "compressor" else f"{axis} {row[axis]}")
-    with_fs = "fs" in axes and len(words) > 1 and words[1].startswith("with ")
-    if with_fs:
-        words[:2] = [f"{words[0]} {words[1]}"]
+    """A choice in words: `ubifs with zstd, vm.dirty_ratio=5`."""
+    words = [_word(axis, row[axis]) for axis in axes if axis not in ("fs", "compressor")]
+    compressor = str(row["compressor"]) if "compressor" in axes else ""
+    if "fs" in axes:
+        words.insert(0, f"{row['fs']} with {compressor}" if compressor else str(row["fs"]))
+    elif compressor:
+        words.insert(0, f"compressor {compressor}")
     return ", ".join(words) or "it"
+
+
+def _word(axis: str, value: object) -> str:
+    """As `--set` writes a key of an axis; otherwise the axis and its value."""
+    return f"{axis}.{value}" if "=" in str(value) else f"{axis} {value}"
 
 
 def sentences(found: Comparison) -> list[str]:
@@ -329,23 +357,19 @@ def _order(
     found: Comparison, one: Mapping[Any, dict[str, Any]], two: Mapping[Any, dict[str, Any]],
     names: tuple[str, str],
 ) -> list[str]:  # fmt: skip
-    shared = [key for key in one if key in two]
     alike: list[str] = []
     said: list[str] = []
     for name in _COUNTED:
-        values = [(key, one[key][name], two[key][name]) for key in shared]
-        known = [each for each in values if each[1] is not None and each[2] is not None]
-        turned = list(_turned(known))
-        if len(known) > 1 and not turned:
+        pairs = list(_apart(name, one, two))
+        turned = [pair for pair in pairs if not pair.same_order]
+        if pairs and not turned:
             alike.append(HEADS[name])
-        for better, worse in turned[:_FEW]:
-            first, second = (label(one[key], found.choices) for key in (better, worse))
+        word = "less" if name in _THAN else "fewer"
+        for pair in turned[:_FEW]:
+            first, second = (label(one[key], found.choices) for key in (pair.better, pair.worse))
             said.append(
-                f"{HEADS[name]}: {names[0]} has fewer with {first} than with {second},"
-                f" {names[1]} the other way round"
-                if name != "flash_time_ns"
-                else f"{HEADS[name]}: {names[0]} puts {first} before {second},"
-                f" {names[1]} the other way round"
+                f"{HEADS[name]}: on {names[0]} {word} with {first} than with {second},"
+                f" on {names[1]} the other way round"
             )
         if len(turned) > _FEW:
             said.append(f"{HEADS[name]}: {len(turned) - _FEW:,} more pairs in another order")
@@ -354,13 +378,26 @@ def _order(
     return said
 
 
-def _turned(values: Sequence[tuple[Any, float, float]]) -> Iterator[tuple[Any, Any]]:
-    """Pairs in another order on the second target, the better of the first target first."""
-    for at, (key, one, two) in enumerate(values):
-        for other, one_2, two_2 in values[at + 1 :]:
-            if _same(one, one_2) or _same(two, two_2) or (one < one_2) == (two < two_2):
-                continue
-            yield (key, other) if one < one_2 else (other, key)
+class _Pair(NamedTuple):
+    """Two choices by their keys, the better one of the first target first."""
+
+    better: Any
+    worse: Any
+    same_order: bool
+
+
+def _apart(
+    name: str, one: Mapping[Any, dict[str, Any]], two: Mapping[Any, dict[str, Any]]
+) -> Iterator[_Pair]:
+    """Pairs of choices that both targets tell apart by a measure."""
+    values = [(key, one[key][name], two[key][name]) for key in one if key in two]
+    known = [each for each in values if each[1] is not None and each[2] is not None]
+    for (key, first, first_2), (other, second, second_2) in itertools.combinations(known, 2):
+        few = name == "erases" and max(first, second, first_2, second_2) < FEW_ERASES
+        if few or _same(first, second) or _same(first_2, second_2):
+            continue
+        same_order = (first < second) == (first_2 < second_2)
+        yield _Pair(*((key, other) if first < second else (other, key)), same_order)
 
 
 def cautions(found: Comparison) -> list[str]:

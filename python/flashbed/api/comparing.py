@@ -28,6 +28,7 @@ from flashbed.api.answering import answer_of_names
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
 from flashbed.results.case_places import Names
+from flashbed.results.columns import empty_table
 from flashbed.results.run_directory import scan_table
 
 __all__ = ["ComparedRun", "compared_run"]
@@ -102,8 +103,11 @@ def _rows(
     chosen &= pl.col("target").is_in(list(targets))
     columns = dict.fromkeys([*CASES, *axes])
     cases = scan_table(directory, "cases", ours=ours).filter(chosen).select(*columns).collect()
-    requests = scan_table(directory, "requests", ours=ours).select(CALLS)
-    return compared(answered, axes, cases, requests), cases
+    if (directory / "requests.parquet").is_file():
+        requests = scan_table(directory, "requests", ours=ours)
+    else:  # an experiment may leave them out
+        requests = empty_table("requests").lazy()
+    return compared(answered, axes, cases, requests.select(CALLS)), cases
 
 
 def _years(worn: Sequence[Subject], endurance: int | None) -> tuple[pl.DataFrame, list[str]]:

@@ -50,6 +50,7 @@ _BY = (
 )  # fmt: skip
 _ROWS_SHOWN = 20
 _SENTENCES_SHOWN = 10
+_RECORD = "`flashbed record -o program.rec -- {}` records a program, and compare takes program.rec"
 _SAME = "a difference below 2 % is called none; --on sim,uml says whether the kernel agrees"
 _CALLS = "p50, p99, worst: of the latencies of all system calls that were measured, failed ones too"
 
@@ -99,7 +100,7 @@ def compare(
     from flashbed.api.replays import time_notes
     from flashbed.running.ways import Way
 
-    one_program("compare", [what, *context.args])
+    one_program("compare", [what, *context.args], _RECORD)
     check_endurance(endurance)
     rounds = None if repeat is None else rate_per_day(repeat)
     experiment, selected = _with_requests(load_experiment(what)), parse_settings(settings or [])

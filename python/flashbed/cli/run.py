@@ -117,7 +117,7 @@ def run(
     """
     from flashbed.running.ways import start_ahead
 
-    one_program("run", [name, *context.args])
+    one_program("run", [name, *context.args], "`flashbed exec -- {}` runs a program")
     way, traces = _way(jobs, shard, scheduler), _traces(trace)
     experiment = load_experiment(name)
     if not settings and case is None and scheduler is None and on in (None, ["sim"]):
@@ -148,16 +148,20 @@ def check_targets(targets: Sequence[ChosenTarget], planned: Plan, experiment: Ex
             )
 
 
-def one_program(command: str, words: Sequence[str]) -> None:
-    """Raises `InputError` unless the words name one program; says which commands take more."""
+def one_program(command: str, words: Sequence[str], of_program: str) -> None:
+    """Raises `InputError` unless the words name one program; says which commands take more.
+
+    `of_program` says what to do with a program's command line, which replaces its `{}`.
+    """
     if len(words) == 1:
         return
-    of_flash = all(map(is_recording, map(Path, words)))
-    other = "lifetime" if of_flash else "exec --"
-    does = "asks for all of them on one flash" if of_flash else "runs a program"
+    line = shlex.join(words)
+    if all(map(is_recording, map(Path, words))):
+        other = f"`flashbed lifetime {line}` asks for all of them on one flash"
+    else:
+        other = of_program.replace("{}", line)
     raise InputError(
-        f"{command} takes one experiment, recording or file of operations, not"
-        f" {shlex.join(words)}; `flashbed {other} {shlex.join(words)}` {does}"
+        f"{command} takes one experiment, recording or file of operations, not {line}; {other}"
     )
 
 

@@ -96,7 +96,7 @@ def test_targets_are_held_beside_each_other(small: Path, fakes: Fakes, run: Run)
     found = json_of(run, "--on", "sim,emulator")
     assert "target" in found["axes"]
     assert {row["target"] for row in found["rows"]} == {"sim", "emulator"}
-    # What the folder also holds is compared only where it is asked for.
+    # Results of other targets in the folder are not compared.
     assert "target" not in json_of(run)["axes"]
 
 

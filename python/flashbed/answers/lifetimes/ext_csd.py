@@ -106,9 +106,9 @@ def text(name: str, life: DiskLife, years: Years, *, since_before: bool) -> str:
         ("life used", used),
         ("reserve", life.reserve),
         ("time left", years.text),
-        ("stands on", "EXT_CSD (JESD84-B51): the device's own estimate, in steps of 10 %"),
+        ("from", "EXT_CSD (JESD84-B51): the device's own estimate, in steps of 10 %"),
         ("", "no maker says how its device counts"),
-        ("", "the device goes on being used as it was in that time"),
+        ("assumes", "the device goes on being used as it was in that time"),
     ]
     if not since_before and max(life.used.values()) == 1:
         facts.append(("", "the first step: nothing bounds the time from above yet"))

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from flashbed.base.locking import locked, scratch
 from flashbed.stack.file_systems import ON_FTL, has_ftl
-from flashbed.stack.nearest_kernel import release_of
 from flashbed.stack.profiles import Board
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.initramfs import More
@@ -23,9 +22,8 @@ from flashbed.targets.guest.module import (
     BuildTree,
     ModuleNotBuilt,
     ModuleSource,
-    OtherKernel,
     built_module,
-    kernel_release,
+    check_kernel,
     sources_of,
 )
 from flashbed.targets.unavailable import Unavailable
@@ -55,10 +53,7 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Say) -> list[Path]:
     """
     if not has_ftl(fs):
         return []
-    release = kernel_release(tree)
-    if release_of(release)[:2] != _SERIES:
-        series = ".".join(map(str, _SERIES))
-        raise OtherKernel(f"fs {fs}: kernel/{MODULE} is for Linux {series}, this is {release}")
+    check_kernel(fs, MODULE, tree, since=_SERIES, until=_SERIES)
     try:
         return [built_module(cache, ModuleSource(MODULE, sources_of(MODULE)), tree, say)]
     except Unavailable as why:

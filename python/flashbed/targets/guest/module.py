@@ -16,6 +16,7 @@ from pathlib import Path
 
 from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
+from flashbed.stack.nearest_kernel import release_of
 from flashbed.targets.guest.building import build
 from flashbed.targets.unavailable import Unavailable
 
@@ -26,7 +27,7 @@ __all__ = [
     "OtherKernel",
     "built_module",
     "cached_module",
-    "kernel_release",
+    "check_kernel",
     "sources_of",
 ]
 
@@ -61,13 +62,24 @@ class ModuleSource:
     files: Mapping[str, bytes]
 
 
-def kernel_release(tree: BuildTree) -> str:
+def _kernel_release(tree: BuildTree) -> str:
     """The release of a built kernel."""
     try:
         path = tree.path / "include" / "config" / "kernel.release"
         return path.read_text(encoding="utf-8").strip()
     except OSError:  # Debian's headers keep it elsewhere, and are of 6.1
         return "6.1"
+
+
+def check_kernel(
+    fs: str, module: str, tree: BuildTree, *, since: tuple[int, int], until: tuple[int, int]
+) -> None:
+    """Raises `OtherKernel` if the module is for Linux of other series than the tree's."""
+    release = _kernel_release(tree)
+    if since <= release_of(release)[:2] <= until:
+        return
+    versions = " to ".join(".".join(map(str, one)) for one in dict.fromkeys((since, until)))
+    raise OtherKernel(f"fs {fs}: kernel/{module} is for Linux {versions}, this is {release}")
 
 
 def sources_of(name: str) -> dict[str, bytes]:

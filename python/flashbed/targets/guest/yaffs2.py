@@ -15,15 +15,13 @@ from pathlib import Path
 
 from flashbed.base.locking import locked, scratch
 from flashbed.base.paths import cache_folder
-from flashbed.stack.nearest_kernel import release_of
 from flashbed.targets.guest.debian import Apt, run
 from flashbed.targets.guest.module import (
     BuildTree,
     ModuleNotBuilt,
     ModuleSource,
-    OtherKernel,
     built_module,
-    kernel_release,
+    check_kernel,
     sources_of,
 )
 from flashbed.targets.guest.requirements import Requirement
@@ -92,10 +90,7 @@ def modules_of(fs: str, cache: Path, tree: BuildTree, say: Callable[[str], None]
     """
     if fs != FS:
         return []
-    release = kernel_release(tree)
-    if not _SINCE <= release_of(release)[:2] <= _UNTIL:
-        versions = " to ".join(".".join(map(str, one)) for one in (_SINCE, _UNTIL))
-        raise OtherKernel(f"fs {FS}: kernel/yaffs2 is for Linux {versions}, this is {release}")
+    check_kernel(fs, MODULE, tree, since=_SINCE, until=_UNTIL)
     try:
         return [_built(cache, tree, say)]
     except Unavailable as why:

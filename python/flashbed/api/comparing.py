@@ -8,10 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
+from flashbed.answers.analysis.answer import CHOICES
 from flashbed.answers.analysis.compared_choices import (
     BY,
     CALLS,
     CASES,
+    MEASURES,
     Comparison,
     cautions,
     changes,
@@ -27,11 +29,12 @@ from flashbed.answers.lifetimes.subject import Subject
 from flashbed.api.answering import answer_of_names
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
+from flashbed.plan.experiment import Experiment
 from flashbed.results.case_places import Names
 from flashbed.results.columns import empty_table
 from flashbed.results.run_directory import scan_table
 
-__all__ = ["ComparedRun", "compared_run"]
+__all__ = ["ComparedRun", "compared_run", "measured_cases", "with_requests"]
 
 _ALL = 1 << 31
 _SEVERAL = "years are of one program each; rows that add up several cases have none"
@@ -50,6 +53,12 @@ class ComparedRun:
     orders: Sequence[str]
     notes: Sequence[str]
     changes: pl.DataFrame | None = None
+
+
+def with_requests(experiment: Experiment) -> Experiment:
+    """The experiment, with a row for each call where it would leave them out."""
+    facts = experiment.experiment.model_copy(update={"omit": ()})
+    return experiment.model_copy(update={"experiment": facts})
 
 
 def compared_run(
@@ -91,6 +100,25 @@ def compared_run(
         notes=[*cautions(table), *said],
         changes=difference,
     )
+
+
+def measured_cases(
+    directory: Path, names: Iterable[str], *, target: str, ours: bool
+) -> pl.DataFrame:
+    """A row for each of these cases that a target measured: `case_id`, and every measure.
+
+    They are of one program, so that their choices tell them apart.
+    """
+    names = list(names)
+    none = pl.DataFrame(schema=["case_id", *MEASURES])
+    found = answer_of_names(
+        directory, names, axes=CHOICES, rows_max=_ALL, targets=[target], ours=ours
+    )
+    if found is None:
+        return none
+    rows, cases = _rows(directory, names, found.rows, CHOICES, targets=[target], ours=ours)
+    known = cases.select("case_id", *CHOICES).join(rows, on=list(CHOICES), nulls_equal=True)
+    return known.select("case_id", *MEASURES)
 
 
 def _rows(

@@ -17,6 +17,7 @@ from flashbed import __version__
 from flashbed.base.errors import OUT_OF_MEMORY, FlashbedError
 from flashbed.base.extras import missing_extra
 from flashbed.cli import (
+    advise,
     board_files,
     calibrate,
     chips,
@@ -57,6 +58,7 @@ app = typer.Typer(
 listing.register(app)
 run.register(app)
 compare.register(app)
+advise.register(app)
 merge.register(app)
 execution.register(app)
 recorded.register(app)
@@ -81,7 +83,7 @@ prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
-    "Ask a question": ("compare", "lifetime", "powercut", "cost"),
+    "Ask a question": ("compare", "advise", "lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
     "Your parts": ("chip", "board", "kernel", "policy", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),

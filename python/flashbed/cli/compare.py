@@ -96,14 +96,14 @@ def compare(
 
     Results are kept as `run` keeps them. docs/guide/what-should-i-set.md is the guide.
     """
-    from flashbed.api.comparing import compared_run
+    from flashbed.api.comparing import compared_run, with_requests
     from flashbed.api.replays import time_notes
     from flashbed.running.ways import Way
 
     one_program("compare", [what, *context.args], _RECORD)
     check_endurance(endurance)
     rounds = None if repeat is None else rate_per_day(repeat)
-    experiment, selected = _with_requests(load_experiment(what)), parse_settings(settings or [])
+    experiment, selected = with_requests(load_experiment(what)), parse_settings(settings or [])
     planned = plan(experiment, selected)
     doubts = planned.doubts()
     targets = all_allowed(target_names(on) or ["sim"], None)
@@ -144,12 +144,6 @@ def _check(by: str | None, repeat: str | None, against: Path | None, directory: 
         raise InputError(f"--against {shown(against)}: is where this run keeps its results")
     if not (against / "run.json").is_file():
         raise InputError(f"--against {shown(against)}: not the result of a run (no run.json)")
-
-
-def _with_requests(experiment: Experiment) -> Experiment:
-    """The experiment, with a row for each call where it would leave them out."""
-    facts = experiment.experiment.model_copy(update={"omit": ()})
-    return experiment.model_copy(update={"experiment": facts})
 
 
 def _worn(

@@ -30,6 +30,7 @@ __all__ = [
     "RequestBytes",
     "Requests",
     "Rounds",
+    "Seconds",
     "WindowKib",
     "axis",
     "duration",
@@ -41,6 +42,7 @@ Positive = Annotated[int, Field(gt=0, lt=2**40)]
 Count = Annotated[int, Field(ge=0, lt=2**40)]
 Requests = Annotated[int, Field(gt=0, le=10_000_000)]
 Rounds = Annotated[int, Field(gt=0, le=1_000_000)]
+Seconds = Annotated[int, Field(ge=0, le=86_400)]
 RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
 """The most that one operation can move (docs/reference/operations.md)."""
 FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]

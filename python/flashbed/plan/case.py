@@ -21,6 +21,7 @@ from flashbed.plan.axes import (
     RequestBytes,
     Requests,
     Rounds,
+    Seconds,
     WindowKib,
     axis,
     duration,
@@ -151,6 +152,10 @@ class Case:
     policy: PolicyChange = axis(
         "what decides in the kernel's place, in the simulator: read-ahead, reclaim, victims",
         PolicyChange, **_changed("policy", KERNELS),
+    )  # fmt: skip
+    sync_every_s: int = axis(
+        "seconds between syncs of a program that has more of them; 0 leaves all", Seconds,
+        **_NUMBER, part=lambda value: f"sync{value}s", assumed=True, usual=0, chosen=True,
     )  # fmt: skip
     rounds: int = axis(
         "how often the program runs, one run after the other", Rounds,

@@ -38,7 +38,7 @@ _TOGETHER: Mapping[Together, tuple[str, ...]] = {
 """The axes in which the cases of a unit agree."""
 OF_PROGRAMS = (
     "pattern", "requests", "request_bytes", "file_bytes", "seed", "pause_ns", "advice", "database",
-    "rounds",
+    "sync_every_s", "rounds",
 )  # fmt: skip
 """The axes that decide a case's program; the others decide the stack that it runs on."""
 SHARDS_MAX = 10_000

@@ -246,6 +246,8 @@ class Experiment(FromFile):
                 raise ValueError(f"{at}.pause_ns: {kind} has no pauses")
             if not workload.advises and set(grid.of("advice")) != {NO_ADVICE}:
                 raise ValueError(f"{at}.advice: {kind} gives no advice")
+            if not workload.syncs and any(grid.of("sync_every_s")):
+                raise ValueError(f"{at}.sync_every_s: {kind} has syncs of its own")
             if kind != "sqlite" and set(grid.of("database")) != {PAPERS}:
                 raise ValueError(f"{at}.database: {kind} has no database")
             if kind in SIZELESS and grid.of("file_bytes"):

@@ -29,6 +29,8 @@ class Workload:
     """Whether it knows `pause_ns`."""
     advises: bool = False
     """Whether it knows `advice`."""
+    syncs: bool = False
+    """Whether it knows `sync_every_s`."""
 
     def unknown(self, pattern: str) -> str | None:
         """Why a word is not one of its patterns; None if it is."""
@@ -75,9 +77,9 @@ WORKLOADS = {
         Workload("fsync-files", ("random",)),
         Workload("overwrite", ("sequential", "random")),
         Workload(SQLITE, _STATEMENTS, pauses=True),
-        Workload("program", ("recorded", "flat-out")),
+        Workload("program", ("recorded", "flat-out"), syncs=True),
         Workload("engines", _ENGINES),
-        Workload("operations", ("as-written",)),
+        Workload("operations", ("as-written",), syncs=True),
         Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),
     )
 }

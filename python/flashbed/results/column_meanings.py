@@ -168,6 +168,7 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "mount_time_ns": "How long mounting took, with attaching UBI.",
         "verdict": "`recovered`, `not mounted`, `lost`, `corrupt` or `unusable`.",
         "reason": "The first path of that kind, and what is wrong with it.",
+        "lost_transactions": "Of a database: transactions that had returned and are gone.",
         "program_files": "Files that the program had changed and finished before the cut.",
         "damaged_files": "Of these, those that are `empty`, `mixed` or `missing`.",
     },

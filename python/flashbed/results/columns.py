@@ -150,6 +150,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "mount_time_ns": _WHOLE,
         "verdict": _TEXT,
         "reason": _TEXT,
+        "lost_transactions": _WHOLE,
         "program_files": _WHOLE,
         "damaged_files": _WHOLE,
     },

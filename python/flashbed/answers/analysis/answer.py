@@ -19,7 +19,7 @@ from flashbed.plan.case import AXES, AXIS_COLUMNS
 from flashbed.results.failed_calls import failed_words
 from flashbed.stack.profiles import USUAL_COMPRESSOR
 
-__all__ = ["COLUMNS", "COUNTS", "HEADS", "ROWS_MAX", "Answer", "answer"]
+__all__ = ["CHOICES", "COLUMNS", "COUNTS", "HEADS", "ROWS_MAX", "Answer", "answer"]
 
 ROWS_MAX = 20
 COUNTS = (
@@ -47,12 +47,13 @@ _PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
 _PART = r"^([^+=]+)(?:\+|$)"
 """In the name of a chip: its pages, where they are not those of the board's profile."""
 _CHOSEN = [name for name, about in AXES.items() if about.chosen or about.assumed]
-_CHOICES = ["target", *_CHOSEN, "window"]
-_WORKS = [name for name in AXIS_COLUMNS if name not in _CHOICES]
+CHOICES = ("target", *_CHOSEN, "window")
+"""The target, axes that a designer decides or that describe the partition, who chose a window."""
+_WORKS = [name for name in AXIS_COLUMNS if name not in CHOICES]
 _REPEATED = "seed"
 _FAILED = "failed"
 _OF_MKFS = "; mkfs.ubifs writes lzo"
-COLUMNS = (*_CHOICES, *_WORKS, *_TIMES, *COUNTS, _FAILED, "failed_errno", "time_unknown")
+COLUMNS = (*CHOICES, *_WORKS, *_TIMES, *COUNTS, _FAILED, "failed_errno", "time_unknown")
 """The columns of `cases` that are read."""
 
 
@@ -87,7 +88,7 @@ class Answer:
         if rows == 1 and self.works:
             title = "1 case" if self.works == 1 else f"The sum over {self.works:,} cases"
             return f"{title}; calls failed" if self.failing else title
-        if not self.works or not set(self.axes) <= set(_CHOICES):
+        if not self.works or not set(self.axes) <= set(CHOICES):
             each = f"rows, each the sum over {self.works:,} cases" if self.works > 1 else "cases"
             title = f"{rows:,} {each}, the least {by} first"
             last = f"; {self.failing:,} with failed calls last" if self.failing else ""
@@ -134,12 +135,12 @@ def answer(
     """
     rows = cases.lazy().select(COLUMNS)
     known = rows.select(
-        pl.col(*_CHOICES, *_WORKS).n_unique(), pl.col("time_ns").null_count()
+        pl.col(*CHOICES, *_WORKS).n_unique(), pl.col("time_ns").null_count()
     ).collect(engine="streaming").row(0, named=True)  # fmt: skip
-    varied = [name for name in (*_CHOICES, *_WORKS) if known[name] > 1]
+    varied = [name for name in (*CHOICES, *_WORKS) if known[name] > 1]
     columns = list(axes or ())
     if axes is None:
-        columns = [name for name in varied if name in _CHOICES or name in apart]
+        columns = [name for name in varied if name in CHOICES or name in apart]
         columns = columns or [name for name in varied if name != _REPEATED]
     different = [name for name in varied if name not in columns]
     count, works = _works(rows, columns, different)

@@ -25,8 +25,7 @@ from flashbed.answers.lifetimes.estimate_text import years_text
 
 __all__ = [
     "BY", "CALLS", "CASES", "HEADS", "MEASURES", "SAME", "Comparison", "cautions", "changes",
-    "compared",
-    "ordered", "orders", "sentences", "with_calls", "with_years",
+    "compared", "ordered", "orders", "same", "sentences", "versus", "with_calls", "with_years",
 ]  # fmt: skip
 
 SAME = 0.02
@@ -258,7 +257,8 @@ def sentences(found: Comparison) -> list[str]:
         before = "" if target is None else f"{target}: "
         alike = []
         for other in rows[1:]:
-            text = _sentence(rows[0], other, found)
+            names = (label(rows[0], found.choices), label(other, found.choices))
+            text = versus(rows[0], other, names, by=found.by)
             if text is None:
                 alike.append(label(other, found.choices))
             else:
@@ -270,16 +270,21 @@ def sentences(found: Comparison) -> list[str]:
     return said
 
 
-def _sentence(best: Mapping[str, Any], other: Mapping[str, Any], found: Comparison) -> str | None:
-    """How much less the best one needs, and what it needs more of; None if nothing differs."""
+def versus(
+    best: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, str], *, by: str
+) -> str | None:
+    """How much less one row needs than another, and what it needs more of; None if no difference.
+
+    `names` are theirs, and `by` is the measure that matters.
+    """
     better, worse, alike, few = [], [], [], ""
     for name, what in _SAID.items():
         one, two = best[name], other[name]
-        if one is None or two is None or (name == "flash_time_ns" and found.by != name):
+        if one is None or two is None or (name == "flash_time_ns" and by != name):
             continue
         if name == "erases" and max(one, two) < FEW_ERASES:
             few = "; too few erases to compare"
-        elif _same(one, two):
+        elif same(one, two):
             alike.append(what)
         elif one < two:
             better.append(_less(name, one, two))
@@ -288,9 +293,8 @@ def _sentence(best: Mapping[str, Any], other: Mapping[str, Any], found: Comparis
     years = _years(best, other)
     if not better and not worse and (years is None or years.apart is False):
         return None
-    than = label(other, found.choices)
-    text = f"{label(best, found.choices)}: "
-    text += f"{', '.join(better)} than {than}" if better else f"nothing better than {than}"
+    text = f"{names[0]}: "
+    text += f"{', '.join(better)} than {names[1]}" if better else f"nothing better than {names[1]}"
     if worse:
         text += f", which has {', '.join(worse)}"
     if alike:
@@ -299,7 +303,8 @@ def _sentence(best: Mapping[str, Any], other: Mapping[str, Any], found: Comparis
     return text if years is None else f"{text}; {years.text}"
 
 
-def _same(one: float, two: float) -> bool:
+def same(one: float, two: float) -> bool:
+    """Whether two values of a measure cannot be told apart."""
     return abs(one - two) < SAME * max(abs(one), abs(two)) or one == two
 
 
@@ -394,7 +399,7 @@ def _apart(
     known = [each for each in values if each[1] is not None and each[2] is not None]
     for (key, first, first_2), (other, second, second_2) in itertools.combinations(known, 2):
         few = name == "erases" and max(first, second, first_2, second_2) < FEW_ERASES
-        if few or _same(first, second) or _same(first_2, second_2):
+        if few or same(first, second) or same(first_2, second_2):
             continue
         same_order = (first < second) == (first_2 < second_2)
         yield _Pair(*((key, other) if first < second else (other, key)), same_order)

@@ -46,6 +46,8 @@ class History:
         self.states: list[Tables] = [{}]
         self.durable = 0
         """Index of the oldest state that may be found."""
+        self.returned_states = 0
+        """Index of the state that the last statement that returned left."""
         self._files: Files = {}
         self._connection: apsw.Connection | None = None
         self._vfs: RecordingVfs | None = None
@@ -77,6 +79,7 @@ class History:
         """Ends a statement."""
         if operation.name.startswith("sql"):
             self.durable = max(self.durable, len(self.states) - 1 - self._lag)
+            self.returned_states = len(self.states) - 1
 
     def fault(self, found: SurveyedDatabase) -> tuple[bool, str] | None:
         """What is wrong with a database: whether anything is lost, and a message."""
@@ -84,8 +87,7 @@ class History:
             return None
         if found.result or found.words != "ok":
             return found.result == NOTHING_OPEN, f"{found.path}: {found.words}"
-        last = len(self.states) - 1
-        at = next((n for n in range(last, -1, -1) if self.states[n] == found.tables), None)
+        at = self._found_at(found)
         if at is None:
             return False, f"{found.path}: its tables match no state between transactions"
         if at < self.durable:
@@ -95,6 +97,18 @@ class History:
                 f"{found.path}: {lost} acknowledged transactions are missing",
             )
         return None
+
+    def lost_transactions(self, found: SurveyedDatabase) -> int | None:
+        """How many transactions had returned and are not there; None if it is not whole."""
+        if found.result == NOTHING_OPEN:
+            return self.returned_states
+        at = self._found_at(found) if not found.result and found.words == "ok" else None
+        return None if at is None else max(0, self.returned_states - at)
+
+    def _found_at(self, found: SurveyedDatabase) -> int | None:
+        """The newest state that it is in."""
+        last = len(self.states) - 1
+        return next((n for n in range(last, -1, -1) if self.states[n] == found.tables), None)
 
     def close(self) -> None:
         """Closes the connection that executes the statements."""

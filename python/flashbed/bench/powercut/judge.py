@@ -46,7 +46,7 @@ VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedCut:
-    """A cut and its verdict; numbers of files are None if nothing could be read."""
+    """A cut and its verdict; numbers are None if nothing could be read."""
 
     change: int
     acknowledged_files: int
@@ -56,6 +56,8 @@ class JudgedCut:
     mount_time_ns: int
     verdict: str
     reason: str | None
+    lost_transactions: int | None = None
+    """Of a database: transactions that had returned and are gone, promised or not."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def _judged(tree: FileTree, history: History, survey: Survey) -> JudgedCut:
         mount_time_ns=survey.mount_time_ns,
         verdict=verdict,
         reason=reason,
+        lost_transactions=history.lost_transactions(survey.database) if survey.database else None,
     )
 
 

@@ -54,6 +54,7 @@ def summary(cuts: pl.DataFrame, states: pl.DataFrame) -> list[dict[str, Any]]:
                 "mount_time_max_ns": times.max(),
                 "damaging_cuts": part.filter(pl.col("damaged_files") > 0).height,
                 "program_files": part["program_files"].max(),
+                "lost_transactions": part["lost_transactions"].max(),
                 "files": _files(
                     states.filter((pl.col("case_id") == case_id) & (pl.col("target") == target))
                 ),

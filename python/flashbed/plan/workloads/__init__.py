@@ -26,6 +26,7 @@ from flashbed.plan.workloads import (
     recorded_program,
     sqlite,
 )
+from flashbed.plan.workloads.fewer_syncs import synced_every
 from flashbed.plan.workloads.rounds import in_rounds
 from flashbed.plan.workloads.state import in_state
 
@@ -74,4 +75,5 @@ def operations_on(case: Case, stack: Stack, workload: WorkloadTable) -> tuple[st
     prepare, once = operations(workload.kind, case, workload.settle_ns, workload.given)
     bad = case.faults.bad(stack.board.partition.blocks)
     prepared = in_state(case.state, case.fs, board=stack.board, bad_blocks=bad, prepare=prepare)
-    return prepared, in_rounds(once, case.rounds, case.vm)
+    step_ps = None if stack.board.software is None else stack.board.software.compute_step_ps
+    return prepared, in_rounds(synced_every(once, case.sync_every_s, step_ps), case.rounds, case.vm)

@@ -27,6 +27,7 @@ from flashbed.answers.advice.front import (
 from flashbed.answers.advice.limits import GOALS, Limit
 from flashbed.answers.advice.settings import Choice, Setting, settings_of
 from flashbed.answers.advice.words import Durability
+from flashbed.answers.analysis.compared_choices import MEASURES
 from flashbed.api.comparing import measured_cases
 from flashbed.base.errors import InputError, RunError
 from flashbed.plan.case import AXES
@@ -42,8 +43,6 @@ __all__ = ["Advice", "Question", "Search", "question_of"]
 _DATABASE = re.compile(r"^open .*-(?:journal|wal)(?: |$)", re.MULTILINE)
 """The line of a program that opens a journal of SQLite."""
 _SHOWN = 6
-_CUT_EACH = 2
-"""Choices of a file system that the power is cut in."""
 RUNS = 200
 """How many combinations are run unasked."""
 Measure = Callable[[Plan], Mapping[str, str]]
@@ -296,8 +295,17 @@ class Search:
         """Those of the best that stand for the others of their file system, and now."""
         chosen = [self.question.now]
         for fs in self.question.file_systems:
-            chosen += [choice for choice in best if choice.fs == fs][:_CUT_EACH]
+            chosen += [choice for choice in best if choice.fs == fs][:1]
         return list(dict.fromkeys(chosen))
+
+    def not_cut(self, found: Advice, taken: Collection[Choice]) -> list[Choice]:
+        """The advised choice and those apart that have to be cut.
+
+        Where the flash does exactly what it does without a setting, a cut finds the same.
+        """
+        base = self.rows[found.advised]
+        new = [choice for choice in found.apart if not _same_work(self.rows[choice], base)]
+        return [choice for choice in [found.advised, *new] if choice not in taken]
 
     def _rows_of(self, file_systems: Collection[str]) -> dict[Choice, Row]:
         return {choice: row for choice, row in self.rows.items() if choice.fs in file_systems}
@@ -386,7 +394,10 @@ class Search:
             row = self.rows[choice]
             return sum(self._better(self.rows[other], row, goal) for other in choices)
 
-        return sorted(choices, key=lambda choice: (beaten_by(choice), len(choice.sets)))
+        now = self.question.now
+        return sorted(
+            choices, key=lambda choice: (beaten_by(choice), choice != now, len(choice.sets))
+        )
 
     def _better(self, one: Row, two: Row, goal: str) -> bool:
         if not usable(two):
@@ -408,3 +419,8 @@ def _worse(best: Sequence[Choice], taken: Mapping[Choice, Durability], now: Choi
         for choice in best
         if (found := taken.get(choice, of_fs.get(choice.fs))) and found.takes_more_than(today)
     }
+
+
+def _same_work(one: Row, two: Row) -> bool:
+    """Whether the flash did the same in both, to the nanosecond."""
+    return all(one[name] == two[name] for name in MEASURES)

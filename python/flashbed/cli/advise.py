@@ -144,8 +144,7 @@ def advise(
     best = search.best(told)
     lost = asked.cut(search.to_cut(best), confirm, cuts)
     found = search.advice(best, lost.found, told)
-    more = [choice for choice in [found.advised, *found.apart] if choice not in lost.found]
-    lost = lost.with_more(asked.cut(more, confirm, cuts))
+    lost = lost.with_more(asked.cut(search.not_cut(found, lost.found), confirm, cuts))
     several = [question.now, found.advised, *found.front[:_FRONT_CONFIRMED], *found.weaker]
     orders = asked.confirmed(list(dict.fromkeys([*several, *found.apart])), confirm)
     _print(found, orders, lost, directory=directory, output=output)

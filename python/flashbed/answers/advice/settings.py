@@ -16,7 +16,7 @@ from flashbed.plan.workloads.fewer_syncs import SYNCS
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.profiles import default_compressors
 
-__all__ = ["READS", "Choice", "Setting", "settings_of"]
+__all__ = ["PROMISES", "READS", "Choice", "Setting", "settings_of"]
 
 _WINDOWS_KIB = ("0", "32", "128", "512")
 _MOUNTS = {"ubifs": "ubifs:bulk_read", "yaffs2": "yaffs2:no-cache"}
@@ -26,6 +26,14 @@ _CACHES_PAGES = ("200", "2000", "10000")
 READS = ("read", "send", "copy", "touch")
 """Operations that read files."""
 _STRENGTH = ("off", "normal", "full", "extra")
+_NO_PROMISE = "SQLite's documentation promises nothing here"
+PROMISES = {
+    ("database.synchronous", "normal"): "SQLite may take back the last commits in WAL mode",
+    ("database.synchronous", "off"): _NO_PROMISE,
+    ("database.journal", "memory"): _NO_PROMISE,
+    ("database.journal", "off"): _NO_PROMISE,
+}
+"""What SQLite says of settings that stand apart: cuts that took nothing do not replace it."""
 _SAFE_JOURNALS = frozenset(_JOURNALS)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flashbed.answers.advice.front import Row, Rows
-from flashbed.answers.advice.settings import READS, Choice
-from flashbed.answers.analysis.compared_choices import versus
+from flashbed.answers.advice.settings import PROMISES, READS, Choice
+from flashbed.answers.analysis.compared_choices import effect, versus
 from flashbed.base.human import time_text
 from flashbed.plan.workloads.fewer_syncs import SYNCS
 
@@ -91,12 +91,12 @@ def effects(
     none: dict[str, list[str]] = {}
     for choice in alone:
         name = short(choice, base)
-        said = versus(rows[choice], rows[base], (name, "without it"), by=measure)
+        said = effect(rows[choice], rows[base], by=measure)
         if said is None:
             (key,) = [key for key, value in choice.sets if (key, value) not in base.sets]
             none.setdefault(key, []).append(name)
         else:
-            lines.append(said)
+            lines.append(f"{name}: {said}")
     for key, names in none.items():
         why = _why_none(key, rows[base], calls)
         lines.append(f"{'; '.join(names)}: no effect{f', {why}' if why else ''}")
@@ -115,7 +115,7 @@ def _why_none(key: str, row: Row, calls: Mapping[str, int]) -> str | None:
         return None
     if key.startswith("vm."):
         if syncs:
-            return f"the program syncs {syncs:,} times itself"
+            return f"the program syncs {syncs:,} {'times' if syncs > 1 else 'time'} itself"
         return "the program is over before data is old"
     if key == "compressor" and syncs:
         return f"each of its {syncs:,} syncs fills up a page"
@@ -136,14 +136,17 @@ def durability_lines(
     none: dict[tuple[str, str], list[str]] = {}
     for choice in apart:
         name = short(choice, advised)
-        gained = versus(rows[choice], rows[advised], (name, "without it"), by=measure)
-        taken = f": {found[choice].words}" if choice in found else ""
+        gained = effect(rows[choice], rows[advised], by=measure)
+        key, value = next(pair for pair in choice.sets if pair not in advised.sets)
+        cut = found.get(choice)
+        taken = f": {cut.words}" if cut else ""
+        if (key, value) in PROMISES:
+            taken += f"; {PROMISES[key, value]}"
         if gained is None:
-            key = choice.sets[[pair in advised.sets for pair in choice.sets].index(False)][0]
             why = _why_none(key, rows[advised], calls)
             none.setdefault((f", {why}" if why else "", taken), []).append(name)
         else:
-            lines.append(gained + taken)
+            lines.append(f"{name}: {gained}{taken}")
     lines += [f"{'; '.join(names)}: no effect{why}{taken}" for (why, taken), names in none.items()]
     return lines
 
@@ -155,6 +158,6 @@ def weaker_lines(
     """What would be better, if a power cut may take more."""
     lines = []
     for choice in weaker:
-        gained = versus(rows[choice], rows[advised], (choice.label, advised.label), by=measure)
-        lines.append(f"{gained or choice.label}: {found[choice].words}")
+        gained = effect(rows[choice], rows[advised], by=measure)
+        lines.append(f"{choice.label}: {gained}: {found[choice].words}")
     return lines

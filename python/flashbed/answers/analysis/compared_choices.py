@@ -25,7 +25,8 @@ from flashbed.answers.lifetimes.estimate_text import years_text
 
 __all__ = [
     "BY", "CALLS", "CASES", "HEADS", "MEASURES", "SAME", "Comparison", "cautions", "changes",
-    "compared", "ordered", "orders", "same", "sentences", "versus", "with_calls", "with_years",
+    "compared", "effect", "ordered", "orders", "same", "sentences", "versus", "with_calls",
+    "with_years",
 ]  # fmt: skip
 
 SAME = 0.02
@@ -70,6 +71,8 @@ _THAN = {
     "time_ns": "less", "p99_ns": "lower", "flash_time_ns": "less", "energy_nj": "less",
 }  # fmt: skip
 """The word for a smaller value; of what is counted there are fewer."""
+_MORE = {"p99_ns": "higher"}
+"""The word for a larger value, where it is not more."""
 _TITLES = {
     "years_low": "years", "p50_ns": "p50 latency", "p99_ns": "p99 latency",
     "worst_ns": "latency of the worst call",
@@ -301,6 +304,29 @@ def versus(
         text += f"; no difference in {', '.join(alike)}"
     text += few
     return text if years is None else f"{text}; {years.text}"
+
+
+def effect(row: Mapping[str, Any], base: Mapping[str, Any], *, by: str) -> str | None:
+    """What a row does better and worse than a base; None if no difference. `by` as in `versus`."""
+    better, worse = [], []
+    for name, what in _SAID.items():
+        one, two = row[name], base[name]
+        if one is None or two is None or (name == "flash_time_ns" and by != name):
+            continue
+        few = name == "erases" and max(one, two) < FEW_ERASES
+        if few or same(one, two):
+            continue
+        if one < two:
+            better.append(_less(name, one, two))
+        else:
+            times = f"{one / two:,.2f} times" if two else f"{one:,.0f} instead of no"
+            worse.append(f"{times} {_MORE.get(name, 'more')} {what}")
+    if not better and not worse:
+        return None
+    text = ", ".join(better)
+    if worse:
+        text += f"{', but ' if better else ''}{', '.join(worse)}"
+    return text
 
 
 def same(one: float, two: float) -> bool:

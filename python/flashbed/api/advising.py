@@ -95,7 +95,7 @@ def question_of(
     held = {key: value for key, value in words.items() if "," not in value}
     tried = {key: tuple(value.split(",")) for key, value in words.items() if "," in value}
     able = _file_systems(experiment, selected)
-    first = today.get("fs") or words.get("fs", "").split(",")[0] or able[0]
+    first = today.get("fs") or next(fs for fs in USUAL_FIRST if fs in able)
     if first not in able:
         raise InputError(f"--now fs={first}: not one of {', '.join(able)}")
     as_is = _as_is(plan(experiment, {**selected, "fs": (first,)}), taken=[*words])

@@ -25,7 +25,7 @@ from flashbed.answers.advice.front import (
     usable,
 )
 from flashbed.answers.advice.limits import GOALS, Limit
-from flashbed.answers.advice.settings import Choice, Setting, settings_of
+from flashbed.answers.advice.settings import Combination, Factor, settings_of
 from flashbed.answers.advice.words import Durability
 from flashbed.answers.analysis.compared_choices import MEASURES
 from flashbed.api.comparing import measured_cases
@@ -52,17 +52,17 @@ Years = Callable[[Plan], Mapping[str, tuple[float | None, float | None]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A program, what is held, how it is now, what is asked for.
+    """A program, what is held, how it is now, what the advice is for.
 
     `held` are settings of every choice, `tried` those that the user gave several values, `as_is`
-    the values of axes in which the experiment has several and nobody chose.
+    the values of axes in which the experiment has several and none was chosen.
     """
 
     experiment: Experiment
     held: Mapping[str, str]
     tried: Mapping[str, tuple[str, ...]]
     as_is: Mapping[str, str]
-    now: Choice
+    now: Combination
     file_systems: tuple[str, ...]
     goal: str
     limits: tuple[Limit, ...] = ()
@@ -70,7 +70,7 @@ class Question:
     apart: bool = True
     """Whether settings are tried that change what a power cut takes."""
 
-    def planned(self, choice: Choice) -> Planned:
+    def planned(self, choice: Combination) -> Planned:
         """Its case. Raises `InputError` for one that cannot be."""
         words = {**self.as_is, **self.held, **choice.values}
         settings = parse_settings([f"{key}={value}" for key, value in words.items()])
@@ -105,7 +105,7 @@ def question_of(
     start = {key: value for key, value in start.items() if key not in held}
     return Question(
         experiment=experiment, held=held, tried=tried, as_is=as_is,
-        now=Choice(()).with_values(start), file_systems=tuple(able), **asked,
+        now=Combination(()).with_values(start), file_systems=tuple(able), **asked,
     )  # fmt: skip
 
 
@@ -160,21 +160,21 @@ class Advice:
     """What a search found; every choice has a row of measures in `rows`."""
 
     question: Question
-    rows: Mapping[Choice, Row]
-    front: tuple[Choice, ...]
+    rows: Mapping[Combination, Row]
+    front: tuple[Combination, ...]
     """The choices that no other beats, and now, the best by the goal first."""
-    advised: Choice
-    base: Choice
+    advised: Combination
+    base: Combination
     """The advised file system as it is."""
     measure: str
     """The measure that stood for the goal."""
     missed: tuple[Limit, ...] = ()
     """Limits that no choice keeps, or whose measure is not known."""
-    weaker: tuple[Choice, ...] = ()
+    weaker: tuple[Combination, ...] = ()
     """Better choices of which a power cut takes more than it does now."""
-    alone: tuple[Choice, ...] = ()
+    alone: tuple[Combination, ...] = ()
     """The base with one setting each, in the order of settings."""
-    apart: tuple[Choice, ...] = ()
+    apart: tuple[Combination, ...] = ()
     """The advised choice with one setting each that changes what a power cut takes."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Choices that did not run, by their label, and why."""
@@ -182,7 +182,7 @@ class Advice:
     """How often the program makes each call."""
 
     @property
-    def now(self) -> Choice:
+    def now(self) -> Combination:
         """How it is now."""
         return self.question.now
 
@@ -194,15 +194,15 @@ class Search:
         self, question: Question, directory: Path, measure: Measure, years: Years | None
     ) -> None:
         self.question = question
-        self.rows: dict[Choice, Row] = {}
+        self.rows: dict[Combination, Row] = {}
         self.left_out: dict[str, str] = {}
         self._directory, self._measure, self._years = directory, measure, years
-        self._planned: dict[Choice, Planned] = {}
+        self._planned: dict[Combination, Planned] = {}
 
-    def run(self, choices: Sequence[Choice]) -> None:
+    def run(self, choices: Sequence[Combination]) -> None:
         """Measures the choices that have no row yet."""
         new = [choice for choice in dict.fromkeys(choices) if choice not in self.rows]
-        by_case: dict[str, list[Choice]] = {}
+        by_case: dict[str, list[Combination]] = {}
         chosen = []
         for choice in new:
             try:
@@ -227,7 +227,7 @@ class Search:
                 else:
                     self.left_out[choice.label] = failed.get(name, "was not measured")
 
-    def first(self) -> list[Choice]:
+    def first(self) -> list[Combination]:
         """Now, and each file system with nothing set. Raises `RunError` if now did not run."""
         starts = bases(self.question.now, self.question.file_systems)
         self.run(starts)
@@ -236,7 +236,7 @@ class Search:
         return [choice for choice in starts if choice in self.rows]
 
     @cached_property
-    def _settings(self) -> list[Setting]:
+    def _settings(self) -> list[Factor]:
         """The settings that are tried."""
         question = self.question
         found = settings_of(
@@ -244,7 +244,7 @@ class Search:
             question.file_systems, keeps_database=bool(_DATABASE.search(self._body)),
             taken=question.held,
         )  # fmt: skip
-        own = [Setting(key=key, values=values) for key, values in question.tried.items()]
+        own = [Factor(key=key, values=values) for key, values in question.tried.items()]
         kept = [each for each in found if each.key not in question.tried]
         return [each for each in [*own, *kept] if question.apart or not each.apart]
 
@@ -260,7 +260,7 @@ class Search:
         """How often the program makes each call."""
         return dict(Counter(line.partition(" ")[0] for line in self._body.splitlines() if line))
 
-    def best(self, told: Callable[[str], None]) -> list[Choice]:
+    def best(self, told: Callable[[str], None]) -> list[Combination]:
         """The front of each file system and now, the best by the goal first.
 
         `told` takes what is done next.
@@ -272,7 +272,7 @@ class Search:
         measures = self._objectives()
         goal = self._goal(measures)
         share = max(1, self.question.runs // len(starts))
-        together: list[Choice] = []
+        together: list[Combination] = []
         for base in starts:
             levels = helping(base, self.rows, measures)
             together += combined(base, self.rows, levels, goal=goal, most=share)
@@ -291,14 +291,14 @@ class Search:
         self._with_years(found)
         return self._sorted(found, goal)
 
-    def to_cut(self, best: Sequence[Choice]) -> list[Choice]:
+    def to_cut(self, best: Sequence[Combination]) -> list[Combination]:
         """Those of the best that stand for the others of their file system, and now."""
         chosen = [self.question.now]
         for fs in self.question.file_systems:
             chosen += [choice for choice in best if choice.fs == fs][:1]
         return list(dict.fromkeys(chosen))
 
-    def not_cut(self, found: Advice, taken: Collection[Choice]) -> list[Choice]:
+    def not_cut(self, found: Advice, taken: Collection[Combination]) -> list[Combination]:
         """The advised choice and those apart that have to be cut.
 
         Where the flash does exactly what it does without a setting, a cut finds the same.
@@ -307,11 +307,11 @@ class Search:
         new = [choice for choice in found.apart if not _same_work(self.rows[choice], base)]
         return [choice for choice in [found.advised, *new] if choice not in taken]
 
-    def _rows_of(self, file_systems: Collection[str]) -> dict[Choice, Row]:
+    def _rows_of(self, file_systems: Collection[str]) -> dict[Combination, Row]:
         return {choice: row for choice, row in self.rows.items() if choice.fs in file_systems}
 
     def advice(
-        self, best: Sequence[Choice], taken: Mapping[Choice, Durability],
+        self, best: Sequence[Combination], taken: Mapping[Combination, Durability],
         told: Callable[[str], None],
     ) -> Advice:  # fmt: skip
         """The advice: the best of which a power cut takes no more than now, and what is apart.
@@ -344,7 +344,7 @@ class Search:
             left_out=self.left_out, calls=self.calls,
         )  # fmt: skip
 
-    def _alone(self, base: Choice) -> list[Choice]:
+    def _alone(self, base: Combination) -> list[Combination]:
         return one_at_a_time(base, self._settings, apart=False)
 
     def _objectives(self) -> list[str]:
@@ -366,7 +366,7 @@ class Search:
     def _goal_column(self, goal: str) -> str:
         return "years_low" if self._years is not None and self.question.goal == "lifetime" else goal
 
-    def _with_years(self, choices: Sequence[Choice]) -> None:
+    def _with_years(self, choices: Sequence[Combination]) -> None:
         """Adds years to the rows of these choices."""
         if self._years is None:
             return
@@ -376,7 +376,7 @@ class Search:
             low, high = found.get(row["case_id"], (None, None))
             self.rows[choice] = {**row, "years_low": low, "years_high": high}
 
-    def _within(self, able: Sequence[Choice]) -> tuple[list[Choice], list[Limit]]:
+    def _within(self, able: Sequence[Combination]) -> tuple[list[Combination], list[Limit]]:
         """The choices that keep every limit, and the limits that none keeps."""
         kept, missed = list(able), []
         for limit in self.question.limits:
@@ -387,10 +387,10 @@ class Search:
                 missed.append(limit)
         return kept, missed
 
-    def _sorted(self, choices: Collection[Choice], goal: str) -> list[Choice]:
+    def _sorted(self, choices: Collection[Combination], goal: str) -> list[Combination]:
         """The best by the goal first; of those equal in it, the best of the rest of the front."""
 
-        def beaten_by(choice: Choice) -> int:
+        def beaten_by(choice: Combination) -> int:
             row = self.rows[choice]
             return sum(self._better(self.rows[other], row, goal) for other in choices)
 
@@ -408,7 +408,9 @@ class Search:
         return gain(one, two, goal) > 1
 
 
-def _worse(best: Sequence[Choice], taken: Mapping[Choice, Durability], now: Choice) -> set[Choice]:
+def _worse(
+    best: Sequence[Combination], taken: Mapping[Combination, Durability], now: Combination
+) -> set[Combination]:
     """The choices of which a power cut takes more than now, as far as that is known."""
     today = taken.get(now)
     if today is None:

@@ -11,8 +11,7 @@ import polars as pl
 
 from flashbed.answers.advice.words import Durability
 from flashbed.base.locking import held
-from flashbed.bench.powercut.cutting import Choice as Cuts
-from flashbed.bench.powercut.cutting import PowerCuts
+from flashbed.bench.powercut.cutting import Choice, PowerCuts
 from flashbed.bench.powercut.outcomes import cut_tables, summary
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.patterns import SQLITE
@@ -35,7 +34,7 @@ def cut(
     """
     by_cut = {_cut_case(experiment, each).case.case_id: each for each in planned}
     chosen = as_plan([_cut_case(experiment, each) for each in planned])
-    target = PowerCuts(load_target(on), Cuts(None, samples, 1), on)
+    target = PowerCuts(load_target(on), Choice(None, samples, 1), on)
     with held(directory):
         folder = RunDirectory.create(directory, experiment.id)
         outcome = run_target(

@@ -8,15 +8,15 @@ import pytest
 
 from flashbed.answers.advice.limits import parse_limits
 from flashbed.answers.advice.paste import pasted
-from flashbed.answers.advice.settings import Choice, settings_of
+from flashbed.answers.advice.settings import Combination, settings_of
 from flashbed.answers.advice.words import Durability, effects, headline
 from flashbed.answers.analysis.compared_choices import MEASURES
 from flashbed.base.errors import InputError
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 
-UBIFS = Choice((("fs", "ubifs"),))
-JFFS2 = Choice((("fs", "jffs2"),))
+UBIFS = Combination((("fs", "ubifs"),))
+JFFS2 = Combination((("fs", "jffs2"),))
 
 
 def row(**values: Any) -> dict[str, Any]:

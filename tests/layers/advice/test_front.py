@@ -7,13 +7,15 @@ import random
 from typing import Any
 
 from flashbed.answers.advice.front import bases, combined, front, gain, helping, one_at_a_time
-from flashbed.answers.advice.settings import Choice, Setting
+from flashbed.answers.advice.settings import Combination, Factor
 
 MEASURES = ("time_ns", "page_writes")
 
 
-def choice(**sets: str) -> Choice:
-    return Choice(()).with_values({key.replace("__", "."): value for key, value in sets.items()})
+def choice(**sets: str) -> Combination:
+    return Combination(()).with_values(
+        {key.replace("__", "."): value for key, value in sets.items()}
+    )
 
 
 def row(time_ns: int, page_writes: int, failed: int = 0) -> dict[str, Any]:
@@ -77,10 +79,10 @@ def test_another_file_system_begins_without_what_is_the_firsts_alone() -> None:
 
 def test_a_setting_is_tried_where_its_file_system_has_it() -> None:
     settings = [
-        Setting(key="fs", values=("ubifs", "jffs2")),
-        Setting(key="mount", values=("ubifs:bulk_read",), only=frozenset({"ubifs"})),
-        Setting(key="read_ahead_kib", values=("0", "128")),
-        Setting(key="vm.dirty_ratio", values=("5",), apart=True),
+        Factor(key="fs", values=("ubifs", "jffs2")),
+        Factor(key="mount", values=("ubifs:bulk_read",), only=frozenset({"ubifs"})),
+        Factor(key="read_ahead_kib", values=("0", "128")),
+        Factor(key="vm.dirty_ratio", values=("5",), apart=True),
     ]
     tried = one_at_a_time(choice(fs="jffs2"), settings, apart=False)
     assert tried == [choice(fs="jffs2", read_ahead_kib=kib) for kib in ("0", "128")]

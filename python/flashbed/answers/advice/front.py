@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf, prod
 from typing import Any
 
-from flashbed.answers.advice.settings import Choice, Setting
+from flashbed.answers.advice.settings import Combination, Factor
 from flashbed.answers.analysis.compared_choices import same
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 
 _OF_A_FILE_SYSTEM = ("fs", "compressor", "mount")
 Row = Mapping[str, Any]
-Rows = Mapping[Choice, Row]
+Rows = Mapping[Combination, Row]
 Levels = dict[str, list[str]]
 """Key -> values that help."""
 
@@ -38,14 +38,16 @@ def gain(row: Row, base: Row, measure: str) -> float:
     return two / one if one else inf
 
 
-def bases(now: Choice, file_systems: Sequence[str]) -> list[Choice]:
+def bases(now: Combination, file_systems: Sequence[str]) -> list[Combination]:
     """How it is now, and each other file system with what now sets for all of them."""
     shared = {key: value for key, value in now.sets if key not in _OF_A_FILE_SYSTEM}
     others = [fs for fs in file_systems if fs != now.fs]
-    return [now, *(Choice(()).with_values(shared | {"fs": fs}) for fs in others)]
+    return [now, *(Combination(()).with_values(shared | {"fs": fs}) for fs in others)]
 
 
-def one_at_a_time(base: Choice, settings: Iterable[Setting], *, apart: bool) -> list[Choice]:
+def one_at_a_time(
+    base: Combination, settings: Iterable[Factor], *, apart: bool
+) -> list[Combination]:
     """Each value of each setting alone, on a choice."""
     return [
         base.with_values({setting.key: value})
@@ -56,7 +58,7 @@ def one_at_a_time(base: Choice, settings: Iterable[Setting], *, apart: bool) -> 
     ]
 
 
-def helping(base: Choice, rows: Rows, measures: Sequence[str]) -> Levels:
+def helping(base: Combination, rows: Rows, measures: Sequence[str]) -> Levels:
     """The values that alone improve some measure, by their setting."""
     found: Levels = {}
     for choice, row in rows.items():
@@ -69,7 +71,9 @@ def helping(base: Choice, rows: Rows, measures: Sequence[str]) -> Levels:
     return found
 
 
-def combined(base: Choice, rows: Rows, levels: Levels, *, goal: str, most: int) -> list[Choice]:
+def combined(
+    base: Combination, rows: Rows, levels: Levels, *, goal: str, most: int
+) -> list[Combination]:
     """Combinations of values that help, at most so many.
 
     The settings that help the goal most are combined. Each other one is at the value that is best
@@ -97,9 +101,9 @@ def combined(base: Choice, rows: Rows, levels: Levels, *, goal: str, most: int) 
     ]
 
 
-def front(rows: Rows, measures: Sequence[str]) -> list[Choice]:
+def front(rows: Rows, measures: Sequence[str]) -> list[Combination]:
     """The choices that no other one beats; of equal ones that which sets least, given first."""
-    kept: list[Choice] = []
+    kept: list[Combination] = []
     order = [choice for choice in rows if usable(rows[choice])]
     order.sort(key=lambda choice: (_sum_of_logs(rows[choice], measures), len(choice.sets)))
     for choice in order:
@@ -123,7 +127,7 @@ def _covers(one: Row, two: Row, measures: Sequence[str]) -> bool:
     return all(a <= b or same(a, b) for a, b in known)
 
 
-def _simplest(choice: Choice, rows: Rows, measures: Sequence[str]) -> Choice:
+def _simplest(choice: Combination, rows: Rows, measures: Sequence[str]) -> Combination:
     """Of the choices that are equal to this one in every measure, that which sets least."""
     equal = [
         other

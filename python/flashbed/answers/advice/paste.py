@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flashbed.answers.advice.settings import Choice
+from flashbed.answers.advice.settings import Combination
 
 __all__ = ["pasted"]
 
@@ -20,13 +20,13 @@ _PRAGMAS = {
 }  # fmt: skip
 
 
-def pasted(choice: Choice) -> list[tuple[str, str]]:
+def pasted(choice: Combination) -> list[tuple[str, str]]:
     """Where to write it, and the line."""
     values = choice.values
     return [*_mount(choice), *_of_values(choice.fs, values)]
 
 
-def _mount(choice: Choice) -> Iterator[tuple[str, str]]:
+def _mount(choice: Combination) -> Iterator[tuple[str, str]]:
     values = choice.values
     options = ["noatime"] if choice.fs != "yaffs2" else []
     if "compressor" in values and values["compressor"] != "default":

@@ -16,7 +16,7 @@ from flashbed.plan.workloads.fewer_syncs import SYNCS
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.profiles import default_compressors
 
-__all__ = ["PROMISES", "READS", "Choice", "Setting", "settings_of"]
+__all__ = ["PROMISES", "READS", "Combination", "Factor", "settings_of"]
 
 _WINDOWS_KIB = ("0", "32", "128", "512")
 _MOUNTS = {"ubifs": "ubifs:bulk_read", "yaffs2": "yaffs2:no-cache"}
@@ -38,7 +38,7 @@ _SAFE_JOURNALS = frozenset(_JOURNALS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class Factor:
     """A key and the values that are tried, on the file systems that know it."""
 
     key: str
@@ -54,7 +54,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Combination:
     """The settings that differ from how it is, key and value, the file system first."""
 
     sets: tuple[tuple[str, str], ...]
@@ -69,12 +69,12 @@ class Choice:
         """The file system."""
         return self.values["fs"]
 
-    def with_values(self, more: Mapping[str, str]) -> Choice:
+    def with_values(self, more: Mapping[str, str]) -> Combination:
         """With further values, which replace its own; the order is that of `--set`."""
         values = {**self.values, **more}
         order = [*AXES]
         ranked = sorted(values, key=lambda key: (key != "fs", order.index(key.split(".")[0]), key))
-        return Choice(tuple((key, values[key]) for key in ranked))
+        return Combination(tuple((key, values[key]) for key in ranked))
 
     @property
     def words(self) -> list[str]:
@@ -101,35 +101,35 @@ class Choice:
 def settings_of(
     case: Case, kind: str, calls: Collection[str], file_systems: Sequence[str], *,
     keeps_database: bool, taken: Collection[str],
-) -> list[Setting]:  # fmt: skip
+) -> list[Factor]:  # fmt: skip
     """The settings of a program, without those `taken`.
 
     `case` is how it is, `kind` its workload, `calls` the operations that it makes.
     `keeps_database` says that a recorded program has a database of SQLite.
     """
-    found = [Setting(key="fs", values=tuple(file_systems))]
+    found = [Factor(key="fs", values=tuple(file_systems))]
     found += _compressors(case, file_systems)
     found += [
-        Setting(key="mount", values=(mount,), only=frozenset({fs}))
+        Factor(key="mount", values=(mount,), only=frozenset({fs}))
         for fs, mount in _MOUNTS.items()
         if fs in file_systems
     ]
     if not set(READS).isdisjoint(calls):
-        found.append(Setting(key="read_ahead_kib", values=_WINDOWS_KIB))
+        found.append(Factor(key="read_ahead_kib", values=_WINDOWS_KIB))
     if WORKLOADS[kind].advises:
-        found.append(Setting(key="advice", values=("random", "sequential")))
+        found.append(Factor(key="advice", values=("random", "sequential")))
     if kind == SQLITE:
         found += _of_sqlite(case)
     found += [
-        Setting(key="vm.dirty_expire_centisecs", values=("500", "12000"), apart=True),
-        Setting(key="vm.dirty_writeback_centisecs", values=("100", "1500"), apart=True),
+        Factor(key="vm.dirty_expire_centisecs", values=("500", "12000"), apart=True),
+        Factor(key="vm.dirty_writeback_centisecs", values=("100", "1500"), apart=True),
     ]
     if WORKLOADS[kind].syncs and not keeps_database and not set(SYNCS).isdisjoint(calls):
-        found.append(Setting(key="sync_every_s", values=("5", "30"), apart=True))
+        found.append(Factor(key="sync_every_s", values=("5", "30"), apart=True))
     return [setting for setting in found if setting.key == "fs" or setting.key not in taken]
 
 
-def _compressors(case: Case, file_systems: Sequence[str]) -> list[Setting]:
+def _compressors(case: Case, file_systems: Sequence[str]) -> list[Factor]:
     """Each compressor that a file system has, without the one that it has already."""
     usual = default_compressors([case.kernel])
     found = []
@@ -137,26 +137,25 @@ def _compressors(case: Case, file_systems: Sequence[str]) -> list[Setting]:
         able = FILE_SYSTEMS[fs].compr if fs in FILE_SYSTEMS else ()
         tried = tuple(name for name in able if name != usual.get((case.kernel, fs)))
         if tried:
-            found.append(Setting(key="compressor", values=tried, only=frozenset({fs})))
+            found.append(Factor(key="compressor", values=tried, only=frozenset({fs})))
     return found
 
 
-def _of_sqlite(case: Case) -> list[Setting]:
+def _of_sqlite(case: Case) -> list[Factor]:
     """SQLite's settings; those that promise less than the case's stand apart."""
     base = case.database
     found = [
-        Setting(key="database.page_bytes", values=_without(_PAGES_BYTES, base.page_bytes)),
-        Setting(key="database.cache_pages", values=_without(_CACHES_PAGES, base.cache_pages)),
+        Factor(key="database.page_bytes", values=_without(_PAGES_BYTES, base.page_bytes)),
+        Factor(key="database.cache_pages", values=_without(_CACHES_PAGES, base.cache_pages)),
     ]
     if base.journal in _SAFE_JOURNALS:
         journals = _without(_JOURNALS, base.journal)
-        found.append(Setting(key="database.journal", values=journals))
-        weaker = ("memory", "off")
-        found.append(Setting(key="database.journal", values=weaker, apart=True))
+        found.append(Factor(key="database.journal", values=journals))
+        found.append(Factor(key="database.journal", values=("memory", "off"), apart=True))
     at = _STRENGTH.index(base.synchronous)
     if at:
         weaker = tuple(reversed(_STRENGTH[: min(at, _STRENGTH.index("full"))]))
-        found.append(Setting(key="database.synchronous", values=weaker, apart=True))
+        found.append(Factor(key="database.synchronous", values=weaker, apart=True))
     return found
 
 

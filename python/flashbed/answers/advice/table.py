@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from flashbed.answers.advice.front import Rows
-from flashbed.answers.advice.settings import Choice
+from flashbed.answers.advice.settings import Combination
 from flashbed.answers.analysis.compared_choices import MEASURES
 
 __all__ = ["front_table"]
@@ -15,7 +15,9 @@ __all__ = ["front_table"]
 _SHOWN_IF_KNOWN = ("failed", "left_in_cache", "years_low", "years_high", "energy_nj")
 
 
-def front_table(front: Sequence[Choice], rows: Rows, advised: Choice, now: Choice) -> pl.DataFrame:
+def front_table(
+    front: Sequence[Combination], rows: Rows, advised: Combination, now: Combination
+) -> pl.DataFrame:
     """`choice`, and the measures that are known; the chip's time only where the time is not."""
     marks = {advised: "take ", now: "now "}
     marks |= {advised: "take, now "} if advised == now else {}

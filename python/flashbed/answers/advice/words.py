@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flashbed.answers.advice.front import Row, Rows
-from flashbed.answers.advice.settings import PROMISES, READS, Choice
+from flashbed.answers.advice.settings import PROMISES, READS, Combination
 from flashbed.answers.analysis.compared_choices import effect, versus
 from flashbed.base.human import time_text
 from flashbed.plan.workloads.fewer_syncs import SYNCS
@@ -68,7 +68,7 @@ class Durability:
         return ", ".join(self._words()) or "keeps all"
 
 
-def headline(advised: Choice, now: Choice, rows: Rows, measure: str) -> str:
+def headline(advised: Combination, now: Combination, rows: Rows, measure: str) -> str:
     """What to take, and what that gains over now."""
     if advised == now:
         return f"keep {now.label}: nothing better was found of which a power cut takes no more"
@@ -77,14 +77,19 @@ def headline(advised: Choice, now: Choice, rows: Rows, measure: str) -> str:
     return found or f"{label}: no difference from {today}"
 
 
-def short(choice: Choice, base: Choice) -> str:
+def short(choice: Combination, base: Combination) -> str:
     """What a choice sets beside a base."""
     new = tuple(pair for pair in choice.sets if pair not in base.sets)
-    return Choice(new).label or choice.label
+    return Combination(new).label or choice.label
 
 
 def effects(
-    alone: Sequence[Choice], base: Choice, rows: Rows, *, calls: Mapping[str, int], measure: str
+    alone: Sequence[Combination],
+    base: Combination,
+    rows: Rows,
+    *,
+    calls: Mapping[str, int],
+    measure: str,
 ) -> list[str]:
     """A line for each setting that does something; those that do nothing share one, with why."""
     lines: list[str] = []
@@ -123,8 +128,8 @@ def _why_none(key: str, row: Row, calls: Mapping[str, int]) -> str | None:
 
 
 def durability_lines(
-    found: Mapping[Choice, Durability], *, now: Choice, advised: Choice, apart: Sequence[Choice],
-    rows: Rows, calls: Mapping[str, int], measure: str,
+    found: Mapping[Combination, Durability], *, now: Combination, advised: Combination,
+    apart: Sequence[Combination], rows: Rows, calls: Mapping[str, int], measure: str,
 ) -> list[str]:  # fmt: skip
     """What a power cut takes: of now and the best, then with each setting that stands apart."""
     lines = []
@@ -138,8 +143,7 @@ def durability_lines(
         name = short(choice, advised)
         gained = effect(rows[choice], rows[advised], by=measure)
         key, value = next(pair for pair in choice.sets if pair not in advised.sets)
-        cut = found.get(choice)
-        taken = f": {cut.words}" if cut else ""
+        taken = f": {found[choice].words}" if choice in found else ""
         if (key, value) in PROMISES:
             taken += f"; {PROMISES[key, value]}"
         if gained is None:
@@ -152,8 +156,8 @@ def durability_lines(
 
 
 def weaker_lines(
-    weaker: Sequence[Choice], advised: Choice, rows: Rows, found: Mapping[Choice, Durability], *,
-    measure: str,
+    weaker: Sequence[Combination], advised: Combination, rows: Rows,
+    found: Mapping[Combination, Durability], *, measure: str,
 ) -> list[str]:  # fmt: skip
     """What would be better, if a power cut may take more."""
     lines = []

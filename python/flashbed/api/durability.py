@@ -29,12 +29,13 @@ def cut(
 ) -> dict[str, Durability | str]:  # fmt: skip
     """Cuts each case at `samples` changes that a seed draws; by the case's name, or why it failed.
 
-    SQLite's statements run on the target itself, so that it opens the database after each cut.
+    The power also fails after the program, until the kernel has written back what is left. SQLite's
+    statements run on the target itself, so that it opens the database after each cut.
     Raises `Unavailable` if the target cannot run here.
     """
     by_cut = {_cut_case(experiment, each).case.case_id: each for each in planned}
     chosen = as_plan([_cut_case(experiment, each) for each in planned])
-    target = PowerCuts(load_target(on), Choice(None, samples, 1), on)
+    target = PowerCuts(load_target(on), Choice(None, samples, 1), on, rests=True)
     with held(directory):
         folder = RunDirectory.create(directory, experiment.id)
         outcome = run_target(
@@ -65,6 +66,7 @@ def _durability(row: Mapping[str, Any]) -> Durability:
     judged = [file for file in row["files"] if file["judged"]]
     return Durability(
         cuts=row["cuts"],
+        judged=bool(row["program_files"]) or row["lost_transactions"] is not None,
         not_recovered=row["cuts"] - row["recovered"],
         damaging=row["damaging_cuts"],
         lost_ns=max((file["lost_ns"] or 0 for file in judged), default=0),

@@ -23,6 +23,8 @@ class Durability:
     """What was found after power cuts of a choice."""
 
     cuts: int
+    judged: bool = True
+    """Whether some cut found a file that the program had finished, or a database."""
     not_recovered: int = 0
     damaging: int = 0
     """Cuts after which a file of the program was empty, mixed or missing."""
@@ -50,7 +52,11 @@ class Durability:
     @property
     def word(self) -> str:
         """The word of docs/models/advice.md."""
-        return next(self._words(), "keeps all")
+        return next(self._words(), self._nothing)
+
+    @property
+    def _nothing(self) -> str:
+        return "keeps all" if self.judged else "no finished file was there to be lost"
 
     def _words(self) -> Iterator[str]:
         bad = max(self.not_recovered, self.damaging)
@@ -65,7 +71,7 @@ class Durability:
     @property
     def words(self) -> str:
         """All that was found, the worst first."""
-        return ", ".join(self._words()) or "keeps all"
+        return ", ".join(self._words()) or self._nothing
 
 
 def headline(advised: Combination, now: Combination, rows: Rows, measure: str) -> str:

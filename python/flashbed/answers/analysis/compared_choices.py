@@ -59,8 +59,8 @@ CASES = ("case_id", "target", "flush_reads", "flush_erases")
 """Columns of `cases` that are read beside the axes."""
 CALLS = ("case_id", "target", "op", "latency_ns")
 """Columns of `requests` that are read."""
-_COUNTED = ("flash_time_ns", "page_reads", "page_writes", "erases")
-"""Measures that every target knows."""
+_ORDERED = ("time_ns", "flash_time_ns", "page_reads", "page_writes", "erases")
+"""Measures by which targets may order choices: where both know them."""
 _SAID = {
     "time_ns": "time", "p99_ns": "p99 latency", "flash_time_ns": "chip time in calls",
     "page_reads": "page reads", "page_writes": "page writes", "erases": "erases",
@@ -390,7 +390,7 @@ def _order(
 ) -> list[str]:  # fmt: skip
     alike: list[str] = []
     said: list[str] = []
-    for name in _COUNTED:
+    for name in _ORDERED:
         pairs = list(_apart(name, one, two))
         turned = [pair for pair in pairs if not pair.same_order]
         if pairs and not turned:

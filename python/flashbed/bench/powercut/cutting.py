@@ -20,7 +20,8 @@ from flashbed.base.errors import InputError
 from flashbed.base.paths import sha256_of
 from flashbed.bench.powercut.judge import DoneOperation, judge
 from flashbed.bench.powercut.program_files import DAMAGED, STATES, ProgramFiles
-from flashbed.program.operations import Operation, parse
+from flashbed.plan.workloads.rounds import rest_ns
+from flashbed.program.operations import HEADER_2, Operation, parse
 from flashbed.results.run_directory import SCHEMAS
 from flashbed.stack.file_systems import RAW
 from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Failure, Program, RunOptions, Target
@@ -29,6 +30,7 @@ __all__ = ["NO_CHANGE", "Choice", "PowerCuts", "with_data"]
 
 NO_CHANGE = "makes no change to the chip"
 
+_S_NS = 1_000_000_000
 _SEEDS = 1_000_003
 """Distance of seeds, so that no two cuts and no two runs tear alike."""
 
@@ -67,6 +69,8 @@ class PowerCuts:
     """The inner target's."""
     files: bool = True
     """Whether the program's own files are judged too."""
+    rests: bool = False
+    """Whether the power also fails after the program, until the kernel has written all back."""
 
     @property
     def apart(self) -> Apart:
@@ -81,7 +85,7 @@ class PowerCuts:
     @property
     def conditions(self) -> str:
         """What results depend on besides program and target: the choice of cuts, and the judge."""
-        digest = hashlib.sha256(repr(self.choice).encode())
+        digest = hashlib.sha256(f"{self.choice!r}{' rests' if self.rests else ''}".encode())
         here = Path(__file__).parent
         for file in (here.parents[1] / "program/content.py", *sorted(here.glob("*.py"))):
             digest.update(sha256_of(file).encode())
@@ -99,7 +103,8 @@ class PowerCuts:
 
         commands = self.choice.chip_commands
         requested = [
-            replace(program, record_changes=True, chip_commands=commands) for program in programs
+            replace(program, record_changes=True, chip_commands=commands)
+            for program in (map(_rested, programs) if self.rests else programs)
         ]
         changes: dict[str, int] = {}
         for batch in self.target.run(requested, RunOptions(progress=say)):
@@ -118,6 +123,16 @@ class PowerCuts:
         if cut:
             for batch in self.target.run(cut, replace(options, long_rows=None)):
                 yield _judged(batch, by_id, files=self.files)
+
+
+def _rested(program: Program) -> Program:
+    """The program, and after it the seconds until old data is on the flash.
+
+    In version 2 a task sleeps before its next call only, so each second has one.
+    """
+    seconds = -(-rest_ns(program.stack.vm) // _S_NS)
+    second = f"pause {_S_NS}\n" + ("stat .\n" if program.body.startswith(HEADER_2) else "")
+    return replace(program, body=f"{program.body.rstrip()}\n{second * seconds}")
 
 
 def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:

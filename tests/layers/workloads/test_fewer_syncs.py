@@ -30,20 +30,24 @@ def test_one_sync_is_made_each_time_the_seconds_have_passed(seconds: int, kept: 
     assert [line for line in found.splitlines() if "sync" not in line] == lines
 
 
-def test_a_sync_that_stands_for_others_is_for_everything() -> None:
-    body = "\n".join(
-        [
-            "flashbed-ops 2",
-            "open 0 a rw,create",
-            SECOND,
-            "fsync 0",
-            "fdatasync 0",
-            SECOND,
-            "fsync 0",
-            "",
-        ]
-    )
-    assert syncs(synced_every(body, 1, None)) == ["fsync 0", "sync"]
+@pytest.mark.parametrize(
+    ("between", "made"),
+    [
+        ([], ["fsync 0"]),
+        (["fdatasync 0"], ["fsync 0"]),
+        (["open 1 b rw,create", "fdatasync 1"], ["fdatasync 1", "fsync 0"]),
+        (["open 1 b rw,create", "fdatasync 1", "close 1"], ["sync"]),
+        (["open 1 b rw,create", "fdatasync 1", "close 1", "open 1 c rw,create"], ["sync"]),
+        (["sync"], ["sync"]),
+        (["syncfs 0"], ["sync"]),
+    ],
+)
+def test_what_was_left_to_sync_is_made_up_for(between: list[str], made: list[str]) -> None:
+    """A file that is closed by then has only `sync`, which on UBIFS runs a commit besides."""
+    lines = ["flashbed-ops 2", "open 0 a rw,create", SECOND, "fsync 0", *between, SECOND, "fsync 0"]
+    found = synced_every("\n".join([*lines, ""]), 1, None)
+    parse(found)
+    assert syncs(found) == ["fsync 0", *made]
 
 
 def test_a_task_goes_by_its_own_time_and_its_work_counts_where_its_price_is_known() -> None:

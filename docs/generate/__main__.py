@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from docs.generate.guidelines import page as guidelines
 from docs.generate.live_pictures import GUIDE, PICTURES
 from docs.generate.notebooks import NOTEBOOKS, executed
 from docs.generate.pages import PAGES, REFERENCE
@@ -17,6 +18,9 @@ def main() -> None:
         path = GUIDE / name
         path.write_text(make(), encoding="utf-8")
         print(path)
+    path = GUIDE / "guidelines.md"
+    path.write_text(guidelines(), encoding="utf-8")
+    print(path)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         path.write_text(executed(path), encoding="utf-8")
         print(path)

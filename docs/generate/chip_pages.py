@@ -34,7 +34,7 @@ source = "Linux 6.12 drivers/mtd/nand/spi/winbond.c"
 
 Every table names its source. What no source says is absent, and a key has one meaning wherever it
 stands. `flashbed chip new NAME` begins a file. `flashbed chip import FILE` writes one from a
-kernel's tables, an ONFI parameter page, a boot log or the output of `mtdinfo -a`.
+kernel's tables, a parameter page (ONFI, JEDEC), a boot log or the output of `mtdinfo -a`.
 
 ## How a board gets a chip
 

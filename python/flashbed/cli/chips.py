@@ -14,6 +14,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.files import begin_file, read_text
 from flashbed.base.human import aligned, bytes_text, time_text
 from flashbed.base.paths import new_chip_file, shown
+from flashbed.base.toml import loads, read_model
 from flashbed.cli.command_group import add_group
 from flashbed.cli.options import Format
 from flashbed.cli.progress import say
@@ -32,9 +33,10 @@ from flashbed.stack.changes import ChipChange, ControllerChange
 from flashbed.stack.chip_text import blank_chip_text, chip_text
 from flashbed.stack.chips import CatalogueChip, ChipError, chip_names, load_chip
 from flashbed.stack.fitted_chip import Controller, fitted
+from flashbed.stack.imported import jedec, onfi
 from flashbed.stack.imported.board_words import chip_of_words, fitting
 from flashbed.stack.imported.kernel_source import chips_in_source, is_kernel_source
-from flashbed.stack.imported.onfi import chip_of_page, page_bytes_of
+from flashbed.stack.imported.parameter_page import page_bytes_of
 from flashbed.stack.names import escaped, is_name
 
 __all__ = ["all_chips", "register"]
@@ -242,19 +244,19 @@ def import_(
 ) -> None:
     """Writes boards/chips/NAME.toml from what is known of a chip elsewhere.
 
-    FILE is a kernel source with `SPINAND_INFO` tables or nand_ids.c, an ONFI parameter page (binary
-    or a hex dump), a boot log, or the output of `mtdinfo -a` or `ubinfo -a`. Times of the array
-    stand in an ONFI page only.
+    FILE is a kernel source with `SPINAND_INFO` tables or nand_ids.c, a parameter page of ONFI or
+    JEDEC (binary or a hex dump), a boot log, or the output of `mtdinfo -a` or `ubinfo -a`. Times of
+    the array stand in a parameter page only.
     """
     try:
         data = file.read_bytes()[:FILE_BYTES_MAX]
     except OSError as why:
         raise InputError(f"{shown(file)}: {why.strerror}") from None
-    page = page_bytes_of(data)
-    if page is not None:
-        tables = chip_of_page(page, shown(file))
-        _import_one(tables, names, file)
-        return
+    for standard in (onfi, jedec):
+        pages = page_bytes_of(data, standard.SIGNATURE)
+        if pages is not None:
+            _import_one(standard.chip_of_page(pages, shown(file)), names, file)
+            return
     text = read_text(file, FILE_BYTES_MAX, InputError)
     if is_kernel_source(text):
         _import_source(text, file, names or [])
@@ -262,8 +264,8 @@ def import_(
     found = chip_of_words(text, shown(file))
     if found is None:
         raise InputError(
-            f"{shown(file)}: no SPINAND_INFO table, row of nand_ids.c, ONFI page, or lines of a"
-            " boot log, mtdinfo -a or ubinfo -a"
+            f"{shown(file)}: no SPINAND_INFO table, row of nand_ids.c, parameter page of ONFI or"
+            " JEDEC, or lines of a boot log, mtdinfo -a or ubinfo -a"
         )
     _import_words(found, names, file)
 
@@ -289,7 +291,9 @@ def _import_one(
     if names and len(names) > 1:
         raise InputError(f"--name {names[1]}: {shown(file)} describes one chip")
     chip = {**tables["chip"], **({"name": names[0]} if names else {})}
-    _write(str(chip["name"]), chip_text(str(chip["title"]), {**tables, "chip": chip}))
+    text = chip_text(str(chip["title"]), {**tables, "chip": chip})
+    read_model(CatalogueChip, loads(text), file, ChipError)
+    _write(str(chip["name"]), text)
 
 
 def _import_words(

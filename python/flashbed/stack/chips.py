@@ -302,7 +302,7 @@ class ParallelBus(Strict):
     """
     timing_mode: Annotated[int, Field(ge=0, le=5)] | None = None
     """Fastest asynchronous mode of ONFI.
-    From: ONFI parameter page, bytes 129 and 130.
+    From: ONFI parameter page, bytes 129 and 130; JEDEC's, bytes 144 and 145.
     """
     read_cycle_ns: Annotated[Ns, Field(gt=0)] | None = None
     """tRC; without it, that of `timing_mode`.
@@ -314,7 +314,7 @@ class ParallelBus(Strict):
     """
     cache_reads: bool | None = None
     """Whether it has READ CACHE SEQUENTIAL (31h) and READ CACHE END (3Fh); absent is unknown.
-    From: data sheet, command set; ONFI parameter page, byte 8, bit 1.
+    From: data sheet, command set; parameter page, byte 8, bit 1.
     """
     column_change_ns: Ns | None = None
     """tCCS, or tWHR; without it, that of `timing_mode`.

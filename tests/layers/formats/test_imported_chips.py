@@ -1,19 +1,16 @@
-"""Chips from a kernel's tables, an ONFI page and a board's own words."""
+"""Chips from a kernel's tables and a board's own words."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from flashbed.base.errors import InputError
 from flashbed.stack.chip_text import blank_chip_text, chip_text
 from flashbed.stack.chips import CatalogueChip, chip_names, load_chip
 from flashbed.stack.imported.board_words import chip_of_words, fitting
 from flashbed.stack.imported.kernel_source import chips_in_source, is_kernel_source
-from flashbed.stack.imported.onfi import chip_of_page, page_bytes_of
 
 SPI_NAND = """
 #define SPINAND_MFR_MAKER 0xEF /* SPINAND_INFO("NO") */
@@ -114,59 +111,6 @@ def test_what_a_part_can_load_ahead_and_how_many_bits_a_cell_holds_is_read() -> 
     assert "continuous_reads" not in plain["spi"]
     (mlc,) = chips_in_source(RAW_NAND.replace("0xdc, 0x90", "0xdc, 0x94"), "Linux")
     assert mlc["chip"]["cells"] == "mlc"
-    cached = chip_of_page(onfi_page((8, 2, 0x3F), (102, 1, 2)), "page.bin")
-    assert (cached["parallel"]["cache_reads"], cached["chip"]["cells"]) == (True, "mlc")
-    assert not chip_of_page(onfi_page(), "page.bin")["parallel"]["cache_reads"]
-
-
-def onfi_page(*more: tuple[int, int, int]) -> bytes:
-    page = bytearray(256)
-    page[0:4] = b"ONFI"
-    page[32:44], page[44:64] = b"MICRON      ", b"MT29F2G08ABAEAWP    "
-    for at, length, value in (
-        (80, 4, 2048), (84, 2, 64), (92, 4, 64), (96, 4, 2048), (100, 1, 1), (103, 2, 40),
-        (105, 1, 1), (106, 1, 5), (112, 1, 4), (113, 1, 1), (129, 2, 0b111111), (133, 2, 600),
-        (135, 2, 3000), (137, 2, 25), (139, 2, 200), *more,
-    ):  # fmt: skip
-        page[at : at + length] = value.to_bytes(length, "little")
-    crc = 0x4F4E
-    for byte in page[:254]:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = ((crc << 1) ^ 0x8005 if crc & 0x8000 else crc << 1) & 0xFFFF
-    page[254:256] = crc.to_bytes(2, "little")
-    return bytes(page)
-
-
-def dumped(page: bytes) -> bytes:
-    rows = []
-    for at in range(0, len(page), 16):
-        row = page[at : at + 16]
-        text = "".join(chr(one) if 32 <= one < 127 else "." for one in row)
-        rows.append(f"{at:08x}  {row.hex(' ')}  |{text}|")
-    return "\n".join(rows).encode()
-
-
-@pytest.mark.parametrize("form", [bytes, dumped], ids=["binary", "hexdump -C"])
-def test_an_onfi_page_is_read_binary_and_as_a_dump(form: Any) -> None:
-    found = page_bytes_of(form(onfi_page() * 3))
-    assert found is not None
-    tables = chip_of_page(found, "page.bin")
-    part = CatalogueChip.model_validate(tomllib.loads(chip_text("x", tables)))
-    assert (part.name, part.geometry.blocks, part.geometry.planes) == ("MT29F2G08ABAEAWP", 2048, 2)
-    assert part.array_ns("read", "maximum") == 25_000
-    assert part.parallel is not None
-    assert (part.parallel.timing_mode, part.parallel.read_ns) == (5, 20)
-    assert part.endurance is not None
-    assert part.endurance.cycles == 100_000
-
-
-def test_the_first_copy_with_a_right_checksum_is_read_and_none_is_refused() -> None:
-    page = onfi_page()
-    broken = page[:137] + b"\x30" + page[138:]
-    assert chip_of_page(broken + page, "x")["times.maximum"]["read_array_ns"] == 25_000
-    with pytest.raises(InputError, match=r"x: none of 2 copies .* has a right checksum"):
-        chip_of_page(broken * 2, "x")
 
 
 def test_a_boot_log_of_spi_nand_names_the_parts_of_the_catalogue_that_fit() -> None:

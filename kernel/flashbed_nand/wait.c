@@ -30,6 +30,7 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
+#include <linux/version.h>
 
 #if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
 #include <asm/barrier.h>
@@ -86,8 +87,12 @@ static void halt_until(u64 until_ns)
 {
 	struct fbn_alarm alarm = {};
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+	hrtimer_setup_on_stack(&alarm.timer, ring, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+#else
 	hrtimer_init_on_stack(&alarm.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	alarm.timer.function = ring;
+#endif
 	preempt_disable();
 	hrtimer_start(&alarm.timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS_PINNED_HARD);
 	local_irq_disable();

@@ -72,7 +72,7 @@ def _build(folder: Path) -> None:
 def obeyed(guest: bytes, folder: Path, script: Sequence[str]) -> list[Said]:
     """Boots the board with a script."""
     cache, board = cache_folder(), load_board("emulated-small")
-    kernel = fetch_kernel(cache, print)
+    kernel = fetch_kernel(cache, "6.1", print)
     chip = built_module(cache, nand.source(), fetch_headers(cache, kernel, print), print)
     modules = initramfs.load_order(kernel.modules, (chip.stem, *initramfs.MODULES), [chip])
     image = folder / "initramfs"

@@ -20,7 +20,7 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="TARGET,...",
-        help="uml, uml-6.12 (that kernel), emulator, or exec: the kernel of `flashbed exec`.",
+        help="uml, emulator, uml-6.12 or emulator-6.12 (that kernel), or exec: `flashbed exec`'s.",
     ),
 ]
 
@@ -52,7 +52,8 @@ def prepare(on: On = "uml,emulator") -> None:
 
 def _prepare(name: str, say: Callable[[str], None]) -> None:
     """Prepares a target, one of its kernels (`uml-6.12`), or the kernel of `exec`."""
-    from flashbed.targets import load_target
+    from flashbed.targets import TARGETS, load_target
+    from flashbed.targets.emulator.emulator_target import EmulatorTarget
     from flashbed.targets.uml.programs_kernel import SERIES
     from flashbed.targets.uml.uml_program import prepare as prepare_exec
     from flashbed.targets.uml.uml_target import UmlTarget
@@ -60,7 +61,11 @@ def _prepare(name: str, say: Callable[[str], None]) -> None:
     target, _, kernel = name.partition("-")
     if name == EXEC:
         prepare_exec(SERIES[0], say)
-    elif target == UmlTarget.name and kernel:
+    elif name in TARGETS or not kernel:
+        load_target(name).prepare(say)
+    elif target == UmlTarget.name:
         UmlTarget().prepare(say, kernel)
+    elif target == EmulatorTarget.name:
+        EmulatorTarget().prepare(say, kernel)
     else:
         load_target(name).prepare(say)

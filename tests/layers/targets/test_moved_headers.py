@@ -13,7 +13,9 @@ import pytest
 
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers
 
-KERNEL = KernelFiles("linux-image-6.1.0-50-armmp", "6.1.176-1", Path("zImage"), Path("modules"))
+KERNEL = KernelFiles(
+    "6.1", "linux-image-6.1.0-50-armmp", "6.1.176-1", Path("zImage"), Path("modules")
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", ["/check/elsewhere/build/cache/headers/usr/src", "/usr/src"])
@@ -29,3 +31,18 @@ def test_headers_find_what_they_share_beside_them(
         tree = fetch_headers(tmp_path, KERNEL, print)
         assert tree.path == makefile.parent
         assert makefile.read_text() == "include ../linux-headers-6.1.0-50-common/Makefile\n"
+
+
+def test_headers_of_7_3_have_their_output_beside_them_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    newer = KernelFiles("7.3", "linux-image-7.3-armmp", "7.3.4-1", Path("vmlinuz"), Path("modules"))
+    source = tmp_path / "linux-headers-7.3-armmp_7.3.4-1" / "usr" / "src"
+    makefile = source / "linux-headers-7.3-armmp" / "Makefile"
+    makefile.parent.mkdir(parents=True)
+    output = "KBUILD_OUTPUT=/usr/src/linux-headers-7.3-armmp\n"
+    makefile.write_text(f"{output}include /usr/src/linux-headers-7.3-common/Makefile\n")
+    fetch_headers(tmp_path, newer, print)
+    beside = "KBUILD_OUTPUT=$(CURDIR)\ninclude ../linux-headers-7.3-common/Makefile\n"
+    assert makefile.read_text() == beside

@@ -114,7 +114,7 @@ def parts(say: Callable[[str], None] = print) -> Parts:
             raise Unavailable(f"{program} is missing (on Debian: apt-get install openssh-client)")
     cache = cache_folder()
     qemu = find_qemu()
-    kernel = fetch_kernel(cache, say)
+    kernel = fetch_kernel(cache, "6.1", say)
     tree = fetch_headers(cache, kernel, say)
     folder = Path(__file__).parent / "names"
     names = ModuleSource(

@@ -59,7 +59,7 @@ def execute(
     assert sysroot is not None
     qemu = find_qemu()
     cache = cache_folder()
-    kernel = fetch_kernel(cache, say)
+    kernel = fetch_kernel(cache, request.kernel, say)
     given = _standard_input()
     work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)

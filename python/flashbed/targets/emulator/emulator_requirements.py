@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flashbed.base.paths import cache_folder
-from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER, META_PACKAGE, cached_kernel
+from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER, cached_kernel
 from flashbed.targets.emulator.machine import QEMU
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.requirements import Requirement, agents, program, ziglang
@@ -22,7 +22,7 @@ def check() -> list[Requirement]:
         program("dpkg-deb", "apt-get install dpkg"),
         program(CROSS_COMPILER, "apt-get install gcc-arm-linux-gnueabihf"),
         Requirement(
-            META_PACKAGE,
+            "linux-image-armmp",
             kernel is not None,
             f"{kernel.package} {kernel.version}" if kernel else "not fetched yet",
             "flashbed prepare --on emulator, or the first run, fetches it by apt",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flashbed.base import paths
+from flashbed.base.errors import InputError
 from flashbed.base.locking import clear, tidy
 from flashbed.base.paths import cache_folder
 from flashbed.stack.file_systems import RAW
@@ -20,20 +21,24 @@ from flashbed.stack.profiles import Board
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 from flashbed.targets.emulator import gc_choices
-from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
+from flashbed.targets.emulator.debian_kernel import (
+    KERNELS,
+    KernelFiles,
+    fetch_headers,
+    fetch_kernel,
+)
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import ARCHITECTURE, QEMU, command, find_qemu
 from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
-from flashbed.targets.guest.module import ModuleNotBuilt, built_module
+from flashbed.targets.guest.module import ModuleNotBuilt, OtherKernel, built_module
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["EmulatorTarget", "NandsimTarget"]
 
-KERNEL = "6.1"
 PATIENCE_S = 300.0
 _PATIENCE = "FLASHBED_EMULATOR_PATIENCE_S"
 
@@ -70,11 +75,15 @@ class EmulatorTarget:
         """How the chip waits (docs/reference/flashbed-nand.md). Halting costs the host less, but
         then a wait is charged at the call's end, and probes see commands before the chip does."""
 
-    def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetches or builds QEMU's kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+    def prepare(self, say: Callable[[str], None], kernel: str = KERNELS[0]) -> None:
+        """Fetches a kernel, builds the chip's driver, YAFFS2. See `Target.prepare`."""
+        if kernel not in KERNELS:
+            raise InputError(_no_such(kernel))
         find_qemu(self.qemu)
         agent(ARCHITECTURE)
-        kernel = fetch_kernel(self.cache, say)
+        self._prepare(fetch_kernel(self.cache, kernel, say), say)
+
+    def _prepare(self, kernel: KernelFiles, say: Callable[[str], None]) -> None:
         bootable(kernel.image)
         self._chip(kernel, say)
         yaffs2.prepare(self.cache, fetch_headers(self.cache, kernel, say), say)
@@ -87,8 +96,6 @@ class EmulatorTarget:
 
         qemu = find_qemu(self.qemu)
         agent(ARCHITECTURE)
-        kernel = fetch_kernel(self.cache, say)
-        chip = self._chip(kernel, say)
         self.work.mkdir(parents=True, exist_ok=True)
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
@@ -102,16 +109,23 @@ class EmulatorTarget:
             else:
                 fs = program.stack.fs
                 more = (fs == yaffs2.FS, _only_for(fs), has_statements(program))
-                stack = (program.stack.board.sha256, program.stack.vm, *more)
+                same_kernel = (program.stack.kernel.name, program.stack.vm)
+                stack = (program.stack.board.sha256, *same_kernel, *more)
                 stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
             try:
+                kernel = fetch_kernel(self.cache, same[0].stack.kernel.name, say)
+                chip = self._chip(kernel, say)
                 modules = [chip, *self._modules(kernel, same[0].stack, options.progress)]
                 same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (ModuleNotBuilt, NoSqlite) as why:
-                refused += [Failure(case_id=program.case_id, message=str(why)) for program in same]
+                never = isinstance(why, OtherKernel)
+                refused += [
+                    Failure(case_id=program.case_id, message=str(why), not_measured=never)
+                    for program in same
+                ]
         done = len(refused)
         if refused:
             yield failed(refused)
@@ -133,8 +147,8 @@ class EmulatorTarget:
     def _refusal(self, program: Program) -> str | None:
         """Why a program cannot run on the emulated board, before anything is booted."""
         path = paths.shown(program.stack.board.path)
-        if program.stack.kernel.name != KERNEL:
-            return f"kernel {program.stack.kernel.name}: the emulated board has Linux {KERNEL}"
+        if program.stack.kernel.name not in KERNELS:
+            return _no_such(program.stack.kernel.name)
         if program.stack.board.emulator is None:
             return f"{path}: board {program.stack.board.name} has no [emulator]"
         return None
@@ -151,7 +165,9 @@ class EmulatorTarget:
             tree = fetch_headers(self.cache, kernel, say)
         except Unavailable as why:
             raise ModuleNotBuilt(f"fs {stack.fs}: {why}") from None
-        driver = spinand.modules_of(stack.board, KERNEL, cache=self.cache, tree=tree, say=say)
+        driver = spinand.modules_of(
+            stack.board, kernel.series, cache=self.cache, tree=tree, say=say
+        )
         return [*driver, *yaffs2.modules_of(stack.fs, self.cache, tree, say)]
 
     def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
@@ -163,6 +179,7 @@ class EmulatorTarget:
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
+        loaded = f"{loaded}-{kernel.series}"
         image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board)}
         initramfs.keep(initramfs.archive(program, modules, parameters), image)
@@ -181,10 +198,15 @@ class EmulatorTarget:
         return Guest(
             machine=machine,
             board=board,
-            kernel=KERNEL,
+            kernel=kernel.series,
             measuring=measuring,
             remembers_changes=self.remembers_changes,
         )
+
+
+def _no_such(kernel: str) -> str:
+    *others, last = KERNELS
+    return f"kernel {kernel}: the emulated board has Linux {', '.join(others)} and {last}"
 
 
 def _only_for(fs: str) -> tuple[str, ...]:

@@ -71,15 +71,23 @@ class Apt:
         )
         return done.stdout + done.stderr
 
+    def names(self, prefix: str) -> list[str]:
+        """The packages whose names begin so."""
+        return self._run("apt-cache", "pkgnames", prefix).split()
+
+    def depends(self, package: str) -> list[str]:
+        """The packages that a package depends on."""
+        return re.findall(r"Depends: ([^\s<]+)", self._run("apt-cache", "depends", package))
+
     def dependency(self, package: str, prefix: str) -> str:
-        """The package whose name begins so, from a meta-package. Raises `Unavailable`."""
-        found = re.search(rf"Depends: ({prefix}\S+)", self._run("apt-cache", "depends", package))
+        """The package whose name begins so, of a package's dependencies. Raises `Unavailable`."""
+        found = [name for name in self.depends(package) if name.startswith(prefix)]
         if not found:
             raise Unavailable(
                 f"no package {package} for {self.architecture} in the sources of apt"
                 f" ({_last_line(self._said)})"
             )
-        return found[1]
+        return found[0]
 
     def download(self, package: str, folder: Path) -> tuple[Path, str]:
         """Downloads NAME or NAME=VERSION; returns file and version. Raises `Unavailable`."""

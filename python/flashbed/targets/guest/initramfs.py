@@ -31,6 +31,8 @@ MODULES = (
     *(name for row in FILE_SYSTEMS.values() for name in row.modules),
 )
 """Modules that a board loads besides its chip's driver, each after its dependencies."""
+_PART_OF_LATER_KERNELS = ("crc32c_generic",)
+"""Modules that there is no more, as what they do is built into newer kernels."""
 
 _FILE, _FOLDER, _DEVICE, _LINK = 0o100000, 0o040000, 0o020000, 0o120000
 _DEPENDS = re.compile(rb"\x00depends=([^\x00]*)\x00")
@@ -57,7 +59,8 @@ def load_order(folder: Path, wanted: Sequence[str], ours: Sequence[Path] = ()) -
     order: dict[str, Path] = {}
 
     def visit(name: str) -> None:
-        if name in order or name in built_in:
+        gone = name in _PART_OF_LATER_KERNELS and name not in files
+        if name in order or name in built_in or gone:
             return
         if name not in files:
             raise RunError(f"the kernel package has no module {name}")

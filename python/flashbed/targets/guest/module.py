@@ -67,8 +67,8 @@ def _kernel_release(tree: BuildTree) -> str:
     try:
         path = tree.path / "include" / "config" / "kernel.release"
         return path.read_text(encoding="utf-8").strip()
-    except OSError:  # Debian's headers keep it elsewhere, and are of 6.1
-        return "6.1"
+    except OSError:  # Debian's headers keep it elsewhere; their folder has it
+        return tree.path.name.removeprefix("linux-headers-")
 
 
 def check_kernel(

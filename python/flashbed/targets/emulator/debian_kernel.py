@@ -40,9 +40,9 @@ FLAVOUR = "armmp"
 ARCHITECTURE = "armhf"
 CROSS_COMPILER = "arm-linux-gnueabihf-gcc"
 _APT_LOCK = "apt.lock"
-_PARTS = ("linux-binary-", "linux-modules-")
+_PARTS = ("linux-base-", "linux-binary-", "linux-modules-")
 """Packages that image and modules are in since 7.3; before, they are in linux-image itself."""
-_NOT_KEPT = ("usr/share", "usr/lib/linux-image-*", "usr/lib/modules/*/dtb")
+_NOT_KEPT = ("usr/share", "usr/lib/linux-*")
 """Documents, and trees of devices: QEMU's machine describes itself."""
 _HOSTS = {"x86_64": "amd64", "aarch64": "arm64"}
 """Machine -> Debian's name for it."""
@@ -85,7 +85,7 @@ def _download(cache: Path, series: str) -> dict[str, str]:
             unpack(file, work / "kernel")
         for pattern in _NOT_KEPT:
             for path in (work / "kernel").glob(pattern):
-                shutil.rmtree(path)
+                path.unlink() if path.is_symlink() else shutil.rmtree(path)
         _decompress(work / "kernel")
         folder = f"{name}_{version.replace(':', '-')}"
         shutil.rmtree(cache / folder, ignore_errors=True)

@@ -101,6 +101,7 @@ struct fbn_parameters {
 	u32 spi_rx_lines;
 	u32 spi_tx_lines;
 	u32 spi_op_ns;
+	bool spi_dtr;
 	bool spi_continuous_reads;
 	u8 spi_read_opcode;
 	u8 spi_program_opcode;

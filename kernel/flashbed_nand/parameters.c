@@ -52,6 +52,7 @@ FBN_UINT(ecc_strength_bits, MISSING, "bits corrected in a step (hardware-page)")
 FBN_UINT(spi_hz, 0, "clock of the SPI bus; 0: the chip is raw NAND");
 FBN_UINT(spi_rx_lines, 1, "data lines that the controller reads: 1, 2, 4 or 8");
 FBN_UINT(spi_tx_lines, 1, "data lines that it writes, addresses included");
+FBN_UINT(spi_dtr, 0, "1: octal DTR, all operations at both edges of the clock");
 FBN_UINT(spi_op_ns, 0, "what an operation of the controller takes besides its cycles");
 FBN_UINT(spi_read_opcode, 0, "how the kernel's driver is to read from the page register");
 FBN_UINT(spi_program_opcode, 0, "how it is to write to the page register");
@@ -282,6 +283,8 @@ static int check_spi(struct fbn_parameters *to)
 	REFUSE_UNLESS(is_width(spi_rx_lines), spi_rx_lines, "1, 2, 4 or 8");
 	REFUSE_UNLESS(is_width(spi_tx_lines), spi_tx_lines, "1, 2, 4 or 8");
 	REFUSE_UNLESS(spi_continuous_reads <= 1, spi_continuous_reads, "0 or 1");
+	REFUSE_UNLESS(spi_dtr <= (spi_rx_lines == 8 && spi_tx_lines == 8), spi_dtr,
+		      "0, or 1 with 8 lines");
 	REFUSE_UNLESS(spi_id_bytes >= 2, spi_id_bytes, "spi_id has a maker and a device");
 	REFUSE_UNLESS(spi_read_opcode > 0 && spi_read_opcode <= 255, spi_read_opcode, "an opcode");
 	REFUSE_UNLESS(spi_program_opcode > 0 && spi_program_opcode <= 255, spi_program_opcode,
@@ -293,6 +296,7 @@ static int check_spi(struct fbn_parameters *to)
 	to->spi_rx_lines = spi_rx_lines;
 	to->spi_tx_lines = spi_tx_lines;
 	to->spi_op_ns = spi_op_ns;
+	to->spi_dtr = spi_dtr;
 	to->spi_continuous_reads = spi_continuous_reads;
 	to->spi_read_opcode = spi_read_opcode;
 	to->spi_program_opcode = spi_program_opcode;

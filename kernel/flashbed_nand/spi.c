@@ -13,8 +13,11 @@
  *
  * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
  * (ecc.c), and tells them as its maker's do (spi_ecc.c). With Macronix' feature of continuous reads
- * it outputs page after page, as fast as the bus is, and tells of all of them. Leaves out several
- * dies, one-time programmable pages, locked blocks, octal and double data rate.
+ * it outputs page after page, as fast as the bus is, and tells of all of them. In octal DTR commands
+ * and addresses come twice, or a command with the high byte of a row. Leaves out several dies,
+ * one-time programmable pages, locked blocks, double data rate of some phases only, and Winbond's
+ * continuous reads: of a chip that has others than Macronix' the controller says that it cannot keep
+ * it selected, so Linux does not use them.
  *
  * Invariant: init asks for each block's mark, as the raw driver does when it scans a chip. So no
  * later call reads one.
@@ -45,7 +48,13 @@
 /* The operations of the chip's present mode, of which it has two since 7.0. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
 #define TEMPLATES(spinand) ((spinand)->op_templates)
+#define IS_DTR(spinand) ((spinand)->bus_iface == ODTR)
+#define READS_ON(spinand) ((spinand)->cont_read_possible)
+#define HAS_DTR 1
 #else
+#define IS_DTR(spinand) false
+#define READS_ON(spinand) ((spinand)->set_cont_read)
+#define HAS_DTR 0
 #define TEMPLATES(spinand) (&(spinand)->op_templates)
 #endif
 
@@ -58,6 +67,7 @@
 #define PAGE_READ 0x13
 #define PROGRAM_EXECUTE 0x10
 #define BLOCK_ERASE 0xd8
+#define WRITE_VCR 0x81 /* Winbond: how the chip's bus works, which the operations show */
 
 #define CONTINUOUS BIT(2) /* of REG_CFG: Macronix */
 #define READ_ECCSR 0x7c   /* Macronix: the corrected bits of the page in the register */
@@ -73,18 +83,41 @@ static struct {
 	u64 late_ns;   /* simulating the last command took so much longer than its bus cycles */
 } spi;
 
-static u32 phase_cycles(u32 bytes, u8 lines)
+static u32 phase_cycles(u32 bytes, u8 lines, bool dtr)
 {
-	return bytes ? bytes * 8 / lines : 0;
+	return bytes ? bytes * 8 / lines / (dtr ? 2 : 1) : 0;
+}
+
+#if HAS_DTR
+#define DTR_OF(phase) ((phase).dtr)
+#else
+#define DTR_OF(phase) false
+#endif
+
+/* Of an opcode of two bytes the first one. */
+static u8 opcode_of(const struct spi_mem_op *op)
+{
+	return op->cmd.nbytes == 2 ? op->cmd.opcode >> 8 : op->cmd.opcode;
+}
+
+/* The row's high byte may be the opcode's second one. */
+static u32 row_of(const struct spi_mem_op *op)
+{
+	const u8 second = op->cmd.opcode & 255;
+
+	if (op->cmd.nbytes == 2 && second != opcode_of(op))
+		return op->addr.val | second << 16;
+	return op->addr.val;
 }
 
 /* Until so many bytes of its data are moved. */
 static u64 op_ns_of(const struct spi_mem_op *op, u32 bytes)
 {
-	const u32 cycles = phase_cycles(op->cmd.nbytes, op->cmd.buswidth) +
-			   phase_cycles(op->addr.nbytes, op->addr.buswidth) +
-			   phase_cycles(op->dummy.nbytes, op->dummy.buswidth) +
-			   phase_cycles(bytes, op->data.buswidth);
+	const u32 cycles =
+		phase_cycles(op->cmd.nbytes, op->cmd.buswidth, DTR_OF(op->cmd)) +
+		phase_cycles(op->addr.nbytes, op->addr.buswidth, DTR_OF(op->addr)) +
+		phase_cycles(op->dummy.nbytes, op->dummy.buswidth, DTR_OF(op->dummy)) +
+		phase_cycles(bytes, op->data.buswidth, DTR_OF(op->data));
 
 	return flashbed.p.spi_op_ns + div_u64((u64)cycles * NSEC_PER_SEC, flashbed.p.spi_hz);
 }
@@ -270,7 +303,7 @@ static u8 eccsr(void)
 
 static int obey(const struct spi_mem_op *op)
 {
-	switch (op->cmd.opcode) {
+	switch (opcode_of(op)) {
 	case READ_ID:
 		give_id(op->data.buf.in, op->data.nbytes);
 		return 0;
@@ -278,7 +311,7 @@ static int obey(const struct spi_mem_op *op)
 		reset();
 		return 0;
 	case GET_FEATURE:
-		memset(op->data.buf.in, feature(op->addr.val), op->data.nbytes);
+		memset(op->data.buf.in, feature(op->addr.val & 255), op->data.nbytes);
 		return 0;
 	case SET_FEATURE:
 		spi.features[op->addr.val & 255] = *(const u8 *)op->data.buf.out;
@@ -288,9 +321,10 @@ static int obey(const struct spi_mem_op *op)
 		return 0;
 	case WRITE_ENABLE:
 	case WRITE_DISABLE:
+	case WRITE_VCR:
 		return 0;
 	case PAGE_READ:
-		read_page(op->addr.val);
+		read_page(row_of(op));
 		return 0;
 	case PROGRAM_EXECUTE:
 		return program(op->addr.val);
@@ -317,6 +351,7 @@ static bool is_of_array(u8 opcode)
 	case READ_ECCSR:
 	case WRITE_ENABLE:
 	case WRITE_DISABLE:
+	case WRITE_VCR:
 		return false;
 	}
 	return true;
@@ -329,16 +364,16 @@ static int obey_timed(const struct spi_mem_op *op)
 	int err;
 
 	/* A poll of the core's own, which counts for the operation that it waits for. */
-	if (!CONTROLLER_POLLS && op->cmd.opcode == GET_FEATURE && bus->busy_ns) {
+	if (!CONTROLLER_POLLS && opcode_of(op) == GET_FEATURE && bus->busy_ns) {
 		pass(ns);
 		return obey(op);
 	}
 	/* What ends a continuous read counts for its last page. */
-	if (!is_of_array(op->cmd.opcode) && continues() && bus->logged) {
+	if (!is_of_array(opcode_of(op)) && continues() && bus->logged) {
 		fbn_charge(ns);
 		return obey(op);
 	}
-	if (!is_of_array(op->cmd.opcode)) {
+	if (!is_of_array(opcode_of(op))) {
 		bus->logged = NULL;
 		spi.before_ns += ns;
 		err = obey(op);
@@ -445,6 +480,10 @@ static u32 mode_bits(void)
 	       width_bit(flashbed.p.spi_tx_lines, SPI_TX_DUAL, SPI_TX_QUAD, SPI_TX_OCTAL);
 }
 
+#if HAS_DTR
+static struct spi_controller_mem_caps caps;
+#endif
+
 static int add_controller(void)
 {
 	struct spi_controller *controller;
@@ -462,6 +501,11 @@ static int add_controller(void)
 	controller->num_chipselect = 1;
 	controller->mem_ops = &controller_ops;
 	controller->mode_bits = mode_bits();
+#if HAS_DTR
+	caps.dtr = flashbed.p.spi_dtr;
+	caps.no_cs_assertion = !flashbed.p.spi_continuous_reads;
+	controller->mem_caps = &caps;
+#endif
 	err = spi_register_controller(controller);
 	if (err) {
 		spi_controller_put(controller);
@@ -497,12 +541,17 @@ static int compare(const struct mtd_info *mtd, const struct spinand_device *spin
 		return -EINVAL;
 	}
 #if CORE_READS_ON
-	if (spinand->set_cont_read && !p->spi_continuous_reads) {
+	if (READS_ON(spinand) && !p->spi_continuous_reads) {
 		pr_err("spi_continuous_reads=0 is impossible: Linux reads this chip "
 		       "continuously\n");
 		return -EINVAL;
 	}
 #endif
+	if (IS_DTR(spinand) != p->spi_dtr) {
+		pr_err("spi_dtr=%d is impossible: Linux uses this chip at %s data rate\n",
+		       p->spi_dtr, IS_DTR(spinand) ? "double" : "single");
+		return -EINVAL;
+	}
 	if (read != p->spi_read_opcode || program != p->spi_program_opcode) {
 		pr_err("spi_read_opcode=%#x and spi_program_opcode=%#x are impossible: with these "
 		       "lines Linux uses %#x and %#x\n",

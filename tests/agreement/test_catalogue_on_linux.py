@@ -7,11 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flashbed.base.paths import cache_folder
 from flashbed.stack.conditions import BitFlips, Faults
 from flashbed.stack.profiles import load_board, load_kernel
 from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
+from flashbed.targets.uml.uml_kernel import cached_kernel
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(600)]
 
@@ -74,3 +76,42 @@ def test_linux_and_the_simulator_hear_the_same_of_corrected_bits_by_each_makers_
     found = measured("uml", programs, told)
     assert measured("sim", [one.in_user_mode for one in programs], told).equals(found)
     assert found["ecc_corrected"].n_unique() > len(TELL)
+
+
+OCTAL = {
+    "x1": ("W35N01JW", {"lines": 4}),
+    "1S-8S-8S": ("W35N01JW", {"lines": 8}),
+    "1S-8S-8S at 133 MHz": ("W35N01JW", {"lines": 8, "clock_hz": 133_000_000}),
+    "8D-8D-8D": ("W35N01JW", {"lines": 8, "dtr": 1}),
+    "8D-8D-8D at 120 MHz": ("W35N01JW", {"lines": 8, "dtr": 1, "clock_hz": 120_000_000}),
+    "8D-8D-8D, packed": ("W35N02JW", {"lines": 8, "dtr": 1}),
+}
+"""Octal parts that Linux 7.3 knows, by what it moves their bytes with."""
+
+
+@pytest.mark.uml
+def test_linux_moves_an_octal_parts_bytes_as_the_simulator_says() -> None:
+    if cached_kernel(cache_folder(), "7.3") is None:
+        pytest.skip("Linux 7.3 for user mode is not built: flashbed prepare --on uml-7.3")
+    programs = []
+    for name, (part, controller) in OCTAL.items():
+        chip = {"part": part, **TIMES}
+        board = load_board("emulated").changed({"chip": chip, "controller": controller})
+        for fs in ("jffs2", "ubifs"):
+            stack = Stack(board=board, kernel=load_kernel("7.3"), fs=fs, read_ahead_kib=128)
+            case = f"{fs} {name}"
+            programs.append(Program(case_id=case, stack=stack, prepare=PREPARE, body=BODY))
+    found = measured("uml", programs, CHIP)
+    assert found.height == 2 * len(OCTAL)
+    assert measured("sim", [one.in_user_mode for one in programs], CHIP).equals(found)
+
+
+@pytest.mark.uml
+def test_an_older_linux_refuses_an_octal_part_in_the_simulators_words() -> None:
+    one = program("W35N01JW", "one")
+    said = []
+    for target in ("uml", "sim"):
+        (batch,) = load_target(target).run([one])
+        said += [failure.message for failure in batch.failures]
+    assert len(said) == 2
+    assert all("Linux' SPI-NAND driver does not know the chip ef dc 21" in why for why in said)

@@ -13,13 +13,13 @@ from flashbed.stack.profiles import Board, load_kernel
 from flashbed.stack.stack import Stack
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
-from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.support.spi import w25n01gv
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(600)]
 
-FILE_SYSTEMS = ("jffs2", "ubifs")
+FILE_SYSTEMS = ("jffs2", "ubifs", "yaffs2")
+"""YAFFS2 has its tags in the pages of this part."""
 PREPARE = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 8192 1 0\nfsync 0\nclose 0\nprepared\n"
 LARGER = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 200000 1 50\nfsync 0\nclose 0\nprepared\n"
 READ_AND_WRITE = (
@@ -42,7 +42,7 @@ def on_both(suite: list[Program]) -> dict[str, Any]:
 
 
 def chosen(suite: str, kernel: str = "6.1") -> list[Program]:
-    """Its cases on JFFS2 and UBIFS, without those on a full partition, which take long."""
+    """Its cases without those on a full partition, which take long."""
     board = w25n01gv()
     kind_of = kinds(suite, board)
     every = programs(suite, board, load_kernel(kernel))
@@ -56,7 +56,7 @@ def chosen(suite: str, kernel: str = "6.1") -> list[Program]:
 @pytest.mark.uml
 def test_reads_are_exact_to_the_nanosecond_of_the_chip() -> None:
     reads = chosen("reads")
-    assert len(reads) == 165
+    assert len(reads) == 234
     told = on_both(reads)
     for name in ("flash_reads", "flash_programs", "flash_erases", "flash_time"):
         assert told[name]["exact_share"] == 1, name
@@ -65,7 +65,7 @@ def test_reads_are_exact_to_the_nanosecond_of_the_chip() -> None:
 @pytest.mark.uml
 def test_what_writes_do_to_the_chip_is_exact() -> None:
     writes = chosen("writes")
-    assert len(writes) == 116
+    assert len(writes) == 174
     told = on_both(writes)
     for name in ("flash_reads", "flash_programs", "flash_erases"):
         assert told[name]["exact_share"] == 1, name
@@ -113,7 +113,7 @@ def test_a_partition_larger_than_the_boards_memory_fills() -> None:
     assert batch.cases["flash_reads"].item() > 0
 
 
-def why_not(target: UmlTarget | SimTarget, board: Board, fs: str) -> str:
+def why_not(target: UmlTarget, board: Board, fs: str) -> str:
     stack = Stack(board=board, kernel=load_kernel("6.1"), fs=fs, read_ahead_kib=0)
     one = Program(case_id="one", stack=stack, prepare=PREPARE, body=READ)
     (batch,) = target.run([one])
@@ -143,7 +143,3 @@ def test_an_operation_that_the_driver_would_not_choose_is_refused(tmp_path: Path
     """With four lines each way Linux reads by 0xeb, not by 0x6b."""
     why = why_not(UmlTarget(work_dir=tmp_path), w25n01gv(read_opcode=0x6B), "ubifs")
     assert "with these lines Linux uses 0xeb and 0x34" in why
-
-
-def test_yaffs2_in_want_of_oob_is_refused_by_name() -> None:
-    assert "28 free bytes of OOB" in why_not(SimTarget(), w25n01gv(), "yaffs2")

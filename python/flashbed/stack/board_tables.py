@@ -206,7 +206,7 @@ class Spi(Strict):
     """Bytes of the address.
     From: the same row; 3 for rows named `_3A`.
     """
-    read_dummy_bytes: Annotated[int, Field(ge=0, le=16)]
+    read_dummy_bytes: Annotated[int, Field(ge=0, le=32)]
     """Dummy bytes after the address.
     From: the same row.
     """
@@ -218,9 +218,21 @@ class Spi(Strict):
     """Load of the page register, without a reset of the rest (`update_cache`).
     From: Linux' table of the chip.
     """
+    program_address_lines: Lines = 1
+    """Lines of its address.
+    From: the same row.
+    """
     program_data_lines: Lines
     """Lines of its data.
     From: the same row.
+    """
+    dtr: bool = False
+    """Octal DTR (8D-8D-8D): each operation is on eight lines, at both edges of the clock.
+    From: rows named `8D_8D_8D` of Linux' table for the chip; the controller.
+    """
+    linux_since: Text | None = None
+    """The first Linux whose table has the chip; an older kernel does not attach it.
+    From: the kernel's releases.
     """
     oob_free_bytes: OobBytes
     """Bytes of the spare area that file systems may use.
@@ -242,7 +254,8 @@ class Spi(Strict):
     @property
     def sim_tables(self) -> dict[str, Any]:
         """The numbers for the simulator."""
-        return self.model_dump(exclude={"source", "id", "read_opcode", "program_opcode"})
+        own = {"source", "id", "read_opcode", "program_opcode", "linux_since"}
+        return self.model_dump(exclude=own)
 
     @property
     def rx_lines(self) -> int:
@@ -252,7 +265,14 @@ class Spi(Strict):
     @property
     def tx_lines(self) -> int:
         """Lines that the controller writes, addresses included."""
-        return max(self.program_data_lines, self.read_address_lines)
+        return max(self.program_data_lines, self.program_address_lines, self.read_address_lines)
+
+    @model_validator(mode="after")
+    def _octal(self) -> Self:
+        lines = (self.read_address_lines, self.read_data_lines)
+        if self.dtr and {*lines, self.program_address_lines, self.program_data_lines} != {8}:
+            raise ValueError("dtr: octal DTR has 8 lines everywhere")
+        return self
 
 
 class Partition(Strict):

@@ -29,6 +29,7 @@ Operation = Literal["read", "program", "erase"]
 OPERATIONS: tuple[Operation, ...] = ("read", "program", "erase")
 _BITS = 8
 _FEATURE_BYTES = 3
+_COLUMN_BYTES, _ROW_BYTES, _DTR_ROW_BYTES = 2, 3, 2
 _ROW_OPCODE = {"read": 0x13, "program": 0x10, "erase": 0xD8}
 _ARRAY_WORD = {"read": "tR", "program": "tPROG", "erase": "tBERS"}
 _RAW_CYCLES = {"read": (2, 5), "program": (2, 5), "erase": (2, 3)}
@@ -87,7 +88,7 @@ def block_read_steps(wired: WiredChip) -> list[BusStep]:
         return _cache_reads(wired) if chip.cache_read_ns is not None else []
     if not wired.spi.continuous_reads:
         return []
-    clocks = 3 * _FEATURE_BYTES * _BITS
+    clocks = 3 * _FEATURE_BYTES * _BITS  # no part is known to have these in octal DTR
     registers = BusStep(
         "feature set, status, feature cleared",
         f"3 x {_FEATURE_BYTES * _BITS} = {clocks} clocks",
@@ -144,24 +145,35 @@ def _moved(
     spi: Spi, phase: str, operation: Operation, data_bytes: int
 ) -> tuple[str, list[tuple[str, int]]]:
     """What a phase is called, and its parts with their clocks."""
+    opcode, edges = (1, 2) if spi.dtr else (_BITS, 1)
+    dtr = ", both edges" if spi.dtr else ""
+
+    def clocks(size: int, lines: int) -> int:
+        return size * _BITS // (lines * edges)
+
     if phase == "row":
+        row = (_DTR_ROW_BYTES, 8) if spi.dtr else (_ROW_BYTES, 1)
         return f"{operation} command 0x{_ROW_OPCODE[operation]:02x}", [
-            ("command", 8),
-            ("address", 24),
+            ("command", opcode),
+            ("address", clocks(*row)),
         ]
     if phase == "load":
-        lines = spi.program_data_lines
-        data = (f"data on {lines}", data_bytes * _BITS // lines)
-        return f"load 0x{spi.program_opcode:02x}", [("command", 8), ("address", 16), data]
+        lines, wide = spi.program_address_lines, spi.program_data_lines
+        address = "address" if lines == 1 else f"address on {lines}"
+        return f"load 0x{spi.program_opcode:02x}", [
+            ("command", opcode),
+            (address, clocks(_COLUMN_BYTES, lines)),
+            (f"data on {wide}{dtr}", clocks(data_bytes, wide)),
+        ]
     if phase == "from register":
         lines, wide = spi.read_address_lines, spi.read_data_lines
         return f"from register 0x{spi.read_opcode:02x}", [
-            ("command", 8),
-            (f"address on {lines}", spi.read_address_bytes * _BITS // lines),
-            (f"dummy on {lines}", spi.read_dummy_bytes * _BITS // lines),
-            (f"data on {wide}", data_bytes * _BITS // wide),
+            ("command", opcode),
+            (f"address on {lines}", clocks(spi.read_address_bytes, lines)),
+            (f"dummy on {lines}", clocks(spi.read_dummy_bytes, lines)),
+            (f"data on {wide}{dtr}", clocks(data_bytes, wide)),
         ]
-    return f"{phase} 0x06", [("command", 8)]
+    return f"{phase} 0x06", [("command", opcode)]
 
 
 def _raw(wired: WiredChip, operation: Operation) -> list[BusStep]:

@@ -141,6 +141,7 @@ class ControllerChange(Change):
 
     clock_hz: ClockHz | None = None
     lines: Lines | None = None
+    dtr: Annotated[int, Field(ge=0, le=1)] | None = None
     op_ns: Ns | None = None
     cycle_ns: Ns | None = None
     ecc_strength_bits: EccBits | None = None

@@ -28,7 +28,7 @@ _MHZ = (20, 4_000)
 _CLOCK_HZ = (1_000_000, 200_000_000)
 _KIB, _NS_PER_S, _NS_PER_US = 1 << 10, 1_000_000_000, 1_000
 _CLOSE = 0.15
-_LINES = (1, 2, 4)
+_LINES = (1, 2, 4, 8)
 _SIZES = {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1 << 10, "m": 1 << 20, "kb": 1_000,
           "mb": 1_000_000}  # fmt: skip
 _SIZED = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
@@ -195,8 +195,9 @@ def _wired(board: Board) -> WiredChip:
 
 def _with_lines(board: Board, lines: int) -> Board:
     assert board.spi is not None
-    values = board.spi.model_dump() | {"read_data_lines": lines, "read_address_lines": 1}
-    values["read_dummy_bytes"] = 1
+    values = board.spi.model_dump() | {
+        "read_data_lines": lines, "read_address_lines": 1, "read_dummy_bytes": 1, "dtr": False,
+    }  # fmt: skip
     return board.model_copy(update={"spi": Spi.model_validate(values)})
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "CatalogueChip",
     "ChipError",
     "Corner",
+    "ProgramVariant",
     "ReadVariant",
     "chip_names",
     "load_chip",
@@ -247,6 +248,8 @@ class ReadVariant(Strict):
     """Bytes between address and data, on the address's lines."""
     data_lines: Lines
     """Lines that carry data."""
+    dtr: bool = False
+    """Octal DTR (8D-8D-8D): eight lines, both edges of the clock, the command twice."""
     clock_max_hz: ClockHz | None = None
     """The fastest clock of this command, where it is less than `clock_max_hz`."""
 
@@ -256,8 +259,12 @@ class ProgramVariant(Strict):
 
     opcode: Opcode
     """The command."""
+    address_lines: Lines = 1
+    """Lines that carry the column address."""
     data_lines: Lines
     """Lines that carry data."""
+    dtr: bool = False
+    """Octal DTR, as in `read`."""
 
 
 class SpiBus(Strict):
@@ -281,8 +288,14 @@ class SpiBus(Strict):
     """How the driver learns how many bits the chip corrected.
     From: the function of the spinand table that ends in `_ecc_get_status`; `core` where it is NULL.
     """
+    linux_since: Text | None = None
+    """The first Linux whose table has the part, where that is newer than 6.12: older kernels do not
+    attach it.
+    From: the kernel's releases.
+    """
     read: Annotated[tuple[ReadVariant, ...], LIST]
-    """Commands that read the page register; the kernel takes the first that the controller can do.
+    """Commands that read the page register; the kernel takes the fastest that the controller can
+    do, the first of equal ones.
     From: `read_cache_variants` of the spinand table.
     """
     program: Annotated[tuple[ProgramVariant, ...], LIST]

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from flashbed.base import paths
 from flashbed.base.human import bytes_text, time_text
@@ -24,6 +24,7 @@ from flashbed.stack.chips import (
     CatalogueChip,
     ChipError,
     Corner,
+    ProgramVariant,
     ReadVariant,
     chip_names,
     load_chip,
@@ -43,6 +44,8 @@ ASSUMED_LINES = 4
 """The controller of an SPI-NAND on a board that says nothing of one."""
 _OPERATIONS = ("read", "program", "erase")
 _NS_PER_S = 1_000_000_000
+_PS_PER_S = 1_000_000_000_000
+_COLUMN_BYTES = 2
 _BITS = 8
 _GEOMETRY = ("page_bytes", "oob_bytes", "pages_per_block", "blocks")
 _MHZ = 1_000_000
@@ -58,6 +61,10 @@ class Controller(Strict):
     lines: Lines | None = None
     """Data lines that are connected and that the controller can use.
     From: device tree, `spi-rx-bus-width` and `spi-tx-bus-width`.
+    """
+    dtr: Annotated[int, Field(ge=0, le=1)] | None = None
+    """1 for a controller of eight lines that moves data at both edges of the clock (octal DTR).
+    From: the controller's driver, `dtr` of its `spi_controller_mem_caps`.
     """
     op_ns: Ns | None = None
     """What the controller and its driver need for one operation beside its cycles.
@@ -213,8 +220,13 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
     given_lines = controller.lines or there.get("read_data_lines")
     op_ns = controller.op_ns if controller.op_ns is not None else there.get("op_ns", 0)
     clock, lines = given_hz or ASSUMED_CLOCK_HZ, given_lines or ASSUMED_LINES
-    read, program = chosen_variants(part, lines)
+    dtr = bool(controller.dtr if controller.dtr is not None else there.get("dtr"))
+    read, program = chosen_variants(part, lines, clock, dtr=dtr)
     notes = []
+    if dtr and not read.dtr:
+        notes.append(f"it has no octal DTR on {lines} lines: Linux falls back to single data rate")
+    if read.data_lines < lines:
+        notes.append(f"it reads on {read.data_lines} of {lines} data lines")
     assumed = {
         f"{clock / _MHZ:g} MHz (--set controller.clock_hz=HZ)": given_hz,
         f"{lines} data lines (--set controller.lines=N)": given_lines,
@@ -242,34 +254,60 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
         "read_address_bytes": read.address_bytes,
         "read_dummy_bytes": read.dummy_bytes,
         "read_data_lines": read.data_lines,
-        "program_opcode": program[0],
-        "program_data_lines": program[1],
+        "program_opcode": program.opcode,
+        "program_address_lines": program.address_lines,
+        "program_data_lines": program.data_lines,
+        "dtr": read.dtr,
+        "linux_since": part.spi.linux_since,
         "oob_free_bytes": part.spi.oob_free_bytes,
         "continuous_reads": part.spi.continuous_reads,
         "ecc_status": part.spi.ecc_status,
         "op_ns": op_ns,
     }
-    size = part.geometry.page_bytes + part.geometry.oob_bytes
+    size, edges = part.geometry.page_bytes + part.geometry.oob_bytes, 1 + read.dtr
     chip = {
         "transfer": "bytes",
-        "bus_read_ns": spi_cycles_ns(size * _BITS // read.data_lines, clock),
-        "bus_program_ns": spi_cycles_ns(size * _BITS // program[1], clock),
+        "bus_read_ns": spi_cycles_ns(size * _BITS // (read.data_lines * edges), clock),
+        "bus_program_ns": spi_cycles_ns(size * _BITS // (program.data_lines * edges), clock),
         "column_change_ns": 0,
     }
     return _Bus(chip, {"ecc": _on_die(part), "spi": spi}, tuple(notes), doubts)
 
 
-def chosen_variants(part: CatalogueChip, lines: int) -> tuple[ReadVariant, tuple[int, int]]:
-    """The first commands that a controller of these lines can do, as spinand_init() chooses them.
+def chosen_variants(
+    part: CatalogueChip, lines: int, clock_hz: int, *, dtr: bool = False
+) -> tuple[ReadVariant, ProgramVariant]:
+    """The fastest commands that a controller can do, as spinand_select_op_variant() chooses them.
 
-    Raises `ChipError`.
+    Older kernels take the first that it can do, which is the same one in their tables. Octal DTR
+    needs both commands, or else neither has it. Raises `ChipError`.
     """
     assert part.spi is not None
-    reads = [one for one in part.spi.read if max(one.address_lines, one.data_lines) <= lines]
-    programs = [one for one in part.spi.program if one.data_lines <= lines]
-    if not reads or not programs:
-        raise ChipError(f"{paths.shown(part.path)}: spi: no command for {lines} data lines")
-    return reads[0], (programs[0].opcode, programs[0].data_lines)
+    size = part.geometry.page_bytes + part.geometry.oob_bytes
+    for doubled in (True, False) if dtr else (False,):
+        reads = [
+            one for one in part.spi.read
+            if max(one.address_lines, one.data_lines) <= lines and one.dtr == doubled
+        ]  # fmt: skip
+        programs = [
+            one for one in part.spi.program
+            if max(one.address_lines, one.data_lines) <= lines and one.dtr == doubled
+        ]  # fmt: skip
+        if reads and programs:
+            read = min(reads, key=lambda one: _read_ps(one, size, clock_hz))
+            return read, min(programs, key=lambda one: _load_cycles(one, size))
+    raise ChipError(f"{paths.shown(part.path)}: spi: no command for {lines} data lines")
+
+
+def _read_ps(row: ReadVariant, size: int, clock_hz: int) -> int:
+    """What a page takes, in picoseconds; its opcode is the same for all commands of a rate."""
+    clock = min(clock_hz, row.clock_max_hz or clock_hz)
+    before = (row.address_bytes + row.dummy_bytes) * _BITS // row.address_lines
+    return (before + size * _BITS // row.data_lines) * (_PS_PER_S // clock)
+
+
+def _load_cycles(row: ProgramVariant, size: int) -> int:
+    return _COLUMN_BYTES * _BITS // row.address_lines + size * _BITS // row.data_lines
 
 
 def spi_cycles_ns(cycles: int, clock_hz: int) -> int:

@@ -145,6 +145,10 @@ class KernelFacts(Configuration):
     6.12).
     From: drivers/mtd/nand/spi/core.c: whether there is spinand_use_cont_read.
     """
+    octal_dtr: bool = False
+    """The core of SPI-NAND uses octal DTR where chip and controller have it (7.3 does).
+    From: drivers/mtd/nand/spi/core.c: whether there is spinand_init_odtr_instruction_set.
+    """
 
 
 class ReadAheadRules(Strict):

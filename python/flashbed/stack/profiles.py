@@ -344,6 +344,7 @@ class Kernel(FromFile):
             )
         tables = json.loads(_without_sources(self, {"readahead", *COMPRESSING}))
         told = {"source", "name", "title", "targets", "like", "mlc_refused_by", "slc_mode"}
+        told |= {"octal_dtr"}
         tables["kernel"] = self.kernel.model_dump(exclude=told)
         if vm:
             tables["kernel"]["vm"] = dict(vm)

@@ -22,6 +22,7 @@ from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
 from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, only_in_user_mode
 from flashbed.stack.names import SHIPPED
+from flashbed.stack.nearest_kernel import release_of
 from flashbed.stack.policies import Policy
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
 
@@ -119,8 +120,9 @@ class Stack:
         chip, kernel = self.board.chip, self.kernel.kernel
         if chip.slc_mode and not kernel.slc_mode:
             return f"chip.slc_mode: Linux {self.kernel.name} has no such partitions (5.8 has)"
-        if chip.cells == "slc" or self.fs not in FILE_SYSTEMS:
-            return None
+        of_bus = self._refused_bus
+        if of_bus is not None or chip.cells == "slc" or self.fs not in FILE_SYSTEMS:
+            return of_bus
         on_ubi = FILE_SYSTEMS[self.fs].stands_on == "ubi"
         if on_ubi and "ubi" in kernel.mlc_refused_by and not chip.slc_mode:
             return "ubi: refuse attaching mtd0 - MLC NAND is not supported"
@@ -134,6 +136,23 @@ class Stack:
         if self.fs not in ON_FTL:
             return None
         return f"fs {self.fs}: the simulator has no {self.fs}; --on uml runs the kernel's"
+
+    @property
+    def _refused_bus(self) -> str | None:
+        """Why this kernel's driver of SPI-NAND does not attach the chip as the board says."""
+        spi, name = self.board.spi, self.kernel.name
+        if spi is None:
+            return None
+        since = spi.linux_since
+        if since is not None and release_of(name) < release_of(since):
+            bytes_ = " ".join(f"{one:02x}" for one in spi.id)
+            return f"Linux' SPI-NAND driver does not know the chip {bytes_}"
+        if spi.dtr and not self.kernel.kernel.octal_dtr:
+            return (
+                f"controller.dtr: Linux {name} has no octal DTR of SPI-NAND (7.3 has) and falls"
+                " back to single data rate: --set controller.dtr=0"
+            )
+        return None
 
     @property
     def only_in_user_mode(self) -> str | None:

@@ -72,7 +72,7 @@ impl<F: Flash> SpiNand<F> {
             return now;
         }
         self.ecc_on = on;
-        self.flash.command(now + mtd.costs.spi_operation_ns, self.spi.feature_ns())
+        self.flash.command(now + mtd.costs.spi_operation_ns, self.spi.set_feature_ns())
     }
 
     /// A page of a continuous read.
@@ -87,7 +87,7 @@ impl<F: Flash> SpiNand<F> {
         let moves = Moves::one(0, page_bytes);
         let operation = mtd.costs.spi_operation_ns;
         if page == continuous.first {
-            now = self.flash.command(now + operation, self.spi.feature_ns());
+            now = self.flash.command(now + operation, self.spi.set_feature_ns());
             now = self.set_ecc(mtd, now, true);
             now = self.flash.read(now, mtd.task, page, moves)?;
             now += mtd.costs.nand_read_ns + operation * READ_OPERATIONS;
@@ -116,8 +116,8 @@ impl<F: Flash> SpiNand<F> {
         if let Some(ask) = self.spi.ecc_asked_ns(most) {
             now = self.flash.command(now + operation, ask);
         }
-        mtd.since_resched = self.spi.feature_ns();
-        self.flash.command(now + operation, self.spi.feature_ns())
+        mtd.since_resched = self.spi.set_feature_ns();
+        self.flash.command(now + operation, self.spi.set_feature_ns())
     }
 
     #[inline]

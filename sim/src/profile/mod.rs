@@ -662,9 +662,17 @@ impl BoardProfile {
         if !on_die {
             return Err("ecc.kind: SPI-NAND, which has a table [spi], corrects on-die".to_owned());
         }
-        let lines = [spi.read_address_lines, spi.read_data_lines, spi.program_data_lines];
+        let lines = [
+            spi.read_address_lines,
+            spi.read_data_lines,
+            spi.program_address_lines,
+            spi.program_data_lines,
+        ];
         if lines.iter().any(|lines| ![1, 2, 4, 8].contains(lines)) {
             return Err("spi.read_data_lines: lines are 1, 2, 4 or 8".to_owned());
+        }
+        if spi.dtr && lines.iter().any(|lines| *lines != 8) {
+            return Err("spi.dtr: octal DTR has 8 lines everywhere".to_owned());
         }
         if !SPI_HZ.contains(&spi.clock_hz) || spi.op_ns.0 > STEP_NS_MAX {
             return Err(format!("spi.clock_hz: {} is not from 10^5 to 10^9", spi.clock_hz));

@@ -2,7 +2,8 @@
 //!
 //! Mirrors include/linux/spi/spi-mem.h (struct spi_mem_op), include/linux/mtd/spinand.h (the delays
 //! of polls) and the functions of drivers/mtd/nand/spi that decode a chip's status, Linux 6.12.
-//! Left out: octal and double data rate.
+//! Octal DTR moves a byte at each edge of the clock on eight lines, commands and addresses twice
+//! (8D-8D-8D). Left out: double data rate of some phases only.
 
 use crate::units::Ns;
 use serde::Deserialize;
@@ -24,8 +25,14 @@ pub struct SpiBus {
     pub read_dummy_bytes: u32,
     /// Lines of its data.
     pub read_data_lines: u32,
+    /// Lines of the address of a load of the page register.
+    #[serde(default = "one")]
+    pub program_address_lines: u32,
     /// Lines of the data of a load of the page register.
     pub program_data_lines: u32,
+    /// Octal DTR: all operations are on eight lines, at both edges of the clock.
+    #[serde(default)]
+    pub dtr: bool,
     /// Free bytes of an OOB, by the table of the chip's maker (its ooblayout).
     pub oob_free_bytes: u32,
     /// How the driver learns how many bits the chip corrected.
@@ -87,16 +94,15 @@ impl EccStatus {
         }
     }
 
-    /// Bytes of the further operation that tells them, all on one line; 0 if there is none.
-    fn asks_bytes(self, bits: u32) -> u64 {
+    /// Whether a further operation of three bytes tells them.
+    fn asks(self, bits: u32) -> bool {
         match self {
-            EccStatus::Gd5fxgq4uexxg if bits == 8 => 0,
+            EccStatus::Gd5fxgq4uexxg => bits != 8,
             EccStatus::Tx58cxgxsxraix
             | EccStatus::W25n02kv
-            | EccStatus::Gd5fxgq4uexxg
             | EccStatus::Gd5fxgq5xexxg
-            | EccStatus::Macronix => 3,
-            _ => 0,
+            | EccStatus::Macronix => true,
+            _ => false,
         }
     }
 }
@@ -109,8 +115,29 @@ struct Polls {
     between: Ns,
 }
 
-/// An opcode and a row's address.
-const ROW_BYTES: u64 = 4;
+fn one() -> u32 {
+    1
+}
+
+/// Cycles of operations, by their phases.
+#[derive(Clone, Copy, Debug)]
+struct Cycles {
+    /// An opcode.
+    opcode: u64,
+    /// SPINAND_SET_FEATURE: opcode, register, value.
+    set: u64,
+    /// SPINAND_GET_FEATURE, which waits 14 bytes for the value in octal DTR.
+    get: u64,
+    /// An opcode and a row's address.
+    row: u64,
+    /// Bits that a line moves in a cycle.
+    edges: u64,
+}
+
+const SINGLE: Cycles = Cycles { opcode: 8, set: 24, get: 24, row: 32, edges: 1 };
+const OCTAL_DTR: Cycles = Cycles { opcode: 1, set: 3, get: 10, row: 2, edges: 2 };
+/// The column of a load of the page register.
+const COLUMN_BYTES: u32 = 2;
 const READ_POLLS: Polls = Polls { initial: Ns(6_000), between: Ns(5_000) };
 const PROGRAM_POLLS: Polls = Polls { initial: Ns(75_000), between: Ns(15_000) };
 const ERASE_POLLS: Polls = Polls { initial: Ns(250_000), between: Ns(50_000) };
@@ -120,35 +147,49 @@ impl SpiBus {
         self.op_ns + Ns(cycles * 1_000_000_000 / self.clock_hz)
     }
 
-    /// An operation of so many bytes, all on one line.
     #[inline]
-    fn bytes(&self, bytes: u64) -> Ns {
-        self.op(bytes * 8)
+    fn cycles(&self) -> &'static Cycles {
+        if self.dtr {
+            &OCTAL_DTR
+        } else {
+            &SINGLE
+        }
+    }
+
+    /// Cycles of so many bytes on so many lines.
+    #[inline]
+    fn moved(&self, bytes: u32, lines: u32) -> u64 {
+        u64::from(bytes) * 8 / (u64::from(lines) * self.cycles().edges)
     }
 
     /// SPINAND_WR_EN_DIS_OP.
     #[inline]
     pub fn write_enable_ns(&self) -> Ns {
-        self.bytes(1)
+        self.op(self.cycles().opcode)
     }
 
-    /// SPINAND_SET_FEATURE_OP, SPINAND_GET_FEATURE_OP: opcode, register, value.
+    /// SPINAND_SET_FEATURE_OP.
+    #[inline]
+    pub fn set_feature_ns(&self) -> Ns {
+        self.op(self.cycles().set)
+    }
+
+    /// SPINAND_GET_FEATURE_OP.
     #[inline]
     pub fn feature_ns(&self) -> Ns {
-        self.bytes(3)
+        self.op(self.cycles().get)
     }
 
     /// The operation that asks how many bits were corrected: SPINAND_GET_FEATURE_OP, or opcode,
     /// dummy byte and value. None if the status tells it, or none were.
     pub fn ecc_asked_ns(&self, bits: u32) -> Option<Ns> {
-        let bytes = self.ecc_status.asks_bytes(bits);
-        (bits > 0 && bytes > 0).then(|| self.bytes(bytes))
+        (bits > 0 && self.ecc_status.asks(bits)).then(|| self.feature_ns())
     }
 
     /// SPINAND_PAGE_READ_OP, SPINAND_PROG_EXEC_OP, SPINAND_BLK_ERASE_OP: opcode and row.
     #[inline]
     pub(super) fn row_ns(&self) -> Ns {
-        self.bytes(ROW_BYTES)
+        self.op(self.cycles().row)
     }
 
     /// Reads so many bytes from the page register (spinand_read_from_cache_op).
@@ -159,9 +200,10 @@ impl SpiBus {
 
     #[inline]
     fn transfer_cycles(&self, bytes: u32) -> u64 {
-        let before = u64::from((self.read_address_bytes + self.read_dummy_bytes) * 8);
-        let address = before / u64::from(self.read_address_lines);
-        8 + address + u64::from(bytes) * 8 / u64::from(self.read_data_lines)
+        let before = self.read_address_bytes + self.read_dummy_bytes;
+        self.cycles().opcode
+            + self.moved(before, self.read_address_lines)
+            + self.moved(bytes, self.read_data_lines)
     }
 
     /// Loads so many bytes into the page register (spinand_write_to_cache_op).
@@ -172,7 +214,9 @@ impl SpiBus {
 
     #[inline]
     fn load_cycles(&self, bytes: u32) -> u64 {
-        24 + u64::from(bytes) * 8 / u64::from(self.program_data_lines)
+        self.cycles().opcode
+            + self.moved(COLUMN_BYTES, self.program_address_lines)
+            + self.moved(bytes, self.program_data_lines)
     }
 
     /// Loads a page into its register, polls, and reads so many bytes. Kept apart, so that the code
@@ -233,17 +277,17 @@ impl SpiBus {
     pub fn program_phases(&self, array: Ns, bytes: u32) -> Vec<BusPhase> {
         let load = self.clocked("load", self.load_cycles(bytes));
         let array = self.polled_phase(array, PROGRAM_POLLS);
-        vec![self.clocked("write enable", 8), load, self.row_phase(), array]
+        vec![self.clocked("write enable", self.cycles().opcode), load, self.row_phase(), array]
     }
 
     /// The phases of an erase of a block.
     pub fn erase_phases(&self, array: Ns) -> Vec<BusPhase> {
         let array = self.polled_phase(array, ERASE_POLLS);
-        vec![self.clocked("write enable", 8), self.row_phase(), array]
+        vec![self.clocked("write enable", self.cycles().opcode), self.row_phase(), array]
     }
 
     fn row_phase(&self) -> BusPhase {
-        self.clocked("row", ROW_BYTES * 8)
+        self.clocked("row", self.cycles().row)
     }
 
     fn clocked(&self, name: &'static str, cycles: u64) -> BusPhase {

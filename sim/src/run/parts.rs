@@ -59,6 +59,8 @@ pub struct MountOptions {
     pub bulk_read: bool,
     /// YAFFS2 has no short-op cache (n_caches of its core is 0).
     pub no_cache: bool,
+    /// `inband-tags` of YAFFS2: a chunk's tags are in its page.
+    pub inband_tags: bool,
 }
 
 /// A file system and its options.
@@ -130,6 +132,7 @@ impl FromStr for Mount {
             match (mount.fs, option) {
                 (FsKind::Ubifs, "bulk_read") => mount.options.bulk_read = true,
                 (FsKind::Yaffs2, "no-cache") => mount.options.no_cache = true,
+                (FsKind::Yaffs2, "inband-tags") => mount.options.inband_tags = true,
                 (FsKind::Disk(disk), _) => {
                     mount.fs = FsKind::Disk(disk.with(option).ok_or(refused)?);
                 }
@@ -163,7 +166,7 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
             then.file_system(Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), facts))
         }
         FsKind::Yaffs2 => {
-            let made = Yaffs2::format(mtd, Ns::ZERO, facts);
+            let made = Yaffs2::format(mtd, Ns::ZERO, facts, mount.options.inband_tags);
             let no_cache = mount.options.no_cache;
             then.file_system(made.map(|(fs, now)| (fs.without_cache(no_cache), now)))
         }

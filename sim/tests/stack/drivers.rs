@@ -115,6 +115,6 @@ fn every_file_system_runs_on_another_driver() {
     let on_other = Jffs2::format(unbuffered(), Ns::ZERO, jffs2, facts).expect("jffs2");
     let (buffered, not) = (reads_of_a_file(on_raw), reads_of_a_file(on_other));
     assert!(not > buffered, "{not} reads, and {buffered} with a page buffer");
-    reads_of_a_file(Yaffs2::format(unbuffered(), Ns::ZERO, facts).expect("yaffs2"));
+    reads_of_a_file(Yaffs2::format(unbuffered(), Ns::ZERO, facts, false).expect("yaffs2"));
     reads_of_a_file(Ubifs::format(unbuffered(), Ns::ZERO, options.ubifs, facts).expect("ubifs"));
 }

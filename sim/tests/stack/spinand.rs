@@ -28,7 +28,9 @@ fn board() -> BoardProfile {
         read_address_bytes: 2,
         read_dummy_bytes: 2,
         read_data_lines: 4,
+        program_address_lines: 1,
         program_data_lines: 4,
+        dtr: false,
         oob_free_bytes: 24,
         ecc_status: EccStatus::Core,
         polls_sleep: true,
@@ -108,6 +110,51 @@ fn pages_of_a_block_are_one_continuous_read() {
     assert_eq!(mtd.read(Ns::ZERO, 0, 2_048).expect("one page"), Ns(whole));
     assert_eq!(mtd.read(Ns::ZERO, 129_024, 4_096).expect("of two blocks"), Ns(2 * whole));
     assert_eq!(mtd.counts().busy, Ns(of(4) + of(2) + 3 * whole));
+}
+
+/// 1S-8S-8S: the column on eight lines too.
+#[test]
+fn eight_lines_carry_column_and_data_at_single_rate() {
+    let mut board = board();
+    let spi = board.chip.spi.as_mut().expect("on SPI");
+    (spi.read_address_lines, spi.read_data_lines, spi.read_dummy_bytes) = (8, 8, 8);
+    (spi.program_address_lines, spi.program_data_lines) = (8, 8);
+    assert_eq!(board.check(), Ok(()));
+    let mut mtd = mtd(&board);
+    let read = ROW + READ_POLLED + (8 + 10 + 2_048) * CYCLE;
+    assert_eq!(mtd.read(Ns::ZERO, 0, 2_048).expect("a page"), Ns(read));
+    let program = ENABLE + (8 + 2 + 2_112) * CYCLE + ROW + PROGRAM_POLLED;
+    let causes = Causes::of(Cause::Data, 2_048);
+    assert_eq!(mtd.write_for(Ns::ZERO, 0, 2_048, &causes).expect("a page"), Ns(program));
+}
+
+/// 8D-8D-8D: two bytes a cycle, the command twice; 14 bytes pass before a register's value.
+#[test]
+fn octal_dtr_moves_two_bytes_a_cycle_and_waits_for_the_status() {
+    let mut board = board();
+    let spi = board.chip.spi.as_mut().expect("on SPI");
+    spi.dtr = true;
+    let whole = board.check();
+    assert_eq!(whole, Err("spi.dtr: octal DTR has 8 lines everywhere".to_owned()));
+    let spi = board.chip.spi.as_mut().expect("on SPI");
+    (spi.read_address_lines, spi.read_data_lines, spi.read_dummy_bytes) = (8, 8, 24);
+    (spi.program_address_lines, spi.program_data_lines) = (8, 8);
+    assert_eq!(board.check(), Ok(()));
+    let mut mtd = mtd(&board);
+    let status = 10 * CYCLE;
+    let polled = |first: u64, then: u64, array: u64| {
+        first + status + (array - first - status).div_ceil(then + status) * (then + status)
+    };
+    let read = 2 * CYCLE + polled(6_000, 5_000, 60_000) + (1 + 13 + 1_024) * CYCLE;
+    assert_eq!(mtd.read(Ns::ZERO, 0, 2_048).expect("a page"), Ns(read));
+    let program = CYCLE + (1 + 1 + 1_056) * CYCLE + 2 * CYCLE;
+    let program = program + polled(75_000, 15_000, 250_000);
+    let causes = Causes::of(Cause::Data, 2_048);
+    assert_eq!(mtd.write_for(Ns::ZERO, 0, 2_048, &causes).expect("a page"), Ns(program));
+    let erase = 3 * CYCLE + polled(250_000, 50_000, 2_000_000);
+    assert_eq!(mtd.erase(Ns::ZERO, 0).expect("a block"), Ns(erase));
+    let ecc_off = 3 * CYCLE;
+    assert_eq!(mtd.mark_bad(Ns::ZERO, 3).expect("marked"), Ns(CYCLE + ecc_off + program));
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn yaffs2_stops_within_an_operation() {
     let board = support::board("emulated");
     stops(&board, || {
         let (mtd, caller) = fused(&board);
-        let (fs, now) = Yaffs2::format(mtd, Ns::ZERO, support::facts()).expect("yaffs2");
+        let (fs, now) = Yaffs2::format(mtd, Ns::ZERO, support::facts(), false).expect("yaffs2");
         (fs, now, caller)
     });
 }

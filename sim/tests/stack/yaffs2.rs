@@ -14,7 +14,7 @@ fn fresh() -> (Yaffs2<RawNand<Traced<Chip>>>, Ns) {
 
 fn fresh_on(board: &BoardProfile) -> (Yaffs2<RawNand<Traced<Chip>>>, Ns) {
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), board);
-    Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel).expect("it fits")
+    Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel, false).expect("it fits")
 }
 
 /// A new file system in which only this costs something.
@@ -46,6 +46,30 @@ fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
     let record = fs.mtd_mut().flash_mut().take_record();
     let places: Vec<_> = record.iter().map(|op| (op.page.0, op.column, op.length)).collect();
     assert_eq!(places, [(3, 0, 2048), (4, 0, 2048)], "the object header is page 0");
+}
+
+/// 2,032 bytes a chunk: a page of the page cache is parts of three, and the cache keeps the last.
+#[test]
+fn with_tags_in_the_pages_a_page_is_parts_of_three_chunks() {
+    let board = support::board("omap3evm");
+    let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+    let made = Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel, true);
+    let (mut fs, now) = made.expect("it fits");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
+    for page in 0..8 {
+        now = write_page(&mut fs, now, ino, page);
+    }
+    now = fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
+    fs.mtd_mut().flash_mut().start_recording();
+    for page in 0..2 {
+        now = fs.read_page(now, ino, page, &mut support::NoPages).expect("readable");
+    }
+    let record = fs.mtd_mut().flash_mut().take_record();
+    let places: Vec<_> = record.iter().map(|op| (op.page.0, op.column, op.length)).collect();
+    let whole = |page| (page, 0, 2048);
+    assert_eq!(places, [1, 2, 3, 4, 5].map(whole), "the third chunk is read once");
 }
 
 /// Ten chunks are five pages: the sixth page finds the cache full of dirty chunks.
@@ -130,7 +154,7 @@ fn a_partition_without_room_for_the_reserve_is_refused() {
     board.partition.blocks = 6;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
     assert!(matches!(
-        Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel),
+        Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel, false),
         Err(FsError::TooSmall(_))
     ));
 }

@@ -13,7 +13,9 @@ from flashbed.base.errors import InputError
 from flashbed.stack.changes import ChipChange
 from flashbed.stack.chips import CORNERS, ChipError, chip_names, load_chip
 from flashbed.stack.doubts import doubts, remarks
-from flashbed.stack.profiles import Board, load_board
+from flashbed.stack.fitted_chip import chosen_variants
+from flashbed.stack.profiles import Board, load_board, load_kernel
+from flashbed.stack.stack import Stack
 from tests.support import PROJECT
 
 CHIPS = sorted((PROJECT / "boards" / "chips").glob("*.toml"))
@@ -99,6 +101,85 @@ def test_a_controller_that_a_board_does_not_name_is_assumed_and_said() -> None:
     assert (one.spi.clock_hz, one.spi.read_opcode) == (20_000_000, 0x0B)
     assert one.spi.program_opcode == 0x84
     assert not any("assumed" in said for said in remarks(one))
+
+
+W35N_TIMES = {"read_array_ns": 50_000, "program_array_ns": 250_000, "erase_array_ns": 2_000_000}
+
+
+def octal(lines: int, **controller: int) -> Board:
+    return load_board("emulated").changed(
+        {"chip": {"part": "W35N01JW", **W35N_TIMES}, "controller": {"lines": lines, **controller}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("clock_hz", "dummy_bytes"), [(52, 8), (86, 8), (120, 12), (133, 16), (166, 20)]
+)
+def test_the_fastest_octal_command_at_a_clock_is_chosen(clock_hz: int, dummy_bytes: int) -> None:
+    spi = octal(8, clock_hz=clock_hz * 1_000_000).spi
+    assert spi is not None
+    assert (spi.read_opcode, spi.read_dummy_bytes, spi.dtr) == (0xCB, dummy_bytes, False)
+    assert (spi.program_opcode, spi.program_address_lines, spi.program_data_lines) == (0xC4, 8, 8)
+
+
+def test_octal_dtr_is_chosen_where_chip_and_controller_have_it() -> None:
+    spi = octal(8, dtr=1, clock_hz=80_000_000).spi
+    assert spi is not None
+    assert (spi.dtr, spi.read_opcode, spi.read_dummy_bytes, spi.program_opcode) == (
+        True, 0x9D, 16, 0xC4,
+    )  # fmt: skip
+    other = load_board("emulated").changed(
+        {"chip": {"part": "W25N01GV"}, "controller": {"lines": 8, "dtr": 1}}
+    )
+    assert other.spi is not None
+    assert not other.spi.dtr
+    assert any("Linux falls back to single data rate" in said for said in remarks(other))
+
+
+def test_fewer_lines_than_a_command_needs_fall_back_and_the_answer_says_so() -> None:
+    narrow = octal(4)
+    assert narrow.spi is not None
+    assert (narrow.spi.read_opcode, narrow.spi.read_data_lines) == (0x0B, 1)
+    assert any("it reads on 1 of 4 data lines" in said for said in remarks(narrow))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "controller", "said"),
+    [
+        ("6.1", {}, "Linux' SPI-NAND driver does not know the chip ef dc 21"),
+        ("7.3", {}, None),
+        ("7.3", {"dtr": 1}, None),
+    ],
+)
+def test_a_kernel_before_the_part_refuses_it_in_its_drivers_words(
+    kernel: str, controller: dict[str, int], said: str | None
+) -> None:
+    board = octal(8, **controller)
+    stack = Stack(board=board, kernel=load_kernel(kernel), fs="ubifs", read_ahead_kib=0)
+    assert stack.refused_by_kernel == said
+
+
+def test_a_kernel_without_octal_dtr_says_what_it_falls_back_to() -> None:
+    kernel = load_kernel("7.3")
+    older = kernel.model_copy(
+        update={"kernel": kernel.kernel.model_copy(update={"octal_dtr": False})}
+    )
+    stack = Stack(board=octal(8, dtr=1), kernel=older, fs="ubifs", read_ahead_kib=0)
+    assert "falls back to single data rate" in (stack.refused_by_kernel or "")
+
+
+@pytest.mark.parametrize("lines", [1, 2, 4, 8])
+@pytest.mark.parametrize("name", [name for name in chip_names() if load_chip(name).spi])
+def test_the_fastest_command_of_older_tables_is_the_first(name: str, lines: int) -> None:
+    """Older kernels take the first command that the lines can do."""
+    part = load_chip(name)
+    assert part.spi is not None
+    if part.spi.linux_since is None:
+        read, program = chosen_variants(part, lines, 52_000_000)
+        assert read == next(
+            one for one in part.spi.read if max(one.address_lines, one.data_lines) <= lines
+        )
+        assert program == next(one for one in part.spi.program if one.data_lines <= lines)
 
 
 def test_a_clock_beyond_the_chips_is_a_warning() -> None:

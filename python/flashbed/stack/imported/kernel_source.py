@@ -2,8 +2,9 @@
 
 Those are `SPINAND_INFO` of drivers/mtd/nand/spi/*.c and the full identities of
 drivers/mtd/nand/raw/nand_ids.c. The kernel keeps identity, geometry, ECC and, of SPI-NAND, the
-commands in its order of preference; it keeps no times. Commands at double data rate, and rows of
-nand_ids.c that leave geometry to the chip's own ID bytes, are left out.
+commands in its order of preference; it keeps no times. Left out are commands at double data rate
+other than octal DTR, continuous reads with commands of their own, and rows of nand_ids.c that leave
+geometry to the chip's own ID bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ID = re.compile(r"SPINAND_ID\s*\(\s*\w+\s*,([^)]*)\)")
 _OLD_ID = re.compile(r"^\s*,\s*(0x[0-9A-Fa-f]+)\s*,")
 _MEMORG = re.compile(r"NAND_MEMORG\s*\(([^)]*)\)")
 _ECC = re.compile(r"NAND_ECCREQ\s*\(([^)]*)\)")
-_USED = re.compile(r"SPINAND_INFO_OP_VARIANTS\s*\(\s*&(\w+)\s*,\s*&\w+\s*,\s*&(\w+)")
+_USED = re.compile(r"SPINAND_INFO_OP_VARIANTS(?:_WITH_CONT)?\s*\(\s*&(\w+)\s*,\s*&\w+\s*,\s*&(\w+)")
 _LAYOUT = re.compile(r"SPINAND_ECCINFO\s*\(\s*&(\w+)")
 _STATUS = re.compile(r"SPINAND_ECCINFO\s*\(\s*&\w+\s*,\s*(\w+?)_ecc_get_status\b")
 _CALL = re.compile(r"\b(SPINAND_\w+)\s*\(([^()]*)\)")
@@ -38,15 +39,16 @@ _ROW = re.compile(
 )
 _ROW_ECC = re.compile(r"NAND_ECC_INFO\s*\(([^)]*)\)")
 _READ = re.compile(
-    r"SPINAND_PAGE_READ_FROM_CACHE_(?:(FAST|3A|FAST_3A)_)?(?:(\d)S_(\d)S_(\d)S_)?"
+    r"SPINAND_PAGE_READ_FROM_CACHE_(?:(FAST|3A|FAST_3A)_)?(?:(\d)S_(\d)S_(\d)S_|(8D)_8D_8D_)?"
     r"(?:(X2|X4|DUALIO|QUADIO|FAST)_)?OP(_3A)?"
 )
-_LOAD = re.compile(r"SPINAND_PROG_LOAD(?:_(\d)S_(\d)S_(\d)S_OP|_(X4))?")
+_LOAD = re.compile(r"SPINAND_PROG_LOAD(?:_(\d)S_(\d)S_(\d)S_OP|_(X4)|_(8D)_8D_8D_OP)?")
 _OLD_LINES = {"X2": (1, 2), "X4": (1, 4), "DUALIO": (2, 2), "QUADIO": (4, 4)}
 _READ_OPCODE = {
     (1, 1): 0x03, (1, 2): 0x3B, (2, 2): 0xBB, (1, 4): 0x6B, (4, 4): 0xEB, (1, 8): 0x8B,
     (8, 8): 0xCB,
 }  # fmt: skip
+_DTR_READ_OPCODE = 0x9D
 _FAST_OPCODE = 0x0B
 _LOAD_OPCODE = {
     (1, 1): (0x02, 0x84),
@@ -55,7 +57,7 @@ _LOAD_OPCODE = {
     (8, 8): (0xC2, 0xC4),
 }
 """Command that resets the register first, and the one that does not."""
-_SAME_STATUS = {"mx35lf1ge4ab": "macronix", "f35sqa002g": "core"}
+_SAME_STATUS = {"mx35lf1ge4ab": "macronix", "f35sqa002g": "core", "w25w35nxxjw": "core"}
 """Before 6.12 the first had this name; the second tells what the core does."""
 _MIB = 1 << 20
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -137,7 +139,7 @@ def _one_spi_nand(
     if layout and asked:
         free = free_bytes(text, layout[1], tables["geometry"], step)
         tables["spi"] |= {"oob_free_bytes": free} if free is not None else {}
-    if "SPINAND_CONT_READ" in body:
+    if "SPINAND_CONT_READ" in body and "_WITH_CONT" not in body:
         tables["spi"] |= {"continuous_reads": True}
     tables["spi"] |= {"ecc_status": _ecc_status(body), "read": read, "program": program}
     return tables
@@ -183,11 +185,13 @@ def _read_variant(call: str, given: Sequence[str]) -> Iterator[dict[str, Any]]:
     found = _READ.fullmatch(call)
     if found is None:
         return
-    fast = (found[1] or "").startswith("FAST") or found[5] == "FAST"
+    fast = (found[1] or "").startswith("FAST") or found[6] == "FAST"
     if found[2]:
         lines = int(found[3]), int(found[4])
-    elif found[5] in _OLD_LINES:
-        lines = _OLD_LINES[found[5]]
+    elif found[5]:
+        lines = 8, 8
+    elif found[6] in _OLD_LINES:
+        lines = _OLD_LINES[found[6]]
     else:
         lines = 1, 1
         if len(given) == 5:  # (fast, addr, ndummy, buf, len), before 6.13
@@ -199,9 +203,13 @@ def _read_variant(call: str, given: Sequence[str]) -> Iterator[dict[str, Any]]:
         "opcode": _FAST_OPCODE if fast and lines == (1, 1) else _READ_OPCODE[lines],
         "address_lines": lines[0],
     }
-    if found[6] or (found[1] or "").endswith("3A"):
+    if found[5]:
+        row["opcode"] = _DTR_READ_OPCODE
+    if found[7] or (found[1] or "").endswith("3A"):
         row["address_bytes"] = 3
     row |= {"dummy_bytes": int(dummy), "data_lines": lines[1]}
+    if found[5]:
+        row["dtr"] = True
     clock = re.fullmatch(r"(\d+)\s*\*\s*HZ_PER_MHZ", given[4]) if len(given) > 4 else None
     if clock:
         row["clock_max_hz"] = int(clock[1]) * 1_000_000
@@ -213,9 +221,13 @@ def _program_variant(call: str, given: Sequence[str]) -> Iterator[dict[str, Any]
     if found is None:
         return
     lines = (int(found[2]), int(found[3])) if found[1] else (1, 4 if found[4] else 1)
+    lines = (8, 8) if found[5] else lines
     if lines in _LOAD_OPCODE:
         kept = given[0] == "false"
-        yield {"opcode": _LOAD_OPCODE[lines][kept], "data_lines": lines[1]}
+        row: dict[str, Any] = {"opcode": _LOAD_OPCODE[lines][kept]}
+        if lines[0] > 1:
+            row["address_lines"] = lines[0]
+        yield row | {"data_lines": lines[1]} | ({"dtr": True} if found[5] else {})
 
 
 def _raw_nands(text: str, source: str) -> Iterator[Tables]:

@@ -4,6 +4,7 @@ Cases with the same file system and preparation share a group: a fresh file syst
 Some cases change more than their group allows:
 
 - A case that writes is the last of its group; the next one would not find the state it starts from.
+- So is a case on YAFFS2 with tags in the pages: what it reads stays in the core's short-op cache.
 - A case that remounts JFFS2, in its preparation or later, is the last of its boot. The kernel sums
   up the nodes it finds (`pseudo_random` of fs/jffs2/scan.c), rotates its lists of blocks by that,
   and keeps the sum.
@@ -40,6 +41,9 @@ __all__ = [
     "text_of",
 ]
 
+_TAGS_BYTES = 28
+"""Of YAFFS2; with less free space in the OOB they are in the pages."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobItem:
@@ -58,6 +62,14 @@ class JobItem:
         """Whether the case changes the file system or its chip."""
         faults = self.program.stack.faults.while_measuring
         return faults or writes(self.body)
+
+    @property
+    def leaves_chunks(self) -> bool:
+        """Whether the next case would find chunks that this one has read in memory."""
+        stack = self.program.stack
+        spare = stack.board.spi.oob_free_bytes if stack.board.spi is not None else _TAGS_BYTES
+        inband = "inband-tags" in stack.mount_options.split(",") or spare < _TAGS_BYTES
+        return stack.fs == "yaffs2" and inband
 
     @cached_property
     def marks_the_kernel(self) -> bool:
@@ -178,7 +190,7 @@ def groups_of(items: Iterable[JobItem]) -> list[Group]:
             if fresh:
                 groups.append(Group(f"g{len(groups)}"))
             groups[-1].items.append(item)
-            fresh = item.writes or bool(item.cuts)
+            fresh = item.writes or item.leaves_chunks or bool(item.cuts)
     return groups
 
 

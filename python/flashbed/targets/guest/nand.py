@@ -78,6 +78,7 @@ def _spi_parameters(spi: Spi) -> dict[str, int | str]:
         "spi_read_opcode": spi.read_opcode,
         "spi_program_opcode": spi.program_opcode,
         "spi_ecc_status": spi.ecc_status,
+        **({"spi_dtr": 1} if spi.dtr else {}),
     }
 
 

@@ -64,7 +64,7 @@ impl<D: NandDriver> Yaffs2<D> {
             + (OBJECT_BYTES + WORD_BYTES) * u64::from(self.objects.count)
             + (self.tnode_bytes + WORD_BYTES) * u64::from(self.tnodes)
             + WORD_BYTES;
-        let needed = bytes / u64::from(self.mtd.block_bytes()) + 3;
+        let needed = bytes / u64::from(self.chunk_bytes * self.pages_per_block) + 3;
         (needed as u32).saturating_sub(self.checkpoint_blocks)
     }
 
@@ -123,7 +123,7 @@ impl<D: NandDriver> Yaffs2<D> {
 
     /// yaffs2_checkpt_flush_buffer, chunk after chunk. Returns whether there were enough blocks.
     fn write_checkpoint(&mut self, mut now: Ns, bytes: u64) -> Result<(bool, Ns)> {
-        let chunks = bytes.div_ceil(u64::from(self.mtd.page_bytes())) as u32;
+        let chunks = bytes.div_ceil(u64::from(self.chunk_bytes)) as u32;
         now += Ns::from_ps(bytes, self.mtd.costs().yaffs2_checkpoint_byte_ps);
         let mut block = 0;
         for number in 0..chunks {
@@ -207,8 +207,8 @@ impl<D: NandDriver> Yaffs2<D> {
     fn read_checkpoint(&mut self, mut now: Ns) -> Result<(Option<Vec<u32>>, Ns)> {
         let last = self.blocks.last();
         let blocks_max = (last - 1) / 16 + 2;
-        let page_bytes = u64::from(self.mtd.page_bytes());
-        let chunks = self.saved.as_ref().map(|saved| saved.bytes.div_ceil(page_bytes) as u32);
+        let chunk_bytes = u64::from(self.chunk_bytes);
+        let chunks = self.saved.as_ref().map(|saved| saved.bytes.div_ceil(chunk_bytes) as u32);
         let mut blocks: Vec<u32> = Vec::new();
         let mut next = 1;
         for number in 0..chunks.unwrap_or(u32::MAX) {

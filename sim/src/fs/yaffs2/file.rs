@@ -21,7 +21,7 @@ const SMALL_HOLE_CHUNKS: u32 = 4;
 
 impl<D: NandDriver> Yaffs2<D> {
     fn chunk_bytes(&self) -> u64 {
-        u64::from(self.mtd.page_bytes())
+        u64::from(self.chunk_bytes)
     }
 
     /// The chunk at an offset, counted from 1.
@@ -76,12 +76,41 @@ impl<D: NandDriver> Yaffs2<D> {
     /// yaffs_file_rd of a page: whole chunks, from the short-op cache where it has them.
     #[inline]
     pub(super) fn file_read(&mut self, mut now: Ns, object: u32, page: u32) -> Result<Ns> {
+        if self.has_inband_tags() {
+            return self.file_read_in_parts(now, object, page);
+        }
         let per_page = PAGE_BYTES / self.mtd.page_bytes();
         for chunk in page * per_page + 1..(page + 1) * per_page + 1 {
             match self.cache.find(object, chunk) {
                 Some(index) => self.cache.touch(index, false),
                 None => now = self.read_data(now, object, chunk)?,
             }
+        }
+        Ok(now)
+    }
+
+    /// The same if chunks are no part of a page: each goes through the short-op cache, also one
+    /// that is not there.
+    #[inline(never)]
+    fn file_read_in_parts(&mut self, mut now: Ns, object: u32, page: u32) -> Result<Ns> {
+        let start = u64::from(page) * u64::from(PAGE_BYTES);
+        for chunk in self.chunk_at(start)..=self.chunk_at(start + u64::from(PAGE_BYTES) - 1) {
+            let index = match self.cache.find(object, chunk) {
+                Some(index) => index,
+                None if self.has_cache => {
+                    let (index, later) = self.grab_cache(now, object, chunk)?;
+                    now = self.read_data(later, object, chunk)?;
+                    let place = self.object(object).tree.get(chunk);
+                    let held = self.remembers.then(|| self.stored_contents(place));
+                    self.cache.entry(index).contents = held;
+                    index
+                }
+                None => {
+                    now = self.read_data(now, object, chunk)?;
+                    continue;
+                }
+            };
+            self.cache.touch(index, false);
         }
         Ok(now)
     }

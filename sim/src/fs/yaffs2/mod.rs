@@ -1,4 +1,4 @@
-//! YAFFS2: chunks of one flash page, each with its tags in the OOB.
+//! YAFFS2: chunks of one flash page, each with its tags in the OOB or at the page's end.
 //!
 //! Mirrors the core in U-Boot (fs/yaffs2 of U-Boot 2023.01; each module names its files) and the
 //! glue in kernel/yaffs2, which does what the Linux glue of July 2013 did, with its constants: 10
@@ -61,8 +61,9 @@ const ALWAYS_FREE_CHUNKS: i64 = 20;
 /// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB bytes needed for tags besides ECC.
 const CHUNK_BYTES_MIN: u32 = 1024;
 const SPARE_BYTES_MIN: u32 = 64;
-/// sizeof(struct yaffs_packed_tags2).
+/// sizeof(struct yaffs_packed_tags2), and of what of it is in the page if the OOB has no space.
 const TAGS_BYTES: u32 = 28;
+const INBAND_TAGS_BYTES: u32 = 16;
 /// YAFFS_OBJECTID_*. The last two directories are hidden.
 const ROOT_OBJECT: u32 = 1;
 const LOST_AND_FOUND: u32 = 2;
@@ -81,6 +82,8 @@ pub struct Yaffs2<D> {
     facts: KernelFacts,
     ticks: Ticks,
     pages_per_block: u32,
+    /// data_bytes_per_chunk: a page, less its tags if they are in-band.
+    chunk_bytes: u32,
     chunks_per_summary: u32,
     tnode_bytes: u64,
     on_flash: OnFlash,
@@ -118,8 +121,9 @@ pub struct Yaffs2<D> {
 }
 
 impl<D: NandDriver> Yaffs2<D> {
-    /// Mounts an erased partition, which is an empty YAFFS2.
-    pub fn format(mtd: Mtd<D>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
+    /// Mounts an erased partition, which is an empty YAFFS2. Its tags are in the pages with the
+    /// option `inband-tags`, and where the OOB has no space for them.
+    pub fn format(mtd: Mtd<D>, now: Ns, facts: KernelFacts, inband: bool) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 2 {
             let message = format!(
@@ -137,18 +141,16 @@ impl<D: NandDriver> Yaffs2<D> {
                 "yaffs2 on flash pages below 1,024 bytes with 64 of OOB, where there is yaffs1,",
             ));
         }
-        if mtd.free_oob_bytes() < TAGS_BYTES {
-            return Err(FsError::NotModelled(
-                "yaffs2 with its tags in the pages, for want of 28 free bytes of OOB,",
-            ));
-        }
+        let inband = inband || mtd.free_oob_bytes() < TAGS_BYTES;
+        let chunk_bytes = mtd.page_bytes() - if inband { INBAND_TAGS_BYTES } else { 0 };
         let pages = mtd.blocks() * pages_per_block;
         let mut fs = Yaffs2 {
             ticks: Ticks::new(facts.ticks_per_second),
             tasks: Tasks::new(mtd.costs().sched_clock_ns, &facts),
             facts,
             pages_per_block,
-            chunks_per_summary: nand::chunks_per_summary(pages_per_block, mtd.page_bytes()),
+            chunk_bytes,
+            chunks_per_summary: nand::chunks_per_summary(pages_per_block, chunk_bytes),
             tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),
             on_flash: OnFlash::new(mtd.blocks(), pages_per_block),
             saved: None,
@@ -183,6 +185,12 @@ impl<D: NandDriver> Yaffs2<D> {
     /// current mount may change.
     pub fn without_cache(self, has_none: bool) -> Yaffs2<D> {
         Yaffs2 { has_cache: !has_none, ..self }
+    }
+
+    /// Whether the tags are in the pages.
+    #[inline]
+    fn has_inband_tags(&self) -> bool {
+        self.chunk_bytes != self.mtd.page_bytes()
     }
 
     /// yaffs_get_n_free_chunks: free chunks less dirty cache entries, reserved blocks and a
@@ -314,7 +322,7 @@ impl<D: NandDriver> FlashFs for Yaffs2<D> {
 
     /// yaffs_max_file_size.
     fn max_file_bytes(&self) -> u64 {
-        MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
+        MAX_CHUNK_ID * u64::from(self.chunk_bytes)
     }
 }
 
@@ -395,7 +403,7 @@ impl<D: NandDriver> Observed for Yaffs2<D> {
 
     /// statfs of YAFFS2, in whole pages of the page cache.
     fn free_bytes(&self) -> Option<u64> {
-        let bytes = self.reported_free_chunks() as u64 * u64::from(self.mtd.page_bytes());
+        let bytes = self.reported_free_chunks() as u64 * u64::from(self.chunk_bytes);
         Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
     }
 

@@ -1,8 +1,9 @@
-//! Chunks on the flash: a page with its tags in the OOB, the content of both, and the summary at
-//! the end of a block.
+//! Chunks on the flash: a page with its tags in the OOB or at its end, the content of both, and the
+//! summary at the end of a block.
 //!
 //! Mirrors yaffs_nand.c, yaffs_summary.c and kernel/yaffs2/nand.c, which calls MTD: one read or
-//! program transfers page and tags; tags alone are a read of the OOB. The simulated flash stores no
+//! program transfers page and tags; tags alone are a read of the OOB, or of the whole page if they
+//! are in-band. The simulated flash stores no
 //! bytes, so this module keeps the content of tags and headers, 8 bytes a page. Left out: bit
 //! errors in tags.
 //!
@@ -183,9 +184,9 @@ impl OnFlash {
 }
 
 /// Chunks of a block before its summary; all of them if the summary would be too long.
-pub(super) fn chunks_per_summary(pages_per_block: u32, page_bytes: u32) -> u32 {
-    let tags = pages_per_block * SUMMARY_TAGS_BYTES + page_bytes - 1;
-    pages_per_block - tags / (page_bytes - SUMMARY_HEADER_BYTES)
+pub(super) fn chunks_per_summary(pages_per_block: u32, chunk_bytes: u32) -> u32 {
+    let tags = pages_per_block * SUMMARY_TAGS_BYTES + chunk_bytes - 1;
+    pages_per_block - tags / (chunk_bytes - SUMMARY_HEADER_BYTES)
 }
 
 /// The ECC result of a read (enum yaffs_ecc_result).
@@ -215,7 +216,11 @@ impl<D: NandDriver> Yaffs2<D> {
     #[inline]
     pub(super) fn read_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
-        let done = self.mtd.read_with_oob(now, self.offset(chunk), 1);
+        let done = if self.has_inband_tags() {
+            self.mtd.read(now, self.offset(chunk), self.mtd.page_bytes())
+        } else {
+            self.mtd.read_with_oob(now, self.offset(chunk), 1)
+        };
         let (ecc, now) = self.ecc_of(done)?;
         self.might_resched_locked(now);
         Ok((ecc, now))
@@ -223,7 +228,12 @@ impl<D: NandDriver> Yaffs2<D> {
 
     /// The same for the tags alone.
     pub(super) fn read_tags_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
-        let now = self.mtd.read_oob(now, self.offset(chunk), 1)?;
+        let now = if self.has_inband_tags() {
+            let done = self.mtd.read(now, self.offset(chunk), self.mtd.page_bytes());
+            self.ecc_of(done)?.1
+        } else {
+            self.mtd.read_oob(now, self.offset(chunk), 1)?
+        };
         self.might_resched_locked(now);
         Ok(now)
     }
@@ -263,7 +273,11 @@ impl<D: NandDriver> Yaffs2<D> {
         causes: Causes,
     ) -> Result<(bool, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
-        let done = self.mtd.write_with_oob(now, self.offset(chunk), causes);
+        let done = if self.has_inband_tags() {
+            self.mtd.write_for(now, self.offset(chunk), self.mtd.page_bytes(), &causes)
+        } else {
+            self.mtd.write_with_oob(now, self.offset(chunk), causes)
+        };
         let (written, now) = match done {
             Ok(now) => {
                 self.on_flash.put(chunk, tags, sequence, payload);

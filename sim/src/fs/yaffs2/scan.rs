@@ -214,7 +214,7 @@ impl<D: NandDriver> Yaffs2<D> {
         if self.objects.get(tags.object).is_none() {
             self.new_object(tags.object, Kind::File);
         }
-        let start = u64::from(tags.chunk - 1) * u64::from(self.mtd.page_bytes());
+        let start = u64::from(tags.chunk - 1) * u64::from(self.chunk_bytes);
         let file = self.object_mut(tags.object);
         if !file.is_file() || start >= file.shrink_bytes || file.tree.get(tags.chunk) != 0 {
             return self.delete_chunk(now, chunk);
@@ -385,8 +385,8 @@ impl<D: NandDriver> Yaffs2<D> {
         let object = self.object(number);
         let mut contents = Contents::new();
         for (piece, chunk) in object.tree.chunks() {
-            let start = u64::from(piece - 1) * u64::from(self.mtd.page_bytes());
-            let end = start + u64::from(self.mtd.page_bytes());
+            let start = u64::from(piece - 1) * u64::from(self.chunk_bytes);
+            let end = start + u64::from(self.chunk_bytes);
             if let Some(stored) = self.on_flash.contents.get(&chunk) {
                 contents.copy_from(stored, start, end.min(object.size_bytes).max(start));
             }

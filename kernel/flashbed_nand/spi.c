@@ -13,11 +13,11 @@
  *
  * The chip corrects what it reads while ECC is on, by the same rules as a controller's engine
  * (ecc.c), and tells them as its maker's do (spi_ecc.c). With Macronix' feature of continuous reads
- * it outputs page after page, as fast as the bus is, and tells of all of them. In octal DTR commands
- * and addresses come twice, or a command with the high byte of a row. Leaves out several dies,
- * one-time programmable pages, locked blocks, double data rate of some phases only, and Winbond's
- * continuous reads: of a chip that has others than Macronix' the controller says that it cannot keep
- * it selected, so Linux does not use them.
+ * it outputs page after page, as fast as the bus is, and tells of all of them. In octal DTR
+ * commands and addresses come twice, or a command with the high byte of a row. Leaves out several
+ * dies, one-time programmable pages, locked blocks, double data rate of some phases only, and
+ * Winbond's continuous reads: of a chip that has others than Macronix' the controller says that it
+ * cannot keep it selected, so Linux does not use them.
  *
  * Invariant: init asks for each block's mark, as the raw driver does when it scans a chip. So no
  * later call reads one.

@@ -59,14 +59,14 @@ def test_every_shipped_kernel_is_complete() -> None:
 
 def test_a_kernel_that_is_only_real_is_not_simulated(small: Path) -> None:
     file = small / "boards" / "kernels" / "6.12.toml"
-    file.write_text(file.read_text().replace('["sim", "uml"]', '["uml"]'))
+    file.write_text(file.read_text().replace('["sim", "uml", "emulator"]', '["uml"]'))
     with pytest.raises(ProfileError, match=r"6\.12\.toml: Linux 6\.12 is not simulated"):
         _ = load_kernel("6.12").sim_json
 
 
 def test_only_user_mode_linux_states_how_user_mode_linux_is_configured(small: Path) -> None:
     file = small / "boards" / "kernels" / "6.12.toml"
-    file.write_text(file.read_text().replace('["sim", "uml"]', '["sim"]'))
+    file.write_text(file.read_text().replace('["sim", "uml", "emulator"]', '["sim"]'))
     with pytest.raises(ProfileError, match=r"6\.12\.toml: kernel\.targets: uml and \[uml\] need"):
         load_kernel("6.12")
     alone = load_kernel("3.13")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,8 @@ def test_a_tool_of_a_newer_debian_runs_with_its_own_library_wherever_it_is_moved
         pytest.skip("this machine's C library is not where ldd says")
     monkeypatch.setattr(kernel_tools, "unpack", library)
     monkeypatch.setattr(kernel_tools, "_said", lambda _program: "`GLIBC_2.38' not found")
-    kernel_tools.made_runnable(tools, FakeApt(tmp_path, "amd64"), tmp_path)  # type: ignore[arg-type]
+    apt: Any = FakeApt(tmp_path, "amd64")
+    kernel_tools.made_runnable(tools, apt, tmp_path)
     tools.rename(tmp_path / "moved")
     program = tmp_path / "moved" / "scripts" / "basic" / "fixdep"
     assert program.read_text().startswith("#!/bin/sh\n")
@@ -141,5 +143,6 @@ def test_a_tool_of_a_newer_debian_runs_with_its_own_library_wherever_it_is_moved
 
 def test_tools_that_run_here_stay_as_they_are(tmp_path: Path) -> None:
     shutil.copy("/bin/echo", tmp_path / "fixdep")
-    kernel_tools.made_runnable(tmp_path, FakeApt(tmp_path, "amd64"), tmp_path)  # type: ignore[arg-type]
+    apt: Any = FakeApt(tmp_path, "amd64")
+    kernel_tools.made_runnable(tmp_path, apt, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["fixdep"]

@@ -7,6 +7,7 @@ no module could be built: "No such file or directory".
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers
 
 KERNEL = KernelFiles(
-    "6.1", "linux-image-6.1.0-50-armmp", "6.1.176-1", Path("zImage"), Path("modules")
+    series="6.1", package="linux-image-6.1.0-50-armmp", version="6.1.176-1",
+    image=Path("zImage"), modules=Path("modules"),
 )  # fmt: skip
 
 
@@ -37,7 +39,7 @@ def test_headers_of_7_3_have_their_output_beside_them_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    newer = KernelFiles("7.3", "linux-image-7.3-armmp", "7.3.4-1", Path("vmlinuz"), Path("modules"))
+    newer = replace(KERNEL, series="7.3", package="linux-image-7.3-armmp", version="7.3.4-1")
     source = tmp_path / "linux-headers-7.3-armmp_7.3.4-1" / "usr" / "src"
     makefile = source / "linux-headers-7.3-armmp" / "Makefile"
     makefile.parent.mkdir(parents=True)

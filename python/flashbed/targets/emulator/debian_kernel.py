@@ -48,7 +48,7 @@ _HOSTS = {"x86_64": "amd64", "aarch64": "arm64"}
 """Machine -> Debian's name for it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelFiles:
     """An unpacked kernel package."""
 
@@ -70,7 +70,10 @@ def cached_kernel(cache: Path, series: str = KERNELS[0]) -> KernelFiles | None:
         folder = cache / manifest["folder"]
         images = [*folder.glob("boot/vmlinuz-*"), *folder.glob("usr/lib/modules/*/vmlinuz")]
         modules = [*folder.glob("lib/modules/*"), *folder.glob("usr/lib/modules/*")]
-        return KernelFiles(series, manifest["package"], manifest["version"], images[0], modules[0])
+        return KernelFiles(
+            series=series, package=manifest["package"], version=manifest["version"],
+            image=images[0], modules=modules[0],
+        )  # fmt: skip
     except (OSError, ValueError, KeyError, IndexError):
         return None
 

@@ -113,11 +113,10 @@ static u32 row_of(const struct spi_mem_op *op)
 /* Until so many bytes of its data are moved. */
 static u64 op_ns_of(const struct spi_mem_op *op, u32 bytes)
 {
-	const u32 cycles =
-		phase_cycles(op->cmd.nbytes, op->cmd.buswidth, DTR_OF(op->cmd)) +
-		phase_cycles(op->addr.nbytes, op->addr.buswidth, DTR_OF(op->addr)) +
-		phase_cycles(op->dummy.nbytes, op->dummy.buswidth, DTR_OF(op->dummy)) +
-		phase_cycles(bytes, op->data.buswidth, DTR_OF(op->data));
+	const u32 cycles = phase_cycles(op->cmd.nbytes, op->cmd.buswidth, DTR_OF(op->cmd)) +
+			   phase_cycles(op->addr.nbytes, op->addr.buswidth, DTR_OF(op->addr)) +
+			   phase_cycles(op->dummy.nbytes, op->dummy.buswidth, DTR_OF(op->dummy)) +
+			   phase_cycles(bytes, op->data.buswidth, DTR_OF(op->data));
 
 	return flashbed.p.spi_op_ns + div_u64((u64)cycles * NSEC_PER_SEC, flashbed.p.spi_hz);
 }

@@ -56,8 +56,8 @@ software stay the board's. Energies of another chip are unknown and therefore nu
 - **Controller.** A board keeps its controller if it drives that bus. For SPI-NAND flashbed assumes
   52 MHz, four data lines and no cost beside the cycles where a board names none. For raw NAND it
   assumes a controller as fast as the chip. The answer says so.
-- **Commands.** Of `read` and `program` flashbed takes the first that the lines can do, as the
-  kernel does.
+- **Commands.** Of `read` and `program` flashbed takes the fastest that the lines can do at the
+  clock, the first of equal ones, as the kernel does. `controller.dtr=1` allows octal DTR.
 - **Partition.** It keeps its bytes where they fit, in whole blocks. Otherwise it is the whole chip.
 """
 _CONTROLLER = """## `[controller]` of a board

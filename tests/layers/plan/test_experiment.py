@@ -144,7 +144,7 @@ def test_a_kernel_or_board_that_has_a_profile_is_added_where_it_runs() -> None:
     experiment = load_experiment("readahead/figure3")
     newer = plan(experiment, parse_settings(["kernel=6.12"]))
     assert {item.case.kernel for item in newer} == {"6.12"}
-    assert {item.targets for item in newer} == {("sim",), ("sim", "uml")}
+    assert {item.targets for item in newer} == {("sim",), ("sim", "uml", "emulator")}
     other = plan(experiment, parse_settings(["board=emulated-4k", "kernel=6.1"]))
     assert {item.case.board for item in other} == {"emulated-4k"}
     assert {target for item in other for target in item.targets} == {"sim", "uml", "emulator"}

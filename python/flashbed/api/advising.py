@@ -198,10 +198,12 @@ class Search:
         self.left_out: dict[str, str] = {}
         self._directory, self._measure, self._years = directory, measure, years
         self._planned: dict[Combination, Planned] = {}
+        self._run: set[Combination] = set()
 
     def run(self, choices: Sequence[Combination]) -> None:
-        """Measures the choices that have no row yet."""
-        new = [choice for choice in dict.fromkeys(choices) if choice not in self.rows]
+        """Measures the choices that were not run yet."""
+        new = [choice for choice in dict.fromkeys(choices) if choice not in self._run]
+        self._run |= set(new)
         by_case: dict[str, list[Combination]] = {}
         chosen = []
         for choice in new:

@@ -20,6 +20,7 @@ from flashbed.cli import (
     advise,
     board_files,
     calibrate,
+    check,
     chips,
     compare,
     cost,
@@ -58,7 +59,7 @@ app = typer.Typer(
 listing.register(app)
 run.register(app)
 compare.register(app)
-advise.register(app)
+check.register(app)
 merge.register(app)
 execution.register(app)
 recorded.register(app)
@@ -83,7 +84,7 @@ prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
-    "Ask a question": ("compare", "advise", "lifetime", "powercut", "cost"),
+    "Ask a question": ("compare", "check", "lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
     "Your parts": ("chip", "board", "kernel", "policy", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),

@@ -1,0 +1,1 @@
+"""Flash budgets: what programs may cost, and whether they keep to it."""

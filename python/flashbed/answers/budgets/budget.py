@@ -1,0 +1,176 @@
+"""A flash budget: programs, the stacks they run on, and what they may cost the flash.
+
+Reads and checks a budget's file (docs/reference/budget-file.md). judged.py judges
+what was measured.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from flashbed.answers.lifetimes.given import rate_per_day
+from flashbed.base.errors import InputError
+from flashbed.base.toml import FromFile, Strict, read_model, read_toml
+from flashbed.stack.names import Label, Text
+
+__all__ = ["Budget", "BudgetProgram", "BudgetStack", "Limits", "read_budget"]
+
+_MS_MAX = 1e9
+_COUNT_MAX = 10**12
+Milliseconds = Annotated[float, Field(gt=0, le=_MS_MAX, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=_COUNT_MAX)]
+Ratio = Annotated[float, Field(gt=0, le=_COUNT_MAX, allow_inf_nan=False)]
+Years = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+_OTHER_NAMES = {
+    "programs": "page_writes counts them",
+    "reads": "page_reads counts them",
+    "energy": "energy_mj has the unit",
+    "time": "time_ms has the unit",
+    "boot_ms": "no run measures how long mounting takes",
+    "mount_ms": "no run measures how long mounting takes",
+    "bytes_free": "no run measures it",
+}
+"""Keys that a user may expect -> what there is instead."""
+
+
+class Wear(Strict):
+    """Limits that programs on one flash can have together."""
+
+    years: Years | None = None
+    erases_per_day: Ratio | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refused(cls, values: Any) -> Any:
+        for name in values if isinstance(values, dict) else ():
+            if name in _OTHER_NAMES and name not in cls.model_fields:
+                raise ValueError(f"{name}: unknown key: {_OTHER_NAMES[name]}")
+        return values
+
+    @property
+    def given(self) -> dict[str, float]:
+        """The limits that the file has."""
+        return {name: value for name, value in self if value is not None}
+
+
+class Limits(Wear):
+    """`[limits]`: what one program may cost on one stack."""
+
+    time_ms: Milliseconds | None = None
+    p50_latency_ms: Milliseconds | None = None
+    p99_latency_ms: Milliseconds | None = None
+    worst_latency_ms: Milliseconds | None = None
+    page_reads: Count | None = None
+    page_writes: Count | None = None
+    erases: Count | None = None
+    amplification: Ratio | None = None
+    energy_mj: Ratio | None = None
+    failed_calls: Count | None = None
+
+
+class BudgetStack(Strict):
+    """`[[stack]]`: a name, and settings as `--set` writes them."""
+
+    name: Label
+    set: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+
+
+class BudgetProgram(Strict):
+    """`[[program]]`: what runs, how often, and what it may cost."""
+
+    name: Label
+    run: Text | None = None
+    command: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)] | None = None
+    repeat: Text | None = None
+    set: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.run is None) == (self.command is None):
+            raise ValueError("either run or command: a recording or experiment, or a command line")
+        return self
+
+    @field_validator("repeat")
+    @classmethod
+    def _rate(cls, given: str | None) -> str | None:
+        try:
+            if given is not None:
+                rate_per_day(given)
+        except InputError as why:
+            raise ValueError(str(why).removeprefix("--repeat ")) from None
+        return given
+
+    @property
+    def rate(self) -> float | None:
+        """How often a day it runs."""
+        return None if self.repeat is None else rate_per_day(self.repeat)
+
+
+class Budget(FromFile):
+    """A whole budget."""
+
+    name: Label | None = None
+    limits: Limits = Limits()
+    stack: Annotated[tuple[BudgetStack, ...], Field(min_length=1, strict=False)]
+    program: Annotated[tuple[BudgetProgram, ...], Field(min_length=1, strict=False)]
+    together: Wear = Wear()
+
+    @model_validator(mode="after")
+    def _names_once(self) -> Self:
+        for what, names in (
+            ("stack", [each.name for each in self.stack]),
+            ("program", [each.name for each in self.program]),
+        ):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"{what}: two of them are called {twice}")
+        if self.together.given:
+            rateless = [each.name for each in self.program if each.repeat is None]
+            if rateless:
+                raise ValueError(
+                    f'together: how often does {rateless[0]} run? repeat = "1/h" says once an hour'
+                )
+        return self
+
+    @property
+    def title(self) -> str:
+        """What the product is called."""
+        return self.name or self.path.stem
+
+    @property
+    def baseline(self) -> Path:
+        """Where the baseline stands."""
+        return self.path.with_suffix(".baseline.json")
+
+    def limits_of(self, program: BudgetProgram) -> dict[str, float]:
+        """The limits of a program: its own, else those of all. No call fails unless one says so."""
+        return {"failed_calls": 0, **self.limits.given, **program.limits.given}
+
+    def settings_of(self, stack: BudgetStack, program: BudgetProgram) -> list[str]:
+        """The settings of a program on a stack."""
+        return [*stack.set, *program.set]
+
+    def what(self, program: BudgetProgram) -> str:
+        """The file or experiment that a program without a command is."""
+        assert program.run is not None
+        beside = self.path.parent / program.run
+        return str(beside) if _is_there(beside) else program.run
+
+
+def read_budget(path: Path) -> Budget:
+    """Reads a budget's file. Raises `InputError`, which names file and key."""
+    values = read_toml(path, InputError)
+    budget = read_model(Budget, values, path, InputError)
+    budget._path = path
+    return budget
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False

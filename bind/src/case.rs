@@ -150,8 +150,9 @@ pub struct Recorded(pub sim::run::Recorded);
 #[pymethods]
 impl Recorded {
     #[new]
-    #[pyo3(signature = (*, requests=false, flash=false, wear=false, flush=false))]
-    fn new(requests: bool, flash: bool, wear: bool, flush: bool) -> Recorded {
-        Recorded(sim::run::Recorded { requests, flash, wear, flush, live: false, layers: false })
+    #[pyo3(signature = (*, requests=false, flash=false, wear=false, flush=false, waits=false))]
+    fn new(requests: bool, flash: bool, wear: bool, flush: bool, waits: bool) -> Recorded {
+        let (live, layers) = (false, false);
+        Recorded(sim::run::Recorded { requests, flash, wear, flush, live, layers, waits })
     }
 }

@@ -7,12 +7,23 @@ use sim::flash::{FlashOp, Kind};
 use sim::profile::BoardProfile;
 use sim::run::parallel::RowsSent;
 use sim::run::{Flush, Measured, Request};
+use sim::waits::{Wait, Waits};
 use std::iter::repeat_n;
 
 /// Null in a column; no count or time is as small.
 pub const NULL: i64 = i64::MIN;
 /// Kinds of flash operations by [`kind_code`].
 pub const KIND_NAMES: [&str; 3] = ["read", "program", "erase"];
+
+/// Columns of what a request waited for.
+const WAIT_COLUMNS: [(&str, Wait); 6] = [
+    ("write_back_ns", Wait::WriteBack),
+    ("read_ahead_ns", Wait::ReadAhead),
+    ("commit_ns", Wait::Commit),
+    ("collection_ns", Wait::Collection),
+    ("wear_levelling_ns", Wait::WearLevelling),
+    ("erase_ns", Wait::Erase),
+];
 
 const INTEGER_BYTES: usize = size_of::<i64>();
 
@@ -99,6 +110,7 @@ impl Columns {
         let counts = counts_row(board, case, measured);
         self.cases.push(&[counts.as_slice(), &flush_row(measured.flush)].concat());
         self.add_requests(case, before.requests, &measured.requests, &measured.files);
+        self.add_waits(&measured.waits);
         self.add_flash(board, case, before.flash, &measured.flash);
         self.add_wear(case, measured);
     }
@@ -126,6 +138,18 @@ impl Columns {
         table.extend("latency_ns", requests.iter().map(|r| r.latency.0 as i64));
         table.extend("flash_time_ns", requests.iter().map(|r| r.flash_time.0 as i64));
         table.extend("result", requests.iter().map(|r| r.result));
+    }
+
+    /// Adds what the requests waited for that were added last; nothing if that was not recorded.
+    pub fn add_waits(&mut self, waits: &[Waits]) {
+        if waits.is_empty() {
+            return;
+        }
+        let table = &mut self.requests;
+        table.extend("own_flash_ns", waits.iter().map(|w| w.chip().0 as i64));
+        for (name, wait) in WAIT_COLUMNS {
+            table.extend(name, waits.iter().map(|w| w.of(wait).0 as i64));
+        }
     }
 
     /// Adds flash operations of a case, of which `first` were sent before.

@@ -90,6 +90,7 @@ impl Piece {
         let mut columns = Columns::default();
         let case = piece.case as i64;
         columns.add_requests(case, piece.before.requests, &piece.requests, &piece.files);
+        columns.add_waits(&piece.waits);
         columns.add_flash(board, case, piece.before.flash, &piece.flash);
         let PyColumns { requests, flash, file_names, .. } = columns.into_python(py)?;
         Ok(Piece { case_index: piece.case, requests, flash, file_names })

@@ -62,6 +62,7 @@ fn answered(bytes: &[u8], progress: &dyn Fn(u64)) -> Result<Answer, Refused> {
             flush: true,
             live: request.with_rows,
             layers: request.with_rows,
+            waits: false,
         },
     };
     let input = CaseInput {

@@ -6,7 +6,7 @@ are integers there too: `case_index` is an index of the cases of the call, `file
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import Final, Literal, NotRequired, TypeAlias, TypedDict, final, type_check_only
 
 __all__ = [
     "DAY_S",
@@ -289,11 +289,13 @@ class Recorded:
         flash: bool = False,
         wear: bool = False,
         flush: bool = False,
+        waits: bool = False,
     ) -> Recorded:
         """Makes one.
 
         - `requests`, `flash`, `wear`: the tables of these names.
         - `flush`: the columns `flush_` of `cases` and `erases_flush` of `wear`.
+        - `waits`: the columns of `requests` that say what each waited for.
         """
 
 @type_check_only
@@ -397,6 +399,20 @@ class RequestColumns(TypedDict):
     """How long of that the chip was busy."""
     result: _Column
     """The system call's return value, or a negative errno."""
+    own_flash_ns: NotRequired[_Column]
+    """How long the chip was busy with the call's own reads and programs, with `waits`."""
+    write_back_ns: NotRequired[_Column]
+    """How long it waited for write-back, with `waits`."""
+    read_ahead_ns: NotRequired[_Column]
+    """How long for pages that no call has requested yet, with `waits`."""
+    commit_ns: NotRequired[_Column]
+    """How long for a commit or checkpoint, with `waits`."""
+    collection_ns: NotRequired[_Column]
+    """How long for garbage collection, with `waits`."""
+    wear_levelling_ns: NotRequired[_Column]
+    """How long for moves of UBI, with `waits`."""
+    erase_ns: NotRequired[_Column]
+    """How long for erases, with `waits`."""
 
 @type_check_only
 class FlashColumns(TypedDict):

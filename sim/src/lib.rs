@@ -96,6 +96,11 @@
 //!
 //! [`causes::Causes`] adds bytes up by cause: data, metadata, padding, collection, wear levelling.
 //!
+//! # `waits`: what a call waits for
+//!
+//! [`waits::Meter`] divides a call's time by cause: write-back, read-ahead, commit, collection, wear
+//! levelling, erase.
+//!
 //! # `errno`: how calls end
 //!
 //! [`errno::FsError`] is the error of every layer, [`errno::Outcome`] the result of a system call.
@@ -127,3 +132,4 @@ pub mod ubi;
 pub mod units;
 pub mod vfs;
 pub mod victim;
+pub mod waits;

@@ -331,7 +331,7 @@ def test_every_answer_tells_of_failed_calls(small: Path, run: Run) -> None:
         ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("run one --set fs=yaffs2 --on emulator", "none of the chosen cases of small/one runs"),
         ("run one --case jffs3", "--case jffs3: no such case in small/one"),
-        ("run one --trace disk", "must be flash or wear"),
+        ("run one --trace disk", "must be flash, wear, waits"),
         ("run one --out boards.txt/x", "boards.txt/x: Not a directory"),
         ("table nowhere cases", "nowhere: not the result of a run"),
         ("table nowhere cases --format xml", "--format xml: text, json, csv or parquet"),

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from flashbed.answers.analysis.compared_choices import label
+from flashbed.answers.analysis.compared_choices import case_words, label
 from flashbed.answers.budgets.budget import Budget, BudgetProgram, BudgetStack
 from flashbed.answers.budgets.judged import Row, measures_of
 from flashbed.answers.lifetimes.estimate import erases_per_day
@@ -16,7 +16,6 @@ from flashbed.answers.lifetimes.subject import Subject
 from flashbed.api.comparing import compared_run
 from flashbed.base.errors import InputError
 from flashbed.base.paths import sha256_of, shown
-from flashbed.plan.case import AXES, Case
 from flashbed.plan.experiment import Experiment, ExperimentError, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.planned import Plan
@@ -57,9 +56,9 @@ def program_rows(
 ) -> list[Row]:  # fmt: skip
     """A row for each case of a program on a stack. `worn` are its subjects of `lifetime`."""
     cases = [each.case for each in planned if "sim" in each.targets]
-    choices = _choices(cases)
+    choices = case_words(cases)
     by_name = {subject.name: subject for subject in worn}
-    file = _digest(experiment)
+    file, settings = _digest(experiment), " ".join((*stack.set, *program.set))
     rows = []
     for case in cases:
         subject = by_name.get(case.case_id)
@@ -75,7 +74,11 @@ def program_rows(
                 choice=choices[case.case_id],
                 measures=measures_of(measured),
                 limits=limits,
-                inputs={"the program's file": file, **_profiles(directory, case.case_id)},
+                inputs={
+                    "the program's file": file,
+                    "settings": settings,
+                    **_profiles(directory, case.case_id),
+                },
                 why=_why(subject),
             )
         )
@@ -96,7 +99,7 @@ def together_rows(
             measures=_of_mix(mix),
             limits=limits,
             inputs={},
-            why={name: ": a call of a program failed" for name in ("years", "erases_per_day")},
+            why=dict.fromkeys(("years", "erases_per_day"), ": a call of a program failed"),
         )
         for mix in mixes
     ]
@@ -109,18 +112,6 @@ def _of_mix(mix: Mix) -> dict[str, float | None]:
     return {
         "years": None if found is None else found.low,
         "erases_per_day": None if None in daily else sum(daily),
-    }
-
-
-def _choices(cases: Sequence[Case]) -> dict[str, str]:
-    """What tells each case from the others, in words; nothing for a single one."""
-    values = {axis: {str(getattr(case, axis)) for case in cases} for axis in AXES}
-    axes = [axis for axis, found in values.items() if len(found) > 1]
-    if not axes:
-        return {case.case_id: "" for case in cases}
-    return {
-        case.case_id: label({axis: str(getattr(case, axis)) for axis in axes}, axes)
-        for case in cases
     }
 
 

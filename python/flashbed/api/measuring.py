@@ -76,6 +76,7 @@ def measure(
                     outcome = run_target(
                         experiment, _chosen_by(name, planned), target, directory,
                         trace_flash="flash" in traces, record_wear="wear" in traces,
+                        trace_waits="waits" in traces,
                         progress=progress, conditions=conditions, way=way,
                     )  # fmt: skip
             except Unavailable as why:

@@ -28,7 +28,7 @@ from flashbed.targets.ssh.address import (
 
 __all__ = ["run"]
 
-TRACES = ("flash", "wear")
+TRACES = ("flash", "wear", "waits")
 
 
 def run(
@@ -48,7 +48,8 @@ def run(
         on: `sim`, `uml`, `emulator`, `ssh://USER@HOST`, or a list of them.
         set: Axis -> a value or a list of values; only cases with these run.
         out: A folder that keeps the tables. Running into it again continues an interrupted run.
-        trace: `flash` keeps every flash operation, `wear` the erases of every block.
+        trace: `flash` keeps every flash operation, `wear` the erases of every block,
+            `waits` what each call waited for.
         erase: `mtdN:NAME`, the partition of an `ssh://` board to erase and use.
         jobs: How many cases run at once, by default one per processor. The results are the same
             for every number.
@@ -68,7 +69,7 @@ def run(
     traces = [trace] if isinstance(trace, str) else list(trace)
     for name in traces:
         if name not in TRACES:
-            raise InputError(f"trace {name}: must be {' or '.join(TRACES)}, or both")
+            raise InputError(f"trace {name}: must be {', '.join(TRACES)}, or several")
     way = Way(parse_jobs(jobs))
     directory = own_folder() if out is None else Path(out)
     try:

@@ -28,6 +28,7 @@ from flashbed.cli import (
     execution,
     fuzz,
     kernels,
+    latency,
     lifetime,
     listing,
     merge,
@@ -60,6 +61,7 @@ listing.register(app)
 run.register(app)
 compare.register(app)
 check.register(app)
+latency.register(app)
 merge.register(app)
 execution.register(app)
 recorded.register(app)
@@ -84,7 +86,7 @@ prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
-    "Ask a question": ("compare", "check", "lifetime", "powercut", "cost"),
+    "Ask a question": ("compare", "latency", "check", "lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
     "Your parts": ("chip", "board", "kernel", "policy", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),

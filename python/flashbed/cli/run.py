@@ -57,8 +57,9 @@ Trace = Annotated[
     str | None,
     typer.Option(
         "--trace",
-        metavar="flash,wear",
-        help="flash: every flash operation; wear: the erases of every block; or both.",
+        metavar="flash,wear,waits",
+        help="flash: every flash operation; wear: the erases of every block; waits: what each call"
+        " waited for; or several.",
     ),
 ]
 ShardOf = Annotated[
@@ -69,7 +70,7 @@ Scheduler = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Run on a Dask cluster."),
 ]
-TRACES = ("flash", "wear")
+TRACES = ("flash", "wear", "waits")
 
 
 def register(app: typer.Typer) -> None:
@@ -315,7 +316,7 @@ def _traces(text: str | None) -> list[str]:
     words = [] if text is None else text.split(",")
     for word in words:
         if word not in TRACES:
-            raise InputError(f"--trace {text}: must be {' or '.join(TRACES)}, or both")
+            raise InputError(f"--trace {text}: must be {', '.join(TRACES)}, or several")
     return words
 
 

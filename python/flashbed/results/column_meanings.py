@@ -29,6 +29,7 @@ _KEY = {
     "target": "Target that measured it: `sim`, `uml`, `emulator`, `ssh://…`.",
 }
 _AXES = {axis: f"Axis: {about.means}." for axis, about in AXES.items()}
+_WAITS = "with `--trace waits`, in the simulator."
 _ONLY_SIM = "Known to the simulator only."
 _WHY = {
     "bytes_data": f"Programmed bytes of what programs wrote, as it is stored. {_ONLY_SIM}",
@@ -111,6 +112,14 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "changes": "Programs and erases since the mark when it had returned, if recorded.",
         "statement_kind": "First word of an SQL statement.",
         "error": "SQLite's message, where a statement failed.",
+        "own_flash_ns": "How long the chip was busy with its own reads and programs;"
+        f" {_WAITS}",
+        "write_back_ns": f"How long it waited for write-back; {_WAITS}",
+        "read_ahead_ns": f"How long for pages that no call had requested yet; {_WAITS}",
+        "commit_ns": f"How long for a commit of UBIFS or a checkpoint of YAFFS2; {_WAITS}",
+        "collection_ns": f"How long for garbage collection; {_WAITS}",
+        "wear_levelling_ns": f"How long for blocks that UBI moved; {_WAITS}",
+        "erase_ns": f"How long for erases; {_WAITS}",
     },
     "flash": {
         **_KEY,

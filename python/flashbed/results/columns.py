@@ -89,6 +89,13 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "changes": _WHOLE,
         "statement_kind": _TEXT,
         "error": _TEXT,
+        "own_flash_ns": _WHOLE,
+        "write_back_ns": _WHOLE,
+        "read_ahead_ns": _WHOLE,
+        "commit_ns": _WHOLE,
+        "collection_ns": _WHOLE,
+        "wear_levelling_ns": _WHOLE,
+        "erase_ns": _WHOLE,
     },
     "flash": {
         "case_id": _TEXT,

@@ -52,6 +52,7 @@ class RunJob:
     run_facts: RunFacts
     target: str
     trace_flash: bool
+    trace_waits: bool
     record_wear: bool
     conditions: str
     code: str
@@ -176,6 +177,7 @@ def run_portion(
     )
     options = RunOptions(
         trace_flash=job.trace_flash,
+        trace_waits=job.trace_waits,
         progress=lambda what, done: progress(what, kept + done),
         long_rows=long_rows,
         threads=job.threads,
@@ -203,7 +205,7 @@ def _keys(programs: Sequence[Program], job: RunJob) -> dict[str, str]:
             program.stack.sha256,
             prepared[program.prepare],
             program.body,
-            f"{recorded} {job.conditions}",
+            f"{recorded} {'waits ' if job.trace_waits else ''}{job.conditions}",
             *(job.energy_code if program.stack.board.energy else []),
         )
         keys[program.case_id] = _sha256("\n", parts)

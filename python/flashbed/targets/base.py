@@ -202,6 +202,8 @@ class RunOptions:
     """
 
     trace_flash: bool = False
+    trace_waits: bool = False
+    """Records what each request waited for, where the target knows it."""
     progress: Callable[[str, int], None] = _silent
     long_rows: LongRows | None = None
     threads: int | None = None

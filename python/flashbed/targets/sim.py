@@ -67,7 +67,7 @@ class SimTarget:
                 first.stack.simulated_board,
                 first.stack.simulated_kernel,
                 cases_of(group),
-                recorded=_recorded(first, options.trace_flash),
+                recorded=_recorded(first, options),
                 threads=threads,
                 sink=self._sink(group, options.long_rows),
             )
@@ -134,12 +134,13 @@ def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, pl.Int64).alias(column)) if known else frame
 
 
-def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
+def _recorded(program: Program, options: RunOptions) -> _sim.Recorded:
     return _sim.Recorded(
         requests=program.record_requests,
-        flash=trace_flash,
+        flash=options.trace_flash,
         wear=program.record_wear,
         flush=program.record_flush,
+        waits=options.trace_waits and program.record_requests,
     )
 
 

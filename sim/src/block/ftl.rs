@@ -27,6 +27,7 @@ use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::stop::misbehaved;
 use crate::units::Ns;
 use crate::victim::{chosen, Candidate, Victim, Why};
+use crate::waits::Wait;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Erased blocks that writes leave for collection, which may write a map page for each page that it
@@ -201,7 +202,15 @@ impl<D: NandDriver> Ftl<D> {
     }
 
     /// Moves what lives in a block, and erases it.
-    fn collect(&mut self, mut now: Ns, place: usize) -> Done {
+    fn collect(&mut self, now: Ns, place: usize) -> Done {
+        let before = self.mtd.enter(now, Wait::Collection);
+        let done = self.empty_block(now, place);
+        let over = done.as_ref().map_or_else(|failed| failed.at, |&over| over);
+        self.mtd.enter(over, before);
+        done
+    }
+
+    fn empty_block(&mut self, mut now: Ns, place: usize) -> Done {
         let block = self.full.swap_remove(place).block;
         let page_bytes = self.mtd.page_bytes();
         let mut changed = BTreeSet::new();

@@ -10,6 +10,7 @@
 use super::{FlashFs, PageCache, Result, Writeback};
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
+use crate::waits::{over, Wait};
 
 /// What the scheduler needs of a file system: its timers, its threads, and the task it works for.
 ///
@@ -83,6 +84,13 @@ pub trait Scheduled {
 /// Runs the flusher's next step, or a work of the file system, unless another task preempts it
 /// first.
 pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+    let before = fs.mtd_mut().enter(now, Wait::WriteBack);
+    let done = flusher_step(fs, now, pages);
+    fs.mtd_mut().enter(over(&done, now), before);
+    done
+}
+
+fn flusher_step<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     if fs.sched().resched(now) != Some(Task::Background) {
         return Ok(now);
     }

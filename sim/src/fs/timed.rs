@@ -13,29 +13,13 @@ use crate::mtd::Mtd;
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use crate::victim::Victim;
+use crate::waits::{over, Over};
 
 /// A file system with a clock around each call.
 #[derive(Clone, Debug)]
 pub struct Timed<S> {
     fs: S,
     time: Ns,
-}
-
-/// What a call gives besides the time at which it is over.
-trait Over {
-    fn over(&self) -> Ns;
-}
-
-impl Over for Ns {
-    fn over(&self) -> Ns {
-        *self
-    }
-}
-
-impl<T> Over for (T, Ns) {
-    fn over(&self) -> Ns {
-        self.1
-    }
 }
 
 impl<S> Timed<S> {
@@ -46,11 +30,7 @@ impl<S> Timed<S> {
 
     /// A call that began at `began`.
     fn took<T: Over>(&mut self, began: Ns, done: Result<T>) -> Result<T> {
-        let over = match &done {
-            Ok(given) => given.over(),
-            Err(error) => error.failed_at().unwrap_or(began),
-        };
-        self.time += over - began;
+        self.time += over(&done, began) - began;
         done
     }
 }

@@ -35,6 +35,7 @@ use crate::flash::{Counts, Done, Failed, Fault, Flash, Span};
 use crate::profile::{BoardProfile, ChipProfile, EccKind, EccProfile, SoftwareCosts};
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
+use crate::waits::{Meter, Wait, Waits};
 
 /// ECC statistics (`struct mtd_ecc_stats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Mtd<D> {
     unpriced: (u64, Option<Packing>),
     /// See [`Mtd::time`].
     time: Ns,
+    /// What the current call waits for.
+    meter: Meter,
     /// The bad block table.
     bad: Vec<bool>,
 }
@@ -79,6 +82,7 @@ impl<D: NandDriver> Mtd<D> {
             causes: Causes::default(),
             unpriced: (0, None),
             time: Ns::ZERO,
+            meter: Meter::default(),
             bad: (0..board.partition.blocks).map(is_bad).collect(),
             driver,
         }
@@ -106,6 +110,28 @@ impl<D: NandDriver> Mtd<D> {
     fn took(&mut self, began: Ns, over: Ns) -> Ns {
         self.time += over - began;
         over
+    }
+
+    /// A call whose waits are recorded begins.
+    pub fn begin_waits(&mut self, now: Ns) {
+        let busy = self.counts().busy;
+        self.meter.begin(now, busy);
+    }
+
+    /// It is over; returns what it waited for.
+    pub fn end_waits(&mut self, now: Ns) -> Waits {
+        let busy = self.counts().busy;
+        self.meter.end(now, busy)
+    }
+
+    /// Work for another cause begins, or the one before it continues; returns the cause before.
+    #[inline]
+    pub fn enter(&mut self, now: Ns, wait: Wait) -> Wait {
+        if !self.meter.is_on() {
+            return Wait::Call;
+        }
+        let busy = self.counts().busy;
+        self.meter.enter(now, busy, wait)
     }
 
     /// Sets the task that makes the next calls.
@@ -382,8 +408,11 @@ impl<D: NandDriver> Mtd<D> {
         }
         self.has_power(now)?;
         let number = BlockNo(self.info.partition.first_block + block);
-        let over = self.driver.erase(&mut self.info, called, number)?;
-        Ok(self.took(now, over))
+        let before = self.enter(now, Wait::Erase);
+        let done = self.driver.erase(&mut self.info, called, number);
+        let over = done.as_ref().map_or_else(|failed| failed.at, |&over| over);
+        self.enter(over, before);
+        Ok(self.took(now, done?))
     }
 
     /// The end of the last programmed bytes in a block of the partition.

@@ -261,7 +261,13 @@ impl<S: Stack> Machine<S> {
             self.wait(operation).and_then(|()| self.fill(operation)).map_err(failed)?;
             let busy = self.flash().counts().busy;
             let before = recorded.layers.then(|| self.stack.layer_times());
+            if recorded.waits {
+                self.stack.mtd_mut().begin_waits(self.now);
+            }
             let (result, (start, latency)) = self.timed(operation, mark.at).map_err(failed)?;
+            if recorded.waits {
+                measured.waits.push(self.stack.mtd_mut().end_waits(self.now));
+            }
             let file = self.file_of(operation);
             let so_far = self.flash().counts();
             let times = (start, latency, so_far.busy - busy);
@@ -281,6 +287,7 @@ impl<S: Stack> Machine<S> {
                 taken = so_far;
                 let flash = self.take_flash(mark.at, setting);
                 watch.take_layers(case.index, core::mem::take(&mut measured.layers));
+                watch.take_waits(case.index, core::mem::take(&mut measured.waits));
                 let requests = core::mem::take(&mut measured.requests);
                 watch.take(case.index, requests, flash, &self.files);
             }

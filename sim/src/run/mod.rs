@@ -37,6 +37,7 @@ use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
+use crate::waits::Waits;
 use machine::{Machine, WholeCase};
 use parts::OnStack;
 use serde::Deserialize;
@@ -88,6 +89,8 @@ pub trait Watch {
     /// Takes the layers' times of the same operations, before their rows. A caller that did not
     /// record them is given none.
     fn take_layers(&self, _case: usize, _layers: Vec<LayerTimes>) {}
+    /// Takes what the same operations waited for, likewise.
+    fn take_waits(&self, _case: usize, _waits: Vec<Waits>) {}
 }
 
 /// No caller: cases run to their end and keep their rows.
@@ -197,6 +200,8 @@ pub struct Recorded {
     /// Where the measured operations spent their time, layer by layer. It needs `flash`, and a chip
     /// without faults and power cuts; elsewhere the file system's time stays 0.
     pub layers: bool,
+    /// What the measured operations waited for.
+    pub waits: bool,
 }
 
 /// One case on a setting.

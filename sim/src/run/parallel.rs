@@ -16,6 +16,7 @@ use super::{
 use crate::flash::FlashOp;
 use crate::profile::BoardProfile;
 use crate::stop::Stop;
+use crate::waits::Waits;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
@@ -83,6 +84,8 @@ pub struct Piece {
     pub before: RowsSent,
     /// The next rows of `requests`.
     pub requests: Vec<Request>,
+    /// What these requests waited for, if recorded.
+    pub waits: Vec<Waits>,
     /// The next rows of `flash`.
     pub flash: Vec<FlashOp>,
     /// Paths that the case has named so far.
@@ -207,6 +210,8 @@ struct Worker<'a> {
     group: &'a [usize],
     /// Rows sent so far, by case of the group.
     sent: RefCell<Vec<RowsSent>>,
+    /// What the next rows waited for.
+    waits: RefCell<Vec<Waits>>,
 }
 
 impl<'a> Worker<'a> {
@@ -217,7 +222,7 @@ impl<'a> Worker<'a> {
         group: &'a [usize],
     ) -> Worker<'a> {
         let sent = RefCell::new(vec![RowsSent::default(); group.len()]);
-        Worker { sender, stop, in_pieces, group, sent }
+        Worker { sender, stop, in_pieces, group, sent, waits: RefCell::default() }
     }
 
     fn end(&self, case: usize, result: Result<Measured, Failure>) {
@@ -250,6 +255,12 @@ impl Watch for Worker<'_> {
         sent.requests += requests.len();
         sent.flash += flash.len();
         let (case, files) = (self.group[case], files.to_vec());
-        let _ = self.sender.send(Message::Piece(Piece { case, before, requests, flash, files }));
+        let waits = self.waits.take();
+        let piece = Piece { case, before, requests, waits, flash, files };
+        let _ = self.sender.send(Message::Piece(piece));
+    }
+
+    fn take_waits(&self, _: usize, waits: Vec<Waits>) {
+        self.waits.replace(waits);
     }
 }

@@ -10,6 +10,7 @@ use crate::flash::{Flash, FlashOp};
 use crate::ops;
 use crate::profile::BoardProfile;
 use crate::units::{BlockNo, Ns};
+use crate::waits::Waits;
 
 /// One measured operation.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,8 @@ pub struct Measured {
     pub requests: Vec<Request>,
     /// Where each measured operation spent its time, if recorded.
     pub layers: Vec<LayerTimes>,
+    /// What each measured operation waited for, if recorded.
+    pub waits: Vec<Waits>,
     /// Paths that the requests name.
     pub files: Vec<String>,
     /// Flash operations, if recorded; their time counts from the mark.

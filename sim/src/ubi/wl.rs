@@ -18,6 +18,7 @@ use crate::errno::{FsError, Result};
 use crate::mtd::NandDriver;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
+use crate::waits::{over, Wait};
 use std::collections::{BTreeSet, VecDeque};
 
 /// UBI_PROT_QUEUE_LEN.
@@ -405,6 +406,17 @@ impl<D: NandDriver> Ubi<D> {
 
     /// One call into MTD of a work; returns the remaining work.
     pub(super) fn continue_work(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
+        let wait = match step {
+            Step::Erase(_) => Wait::Erase,
+            Step::Move(_) => Wait::WearLevelling,
+        };
+        let before = self.mtd.enter(now, wait);
+        let done = self.one_call(now, step);
+        self.mtd.enter(over(&done, now), before);
+        done
+    }
+
+    fn one_call(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
         match step {
             Step::Erase(erase) => {
                 let (rest, now) = self.continue_erase(now, erase)?;

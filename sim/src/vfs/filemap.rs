@@ -12,6 +12,8 @@ use super::{ReadPosition, Vfs};
 use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};
 use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
+use crate::waits::Wait;
+use std::ops::Range;
 
 impl<S: FlashFs> Vfs<S> {
     /// pread: reads page by page. A missing page brings its read-ahead window with it.
@@ -134,10 +136,11 @@ impl<S: FlashFs> Vfs<S> {
             let asked = Asked { state: ahead, cache, page, wanted };
             let window = readahead::on_miss(&self.kernel, &mut self.policy, asked);
             if let Some(window) = window {
-                now = self.fill(now, inode, window)?;
+                now = self.fill(now, inode, window, page..page.saturating_add(wanted))?;
             }
             if !self.inodes[inode].cache.contains(page) {
-                now = self.fill(now, inode, Window { start: page, pages: 1, marker: None })?;
+                let alone = Window { start: page, pages: 1, marker: None };
+                now = self.fill(now, inode, alone, page..page + 1)?;
                 if !self.inodes[inode].cache.is_uptodate(page) {
                     return Err(FsError::Io(now));
                 }
@@ -150,7 +153,7 @@ impl<S: FlashFs> Vfs<S> {
             let asked = Asked { state: ahead, cache, page, wanted };
             let window = readahead::on_marker(&self.kernel, &mut self.policy, asked);
             if let Some(window) = window {
-                now = self.fill(now, inode, window)?;
+                now = self.fill(now, inode, window, page..page.saturating_add(wanted))?;
             }
         }
         self.update_page(now, inode, page)
@@ -181,13 +184,14 @@ impl<S: FlashFs> Vfs<S> {
 
     /// page_cache_ra_unbounded: reads the missing pages of a window, up to the end of the file. A
     /// page that was already cached gets no marker. A page that cannot be read is cached, but not
-    /// up to date.
+    /// up to date. The call itself wants `wanted`; the other pages are read ahead.
     #[inline]
     pub(super) fn fill(
         &mut self,
         mut now: Ns,
         inode: usize,
         window: Window,
+        wanted: Range<u32>,
     ) -> core::result::Result<Ns, FsError> {
         let Inode { ino, ref cache, .. } = self.inodes[inode];
         let window = window.cut_to(&self.kernel, cache.pages());
@@ -197,6 +201,8 @@ impl<S: FlashFs> Vfs<S> {
             if self.inodes[inode].cache.contains(page) {
                 continue;
             }
+            let ahead = !wanted.contains(&page);
+            let before = ahead.then(|| self.fs.mtd_mut().enter(now, Wait::ReadAhead));
             self.inodes.next_in_window = (waits && page + 1 < end).then_some((inode, page + 1));
             self.inodes.add_page(inode, page);
             let begun = now + self.costs.page_add_ns;
@@ -210,6 +216,9 @@ impl<S: FlashFs> Vfs<S> {
                 }
             };
             now = self.resched(now)?;
+            if let Some(before) = before {
+                self.fs.mtd_mut().enter(now, before);
+            }
             if window.marker == Some(page) {
                 self.inodes[inode].cache.set_marker(page);
             }

@@ -517,7 +517,8 @@ impl<S: FlashFs> Vfs<S> {
                 let wanted = end_page(end.saturating_add(page_bytes - 1)).saturating_sub(start);
                 let limit = open.position.readahead.max_pages;
                 let window = Window { start, pages: wanted.min(limit), marker: None };
-                return Ok((0, self.fill(now, index, window)?));
+                let all = start..start.saturating_add(window.pages);
+                return Ok((0, self.fill(now, index, window, all)?));
             }
             Advice::DontNeed => {
                 let last = end.saturating_sub(1) / page_bytes;

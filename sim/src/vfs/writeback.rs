@@ -14,6 +14,7 @@ use crate::fs::tasks::{run_other, sync_after_other, wait_for_flusher};
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::sched::{Task, TIMER_SLACK};
 use crate::units::Ns;
+use crate::waits::{self, over};
 
 /// Pages that a file system is told about before it writes them: few enough to stay in a
 /// processor's cache.
@@ -217,7 +218,14 @@ impl<S: FlashFs> Vfs<S> {
 
     /// The same for tagged pages, in order. The next fsync reports pages that could not be written
     /// (mapping_set_error).
-    fn write_pages(&mut self, mut now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
+    fn write_pages(&mut self, now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
+        let before = self.fs.mtd_mut().enter(now, waits::Wait::WriteBack);
+        let done = self.write_tagged(now, index, pages);
+        self.fs.mtd_mut().enter(over(&done, now), before);
+        done
+    }
+
+    fn write_tagged(&mut self, mut now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
         for (at, &page) in pages.iter().enumerate() {
             now = self.resched(now)?; // lock_page
             let Inode { ino, size_bytes: file_bytes, .. } = self.inodes[index];

@@ -37,4 +37,5 @@ mod ubifs_bulk;
 mod ubifs_powercut;
 mod ubifs_space;
 mod vfs;
+mod waits;
 mod yaffs2;

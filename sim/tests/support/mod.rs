@@ -171,6 +171,7 @@ pub const REQUESTS: Recorded = Recorded {
     flush: false,
     live: false,
     layers: false,
+    waits: false,
 };
 /// Also records flash operations.
 pub const TRACED: Recorded = Recorded { flash: true, ..REQUESTS };

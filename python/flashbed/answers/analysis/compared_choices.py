@@ -22,11 +22,12 @@ import polars as pl
 
 from flashbed.answers.lifetimes.estimate import FEW_ERASES
 from flashbed.answers.lifetimes.estimate_text import years_text
+from flashbed.plan.case import AXES, Case
 
 __all__ = [
-    "BY", "CALLS", "CASES", "HEADS", "MEASURES", "SAME", "Comparison", "cautions", "changes",
-    "compared", "effect", "ordered", "orders", "same", "sentences", "versus", "with_calls",
-    "with_years",
+    "BY", "CALLS", "CASES", "HEADS", "MEASURES", "NO_CALLS", "SAME", "Comparison",
+    "case_words", "cautions", "changes", "compared", "ordered",
+    "orders", "quantiles", "sentences", "with_calls", "with_years",
 ]  # fmt: skip
 
 SAME = 0.02
@@ -78,8 +79,10 @@ _TITLES = {
     "worst_ns": "latency of the worst call",
 }  # fmt: skip
 """Where the heading of a column is no name of what is in it."""
-_NO_CALLS = ("pause", "compute", "spawn", "wait")
+NO_CALLS = ("pause", "compute", "spawn", "wait")
 """Operations that are no system call of the program."""
+_PER_MILLE = {"p50_ns": 500, "p99_ns": 990, "p999_ns": 999, "worst_ns": 1000}
+"""Columns of quantiles -> the share of calls that do not take longer."""
 _SYNC_CAUTION = (
     "synchronous modes of a database differ in what a power cut loses: the fastest one may keep the"
     " least (docs/guide/power-cuts.md)"
@@ -157,26 +160,27 @@ def _flushed(cases: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
     return cases.group_by(_keys(axes)).agg(sums)
 
 
+def quantiles(*names: str) -> list[pl.Expr]:
+    """Nearest ranks of `latency_ns` by the names of their columns; null if any is unknown."""
+    latency, count = pl.col("latency_ns"), pl.len().cast(pl.Int64)
+    return [
+        pl.when(latency.null_count() == 0)
+        .then(latency.sort().get((count * share + 999) // 1000 - 1, null_on_oob=True))
+        .alias(name)
+        for name, share in ((name, _PER_MILLE[name]) for name in names)
+    ]
+
+
 def with_calls(
     rows: pl.DataFrame, axes: Sequence[str], cases: pl.DataFrame, requests: pl.LazyFrame
 ) -> pl.DataFrame:
     """Rows with `p50_ns`, `p99_ns` and `worst_ns` of their calls; null if any is unknown."""
     keys = cases.lazy().select("case_id", "target", *(axis for axis in axes if axis != "target"))
-    latency = pl.col("latency_ns")
-    count = pl.len().cast(pl.Int64)
-    ranks = {
-        "p50_ns": (count + 1) // 2, "p99_ns": (count * 99 + 99) // 100, "worst_ns": count,
-    }  # fmt: skip
     found = (
-        requests.filter(~pl.col("op").is_in(_NO_CALLS))
+        requests.filter(~pl.col("op").is_in(NO_CALLS))
         .join(keys, on=["case_id", "target"])
         .group_by(_keys(axes))
-        .agg(
-            pl.when(latency.null_count() == 0)
-            .then(latency.sort().get(rank - 1, null_on_oob=True))
-            .alias(name)
-            for name, rank in ranks.items()
-        )
+        .agg(quantiles("p50_ns", "p99_ns", "worst_ns"))
     )
     return _joined(rows, found.collect(engine="streaming"), axes)
 
@@ -239,6 +243,14 @@ def label(row: Mapping[str, Any], axes: Sequence[str]) -> str:
     elif compressor:
         words.insert(0, f"compressor {compressor}")
     return ", ".join(words) or "it"
+
+
+def case_words(cases: Sequence[Case]) -> dict[str, str]:
+    """Case names -> what tells each from the others, in words; nothing for a single case."""
+    values = {axis: {str(getattr(case, axis)) for case in cases} for axis in AXES}
+    axes = [axis for axis, found in values.items() if len(found) > 1]
+    rows = {case.case_id: {axis: str(getattr(case, axis)) for axis in axes} for case in cases}
+    return {name: label(row, axes) if axes else "" for name, row in rows.items()}
 
 
 def _word(axis: str, value: object) -> str:

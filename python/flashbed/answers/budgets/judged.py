@@ -172,9 +172,7 @@ def judged(
             )
 
 
-def _verdict(
-    measure: str, value: float | None, limit: float | None, kept: float | None
-) -> Verdict:
+def _verdict(measure: str, value: float | None, limit: float | None, kept: float | None) -> Verdict:
     at_least = MEASURES[measure].at_least
     if value is None:
         return "not known"

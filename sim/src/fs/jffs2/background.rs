@@ -33,6 +33,7 @@ use crate::mtd::NandDriver;
 use crate::sched::Task;
 use crate::units::Ns;
 use crate::victim::Why;
+use crate::waits::{over, Wait};
 use std::collections::VecDeque;
 
 /// msecs_to_jiffies(50): the thread sleeps this long, or one tick more.
@@ -203,6 +204,13 @@ impl<D: NandDriver> Jffs2<D> {
         now: Ns,
         pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
+        let before = self.mtd.enter(now, Wait::Collection);
+        let done = self.collector_step(now, pages);
+        self.mtd.enter(over(&done, now), before);
+        done
+    }
+
+    fn collector_step(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         self.end_thread_call(now);
         if self.sched.resched(now) != Some(Task::Jffs2Thread) {
             return Ok(now);

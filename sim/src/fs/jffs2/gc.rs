@@ -22,6 +22,7 @@ use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::mtd::NandDriver;
 use crate::units::Ns;
 use crate::victim::{chosen, Why};
+use crate::waits::{over, Wait};
 use std::ops::Range;
 
 /// c->gcblock and its gc_node.
@@ -37,9 +38,16 @@ impl<D: NandDriver> Jffs2<D> {
     /// jffs2_garbage_collect_pass of the foreground: erases the pending blocks, or moves one node.
     pub(super) fn garbage_collect_pass(
         &mut self,
-        mut now: Ns,
+        now: Ns,
         pages: &mut dyn PageCache,
     ) -> Result<(Pass, Ns)> {
+        let before = self.mtd.enter(now, Wait::Collection);
+        let done = self.foreground_pass(now, pages);
+        self.mtd.enter(over(&done, now), before);
+        done
+    }
+
+    fn foreground_pass(&mut self, mut now: Ns, pages: &mut dyn PageCache) -> Result<(Pass, Ns)> {
         now = self.lock_alloc(now, pages)?;
         if self.space.total.unchecked_bytes > 0 {
             let checked = match self.next_unchecked() {

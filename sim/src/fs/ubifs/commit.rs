@@ -11,10 +11,18 @@ use super::Ubifs;
 use crate::fs::Result;
 use crate::mtd::NandDriver;
 use crate::units::Ns;
+use crate::waits::{over, Wait};
 
 impl<D: NandDriver> Ubifs<D> {
     /// ubifs_run_commit, with do_commit.
     pub(super) fn commit(&mut self, now: Ns) -> Result<Ns> {
+        let before = self.ubi.mtd_mut().enter(now, Wait::Commit);
+        let done = self.do_commit(now);
+        self.ubi.mtd_mut().enter(over(&done, now), before);
+        done
+    }
+
+    fn do_commit(&mut self, now: Ns) -> Result<Ns> {
         self.journal.commit_state = CommitState::Resting;
         self.check_writable(now)?;
         if !self.tnc.is_dirty() && !self.lpt.is_dirty() {

@@ -18,6 +18,7 @@ use super::Ubifs;
 use crate::fs::Result;
 use crate::mtd::NandDriver;
 use crate::units::Ns;
+use crate::waits::{over, Wait};
 
 /// SOFT_LEBS_LIMIT and HARD_LEBS_LIMIT.
 const SOFT_LEBS_LIMIT: u32 = 4;
@@ -56,6 +57,13 @@ impl<D: NandDriver> Ubifs<D> {
     /// ubifs_garbage_collect: collects until a LEB is free. Unless `anyway` is set, an empty LEB
     /// will do.
     pub(super) fn garbage_collect(&mut self, now: Ns, anyway: bool) -> Result<(Collected, Ns)> {
+        let before = self.ubi.mtd_mut().enter(now, Wait::Collection);
+        let done = self.collect(now, anyway);
+        self.ubi.mtd_mut().enter(over(&done, now), before);
+        done
+    }
+
+    fn collect(&mut self, now: Ns, anyway: bool) -> Result<(Collected, Ns)> {
         if self.should_commit() {
             return Ok((Collected::Again, now));
         }

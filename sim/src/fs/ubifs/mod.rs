@@ -60,6 +60,7 @@ use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use crate::victim::Victim;
+use crate::waits::{over, Wait};
 use budget::Budget;
 use file::WorkingSpace;
 use gc::CollectedIndex;
@@ -278,6 +279,13 @@ impl<D: NandDriver> Ubifs<D> {
     /// One step of ubifs_bg_thread, which has the processor, unless another task preempts it first:
     /// writes one write-buffer. The tasks that it blocks go on afterwards.
     fn run_background_thread(&mut self, now: Ns) -> Result<Ns> {
+        let before = self.ubi.mtd_mut().enter(now, Wait::WriteBack);
+        let done = self.sync_next_head(now);
+        self.ubi.mtd_mut().enter(over(&done, now), before);
+        done
+    }
+
+    fn sync_next_head(&mut self, now: Ns) -> Result<Ns> {
         if self.ubi.sched().resched(now) != Some(Task::UbifsThread) {
             return Ok(now);
         }

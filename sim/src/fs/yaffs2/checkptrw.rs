@@ -15,6 +15,7 @@ use super::{Yaffs2, RESERVED_BLOCKS};
 use crate::fs::{FsError, Result};
 use crate::mtd::NandDriver;
 use crate::units::Ns;
+use crate::waits::{over, Wait};
 
 /// YAFFS_CHECKPOINT_MIN_BLOCKS.
 const BLOCKS_MIN: u32 = 60;
@@ -97,6 +98,13 @@ impl<D: NandDriver> Yaffs2<D> {
         if self.is_checkpointed {
             return Ok(now);
         }
+        let before = self.mtd.enter(now, Wait::Commit);
+        let done = self.save_new_checkpoint(now);
+        self.mtd.enter(over(&done, now), before);
+        done
+    }
+
+    fn save_new_checkpoint(&mut self, now: Ns) -> Result<Ns> {
         let now = self.invalidate_checkpoint(now)?;
         if !self.is_checkpoint_wanted() || self.erased_blocks <= RESERVED_BLOCKS {
             return Ok(now);

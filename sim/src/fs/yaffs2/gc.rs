@@ -14,6 +14,7 @@ use crate::fs::Result;
 use crate::mtd::NandDriver;
 use crate::units::Ns;
 use crate::victim::{chosen, Candidate, Why};
+use crate::waits::{over, Wait};
 
 /// YAFFS_GC_GOOD_ENOUGH and YAFFS_GC_PASSIVE_THRESHOLD, in chunks in use.
 const GOOD_ENOUGH: u32 = 2;
@@ -64,10 +65,17 @@ impl Gc {
 
 impl<D: NandDriver> Yaffs2<D> {
     /// yaffs_check_gc.
-    pub(super) fn check_gc(&mut self, mut now: Ns, background: bool) -> Result<Ns> {
+    pub(super) fn check_gc(&mut self, now: Ns, background: bool) -> Result<Ns> {
         if self.gc.is_disabled {
             return Ok(now);
         }
+        let before = self.mtd.enter(now, Wait::Collection);
+        let done = self.collect_if_due(now, background);
+        self.mtd.enter(over(&done, now), before);
+        done
+    }
+
+    fn collect_if_due(&mut self, mut now: Ns, background: bool) -> Result<Ns> {
         for _ in 0..2 {
             let erased_min = RESERVED_BLOCKS + self.checkpoint_blocks_to_reserve() + 1;
             let erased_chunks = i64::from(self.erased_blocks * self.pages_per_block);

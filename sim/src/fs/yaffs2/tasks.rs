@@ -21,6 +21,7 @@ use crate::mtd::NandDriver;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
+use crate::waits::{over, Wait};
 
 /// The processor and the gross lock.
 #[derive(Clone, Debug)]
@@ -104,7 +105,9 @@ impl<D: NandDriver> Yaffs2<D> {
         }
         self.mtd.set_task(Task::Yaffs2Thread);
         self.thread.is_working = true;
+        let before = self.mtd.enter(now, Wait::Collection);
         let turned = self.turn(now);
+        self.mtd.enter(over(&turned, now), before);
         self.thread.is_working = false;
         let now = turned?;
         self.release(now);

@@ -229,8 +229,8 @@ fn counts_row(board: &BoardProfile, case: i64, measured: &Measured) -> [(&'stati
     ]
 }
 
-/// The `flush_` columns of `cases`; null without a flush.
-fn flush_row(flush: Option<Flush>) -> [(&'static str, i64); 8] {
+/// The `flush_` columns of `cases` and what is free then; null without a flush.
+fn flush_row(flush: Option<Flush>) -> [(&'static str, i64); 9] {
     let of = |value: fn(&Flush) -> u64| or_null(flush.as_ref().map(value));
     [
         ("flush_reads", of(|flush| flush.reads)),
@@ -241,6 +241,7 @@ fn flush_row(flush: Option<Flush>) -> [(&'static str, i64); 8] {
         ("flush_bytes_padding", of(|flush| flush.causes.bytes(Cause::Padding))),
         ("flush_bytes_collection", of(|flush| flush.causes.bytes(Cause::Collection))),
         ("flush_bytes_wear_levelling", of(|flush| flush.causes.bytes(Cause::WearLevelling))),
+        ("bytes_free", or_null(flush.and_then(|flush| flush.free_bytes))),
     ]
 }
 

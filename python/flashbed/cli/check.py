@@ -17,6 +17,7 @@ from flashbed.answers.budgets.budget import Budget, BudgetProgram, BudgetStack, 
 from flashbed.answers.budgets.judged import MEASURES, Line, Row, judged, text_of
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import output as written
+from flashbed.base.forks import remover
 from flashbed.base.paths import shown
 from flashbed.cli.junit import junit_of
 from flashbed.cli.laid_out import markdown_table
@@ -139,14 +140,13 @@ def _runs(budget: Budget, directory: Path) -> Iterator[_Run]:
 def _recorded(program: BudgetProgram) -> str:
     """The recording of a program's command, which runs here and now."""
     import atexit
-    import shutil
     import tempfile
 
     from flashbed.api.recorded_command import record
 
     assert program.command is not None
     folder = tempfile.mkdtemp(prefix="flashbed-check.")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(remover(folder))
     done = record(program.command, Path(folder) / f"{_slug(program.name)}.rec")
     if done.exit_status:
         raise RunError(f"{program.name}: {program.command[0]} exited with {done.exit_status}")

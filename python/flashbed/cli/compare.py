@@ -24,9 +24,10 @@ from flashbed.cli.lifetime import (
     table_name,
 )
 from flashbed.cli.options import Jobs, Out, Set, formats, known
+from flashbed.cli.own_command import AfterDashes, chosen_program
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import warn
-from flashbed.cli.run import On, check_targets, conclude, measure, one_program, target_names
+from flashbed.cli.run import On, check_targets, conclude, measure, target_names
 from flashbed.cli.show import RESULTS
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan, several
@@ -47,10 +48,10 @@ __all__ = ["register"]
 
 _BY = (
     "time", "chip-time", "p50", "p99", "worst", "reads", "writes", "erases", "years", "energy",
+    "bytes-left",
 )  # fmt: skip
 _ROWS_SHOWN = 20
 _SENTENCES_SHOWN = 10
-_RECORD = "`flashbed record -o program.rec -- {}` records a program, and compare takes program.rec"
 _SAME = "a difference below 2 % is called none; --on sim,uml says whether the kernel agrees"
 _CALLS = "p50, p99, worst: of the latencies of all system calls that were measured, failed ones too"
 
@@ -59,19 +60,27 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "compare",
+        cls=AfterDashes,
         context_settings={"allow_extra_args": True},  # to say how a program is compared
         epilog="Examples: `flashbed compare programs/logger --set fs=jffs2,yaffs2,ubifs` · "
         "`flashbed compare program.rec --set fs=ubifs --set compressor=lzo,zlib --repeat 1/h` · "
         "`flashbed compare programs/logger --on sim,uml` · "
-        "`flashbed compare program.rec --against results/before --format markdown`",
+        "`flashbed compare program.rec --against results/before --format markdown` · "
+        "`flashbed compare mine.sql --set database.journal=delete,wal` · "
+        "`flashbed compare --set fs=jffs2,ubifs -- ./my-program`",
     )(compare)
 
 
 def compare(
     context: typer.Context,
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="An experiment, a recording, or operations.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="WHAT",
+            help="An experiment, a recording, operations, or a script of SQL (.sql)."
+            " -- COMMAND records a program first.",
+        ),
+    ] = None,
     *,
     settings: Set = None,
     on: On = None,
@@ -100,10 +109,11 @@ def compare(
     from flashbed.api.replays import time_notes
     from flashbed.running.ways import Way
 
-    one_program("compare", [what, *context.args], _RECORD)
     check_endurance(endurance)
     rounds = None if repeat is None else rate_per_day(repeat)
-    experiment, selected = with_requests(load_experiment(what)), parse_settings(settings or [])
+    selected = parse_settings(settings or [])
+    what = chosen_program(context, "compare", what)
+    experiment = _with_requests(load_experiment(what))
     planned = plan(experiment, selected)
     doubts = planned.doubts()
     targets = all_allowed(target_names(on) or ["sim"], None)

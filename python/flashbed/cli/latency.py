@@ -15,8 +15,9 @@ from flashbed.base.human import time_text
 from flashbed.base.paths import shown
 from flashbed.cli.laid_out import markdown_of, print_table
 from flashbed.cli.options import Jobs, Out, Set, formats
+from flashbed.cli.own_command import AfterDashes, chosen_program
 from flashbed.cli.remarks import warn
-from flashbed.cli.run import check_targets, conclude, measure, one_program
+from flashbed.cli.run import check_targets, conclude, measure
 from flashbed.cli.show import RESULTS
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
@@ -37,17 +38,18 @@ _HEADS = {
 _CAUSE_HEADS = ("waits for", "all calls", "slowest 1 %", "slowest call")
 _PARTS_MAX = 100
 _SLOWEST_MAX = 10_000
-_RECORD = "`flashbed record -o program.rec -- {}` records a program, and latency takes program.rec"
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "latency",
+        cls=AfterDashes,
         context_settings={"allow_extra_args": True},  # to say how a program is measured
         epilog="Examples: `flashbed latency programs/sqlite-wal --set fs=ubifs,jffs2` · "
         "`flashbed latency program.rec --set state=new,90%full --slowest 20` · "
-        "`flashbed latency program.rec --parts 4 --format json`",
+        "`flashbed latency program.rec --parts 4 --format json` · "
+        "`flashbed latency --set fs=ubifs -- ./my-program`",
     )(latency)
 
 
@@ -64,8 +66,13 @@ class _Found:
 def latency(
     context: typer.Context,
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="An experiment, a recording, or operations.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="WHAT",
+            help="An experiment, a recording, operations, or a script of SQL (.sql)."
+            " -- COMMAND records a program first.",
+        ),
+    ] = None,
     *,
     settings: Set = None,
     slowest: Annotated[
@@ -92,11 +99,11 @@ def latency(
     """
     from flashbed.running.ways import Way
 
-    one_program("latency", [what, *context.args], _RECORD)
-    experiment = load_experiment(what)
+    selected = parse_settings(settings or [])
+    experiment = load_experiment(chosen_program(context, "latency", what))
     facts = experiment.experiment.model_copy(update={"omit": ()})
     experiment = experiment.model_copy(update={"experiment": facts})
-    planned = plan(experiment, parse_settings(settings or []))
+    planned = plan(experiment, selected)
     check_targets(["sim"], planned, experiment)
     warn(planned.doubts())
     directory = out or RESULTS / "latency" / experiment.id

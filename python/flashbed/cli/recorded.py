@@ -18,7 +18,7 @@ from flashbed.cli.progress import say
 if TYPE_CHECKING:
     pass
 
-__all__ = ["register"]
+__all__ = ["free_recording", "register"]
 
 RECORDINGS = Path("results") / "record"
 SUFFIX = ".rec"
@@ -72,7 +72,7 @@ def record(
         raise InputError("no command to record; example: flashbed record -- ls")
     if any("\0" in word for word in [*words, *(below or [])]):
         raise InputError("the command holds a NUL byte")
-    path = out or _free(Path(words[0]).name)
+    path = out or free_recording(Path(words[0]).name)
     if path.exists():
         raise InputError(f"{shown(path)}: exists already")
     try:
@@ -90,7 +90,7 @@ def record(
     sys.exit(recorded.status)
 
 
-def _free(name: str) -> Path:
+def free_recording(name: str) -> Path:
     """A file name in results/record that is not taken yet."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", name) or "program"
     numbered = (f"{plain}-{number}" for number in itertools.count(2))

@@ -25,7 +25,9 @@ from flashbed.plan.database import PACKAGED, PAPERS
 from flashbed.plan.findings import Finding
 from flashbed.plan.grid import LIST, Grid
 from flashbed.plan.of_recording import (
+    SQL_SUFFIX,
     experiment_of_operations,
+    experiment_of_script,
     is_operations,
     written_experiment,
 )
@@ -366,7 +368,7 @@ def study_experiments(study: str) -> list[Experiment]:
 def load_experiment(name: str) -> Experiment:
     """An experiment by STUDY/NAME, by a unique NAME, or by the path of its file.
 
-    A recording, or a file of operations, gives the experiment that runs it. Raises
+    A recording, a file of operations, or a script of SQL gives the experiment that runs it. Raises
     `ExperimentError`.
     """
     path = Path(name)
@@ -374,6 +376,8 @@ def load_experiment(name: str) -> Experiment:
         path = written_experiment(path)
     elif is_operations(path):
         path = experiment_of_operations(path)
+    elif path.suffix == SQL_SUFFIX:
+        path = experiment_of_script(path)
     elif path.suffix != ".toml":
         names = experiment_names()
         found = [known for known in names if name in (known, known.split("/")[1])]

@@ -1,7 +1,7 @@
-"""Makes an experiment of a recording or of operations, for commands that take experiments.
+"""Makes an experiment of a recording, of operations, or of a script of SQL.
 
-It has one case: the program as recorded or written, on UBIFS of the emulated board. `--set` selects
-other file systems, boards and kernels, as for any experiment.
+It stands for them in commands that take experiments, and has one case: the program as recorded or
+written, on UBIFS of the emulated board. `--set` selects other file systems, boards and kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from flashbed.program.operations import OperationError, each
 from flashbed.stack.file_systems import USUAL_FIRST
 from flashbed.stack.names import USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 
-__all__ = ["experiment_of_operations", "is_operations", "own_file", "written_experiment"]
+__all__ = [
+    "SQL_SUFFIX",
+    "experiment_of_operations",
+    "experiment_of_script",
+    "is_operations",
+    "own_file",
+    "written_experiment",
+]
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_CHARACTERS = 48
@@ -62,6 +69,35 @@ _OPERATIONS = {
     "subject": "these operations", "source": "a file of operations", "kind": "operations",
     "key": "operations", "patterns": '"as-written"',
 }  # fmt: skip
+_SCRIPT = """\
+# A script of SQL in the place of an experiment (docs/guide/my-database.md).
+
+[experiment]
+id = {id}
+title = {title}
+question = "What do these statements cost on a flash file system?"
+source = "a script of SQL"
+
+[workload]
+kind = "sqlite"
+request_bytes = 1
+settle_ns = 10_000_000_000
+
+[[grid]]
+targets = ["sim", "uml", "emulator"]
+board = ["{board}"]
+kernel = ["{kernel}"]
+fs = [{file_systems}]
+read_ahead_kib = ["shipped"]
+pattern = ["script"]
+requests = [1]
+seed = [1]
+database = {{ name = {name}, script = {value} }}
+
+[usual]
+fs = "{fs}"
+"""
+SQL_SUFFIX = ".sql"
 _STACK = {
     "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS,
     "file_systems": ", ".join(f'"{name}"' for name in USUAL_FIRST),
@@ -101,6 +137,24 @@ def experiment_of_operations(file: Path) -> Path:
     }
     quoted = {key: _quoted(value) for key, value in values.items()}
     return own_file(name, _TEXT.format(**_OPERATIONS, **_STACK, **quoted))
+
+
+def experiment_of_script(file: Path) -> Path:
+    """Writes the experiment of a script of SQL to a file that exists until the program ends.
+
+    Raises `InputError` if there is no such file, or its name is not UTF-8.
+    """
+    name = _name_of(utf8_path(file), "script")
+    if not file.is_file():
+        raise InputError(f"{shown(file)}: no such file")
+    values = {
+        "id": f"script/{name}",
+        "title": f"The statements of {file.name}"[:200],
+        "name": name,
+        "value": str(file.resolve()),
+    }
+    quoted = {key: _quoted(value) for key, value in values.items()}
+    return own_file(name, _SCRIPT.format(**_STACK, **quoted))
 
 
 def written_experiment(recording: Path) -> Path:

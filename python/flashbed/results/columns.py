@@ -9,12 +9,17 @@ import polars as pl
 
 from flashbed.plan.case import AXIS_COLUMNS
 
-__all__ = ["SCHEMAS", "TABLES", "conform", "conforming", "empty_table"]
+__all__ = ["SCHEMAS", "TABLES", "WAITS", "conform", "conforming", "empty_table"]
 
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
 _REAL = pl.Float64()
 
+WAITS = (
+    "own_flash_ns", "write_back_ns", "read_ahead_ns", "commit_ns", "collection_ns",
+    "wear_levelling_ns", "erase_ns",
+)  # fmt: skip
+"""Columns of `requests` that say what each waited for; only the simulator knows them."""
 SCHEMAS: dict[str, dict[str, pl.DataType]] = {
     "cases": {
         "case_id": _TEXT,
@@ -47,6 +52,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "flush_bytes_padding": _WHOLE,
         "flush_bytes_collection": _WHOLE,
         "flush_bytes_wear_levelling": _WHOLE,
+        "bytes_free": _WHOLE,
         "cache_hits": _WHOLE,
         "cache_misses": _WHOLE,
         "cache_adds": _WHOLE,
@@ -89,13 +95,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "changes": _WHOLE,
         "statement_kind": _TEXT,
         "error": _TEXT,
-        "own_flash_ns": _WHOLE,
-        "write_back_ns": _WHOLE,
-        "read_ahead_ns": _WHOLE,
-        "commit_ns": _WHOLE,
-        "collection_ns": _WHOLE,
-        "wear_levelling_ns": _WHOLE,
-        "erase_ns": _WHOLE,
+        **dict.fromkeys(WAITS, _WHOLE),
     },
     "flash": {
         "case_id": _TEXT,

@@ -417,6 +417,7 @@ impl<S: Stack> Machine<S> {
             programs: spent.programs - counts.programs,
             erases: spent.erases - counts.erases,
             causes: self.stack.mtd().causes().since(&causes),
+            free_bytes: self.stack.free_bytes(),
         })
     }
 

@@ -116,6 +116,8 @@ pub struct Flush {
     pub erases: u64,
     /// Bytes programmed, by cause.
     pub causes: Causes,
+    /// The space that df shows as available afterwards, if the model knows.
+    pub free_bytes: Option<u64>,
 }
 
 /// The blocks of the partition at one moment.

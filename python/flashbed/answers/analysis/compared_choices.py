@@ -47,16 +47,17 @@ HEADS = {
     "years_low": "years from",
     "years_high": "years to",
     "energy_nj": "energy",
+    "bytes_free": "bytes left",
 }
 """Columns of measures, in the order of the table -> their headings."""
 MEASURES = tuple(HEADS)
 BY = {
     "time": "time_ns", "chip-time": "flash_time_ns", "p50": "p50_ns", "p99": "p99_ns",
     "worst": "worst_ns", "reads": "page_reads", "writes": "page_writes", "erases": "erases",
-    "years": "years_low", "energy": "energy_nj",
+    "years": "years_low", "energy": "energy_nj", "bytes-left": "bytes_free",
 }  # fmt: skip
 """What rows can be ordered by -> the column."""
-CASES = ("case_id", "target", "flush_reads", "flush_erases")
+CASES = ("case_id", "target", "flush_reads", "flush_erases", "bytes_free")
 """Columns of `cases` that are read beside the axes."""
 CALLS = ("case_id", "target", "op", "latency_ns")
 """Columns of `requests` that are read."""
@@ -91,6 +92,9 @@ _VM_CAUTION = (
     "a longer write-back interval keeps more data in memory only: a power cut loses what was not"
     " written yet"
 )
+_MOST = ("years_low", "bytes_free")
+"""Measures of which more is better."""
+_ONLY_DECIDING = ("flash_time_ns", "bytes_free")
 _FEW = 6
 """How many of a kind are named."""
 
@@ -110,11 +114,12 @@ class Comparison:
     def measured(self) -> list[str]:
         """Measures that are known somewhere; failed calls and a cache only where there are any.
 
-        The chip's time is one only where it decides: elsewhere it is a part of the time.
+        The chip's time and the bytes left are measures only where they decide.
         """
         unsaid = {"failed": {None, 0}, "left_in_cache": {None, 0}}
-        if self.by != "flash_time_ns":
-            unsaid["flash_time_ns"] = set(self.rows["flash_time_ns"])
+        for name in _ONLY_DECIDING:
+            if self.by != name:
+                unsaid[name] = set(self.rows[name])
         return [name for name in MEASURES if not set(self.rows[name]) <= unsaid.get(name, {None})]
 
     @property
@@ -123,8 +128,8 @@ class Comparison:
         count = self.rows.height
         if count == 1:
             return "1 choice"
-        most = "most" if self.by == "years_low" else "least"
-        word = most if self.by in _THAN or self.by.endswith(("_ns", "_low")) else "fewest"
+        most = "most" if self.by in _MOST else "least"
+        word = most if self.by in (*_THAN, *_MOST) or self.by.endswith("_ns") else "fewest"
         return f"{count:,} choices, the {word} {_TITLES.get(self.by, HEADS[self.by])} first"
 
     @property
@@ -147,6 +152,7 @@ def compared(
         (pl.col("flash_erases") + pl.col("flush_erases").fill_null(0)).alias("erases"),
         "amplification",
         "energy_nj",
+        "bytes_free",
         pl.lit(None, pl.Float64).alias("years_low"),
         pl.lit(None, pl.Float64).alias("years_high"),
     )  # fmt: skip
@@ -154,10 +160,17 @@ def compared(
 
 
 def _flushed(cases: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
-    """What the `sync()` after each choice read and erased; null if any of its cases is unknown."""
-    names = ("flush_reads", "flush_erases")
-    sums = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in names]
-    return cases.group_by(_keys(axes)).agg(sums)
+    """What the `sync()` after each choice read and erased, and the least that was left then.
+
+    Null if any of its cases is unknown.
+    """
+    least = {"bytes_free": pl.col("bytes_free").min()}
+    names = ("flush_reads", "flush_erases", "bytes_free")
+    known = [
+        pl.when(pl.col(name).null_count() == 0).then(least.get(name, pl.col(name).sum()))
+        for name in names
+    ]
+    return cases.group_by(_keys(axes)).agg(known)
 
 
 def quantiles(*names: str) -> list[pl.Expr]:
@@ -219,7 +232,7 @@ def ordered(rows: pl.DataFrame, axes: Sequence[str], by: str, targets: Sequence[
     failing = pl.col("failed").fill_null(0) > 0
     best = rows.with_row_index("_first").sort(
         failing, by, "page_writes", "_first",
-        descending=[False, by == "years_low", False, False], nulls_last=True,
+        descending=[False, by in _MOST, False, False], nulls_last=True,
     )  # fmt: skip
     choices = [axis for axis in axes if axis != "target"]
     if "target" in axes and choices:
@@ -268,7 +281,7 @@ def sentences(found: Comparison) -> list[str]:
     for target in targets:
         rows = [row for row in found.rows.to_dicts() if target in (None, row.get("target"))]
         rows = [row for row in rows if not row["failed"] and row[found.by] is not None]
-        rows.sort(key=lambda row: row[found.by], reverse=found.by == "years_low")
+        rows.sort(key=lambda row: row[found.by], reverse=found.by in _MOST)
         before = "" if target is None else f"{target}: "
         alike = []
         for other in rows[1:]:

@@ -15,6 +15,7 @@ import polars as pl
 
 from flashbed.answers.analysis.compared_choices import NO_CALLS, quantiles
 from flashbed.base.human import time_text
+from flashbed.results.columns import WAITS
 
 __all__ = [
     "CAUSES", "QUANTILES", "SLOWEST", "Latencies", "latencies", "parts_of", "sentence", "split",
@@ -34,7 +35,6 @@ CAUSES: Mapping[str, str] = {
 QUANTILES = ("p50_ns", "p99_ns", "p999_ns", "worst_ns")
 SLOWEST = 5
 """Calls that are named, unless more are requested."""
-_WAITS = [name for name in CAUSES if name not in ("processor_ns", "own_flash_ns")]
 _SMALL = 0.01
 """A cause with a smaller share of a call is not named."""
 
@@ -61,7 +61,7 @@ class Latencies:
 def split(requests: pl.DataFrame) -> pl.DataFrame:
     """The calls among requests that were run with `--trace waits`, with all causes."""
     calls = requests.filter(~pl.col("op").is_in(NO_CALLS)).sort("seq")
-    rest = pl.col("latency_ns") - pl.sum_horizontal("own_flash_ns", *_WAITS)
+    rest = pl.col("latency_ns") - pl.sum_horizontal(*WAITS)
     return calls.with_columns(rest.alias("processor_ns"))
 
 

@@ -31,7 +31,6 @@ _OTHER_NAMES = {
     "time": "time_ms has the unit",
     "boot_ms": "no run measures how long mounting takes",
     "mount_ms": "no run measures how long mounting takes",
-    "bytes_free": "no run measures it",
 }
 """Keys that a user may expect -> what there is instead."""
 
@@ -69,6 +68,7 @@ class Limits(Wear):
     amplification: Ratio | None = None
     energy_mj: Ratio | None = None
     failed_calls: Count | None = None
+    bytes_free: Count | None = None
 
 
 class BudgetStack(Strict):

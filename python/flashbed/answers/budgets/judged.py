@@ -51,6 +51,7 @@ MEASURES: Mapping[str, Measure] = {
     "energy_mj": Measure("energy_nj", 1e6, "energy"),
     "erases_per_day": Measure("erases_per_day", 1, "erases a day"),
     "years": Measure("years_low", 1, "years", at_least=True),
+    "bytes_free": Measure("bytes_free", 1, "bytes left", at_least=True),
 }
 """Keys of limits, in the order of the output."""
 _UNITS = {"ms": " ms", "mj": " mJ"}
@@ -114,7 +115,7 @@ class Line:
         if self.kept is None:
             return f"{said}: not in the baseline"
         said += f", {text_of(self.measure, self.kept)} in the baseline"
-        return said if self.value == self.kept else f"{said}: {_by(self, self.kept)}"
+        return said if self.verdict == "same" else f"{said}: {_by(self, self.kept)}"
 
 
 def _by(line: Line, other: float) -> str:

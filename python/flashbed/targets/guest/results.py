@@ -11,6 +11,7 @@ import polars as pl
 
 from flashbed.program.operations import writes
 from flashbed.program.transfers import moved
+from flashbed.results.columns import WAITS
 from flashbed.results.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.failing import failure, failures_text
@@ -58,8 +59,12 @@ _CASES = {
         "kernel_release",
     )
 }
-# Without `target`, which the runner adds.
-_REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name != "target"}
+# Without `target`, which the runner adds, and without causes, which no kernel tells.
+_REQUESTS = {
+    name: kind
+    for name, kind in SCHEMAS["requests"].items()
+    if name != "target" and name not in WAITS
+}
 _WEAR = {name: kind for name, kind in SCHEMAS["wear"].items() if name != "target"}
 _FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
 _CALLS = {"case_id": pl.String(), "seq": pl.Int64(), "call": pl.String()}

@@ -29,7 +29,7 @@ _HOW_OFTEN = ': how often does it run? repeat = "1/h" says once an hour'
 _WHY = {
     "energy_mj": ": the board's profile has no powers",
     "amplification": ": it wrote nothing",
-    "bytes_free": ": there is no file system",
+    "bytes_free": ": the model of this file system does not tell",
     "years": ": nothing wears out, or a call failed",
     "erases_per_day": ": nothing wears out, or a call failed",
 }

@@ -107,7 +107,7 @@ def check(
         say(f"flashbed: {shown(found.baseline)}: written; commit it beside {budget.name}")
     broken = sum(line.breaks for line in lines)
     if broken:
-        raise RunError(f"{broken} of {len(lines)} lines break the budget {shown(budget)}")
+        raise RunError(f"{broken} of {len(lines)} measures break the budget {shown(budget)}")
 
 
 def _has_limits(budget: Budget) -> bool:
@@ -239,7 +239,8 @@ def _is_shown(line: Line) -> bool:
 def _counted(lines: Sequence[Line]) -> str:
     broken = sum(line.breaks for line in lines)
     same = sum(line.verdict == "same" for line in lines)
-    said = f"{len(lines):,} measures, {broken or 'none'} broken"
+    measures = "1 measure" if len(lines) == 1 else f"{len(lines):,} measures"
+    said = f"{measures}, {broken or 'none'} broken"
     return said + (f", {same:,} as in the baseline" if same else "")
 
 

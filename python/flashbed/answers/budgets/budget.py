@@ -147,8 +147,8 @@ class Budget(FromFile):
         return self.path.with_suffix(".baseline.json")
 
     def limits_of(self, program: BudgetProgram) -> dict[str, float]:
-        """The limits of a program: its own, else those of all. No call fails unless one says so."""
-        return {"failed_calls": 0, **self.limits.given, **program.limits.given}
+        """The limits of a program: its own, else those of all."""
+        return {**self.limits.given, **program.limits.given}
 
     def settings_of(self, stack: BudgetStack, program: BudgetProgram) -> list[str]:
         """The settings of a program on a stack."""

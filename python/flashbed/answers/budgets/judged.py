@@ -54,6 +54,8 @@ MEASURES: Mapping[str, Measure] = {
     "bytes_free": Measure("bytes_free", 1, "bytes left", at_least=True),
 }
 """Keys of limits, in the order of the output."""
+_USUAL_LIMITS = {"failed_calls": 0}
+"""A program whose calls fail did not do its work."""
 _UNITS = {"ms": " ms", "mj": " mJ"}
 
 
@@ -161,7 +163,9 @@ def judged(
     for row in rows:
         before = None if kept is None else kept.get(row.key)
         for measure in MEASURES:
-            limit, value = row.limits.get(measure), row.measures.get(measure)
+            value = row.measures.get(measure)
+            usual = None if value is None else _USUAL_LIMITS.get(measure)
+            limit = row.limits.get(measure, usual)
             old = None if before is None else before.get(measure)
             if value is None and limit is None and old is None:
                 continue

@@ -1,0 +1,1 @@
+"""Flash budgets: limits, baselines, verdicts."""

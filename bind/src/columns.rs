@@ -241,7 +241,7 @@ fn flush_row(flush: Option<Flush>) -> [(&'static str, i64); 9] {
         ("flush_bytes_padding", of(|flush| flush.causes.bytes(Cause::Padding))),
         ("flush_bytes_collection", of(|flush| flush.causes.bytes(Cause::Collection))),
         ("flush_bytes_wear_levelling", of(|flush| flush.causes.bytes(Cause::WearLevelling))),
-        ("bytes_free", or_null(flush.and_then(|flush| flush.free_bytes))),
+        ("left_bytes", or_null(flush.and_then(|flush| flush.free_bytes))),
     ]
 }
 

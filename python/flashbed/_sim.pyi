@@ -372,7 +372,7 @@ class CaseColumns(TypedDict):
     """As `bytes_collection`, of that `sync()`."""
     flush_bytes_wear_levelling: _Column
     """As `bytes_wear_levelling`, of that `sync()`."""
-    bytes_free: _Column
+    left_bytes: _Column
     """Bytes that df calls available after it."""
 
 @type_check_only

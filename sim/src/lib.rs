@@ -98,8 +98,8 @@
 //!
 //! # `waits`: what a call waits for
 //!
-//! [`waits::Meter`] divides a call's time by cause: write-back, read-ahead, commit, collection, wear
-//! levelling, erase.
+//! [`waits::Meter`] divides a call's time by cause: write-back, read-ahead, commit, collection,
+//! wear levelling, erase.
 //!
 //! # `errno`: how calls end
 //!

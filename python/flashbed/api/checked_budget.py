@@ -6,9 +6,11 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import polars as pl
+
 from flashbed.answers.analysis.compared_choices import case_words, label
-from flashbed.answers.budgets.budget import Budget, BudgetProgram, BudgetStack
-from flashbed.answers.budgets.judged import Row, measures_of
+from flashbed.answers.budgets.budget import BudgetProgram, BudgetStack, ProductBudget
+from flashbed.answers.budgets.limits_held import Row, measures_of
 from flashbed.answers.lifetimes.estimate import erases_per_day
 from flashbed.answers.lifetimes.given import endurance_of
 from flashbed.answers.lifetimes.mix import Mix, mixes_of
@@ -37,7 +39,7 @@ _PATHS_MAX = 10_000
 
 
 def planned_program(
-    budget: Budget, stack: BudgetStack, program: BudgetProgram, what: str
+    budget: ProductBudget, stack: BudgetStack, program: BudgetProgram, what: str
 ) -> tuple[Experiment, Plan]:
     """The cases of a program on a stack. Raises `InputError`, which names file and place."""
     where = f"{shown(budget.path)}: {stack.name}, {program.name}"
@@ -118,8 +120,6 @@ def _of_mix(mix: Mix) -> dict[str, float | None]:
 
 def _profiles(directory: Path, name: str) -> dict[str, str]:
     """The hashes of the profiles that a case was measured with."""
-    import polars as pl
-
     columns = {"board_sha256": "the board's profile", "kernel_sha256": "the kernel's profile"}
     table = scan_table(directory, "cases", ours=True)
     found = table.filter(pl.col("case_id") == name).select(*columns).collect()

@@ -13,8 +13,8 @@ import typer
 
 from flashbed import __version__
 from flashbed.answers.budgets.baseline import Baseline, read_baseline, write_baseline
-from flashbed.answers.budgets.budget import Budget, BudgetProgram, BudgetStack, read_budget
-from flashbed.answers.budgets.judged import MEASURES, Line, Row, judged, text_of
+from flashbed.answers.budgets.budget import BudgetProgram, BudgetStack, ProductBudget, read_budget
+from flashbed.answers.budgets.limits_held import MEASURES, JudgedLine, Row, judged, text_of
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import output as written
 from flashbed.base.forks import remover
@@ -110,12 +110,12 @@ def check(
         raise RunError(f"{broken} of {len(lines)} measures break the budget {shown(budget)}")
 
 
-def _has_limits(budget: Budget) -> bool:
+def _has_limits(budget: ProductBudget) -> bool:
     each = (budget.limits, budget.together, *(program.limits for program in budget.program))
     return any(limits.given for limits in each)
 
 
-def _runs(budget: Budget, directory: Path) -> Iterator[_Run]:
+def _runs(budget: ProductBudget, directory: Path) -> Iterator[_Run]:
     """All programs on all stacks, checked before any of them runs."""
     from flashbed.api.checked_budget import planned_program
 
@@ -157,7 +157,7 @@ def _slug(name: str) -> str:
     return _ODD.sub("-", name).strip("-.") or "budget"
 
 
-def _measured(budget: Budget, runs: Sequence[_Run], way: Way) -> list[Row]:
+def _measured(budget: ProductBudget, runs: Sequence[_Run], way: Way) -> list[Row]:
     """Runs everything; the rows in the order of the budget, those of all programs together last."""
     from flashbed.api.checked_budget import program_rows, together_rows
 
@@ -194,7 +194,7 @@ def _worn(run: _Run) -> list[Subject]:
     )  # fmt: skip
 
 
-def _notes(kept: Baseline | None, rows: Sequence[Row], lines: Sequence[Line]) -> list[str]:
+def _notes(kept: Baseline | None, rows: Sequence[Row], lines: Sequence[JudgedLine]) -> list[str]:
     """What changed since the baseline of rows that differ from it, and what it lacks."""
     if kept is None:
         return []
@@ -210,7 +210,9 @@ def _notes(kept: Baseline | None, rows: Sequence[Row], lines: Sequence[Line]) ->
     return said
 
 
-def _print(budget: Budget, lines: Sequence[Line], notes: Sequence[str], output: str) -> None:
+def _print(
+    budget: ProductBudget, lines: Sequence[JudgedLine], notes: Sequence[str], output: str
+) -> None:
     broken = [line for line in lines if line.breaks]
     if output == "json":
         print(json.dumps(_json(budget, lines, notes), indent=1))
@@ -229,14 +231,14 @@ def _print(budget: Budget, lines: Sequence[Line], notes: Sequence[str], output: 
         print(f"- {escaped(said)}" if output == "markdown" else escaped(said))
 
 
-def _is_shown(line: Line) -> bool:
+def _is_shown(line: JudgedLine) -> bool:
     """Whether it has a limit of the file, or is not as in the baseline."""
     if line.measure == "failed_calls" and line.verdict == "holds" and not line.limit:
         return False
     return line.verdict != "same"
 
 
-def _counted(lines: Sequence[Line]) -> str:
+def _counted(lines: Sequence[JudgedLine]) -> str:
     broken = sum(line.breaks for line in lines)
     same = sum(line.verdict == "same" for line in lines)
     measures = "1 measure" if len(lines) == 1 else f"{len(lines):,} measures"
@@ -244,7 +246,7 @@ def _counted(lines: Sequence[Line]) -> str:
     return said + (f", {same:,} as in the baseline" if same else "")
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: JudgedLine) -> list[str]:
     row = line.row
     program = f"{row.program}, {row.choice}" if row.choice else row.program
     values = (line.value, line.limit, line.kept)
@@ -262,7 +264,9 @@ def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _json(budget: Budget, lines: Sequence[Line], notes: Sequence[str]) -> dict[str, Any]:
+def _json(
+    budget: ProductBudget, lines: Sequence[JudgedLine], notes: Sequence[str]
+) -> dict[str, Any]:
     return {
         "budget": str(budget.path),
         "name": budget.title,

@@ -24,7 +24,7 @@ from flashbed.cli.lifetime import (
     table_name,
 )
 from flashbed.cli.options import Jobs, Out, Set, formats, known
-from flashbed.cli.own_command import AfterDashes, chosen_program
+from flashbed.cli.own_command import AfterDashes, What, chosen_program
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import warn
 from flashbed.cli.run import On, check_targets, conclude, measure, target_names
@@ -73,14 +73,7 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     context: typer.Context,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WHAT",
-            help="An experiment, a recording, operations, or a script of SQL (.sql)."
-            " -- COMMAND records a program first.",
-        ),
-    ] = None,
+    what: What = None,
     *,
     settings: Set = None,
     on: On = None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from flashbed.answers.budgets.judged import Line
+from flashbed.answers.budgets.limits_held import JudgedLine
 from flashbed.stack.names import escaped
 
 __all__ = ["junit_of"]
 
 
-def junit_of(title: str, lines: Sequence[Line]) -> str:
+def junit_of(title: str, lines: Sequence[JudgedLine]) -> str:
     """A suite for each stack, a test case for each line. It has no times: they would differ."""
     root = ET.Element("testsuites", _counts(title, lines))
     for stack in dict.fromkeys(line.row.stack for line in lines):
@@ -23,7 +23,7 @@ def junit_of(title: str, lines: Sequence[Line]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _add_case(suite: ET.Element, title: str, line: Line) -> None:
+def _add_case(suite: ET.Element, title: str, line: JudgedLine) -> None:
     row = line.row
     where = ".".join(escaped(word) for word in (title, *row.key) if word)
     case = ET.SubElement(suite, "testcase", {"classname": where, "name": line.measure})
@@ -35,7 +35,7 @@ def _add_case(suite: ET.Element, title: str, line: Line) -> None:
         ET.SubElement(case, "system-out").text = said
 
 
-def _counts(name: str, lines: Sequence[Line]) -> dict[str, str]:
+def _counts(name: str, lines: Sequence[JudgedLine]) -> dict[str, str]:
     broken = sum(line.breaks for line in lines)
     return {
         "name": escaped(name), "tests": str(len(lines)), "failures": str(broken), "errors": "0",

@@ -15,7 +15,7 @@ from flashbed.base.human import time_text
 from flashbed.base.paths import shown
 from flashbed.cli.laid_out import markdown_of, print_table
 from flashbed.cli.options import Jobs, Out, Set, formats
-from flashbed.cli.own_command import AfterDashes, chosen_program
+from flashbed.cli.own_command import AfterDashes, What, chosen_program
 from flashbed.cli.remarks import warn
 from flashbed.cli.run import check_targets, conclude, measure
 from flashbed.cli.show import RESULTS
@@ -65,14 +65,7 @@ class _Found:
 
 def latency(
     context: typer.Context,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WHAT",
-            help="An experiment, a recording, operations, or a script of SQL (.sql)."
-            " -- COMMAND records a program first.",
-        ),
-    ] = None,
+    what: What = None,
     *,
     settings: Set = None,
     slowest: Annotated[

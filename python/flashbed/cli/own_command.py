@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -16,8 +16,16 @@ from flashbed.cli.progress import say
 from flashbed.cli.recorded import free_recording
 from flashbed.cli.run import one_program
 
-__all__ = ["AfterDashes", "chosen_program"]
+__all__ = ["AfterDashes", "What", "chosen_program"]
 
+What = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="WHAT",
+        help="An experiment, a recording, operations, or a script of SQL (.sql)."
+        " -- COMMAND records a program first.",
+    ),
+]
 _KEY = "flashbed.after_dashes"
 
 

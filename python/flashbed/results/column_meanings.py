@@ -71,7 +71,7 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
            for name, what in _OPERATIONS.items()},
         **{f"flush_{name}": f"{what.split('.')[0]}, in the flush. {_ONLY_SIM}"
            for name, what in _WHY.items()},
-        "bytes_free": "Bytes that `df` calls available after that flush. "
+        "left_bytes": "Bytes that `df` calls available after that flush. "
         "Known to the simulator only.",
         "cache_hits": "Pages that were read and found in the page cache.",
         "cache_misses": "Pages that were read and not found in the page cache.",

@@ -52,7 +52,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "flush_bytes_padding": _WHOLE,
         "flush_bytes_collection": _WHOLE,
         "flush_bytes_wear_levelling": _WHOLE,
-        "bytes_free": _WHOLE,
+        "left_bytes": _WHOLE,
         "cache_hits": _WHOLE,
         "cache_misses": _WHOLE,
         "cache_adds": _WHOLE,

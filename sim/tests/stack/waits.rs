@@ -1,4 +1,5 @@
-//! What calls wait for: the parts of each call add up to its latency, on new and on full partitions.
+//! What calls wait for: the parts of each call add up to its latency, on new and on full
+//! partitions.
 
 use crate::support;
 use sim::ops::NAMES;

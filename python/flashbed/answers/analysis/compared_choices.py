@@ -47,17 +47,17 @@ HEADS = {
     "years_low": "years from",
     "years_high": "years to",
     "energy_nj": "energy",
-    "bytes_free": "bytes left",
+    "left_bytes": "bytes left",
 }
 """Columns of measures, in the order of the table -> their headings."""
 MEASURES = tuple(HEADS)
 BY = {
     "time": "time_ns", "chip-time": "flash_time_ns", "p50": "p50_ns", "p99": "p99_ns",
     "worst": "worst_ns", "reads": "page_reads", "writes": "page_writes", "erases": "erases",
-    "years": "years_low", "energy": "energy_nj", "bytes-left": "bytes_free",
+    "years": "years_low", "energy": "energy_nj", "bytes-left": "left_bytes",
 }  # fmt: skip
 """What rows can be ordered by -> the column."""
-CASES = ("case_id", "target", "flush_reads", "flush_erases", "bytes_free")
+CASES = ("case_id", "target", "flush_reads", "flush_erases", "left_bytes")
 """Columns of `cases` that are read beside the axes."""
 CALLS = ("case_id", "target", "op", "latency_ns")
 """Columns of `requests` that are read."""
@@ -92,9 +92,9 @@ _VM_CAUTION = (
     "a longer write-back interval keeps more data in memory only: a power cut loses what was not"
     " written yet"
 )
-_MOST = ("years_low", "bytes_free")
+_MOST = ("years_low", "left_bytes")
 """Measures of which more is better."""
-_ONLY_DECIDING = ("flash_time_ns", "bytes_free")
+_ONLY_DECIDING = ("flash_time_ns", "left_bytes")
 _FEW = 6
 """How many of a kind are named."""
 
@@ -152,7 +152,7 @@ def compared(
         (pl.col("flash_erases") + pl.col("flush_erases").fill_null(0)).alias("erases"),
         "amplification",
         "energy_nj",
-        "bytes_free",
+        "left_bytes",
         pl.lit(None, pl.Float64).alias("years_low"),
         pl.lit(None, pl.Float64).alias("years_high"),
     )  # fmt: skip
@@ -164,8 +164,8 @@ def _flushed(cases: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
 
     Null if any of its cases is unknown.
     """
-    least = {"bytes_free": pl.col("bytes_free").min()}
-    names = ("flush_reads", "flush_erases", "bytes_free")
+    least = {"left_bytes": pl.col("left_bytes").min()}
+    names = ("flush_reads", "flush_erases", "left_bytes")
     known = [
         pl.when(pl.col(name).null_count() == 0).then(least.get(name, pl.col(name).sum()))
         for name in names

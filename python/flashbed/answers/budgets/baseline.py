@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashbed.answers.budgets.judged import MEASURES, Row, rounded
+from flashbed.answers.budgets.limits_held import MEASURES, Row, rounded
 from flashbed.base.errors import InputError
 from flashbed.base.files import read_json, whole
 from flashbed.base.paths import shown

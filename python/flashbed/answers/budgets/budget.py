@@ -1,6 +1,6 @@
 """A flash budget: programs, the stacks they run on, and what they may cost the flash.
 
-Reads and checks a budget's file (docs/reference/budget-file.md). judged.py judges
+Reads and checks a budget's file (docs/reference/budget-file.md). limits_held.py judges
 what was measured.
 """
 
@@ -16,7 +16,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.toml import FromFile, Strict, read_model, read_toml
 from flashbed.stack.names import Label, Text
 
-__all__ = ["Budget", "BudgetProgram", "BudgetStack", "Limits", "read_budget"]
+__all__ = ["BudgetProgram", "BudgetStack", "Limits", "ProductBudget", "read_budget"]
 
 _MS_MAX = 1e9
 _COUNT_MAX = 10**12
@@ -35,7 +35,7 @@ _OTHER_NAMES = {
 """Keys that a user may expect -> what there is instead."""
 
 
-class Wear(Strict):
+class WearLimits(Strict):
     """Limits that programs on one flash can have together."""
 
     years: Years | None = None
@@ -55,7 +55,7 @@ class Wear(Strict):
         return {name: value for name, value in self if value is not None}
 
 
-class Limits(Wear):
+class Limits(WearLimits):
     """`[limits]`: what one program may cost on one stack."""
 
     time_ms: Milliseconds | None = None
@@ -110,14 +110,14 @@ class BudgetProgram(Strict):
         return None if self.repeat is None else rate_per_day(self.repeat)
 
 
-class Budget(FromFile):
+class ProductBudget(FromFile):
     """A whole budget."""
 
     name: Label | None = None
     limits: Limits = Limits()
     stack: Annotated[tuple[BudgetStack, ...], Field(min_length=1, strict=False)]
     program: Annotated[tuple[BudgetProgram, ...], Field(min_length=1, strict=False)]
-    together: Wear = Wear()
+    together: WearLimits = WearLimits()
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:
@@ -161,10 +161,10 @@ class Budget(FromFile):
         return str(beside) if _is_there(beside) else program.run
 
 
-def read_budget(path: Path) -> Budget:
+def read_budget(path: Path) -> ProductBudget:
     """Reads a budget's file. Raises `InputError`, which names file and key."""
     values = read_toml(path, InputError)
-    budget = read_model(Budget, values, path, InputError)
+    budget = read_model(ProductBudget, values, path, InputError)
     budget._path = path
     return budget
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 __all__ = [
     "BROKEN",
     "MEASURES",
-    "Line",
+    "JudgedLine",
     "Row",
     "Verdict",
     "judged",
@@ -51,7 +51,7 @@ MEASURES: Mapping[str, Measure] = {
     "energy_mj": Measure("energy_nj", 1e6, "energy"),
     "erases_per_day": Measure("erases_per_day", 1, "erases a day"),
     "years": Measure("years_low", 1, "years", at_least=True),
-    "bytes_free": Measure("bytes_free", 1, "bytes left", at_least=True),
+    "bytes_free": Measure("left_bytes", 1, "bytes left", at_least=True),
 }
 """Keys of limits, in the order of the output."""
 _USUAL_LIMITS = {"failed_calls": 0}
@@ -87,7 +87,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class JudgedLine:
     """One measure of a row and its verdict. `kept` is the baseline's value."""
 
     row: Row
@@ -120,7 +120,7 @@ class Line:
         return said if self.verdict == "same" else f"{said}: {_by(self, self.kept)}"
 
 
-def _by(line: Line, other: float) -> str:
+def _by(line: JudgedLine, other: float) -> str:
     """How far a value is from another, and in percent of it."""
     assert line.value is not None
     difference = line.value - other
@@ -158,7 +158,7 @@ def measures_of(found: Mapping[str, Any]) -> dict[str, float | None]:
 
 def judged(
     rows: Sequence[Row], kept: Mapping[tuple[str, str, str], Mapping[str, float | None]] | None
-) -> Iterator[Line]:
+) -> Iterator[JudgedLine]:
     """A line for each limit, and for each measure that is known now or was in the baseline."""
     for row in rows:
         before = None if kept is None else kept.get(row.key)
@@ -172,7 +172,7 @@ def judged(
             verdict = _verdict(measure, value, limit, old)
             if verdict == "new" and before is None and kept is None:
                 continue  # there is no baseline
-            yield Line(
+            yield JudgedLine(
                 row=row, measure=measure, value=value, limit=limit, kept=old, verdict=verdict
             )
 

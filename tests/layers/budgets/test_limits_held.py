@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.answers.budgets.baseline import read_baseline, write_baseline
-from flashbed.answers.budgets.judged import Line, Row, judged, measures_of
+from flashbed.answers.budgets.limits_held import JudgedLine, Row, judged, measures_of
 from flashbed.base.errors import InputError
 
 KEY = ("rev-a", "logger", "")
@@ -24,7 +24,7 @@ def row(
 
 def only(
     measure: str, value: float | None, *, limit: float | None = None, kept: float | None = None
-) -> Line:
+) -> JudgedLine:
     limits = {} if limit is None else {measure: limit}
     before = {KEY: {measure: kept}}
     (line,) = judged([row({measure: value}, limits)], before)
@@ -54,7 +54,9 @@ def only(
         (only("page_writes", 7), "new"),
     ],
 )
-def test_a_measure_is_judged_by_its_limit_else_by_the_baseline(line: Line, verdict: str) -> None:
+def test_a_measure_is_judged_by_its_limit_else_by_the_baseline(
+    line: JudgedLine, verdict: str
+) -> None:
     assert line.verdict == verdict
     assert line.breaks == (verdict in ("broken", "worse", "not known"))
 

@@ -45,7 +45,7 @@ def test_a_broken_limit_is_said_with_by_how_much(small: Path, fakes: Fakes, run:
     status, out, err = run("check", written("limits = { time_ms = 0.1 }\n"))
     assert status == 1
     (line,) = [line for line in out.splitlines() if line.startswith("rev-a, reader: time ")]
-    assert "at most 0.1 ms: " in line
+    assert "at most 100.0 us: " in line
     assert "more" in line
     assert "1 of 1 measures break the budget budget.toml" in err.splitlines()[-1]
 
@@ -103,7 +103,7 @@ def test_junit_has_a_suite_a_stack_and_a_failure_a_broken_line(
     assert set(cases) == {"time_ms", "page_reads"}
     failure = cases["time_ms"].find("failure")
     assert failure is not None
-    assert "at most 0.1 ms" in (failure.get("message") or "")
+    assert "at most 100.0 us" in (failure.get("message") or "")
     assert cases["page_reads"].find("failure") is None
 
 

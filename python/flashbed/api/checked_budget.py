@@ -18,12 +18,15 @@ from flashbed.answers.lifetimes.subject import Subject
 from flashbed.api.comparing import compared_run
 from flashbed.base.errors import InputError
 from flashbed.base.paths import sha256_of, shown
+from flashbed.plan.case_profiles import Profiles
 from flashbed.plan.experiment import Experiment, ExperimentError, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.plan.planned import Plan
 from flashbed.results.run_directory import scan_table
+from flashbed.running.portion import code_sha256
+from flashbed.targets.sim import SimTarget
 
-__all__ = ["TOGETHER", "planned_program", "program_rows", "together_rows"]
+__all__ = ["TOGETHER", "folder_name", "planned_program", "program_rows", "together_rows"]
 
 TOGETHER = "all programs together"
 """What the output calls the programs of `[together]`."""
@@ -36,6 +39,7 @@ _WHY = {
     "erases_per_day": ": nothing wears out, or a call failed",
 }
 _PATHS_MAX = 10_000
+_NAME_DIGITS = 12
 
 
 def planned_program(
@@ -51,6 +55,19 @@ def planned_program(
     if "sim" not in planned.targets:
         raise InputError(f"{where}: none of its cases runs on the simulator")
     return experiment, planned
+
+
+def folder_name(experiment: Experiment, planned: Plan) -> str:
+    """A name for the folder of results that changes with whatever the results depend on.
+
+    Runs that aged a flash count for a lifetime if they are in its folder, so that those of another
+    program or profile must be elsewhere.
+    """
+    found = hashlib.sha256(f"{code_sha256(SimTarget.name)} {_digest(experiment)}".encode())
+    cases = [each.case for each in planned]
+    for case, stack in zip(cases, Profiles.of(cases).stacks(cases), strict=True):
+        found.update(f" {case.case_id} {stack.sha256}".encode())
+    return found.hexdigest()[:_NAME_DIGITS]
 
 
 def program_rows(

@@ -96,7 +96,8 @@ def check(
     runs = list(_runs(found, directory))
     warn(line for run in runs for line in run.planned.doubts())
     rows = _measured(found, runs, Way(jobs))
-    lines = list(judged(rows, None if kept is None or update else kept.measures))
+    before = None if kept is None or update else kept.measures
+    lines = list(judged(rows, before, found.watched))
     if junit is not None:
         with written(junit) as new:
             new.write_text(junit_of(found.title, lines), encoding="utf-8")
@@ -117,7 +118,7 @@ def _has_limits(budget: ProductBudget) -> bool:
 
 def _runs(budget: ProductBudget, directory: Path) -> Iterator[_Run]:
     """All programs on all stacks, checked before any of them runs."""
-    from flashbed.api.checked_budget import planned_program
+    from flashbed.api.checked_budget import folder_name, planned_program
 
     names = {
         program.name: budget.what(program) if program.command is None else _recorded(program)
@@ -132,8 +133,9 @@ def _runs(budget: ProductBudget, directory: Path) -> Iterator[_Run]:
                 checked_boards(planned, None)
             yield _Run(
                 stack=stack, program=program, experiment=experiment, planned=planned,
-                limits=limits, directory=directory / _slug(stack.name) / _slug(program.name),
-                has_wear=has_wear,
+                limits=limits, has_wear=has_wear,
+                directory=directory / _slug(stack.name) / _slug(program.name)
+                / folder_name(experiment, planned),
             )  # fmt: skip
 
 

@@ -124,6 +124,12 @@ impl<D: NandDriver> Mtd<D> {
         self.meter.end(now, busy)
     }
 
+    /// Whether the current call's waits are recorded.
+    #[inline]
+    pub fn records_waits(&self) -> bool {
+        self.meter.is_on()
+    }
+
     /// Work for another cause begins, or the one before it continues; returns the cause before.
     #[inline]
     pub fn enter(&mut self, now: Ns, wait: Wait) -> Wait {

@@ -13,7 +13,6 @@ use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};
 use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
 use crate::waits::Wait;
-use std::ops::Range;
 
 impl<S: FlashFs> Vfs<S> {
     /// pread: reads page by page. A missing page brings its read-ahead window with it.
@@ -136,11 +135,11 @@ impl<S: FlashFs> Vfs<S> {
             let asked = Asked { state: ahead, cache, page, wanted };
             let window = readahead::on_miss(&self.kernel, &mut self.policy, asked);
             if let Some(window) = window {
-                now = self.fill(now, inode, window, page..page.saturating_add(wanted))?;
+                self.wants(page, wanted);
+                now = self.fill(now, inode, window)?;
             }
             if !self.inodes[inode].cache.contains(page) {
-                let alone = Window { start: page, pages: 1, marker: None };
-                now = self.fill(now, inode, alone, page..page + 1)?;
+                now = self.fill(now, inode, Window { start: page, pages: 1, marker: None })?;
                 if !self.inodes[inode].cache.is_uptodate(page) {
                     return Err(FsError::Io(now));
                 }
@@ -153,7 +152,8 @@ impl<S: FlashFs> Vfs<S> {
             let asked = Asked { state: ahead, cache, page, wanted };
             let window = readahead::on_marker(&self.kernel, &mut self.policy, asked);
             if let Some(window) = window {
-                now = self.fill(now, inode, window, page..page.saturating_add(wanted))?;
+                self.wants(page, wanted);
+                now = self.fill(now, inode, window)?;
             }
         }
         self.update_page(now, inode, page)
@@ -184,14 +184,13 @@ impl<S: FlashFs> Vfs<S> {
 
     /// page_cache_ra_unbounded: reads the missing pages of a window, up to the end of the file. A
     /// page that was already cached gets no marker. A page that cannot be read is cached, but not
-    /// up to date. The call itself wants `wanted`; the other pages are read ahead.
+    /// up to date.
     #[inline]
     pub(super) fn fill(
         &mut self,
         mut now: Ns,
         inode: usize,
         window: Window,
-        wanted: Range<u32>,
     ) -> core::result::Result<Ns, FsError> {
         let Inode { ino, ref cache, .. } = self.inodes[inode];
         let window = window.cut_to(&self.kernel, cache.pages());
@@ -201,8 +200,10 @@ impl<S: FlashFs> Vfs<S> {
             if self.inodes[inode].cache.contains(page) {
                 continue;
             }
-            let ahead = !wanted.contains(&page);
-            let before = ahead.then(|| self.fs.mtd_mut().enter(now, Wait::ReadAhead));
+            let before = match self.wanted {
+                None => None,
+                Some(wanted) => self.begin_ahead(now, page, wanted),
+            };
             self.inodes.next_in_window = (waits && page + 1 < end).then_some((inode, page + 1));
             self.inodes.add_page(inode, page);
             let begun = now + self.costs.page_add_ns;
@@ -224,6 +225,23 @@ impl<S: FlashFs> Vfs<S> {
             }
         }
         self.inodes.next_in_window = None;
+        self.wanted = None;
         Ok(now)
+    }
+
+    /// The call wants these pages of the window that is filled next; the others are read ahead.
+    /// That matters only where waits are recorded.
+    #[inline]
+    pub(super) fn wants(&mut self, page: u32, pages: u32) {
+        if self.fs.mtd().records_waits() {
+            self.wanted = Some((page, page.saturating_add(pages)));
+        }
+    }
+
+    /// Where a page is read ahead, waits for that begin; returns what the call waited for before.
+    #[cold]
+    fn begin_ahead(&mut self, now: Ns, page: u32, (first, end): (u32, u32)) -> Option<Wait> {
+        let is_wanted = first <= page && page < end;
+        (!is_wanted).then(|| self.fs.mtd_mut().enter(now, Wait::ReadAhead))
     }
 }

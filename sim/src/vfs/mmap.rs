@@ -385,7 +385,7 @@ impl<S: FlashFs> Vfs<S> {
             (has_read, now) = self.sync_mmap_readahead(now, inode, file, page)?;
             if !self.inodes[inode].cache.contains(page) {
                 let alone = Window { start: page, pages: 1, marker: None };
-                now = self.fill(now, inode, alone, page..page + 1)?;
+                now = self.fill(now, inode, alone)?;
                 let is_read = self.inodes[inode].cache.is_uptodate(page);
                 return Ok((if is_read { Fault::Again } else { Fault::Bus }, now));
             }
@@ -418,7 +418,8 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((false, now));
         }
         let window = state.around(page);
-        Ok((true, self.fill(now, inode, window, page..page + 1)?))
+        self.wants(page, 1);
+        Ok((true, self.fill(now, inode, window)?))
     }
 
     /// do_async_mmap_readahead: a marker on the page continues a window.
@@ -442,7 +443,10 @@ impl<S: FlashFs> Vfs<S> {
         let wanted = state.max_pages;
         let asked = Asked { state, cache, page, wanted };
         match readahead::on_marker(&self.kernel, &mut self.policy, asked) {
-            Some(window) => Ok((true, self.fill(now, inode, window, page..page + 1)?)),
+            Some(window) => {
+                self.wants(page, 1);
+                Ok((true, self.fill(now, inode, window)?))
+            }
             None => Ok((true, now)),
         }
     }

@@ -113,6 +113,8 @@ pub struct Vfs<S> {
     writing: Option<Arc<Written>>,
     /// The file's content after the current copy.
     copied: Option<Contents>,
+    /// See [`Vfs::wants`].
+    wanted: Option<(u32, u32)>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
     /// Pages that a read waited for.
@@ -150,6 +152,7 @@ impl<S: FlashFs> Vfs<S> {
             written: 0,
             writing: None,
             copied: None,
+            wanted: None,
             cache_hits: 0,
             cache_misses: 0,
             cache_adds: 0,
@@ -517,8 +520,7 @@ impl<S: FlashFs> Vfs<S> {
                 let wanted = end_page(end.saturating_add(page_bytes - 1)).saturating_sub(start);
                 let limit = open.position.readahead.max_pages;
                 let window = Window { start, pages: wanted.min(limit), marker: None };
-                let all = start..start.saturating_add(window.pages);
-                return Ok((0, self.fill(now, index, window, all)?));
+                return Ok((0, self.fill(now, index, window)?));
             }
             Advice::DontNeed => {
                 let last = end.saturating_sub(1) / page_bytes;

@@ -80,6 +80,7 @@ def test_a_budget_without_a_name_is_called_as_its_file(tmp_path: Path) -> None:
         ("page_writes = 90", "page_writes = 1.5", "page_writes: 1.5 is not a whole number"),
         ("p99_latency_ms = 20", "p99_latency_ms = 0", "p99_latency_ms: 0 is not more than 0"),
         ("years = 10", "years = 5000", "together.years: 5000 is not at most 1000"),
+        ('name = "thermostat"', 'watched = ["ears"]', "watched: ears: no measure; there are"),
         ("years = 10", "page_writes = 5", "together.page_writes: unknown key"),
         ('"6/h"', '"often"', "program.1.repeat: often: N/UNIT"),
         ('repeat = "6/h"', "", "together: how often does logger run?"),

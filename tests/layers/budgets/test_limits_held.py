@@ -69,7 +69,7 @@ def test_a_line_says_by_how_much() -> None:
         "rev-a, logger: years 9, at least 10: 1 less (10.0%)"
     )
     assert only("time_ms", 2.5, kept=2.0).text == (
-        "rev-a, logger: time 2.5 ms, 2 ms in the baseline: 0.5 ms more (25.0%)"
+        "rev-a, logger: time 2.500 ms, 2.000 ms in the baseline: 500.0 us more (25.0%)"
     )
     assert only("years", None, limit=3).text == (
         "rev-a, logger: years: not known: how often does it run?"
@@ -79,6 +79,12 @@ def test_a_line_says_by_how_much() -> None:
 def test_without_a_baseline_only_limits_are_judged() -> None:
     lines = list(judged([row({"page_writes": 5, "time_ms": 1.0}, {"page_writes": 9})], None))
     assert [line.measure for line in lines] == ["page_writes"]
+
+
+def test_only_what_is_watched_may_not_become_worse() -> None:
+    now, before = row({"page_writes": 6, "erases": 6}), {KEY: {"page_writes": 5, "erases": 5}}
+    lines = list(judged([now], before, ["erases"]))
+    assert [(line.measure, line.verdict) for line in lines] == [("erases", "worse")]
 
 
 def test_measures_are_those_of_compare_in_other_units() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from flashbed.answers.budgets.limits_held import MEASURES
 from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.base.errors import InputError
 from flashbed.base.toml import FromFile, Strict, read_model, read_toml
@@ -114,10 +115,19 @@ class ProductBudget(FromFile):
     """A whole budget."""
 
     name: Label | None = None
+    watched: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)] = tuple(MEASURES)
     limits: Limits = Limits()
     stack: Annotated[tuple[BudgetStack, ...], Field(min_length=1, strict=False)]
     program: Annotated[tuple[BudgetProgram, ...], Field(min_length=1, strict=False)]
     together: WearLimits = WearLimits()
+
+    @field_validator("watched")
+    @classmethod
+    def _measures(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for name in given:
+            if name not in MEASURES:
+                raise ValueError(f"{name}: no measure; there are {', '.join(MEASURES)}")
+        return given
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:

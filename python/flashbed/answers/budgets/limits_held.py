@@ -7,9 +7,11 @@ so there is no tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+from flashbed.base.human import number_reader
 
 __all__ = [
     "BROKEN",
@@ -56,7 +58,6 @@ MEASURES: Mapping[str, Measure] = {
 """Keys of limits, in the order of the output."""
 _USUAL_LIMITS = {"failed_calls": 0}
 """A program whose calls fail did not do its work."""
-_UNITS = {"ms": " ms", "mj": " mJ"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,12 +131,12 @@ def _by(line: JudgedLine, other: float) -> str:
 
 
 def text_of(measure: str, value: float | None) -> str:
-    """A value with its unit, in at most six digits."""
+    """A value as `compare` prints it."""
     if value is None:
         return "-"
-    unit = _UNITS.get(measure.rsplit("_", 1)[-1], "")
-    number = f"{value:,.0f}" if value == int(value) else f"{value:,.{_DIGITS}g}"
-    return f"{number}{unit}"
+    about = MEASURES[measure]
+    reads = number_reader(about.column, whole=value == int(value) and about.unit == 1)
+    return reads(value * about.unit)
 
 
 def rounded(value: float | None) -> float | None:
@@ -157,9 +158,11 @@ def measures_of(found: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def judged(
-    rows: Sequence[Row], kept: Mapping[tuple[str, str, str], Mapping[str, float | None]] | None
+    rows: Sequence[Row],
+    kept: Mapping[tuple[str, str, str], Mapping[str, float | None]] | None,
+    watched: Collection[str] = tuple(MEASURES),
 ) -> Iterator[JudgedLine]:
-    """A line for each limit, and for each measure that is known now or was in the baseline."""
+    """A line for each limit, and for each watched measure that is known now or in the baseline."""
     for row in rows:
         before = None if kept is None else kept.get(row.key)
         for measure in MEASURES:
@@ -167,6 +170,8 @@ def judged(
             usual = None if value is None else _USUAL_LIMITS.get(measure)
             limit = row.limits.get(measure, usual)
             old = None if before is None else before.get(measure)
+            if limit is None and measure not in watched:
+                continue
             if value is None and limit is None and old is None:
                 continue
             verdict = _verdict(measure, value, limit, old)

@@ -59,6 +59,7 @@ class _Found:
 
     case_id: str
     choice: str
+    failed: str | None
     whole: Latencies
     parts: Sequence[Latencies]
 
@@ -122,11 +123,12 @@ def _found(directory: Path, cases: Sequence[Any], *, slowest: int, parts: int) -
 
     from flashbed.answers.analysis.compared_choices import case_words
     from flashbed.answers.analysis.latencies import latencies, parts_of, split
-    from flashbed.results.run_directory import scan_table
+    from flashbed.results.failed_calls import failed_by_case
+    from flashbed.results.run_directory import read_table, scan_table
 
     if not (directory / "requests.parquet").is_file():
         return
-    words = case_words(cases)
+    words, failed = case_words(cases), dict(failed_by_case(read_table(directory, "cases")))
     requests = scan_table(directory, "requests", ours=True).filter(pl.col("target") == "sim")
     for case in cases:
         own = requests.filter(pl.col("case_id") == case.case_id).collect()
@@ -139,6 +141,7 @@ def _found(directory: Path, cases: Sequence[Any], *, slowest: int, parts: int) -
         yield _Found(
             case_id=case.case_id,
             choice=words[case.case_id],
+            failed=failed.get(case.case_id),
             whole=latencies(calls, slowest),
             parts=[latencies(part) for part in parts_of(calls, parts)] if parts > 1 else [],
         )
@@ -157,7 +160,7 @@ def _print(found: Sequence[_Found], is_markdown: bool) -> None:
                 print(f"{markdown_of(table, _HEADS)}\n")
             else:
                 print_table(table, _HEADS)
-        for line in _sentences(one.whole):
+        for line in _sentences(one):
             print(f"- {escaped(line)}" if is_markdown else escaped(line))
     if len(found) > _CASES_SHOWN:
         print(f"{len(found) - _CASES_SHOWN:,} more cases: --format json")
@@ -198,15 +201,18 @@ def _of_parts(one: _Found) -> Iterator[pl.DataFrame]:
     yield pl.DataFrame(rows)
 
 
-def _sentences(of: Latencies) -> Iterator[str]:
+def _sentences(one: _Found) -> Iterator[str]:
     from flashbed.answers.analysis.latencies import sentence
 
-    for call in of.slowest.iter_rows(named=True):
+    if one.failed is not None:
+        yield f"WARNING: {one.failed}: this is not what the program does"
+    for call in one.whole.slowest.iter_rows(named=True):
         yield sentence(call)
 
 
 def _json(one: _Found) -> dict[str, Any]:
-    return {"case": one.case_id, "choice": one.choice, **_latencies_json(one.whole)} | (
+    named = {"case": one.case_id, "choice": one.choice, "failed": one.failed}
+    return {**named, **_latencies_json(one.whole)} | (
         {"parts": [_latencies_json(part) for part in one.parts]} if one.parts else {}
     )
 

@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class _BudgetRun:
     """A program on a stack: its cases, its limits, and the folder of its results."""
 
     stack: BudgetStack
@@ -116,7 +116,7 @@ def _has_limits(budget: ProductBudget) -> bool:
     return any(limits.given for limits in each)
 
 
-def _runs(budget: ProductBudget, directory: Path) -> Iterator[_Run]:
+def _runs(budget: ProductBudget, directory: Path) -> Iterator[_BudgetRun]:
     """All programs on all stacks, checked before any of them runs."""
     from flashbed.api.checked_budget import folder_name, planned_program
 
@@ -131,7 +131,7 @@ def _runs(budget: ProductBudget, directory: Path) -> Iterator[_Run]:
             has_wear = program.rate is not None or bool(_OF_WEAR & limits.keys())
             if has_wear:
                 checked_boards(planned, None)
-            yield _Run(
+            yield _BudgetRun(
                 stack=stack, program=program, experiment=experiment, planned=planned,
                 limits=limits, has_wear=has_wear,
                 directory=directory / _slug(stack.name) / _slug(program.name)
@@ -159,7 +159,7 @@ def _slug(name: str) -> str:
     return _ODD.sub("-", name).strip("-.") or "budget"
 
 
-def _measured(budget: ProductBudget, runs: Sequence[_Run], way: Way) -> list[Row]:
+def _measured(budget: ProductBudget, runs: Sequence[_BudgetRun], way: Way) -> list[Row]:
     """Runs everything; the rows in the order of the budget, those of all programs together last."""
     from flashbed.api.checked_budget import program_rows, together_rows
 
@@ -183,7 +183,7 @@ def _measured(budget: ProductBudget, runs: Sequence[_Run], way: Way) -> list[Row
     return rows
 
 
-def _worn(run: _Run) -> list[Subject]:
+def _worn(run: _BudgetRun) -> list[Subject]:
     from flashbed.plan.planned import as_plan
 
     if not run.has_wear:

@@ -192,40 +192,70 @@ impl<S: FlashFs> Vfs<S> {
         inode: usize,
         window: Window,
     ) -> core::result::Result<Ns, FsError> {
-        let Inode { ino, ref cache, .. } = self.inodes[inode];
-        let window = window.cut_to(&self.kernel, cache.pages());
-        let end = window.start + window.pages;
-        let waits = self.kernel.window_is_added_first;
-        for page in window.start..end {
-            if self.inodes[inode].cache.contains(page) {
-                continue;
-            }
-            let before = match self.wanted {
-                None => None,
-                Some(wanted) => self.begin_ahead(now, page, wanted),
-            };
-            self.inodes.next_in_window = (waits && page + 1 < end).then_some((inode, page + 1));
-            self.inodes.add_page(inode, page);
-            let begun = now + self.costs.page_add_ns;
-            let read = self.fs.read_page(begun, ino, page, &mut self.inodes);
-            self.cache_adds += 1 + std::mem::take(&mut self.inodes.added_besides);
-            now = match read {
-                Ok(later) => later,
-                Err(error) => {
-                    self.inodes[inode].cache.clear_uptodate(page);
-                    error.failed_at().ok_or(error)?
-                }
-            };
-            now = self.resched(now)?;
-            if let Some(before) = before {
+        let window = window.cut_to(&self.kernel, self.inodes[inode].cache.pages());
+        if self.wanted.is_some() {
+            return self.fill_recorded(now, inode, window);
+        }
+        for page in window.start..window.start + window.pages {
+            now = self.fill_page(now, inode, window, page)?;
+        }
+        self.inodes.next_in_window = None;
+        Ok(now)
+    }
+
+    /// The same where waits are recorded.
+    #[cold]
+    fn fill_recorded(
+        &mut self,
+        mut now: Ns,
+        inode: usize,
+        window: Window,
+    ) -> core::result::Result<Ns, FsError> {
+        let (first, end) = self.wanted.take().unwrap_or_default();
+        for page in window.start..window.start + window.pages {
+            if first <= page && page < end {
+                now = self.fill_page(now, inode, window, page)?;
+            } else {
+                let before = self.fs.mtd_mut().enter(now, Wait::ReadAhead);
+                now = self.fill_page(now, inode, window, page)?;
                 self.fs.mtd_mut().enter(now, before);
-            }
-            if window.marker == Some(page) {
-                self.inodes[inode].cache.set_marker(page);
             }
         }
         self.inodes.next_in_window = None;
-        self.wanted = None;
+        Ok(now)
+    }
+
+    /// One page of a window.
+    #[inline(always)]
+    fn fill_page(
+        &mut self,
+        now: Ns,
+        inode: usize,
+        window: Window,
+        page: u32,
+    ) -> core::result::Result<Ns, FsError> {
+        let Inode { ino, ref cache, .. } = self.inodes[inode];
+        if cache.contains(page) {
+            return Ok(now);
+        }
+        let is_followed = page + 1 < window.start + window.pages;
+        let next = (self.kernel.window_is_added_first && is_followed).then_some((inode, page + 1));
+        self.inodes.next_in_window = next;
+        self.inodes.add_page(inode, page);
+        let begun = now + self.costs.page_add_ns;
+        let read = self.fs.read_page(begun, ino, page, &mut self.inodes);
+        self.cache_adds += 1 + std::mem::take(&mut self.inodes.added_besides);
+        let now = match read {
+            Ok(later) => later,
+            Err(error) => {
+                self.inodes[inode].cache.clear_uptodate(page);
+                error.failed_at().ok_or(error)?
+            }
+        };
+        let now = self.resched(now)?;
+        if window.marker == Some(page) {
+            self.inodes[inode].cache.set_marker(page);
+        }
         Ok(now)
     }
 
@@ -236,12 +266,5 @@ impl<S: FlashFs> Vfs<S> {
         if self.fs.mtd().records_waits() {
             self.wanted = Some((page, page.saturating_add(pages)));
         }
-    }
-
-    /// Where a page is read ahead, waits for that begin; returns what the call waited for before.
-    #[cold]
-    fn begin_ahead(&mut self, now: Ns, page: u32, (first, end): (u32, u32)) -> Option<Wait> {
-        let is_wanted = first <= page && page < end;
-        (!is_wanted).then(|| self.fs.mtd_mut().enter(now, Wait::ReadAhead))
     }
 }

@@ -245,3 +245,24 @@ def test_the_examples_of_the_document_are_true(
             else:
                 assert line == next(given), command
         assert left_out or next(given, None) is None
+
+
+def test_another_program_of_the_same_name_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """A program was changed, and its years were still those of the runs that aged the old one."""
+    monkeypatch.chdir(tmp_path)
+    on = ("--set", "partition.blocks=64", "--repeat", "1/h", "--format", "json")
+
+    def years(name: str, size: int) -> float:
+        writes = "".join(
+            f"write 0 {n * size} {size} {n} 60\nfsync 0\npause 1000000000\n" for n in range(30)
+        )
+        Path(name).write_text(f"flashbed-ops 1\nopen 0 log wo,create,append\n{writes}close 0\n")
+        status, out, err = run("lifetime", name, *on)
+        assert status == 0, err
+        return float(json.loads(out)["lifetime"][0]["years"]["low"])
+
+    before, after = years("one.ops", 80), years("one.ops", 8000)
+    assert after < before
+    assert after == pytest.approx(years("other.ops", 8000), rel=0.2)

@@ -35,6 +35,10 @@ def aged_by(
     """
     by_name = {each.case.case_id: each for each in planned}
     subjects = read()
+    kept = {one.name: one.rounds_before for one in subjects if one.rounds_before}
+    if kept:  # they may be of another program with the same name: then they run again
+        run(as_plan(_cases(by_name, kept)))
+        subjects = read()
     why: dict[str, str] = {}
     left = float(STEPS_MAX.get(target, 0))
     for _ in range(PASSES):

@@ -60,6 +60,7 @@ app = typer.Typer(
 listing.register(app)
 run.register(app)
 compare.register(app)
+advise.register(app)
 check.register(app)
 latency.register(app)
 merge.register(app)
@@ -86,7 +87,15 @@ prepare.register(app)
 
 GROUPS = {
     "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
-    "Ask a question": ("compare", "latency", "check", "lifetime", "powercut", "cost"),
+    "Ask a question": (
+        "compare",
+        "advise",
+        "latency",
+        "check",
+        "lifetime",
+        "powercut",
+        "cost",
+    ),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
     "Your parts": ("chip", "board", "kernel", "policy", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),

@@ -106,7 +106,7 @@ def compare(
     rounds = None if repeat is None else rate_per_day(repeat)
     selected = parse_settings(settings or [])
     what = chosen_program(context, "compare", what)
-    experiment = _with_requests(load_experiment(what))
+    experiment = with_requests(load_experiment(what))
     planned = plan(experiment, selected)
     doubts = planned.doubts()
     targets = all_allowed(target_names(on) or ["sim"], None)

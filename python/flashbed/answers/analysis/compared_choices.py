@@ -26,8 +26,8 @@ from flashbed.plan.case import AXES, Case
 
 __all__ = [
     "BY", "CALLS", "CASES", "HEADS", "MEASURES", "NO_CALLS", "SAME", "Comparison",
-    "case_words", "cautions", "changes", "compared", "ordered",
-    "orders", "quantiles", "sentences", "with_calls", "with_years",
+    "case_words", "cautions", "changes", "compared", "effect", "ordered", "orders", "quantiles",
+    "same", "sentences", "versus", "with_calls", "with_years",
 ]  # fmt: skip
 
 SAME = 0.02

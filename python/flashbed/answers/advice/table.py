@@ -28,6 +28,6 @@ def front_table(
     for name in MEASURES:
         values = [row[name] for row in kept]
         known = set(values) - ({None, 0} if name in _SHOWN_IF_KNOWN else {None})
-        if known and not (name == "flash_time_ns" and timed):
+        if known and name != "left_bytes" and not (name == "flash_time_ns" and timed):
             found[name] = values
     return pl.DataFrame(found)

@@ -121,6 +121,11 @@ class KernelFacts(Configuration):
     """Pages that the page cache looks up at a time (PAGEVEC_SIZE).
     From: include/linux/pagevec.h of the kernel.
     """
+    writeback_iter: bool = False
+    """Whether only write-back that is cyclic stores where it stopped in a file, so that the
+    flusher's next pass begins there (since 6.9).
+    From: mm/page-writeback.c of the kernel: whether it has writeback_iter.
+    """
     spi_polls_sleep: bool = True
     """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).
     From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.

@@ -38,6 +38,10 @@ pub struct KernelFacts {
     /// Pages that are looked up at a time (PAGEVEC_SIZE).
     #[serde(default = "fifteen")]
     pub folio_batch: usize,
+    /// writeback_iter of mm/page-writeback.c: only write-back that is cyclic stores where it
+    /// stopped, and stores the page after it (6.9).
+    #[serde(default)]
+    pub writeback_iter: bool,
     /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
     /// The core of SPI-NAND sleeps between two polls of a busy chip (spi_mem_poll_status, 5.15).
@@ -122,6 +126,7 @@ impl KernelFacts {
         masks_interrupts: false,
         other_flusher: false,
         folio_batch: 15,
+        writeback_iter: false,
         longest_idle_ms: 512,
         spi_polls_sleep: true,
         cache_reads: false,

@@ -251,8 +251,10 @@ impl<D: NandDriver> Ubi<D> {
     /// After a call into MTD: another task may run at the kernel's next preemption point.
     pub(super) fn release_chip(&mut self, now: Ns) {
         self.chip_released = !self.is_working;
-        if self.contended().is_some() && !self.wl.is_idle() {
-            self.thread_waits = self.sched.pass_locked(now - self.mtd.since_resched());
+        if self.contended().is_some() {
+            // Without works the thread sleeps, for which it needs no lock.
+            let blocks = self.sched.pass_locked(now - self.mtd.since_resched());
+            self.thread_waits = blocks && !self.wl.is_idle();
         }
     }
 

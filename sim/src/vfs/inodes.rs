@@ -18,7 +18,7 @@ use super::truncate::Truncated;
 use crate::content::Contents;
 use crate::errno::{errno, FsError, Result};
 use crate::fs::{Grabbed, Ino, PageCache, Writeback, PAGE_BYTES};
-use crate::profile::Vm;
+use crate::profile::KernelFacts;
 use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -31,8 +31,7 @@ pub(super) struct Inodes {
     by_ino: BTreeMap<Ino, usize>,
     pub flusher: Flusher,
     pub ticks: Ticks,
-    /// PAGEVEC_SIZE: pages that are looked up at a time.
-    pub folio_batch: usize,
+    pub facts: KernelFacts,
     /// The next page of a read-ahead window, which is locked if it is not cached yet.
     pub next_in_window: Option<(usize, u32)>,
     /// Pages that a file system added while it read another page.
@@ -100,20 +99,20 @@ impl Inodes {
         }
     }
 
-    /// No inodes, on a machine with these settings and so many pages for the page cache.
+    /// No inodes, on a kernel with so many pages for the page cache.
     pub fn new(
-        (vm, free_pages): (Vm, u64),
+        facts: KernelFacts,
+        free_pages: u64,
         ticks: Ticks,
-        folio_batch: usize,
         now: Ns,
         completions: Completions,
     ) -> Inodes {
         Inodes {
             list: Vec::new(),
             by_ino: BTreeMap::new(),
-            flusher: Flusher::new(ticks, now, (vm, free_pages), completions),
+            flusher: Flusher::new(ticks, now, (facts.vm, free_pages), completions),
             ticks,
-            folio_batch,
+            facts,
             next_in_window: None,
             added_besides: 0,
             truncated: Truncated::default(),

@@ -142,7 +142,7 @@ impl<S: FlashFs> Vfs<S> {
             policy: None,
             costs,
             read_ahead_pages: 0,
-            inodes: Inodes::new(memory, ticks, facts.folio_batch, Ns::ZERO, completions),
+            inodes: Inodes::new(facts, memory.1, ticks, Ns::ZERO, completions),
             names: Names::default(),
             limits: DirtyLimits::new(memory.0, memory.1),
             masks_interrupts: facts.masks_interrupts,
@@ -289,8 +289,8 @@ impl<S: FlashFs> Vfs<S> {
         self.mappings.clear();
         let completions = self.inodes.flusher.completions.of_new_device();
         let reclaim = self.inodes.take_reclaim_policy();
-        let Inodes { ticks, folio_batch, .. } = self.inodes;
-        self.inodes = Inodes::new(self.memory, ticks, folio_batch, now, completions);
+        let Inodes { ticks, facts, .. } = self.inodes;
+        self.inodes = Inodes::new(facts, self.memory.1, ticks, now, completions);
         if let Some(policy) = reclaim {
             self.inodes.set_reclaim_policy(policy);
         }

@@ -70,7 +70,7 @@ impl<S: FlashFs> Vfs<S> {
     ) -> Result<Ns, FsError> {
         let mut pages = gone.pages;
         while pages > 0 {
-            let batch = pages.min(self.inodes.folio_batch as u64);
+            let batch = pages.min(self.inodes.facts.folio_batch as u64);
             now = self.resched(now + self.costs.page_drop_ns * batch)?;
             pages -= batch;
         }

@@ -203,7 +203,7 @@ impl Inodes {
 
     /// The head of __writeback_single_inode and of write_cache_pages.
     fn begin_inode(&mut self, index: usize, work: Work) {
-        let batch = self.folio_batch;
+        let batch = self.facts.folio_batch;
         let inode = &mut self[index];
         let first = if work.is_tagged() { 0 } else { inode.writeback_index };
         let pages: VecDeque<u32> = match work.is_tagged() {
@@ -221,6 +221,7 @@ impl Inodes {
         let mut writing = self.flusher.writing.take().expect("an inode was begun");
         let index = writing.index;
         let page = self.next_page(&mut writing);
+        let writeback_iter = self.facts.writeback_iter;
         let inode = &mut self[index];
         let (ino, size) = (inode.ino, inode.size_bytes);
         let step = match page {
@@ -229,8 +230,12 @@ impl Inodes {
                 Writeback::Page(PageWrite::whole(ino, page, size))
             }
             None => {
-                let is_whole = writing.work.is_tagged() || writing.left <= 0;
-                inode.writeback_index = if is_whole { writing.done_index } else { 0 };
+                inode.writeback_index = match (writing.work.is_tagged(), writing.left <= 0) {
+                    (true, _) if writeback_iter => inode.writeback_index,
+                    (false, true) if writeback_iter => writing.done_index + 1,
+                    (false, false) => 0,
+                    _ => writing.done_index,
+                };
                 inode.dirty.size = false;
                 writing.is_inode = true;
                 Writeback::Inode(ino)
@@ -254,7 +259,7 @@ impl Inodes {
                 if writing.work.is_tagged() {
                     return None;
                 }
-                writing.pages = cache.next_dirty(writing.cursor, self.folio_batch).into();
+                writing.pages = cache.next_dirty(writing.cursor, self.facts.folio_batch).into();
                 writing.cursor = writing.pages.back()? + 1;
                 continue;
             };

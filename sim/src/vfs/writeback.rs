@@ -200,7 +200,9 @@ impl<S: FlashFs> Vfs<S> {
     /// write_cache_pages of a whole file.
     fn write_whole(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
         let pages = self.inodes[index].cache.tag_dirty(0, u32::MAX);
-        self.inodes[index].writeback_index = pages.last().copied().unwrap_or(0);
+        if !self.inodes.facts.writeback_iter {
+            self.inodes[index].writeback_index = pages.last().copied().unwrap_or(0);
+        }
         self.write_pages(now, index, &pages)
     }
 

@@ -121,6 +121,10 @@ class KernelFacts(Configuration):
     """Pages that the page cache looks up at a time (PAGEVEC_SIZE).
     From: include/linux/pagevec.h of the kernel.
     """
+    file_free_rcu: bool = True
+    """Whether a closed file is freed after a grace period of RCU (before 6.7).
+    From: fs/file_table.c of the kernel: whether it has file_free_rcu.
+    """
     writeback_iter: bool = False
     """Whether only write-back that is cyclic stores where it stopped in a file, so that the
     flusher's next pass begins there (since 6.9).

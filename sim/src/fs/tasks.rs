@@ -177,23 +177,18 @@ pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCac
 }
 
 /// The program sleeps until the flusher of another file system has found nothing to write, and then
-/// until its own has written everything. Returns none if there is no other.
+/// until its own has written everything.
 pub fn sync_after_other<S: FlashFs>(
     fs: &mut S,
     mut now: Ns,
     pages: &mut dyn PageCache,
-) -> Result<Option<Ns>> {
-    if !fs.sched().sync_after_other(now) {
-        return Ok(None);
-    }
-    if fs.sched().current() == Some(Task::Program) {
-        fs.sched().wait_event(now);
-    }
+) -> Result<Ns> {
+    fs.sched().begin_sync(now);
     while fs.sched().is_sync_ahead() || pages.is_flusher_awaited() {
         if fs.sched().current() == Some(Task::Program) {
             fs.sched().sleep(now);
         }
         now = run_others(fs, now, pages)?;
     }
-    Ok(Some(now))
+    Ok(now)
 }

@@ -42,6 +42,9 @@ pub struct KernelFacts {
     /// stopped, and stores the page after it (6.9).
     #[serde(default)]
     pub writeback_iter: bool,
+    /// A closed file is freed after a grace period (file_free_rcu, before 6.7).
+    #[serde(default = "yes")]
+    pub file_free_rcu: bool,
     /// The longest sleep of an idle processor.
     pub longest_idle_ms: u64,
     /// The core of SPI-NAND sleeps between two polls of a busy chip (spi_mem_poll_status, 5.15).
@@ -127,6 +130,7 @@ impl KernelFacts {
         other_flusher: false,
         folio_batch: 15,
         writeback_iter: false,
+        file_free_rcu: true,
         longest_idle_ms: 512,
         spi_polls_sleep: true,
         cache_reads: false,

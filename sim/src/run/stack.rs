@@ -178,7 +178,7 @@ impl<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>> Stack for Vfs<S> {
     }
 
     fn close_elsewhere(&mut self, now: Ns) {
-        self.fs_mut().call_rcu(now);
+        self.file_free(now);
     }
 
     fn free_bytes(&self) -> Option<u64> {

@@ -463,14 +463,16 @@ impl Sched {
         self.pick_next(before);
         while let Some(task) = self.current.filter(|&task| self.ends_at_once(task)) {
             self.update_current(now);
-            self.do_momentary(now, task);
-            self.dequeue(task);
-            self.pick_next(None);
+            let sleeps = self.do_momentary(now, task);
+            if sleeps {
+                self.dequeue(task);
+            }
+            self.pick_next(Some(task).filter(|_| !sleeps));
         }
     }
 
-    /// The work of a momentary task.
-    fn do_momentary(&mut self, now: Ns, task: Task) {
+    /// The work of a momentary task. Returns whether the task sleeps then, or is preempted before.
+    fn do_momentary(&mut self, now: Ns, task: Task) -> bool {
         match task {
             _ if self.newborn.is_some_and(|(newborn, _)| newborn == task) => {
                 self.begin_newborn(now);
@@ -487,7 +489,7 @@ impl Sched {
                 }
             }
             Task::OtherFlusher => _ = self.do_momentary_work(now, task),
-            Task::Program => self.begin_wait(now),
+            Task::Program => return self.begin_wait(now),
             Task::UbiThread if self.chip_is_locked => self.thread_blocks = true,
             Task::RcuThread => {
                 if let Waiting::Tree(grace) = &mut self.rcu {
@@ -497,6 +499,7 @@ impl Sched {
             }
             _ => self.starting.remove(task),
         }
+        true
     }
 
     /// The end of __schedule.

@@ -28,6 +28,8 @@ pub(super) struct Workers {
     flusher_runs: bool,
     /// The work of the other file system's flusher is queued.
     is_other_queued: bool,
+    /// The program is in `sync` and has yet to queue that work.
+    begins_next: bool,
     /// `sync` waits for that work. The program then queues the flusher's, and sleeps again.
     is_other_awaited: bool,
     syncs_next: bool,
@@ -46,6 +48,7 @@ impl Workers {
             born: None,
             flusher_runs: false,
             is_other_queued: false,
+            begins_next: false,
             is_other_awaited: false,
             syncs_next: false,
             sleeps_next: false,
@@ -120,29 +123,43 @@ impl Sched {
         self.enqueue(now, task);
     }
 
-    /// sync_inodes_sb of the other file system, which has nothing to write, and after it of the
-    /// program's. Returns whether there is another one.
-    pub fn sync_after_other(&mut self, now: Ns) -> bool {
-        if !self.other_flusher {
-            return false;
+    /// `sync` of the running program: sync_inodes_sb of the other file system, which has nothing
+    /// to write, and after it of the program's. Other tasks may run before each.
+    pub fn begin_sync(&mut self, now: Ns) {
+        self.workers.begins_next = true;
+        if self.resched(now) == Some(Task::Program) {
+            match self.begin_wait(now) {
+                true => _ = self.sleep(now),
+                false => self.schedule(now, self.current),
+            }
         }
+    }
+
+    /// Whether another file system has a flusher, for which `sync` waits first.
+    pub fn has_other_flusher(&self) -> bool {
+        self.other_flusher
+    }
+
+    fn queue_other(&mut self, now: Ns) {
         (self.workers.is_other_queued, self.workers.is_other_awaited) = (true, true);
         // A worker that was woken and has not run yet is still the first of the idle ones.
         if !self.is_runnable(Task::Background) || self.workers.flusher_runs {
             self.wake(now, Task::OtherFlusher);
         }
-        true
     }
 
     /// Whether the program still has to queue the flusher's work.
     pub fn is_sync_ahead(&self) -> bool {
-        self.workers.is_other_awaited || self.workers.syncs_next || self.workers.has_synced
+        let pool = &self.workers;
+        pool.begins_next || pool.is_other_awaited || pool.syncs_next || pool.has_synced
     }
 
     /// wait_event of the running program: a preemption point, and then it sleeps.
     pub fn wait_event(&mut self, now: Ns) {
-        if self.fair.class().has_lag() && self.resched(now) != Some(Task::Program) {
-            self.workers.sleeps_next = !self.workers.syncs_next && !self.workers.has_synced;
+        self.pass(now);
+        if self.fair.class().has_lag() && self.need_resched {
+            self.workers.sleeps_next = true;
+            self.resched(now);
         } else {
             self.sleep(now);
         }
@@ -153,19 +170,27 @@ impl Sched {
         self.workers.sleeps_next = false;
     }
 
-    /// Whether the program only sleeps, or queues the flusher's work and sleeps, once it has the
+    /// Whether the program only sleeps, or queues works of flushers and sleeps, once it has the
     /// processor.
     pub(super) fn sleeps_next(&self) -> bool {
-        self.workers.syncs_next || self.workers.sleeps_next
+        let pool = &self.workers;
+        pool.begins_next || pool.syncs_next || pool.sleeps_next
     }
 
-    /// The program goes to sleep; before, it may queue the flusher's work.
-    pub(super) fn begin_wait(&mut self, now: Ns) {
+    /// The program, which has the processor, queues a work if it is in `sync`. Returns whether it
+    /// sleeps then, or is preempted before.
+    pub(super) fn begin_wait(&mut self, now: Ns) -> bool {
         if std::mem::take(&mut self.workers.sleeps_next) {
-            return;
+            return true;
         }
-        (self.workers.syncs_next, self.workers.has_synced) = (false, true);
-        self.kick_flusher(now);
+        if std::mem::take(&mut self.workers.begins_next) {
+            self.queue_other(now);
+        } else {
+            (self.workers.syncs_next, self.workers.has_synced) = (false, true);
+            self.kick_flusher(now);
+        }
+        self.workers.sleeps_next = self.need_resched;
+        !self.need_resched
     }
 
     /// Whether the program has queued the flusher's work since the last time.

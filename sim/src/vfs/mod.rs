@@ -215,8 +215,15 @@ impl<S: FlashFs> Vfs<S> {
             above = self.inodes[directory].parent;
             now = self.put_inode(now, directory)?;
         }
-        self.fs.call_rcu(now); // file_free
+        self.file_free(now);
         Ok(now)
+    }
+
+    /// file_free: kernels before 6.7 free a file by RCU.
+    pub fn file_free(&mut self, now: Ns) {
+        if self.inodes.facts.file_free_rcu {
+            self.fs.call_rcu(now);
+        }
     }
 
     /// The directories of an open file's dentry, from its own upwards, without the root.

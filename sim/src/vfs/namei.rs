@@ -177,7 +177,7 @@ impl<S: FlashFs> Vfs<S> {
         let (opened, mut now) = match opened {
             Ok(opened) => opened,
             Err((errno, now)) => {
-                self.fs.call_rcu(now); // file_free
+                self.file_free(now);
                 return Ok((errno, now));
             }
         };
@@ -185,7 +185,7 @@ impl<S: FlashFs> Vfs<S> {
         if flags.direct {
             // do_dentry_open: none of the file systems has a_ops->direct_IO.
             now = self.put_inode(now, inode)?;
-            self.fs.call_rcu(now); // file_free
+            self.file_free(now);
             return Ok((EINVAL, now));
         }
         if flags.trunc && !is_new {

@@ -304,14 +304,19 @@ impl<S: FlashFs> Vfs<S> {
     /// before the program continues.
     pub(super) fn write_back_all(&mut self, now: Ns, all: bool) -> Result<Ns, FsError> {
         let mut now = now;
-        if all && self.inodes.flusher.start_all() {
-            self.fs.sched().wake(now, Task::Background);
-            now = self.resched(now)?; // down_read(&sb->s_umount)
+        let syncs_others = all && self.fs.sched().has_other_flusher();
+        if syncs_others {
+            now = self.resched(now)?;
         }
-        if all {
-            if let Some(now) = sync_after_other(&mut self.fs, now, &mut self.inodes)? {
-                return Ok(now);
-            }
+        let is_woken = all && self.inodes.flusher.start_all();
+        if is_woken {
+            self.fs.sched().wake(now, Task::Background);
+        }
+        if syncs_others {
+            return sync_after_other(&mut self.fs, now, &mut self.inodes);
+        }
+        if is_woken {
+            now = self.resched(now)?; // down_read(&sb->s_umount)
         }
         self.inodes.flusher.queue(Reason::Sync, i64::MAX);
         wait_for_flusher(&mut self.fs, now, &mut self.inodes)

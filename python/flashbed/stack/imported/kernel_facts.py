@@ -79,7 +79,7 @@ def facts_of(
         else ("mm/memory.c, mm/filemap.c: page faults are not known to be those of 6.1")
     )
     found["readahead"]["faults_around"] = Known(faults, where)
-    found["kernel"] = kernel | _page_cache(tree) | _polls(tree) | _reads_ahead(tree)
+    found["kernel"] = kernel | _vfs(tree) | _polls(tree) | _reads_ahead(tree)
     found["kernel"] |= _configured(options)
     if options:
         found["jffs2"] |= _jffs2_options(options)
@@ -180,7 +180,7 @@ def _scheduler(tree: KernelTree) -> dict[str, Known]:
     return {"scheduler": Known(found, f"kernel/sched/fair.c {', '.join(marks.values())}")}
 
 
-def _page_cache(tree: KernelTree) -> dict[str, Known]:
+def _vfs(tree: KernelTree) -> dict[str, Known]:
     found: dict[str, Known] = {}
     where = "include/linux/pagevec.h"
     pages = re.search(r"#define PAGEVEC_SIZE\s+(\d+)", tree.text(where))
@@ -190,6 +190,10 @@ def _page_cache(tree: KernelTree) -> dict[str, Known]:
     text = tree.text(where)
     if text:
         found["writeback_iter"] = Known("writeback_iter(" in text, f"{where} writeback_iter")
+    where = "fs/file_table.c"
+    text = tree.text(where)
+    if text:
+        found["file_free_rcu"] = Known("file_free_rcu" in text, f"{where} file_free")
     return found
 
 

@@ -86,6 +86,8 @@ pub struct Sched {
     served: (Ns, u64),
     /// The flusher has no work left. It ends as soon as it has the processor.
     flusher_ends: bool,
+    /// When the program's timer expires, within a step of another task.
+    alarm: Option<Ns>,
     /// ksoftirqd is a real-time task and has been woken: it runs before any other.
     softirqs_pend: bool,
 }
@@ -120,6 +122,7 @@ impl Sched {
             newborn: None,
             served: (Ns::ZERO, 0),
             flusher_ends: false,
+            alarm: None,
             softirqs_pend: false,
         }
     }
@@ -244,6 +247,9 @@ impl Sched {
         }
         while self.ticks < ticks {
             self.ticks += 1;
+            if let Some(rang) = self.alarm.take_if(|due| due.0 <= self.ticks * self.tick_ns) {
+                self.enqueue(rang, Task::Program);
+            }
             self.update_current(Ns(self.ticks * self.tick_ns));
             // rcu_sched_clock_irq: a callback waits until the running task has been scheduled.
             self.need_resched |= matches!(self.rcu, Waiting::Tiny { waits: true });
@@ -268,6 +274,12 @@ impl Sched {
         self.ticks = self.ticks.max(ticks);
         if self.bandwidth_tick.take_if(|due| *due <= ticks).is_some() {
             self.take_worker(Task::BandwidthWorker);
+            if self.fair.class().has_lag() {
+                // Alone on the queue it loses its lag.
+                let queue = self.queue();
+                self.fair.class().enqueue_task(Task::BandwidthWorker, queue);
+                self.fair.class().dequeue_task(Task::BandwidthWorker, queue, false);
+            }
             self.enter_idle(Task::BandwidthWorker);
         }
     }
@@ -294,6 +306,11 @@ impl Sched {
         self.pass(now);
         self.chip_is_locked = false;
         std::mem::take(&mut self.thread_blocks)
+    }
+
+    /// The sleeping program's timer expires then, before a tick of the next step of a task.
+    pub fn set_alarm(&mut self, due: Option<Ns>) {
+        self.alarm = due;
     }
 
     /// try_to_wake_up.
@@ -485,6 +502,7 @@ impl Sched {
             }
             Task::BandwidthWorker => {
                 if self.do_momentary_work(now, task) {
+                    self.end_flush(now);
                     self.served = (now, self.served_at(now) + 1);
                 }
             }

@@ -37,6 +37,8 @@ pub(super) struct Workers {
     sleeps_next: bool,
     /// The program has queued the flusher's work.
     has_synced: bool,
+    /// The task that waits until the bandwidth is updated.
+    flush_waiter: Option<Task>,
 }
 
 impl Workers {
@@ -53,6 +55,7 @@ impl Workers {
             syncs_next: false,
             sleeps_next: false,
             has_synced: false,
+            flush_waiter: None,
         }
     }
 }
@@ -215,6 +218,37 @@ impl Sched {
             self.do_other_work(now);
         }
         self.enter_idle(Task::Background);
+    }
+
+    /// wb_shutdown of an unmount: the flusher's work is over.
+    pub fn stop_flusher(&mut self) {
+        if !std::mem::take(&mut self.workers.flusher_runs) {
+            return;
+        }
+        self.blocked.remove(Task::Background);
+        self.flusher_ends = self.is_runnable(Task::Background);
+        if !self.flusher_ends {
+            self.enter_idle(Task::Background);
+        }
+    }
+
+    /// flush_delayed_work of the update of the bandwidth, in wb_shutdown: the running task waits
+    /// until a worker has done it.
+    pub fn flush_bandwidth(&mut self, now: Ns) {
+        let Some(waiter) = self.current.filter(|_| self.bandwidth_tick.take().is_some()) else {
+            return;
+        };
+        self.enqueue(now, Task::BandwidthWorker);
+        if self.resched(now) == Some(waiter) && self.is_runnable(Task::BandwidthWorker) {
+            self.workers.flush_waiter = Some(waiter);
+            self.sleep(now);
+        }
+    }
+
+    pub(super) fn end_flush(&mut self, now: Ns) {
+        if let Some(waiter) = self.workers.flush_waiter.take() {
+            self.make_runnable(now, waiter);
+        }
     }
 
     /// A momentary work. Returns whether it is over.

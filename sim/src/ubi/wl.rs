@@ -147,6 +147,12 @@ impl<D: NandDriver> Ubi<D> {
         self.run_others_while(now, next, before)
     }
 
+    /// wb_shutdown of an unmount: the foreground waits for the update of the bandwidth.
+    pub fn flush_bandwidth(&mut self, now: Ns) -> Result<Ns> {
+        self.sched.flush_bandwidth(now);
+        self.foreground.map_or(Ok(now), |task| self.run_others_until(now, task))
+    }
+
     /// kthread_run of a thread of the file system.
     pub fn run_kthread(&mut self, now: Ns, task: Task) -> Result<Ns> {
         self.sched.create_kthread(now, task);

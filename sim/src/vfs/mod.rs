@@ -321,6 +321,7 @@ impl<S: FlashFs> Vfs<S> {
         self.names.forget_dentries();
         now += self.costs.inode_drop_ns * self.fs.inodes_in_memory();
         let now = self.fs.remount(now)?;
+        self.fs.sched().stop_flusher();
         self.empty_lost_and_found();
         let completions = self.inodes.flusher.completions.of_new_device();
         self.inodes.flusher = Flusher::new(self.inodes.ticks, now, self.memory, completions);

@@ -87,8 +87,11 @@ impl<S: FlashFs> Vfs<S> {
             }
             let done = match self.fs.sched().current() {
                 Some(_) if now >= end => return Ok((now, end)),
-                Some(_) => {
+                Some(task) => {
+                    let alarm = Some(end).filter(|_| task == Task::UbiThread);
+                    self.fs.sched().set_alarm(alarm);
                     let done = run_other(&mut self.fs, now, &mut self.inodes);
+                    self.fs.sched().set_alarm(None);
                     let over = done.as_ref().map_or(now, |&over| over);
                     end = end.min(self.masked_until(now, over, due).unwrap_or(end));
                     done

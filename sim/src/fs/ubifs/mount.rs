@@ -38,7 +38,8 @@ impl<D: NandDriver> Ubifs<D> {
             inode.in_memory = false;
         }
         // bdi_unregister waits for the flusher
-        self.wait_for(now, Task::Background)
+        let now = self.wait_for(now, Task::Background)?;
+        self.ubi.flush_bandwidth(now)
     }
 
     /// mount_ubifs, and the root inode.

@@ -269,6 +269,10 @@ class Jffs2Options(Strict):
     """CONFIG_JFFS2_FS_XATTR: `off`, `on`, `unknown`.
     From: the kernel's configuration.
     """
+    write_end_sets_error: bool = False
+    """Whether a write that finds no space is also reported by the file's next fsync (since 6.11).
+    From: fs/jffs2/file.c: whether jffs2_write_end calls mapping_set_error.
+    """
     wbuf_verify: bool = False
     """CONFIG_JFFS2_FS_WBUF_VERIFY: each page that the write-buffer filled is read back.
     From: the kernel's configuration; it is off unless asked for (fs/jffs2/Kconfig).

@@ -458,6 +458,11 @@ pub trait Features {
     ) -> Result<Ns> {
         Err(FsError::Errno(EOPNOTSUPP, now))
     }
+    /// Whether a write that fails is reported by the file's next fsync, too (mapping_set_error of
+    /// write_end).
+    fn write_end_sets_error(&self) -> bool {
+        false
+    }
     /// f_op->mmap: whether a file that is open for writing may have shared mappings.
     fn maps_shared_writable(&self) -> bool {
         true

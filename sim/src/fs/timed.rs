@@ -308,6 +308,10 @@ impl<S: FlashFs> Features for Timed<S> {
         self.took(now, done)
     }
 
+    fn write_end_sets_error(&self) -> bool {
+        self.fs.write_end_sets_error()
+    }
+
     fn maps_shared_writable(&self) -> bool {
         self.fs.maps_shared_writable()
     }

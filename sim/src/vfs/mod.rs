@@ -463,6 +463,10 @@ impl<S: FlashFs> Vfs<S> {
                 Ok(later) => now = later,
                 Err(error) => {
                     self.forget_write(index, page, at..to, &before);
+                    if self.fs.write_end_sets_error() {
+                        let (errno, _) = errno(error.clone(), now)?;
+                        self.inodes[index].write_error.get_or_insert(errno);
+                    }
                     return Err(error);
                 }
             }

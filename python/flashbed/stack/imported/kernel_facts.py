@@ -141,11 +141,13 @@ def _same_faults(tree: KernelTree, base: KernelTree | None) -> bool:
 
 def _jffs2(tree: KernelTree) -> dict[str, Known]:
     keeps = "sigprocmask" in tree.text("fs/jffs2/background.c")
+    reports = "mapping_set_error" in tree.function("fs/jffs2/file.c", "jffs2_write_end")
     delayed = "queue_delayed_work" in tree.text("fs/jffs2/wbuf.c")
     return {
         "collector_keeps_signals": Known(
             keeps, "fs/jffs2/background.c jffs2_garbage_collect_thread"
         ),
+        "write_end_sets_error": Known(reports, "fs/jffs2/file.c jffs2_write_end"),
         "wbuf_flush": Known(
             "delayed-work" if delayed else "sync-supers", "fs/jffs2/wbuf.c jffs2_dirty_trigger"
         ),

@@ -42,8 +42,10 @@ impl<D: NandDriver> Jffs2<D> {
                         self.erase_failed(at, block)?
                     }
                     erased => {
-                        self.erase_succeeded(erased?, block);
-                        erased?
+                        // mutex_lock(&c->erase_free_sem)
+                        let now = self.might_resched(erased?, reborrow(&mut pages))?;
+                        self.erase_succeeded(now, block);
+                        now
                     }
                 };
                 now = self.might_resched(now, reborrow(&mut pages))?;
@@ -128,11 +130,11 @@ impl<D: NandDriver> Jffs2<D> {
             now = self.might_resched(now, reborrow(&mut pages))?;
             offset += bytes;
         }
-        now = match self.call_with(now, Call::WriteMarker { block }, pages)? {
+        now = match self.call_with(now, Call::WriteMarker { block }, reborrow(&mut pages))? {
             Err(Failed { at, fault: Fault::ProgramFailed }) => {
                 return self.erase_failed(at, block);
             }
-            done => done?,
+            done => self.might_resched(done?, pages)?, // mutex_lock(&c->erase_free_sem)
         };
         self.mark_free(now, block);
         Ok(now)

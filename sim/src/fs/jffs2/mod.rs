@@ -107,6 +107,10 @@ pub struct Options {
     /// CONFIG_JFFS2_FS_WBUF_VERIFY: a page that the write buffer filled is read back.
     #[serde(default)]
     pub wbuf_verify: bool,
+    /// A write that finds no space is also reported by the file's next fsync (mapping_set_error of
+    /// jffs2_write_end, 6.11).
+    #[serde(default)]
+    pub write_end_sets_error: bool,
     /// Whether there are extended attributes.
     pub xattr: Xattr,
 }
@@ -430,6 +434,10 @@ impl<D: NandDriver> FlashFs for Jffs2<D> {
 }
 
 impl<D: NandDriver> Features for Jffs2<D> {
+    fn write_end_sets_error(&self) -> bool {
+        self.options.write_end_sets_error
+    }
+
     fn symlink(
         &mut self,
         now: Ns,

@@ -26,6 +26,11 @@ pub(super) struct Workers {
     born: Option<Task>,
     /// The flusher's work was begun and is not over (find_worker_executing_work).
     flusher_runs: bool,
+    /// The other file system has dirty inodes: on user-mode Linux the agent's, until a `sync`.
+    is_other_dirty: bool,
+    /// wakeup_flusher_threads has queued the work of its flusher, which the worker of the flusher
+    /// does first.
+    starts_other: bool,
     /// The work of the other file system's flusher is queued.
     is_other_queued: bool,
     /// The program is in `sync` and has yet to queue that work.
@@ -49,6 +54,8 @@ impl Workers {
             missing: Some(Task::OtherFlusher),
             born: None,
             flusher_runs: false,
+            is_other_dirty: true,
+            starts_other: false,
             is_other_queued: false,
             begins_next: false,
             is_other_awaited: false,
@@ -105,8 +112,9 @@ impl Sched {
 
     /// The running flusher begins its work. Another worker is woken for what else is queued.
     pub fn begin_work(&mut self, now: Ns) {
-        if !std::mem::replace(&mut self.workers.flusher_runs, true) && self.workers.is_other_queued
-        {
+        let begins = !std::mem::replace(&mut self.workers.flusher_runs, true);
+        let is_queued = std::mem::take(&mut self.workers.starts_other);
+        if begins && (is_queued || self.workers.is_other_queued) {
             self.enqueue(now, Task::OtherFlusher);
         }
     }
@@ -130,6 +138,8 @@ impl Sched {
     /// to write, and after it of the program's. Other tasks may run before each.
     pub fn begin_sync(&mut self, now: Ns) {
         self.workers.begins_next = true;
+        let is_dirty = std::mem::take(&mut self.workers.is_other_dirty);
+        self.workers.starts_other = is_dirty && self.is_runnable(Task::Background);
         if self.resched(now) == Some(Task::Program) {
             match self.begin_wait(now) {
                 true => _ = self.sleep(now),

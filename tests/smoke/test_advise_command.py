@@ -48,6 +48,21 @@ def test_what_is_best_depends_on_the_goal_and_now_stays_where_nothing_is_better(
     assert ubifs["time_ns"] <= min(each["time_ns"] for each in by_writes["front"])
 
 
+def test_space_is_what_df_leaves(run: Run) -> None:
+    found = json_of(run, *ALONE, "--goal", "space")
+    (jffs2, ubifs) = (
+        next(each["left_bytes"] for each in found["front"] if each["set"]["fs"] == fs)
+        for fs in ("jffs2", "ubifs")
+    )
+    assert found["advised"]["left_bytes"] == jffs2 > ubifs
+
+
+def test_a_command_is_recorded_first(run: Run) -> None:
+    status, out, err = run("advise", *ALONE, "--set", "fs=jffs2", "--", "sh", "-c", "echo 1 > a")
+    assert (status, out.splitlines()[0].split()[0]) == (0, "keep")
+    assert "sh.rec: the recording" in err
+
+
 def test_a_limit_is_kept_or_named(run: Run) -> None:
     tight = json_of(run, *ALONE, "--goal", "lifetime", "--within", "p99_ms<=0.2")
     assert tight["missed"] == ["p99_ms<=0.2"]
@@ -77,7 +92,7 @@ def test_a_weaker_file_system_is_not_advised_but_named(run: Run) -> None:
     ("arguments", "said"),
     [
         (["--within", "years>=3"], "--within years: how often does it run?"),
-        (["--goal", "boot"], "--goal boot: lifetime, time, latency or energy"),
+        (["--goal", "boot"], "--goal boot: lifetime, time, latency, energy or space"),
         (["--now", "fs=yaffs2"], "--now fs=yaffs2: --set fs=jffs2,ubifs has another"),
         (["--now", "compressor=lzo,zlib"], "takes one value"),
         (["--set", "nonsense=1"], "nonsense"),

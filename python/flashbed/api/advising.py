@@ -351,9 +351,10 @@ class Search:
 
     def _objectives(self) -> list[str]:
         """The measures of the front: those that are known of every choice."""
+        space = ["left_bytes"] if self.question.goal == "space" else []
         known = [
             name
-            for name in ("time_ns", "p99_ns", "page_writes", "energy_nj")
+            for name in ("time_ns", "p99_ns", "page_writes", "energy_nj", *space)
             if all(row[name] is not None for row in self.rows.values())
         ]
         return known if "time_ns" in known else ["flash_time_ns", *known]

@@ -86,7 +86,9 @@ def _table(found: Advice) -> pl.DataFrame:
     from flashbed.answers.advice.table import front_table
     from flashbed.answers.lifetimes.estimate_text import years_text
 
-    rows = front_table(found.front, found.rows, found.advised, found.now)
+    rows = front_table(
+        found.front, found.rows, advised=found.advised, now=found.now, measure=found.measure
+    )
     if "years_low" not in rows.columns:
         return rows
     words = [

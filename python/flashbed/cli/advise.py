@@ -15,9 +15,10 @@ from flashbed.base.errors import InputError
 from flashbed.cli.advice_text import CutChoices, in_short, print_advice
 from flashbed.cli.lifetime import Endurance, Repeat, aged_cases, check_endurance, checked_boards
 from flashbed.cli.options import Jobs, KernelName, OnBoard, Out, chosen, formats, known
+from flashbed.cli.own_command import AfterDashes, What, chosen_program
 from flashbed.cli.progress import bar, say
 from flashbed.cli.remarks import warn
-from flashbed.cli.run import measure, one_program
+from flashbed.cli.run import measure
 from flashbed.cli.show import RESULTS
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.planned import Plan, as_plan
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_RECORD = "`flashbed record -o program.rec -- {}` records a program, and advise takes program.rec"
 _FRONT_CONFIRMED = 8
 """Choices of the front that run on the kernel too, best first."""
 _KEEP = ("durability",)
@@ -81,18 +81,18 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "advise",
+        cls=AfterDashes,
         context_settings={"allow_extra_args": True},  # to say how a program is given
         epilog="Examples: `flashbed advise programs/logger --goal lifetime --repeat 1/h` · "
         "`flashbed advise program.rec --now fs=jffs2 --goal latency --within 'p99_ms<=20'` · "
-        "`flashbed advise program.rec --set fs=ubifs --set chip=W25N01GV --keep durability`",
+        "`flashbed advise program.rec --set fs=ubifs --set chip=W25N01GV --keep durability` · "
+        "`flashbed advise --goal lifetime --repeat 1/h -- ./my-program`",
     )(advise)
 
 
 def advise(
     context: typer.Context,
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A recording, operations, or an experiment.")
-    ],
+    what: What = None,
     *,
     goal: Goal = "time",
     within: Within = None,
@@ -118,13 +118,12 @@ def advise(
     from flashbed.api.advising import question_of
     from flashbed.api.comparing import with_requests
 
-    one_program("advise", [what, *context.args], _RECORD)
     check_endurance(endurance)
     rounds = None if repeat is None else rate_per_day(repeat)
     limits = parse_limits(within)
     if rounds is None and any(limit.measure == "years_low" for limit in limits):
         raise InputError("--within years: how often does it run? --repeat 1/h says once an hour")
-    experiment = with_requests(load_experiment(what))
+    experiment = with_requests(load_experiment(chosen_program(context, "advise", what)))
     question = question_of(
         experiment, chosen(settings, board=board, kernel=kernel), now or [], goal=goal,
         limits=tuple(limits), runs=runs, apart=keep is None,

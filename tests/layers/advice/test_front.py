@@ -109,3 +109,10 @@ def test_only_what_helps_alone_is_combined_and_no_more_than_allowed() -> None:
     assert few == [base, *(choice(fs="ubifs", compressor=name) for name in ("lzo", "none"))]
     by_writes = combined(base, rows, levels, goal="page_writes", most=2)
     assert by_writes == [base, choice(fs="ubifs", read_ahead_kib="32")]
+
+
+def test_of_bytes_left_more_is_better() -> None:
+    full, roomy = {"left_bytes": 100, "failed": 0}, {"left_bytes": 200, "failed": 0}
+    assert gain(roomy, full, "left_bytes") == 2.0
+    rows = {choice(fs="ubifs"): full, choice(fs="jffs2"): roomy}
+    assert front(rows, ["left_bytes"]) == [choice(fs="jffs2")]

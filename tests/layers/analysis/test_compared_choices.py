@@ -13,6 +13,7 @@ from flashbed.answers.analysis.compared_choices import (
     cautions,
     changes,
     compared,
+    effect,
     label,
     ordered,
     orders,
@@ -215,3 +216,26 @@ def test_what_the_measures_do_not_show_is_said() -> None:
     found = table({"database": names[0]}, {"database": names[1], "vm": "dirty_ratio=5"})
     assert [line.split()[0] for line in cautions(found)] == ["synchronous", "a"]
     assert cautions(table({}, {"fs": "ubifs"})) == []
+
+
+def test_an_effect_is_said_from_the_side_of_what_is_set() -> None:
+    names = (
+        "time_ns",
+        "p99_ns",
+        "flash_time_ns",
+        "page_reads",
+        "page_writes",
+        "erases",
+        "energy_nj",
+    )
+    base: Row = dict.fromkeys(names) | {"time_ns": 100, "p99_ns": 50, "page_writes": 10}
+    assert effect(base | {"time_ns": 101}, base, by="time_ns") is None
+    slower = base | {"time_ns": 150, "p99_ns": 100, "page_writes": 5}
+    assert effect(slower, base, by="time_ns") == (
+        "2.00 times fewer page writes, but 1.50 times more time, 2.00 times higher p99 latency"
+    )
+    fuller = base | {"left_bytes": 50}
+    assert effect(fuller, base | {"left_bytes": 100}, by="left_bytes") == (
+        "2.00 times fewer bytes left"
+    )
+    assert effect(fuller, base | {"left_bytes": 100}, by="time_ns") is None

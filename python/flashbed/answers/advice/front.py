@@ -1,7 +1,7 @@
 """Which choices no other one beats, and which values of a setting help (docs/models/advice.md).
 
-A row of a choice has the measures of `compare`. Less is better in each of them. Values within 2 %
-of each other are equal.
+A row of a choice has the measures of `compare`. Less is better in each of them but bytes left.
+Values within 2 % of each other are equal.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ __all__ = [
     "Row", "Rows", "bases", "combined", "front", "gain", "helping", "one_at_a_time", "usable",
 ]  # fmt: skip
 
+_MORE_IS_BETTER = ("left_bytes",)
 _OF_A_FILE_SYSTEM = ("fs", "compressor", "mount")
 Row = Mapping[str, Any]
 Rows = Mapping[Combination, Row]
@@ -31,8 +32,10 @@ def usable(row: Row) -> bool:
 
 
 def gain(row: Row, base: Row, measure: str) -> float:
-    """The base's value divided by the row's; 1 where they are equal or not known."""
+    """How many times better a row is; 1 where both are equal or not known."""
     one, two = row[measure], base[measure]
+    if measure in _MORE_IS_BETTER:
+        one, two = two, one
     if one is None or two is None or same(one, two):
         return 1.0
     return two / one if one else inf
@@ -117,12 +120,16 @@ def front(rows: Rows, measures: Sequence[str]) -> list[Combination]:
 
 def _sum_of_logs(row: Row, measures: Sequence[str]) -> float:
     """What no choice can have less of than one that it is beaten by: the product of measures."""
-    return prod(max(float(row[measure] or 0), 1.0) for measure in measures)
+    factors = {measure: max(float(row[measure] or 0), 1.0) for measure in measures}
+    return prod(1 / each if name in _MORE_IS_BETTER else each for name, each in factors.items())
 
 
 def _covers(one: Row, two: Row, measures: Sequence[str]) -> bool:
     """Whether the first is at least as good in every measure that both know."""
-    pairs = [(one[name], two[name]) for name in measures]
+    pairs = [
+        (two[name], one[name]) if name in _MORE_IS_BETTER else (one[name], two[name])
+        for name in measures
+    ]
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
     return all(a <= b or same(a, b) for a, b in known)
 

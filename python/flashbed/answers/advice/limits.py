@@ -16,6 +16,7 @@ GOALS = {
     "time": ("time_ns", "flash_time_ns"),
     "latency": ("p99_ns",),
     "energy": ("energy_nj",),
+    "space": ("left_bytes",),
 }
 """Goal -> the measures that stand for it, the first that is known."""
 _UNITS = {
@@ -23,6 +24,7 @@ _UNITS = {
     "worst_ms": ("worst_ns", 1e6), "time_s": ("time_ns", 1e9), "page_reads": ("page_reads", 1.0),
     "page_writes": ("page_writes", 1.0), "erases": ("erases", 1.0),
     "amplification": ("amplification", 1.0), "energy_mj": ("energy_nj", 1e6),
+    "left_mib": ("left_bytes", 2.0**20),
 }  # fmt: skip
 _ONE = re.compile(r"([a-z][a-z0-9_]*)\s*(<=|>=)\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)")
 

@@ -16,18 +16,23 @@ _SHOWN_IF_KNOWN = ("failed", "left_in_cache", "years_low", "years_high", "energy
 
 
 def front_table(
-    front: Sequence[Combination], rows: Rows, advised: Combination, now: Combination
-) -> pl.DataFrame:
-    """`choice`, and the measures that are known; the chip's time only where the time is not."""
+    front: Sequence[Combination], rows: Rows, *, advised: Combination, now: Combination,
+    measure: str,
+) -> pl.DataFrame:  # fmt: skip
+    """`choice`, and the measures that are known; the chip's time only where the time is not.
+
+    Bytes left are one where they are the goal's `measure`.
+    """
     marks = {advised: "take ", now: "now "}
     marks |= {advised: "take, now "} if advised == now else {}
-    names = [f"{marks.get(choice, '')}{choice.label}".replace(" ", ": ", 0) for choice in front]
-    found = {"choice": names}
+    names = [f"{marks.get(choice, '')}{choice.label}" for choice in front]
+    found: dict[str, list[object]] = {"choice": [*names]}
     kept = [rows[choice] for choice in front]
+    unsaid = {"left_bytes"} - {measure}
     timed = any(row["time_ns"] is not None for row in kept)
     for name in MEASURES:
         values = [row[name] for row in kept]
         known = set(values) - ({None, 0} if name in _SHOWN_IF_KNOWN else {None})
-        if known and name != "left_bytes" and not (name == "flash_time_ns" and timed):
+        if known and name not in unsaid and not (name == "flash_time_ns" and timed):
             found[name] = values
     return pl.DataFrame(found)

@@ -305,7 +305,8 @@ def versus(
 
     `names` are theirs, and `by` is the measure that matters.
     """
-    better, worse, alike, few = [], [], [], ""
+    better, worse = _space(best, other, by)
+    alike, few = [], ""
     for name, what in _SAID.items():
         one, two = best[name], other[name]
         if one is None or two is None or (name == "flash_time_ns" and by != name):
@@ -333,7 +334,7 @@ def versus(
 
 def effect(row: Mapping[str, Any], base: Mapping[str, Any], *, by: str) -> str | None:
     """What a row does better and worse than a base; None if no difference. `by` as in `versus`."""
-    better, worse = [], []
+    better, worse = _space(row, base, by)
     for name, what in _SAID.items():
         one, two = row[name], base[name]
         if one is None or two is None or (name == "flash_time_ns" and by != name):
@@ -352,6 +353,16 @@ def effect(row: Mapping[str, Any], base: Mapping[str, Any], *, by: str) -> str |
     if worse:
         text += f"{', but ' if better else ''}{', '.join(worse)}"
     return text
+
+
+def _space(row: Mapping[str, Any], base: Mapping[str, Any], by: str) -> tuple[list[str], list[str]]:
+    """How many times more bytes are left, and in `worse` how many less, where that matters."""
+    one, two = row.get("left_bytes"), base.get("left_bytes")
+    if by != "left_bytes" or not one or not two or same(one, two):
+        return [], []
+    if one > two:
+        return [f"{one / two:,.2f} times more bytes left"], []
+    return [], [f"{two / one:,.2f} times fewer bytes left"]
 
 
 def same(one: float, two: float) -> bool:

@@ -84,7 +84,7 @@ def test_what_was_written_is_programmed_in_the_measured_part_or_in_the_flush(fs:
         assert rows["erases_measured"].sum() == case["flash_erases"]
     # What the measured part did is what it did without.
     plain, _ = measured(SimTarget(), [replace(item, record_flush=False) for item in programs])
-    others = [name for name in plain.columns if "flush" not in name]
+    others = [name for name in plain.columns if "flush" not in name and name != "left_bytes"]
     assert plain.select(others).equals(cases.select(others))
     assert plain.select(FLUSH).null_count().row(0) == (len(BODIES),) * 3
 

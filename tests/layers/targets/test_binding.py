@@ -73,7 +73,7 @@ def test_every_argument_of_a_class_is_in_its_docstring() -> None:
 def test_the_columns_are_those_of_the_stub() -> None:
     from flashbed._sim import Recorded, run_cases
 
-    recorded = Recorded(requests=True, flash=True, wear=True, flush=True)
+    recorded = Recorded(requests=True, flash=True, wear=True, flush=True, waits=True)
     cases = cases_of([program("open 0 f rw,create\nwrite 0 0 4096 1 0\nfsync 0\nclose 0\n")])
     given = run_cases(BOARD.sim_json, KERNEL.sim_json, cases, recorded, 1)
     assert given.failures == []

@@ -101,7 +101,9 @@ def _row(case: dict[str, Any]) -> _Row:
         raise InputError(f"database {case['database']} is a name of your own") from None
     settings = [name for name in Setting.model_fields if name != "database"]
     for axis in CONDITIONS:
-        known = axis in Setting.model_fields or case.get(axis) in (None, str(AXES[axis].usual))
+        known = axis in Setting.model_fields or case.get(axis) in (
+            None, AXES[axis].cell(AXES[axis].usual),
+        )  # fmt: skip
         if not known:
             raise InputError(f"{axis} {case[axis]} is not a setting of a model")
     load = SqlLoad(

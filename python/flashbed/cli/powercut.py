@@ -96,7 +96,7 @@ def powercut(
         samples = SAMPLES
     choice = Choice(every, samples, seed, tuple(chip or ()))
     folder = out or Path("results") / chosen.id
-    target = PowerCuts(load_target(on), choice, on)
+    target = PowerCuts(load_target(on), choice, on, rests=True)
     try:
         with held(folder), bar(f"{chosen.id} on {on}") as progress:
             directory = RunDirectory.create(folder, chosen.id)

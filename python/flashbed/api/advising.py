@@ -43,8 +43,6 @@ __all__ = ["Advice", "Question", "Search", "question_of"]
 _DATABASE = re.compile(r"^open .*-(?:journal|wal)(?: |$)", re.MULTILINE)
 """The line of a program that opens a journal of SQLite."""
 _SHOWN = 6
-RUNS = 200
-"""How many combinations are run unasked."""
 Measure = Callable[[Plan], Mapping[str, str]]
 """Runs cases on the simulator; returns why a case has no row, by its name."""
 Years = Callable[[Plan], Mapping[str, tuple[float | None, float | None]]]
@@ -65,8 +63,9 @@ class Question:
     now: Combination
     file_systems: tuple[str, ...]
     goal: str
+    runs: int
+    """How many combinations run at most."""
     limits: tuple[Limit, ...] = ()
-    runs: int = RUNS
     apart: bool = True
     """Whether settings are tried that change what a power cut takes."""
 
@@ -301,13 +300,14 @@ class Search:
         return list(dict.fromkeys(chosen))
 
     def not_cut(self, found: Advice, taken: Collection[Combination]) -> list[Combination]:
-        """The advised choice and those apart that have to be cut.
+        """What the advice names and was not cut: the advised choice, weaker ones, those apart.
 
         Where the flash does exactly what it does without a setting, a cut finds the same.
         """
         base = self.rows[found.advised]
         new = [choice for choice in found.apart if not _same_work(self.rows[choice], base)]
-        return [choice for choice in [found.advised, *new] if choice not in taken]
+        named = [found.advised, *found.weaker, *new]
+        return [choice for choice in named if choice not in taken]
 
     def _rows_of(self, file_systems: Collection[str]) -> dict[Combination, Row]:
         return {choice: row for choice, row in self.rows.items() if choice.fs in file_systems}

@@ -9,7 +9,7 @@ import pytest
 from flashbed.answers.advice.limits import parse_limits
 from flashbed.answers.advice.paste import pasted
 from flashbed.answers.advice.settings import Combination, settings_of
-from flashbed.answers.advice.words import Durability, effects, headline
+from flashbed.answers.advice.words import Durability, effects, headline, weaker_lines
 from flashbed.answers.analysis.compared_choices import MEASURES
 from flashbed.base.errors import InputError
 from flashbed.plan.experiment import load_experiment
@@ -64,6 +64,16 @@ def test_settings_without_effect_share_a_line_that_says_why() -> None:
     assert lines == [
         "compressor zlib: 2.00 times fewer page writes, but 2.00 times more time",
         "read_ahead_kib 0; read_ahead_kib 128: no effect, the program reads no file",
+    ]
+
+
+def test_a_weaker_choice_is_named_with_what_a_cut_took_where_that_is_known() -> None:
+    other = JFFS2.with_values({"compressor": "none"})
+    rows = {UBIFS: row(time_ns=300), JFFS2: row(time_ns=100), other: row(time_ns=150)}
+    found = {JFFS2: Durability(cuts=100, damaging=5)}
+    assert weaker_lines([JFFS2, other], UBIFS, rows, found, measure="time_ns") == [
+        "jffs2: 3.00 times less time: may damage (5 of 100 cuts)",
+        "jffs2, compressor none: 2.00 times less time",
     ]
 
 

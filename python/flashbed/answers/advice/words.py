@@ -169,5 +169,6 @@ def weaker_lines(
     lines = []
     for choice in weaker:
         gained = effect(rows[choice], rows[advised], by=measure)
-        lines.append(f"{choice.label}: {gained}: {found[choice].words}")
+        taken = f": {found[choice].words}" if choice in found else ""
+        lines.append(f"{choice.label}: {gained}{taken}")
     return lines

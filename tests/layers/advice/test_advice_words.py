@@ -103,6 +103,13 @@ def test_a_choice_is_pasted_where_it_is_set() -> None:
     ]
 
 
+def test_the_size_of_a_page_stands_before_the_journal() -> None:
+    """In WAL mode PRAGMA page_size changes nothing."""
+    choice = UBIFS.with_values({"database.journal": "wal", "database.page_bytes": "1024"})
+    lines = [line for where, line in pasted(choice) if where == "SQLite"]
+    assert lines == ["PRAGMA page_size = 1024;", "PRAGMA journal_mode = wal;"]
+
+
 def test_limits_know_their_units() -> None:
     years, p99 = parse_limits("years>=10, p99_ms<=20")
     assert p99.holds(row(p99_ns=20_000_000))

@@ -18,6 +18,7 @@ _PRAGMAS = {
     "database.page_bytes": "page_size", "database.journal": "journal_mode",
     "database.synchronous": "synchronous", "database.cache_pages": "cache_size",
 }  # fmt: skip
+"""In the order in which they take effect: in WAL mode the size of a page cannot change."""
 
 
 def pasted(choice: Combination) -> list[tuple[str, str]]:
@@ -44,11 +45,12 @@ def _of_values(fs: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     window = values.get("read_ahead_kib")
     if window not in (None, "shipped") and fs in _BACKING:
         yield "at boot", f"echo {window} > /sys/class/bdi/{_BACKING[fs]}/read_ahead_kb"
+    for key, name in _PRAGMAS.items():
+        if key in values:
+            yield "SQLite", f"PRAGMA {name} = {values[key]};"
     for key, value in values.items():
         if key.startswith("vm."):
             yield "/etc/sysctl.d/flash.conf", f"{key} = {value}"
-        elif key in _PRAGMAS:
-            yield "SQLite", f"PRAGMA {_PRAGMAS[key]} = {value};"
         elif key == "sync_every_s":
             yield "the program", f"sync all that was written, every {value} s"
         elif key == "advice":

@@ -10,6 +10,7 @@ import atexit
 import json
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from flashbed.base.errors import InputError
@@ -37,12 +38,11 @@ _TEXT = """\
 [experiment]
 id = {id}
 title = {title}
-question = "What does a flash file system do to {subject}?"
+question = "{question}"
 source = "{source}"
 
 [workload]
-kind = "{kind}"
-{key} = {value}
+{workload}
 
 [[grid]]
 targets = ["sim", "uml", "emulator"]
@@ -53,50 +53,33 @@ read_ahead_kib = ["shipped"]
 pattern = [{patterns}]
 requests = [1]
 seed = [1]
-
+{database}
 [usual]
 fs = "{fs}"
 """
 _RECORDING = {
-    "what": "A recording", "page": "docs/guide/my-program.md", "subject": "this program",
-    "source": "a recording: flashbed record, or flashbed import", "kind": "program",
-    "key": "recording", "patterns": '"recorded", "flat-out"',
+    "what": "A recording", "page": "docs/guide/my-program.md",
+    "question": "What does a flash file system do to this program?",
+    "source": "a recording: flashbed record, or flashbed import",
+    "workload": 'kind = "program"\nrecording = {value}',
+    "patterns": '"recorded", "flat-out"', "database": "",
 }  # fmt: skip
 _USUAL_PATTERN = 'pattern = "recorded"\n'
 """The end of the text of a recording, which may run without its pauses too."""
 _OPERATIONS = {
     "what": "A file of operations", "page": "docs/reference/operations.md",
-    "subject": "these operations", "source": "a file of operations", "kind": "operations",
-    "key": "operations", "patterns": '"as-written"',
+    "question": "What does a flash file system do to these operations?",
+    "source": "a file of operations",
+    "workload": 'kind = "operations"\noperations = {value}',
+    "patterns": '"as-written"', "database": "",
 }  # fmt: skip
-_SCRIPT = """\
-# A script of SQL in the place of an experiment (docs/guide/my-database.md).
-
-[experiment]
-id = {id}
-title = {title}
-question = "What do these statements cost on a flash file system?"
-source = "a script of SQL"
-
-[workload]
-kind = "sqlite"
-request_bytes = 1
-settle_ns = 10_000_000_000
-
-[[grid]]
-targets = ["sim", "uml", "emulator"]
-board = ["{board}"]
-kernel = ["{kernel}"]
-fs = [{file_systems}]
-read_ahead_kib = ["shipped"]
-pattern = ["script"]
-requests = [1]
-seed = [1]
-database = {{ name = {name}, script = {value} }}
-
-[usual]
-fs = "{fs}"
-"""
+_SCRIPT = {
+    "what": "A script of SQL", "page": "docs/guide/my-database.md",
+    "question": "What do these statements cost on a flash file system?",
+    "source": "a script of SQL",
+    "workload": 'kind = "sqlite"\nrequest_bytes = 1\nsettle_ns = 10_000_000_000',
+    "patterns": '"script"', "database": "database = {{ name = {name}, script = {value} }}\n",
+}  # fmt: skip
 SQL_SUFFIX = ".sql"
 _STACK = {
     "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS,
@@ -136,7 +119,7 @@ def experiment_of_operations(file: Path) -> Path:
         "value": text,
     }
     quoted = {key: _quoted(value) for key, value in values.items()}
-    return own_file(name, _TEXT.format(**_OPERATIONS, **_STACK, **quoted))
+    return own_file(name, _text(_OPERATIONS, quoted))
 
 
 def experiment_of_script(file: Path) -> Path:
@@ -154,7 +137,7 @@ def experiment_of_script(file: Path) -> Path:
         "value": str(file.resolve()),
     }
     quoted = {key: _quoted(value) for key, value in values.items()}
-    return own_file(name, _SCRIPT.format(**_STACK, **quoted))
+    return own_file(name, _text(_SCRIPT, quoted))
 
 
 def written_experiment(recording: Path) -> Path:
@@ -169,7 +152,13 @@ def written_experiment(recording: Path) -> Path:
         "value": str(recording.resolve()),
     }
     quoted = {key: _quoted(value) for key, value in values.items()}
-    return own_file(name, _TEXT.format(**_RECORDING, **_STACK, **quoted) + _USUAL_PATTERN)
+    return own_file(name, _text(_RECORDING, quoted) + _USUAL_PATTERN)
+
+
+def _text(kind: Mapping[str, str], quoted: Mapping[str, str]) -> str:
+    """The experiment of a kind of program, with its own values as TOML has them."""
+    parts = {name: part.format(**quoted) for name, part in kind.items()}
+    return _TEXT.format(**parts, **_STACK, id=quoted["id"], title=quoted["title"])
 
 
 def _name_of(file: Path, otherwise: str) -> str:

@@ -81,21 +81,15 @@ def _headline(found: Advice) -> str:
 
 def _table(found: Advice) -> pl.DataFrame:
     """The front, the best first, and now."""
-    import polars as pl
-
     from flashbed.answers.advice.table import front_table
-    from flashbed.answers.lifetimes.estimate_text import years_text
+    from flashbed.answers.analysis.compared_choices import years_words
 
     rows = front_table(
         found.front, found.rows, advised=found.advised, now=found.now, measure=found.measure
     )
     if "years_low" not in rows.columns:
         return rows
-    words = [
-        None if (low, high) == (None, None) else years_text(low, high)
-        for low, high in rows.select("years_low", "years_high").rows()
-    ]
-    return rows.drop("years_low", "years_high").with_columns(pl.Series("years", words, pl.String))
+    return rows.drop("years_low", "years_high").with_columns(years_words(rows))
 
 
 def _sections(

@@ -225,17 +225,13 @@ def _readable(found: ComparedRun) -> pl.DataFrame:
     """The columns for a person: what is known somewhere, years as words."""
     import polars as pl
 
-    from flashbed.answers.lifetimes.estimate_text import years_text
+    from flashbed.answers.analysis.compared_choices import years_words
 
     rows, measured = found.table.rows, found.table.measured
     columns = [pl.col(axis) for axis in found.table.axes]
     ends = [name for name in measured if name.startswith("years_")]
     if ends:
-        words = [
-            None if low is None and high is None else years_text(low, high)
-            for low, high in rows.select("years_low", "years_high").rows()
-        ]
-        rows = rows.with_columns(pl.Series("years", words, pl.String))
+        rows = rows.with_columns(years_words(rows))
     for name in measured:
         if name not in ends:
             columns.append(pl.col(name))

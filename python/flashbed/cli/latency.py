@@ -91,12 +91,11 @@ def latency(
 
     It runs in the simulator: kernels do not tell causes. docs/models/latency.md says what each is.
     """
+    from flashbed.api.comparing import with_requests
     from flashbed.running.ways import Way
 
     selected = parse_settings(settings or [])
-    experiment = load_experiment(chosen_program(context, "latency", what))
-    facts = experiment.experiment.model_copy(update={"omit": ()})
-    experiment = experiment.model_copy(update={"experiment": facts})
+    experiment = with_requests(load_experiment(chosen_program(context, "latency", what)))
     planned = plan(experiment, selected)
     check_targets(["sim"], planned, experiment)
     warn(planned.doubts())

@@ -227,6 +227,15 @@ def with_years(
     return _joined(alone, of_axes, axes).select(rows.columns)
 
 
+def years_words(rows: pl.DataFrame) -> pl.Series:
+    """The years of each row in words, as a column `years`; null where neither end is known."""
+    words = [
+        None if low is None and high is None else years_text(low, high)
+        for low, high in rows.select("years_low", "years_high").rows()
+    ]
+    return pl.Series("years", words, pl.String)
+
+
 def ordered(rows: pl.DataFrame, axes: Sequence[str], by: str, targets: Sequence[str]) -> Comparison:
     """The rows, best first by a column; failed ones last, and unknown values behind known ones."""
     failing = pl.col("failed").fill_null(0) > 0

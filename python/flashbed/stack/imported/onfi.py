@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from flashbed.stack.imported.parameter_page import (
-    CELLS,
+    bus_of,
     cycles_at,
     first_good,
-    linux_power_of_two,
-    text_at,
+    identity_of,
+    times_of,
     whole_at,
 )
 
@@ -23,55 +23,20 @@ SIGNATURE = b"ONFI"
 PAGE_BYTES = 256
 _ECC_STEP_BYTES = 512
 _EXTENDED_ECC = 0xFF
-_MODES = 6
-_READ_CACHE = 1 << 1
-_US = 1_000
 
 
 def chip_of_page(pages: bytes, where: str) -> dict[str, Mapping[str, Any]]:
     """The tables of the chip. Raises `InputError` if no copy has a right checksum."""
     page = first_good(pages, PAGE_BYTES, where)
     source = f"ONFI parameter page, {where}"
-    dies = max(1, page[100])
-    maker = text_at(page, 32, 12).capitalize() or "unknown"
-    model = text_at(page, 44, 20) or "unnamed"
-    tables: dict[str, Mapping[str, Any]] = {
-        "chip": {
-            "name": model, "title": f"{maker} {model}, raw NAND", "maker": maker,
-            "bus": "parallel", **CELLS.get(page[102], {}), "source": source,
-        },
-        "geometry": {
-            "source": source,
-            "page_bytes": whole_at(page, 80, 4),
-            "oob_bytes": whole_at(page, 84, 2),
-            "pages_per_block": linux_power_of_two(whole_at(page, 92, 4)),
-            "blocks": linux_power_of_two(whole_at(page, 96, 4)) * dies,
-            "planes": 1 << page[113],
-            "dies": dies,
-            "max_bad_blocks": whole_at(page, 103, 2) * dies,
-        },
-        "parallel": {
-            "source": source,
-            "width_bits": 16 if page[6] & 1 else 8,
-            "cache_reads": bool(page[8] & _READ_CACHE),
-        },
-    }  # fmt: skip
+    tables = identity_of(
+        page, source, planes=1 << page[113], bad_blocks_a_die=whole_at(page, 103, 2)
+    )
+    tables["parallel"] = bus_of(page, source, modes_at=129, column_change_at=139)
     if page[112] not in (0, _EXTENDED_ECC):
         ecc = {"source": source, "strength_bits": page[112], "step_bytes": _ECC_STEP_BYTES}
         tables["ecc"] = ecc
-    modes = [mode for mode in range(_MODES) if whole_at(page, 129, 2) >> mode & 1]
-    times = {
-        "read": whole_at(page, 137, 2),
-        "program": whole_at(page, 133, 2),
-        "erase": whole_at(page, 135, 2),
-    }
-    known = {f"{name}_array_ns": value * _US for name, value in times.items() if value}
-    if known:
-        tables |= {"times": {"source": source}, "times.maximum": known}
-    if modes:
-        tables["parallel"] = {**tables["parallel"], "timing_mode": modes[-1]}
-    if whole_at(page, 139, 2):
-        tables["parallel"] = {**tables["parallel"], "column_change_ns": whole_at(page, 139, 2)}
+    tables |= times_of(page, source, read=137, program=133, erase=135)
     cycles = cycles_at(page, 105)
     if cycles:
         tables["endurance"] = {"source": source, "cycles": cycles}

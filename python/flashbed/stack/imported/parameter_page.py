@@ -9,22 +9,27 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
+from typing import Any
 
 from flashbed.base.errors import InputError
 
 __all__ = [
     "CELLS",
+    "bus_of",
     "cycles_at",
     "first_good",
-    "linux_power_of_two",
+    "identity_of",
     "page_bytes_of",
-    "text_at",
+    "times_of",
     "whole_at",
 ]
 
 CELLS: Mapping[int, Mapping[str, str]] = {1: {}, 2: {"cells": "mlc"}, 3: {"cells": "tlc"}}
 """Bits a cell -> what a chip's file says of it."""
 COPIES_MAX = 64
+_MODES = 6
+_READ_CACHE = 1 << 1
+_US = 1_000
 _SEARCHED_BYTES = 1 << 14
 _CRC_BYTES, _CRC_POLYNOMIAL, _CRC_START = 2, 0x8005, 0x4F4E
 _DUMP_LINE = re.compile(
@@ -93,7 +98,55 @@ def whole_at(page: bytes, at: int, length: int) -> int:
     return int.from_bytes(page[at : at + length], "little")
 
 
-def text_at(page: bytes, at: int, length: int) -> str:
+def identity_of(
+    page: bytes, source: str, *, planes: int, bad_blocks_a_die: int
+) -> dict[str, Mapping[str, Any]]:
+    """The tables of the name and of the geometry, whose fields both standards have in one place."""
+    dies = max(1, page[100])
+    maker = _text_at(page, 32, 12).capitalize() or "unknown"
+    model = _text_at(page, 44, 20) or "unnamed"
+    return {
+        "chip": {
+            "name": model, "title": f"{maker} {model}, raw NAND", "maker": maker,
+            "bus": "parallel", **CELLS.get(page[102], {}), "source": source,
+        },
+        "geometry": {
+            "source": source,
+            "page_bytes": whole_at(page, 80, 4),
+            "oob_bytes": whole_at(page, 84, 2),
+            "pages_per_block": _linux_power_of_two(whole_at(page, 92, 4)),
+            "blocks": _linux_power_of_two(whole_at(page, 96, 4)) * dies,
+            "planes": planes,
+            "dies": dies,
+            "max_bad_blocks": bad_blocks_a_die * dies,
+        },
+    }  # fmt: skip
+
+
+def bus_of(page: bytes, source: str, *, modes_at: int, column_change_at: int) -> dict[str, Any]:
+    """The table of the asynchronous bus: its width, its fastest timing mode, what it can."""
+    bus: dict[str, Any] = {
+        "source": source,
+        "width_bits": 16 if page[6] & 1 else 8,
+        "cache_reads": bool(page[8] & _READ_CACHE),
+    }
+    modes = [mode for mode in range(_MODES) if whole_at(page, modes_at, 2) >> mode & 1]
+    if modes:
+        bus["timing_mode"] = modes[-1]
+    column_change_ns = whole_at(page, column_change_at, 2)
+    if column_change_ns:
+        bus["column_change_ns"] = column_change_ns
+    return bus
+
+
+def times_of(page: bytes, source: str, **places: int) -> dict[str, Mapping[str, Any]]:
+    """The tables of the largest array times, in microseconds at these places; 0 is unknown."""
+    times = {f"{name}_array_ns": whole_at(page, at, 2) * _US for name, at in places.items()}
+    known = {key: value for key, value in times.items() if value}
+    return {"times": {"source": source}, "times.maximum": known} if known else {}
+
+
+def _text_at(page: bytes, at: int, length: int) -> str:
     """A name of a page, as far as a chip's name may have its characters."""
     raw = page[at : at + length].decode("ascii", "replace").strip()
     return "".join(one if one.isalnum() or one in "._-" else "-" for one in raw).strip("-")
@@ -104,6 +157,6 @@ def cycles_at(page: bytes, at: int) -> int:
     return int(page[at] * 10 ** page[at + 1]) if page[at + 1] <= _TENS_MAX else 0
 
 
-def linux_power_of_two(count: int) -> int:
+def _linux_power_of_two(count: int) -> int:
     """The largest power of two in a count, which is what Linux uses of pages and blocks."""
     return 1 << (count.bit_length() - 1) if count else 0

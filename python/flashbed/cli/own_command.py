@@ -1,4 +1,4 @@
-"""What stands behind `--`: a program that a command records, and then measures as any other."""
+"""The program after `--`: a command records it first, and then measures the recording."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEY = "flashbed.after_dashes"
 
 
 class AfterDashes(TyperCommand):
-    """A command that keeps the words behind `--` for itself, for `chosen_program`."""
+    """A command that keeps the words after `--` for `chosen_program`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the words before `--`."""
@@ -42,7 +42,7 @@ class AfterDashes(TyperCommand):
 
 
 def chosen_program(context: typer.Context, command: str, what: str | None) -> str:
-    """What to measure: WHAT, or the recording of the program behind `--`, which runs now.
+    """What to measure: WHAT, or the recording of the program after `--`, which runs now.
 
     Raises `InputError` for both and for none of them, `RunError` if the program failed.
     """

@@ -7,16 +7,13 @@ agent/fs/disk.c reads it: a word a line, without the device.
 
 from __future__ import annotations
 
-import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from flashbed.base.locking import locked, scratch
 from flashbed.stack.file_systems import ON_FTL, has_ftl
 from flashbed.stack.profiles import Board
-from flashbed.targets.guest.debian import Apt, unpack
+from flashbed.targets.guest.debian_programs import LOADER, unpacked, with_libraries
 from flashbed.targets.guest.initramfs import More
 from flashbed.targets.guest.module import (
     BuildTree,
@@ -36,12 +33,9 @@ _MAKERS_MIB = 8
 _RESERVED, _RESERVED_WITH_MAP = 2, 3
 _SPARE_PERMILLE = 69
 """Of kernel/flashbed_ftl/scan.c and agent/fs/disk.c."""
-_ARCHITECTURE = "amd64"
 _SERIES = (6, 1)
 """The kernel that kernel/flashbed_ftl is written for."""
-_LOADER = "lib64/ld-linux-x86-64.so.2"
 _FOLDER = "mkfs"
-_LIBRARY = re.compile(r"=> (\S+) ")
 
 Say = Callable[[str], None]
 
@@ -89,13 +83,12 @@ def makers(fs: str, cache: Path, say: Say) -> More:
         return More()
     row = ON_FTL[fs]
     try:
-        tree = _packages(cache, say)
+        tree = unpacked(cache, {row.package for row in ON_FTL.values()}, say)
         program, *options = row.make
-        files = _with_libraries(tree, tree / program)
+        files = with_libraries(tree, tree / program)
     except (OSError, subprocess.SubprocessError, Unavailable) as why:
         raise ModuleNotBuilt(f"fs {fs}: {why}") from None
-    loader = Path(_LOADER).name
-    words = [f"/{_FOLDER}/{loader}", "--library-path", f"/{_FOLDER}"]
+    words = [f"/{_FOLDER}/{LOADER}", "--library-path", f"/{_FOLDER}"]
     words += [f"/{_FOLDER}/{Path(program).name}", *options]
     command = ("\n".join(words) + "\n").encode("ascii")
     return More(
@@ -115,33 +108,3 @@ def prepare(cache: Path, tree: BuildTree, say: Say) -> None:
             makers(fs, cache, say)
     except ModuleNotBuilt as why:
         say(str(why))
-
-
-def _with_libraries(tree: Path, program: Path) -> dict[str, bytes]:
-    """A program, the loader and the libraries that it finds, by name."""
-    loader = tree / "lib" / "x86_64-linux-gnu" / Path(_LOADER).name
-    places = [folder for folder in tree.rglob("x86_64-linux-gnu") if folder.is_dir()]
-    where = ":".join(map(str, places))
-    command = [str(loader), "--library-path", where, "--list", str(program)]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    found = [Path(path) for path in _LIBRARY.findall(listed.stdout)]
-    return {path.name: path.read_bytes() for path in (loader, program, *found)}
-
-
-def _packages(cache: Path, say: Say) -> Path:
-    """The unpacked packages with the programs of all rows, fetched on first use."""
-    names = sorted({row.package for row in ON_FTL.values()})
-    folder = cache / f"mkfs-{'-'.join(names)}"
-    if folder.is_dir():
-        return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    with locked(cache / "apt-mkfs.lock"):
-        if not folder.is_dir():
-            say(f"downloading {' and '.join(names)}")
-            with scratch(cache, "fetch-") as work:
-                apt = Apt(cache / "apt-mkfs", _ARCHITECTURE)
-                for package in apt.download_all(names, work / "packages"):
-                    unpack(package, work / "tree")
-                shutil.rmtree(folder, ignore_errors=True)
-                (work / "tree").rename(folder)
-    return folder

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/fs.h"
@@ -52,6 +53,20 @@ int open_mtd(const struct fs *fs)
 	(void)snprintf(path, sizeof(path), "/dev/mtd%d", fs->mtd);
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
 
+	return fd < 0 ? -errno : fd;
+}
+
+/* A device node appears a moment after the kernel object. */
+int open_soon(const char *path, int flags)
+{
+	const struct timespec tick = {0, 10000000};
+	int fd = -1;
+
+	for (int i = 0; i < 100 && fd < 0; i++) {
+		fd = open(path, flags | O_CLOEXEC);
+		if (fd < 0)
+			(void)nanosleep(&tick, NULL);
+	}
 	return fd < 0 ? -errno : fd;
 }
 

@@ -3,8 +3,8 @@
  * dynamic volume of all the space; its default file system is created at the first mount.
  *
  * Kernel interfaces: /dev/mtdN with MEMGETINFO (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
- * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2). Leaves out more than one UBI
- * volume.
+ * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2). Several volumes are
+ * layout.c's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fs/fs.h"
@@ -75,20 +74,6 @@ static int check_name(struct fs *fs)
 		       "the partition is not called what it was when it was confirmed");
 }
 
-/* A device node appears a moment after the kernel object. */
-static int open_soon(const char *path)
-{
-	const struct timespec tick = {0, 10000000};
-	int fd = -1;
-
-	for (int i = 0; i < 100 && fd < 0; i++) {
-		fd = open(path, O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			(void)nanosleep(&tick, NULL);
-	}
-	return fd < 0 ? -errno : fd;
-}
-
 static int ubi_number(const struct fs *fs, const char *name, uint64_t *number)
 {
 	char path[64];
@@ -115,7 +100,7 @@ static int make_volume(const struct fs *fs)
 		return err;
 	volume.bytes = (int64_t)(blocks * bytes);
 	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
-	const int fd = open_soon(path);
+	const int fd = open_soon(path, O_RDWR);
 
 	if (fd < 0)
 		return fd;
@@ -142,26 +127,44 @@ static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 
 	(void)snprintf(device, sizeof(device),
 		       window_needs_disk(type) ? "/dev/mtdblock%d" : "mtd%d", fs->mtd);
-	return fs_fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
+	step_begin(fs, "mount");
+	const int err = mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0;
+
+	step_end(fs);
+	return fs_fail(fs, err, what);
+}
+
+static int mount_one_volume(struct fs *fs, bool new)
+{
+	char device[24];
+	int err = new ? fs_fail(fs, make_volume(fs), "making the UBI volume") : 0;
+
+	(void)snprintf(device, sizeof(device), "ubi%d_0", fs->ubi);
+	return err ? err
+		   : fs_fail(fs,
+			     mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0,
+			     "mounting ubifs");
 }
 
 /* The kernel chooses the number of the UBI device, because a board may have others. */
 static int mount_ubifs(struct fs *fs, bool new)
 {
 	struct ubi_attach_req attach = {.ubi_num = UBI_DEV_NUM_AUTO, .mtd_num = fs->mtd};
-	char device[24];
+
+	step_begin(fs, "attach");
 	int err = fs_fail(fs, ubi_control(UBI_IOCATT, &attach), "attaching UBI");
 
+	step_end(fs);
 	if (err)
 		return err;
 	fs->ubi = attach.ubi_num;
-	(void)snprintf(device, sizeof(device), "ubi%d_0", fs->ubi);
-	if (new)
-		err = fs_fail(fs, make_volume(fs), "making the UBI volume");
-	if (!err)
-		err = fs_fail(fs,
-			      mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0,
-			      "mounting ubifs");
+	if (fs->layout) {
+		err = layout_mount(fs, new);
+	} else {
+		step_begin(fs, "mount");
+		err = mount_one_volume(fs, new);
+		step_end(fs);
+	}
 	if (err)
 		(void)ubi_control(UBI_IOCDET, &fs->ubi);
 	return err;
@@ -173,6 +176,7 @@ static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 
 	if (err)
 		return err;
+	steps_clear(fs);
 	if (disk_kind(kind))
 		err = disk_mount(fs, kind, names[kind], new);
 	else if (raw_kind(kind))
@@ -202,8 +206,12 @@ int fs_unmount(struct fs *fs)
 		return leave_directory(fs);
 	if (raw_kind(fs->mounted))
 		err = fs_fail(fs, raw_unlink(fs), "naming the partition");
+	else if (fs->layout && fs->mounted != FS_NONE)
+		err = layout_unmount(fs);
 	else if (fs->mounted != FS_NONE && umount(fs->mount_point))
-		return fs_fail(fs, -errno, "unmounting");
+		err = fs_fail(fs, -errno, "unmounting");
+	if (err)
+		return err;
 	if (fs->mounted == FS_UBIFS)
 		err = fs_fail(fs, ubi_control(UBI_IOCDET, &fs->ubi), "detaching UBI");
 	if (disk_kind(fs->mounted))

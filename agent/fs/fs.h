@@ -66,6 +66,36 @@ struct fs_space {
 	int64_t bad_blocks;
 };
 
+/* layout.c: a volume of a product, and what lies on it */
+struct layout_volume {
+	const char *name;
+	bool fixed;        /* a static volume */
+	uint64_t bytes;    /* 0 for all that is left */
+	const char *holds; /* a type for mount(2), or `nothing` */
+	const char
+		*options; /* of its mount, empty for none; the program's volume has those of `fs` */
+	const char *image; /* a file that is written to it; NULL for none */
+};
+
+enum { LAYOUT_VOLUMES = 16, FS_STEPS = 24 };
+
+struct layout {
+	struct layout_volume volumes[LAYOUT_VOLUMES];
+	size_t count;
+	const struct layout_volume *program; /* the volume that the program writes to */
+	const struct layout_volume *root;    /* the one it boots from; NULL for the layer's */
+	/* of a layer over two volumes; NULL for none */
+	const struct layout_volume *lower;
+	const struct layout_volume *upper;
+};
+
+/* steps.c: a step of the last mount: its time and what the chip did */
+struct fs_step {
+	char name[32];
+	uint64_t ns;
+	struct flash_counts counts; /* `missed` if they are not known */
+};
+
 struct fs {
 	enum fs_kind mounted;
 	enum fs_kind kind; /* the last format of the partition, or the directory's file system */
@@ -82,6 +112,9 @@ struct fs {
 	unsigned int spare_permille; /* of a translation layer */
 	unsigned int map_pages;
 	struct flash_geometry geometry;
+	const struct layout *layout; /* NULL for one volume or partition with one file system */
+	struct fs_step steps[FS_STEPS];
+	size_t steps_count;
 	struct fs_space fresh; /* of the new file system */
 	struct window_trial trials[FS_KINDS];
 	char detail[200]; /* the cause of a failure, for the error row */
@@ -105,9 +138,23 @@ void fs_try_window(struct fs *fs);
  * then, -1 if unknown. -ENOTSUP with `detail` if it cannot. */
 int fs_set_read_ahead(struct fs *fs, int64_t kib, int64_t *there);
 
+/* steps.c: nothing between `step_begin` and `step_end` may begin another one */
+
+void steps_clear(struct fs *fs);
+void step_begin(struct fs *fs, const char *name);
+void step_end(struct fs *fs);
+
+/* layout.c: on an attached UBI device */
+
+int layout_mount(struct fs *fs, bool new);
+int layout_unmount(struct fs *fs);
+/* The folder that the device boots from. */
+const char *layout_root(const struct fs *fs);
+
 /* format.c: erases a partition for a file system; used by fs.c */
 
-int open_mtd(const struct fs *fs); /* the device, or -errno */
+int open_mtd(const struct fs *fs);          /* the device, or -errno */
+int open_soon(const char *path, int flags); /* a device that appears a moment later */
 uint32_t block_count(const struct fs *fs);
 int first_block(const struct fs *fs, uint32_t *first); /* of the partition, in the chip's numbers */
 /* Writes the cause of a failure into `detail` and returns `err`; does nothing if that is 0. */

@@ -33,10 +33,14 @@ struct host_put {
 	const char *source; /* the host's file, or a link's target; NULL for a folder */
 };
 
+/* How the device is switched off before the boot that is looked at. */
+enum host_boot { BOOT_NONE, BOOT_CLEAN, BOOT_UNCLEAN };
+
 struct host_request {
-	const char *fs;      /* with its mount options: "ubifs,bulk_read" */
-	const char *at;      /* where the program sees the flash */
-	const char *program; /* its path */
+	const char *fs;       /* with its mount options: "ubifs,bulk_read" */
+	struct layout layout; /* of a product; no volumes for none */
+	const char *at;       /* where the program sees the flash */
+	const char *program;  /* its path */
 	uid_t uid;
 	gid_t gid;
 	gid_t groups[HOST_GROUPS];
@@ -55,7 +59,10 @@ struct host_request {
 	int64_t read_ahead_kib; /* the window of the mount; WINDOW_SHIPPED for the kernel's own */
 	char **sysctls;         /* NAME VALUE, for /proc/sys; NULL for none */
 	char **costs;           /* lines for the kernel's flashbed_costs; NULL for none */
-	char **arguments;       /* ends with NULL, like the next one */
+	enum host_boot boot;
+	char **reads; /* files that are read after it; NULL for none */
+	/* none if nothing runs before a boot; ends with NULL, like the next one */
+	char **arguments;
 	char **environment;
 };
 
@@ -82,6 +89,8 @@ struct host_place {
 int host_open(int minor); /* opens a descriptor of the host */
 int host_make_view(const struct host_request *request, const struct host_place *place,
 		   const char **what);
+/* Takes the flash out of it again, so that it can be unmounted. */
+int host_hide_flash(const struct host_request *request);
 /* In the program's process, before its exec. */
 int host_enter_view(const struct host_request *request, const struct host_place *place);
 
@@ -119,8 +128,15 @@ int host_count(const struct fs *fs, struct host_counts *counts);
 void host_say_counts(struct channel *out, const char *when, const struct host_counts *from,
 		     const struct host_counts *to);
 void host_say_calls(struct channel *out);
+void host_say_steps(struct channel *out, const struct fs *fs, const char *word);
 void host_say_wear(struct channel *out, const struct fs *fs, const struct host_counts *from,
 		   const struct host_counts *to);
+
+/* boot.c */
+
+int host_boot_begin(const struct host_request *request); /* before the program */
+int host_boot(const struct host_request *request, struct fs *fs, struct channel *out,
+	      const char **what);
 
 /* keep.c: a folder with its content, sent to the host */
 

@@ -4,6 +4,7 @@
  * emulated board, and on a user's board.
  *
  * The answer, a line each:
+ *   step NAME NS [READS PROGRAMS ERASES BUSY_NS]  from attaching to the mounted stack, before
  *   ran exit N | ran signal N | cannot ERRNO
  *   until SIGNAL                               if it was ended because its time was up
  *   time NS                                    from its first instruction to its end
@@ -15,6 +16,7 @@
  *   wear ERASES...                             by block, in run and flush
  *   page BYTES
  *   stdout BYTES | stderr BYTES                followed by the bytes, unless the host has them
+ *   boot ... | read ... | unread ...           of a boot afterwards (boot.c)
  *   end | error WORDS
  * Processes that the program leaves running are killed after its end.
  *
@@ -227,9 +229,12 @@ static int run(const struct host_request *request, const struct host_place *plac
 	host_kill_the_rest();
 	if (err)
 		return err;
+	host_say_steps(out, fs, "step");
 	say_end(out, launch, &end);
 	host_say_calls(out);
 	host_say_counts(out, "run", &before, &ran);
+	if (request->boot == BOOT_UNCLEAN)
+		return 0;
 	err = flush(fs, &flushed);
 	if (err)
 		return err;
@@ -334,6 +339,7 @@ static int prepare(const struct host_request *request, const struct host_place *
 		return err;
 	err = fs_init(fs, place->mtd, place->mount_point);
 	fs->name = place->name;
+	fs->layout = request->layout.count ? &request->layout : NULL;
 	*what = fs->detail;
 	if (!err)
 		err = fs_format(fs, request->fs);
@@ -404,16 +410,20 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 	}
 	if (!err)
 		err = prepare(&request, place, &fs, &recorder, &what);
-	if (!err)
+	if (!err && request.arguments)
 		err = host_make_view(&request, place, &what);
 	if (!err) {
 		what = "finding the flash operations";
 		err = arm(place, &fs, out);
 	}
-	if (!err) {
+	if (!err)
+		err = host_boot_begin(&request);
+	if (!err && request.arguments) {
 		what = "the run";
 		err = run(&request, place, &fs, recorder, out);
 	}
+	if (!err)
+		err = host_boot(&request, &fs, out, &what);
 	if (!err)
 		err = say_output(out, place);
 	if (!err)

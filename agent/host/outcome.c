@@ -97,6 +97,26 @@ void host_say_calls(struct channel *out)
 	say_lines(out, "file", FILES);
 }
 
+/* Steps of the mount before the program. */
+void host_say_steps(struct channel *out, const struct fs *fs, const char *word)
+{
+	for (size_t i = 0; i < fs->steps_count; i++) {
+		const struct fs_step *step = &fs->steps[i];
+		const struct flash_counts *counts = &step->counts;
+
+		if (counts->missed)
+			(void)channel_printf(out, "%s %s %" PRIu64 "\n", word, step->name,
+					     step->ns);
+		else
+			(void)channel_printf(out,
+					     "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+					     " %" PRIu64 "\n",
+					     word, step->name, step->ns, counts->of[FLASH_READ],
+					     counts->of[FLASH_PROGRAM], counts->of[FLASH_ERASE],
+					     counts->busy_ns);
+	}
+}
+
 void host_say_wear(struct channel *out, const struct fs *fs, const struct host_counts *from,
 		   const struct host_counts *to)
 {

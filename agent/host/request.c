@@ -4,15 +4,18 @@
  *
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
+ *   volume NAME static|dynamic BYTES HOLDS OPTIONS IMAGE | layer LOWER UPPER | writes_to NAME
+ *   root NAME
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
+ *   boot clean|unclean | read PATH
  *   until NS | keep yes | record yes | terminal yes | symbols yes | shell PATH
  *   read_ahead KIB | sysctl NAME VALUE
  *   cost NAME NS PS_PER_BYTE
  *   arg WORD | env NAME=VALUE
  *   run
  *
- * Fields are separated by one space. In a field `%` and bytes other than visible ASCII are encoded
- * as %XX.
+ * With `boot` there need be no program. Fields are separated by one space. In a field `%` and bytes
+ * other than visible ASCII are encoded as %XX.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -117,7 +120,62 @@ static int read_user(struct host_request *request, char **rest)
 	return 0;
 }
 
-enum { ARGUMENTS, VARIABLES, COSTS, SYSCTLS, LISTS };
+/* `-` stands for no options, and for no image. */
+static int add_volume(struct host_request *request, char **rest)
+{
+	struct layout *layout = &request->layout;
+	char *words[6];
+
+	for (size_t i = 0; i < 6; i++) {
+		words[i] = strsep(rest, " ");
+		if (!words[i])
+			return -EPROTO;
+	}
+	if (layout->count == LAYOUT_VOLUMES)
+		return -E2BIG;
+	layout->volumes[layout->count++] = (struct layout_volume){
+		.name = words[0],
+		.fixed = strcmp(words[1], "static") == 0,
+		.bytes = strtoull(words[2], NULL, 10),
+		.holds = words[3],
+		.options = strcmp(words[4], "-") == 0 ? "" : words[4],
+		.image = strcmp(words[5], "-") == 0 ? NULL : decoded(words[5]),
+	};
+	return 0;
+}
+
+static const struct layout_volume *volume_called(const struct layout *layout, const char *name)
+{
+	for (size_t i = 0; name && i < layout->count; i++)
+		if (strcmp(layout->volumes[i].name, name) == 0)
+			return &layout->volumes[i];
+	return NULL;
+}
+
+/* The lines of a layout; false for another word. */
+static bool read_layout(struct host_request *request, const char *word, char **rest, int *err)
+{
+	struct layout *layout = &request->layout;
+
+	if (strcmp(word, "volume") == 0) {
+		*err = add_volume(request, rest);
+	} else if (strcmp(word, "layer") == 0) {
+		layout->lower = volume_called(layout, strsep(rest, " "));
+		layout->upper = volume_called(layout, strsep(rest, " "));
+		*err = layout->lower && layout->upper ? 0 : -EPROTO;
+	} else if (strcmp(word, "root") == 0) {
+		layout->root = volume_called(layout, strsep(rest, " "));
+		*err = layout->root ? 0 : -EPROTO;
+	} else if (strcmp(word, "writes_to") == 0) {
+		layout->program = volume_called(layout, strsep(rest, " "));
+		*err = layout->program ? 0 : -EPROTO;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+enum { ARGUMENTS, VARIABLES, COSTS, SYSCTLS, READS, LISTS };
 
 /* Reads an optional line; false for another word. */
 static bool read_option(struct host_request *request, const char *word, char *rest)
@@ -136,6 +194,8 @@ static bool read_option(struct host_request *request, const char *word, char *re
 		request->symbols = true;
 	else if (strcmp(word, "shell") == 0)
 		request->shell = decoded(rest);
+	else if (strcmp(word, "boot") == 0)
+		request->boot = strcmp(rest, "unclean") == 0 ? BOOT_UNCLEAN : BOOT_CLEAN;
 	else
 		return false;
 	return true;
@@ -144,10 +204,12 @@ static bool read_option(struct host_request *request, const char *word, char *re
 static int read_line(struct host_request *request, const char *word, char *rest,
 		     size_t counts[LISTS])
 {
+	int err = 0;
+
 	if (!rest)
 		return -EPROTO;
-	if (read_option(request, word, rest))
-		return 0;
+	if (read_option(request, word, rest) || read_layout(request, word, &rest, &err))
+		return err;
 	if (strcmp(word, "user") == 0)
 		return read_user(request, &rest);
 	if (strcmp(word, "folder") == 0)
@@ -164,6 +226,8 @@ static int read_line(struct host_request *request, const char *word, char *rest,
 		return append(&request->costs, &counts[COSTS], rest);
 	if (strcmp(word, "sysctl") == 0)
 		return append(&request->sysctls, &counts[SYSCTLS], rest);
+	if (strcmp(word, "read") == 0)
+		return append(&request->reads, &counts[READS], decoded(rest));
 	if (strcmp(word, "memory") == 0)
 		request->memory_bytes = strtoull(rest, NULL, 10);
 	else if (strcmp(word, "fs") == 0)
@@ -201,7 +265,8 @@ int host_read_request(int fd, struct host_request *request)
 	if (!request->environment)
 		request->environment = nothing;
 	if (!err &&
-	    (!line || !request->fs || !request->at || !request->program || !counts[ARGUMENTS]))
+	    (!line || !request->fs || !request->at || (!request->program && !request->boot) ||
+	     (!counts[ARGUMENTS] && !request->boot)))
 		err = -EPROTO;
 	return err;
 }

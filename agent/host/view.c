@@ -129,6 +129,14 @@ static int show_flash(const char *flash, const char *at)
 	return mount(flash, where, NULL, MS_BIND, NULL) ? -errno : 0;
 }
 
+int host_hide_flash(const struct host_request *request)
+{
+	char where[MAX_PATH_BYTES + 16];
+
+	(void)snprintf(where, sizeof(where), VIEW "%s", request->at);
+	return umount(where) ? -errno : 0;
+}
+
 /* Creates the device that `partition` names, where the flash has no file system. */
 static int show_partition(const char *flash)
 {

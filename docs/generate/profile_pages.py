@@ -15,6 +15,7 @@ from pydantic_core import PydanticUndefined
 from docs.generate.markdown import NOTE, entry, prose, unit_of
 from flashbed.stack.energy import MeanPower
 from flashbed.stack.file_systems import FilesPct, FileSystemFacts, OnFtlFacts, RawFacts
+from flashbed.stack.layouts import Layer, Layout, Volume
 from flashbed.stack.prices import Software, prices
 from flashbed.stack.profiles import Board, Kernel
 
@@ -70,6 +71,9 @@ system, with what is true of it whatever the kernel and the board, one for each 
 partition without a file system, and one for each file system of disks. Everything else asks these
 rows; nothing else lists file systems. Another file system needs a row here, its code in the
 simulator, and its name in the agent."""
+_LAYOUTS = """A layout is a file `boards/layouts/NAME.toml`: what lies on the flash of a product,
+which `--set layout=NAME` chooses for `exec` and `boot`. docs/models/layouts.md says how it is made.
+`--set layout.KEY=VALUE` changes `fastmap`, and the keys of all volumes that have an image."""
 _NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
 
 
@@ -88,13 +92,23 @@ def page() -> str:
         "A row of `files_pct`:",
         "\n".join(key_of(FilesPct, one) for one in FilesPct.model_fields),
     ]
+    parts += ["## Layouts", prose(_LAYOUTS)]
+    for name, needed, model in (("[volume]", True, Volume), ("layer", False, Layer)):
+        parts += _one_table(name, needed, model)
+    parts += ["Beside these tables:"]
+    parts += ["\n".join(key_of(Layout, one) for one in _plain(Layout))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _plain(model: type[BaseModel]) -> list[str]:
+    """The keys of a file that are not tables."""
+    return [name for name in model.model_fields if name not in ("volume", "layer")]
 
 
 def models() -> list[type[BaseModel]]:
     """Every model that has keys on the page."""
     of_profiles = [below for model in (Board, Kernel) for _, _, below in _tables(model)]
-    return [*of_profiles, FileSystemFacts, FilesPct, RawFacts, OnFtlFacts]
+    return [*of_profiles, FileSystemFacts, FilesPct, RawFacts, OnFtlFacts, Volume, Layer]
 
 
 def _tables(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, bool, Any]]:

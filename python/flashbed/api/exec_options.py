@@ -22,10 +22,11 @@ from flashbed.targets.exec.request import ExecRequest, Put, environment, find, p
 from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.targets.exec.unpacking import kept_folder
+from flashbed.targets.guest.layout_images import given_images, images_of
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import program_kernels
 
-__all__ = ["PATIENCE_S", "ExecOptions", "requests_of"]
+__all__ = ["PATIENCE_S", "ExecOptions", "check_stack", "requests_of", "with_images"]
 
 SPIN_S = 60.0
 """Of one processor, without a system call, a page fault or a signal."""
@@ -58,15 +59,17 @@ class ExecOptions:
     record: Path | None = None
     contents: bool = False
     spin: float | None = None
+    image: Sequence[str] = ()
+    """PATH, or VOLUME=PATH of a layout's volumes."""
 
 
 def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -> list[ExecRequest]:
     """A request for each stack. Raises `InputError` and `Unavailable`."""
     _check(options)
     for chosen in stacks:
-        _check_stack(options, chosen)
+        check_stack(options, chosen)
     sysroot = _sysroot(options, say) if options.on == "emulator" else None
-    made = [_request(options, chosen, sysroot) for chosen in stacks]
+    made = [with_images(options, _request(options, chosen, sysroot), say) for chosen in stacks]
     several = len(stacks) > 1
     if options.keep is not None:
         made = [
@@ -89,6 +92,15 @@ def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -
             for each, chosen in zip(made, stacks, strict=True)
         ]
     return made
+
+
+def with_images(options: ExecOptions, request: ExecRequest, say: Say) -> ExecRequest:
+    """The request with the images of its layout's volumes. Raises `InputError`."""
+    given = given_images(options.image, request.stack.layout)
+    if request.stack.layout is None:
+        return request
+    images = images_of(request.stack, given, cache=cache_folder(), say=say)
+    return replace(request, images=images)
 
 
 def _record(path: Path, word: str | None) -> Path:
@@ -201,7 +213,7 @@ def _check(options: ExecOptions) -> None:
     _check_target(options)
 
 
-def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
+def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     """Checks that the target can be such a stack. Raises `InputError`."""
     if chosen.stack.only_simulated is not None:
         raise InputError(f"--set {chosen.stack.only_simulated}")
@@ -213,6 +225,8 @@ def _check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
         _check_partition(options, chosen.stack.fs)
     if not is_address(options.on):
         return
+    if chosen.stack.layout is not None:
+        raise InputError("--set layout: a real board's flash is laid out as it is")
     for name, _ in chosen.changes:
         axis = name.partition(".")[0]
         if axis in (*OF_BOARD, "kernel"):

@@ -26,6 +26,7 @@ __all__ = [
     "in_checkout",
     "kernel_file",
     "kernel_files",
+    "layout_files",
     "new_board_file",
     "new_chip_file",
     "new_policy_file",
@@ -164,6 +165,11 @@ def _own_kernel_file(name: str) -> Path | None:
 def chip_files() -> dict[str, Path]:
     """The chips of the catalogue by name."""
     return _files("boards/chips:*.toml")
+
+
+def layout_files() -> dict[str, Path]:
+    """The layouts by name."""
+    return _files("boards/layouts:*.toml")
 
 
 def error_curve_files() -> dict[str, Path]:

@@ -13,7 +13,16 @@ from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.base.errors import Interrupted, RunError
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
-from flashbed.cli.options import Format, FsName, KernelName, OnBoard, StackSet, chosen
+from flashbed.cli.options import (
+    Format,
+    FsName,
+    Image,
+    KernelName,
+    OnBoard,
+    Put,
+    StackSet,
+    chosen,
+)
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import say_remarks, say_unlike
 from flashbed.plan.stacks import stacks
@@ -59,12 +68,8 @@ def exec_(
     board: OnBoard = None,
     kernel: KernelName = None,
     settings: StackSet = None,
-    put: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--put", metavar="FILES", help="Copy FILES onto the flash first. May be repeated."
-        ),
-    ] = None,
+    put: Put = None,
+    image: Image = None,
     env: Annotated[
         list[str] | None,
         typer.Option("--env", metavar="NAME[=VALUE]", help="An environment variable to pass on."),
@@ -175,6 +180,7 @@ def exec_(
         record=record,
         contents=contents,
         spin=spin,
+        image=image or [],
     )
     wanted = chosen(settings, fs=fs, board=board, kernel=kernel)
     ran: list[Ran] = []

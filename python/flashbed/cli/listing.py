@@ -10,12 +10,14 @@ import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.human import bytes_text, time_text
+from flashbed.base.paths import layout_files
 from flashbed.cli.progress import say
 from flashbed.plan.axes import REQUIRED
 from flashbed.plan.case import AXES
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.plan.patterns import WORKLOADS
+from flashbed.stack.layouts import load_layout
 from flashbed.stack.profiles import Board, board_names, kernel_names, load_board, load_kernel
 
 __all__ = ["register"]
@@ -30,6 +32,7 @@ class What(Enum):
     BOARDS = "boards"
     CHIPS = "chips"
     KERNELS = "kernels"
+    LAYOUTS = "layouts"
     WORKLOADS = "workloads"
     AXES = "axes"
 
@@ -45,7 +48,7 @@ def register(app: typer.Typer) -> None:
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
 ) -> None:
-    """Lists experiments, or the boards, chips, kernels, workloads and axes they are made of."""
+    """Lists experiments, or the boards, chips, layouts and other parts they are made of."""
     _LISTS[what]()
 
 
@@ -101,6 +104,11 @@ def _kernels() -> None:
         print(f"{name}  on {', '.join(kernel.kernel.targets)}")
 
 
+def _layouts() -> None:
+    for name, layout in _each(sorted(layout_files()), load_layout):
+        print(f"{name}  {layout.title}")
+
+
 def _workloads() -> None:
     for kind, workload in WORKLOADS.items():
         print(f"{kind}  patterns: {', '.join(workload.patterns)}")
@@ -117,6 +125,7 @@ _LISTS: dict[What, Callable[[], None]] = {
     What.BOARDS: _boards,
     What.CHIPS: _chips,
     What.KERNELS: _kernels,
+    What.LAYOUTS: _layouts,
     What.WORKLOADS: _workloads,
     What.AXES: _axes,
 }

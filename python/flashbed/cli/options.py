@@ -24,10 +24,12 @@ __all__ = [
     "ChipSet",
     "Format",
     "FsName",
+    "Image",
     "Jobs",
     "KernelName",
     "OnBoard",
     "Out",
+    "Put",
     "Set",
     "StackSet",
     "chosen",
@@ -73,6 +75,20 @@ OnBoard = Annotated[
 KernelName = Annotated[
     str | None,
     typer.Option("--kernel", metavar="KERNEL", help="Short for --set kernel=KERNEL."),
+]
+Put = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--put", metavar="FILES", help="Copy FILES onto the flash first. May be repeated."
+    ),
+]
+Image = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--image",
+        metavar="[VOLUME=]PATH",
+        help="A folder or an image for a volume of --set layout=NAME.",
+    ),
 ]
 CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Run only this case.")]
 Jobs = Annotated[

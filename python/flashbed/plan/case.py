@@ -34,6 +34,7 @@ from flashbed.stack.changes import (
     AS_DRIVEN,
     AS_PROFILED,
     KERNELS,
+    NO_LAYOUT,
     OF_BOARD,
     REMEMBERED,
     TYPICAL,
@@ -41,6 +42,7 @@ from flashbed.stack.changes import (
     Change,
     ChipChange,
     ControllerChange,
+    LayoutChange,
     MemoryChange,
     PartitionChange,
     PolicyChange,
@@ -50,6 +52,7 @@ from flashbed.stack.changes import (
 from flashbed.stack.chips import CORNERS, Corner
 from flashbed.stack.conditions import NEW, NONE, Faults, State
 from flashbed.stack.file_systems import FileSystem
+from flashbed.stack.layouts import changed_layout, unfit_layout
 from flashbed.stack.mounts import PLAIN, Mount, options_for, read_mount
 from flashbed.stack.names import FORCED, SHIPPED, Name, Pattern
 from flashbed.stack.policies import policies_of
@@ -149,6 +152,10 @@ class Case:
     vm: VmChange = axis(
         "settings of the kernel's write-back", VmChange, **_changed("vm", AS_BOOTED)
     )
+    layout: LayoutChange = axis(
+        "what else lies on the flash: a layout of `boards/layouts/`, how its images are made",
+        LayoutChange, **_changed("layout", NO_LAYOUT), unfit=unfit_layout,
+    )  # fmt: skip
     policy: PolicyChange = axis(
         "what decides in the kernel's place, in the simulator: read-ahead, reclaim, victims",
         PolicyChange, **_changed("policy", KERNELS),
@@ -203,6 +210,7 @@ class Case:
             compressor=self.compressor,
             read_ahead_kib=self.forced_kib,
             vm=self.vm,
+            layout=changed_layout(self.layout),
             policies=policies_of(self.policy.values),
             erases=self.state.erases(board.partition.blocks),
             faults=self.faults,

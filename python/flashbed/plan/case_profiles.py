@@ -81,5 +81,13 @@ def _board(case: Case) -> tuple[Hashable, ...]:
 
 def _parts_of_stack(case: Case) -> Hashable:
     """What `Case.stack` makes a stack of."""
-    how = (case.fs, case.mount, case.compressor, case.read_ahead_kib, case.vm, case.policy)
+    how = (
+        case.fs,
+        case.mount,
+        case.compressor,
+        case.read_ahead_kib,
+        case.vm,
+        case.policy,
+        case.layout,
+    )
     return (*_board(case), case.kernel, *how, case.state, case.faults)

@@ -33,8 +33,9 @@ from flashbed.stack.names import Name, is_name
 
 __all__ = [
     "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "AS_PROFILED_WORDS", "KERNELS", "KERNELS_OWN",
-    "OF_BOARD", "REMEMBERED", "TYPICAL", "UNCHANGED", "UNPARTED", "Change", "ChipChange",
-    "ControllerChange", "MemoryChange", "PartitionChange", "PolicyChange", "VmChange", "changes_of",
+    "NO_LAYOUT", "OF_BOARD", "REMEMBERED", "TYPICAL", "UNCHANGED", "UNPARTED", "Change",
+    "ChipChange", "ControllerChange", "LayoutChange", "MemoryChange", "PartitionChange",
+    "PolicyChange", "VmChange", "changes_of",
 ]  # fmt: skip
 
 TYPICAL = "typical"
@@ -101,13 +102,30 @@ class Change(Hashed):
         return {}, words
 
 
-class ChipChange(Change):
+class NamedChange(Change):
+    """A table that a file has, by its name, and changes of its keys."""
+
+    part: Name | None = None
+    """The name: of a chip of the catalogue, of a layout."""
+
+    def __str__(self) -> str:
+        """The word that `parse` reads, the name first."""
+        keys = [f"{key}={value}" for key, value in self.values.items() if key != "part"]
+        return "+".join([*([self.part] if self.part else []), *keys]) or UNCHANGED
+
+    @classmethod
+    def _named(cls, words: list[str]) -> tuple[dict[str, Any], list[str]]:
+        """The name, which is the first word."""
+        if "=" in words[0] or words[0] in cls.model_fields or not is_name(words[0]):
+            return {}, words
+        return {"part": words[0]}, words[1:]
+
+
+class ChipChange(NamedChange):
     """`chip = { … }`: a chip of the catalogue, and changes of `[chip]`, its geometry and times."""
 
     example = "read_array_ns=60000"
 
-    part: Name | None = None
-    """The chip of the catalogue that takes the place of the board's."""
     page_bytes: PageBytes | None = None
     oob_bytes: OobBytes | None = None
     pages_per_block: PagesPerBlock | None = None
@@ -120,18 +138,6 @@ class ChipChange(Change):
     column_change_ns: Ns | None = None
     slc_mode: Annotated[int, Field(ge=0, le=1)] | None = None
     cache_read_ns: Annotated[Ns, Field(gt=0)] | None = None
-
-    def __str__(self) -> str:
-        """The word that `parse` reads, the chip's name first."""
-        keys = [f"{key}={value}" for key, value in self.values.items() if key != "part"]
-        return "+".join([*([self.part] if self.part else []), *keys]) or UNCHANGED
-
-    @classmethod
-    def _named(cls, words: list[str]) -> tuple[dict[str, Any], list[str]]:
-        """The chip's name, which is the first word."""
-        if "=" in words[0] or words[0] in cls.model_fields or not is_name(words[0]):
-            return {}, words
-        return {"part": words[0]}, words[1:]
 
 
 class ControllerChange(Change):
@@ -161,6 +167,26 @@ class PartitionChange(Change):
 
     first_block: Annotated[int, Field(ge=0, lt=65_536)] | None = None
     blocks: Blocks | None = None
+
+
+class LayoutChange(NamedChange):
+    """`layout = { … }`: what lies on the flash besides the program's file system.
+
+    `fastmap` is the layout's own, the other keys hold for the images of all volumes.
+    """
+
+    example = "squashfs-overlay-ubifs+block_kib=64"
+    kind = "VALUE"
+
+    block_kib: Annotated[int, Field(gt=0, le=1024)] | None = None
+    compressor: Name | None = None
+    spare_pct: Annotated[int, Field(ge=0, le=1000)] | None = None
+    fastmap: Annotated[int, Field(ge=0, le=1)] | None = None
+
+    @classmethod
+    def _read(cls, word: str) -> Any:
+        """A number, or a name."""
+        return super()._read(word) if word.isdecimal() else word or None
 
 
 class MemoryChange(Change):
@@ -274,6 +300,7 @@ UNPARTED = PartitionChange()
 REMEMBERED = MemoryChange()
 AS_BOOTED = VmChange()
 KERNELS = PolicyChange()
+NO_LAYOUT = LayoutChange()
 """No change to the board's profile, nor to the kernel's settings."""
 AS_PROFILED_WORDS = {"chip": UNCHANGED, "corner": TYPICAL, "controller": UNCHANGED}
 """The words of a board that has its own chip, as tables have them."""

@@ -21,6 +21,7 @@ from flashbed.stack.bit_errors import ErrorRates, error_rates
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
 from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, only_in_user_mode
+from flashbed.stack.layouts import Layout
 from flashbed.stack.names import SHIPPED
 from flashbed.stack.nearest_kernel import release_of
 from flashbed.stack.policies import Policy
@@ -53,6 +54,8 @@ class Stack:
     """None keeps the window that the kernel gives the mount; `Batch.cases` says which it was."""
     vm: VmChange = AS_BOOTED
     """Settings of the kernel's write-back, from its boot on."""
+    layout: Layout | None = None
+    """What lies on the flash besides; None for one volume or partition with one file system."""
     policies: tuple[Policy, ...] = ()
     """What decides in the kernel's place; only the simulator runs such a stack."""
     erases: tuple[int, ...] = ()
@@ -79,6 +82,8 @@ class Stack:
             "erases": self.erases,
             "faults": self.faults.model_dump_json(exclude={"bit_errors"}),
         }
+        if self.layout is not None:
+            values["layout"] = self.layout.values_json
         if self.policies:
             values["policies"] = [policy.key for policy in self.policies]
         if self.bit_errors is not None:
@@ -115,6 +120,14 @@ class Stack:
         return f"{chosen}: a real kernel decides by its own code; --on sim has policies"
 
     @property
+    def only_executed(self) -> str | None:
+        """Why no experiment can have this stack, only `exec` and `boot`; None if one can."""
+        if self.layout is None:
+            return None
+        name = self.layout.name
+        return f"layout {name}: a case has no image for it; `flashbed exec` and `boot` have"
+
+    @property
     def refused_by_kernel(self) -> str | None:
         """What the kernel says if it refuses the file system on such cells."""
         chip, kernel = self.board.chip, self.kernel.kernel
@@ -133,6 +146,8 @@ class Stack:
     @property
     def not_simulated(self) -> str | None:
         """Why the simulator cannot be this stack; None if it can."""
+        if self.layout is not None:
+            return f"layout {self.layout.name}: the simulator has none; --on uml runs the kernel's"
         if self.fs not in ON_FTL:
             return None
         return f"fs {self.fs}: the simulator has no {self.fs}; --on uml runs the kernel's"
@@ -157,7 +172,7 @@ class Stack:
     @property
     def only_in_user_mode(self) -> str | None:
         """Why the emulated board and a real one cannot be this stack; None if they can."""
-        return self.only_simulated or only_in_user_mode(self.fs)
+        return self.only_executed or self.only_simulated or only_in_user_mode(self.fs)
 
     @property
     def modelled_kib(self) -> int:

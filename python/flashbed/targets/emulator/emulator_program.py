@@ -37,6 +37,7 @@ from flashbed.targets.exec.sysroot import Sysroot
 from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
+from flashbed.targets.guest.layout_images import modules_of_layout
 from flashbed.targets.guest.module import built_module
 
 __all__ = ["execute"]
@@ -127,6 +128,7 @@ def _image(
         *initramfs.MODULES,
         *ONE_FILE_MODULES,
         *(module.stem for module in ours[1:]),
+        *modules_of_layout(request.stack.layout),
     )
     modules = initramfs.load_order(kernel.modules, wanted, ours)
     files = {"request": (0o600, request.text().encode("ascii")), "io/in": (0o644, given)}
@@ -134,7 +136,7 @@ def _image(
         if put.kind == "file":
             files[request.source(number).lstrip("/")] = (0o600, Path(put.source).read_bytes())
     parameters = {chip.stem: nand.parameters(request.board, wait="halt")}
-    more = sysroot.more(files, ("io", "put"))
+    more = sysroot.more(files, ("io", "put")).and_(request.images.more)
     return initramfs.archive(agent(ARCHITECTURE), modules, parameters, more)
 
 

@@ -47,6 +47,8 @@ def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> st
     if outcome.spun:
         fact("", f"{outcome.failure}: {request.spin_s:g} s without a system call (--spin)")
     fact("time", _time_said(request, outcome))
+    for number, line in enumerate(_steps(outcome) if request.stack.layout else ()):
+        fact("mounted before" if number == 0 else "", line)
     if outcome.unseen is None:
         fact("flash", _counts(outcome.ran))
         fact("at sync after", _counts(outcome.flushed))
@@ -117,6 +119,16 @@ def _counts(counts: ChipCounts) -> str:
         f"{counts.reads:,} reads, {counts.programs:,} programs, {counts.erases:,} erases"
         f"{f' in {_time(counts.busy_ns)}' if counts.busy_ns >= 0 else ''}"
     )
+
+
+def _steps(outcome: ExecOutcome) -> list[str]:
+    """What each step of the mount took."""
+    width = max((len(step.name) for step in outcome.steps), default=0)
+    return [
+        f"{step.name:<{width}}  {_time(step.ns)}"
+        + ("" if step.chip is None else f"; {_counts(step.chip)}")
+        for step in outcome.steps
+    ]
 
 
 def _calls(outcome: ExecOutcome) -> list[str]:
@@ -209,6 +221,10 @@ def as_json(
         "exit_status": outcome.exit_status,
         "signal": outcome.signal,
         "time_ns": outcome.time_ns,
+        "mount": [
+            {**vars(step), "chip": None if step.chip is None else vars(step.chip)}
+            for step in outcome.steps
+        ],
         "run": vars(outcome.ran) if seen else None,
         "flush": vars(outcome.flushed) if seen else None,
         "unseen": outcome.unseen,

@@ -60,7 +60,7 @@ def hand_on(
     for printed, to in ((answer.stdout, aside), (answer.stderr, sys.stderr)):
         to.buffer.write(printed)
         to.flush()
-    outcome = outcome_of(answer.text, request.words[0])
+    outcome = outcome_of(answer.text, request.name)
     if outcome is None:
         raise NotRunError(last_words())
     if request.keep is not None:

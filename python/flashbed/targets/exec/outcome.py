@@ -17,7 +17,9 @@ __all__ = [
     "ChipCounts",
     "ExecOutcome",
     "FailedCall",
+    "FileRead",
     "FileUse",
+    "MountStep",
     "NotRunError",
     "outcome_of",
 ]
@@ -49,6 +51,24 @@ class ChipCounts:
     programs: int = 0
     erases: int = 0
     busy_ns: int = 0
+
+
+@dataclass(frozen=True)
+class MountStep:
+    """A step from attaching to the mounted stack. `chip` is None where its chip is not seen."""
+
+    name: str
+    ns: int
+    chip: ChipCounts | None
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """A file that was read whole after a boot. `chip` is None where its chip is not seen."""
+
+    ns: int
+    bytes: int
+    chip: ChipCounts | None
 
 
 @dataclass(frozen=True)
@@ -99,6 +119,12 @@ class ExecOutcome:
     time_ns: int = 0
     ran: ChipCounts = field(default_factory=ChipCounts)
     flushed: ChipCounts = field(default_factory=ChipCounts)
+    steps: list[MountStep] = field(default_factory=list)
+    """Of the mount before the program, in order."""
+    boot: list[MountStep] = field(default_factory=list)
+    """Those of a boot after the program."""
+    reads: list[FileRead | str] = field(default_factory=list)
+    """Of each file of the list, or why it could not be read."""
     calls: list[CallKind] = field(default_factory=list)
     failed: list[FailedCall] = field(default_factory=list)
     files: list[FileUse] = field(default_factory=list)
@@ -189,6 +215,10 @@ def _cannot(number: int, program: str) -> None:
     raise NotRunError(f"{program}: {why}", NOT_EXECUTABLE)
 
 
+def _chip(words: list[str]) -> ChipCounts | None:
+    return ChipCounts(*map(int, words)) if words else None
+
+
 def _take(outcome: ExecOutcome, word: str, words: list[str]) -> None:
     if word == "ran":
         number = int(words[1])
@@ -202,6 +232,13 @@ def _take(outcome: ExecOutcome, word: str, words: list[str]) -> None:
             outcome.ran = counts
         else:
             outcome.flushed = counts
+    elif word in ("step", "boot"):
+        steps = outcome.steps if word == "step" else outcome.boot
+        steps.append(MountStep(words[0], int(words[1]), _chip(words[2:])))
+    elif word == "read":
+        outcome.reads.append(FileRead(int(words[0]), int(words[1]), _chip(words[2:])))
+    elif word == "unread":
+        outcome.reads.append(os.strerror(int(words[0])))
     elif word == "call":
         outcome.calls.append(CallKind(words[0], *map(int, words[1:])))
     elif word == "failed":

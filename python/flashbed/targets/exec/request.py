@@ -22,6 +22,8 @@ from flashbed.stack.stack import Stack
 from flashbed.targets.exec.folders import AT, COVERS, KERNELS, USUAL_PATH, at
 from flashbed.targets.exec.software import FREE, Costs
 from flashbed.targets.exec.sysroot import Sysroot
+from flashbed.targets.guest.layout_images import NO_IMAGES, Images
+from flashbed.targets.guest.layout_images import lines as layout_lines
 
 __all__ = [
     "PATH_BYTES_MAX",
@@ -62,6 +64,8 @@ class ExecRequest:
     """The path to execute, as the program sees it."""
     variables: Mapping[str, str]
     puts: Sequence[Put] = ()
+    images: Images = NO_IMAGES
+    """Of the volumes of the stack's layout."""
     memory_mib: int | None = None
     """Memory of the guest; None for the board's."""
     patience_s: float | None = 600.0
@@ -92,12 +96,21 @@ class ExecRequest:
     """Seconds that a process of it may compute without a system call; None for no limit."""
     changes: Sequence[tuple[str, str]] = ()
     """What was chosen for this stack: axes and sysctls, with their values."""
+    boot: Literal["", "clean", "unclean"] = ""
+    """How the machine is switched off and booted again once the program has ended."""
+    reads: Sequence[str] = ()
+    """Files on flash that are read after that boot."""
     sysroot: Sysroot | None = None
     """The programs of the emulated board."""
     gdb: int | None = None
     """A port on which the emulated board waits for a debugger."""
     kernel_release: str = ""
     """The kernel of a board over ssh, in place of the stack's."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its command, or a boot without one."""
+        return self.words[0] if self.words else "boot"
 
     @property
     def board(self) -> Board:
@@ -142,11 +155,12 @@ class ExecRequest:
             "flashbed-program 1",
             f"fs {_field(self.stack.mounted)}",
             f"at {_field(at() if self.where == 'uml' else AT)}",
-            f"program {_field(self.program)}",
+            *([f"program {_field(self.program)}"] if self.program else ()),
             f"user {' '.join(map(str, user))}",
             f"memory {self.memory << 19}",
             *(f"cover {folder}" for folder in COVERS),
         ]
+        lines += layout_lines(self.stack, self.images)
         for number, put in enumerate(self.puts):
             source = ""
             if put.kind != "folder":
@@ -169,6 +183,9 @@ class ExecRequest:
             )
             if given
         )
+        if self.boot:
+            lines.append(f"boot {self.boot}")
+        lines += (f"read {_field(path)}" for path in self.reads)
         if self.shell is not None:
             lines.append(f"shell {_field(self.shell)}")
         lines += (f"cost {cost.name} {cost.ns} {cost.byte_ps}" for cost in self.costs.kinds)

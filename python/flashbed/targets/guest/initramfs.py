@@ -106,6 +106,14 @@ class More:
     files: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
 
+    def and_(self, other: More) -> More:
+        """Both."""
+        return More(
+            folders=(*self.folders, *other.folders),
+            files={**self.files, **other.files},
+            links={**self.links, **other.links},
+        )
+
 
 def archive(
     agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str], more: More | None = None

@@ -21,6 +21,7 @@ from flashbed.base import paths
 from flashbed.base.locking import scratch, tidy
 from flashbed.base.paths import cache_folder
 from flashbed.program.recording.about import About, shortened
+from flashbed.stack.layouts import Layout
 from flashbed.targets.exec.outcome import ExecOutcome, NotRunError, outcome_of
 from flashbed.targets.exec.progress import EVERY_S, ProgressLine, progress_line
 from flashbed.targets.exec.request import ExecRequest
@@ -47,18 +48,22 @@ _TERMINAL = 9
 _START_NS = 2_082_758_400_000_000_000
 """2036-01-01: later than any file of the host, and its seconds still fit into 31 bits."""
 _SAID_AFTER_S = 10.0
+_WITH_FASTMAP = ("CONFIG_MTD_UBI_FASTMAP=y",)
 _RELAY_S = 0.05
 _CONSOLE_LINES = 3
 
 Say = Callable[[str], None]
 
 
-def prepare(kernel: str, say: Say, fs: str = "") -> tuple[UmlKernel, Path]:
+def prepare(
+    kernel: str, say: Say, fs: str = "", layout: Layout | None = None
+) -> tuple[UmlKernel, Path]:
     """Builds the kernel for programs and its chip driver if needed. Raises `Unavailable`."""
     agent("host")
     cache = cache_folder()
     tidy(cache)
-    built = built_kernel(cache, kernel, say, programs_kernel(disk_options(fs)))
+    more = [*disk_options(fs), *(_WITH_FASTMAP if layout and layout.fastmap else ())]
+    built = built_kernel(cache, kernel, say, programs_kernel(more))
     return built, built_module(cache, nand.source(), BuildTree(built.tree, "um"), say)
 
 
@@ -66,7 +71,7 @@ def execute(
     request: ExecRequest, say: Say, *, aside: bool = False
 ) -> tuple[ExecRequest, ExecOutcome]:
     """See `exec.executors.Execute`."""
-    kernel, chip = prepare(request.kernel, say, request.fs)
+    kernel, chip = prepare(request.kernel, say, request.fs, request.stack.layout)
     cache, tree = cache_folder(), BuildTree(kernel.tree, "um")
     modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
     modules += disks.modules_of(request.fs, cache, tree, say)
@@ -75,7 +80,8 @@ def execute(
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder, _terminal(request) as terminal:
         parameters = {chip.stem: nand.parameters(request.board, wait="busy")}
-        image = initramfs.archive(agent("host"), modules, parameters, makers)
+        more = makers.and_(request.images.more)
+        image = initramfs.archive(agent("host"), modules, parameters, more)
         (folder / "image").write_bytes(image)
         (folder / "job").write_text(request.text(), encoding="ascii")
         shell = _TO_STANDARD_ERROR if aside else _SHELL
@@ -93,7 +99,7 @@ def execute(
             spun = _boot(command, request, folder=folder, say=say, shows=terminal)
         # Not as text: a carriage return in a file's name would become the end of a line.
         answer = (folder / "answer").read_bytes().decode("utf-8", "surrogateescape")
-        outcome = outcome_of(answer, request.words[0])
+        outcome = outcome_of(answer, request.name)
         if outcome is None:
             raise NotRunError(f"user-mode Linux stopped early: {_last_words(folder)}")
         outcome.spun = spun
@@ -137,12 +143,18 @@ def _command(kernel: UmlKernel, request: ExecRequest) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={request.memory}M",
+        # Images get memory on top of the board's, so that they leave the program as much.
+        f"mem={request.memory + request.images.mib}M",
         "initrd=image",
         "time-travel=inf-cpu",
         f"time-travel-start={_START_NS}",
         f"syscall_ns={request.costs.each_ns}",
         *([f"flashbed_terminal={_TERMINAL}"] if request.terminal or request.shell else ()),
+        *(
+            ["ubi.fm_autoconvert=1"]
+            if request.stack.layout and request.stack.layout.fastmap
+            else ()
+        ),
         *("con=null", "con0=null,fd:1", "ssl=null"),
         *("quiet", "panic=-1", "oops=panic"),
         # The same options as for experiments (flashbed.targets.uml.uml_target).

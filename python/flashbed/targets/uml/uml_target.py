@@ -80,7 +80,7 @@ class UmlTarget:
                 why = _no_such(program.stack.kernel.name, self.cache)
                 refused.append(Failure(case_id=program.case_id, message=why))
                 continue
-            lacking = program.stack.only_simulated
+            lacking = program.stack.only_executed or program.stack.only_simulated
             if lacking is not None:
                 refused.append(program.not_measured(lacking))
                 continue

@@ -42,7 +42,8 @@ static unsigned int rows_count;
 
 static bool on_flash(const struct inode *inode)
 {
-	static const char *const types[] = {"ubifs", "jffs2", "yaffs2", "ext4", "f2fs"};
+	static const char *const types[] = {"ubifs", "jffs2",   "yaffs2",   "ext4",
+					    "f2fs",  "overlay", "squashfs", "erofs"};
 
 	return match_string(types, ARRAY_SIZE(types), inode->i_sb->s_type->name) >= 0;
 }

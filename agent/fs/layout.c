@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of a product on one UBI device (docs/models/layouts.md): its volumes, what each holds,
+ * and a layer over two of them. The program's folder is the layer, or the volume it writes to.
+ *
+ * An image is written to its volume by UBI's volume update, as ubiupdatevol does. Read-only file
+ * systems are mounted on the volume's block device, UBIFS on the volume.
+ *
+ * Kernel interfaces: /dev/ubiN with UBI_IOCMKVOL, /dev/ubiN_V with UBI_IOCVOLUP, UBI_IOCVOLCRBLK
+ * and UBI_IOCVOLRMBLK (mtd/ubi-user.h), mount(2). Leaves out more than one layer.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <mtd/ubi-user.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/fs.h"
+
+#define FOLDER "/layout"
+
+enum { COPY_BYTES = 65536, PATH_BYTES = 160 };
+
+/* `path` is at least PATH_BYTES. */
+static const char *mount_point_of(const struct fs *fs, const struct layout_volume *volume,
+				  char *path)
+{
+	const struct layout *layout = fs->layout;
+
+	if (!layout->upper && layout->program == volume)
+		return fs->mount_point;
+	(void)snprintf(path, PATH_BYTES, FOLDER "/%s", volume->name);
+	return path;
+}
+
+static bool on_block_device(const struct layout_volume *volume)
+{
+	return strcmp(volume->holds, "ubifs") != 0;
+}
+
+static bool mounted(const struct layout_volume *volume)
+{
+	return strcmp(volume->holds, "nothing") != 0;
+}
+
+static int of_ubi(const struct fs *fs, const char *name, uint64_t *number)
+{
+	char path[64];
+	char text[32];
+
+	(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d/%s", fs->ubi, name);
+	const int got = read_file(path, text, sizeof(text));
+
+	*number = got > 0 ? strtoull(text, NULL, 10) : 0;
+	return got < 0 ? got : 0;
+}
+
+static int open_volume(const struct fs *fs, size_t number)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/dev/ubi%d_%zu", fs->ubi, number);
+	return open_soon(path, O_RDWR);
+}
+
+static int make_one(const struct fs *fs, int device, size_t number)
+{
+	const struct layout_volume *volume = &fs->layout->volumes[number];
+	struct ubi_mkvol_req request = {.vol_id = (int32_t)number,
+					.alignment = 1,
+					.vol_type = volume->fixed ? UBI_STATIC_VOLUME
+								  : UBI_DYNAMIC_VOLUME,
+					.name_len = (int16_t)strlen(volume->name)};
+	uint64_t blocks = 0;
+	uint64_t bytes = 0;
+	int err = of_ubi(fs, "avail_eraseblocks", &blocks);
+
+	if (!err)
+		err = of_ubi(fs, "eraseblock_size", &bytes);
+	if (err)
+		return err;
+	request.bytes = (int64_t)(volume->bytes ? volume->bytes : blocks * bytes);
+	(void)snprintf(request.name, sizeof(request.name), "%s", volume->name);
+	return ioctl(device, UBI_IOCMKVOL, &request) ? -errno : 0;
+}
+
+static int copy_whole(int from, int to)
+{
+	static char bytes[COPY_BYTES];
+	ssize_t got;
+
+	while ((got = read(from, bytes, sizeof(bytes))) > 0)
+		for (ssize_t put = 0; put < got;) {
+			const ssize_t now = write(to, bytes + put, (size_t)(got - put));
+
+			if (now < 0)
+				return -errno;
+			put += now;
+		}
+	return got < 0 ? -errno : 0;
+}
+
+/* UBI_IOCVOLUP announces the size; the update is over when as many bytes are written. */
+static int write_image(const struct fs *fs, size_t number)
+{
+	struct stat about;
+	const int from = open(fs->layout->volumes[number].image, O_RDONLY | O_CLOEXEC);
+
+	if (from < 0)
+		return -errno;
+	const int to = open_volume(fs, number);
+	int err = to < 0 ? to : fstat(from, &about) ? -errno : 0;
+	int64_t bytes = err ? 0 : (int64_t)about.st_size;
+
+	if (!err && ioctl(to, UBI_IOCVOLUP, &bytes))
+		err = -errno;
+	if (!err)
+		err = copy_whole(from, to);
+	if (to >= 0 && close(to) && !err)
+		err = -errno;
+	(void)close(from);
+	return err;
+}
+
+static int make_volumes(struct fs *fs)
+{
+	char path[24];
+
+	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
+	const int device = open_soon(path, O_RDWR);
+	int err = device < 0 ? device : 0;
+	const char *what = "making the volume";
+	size_t at = 0;
+
+	for (; at < fs->layout->count && !err; at++) {
+		what = "making the volume";
+		err = make_one(fs, device, at);
+		if (!err && fs->layout->volumes[at].image) {
+			what = "writing the image of the volume";
+			err = write_image(fs, at);
+		}
+	}
+	if (device >= 0)
+		(void)close(device);
+	if (err)
+		(void)snprintf(fs->detail, sizeof(fs->detail), "%s %s: %s", what,
+			       at ? fs->layout->volumes[at - 1].name : "", strerror(-err));
+	return err;
+}
+
+static int block_device(const struct fs *fs, size_t number, unsigned long request)
+{
+	struct ubi_blkcreate_req none = {.padding = {0}};
+	const int volume = open_volume(fs, number);
+	int err = volume < 0 ? volume : 0;
+
+	if (!err && ioctl(volume, request, &none))
+		err = -errno;
+	if (volume >= 0)
+		(void)close(volume);
+	return err;
+}
+
+static int mount_one(struct fs *fs, size_t number)
+{
+	const struct layout_volume *volume = &fs->layout->volumes[number];
+	const bool block = on_block_device(volume);
+	char path[PATH_BYTES];
+	char device[32];
+	const char *at = mount_point_of(fs, volume, path);
+	int err = mkdir(at, 0755) && errno != EEXIST ? -errno : 0;
+
+	if (!err && block)
+		err = block_device(fs, number, UBI_IOCVOLCRBLK);
+	(void)snprintf(device, sizeof(device), block ? "/dev/ubiblock%d_%zu" : "ubi%d_%zu", fs->ubi,
+		       number);
+	if (!err && block) {
+		const int there = open_soon(device, O_RDONLY);
+
+		err = there < 0 ? there : close(there) ? -errno : 0;
+	}
+	const bool writes = volume == fs->layout->program;
+
+	if (!err && mount(device, at, volume->holds, writes ? 0 : MS_RDONLY,
+			  writes ? fs->options : volume->options))
+		err = -errno;
+	if (err)
+		(void)snprintf(fs->detail, sizeof(fs->detail), "mounting %s of volume %s: %s",
+			       volume->holds, volume->name, strerror(-err));
+	if (writes)
+		fs->volume = (int)number;
+	return err;
+}
+
+/* overlayfs wants a folder for what it prepares beside that of the changes. */
+static int mount_layer(struct fs *fs)
+{
+	const struct layout *layout = fs->layout;
+	char options[512];
+	char path[PATH_BYTES];
+	int err = 0;
+
+	(void)snprintf(path, sizeof(path), FOLDER "/%s/upper", layout->upper->name);
+	err = mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
+	(void)snprintf(path, sizeof(path), FOLDER "/%s/work", layout->upper->name);
+	if (!err && mkdir(path, 0755) && errno != EEXIST)
+		err = -errno;
+	(void)snprintf(options, sizeof(options),
+		       "lowerdir=" FOLDER "/%s,upperdir=" FOLDER "/%s/upper,workdir=" FOLDER
+		       "/%s/work",
+		       layout->lower->name, layout->upper->name, layout->upper->name);
+	if (!err && mount("overlay", fs->mount_point, "overlay", 0, options))
+		err = -errno;
+	return fs_fail(fs, err, "mounting the layer");
+}
+
+int layout_mount(struct fs *fs, bool new)
+{
+	const struct layout *layout = fs->layout;
+	int err = mkdir(FOLDER, 0755) && errno != EEXIST
+			  ? fs_fail(fs, -errno, "making the folder of the layout")
+			  : 0;
+
+	if (!err && new)
+		err = make_volumes(fs);
+	for (size_t at = 0; at < layout->count && !err; at++) {
+		if (!mounted(&layout->volumes[at]))
+			continue;
+		step_begin(fs, layout->volumes[at].name);
+		err = mount_one(fs, at);
+		step_end(fs);
+	}
+	if (!err && layout->upper) {
+		step_begin(fs, "layer");
+		err = mount_layer(fs);
+		step_end(fs);
+	}
+	return err;
+}
+
+const char *layout_root(const struct fs *fs)
+{
+	static char path[PATH_BYTES];
+
+	return fs->layout && fs->layout->root ? mount_point_of(fs, fs->layout->root, path)
+					      : fs->mount_point;
+}
+
+int layout_unmount(struct fs *fs)
+{
+	const struct layout *layout = fs->layout;
+	char path[PATH_BYTES];
+	int err = layout->upper && umount(fs->mount_point) ? -errno : 0;
+
+	for (size_t at = layout->count; at-- > 0 && !err;) {
+		const struct layout_volume *volume = &layout->volumes[at];
+
+		if (!mounted(volume))
+			continue;
+		if (umount(mount_point_of(fs, volume, path)))
+			err = -errno;
+		if (!err && on_block_device(volume))
+			err = block_device(fs, at, UBI_IOCVOLRMBLK);
+	}
+	return fs_fail(fs, err, "unmounting the layout");
+}

@@ -1,0 +1,226 @@
+"""The images of a layout's volumes, and the layout as the agent reads it.
+
+An image is a file that the user has, or it is made of a folder by the program that products use
+(image_tools.py), without what differs between two runs: times, owners, the identity of the file
+system. It travels into the guest with the initramfs, below /images.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.locking import scratch
+from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.layouts import READ_ONLY, Layout, Volume
+from flashbed.stack.stack import Stack
+from flashbed.targets.guest.image_tools import image_tool
+from flashbed.targets.guest.initramfs import More
+
+__all__ = [
+    "NO_IMAGES",
+    "Images",
+    "given_images",
+    "images_of",
+    "leb_bytes",
+    "lines",
+    "modules_of_layout",
+]
+
+_FOLDER = "images"
+_NO_IDENTITY = "00000000-0000-0000-0000-000000000000"
+_TIMEOUT_S = 600
+_LEBS_MAX = 65_536
+_MIB = 1 << 20
+_HEADER_BYTES = 64
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Images:
+    """The image of each volume that has one."""
+
+    content: Mapping[str, bytes]
+    """Volume -> what is written to it."""
+
+    @property
+    def mib(self) -> int:
+        """The memory that they take in a guest."""
+        return -(-sum(map(len, self.content.values())) // _MIB)
+
+    @property
+    def more(self) -> More:
+        """They, as a part of an initramfs."""
+        files = {f"{_FOLDER}/{name}": (0o644, content) for name, content in self.content.items()}
+        return More(folders=(_FOLDER,) if files else (), files=files)
+
+
+NO_IMAGES = Images({})
+"""Of a stack without a layout."""
+
+
+def leb_bytes(stack: Stack) -> int:
+    """A LEB: a block without UBI's two headers (drivers/mtd/ubi/build.c, io_init).
+
+    The second header begins at the next unit that the chip can program: a quarter of a page where
+    ECC is software's (nand_base.c), or a page.
+    """
+    board = stack.board
+    page_bytes, ecc = board.chip.page_bytes, board.ecc
+    shift = 0
+    if ecc.kind == "software-subpage":
+        shift = 1 if page_bytes == 2 * ecc.step_bytes else 2
+    data = -(-((page_bytes >> shift) + _HEADER_BYTES) // page_bytes) * page_bytes
+    return board.chip.pages_per_block * page_bytes - data
+
+
+def given_images(words: Sequence[str], layout: Layout | None) -> dict[str, Path]:
+    """`VOLUME=PATH` of each word, or PATH for a layout's only image. Raises `InputError`."""
+    found: dict[str, Path] = {}
+    names = [] if layout is None else [volume.name for volume in layout.images]
+    for word in words:
+        if layout is None:
+            raise InputError(f"--image {word}: goes onto a volume of a layout; --set layout=NAME")
+        name, equals, path = word.partition("=")
+        if not equals and len(names) == 1:
+            name, path = names[0], word
+        if name not in names or not path:
+            takes = " or ".join(f"{each}=PATH" for each in names) or "none"
+            raise InputError(f"--image {word}: layout {layout.name} takes {takes}")
+        if not Path(path).exists():
+            raise InputError(f"--image {path}: no such file or folder")
+        found[name] = Path(path)
+    return found
+
+
+def images_of(stack: Stack, given: Mapping[str, Path], *, cache: Path, say: Say) -> Images:
+    """The images of a stack's layout; of a volume that is given none, that of an empty folder.
+
+    Raises `InputError`, `RunError` where a tool fails, `Unavailable`.
+    """
+    layout = stack.layout
+    if layout is None:
+        return NO_IMAGES
+    made = {}
+    for volume in layout.images:
+        path = given.get(volume.name)
+        if path is not None and path.is_file():
+            made[volume.name] = path.read_bytes()
+        else:
+            made[volume.name] = _made(stack, volume, folder=path, cache=cache, say=say)
+        if not made[volume.name]:
+            raise InputError(f"--image {volume.name}: the image is empty")
+    return Images(made)
+
+
+def lines(stack: Stack, images: Images) -> list[str]:
+    """The layout as lines of a request (agent/host/request.c)."""
+    layout = stack.layout
+    if layout is None:
+        return []
+    bytes_ = _sizes(layout, images, FILE_SYSTEMS["ubifs"].blocks_min * leb_bytes(stack))
+    found = [
+        f"volume {volume.name} {'static' if volume.fixed else 'dynamic'} {bytes_[volume.name]}"
+        f" {volume.holds} - {f'/{_FOLDER}/{volume.name}' if volume.name in images.content else '-'}"
+        for volume in layout.volume
+    ]
+    found.append(f"writes_to {layout.writes_to}")
+    if layout.root is not None:
+        found.append(f"root {layout.root}")
+    if layout.layer is not None:
+        found.append(f"layer {layout.layer.lower} {layout.layer.upper}")
+    return found
+
+
+def modules_of_layout(layout: Layout | None) -> list[str]:
+    """The modules of Debian's kernel that a layout needs beside UBIFS."""
+    if layout is None:
+        return []
+    read_only = {each.holds for each in layout.volume if each.holds in READ_ONLY}
+    return [*sorted(read_only), *(["overlay"] if layout.layer else [])]
+
+
+def _sizes(layout: Layout, images: Images, ubifs_min: int) -> dict[str, int]:
+    """Bytes of each volume, which UBI makes whole LEBs; 0 for all that is left."""
+    found: dict[str, int] = {}
+    for volume in layout.volume:
+        if isinstance(volume.size, int):
+            bytes_ = volume.size * _MIB
+        elif volume.size == "image":
+            bytes_ = len(images.content[volume.name]) * (100 + volume.spare_pct) // 100
+            if volume.holds == "ubifs":
+                bytes_ = max(bytes_, ubifs_min)
+        else:
+            bytes_ = found.get(volume.size, 0)
+        found[volume.name] = bytes_
+    return found
+
+
+def _made(stack: Stack, volume: Volume, *, folder: Path | None, cache: Path, say: Say) -> bytes:
+    """The image of a folder, or of an empty one."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with scratch(cache, "image-") as work:
+        out = work / "image"
+        source = work / "empty" if folder is None else folder
+        if folder is None:
+            source.mkdir()
+            os.utime(source, (0, 0))
+        if volume.holds == "ubifs":
+            return _ubifs(stack, volume, source, out, cache=cache, say=say)
+        return _run(_words(volume, str(source), str(out)), out, cache=cache, say=say)
+
+
+def _ubifs(
+    stack: Stack, volume: Volume, source: Path, out: Path, *, cache: Path, say: Say
+) -> bytes:
+    """An image of UBIFS with the journal of a volume that is no larger than the image.
+
+    mkfs.ubifs sizes the journal by the largest volume that the image may ever have (`-c`), and
+    the kernel refuses a journal that is larger than the volume (ubifs_read_superblock).
+    """
+    leb = leb_bytes(stack)
+    words = ["mkfs.ubifs", "-r", str(source), "-m", str(stack.board.chip.page_bytes)]
+    words += ["-e", str(leb), "-U", "-o", str(out)]
+    words += ["-x", volume.compressor] if volume.compressor else []
+    needed = len(_run([*words, "-c", str(_LEBS_MAX)], out, cache=cache, say=say)) // leb
+    made = _run([*words, "-c", str(needed)], out, cache=cache, say=say)
+    needed, least = len(made) // leb, FILE_SYSTEMS["ubifs"].blocks_min
+    if needed < least:
+        # validate_sb: the main area of so small an image is less than UBIFS_MIN_MAIN_LEBS.
+        raise InputError(
+            f"--image {volume.name}: {needed} LEBs of UBIFS; Linux mounts images from {least} LEBs"
+            f" on: more files, {least * leb // _MIB + 1} MiB that do not compress are enough"
+        )
+    return made
+
+
+def _run(words: Sequence[str], out: Path, *, cache: Path, say: Say) -> bytes:
+    """What a program wrote to `out`. Raises `RunError` with what it said."""
+    done = subprocess.run(
+        [*image_tool(words[0], cache, say), *words[1:]],
+        capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "0"},
+    )  # fmt: skip
+    if done.returncode or not out.is_file():
+        said = (done.stderr + done.stdout).strip().splitlines() or ["it said nothing"]
+        raise RunError(f"{words[0]} made no image: {said[-1]}")
+    return out.read_bytes()
+
+
+def _words(volume: Volume, source: str, out: str) -> list[str]:
+    """The program that makes a read-only image, and its arguments."""
+    kib = volume.block_kib
+    if volume.holds == "squashfs":
+        words = ["mksquashfs", source, out, "-noappend", "-no-progress", "-no-xattrs"]
+        words += ["-root-owned", "-processors", "1"]
+        words += ["-comp", volume.compressor] if volume.compressor else []
+        return [*words, *(["-b", f"{kib}K"] if kib else [])]
+    words = ["mkfs.erofs", "-T0", f"-U{_NO_IDENTITY}", "--all-root"]
+    words += [f"-z{volume.compressor}"] if volume.compressor else []
+    words += [f"-C{kib * 1024}"] if kib else []
+    return [*words, out, source]

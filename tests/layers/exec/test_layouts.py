@@ -1,0 +1,176 @@
+"""Layouts: what is refused, how they become lines for the agent, and what a boot's answer says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flashbed.api.booting import boots, files_of
+from flashbed.api.exec_options import ExecOptions
+from flashbed.base import paths
+from flashbed.base.errors import InputError
+from flashbed.plan.stacks import one_stack, stacks
+from flashbed.stack.layouts import load_layout
+from flashbed.targets.exec.outcome import FileRead, MountStep, outcome_of
+from flashbed.targets.guest.layout_images import Images, given_images, leb_bytes, lines
+
+SQUASHFS = "layout=squashfs-overlay-ubifs"
+OWN = """\
+title = "mine"
+source = "a test"
+writes_to = "data"
+[[volume]]
+name = "env"
+size = 1
+holds = "nothing"
+[[volume]]
+name = "data"
+size = "rest"
+holds = "ubifs"
+"""
+"""A whole layout, to be broken."""
+
+
+@pytest.mark.parametrize("name", sorted(paths.layout_files()))
+def test_each_layout_has_one_volume_to_write_to(name: str) -> None:
+    layout = load_layout(name)
+    assert layout.fs == "ubifs"
+    assert layout.images
+    assert (layout.root is None) == (layout.layer is not None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('writes_to = "data"', 'writes_to = "log"', "log: no such volume"),
+        ('writes_to = "data"', 'writes_to = "env"', "a volume of UBIFS"),
+        ('name = "env"', 'name = "data"', "two have the same name"),
+        ("size = 1\n", 'size = "rest"\n', "the one that takes the rest is the last"),
+        ("size = 1\n", 'size = "data"\n', "no volume before it"),
+        ('holds = "nothing"', 'holds = "ext4"', "squashfs"),
+        ("size = 1\n", "size = 1\nsise = 2\n", "sise"),
+    ],
+)
+def test_a_wrong_layout_is_refused_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "boards" / "layouts"
+    folder.mkdir(parents=True)
+    assert old in OWN
+    (folder / "broken.toml").write_text(OWN.replace(old, new, 1))
+    load_layout.cache_clear()
+    with pytest.raises(InputError, match=why):
+        load_layout("broken")
+
+
+def test_a_layout_of_the_working_folder_is_one_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "boards" / "layouts").mkdir(parents=True)
+    (tmp_path / "boards" / "layouts" / "mine.toml").write_text(OWN)
+    load_layout.cache_clear()
+    stack = one_stack(["layout=mine"])
+    assert lines(stack, Images({})) == [
+        "volume env dynamic 1048576 nothing - -",
+        "volume data dynamic 0 ubifs - -",
+        "writes_to data",
+    ]
+
+
+def test_a_layout_becomes_lines_of_a_request() -> None:
+    stack = one_stack([SQUASHFS, "layout.spare_pct=50"])
+    assert lines(stack, Images({"rootfs": bytes(1000)})) == [
+        "volume rootfs dynamic 1500 squashfs - /images/rootfs",
+        "volume rootfs_data dynamic 0 ubifs - -",
+        "writes_to rootfs_data",
+        "layer rootfs rootfs_data",
+    ]
+    slots = lines(one_stack(["layout=two-slots"]), Images({"rootfs_a": bytes(1000)}))
+    assert slots[1] == "volume rootfs_b dynamic 1250 nothing - -", "as large as the other"
+    assert slots[-1] == "root rootfs_a"
+
+
+def test_a_stack_with_a_layout_is_another_one_and_only_programs_have_it() -> None:
+    plain, laid, finer = (
+        one_stack(given) for given in ([], [SQUASHFS], [SQUASHFS, "layout.block_kib=4"])
+    )
+    assert len({plain, laid, finer}) == 3
+    assert plain.only_executed is None
+    assert "a case has no image for it" in str(laid.only_executed)
+    assert "the simulator has none" in str(laid.not_simulated)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (["layout=none-such"], "no such layout; there are erofs"),
+        ([SQUASHFS, "fs=jffs2"], "writes to ubifs there, not to jffs2"),
+        (["layout.block_kib=4"], "--set layout=NAME too"),
+        ([SQUASHFS, "layout.block_kib=0"], "block_kib"),
+        ([SQUASHFS, "layout.color=4"], "color"),
+    ],
+)
+def test_a_layout_that_cannot_be_is_refused(settings: list[str], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        stacks(settings)
+
+
+def test_an_image_goes_to_the_volume_that_is_named(tmp_path: Path) -> None:
+    layout = load_layout("squashfs-overlay-ubifs")
+    assert given_images([str(tmp_path)], layout) == {"rootfs": tmp_path}
+    assert given_images([f"rootfs={tmp_path}"], layout) == {"rootfs": tmp_path}
+    with pytest.raises(InputError, match="takes rootfs=PATH"):
+        given_images([f"rootfs_data={tmp_path}"], layout)
+    with pytest.raises(InputError, match="no such file or folder"):
+        given_images([str(tmp_path / "none")], layout)
+    with pytest.raises(InputError, match="--set layout=NAME"):
+        given_images([str(tmp_path)], None)
+
+
+@pytest.mark.parametrize(
+    ("chip", "bytes_"),
+    [("W25N01GV", 126_976), ("MT29F4G08ABADA", 129_024)],
+)
+def test_a_leb_is_a_block_without_two_headers(chip: str, bytes_: int) -> None:
+    """126,976 bytes are those of boards' logs (`ubinfo`) on blocks of 64 pages of 2 KiB.
+
+    With software's ECC both headers share a page.
+    """
+    assert leb_bytes(one_stack([f"chip={chip}"])) == bytes_
+
+
+def test_a_list_of_files_is_checked(tmp_path: Path) -> None:
+    listed = tmp_path / "list"
+    listed.write_text("# first\n/sbin/init\n\n lib/libc.so \n")
+    assert files_of(listed) == ["sbin/init", "lib/libc.so"]
+    listed.write_text("../etc/passwd\n")
+    with pytest.raises(InputError, match="not a path below the root"):
+        files_of(listed)
+
+
+def test_an_answer_says_what_each_part_of_a_boot_took() -> None:
+    found = outcome_of(
+        "step attach 10\nboot attach 20 3 2 1 15\nboot rootfs 5 1 0 0 4\nread 7 100 2 0 0 6\n"
+        "unread 2\nend\n",
+        "boot",
+    )
+    assert found is not None
+    assert found.steps == [MountStep("attach", 10, None)]
+    assert [(step.name, step.ns) for step in found.boot] == [("attach", 20), ("rootfs", 5)]
+    assert found.boot[0].chip is not None
+    assert found.boot[0].chip.busy_ns == 15
+    read, why = found.reads
+    assert isinstance(read, FileRead)
+    assert (read.ns, read.bytes) == (7, 100)
+    assert why == "No such file or directory"
+
+
+def test_a_boot_without_a_program_runs_on_two_targets_only() -> None:
+    options = ExecOptions(
+        words=[], on="ssh://board", put=[], env=[], memory=None, patience=None, keep=None
+    )
+    with pytest.raises(InputError, match="uml or emulator"):
+        boots(options, stacks([]), off="clean", files=[], say=print)

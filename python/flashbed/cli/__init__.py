@@ -19,6 +19,7 @@ from flashbed.base.extras import missing_extra
 from flashbed.cli import (
     advise,
     board_files,
+    boot,
     calibrate,
     check,
     chips,
@@ -63,6 +64,7 @@ compare.register(app)
 advise.register(app)
 check.register(app)
 latency.register(app)
+boot.register(app)
 merge.register(app)
 execution.register(app)
 recorded.register(app)
@@ -91,6 +93,7 @@ GROUPS = {
         "compare",
         "advise",
         "latency",
+        "boot",
         "check",
         "lifetime",
         "powercut",

@@ -1,0 +1,169 @@
+"""Boots a stack, and says what each part takes: attach, mounts, the files that are read first.
+
+A device is prepared: the layout's volumes with their images, files that are copied onto it, a
+program that it runs before. Then it is switched off, unmounted or in the middle of things, and
+booted: what is measured begins where UBI is attached (agent/host/boot.c). What comes before, a boot
+loader that loads a kernel, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flashbed.api.exec_options import ExecOptions, check_stack, requests_of, with_images
+from flashbed.base.errors import InputError
+from flashbed.base.files import read_text
+from flashbed.plan.stacks import ChosenStack
+from flashbed.stack.layouts import Layout
+from flashbed.targets.exec.executors import load_executor
+from flashbed.targets.exec.outcome import ChipCounts, FileRead, MountStep, NotRunError
+from flashbed.targets.exec.request import PATH_BYTES_MAX, ExecRequest, puts_of
+from flashbed.targets.exec.sysroot import Sysroot
+
+__all__ = ["BootFile", "BootPart", "MeasuredBoot", "boots", "files_of"]
+
+FILES_MAX = 10_000
+_NOTHING = ChipCounts()
+_KINDS = {"attach": "attach UBI", "layer": "overlay"}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootPart:
+    """A part of a boot: its time, of it the chip's, and the chip's operations."""
+
+    name: str
+    """`attach UBI`, `mount squashfs (rootfs)`, `overlay`, `read 25 files`."""
+    time_ns: int
+    chip: ChipCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootFile:
+    """A file of the list. `read` says why it was not read, or what reading it took."""
+
+    path: str
+    read: FileRead | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredBoot:
+    """A boot of one stack, or why there was none."""
+
+    request: ExecRequest
+    parts: Sequence[BootPart] = ()
+    files: Sequence[BootFile] = ()
+    failed: str | None = None
+
+    @property
+    def time_ns(self) -> int:
+        """From the attach to the last file."""
+        return sum(part.time_ns for part in self.parts)
+
+    @property
+    def chip(self) -> ChipCounts:
+        """The chip's operations in all parts."""
+        return _sum([part.chip for part in self.parts])
+
+    @property
+    def unread(self) -> list[BootFile]:
+        """The files that could not be read."""
+        return [each for each in self.files if isinstance(each.read, str)]
+
+
+def files_of(list_: Path) -> list[str]:
+    """The paths of a list, a line each, below the root that the device boots. Raises `InputError`.
+
+    An empty line and one that begins with `#` is left out.
+    """
+    lines = [line.strip() for line in read_text(list_).splitlines()]
+    paths = [line.lstrip("/") for line in lines if line and not line.startswith("#")]
+    if len(paths) > FILES_MAX:
+        raise InputError(f"{list_}: more than {FILES_MAX:,} files")
+    for path in paths:
+        if len(path.encode()) > PATH_BYTES_MAX or ".." in path.split("/"):
+            raise InputError(f"{list_}: {path[:80]}: not a path below the root")
+    return paths
+
+
+def boots(
+    options: ExecOptions, stacks: Sequence[ChosenStack], *, off: str, files: Sequence[str], say: Say
+) -> list[MeasuredBoot]:
+    """A boot of each stack. Raises `InputError` and `Unavailable`."""
+    if options.words:
+        made = requests_of(options, stacks, say)
+    else:
+        made = [_without_program(options, each, say) for each in stacks]
+    execute = load_executor(options.on)
+    found = []
+    for request in made:
+        asked = replace(request, boot="unclean" if off == "unclean" else "clean", reads=files)
+        try:
+            asked, outcome = execute(asked, say, aside=True)
+        except NotRunError as why:
+            found.append(MeasuredBoot(request=asked, failed=str(why)))
+            continue
+        read = [
+            BootFile(path=path, read=each) for path, each in zip(files, outcome.reads, strict=True)
+        ]
+        parts = [*(_mounted(step, asked) for step in outcome.boot), *_reading(read)]
+        found.append(MeasuredBoot(request=asked, parts=parts, files=read))
+    return found
+
+
+def _without_program(options: ExecOptions, chosen: ChosenStack, say: Say) -> ExecRequest:
+    """The request for a device that runs nothing before."""
+    if options.on not in ("uml", "emulator"):
+        raise InputError(f"--on {options.on}: uml or emulator")
+    check_stack(options, chosen)
+    made = ExecRequest(
+        stack=chosen.stack,
+        words=(),
+        program="",
+        variables={},
+        puts=puts_of(options.put, chosen.stack.board),
+        memory_mib=options.memory,
+        sysroot=Sysroot(["view"]) if options.on == "emulator" else None,
+        where="emulator" if options.on == "emulator" else "uml",
+        sysctls=chosen.sysctls,
+        changes=chosen.changes,
+    )
+    return with_images(options, made, say)
+
+
+def _mounted(step: MountStep, request: ExecRequest) -> BootPart:
+    layout = request.stack.layout
+    return BootPart(
+        name=_name(step.name, layout) or f"mount {request.fs}",
+        time_ns=step.ns,
+        chip=step.chip or _NOTHING,
+    )
+
+
+def _name(step: str, layout: Layout | None) -> str | None:
+    """What a step is called for a person; None for the mount of a stack's only file system."""
+    if step in _KINDS or layout is None:
+        return _KINDS.get(step)
+    return f"mount {layout.of(step).holds} ({step})"
+
+
+def _reading(files: Sequence[BootFile]) -> list[BootPart]:
+    """The files that were read, as one part."""
+    read = [each.read for each in files if isinstance(each.read, FileRead)]
+    if not read:
+        return []
+    name = f"read {len(read):,} file{'' if len(read) == 1 else 's'}"
+    chips = [each.chip or _NOTHING for each in read]
+    return [BootPart(name=name, time_ns=sum(each.ns for each in read), chip=_sum(chips))]
+
+
+def _sum(chips: Sequence[ChipCounts]) -> ChipCounts:
+    return ChipCounts(
+        reads=sum(each.reads for each in chips),
+        programs=sum(each.programs for each in chips),
+        erases=sum(each.erases for each in chips),
+        busy_ns=sum(each.busy_ns for each in chips),
+    )

@@ -1,0 +1,144 @@
+"""Layouts on real kernels: what is read is what was packed, and two runs and machines agree."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashbed.base.paths import layout_files
+from tests.agreement.test_exec import FLASHBED, Ran, pytestmark
+from tests.support import PROJECT
+
+__all__ = ["pytestmark"]
+
+SQUASHFS = "layout=squashfs-overlay-ubifs"
+
+
+def _flashbed(*words: str, here: Path) -> Ran:
+    ran = subprocess.run(
+        [FLASHBED, *words], cwd=here, capture_output=True, check=False, timeout=250,
+        env={**os.environ, "FLASHBED_ROOT": str(PROJECT)}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def _boots(*words: str, here: Path) -> list[dict[str, Any]]:
+    ran = _flashbed("boot", "--format", "json", *words, here=here)
+    assert ran.status == 0, ran.err
+    found: list[dict[str, Any]] = json.loads(ran.out)["boots"]
+    return found
+
+
+def _root(here: Path) -> list[str]:
+    """A root with files of several sizes, half of them compressible; their names."""
+    drawn = random.Random(3)
+    sizes = [0, 1, 700, 4096, 5000, 131_072, 300_001, 2_500_000]
+    for number, size in enumerate(sizes):
+        path = here / "root" / f"lib{number % 3}" / f"file{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = drawn.randbytes(size) if number % 2 else (b"a line of text\n" * size)[:size]
+        path.write_bytes(content)
+    names = sorted(str(path.relative_to(here / "root")) for path in here.glob("root/*/*"))
+    (here / "list").write_text("\n".join(names) + "\n")
+    return names
+
+
+@pytest.mark.parametrize("layout", ["squashfs-overlay-ubifs", "erofs-overlay-ubifs"])
+def test_a_layer_shows_what_was_packed_and_what_was_written(tmp_path: Path, layout: str) -> None:
+    names = _root(tmp_path)
+    script = "sha256sum */*; echo new > lib0/new; cat lib0/new; rm lib1/file1; ls lib1"
+    ran = _flashbed(
+        "exec", "--set", f"layout={layout}", "--image", "root", "--format", "json",
+        "--", "sh", "-c", script, here=tmp_path,
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    packed = [
+        f"{hashlib.sha256((tmp_path / 'root' / name).read_bytes()).hexdigest()}  {name}"
+        for name in names
+    ]
+    said = ran.err.splitlines()
+    assert [line for line in said if line.endswith(tuple(names))] == packed
+    assert said[len(names) :][:2] == ["new", "file4"], "the removed file is gone from the layer"
+    found = json.loads(ran.out)["exec"][0]
+    assert found["bytes_written"] == len("new\n")
+    assert [step["name"] for step in found["mount"]] == ["attach", "rootfs", "rootfs_data", "layer"]
+
+
+def test_each_layout_boots_alike_twice_and_reads_every_byte(tmp_path: Path) -> None:
+    names = _root(tmp_path)
+    every = f"layout={','.join(sorted(layout_files()))}"
+    words = ("--on", "uml", "--set", every, "--image", "root", "--read", "list")
+    first, again = (_boots(*words, here=tmp_path) for _ in range(2))
+    assert first == again
+    assert len(first) == len(layout_files())
+    for boot in first:
+        sizes = [(tmp_path / "root" / name).stat().st_size for name in names]
+        assert [each["bytes"] for each in boot["files"]] == sizes, boot["layout"]
+        assert boot["time_ns"] == sum(part["time_ns"] for part in boot["parts"])
+
+
+def test_the_emulated_board_reads_the_same_pages_and_takes_longer(tmp_path: Path) -> None:
+    """With blocks of up to 64 KiB.
+
+    A request for ubiblock has 64 segments at most (UBI_MAX_SG_COUNT), and neighbours in memory are
+    one. Where the block of squashfs is larger, memory decides where a request is split, and the
+    page at the split is read twice.
+    """
+    _root(tmp_path)
+    words = ("--set", SQUASHFS, "--set", "layout.block_kib=64", "--image", "root", "--read", "list")
+    (uml,), (board,) = (_boots("--on", on, *words, here=tmp_path) for on in ("uml", "emulator"))
+    kinds = ("reads", "programs", "erases")
+    for ours, theirs in zip(uml["parts"], board["parts"], strict=True):
+        assert [ours[kind] for kind in kinds] == [theirs[kind] for kind in kinds], ours["name"]
+        assert ours["time_ns"] < theirs["time_ns"]
+
+
+def test_a_device_that_loses_its_power_takes_longer_to_mount(tmp_path: Path) -> None:
+    """A file that was synced is there after the cut, one that was not need not be."""
+    (tmp_path / "list").write_text("kept\n")
+    written = "dd if=/dev/urandom of=kept bs=64k count=20 2>&-; sync; echo late > late"
+    words = ("--on", "uml", "--set", SQUASHFS, "--read", "list")
+    clean, cut = (
+        _boots("--off", off, *words, "--", "sh", "-c", written, here=tmp_path)[0]
+        for off in ("clean", "unclean")
+    )
+    assert clean["files"][0]["bytes"] == cut["files"][0]["bytes"] == 20 * 65_536
+    mounts = [
+        next(part for part in boot["parts"] if part["name"] == "mount ubifs (rootfs_data)")
+        for boot in (clean, cut)
+    ]
+    assert mounts[1]["reads"] > mounts[0]["reads"]
+
+
+def test_an_image_that_is_no_file_system_ends_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_bytes(b"not squashfs" * 1000)
+    ran = _flashbed("boot", "--on", "uml", "--set", SQUASHFS, "--image", "broken", here=tmp_path)
+    assert ran.status == 1
+    assert "mounting squashfs of volume rootfs: Invalid argument" in ran.out
+    assert len(ran.out.splitlines()) == 1
+
+
+def test_an_image_of_ubifs_that_linux_would_not_mount_is_refused(tmp_path: Path) -> None:
+    ran = _flashbed("boot", "--on", "uml", "--set", "layout=ubifs-ro-ubifs-rw", here=tmp_path)
+    assert ran.status == 2
+    assert "Linux mounts images from 17 LEBs on" in ran.err
+
+
+def test_a_larger_block_of_squashfs_packs_tighter_and_reads_more_at_once(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    text = "".join(f"setting{number} = {number * 7919 % 10_007}\n" for number in range(60_000))
+    (root / "large").write_text(text)
+    (tmp_path / "list").write_text("large\n")
+    small, large = _boots(
+        "--on", "uml", "--set", SQUASHFS, "--set", "layout.block_kib=4,256", "--image", "root",
+        "--read", "list", here=tmp_path,
+    )  # fmt: skip
+    assert small["files"][0]["reads"] > large["files"][0]["reads"]

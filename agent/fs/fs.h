@@ -113,6 +113,9 @@ struct fs {
 	unsigned int map_pages;
 	struct flash_geometry geometry;
 	const struct layout *layout; /* NULL for one volume or partition with one file system */
+	/* of the mounted volumes of a layout their numbers in UBI, and 1 more */
+	int volumes_up[LAYOUT_VOLUMES];
+	bool layer_up;
 	struct fs_step steps[FS_STEPS];
 	size_t steps_count;
 	struct fs_space fresh; /* of the new file system */

@@ -60,12 +60,29 @@ static int of_ubi(const struct fs *fs, const char *name, uint64_t *number)
 	return got < 0 ? got : 0;
 }
 
-static int open_volume(const struct fs *fs, size_t number)
+static int open_volume(const struct fs *fs, int number)
 {
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/dev/ubi%d_%zu", fs->ubi, number);
+	(void)snprintf(path, sizeof(path), "/dev/ubi%d_%d", fs->ubi, number);
 	return open_soon(path, O_RDWR);
+}
+
+/* The number of the volume with this name, which an update may have changed; -ENOENT for none. */
+static int number_of(const struct fs *fs, const char *name)
+{
+	char path[64];
+	char text[160];
+
+	for (int number = 0; number < 2 * LAYOUT_VOLUMES; number++) {
+		(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d_%d/name", fs->ubi, number);
+		if (read_file(path, text, sizeof(text)) < 0)
+			continue;
+		text[strcspn(text, "\n")] = '\0';
+		if (strcmp(text, name) == 0)
+			return number;
+	}
+	return -ENOENT;
 }
 
 static int make_one(const struct fs *fs, int device, size_t number)
@@ -113,7 +130,7 @@ static int write_image(const struct fs *fs, size_t number)
 
 	if (from < 0)
 		return -errno;
-	const int to = open_volume(fs, number);
+	const int to = open_volume(fs, (int)number);
 	int err = to < 0 ? to : fstat(from, &about) ? -errno : 0;
 	int64_t bytes = err ? 0 : (int64_t)about.st_size;
 
@@ -153,7 +170,7 @@ static int make_volumes(struct fs *fs)
 	return err;
 }
 
-static int block_device(const struct fs *fs, size_t number, unsigned long request)
+static int block_device(const struct fs *fs, int number, unsigned long request)
 {
 	struct ubi_blkcreate_req none = {.padding = {0}};
 	const int volume = open_volume(fs, number);
@@ -166,10 +183,10 @@ static int block_device(const struct fs *fs, size_t number, unsigned long reques
 	return err;
 }
 
-static int mount_one(struct fs *fs, size_t number)
+static int mount_volume(struct fs *fs, const struct layout_volume *volume, int number)
 {
-	const struct layout_volume *volume = &fs->layout->volumes[number];
 	const bool block = on_block_device(volume);
+	const bool writes = volume == fs->layout->program;
 	char path[PATH_BYTES];
 	char device[32];
 	const char *at = mount_point_of(fs, volume, path);
@@ -177,23 +194,34 @@ static int mount_one(struct fs *fs, size_t number)
 
 	if (!err && block)
 		err = block_device(fs, number, UBI_IOCVOLCRBLK);
-	(void)snprintf(device, sizeof(device), block ? "/dev/ubiblock%d_%zu" : "ubi%d_%zu", fs->ubi,
+	(void)snprintf(device, sizeof(device), block ? "/dev/ubiblock%d_%d" : "ubi%d_%d", fs->ubi,
 		       number);
 	if (!err && block) {
 		const int there = open_soon(device, O_RDONLY);
 
 		err = there < 0 ? there : close(there) ? -errno : 0;
 	}
-	const bool writes = volume == fs->layout->program;
-
 	if (!err && mount(device, at, volume->holds, writes ? 0 : MS_RDONLY,
 			  writes ? fs->options : volume->options))
 		err = -errno;
+	if (err && block)
+		(void)block_device(fs, number, UBI_IOCVOLRMBLK);
+	if (!err && writes)
+		fs->volume = number;
+	return err;
+}
+
+static int mount_one(struct fs *fs, size_t at)
+{
+	const struct layout_volume *volume = &fs->layout->volumes[at];
+	const int number = number_of(fs, volume->name);
+	const int err = number < 0 ? number : mount_volume(fs, volume, number);
+
 	if (err)
 		(void)snprintf(fs->detail, sizeof(fs->detail), "mounting %s of volume %s: %s",
 			       volume->holds, volume->name, strerror(-err));
-	if (writes)
-		fs->volume = (int)number;
+	else
+		fs->volumes_up[at] = number + 1;
 	return err;
 }
 
@@ -216,6 +244,7 @@ static int mount_layer(struct fs *fs)
 		       layout->lower->name, layout->upper->name, layout->upper->name);
 	if (!err && mount("overlay", fs->mount_point, "overlay", 0, options))
 		err = -errno;
+	fs->layer_up = !err;
 	return fs_fail(fs, err, "mounting the layer");
 }
 
@@ -240,6 +269,13 @@ int layout_mount(struct fs *fs, bool new)
 		err = mount_layer(fs);
 		step_end(fs);
 	}
+	if (err) {
+		char why[sizeof(fs->detail)];
+
+		memcpy(why, fs->detail, sizeof(why));
+		(void)layout_unmount(fs);
+		memcpy(fs->detail, why, sizeof(why));
+	}
 	return err;
 }
 
@@ -255,17 +291,20 @@ int layout_unmount(struct fs *fs)
 {
 	const struct layout *layout = fs->layout;
 	char path[PATH_BYTES];
-	int err = layout->upper && umount(fs->mount_point) ? -errno : 0;
+	int err = fs->layer_up && umount(fs->mount_point) ? -errno : 0;
 
+	fs->layer_up = fs->layer_up && err;
 	for (size_t at = layout->count; at-- > 0 && !err;) {
 		const struct layout_volume *volume = &layout->volumes[at];
 
-		if (!mounted(volume))
+		if (!fs->volumes_up[at])
 			continue;
 		if (umount(mount_point_of(fs, volume, path)))
 			err = -errno;
 		if (!err && on_block_device(volume))
-			err = block_device(fs, at, UBI_IOCVOLRMBLK);
+			err = block_device(fs, fs->volumes_up[at] - 1, UBI_IOCVOLRMBLK);
+		if (!err)
+			fs->volumes_up[at] = 0;
 	}
 	return fs_fail(fs, err, "unmounting the layout");
 }

@@ -5,8 +5,13 @@
  * Switched off in the middle means that nothing is synced or unmounted: the chip returns to the
  * state that it had when the program ended. Only flashbed_nand can do that.
  *
+ * With cuts the power goes in so many of the changes that the program makes, evenly spread. Each
+ * time the device is booted and its files are looked at.
+ *
  * The answer: `boot NAME ...` for each step of the mount, with the numbers of `step`, and for each
- * file `read NS BYTES [READS PROGRAMS ERASES BUSY_NS]`, or `unread ERRNO`.
+ * file `read NS BYTES [READS PROGRAMS ERASES BUSY_NS]`, or `unread ERRNO`. `changes N` before cuts,
+ * then `cut CHANGE NS` or `unbootable CHANGE WHY`. `before`, `after` and each `cut` are followed by
+ * `found CRC BYTES` or `nofile ERRNO` of each file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,28 +26,118 @@
 enum { READ_BYTES = 131072 };
 
 static const uint64_t CUT_SEED = 1;
+/* The kernel writes back what is dirty for 30 s, and looks every 5 s. */
+static const uint64_t WRITTEN_BACK_NS = 40000000000;
 
 int host_boot_begin(const struct host_request *request)
 {
 	return request->boot == BOOT_UNCLEAN ? nandlog_command("record") : 0;
 }
 
+/* Its checksum and size, or -errno. */
+static int64_t look_at(const char *path, uint32_t *crc)
+{
+	static uint8_t bytes[READ_BYTES];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int64_t whole = 0;
+	ssize_t got;
+
+	*crc = 0;
+	if (fd < 0)
+		return -errno;
+	while ((got = read(fd, bytes, sizeof(bytes))) > 0) {
+		*crc = *crc * 31 + data_crc32(bytes, (size_t)got);
+		whole += got;
+	}
+	const int err = got < 0 ? -errno : 0;
+
+	(void)close(fd);
+	return err ? err : whole;
+}
+
+static int say_files(const struct host_request *request, const struct fs *fs, struct channel *out)
+{
+	char path[2 * MAX_PATH_BYTES];
+	int err = 0;
+
+	for (char **each = request->reads; each && *each && !err; each++) {
+		uint32_t crc;
+
+		(void)snprintf(path, sizeof(path), "%s/%s", layout_root(fs), *each);
+		const int64_t bytes = look_at(path, &crc);
+
+		err = bytes < 0
+			      ? channel_printf(out, "nofile %" PRId64 "\n", -bytes)
+			      : channel_printf(out, "found %" PRIu32 " %" PRId64 "\n", crc, bytes);
+	}
+	return err;
+}
+
+int host_boot_before(const struct host_request *request, const struct fs *fs, struct channel *out)
+{
+	if (!request->cuts)
+		return 0;
+	const int err = channel_printf(out, "before\n");
+
+	return err ? err : say_files(request, fs, out);
+}
+
+/* Takes the chip back to a power cut in one of its changes. What is mounted belongs to another
+ * state of it, so errors of the unmount are ignored. */
+static int cut(struct fs *fs, int64_t change)
+{
+	char command[64];
+
+	(void)fs_unmount(fs);
+	if (fs->mounted != FS_NONE)
+		return fs_fail(fs, -EBUSY, "unmounting before a power cut");
+	(void)snprintf(command, sizeof(command), "rewind %" PRId64 " %" PRIu64, change, CUT_SEED);
+	return fs_fail(fs, nandlog_command(command), "returning to a power cut");
+}
+
 /* The change after the last one of the program is never made, so nothing is torn. */
 static int cut_and_mount(struct fs *fs)
 {
 	const int64_t changes = nandlog_changes();
-	char command[64];
-
-	if (changes < 0)
-		return (int)changes;
-	(void)fs_unmount(fs);
-	if (fs->mounted != FS_NONE)
-		return -EBUSY;
-	(void)snprintf(command, sizeof(command), "rewind %" PRId64 " %" PRIu64, changes + 1,
-		       CUT_SEED);
-	const int err = nandlog_command(command);
+	const int err = changes < 0 ? (int)changes : cut(fs, changes + 1);
 
 	return err ? err : fs_mount(fs);
+}
+
+static int boot_once(const struct host_request *request, struct fs *fs, struct channel *out,
+		     int64_t change)
+{
+	int err = cut(fs, change);
+
+	if (err)
+		return err;
+	const uint64_t start = now_ns();
+
+	if (fs_mount(fs))
+		return channel_printf(out, "unbootable %" PRId64 " %s\n", change, fs->detail);
+	err = channel_printf(out, "cut %" PRId64 " %" PRIu64 "\n", change, now_ns() - start);
+	return err ? err : say_files(request, fs, out);
+}
+
+/* Changes are the program's and those of write-back after it. The last cut is that after all of
+ * them: what it finds is what the program made. */
+static int boot_after_cuts(const struct host_request *request, struct fs *fs, struct channel *out)
+{
+	(void)phase_sleep_until(now_ns() + WRITTEN_BACK_NS);
+	const int64_t changes = nandlog_changes();
+	const int64_t cuts = changes < request->cuts ? changes : request->cuts;
+	int err =
+		changes < 0 ? (int)changes : channel_printf(out, "changes %" PRId64 "\n", changes);
+
+	for (int64_t number = 0; number < cuts && !err; number++)
+		err = boot_once(request, fs, out, 1 + number * changes / cuts);
+	if (!err)
+		err = cut(fs, changes + 1);
+	if (!err)
+		err = fs_mount(fs);
+	if (!err)
+		err = channel_printf(out, "after\n");
+	return err ? err : say_files(request, fs, out);
 }
 
 static int64_t read_whole(const char *path)
@@ -96,6 +191,8 @@ int host_boot(const struct host_request *request, struct fs *fs, struct channel 
 		return 0;
 	int err = request->arguments ? host_hide_flash(request) : 0;
 
+	if (!err && request->cuts)
+		return boot_after_cuts(request, fs, out);
 	if (!err)
 		err = request->boot == BOOT_UNCLEAN ? cut_and_mount(fs) : fs_remount(fs);
 

@@ -60,6 +60,7 @@ struct host_request {
 	char **sysctls;         /* NAME VALUE, for /proc/sys; NULL for none */
 	char **costs;           /* lines for the kernel's flashbed_costs; NULL for none */
 	enum host_boot boot;
+	int64_t cuts; /* boots after so many power cuts instead; 0 for none */
 	char **reads; /* files that are read after it; NULL for none */
 	/* none if nothing runs before a boot; ends with NULL, like the next one */
 	char **arguments;
@@ -135,6 +136,8 @@ void host_say_wear(struct channel *out, const struct fs *fs, const struct host_c
 /* boot.c */
 
 int host_boot_begin(const struct host_request *request); /* before the program */
+/* Before the program and before the mount that it begins with: reading leaves files in memory. */
+int host_boot_before(const struct host_request *request, const struct fs *fs, struct channel *out);
 int host_boot(const struct host_request *request, struct fs *fs, struct channel *out,
 	      const char **what);
 

@@ -329,7 +329,8 @@ static int set_sysctls(const struct host_request *request, const char **what)
 
 /* Prepares a new file system with the request's files on it, none of them in memory. */
 static int prepare(const struct host_request *request, const struct host_place *place,
-		   struct fs *fs, struct host_recorder **recorder, const char **what)
+		   struct fs *fs, struct host_recorder **recorder, struct channel *out,
+		   const char **what)
 {
 	const bool shared = place->where == HOST_BOARD;
 	int64_t window = 0;
@@ -360,6 +361,10 @@ static int prepare(const struct host_request *request, const struct host_place *
 		return err;
 	*what = "the recorder";
 	err = host_record_begin(request, place, recorder);
+	if (err)
+		return err;
+	*what = "the files before";
+	err = host_boot_before(request, fs, out);
 	if (err)
 		return err;
 	*what = fs->detail;
@@ -409,7 +414,7 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 		return err ? err : channel_flush(out);
 	}
 	if (!err)
-		err = prepare(&request, place, &fs, &recorder, &what);
+		err = prepare(&request, place, &fs, &recorder, out, &what);
 	if (!err && request.arguments)
 		err = host_make_view(&request, place, &what);
 	if (!err) {

@@ -7,7 +7,7 @@
  *   volume NAME static|dynamic BYTES HOLDS OPTIONS IMAGE | layer LOWER UPPER | writes_to NAME
  *   root NAME
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
- *   boot clean|unclean | read PATH
+ *   boot clean|unclean | cuts N | read PATH
  *   until NS | keep yes | record yes | terminal yes | symbols yes | shell PATH
  *   read_ahead KIB | sysctl NAME VALUE
  *   cost NAME NS PS_PER_BYTE
@@ -194,6 +194,8 @@ static bool read_option(struct host_request *request, const char *word, char *re
 		request->symbols = true;
 	else if (strcmp(word, "shell") == 0)
 		request->shell = decoded(rest);
+	else if (strcmp(word, "cuts") == 0)
+		request->cuts = (int64_t)strtoll(rest, NULL, 10);
 	else if (strcmp(word, "boot") == 0)
 		request->boot = strcmp(rest, "unclean") == 0 ? BOOT_UNCLEAN : BOOT_CLEAN;
 	else

@@ -15,6 +15,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -104,6 +105,26 @@ static int make_devices(void)
 	    chmod(VIEW "/dev/ttyF0", 0666))
 		return -errno;
 	return mkdir(VIEW "/dev/shm", 0755) ? -errno : 0;
+}
+
+/* UBI's devices of a layout, so that programs can update volumes; nodes without a volume answer
+ * ENODEV. */
+static int make_ubi_devices(void)
+{
+	char text[32];
+	char path[32];
+
+	if (read_file("/sys/class/ubi/ubi0/dev", text, sizeof(text)) < 0)
+		return 0;
+	const unsigned int major = (unsigned int)strtoul(text, NULL, 10);
+
+	for (unsigned int minor = 0; minor <= LAYOUT_VOLUMES; minor++) {
+		(void)snprintf(path, sizeof(path), minor ? VIEW "/dev/ubi0_%u" : VIEW "/dev/ubi0",
+			       minor - 1);
+		if (mknod(path, S_IFCHR | 0666, makedev(major, minor)) || chmod(path, 0666))
+			return -errno;
+	}
+	return 0;
 }
 
 static int cover_all(const struct host_request *request)
@@ -199,6 +220,8 @@ int host_make_view(const struct host_request *request, const struct host_place *
 	err = mount_in_view("tmpfs", "/dev", 0, "mode=755");
 	if (!err)
 		err = make_devices();
+	if (!err && request->layout.count)
+		err = make_ubi_devices();
 	if (err)
 		return err;
 	*what = "folders in memory";
@@ -218,10 +241,12 @@ int host_make_view(const struct host_request *request, const struct host_place *
 static int drop_rights(const struct host_request *request)
 {
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-	const uint32_t kept = request->uid == 0 ? KEPT : 0;
-	const struct __user_cap_data_struct rights[2] = {{kept, kept, 0}, {0, 0, 0}};
+	/* UBI asks for it in every change of a volume (drivers/mtd/ubi/cdev.c). */
+	const uint32_t ubi = request->layout.count ? 1U << CAP_SYS_RESOURCE : 0;
+	const uint32_t kept = (request->uid == 0 ? KEPT : 0) | ubi;
+	const struct __user_cap_data_struct rights[2] = {{kept, kept, ubi}, {0, 0, 0}};
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || (ubi && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)))
 		return -errno;
 	for (unsigned long i = 0; i <= LAST_CAPABILITY; i++)
 		if ((i > 31 || !(kept >> i & 1)) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) &&
@@ -231,7 +256,10 @@ static int drop_rights(const struct host_request *request)
 	    setresgid(request->gid, request->gid, request->gid) ||
 	    setresuid(request->uid, request->uid, request->uid))
 		return -errno;
-	return syscall(SYS_capset, &header, rights) ? -errno : 0;
+	if (syscall(SYS_capset, &header, rights))
+		return -errno;
+	return ubi && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_RESOURCE, 0, 0) ? -errno
+											  : 0;
 }
 
 /* A process that wants more gets an error. Otherwise the kernel would drop and read pages of files

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from flashbed.base.paths import layout_files
+from flashbed.base.paths import cache_folder, layout_files
+from flashbed.targets.guest.image_tools import image_tool
 from tests.agreement.test_exec import FLASHBED, Ran, pytestmark
 from tests.support import PROJECT
 
@@ -142,3 +143,75 @@ def test_a_larger_block_of_squashfs_packs_tighter_and_reads_more_at_once(tmp_pat
         "--read", "list", here=tmp_path,
     )  # fmt: skip
     assert small["files"][0]["reads"] > large["files"][0]["reads"]
+
+
+def _new_image(here: Path) -> None:
+    """The root of the next version, as its build packs it."""
+    (here / "next").mkdir()
+    (here / "next" / "version").write_text("2\n")
+    (here / "root").mkdir(exist_ok=True)
+    (here / "root" / "version").write_text("1\n")
+    (here / "list").write_text("version\n")
+    words = image_tool("mksquashfs", cache_folder(), print)
+    made = [*words, str(here / "next"), str(here / "new.squashfs"), "-root-owned"]
+    subprocess.run(made, check=True, capture_output=True, timeout=60)
+
+
+def _cuts(*words: str, cuts: int, here: Path) -> dict[str, Any]:
+    (boot,) = _boots("--on", "uml", "--read", "list", "--cuts", str(cuts), *words, here=here)
+    found: dict[str, Any] = boot["cuts"]
+    return found
+
+
+WRITES = "ubiupdatevol /dev/ubi0_1 new.squashfs"
+SWITCHES = "ubirename /dev/ubi0 rootfs_a rootfs_b rootfs_b rootfs_a"
+SLOTS = ("--set", "layout=two-slots", "--image", "root", "--put", "new.squashfs")
+
+
+def test_slots_that_are_exchanged_last_boot_after_every_cut(tmp_path: Path) -> None:
+    """The old root or the new one, in every change that the update makes."""
+    _new_image(tmp_path)
+    found = _cuts(*SLOTS, "--", "sh", "-c", f"{WRITES}; {SWITCHES}", cuts=10_000, here=tmp_path)
+    assert found["cuts"] == found["changes"] == found["booted"] > 20
+    (version,) = found["files"]
+    assert version["old"] + version["new"] == found["cuts"]
+    assert version["new"] > 0
+
+
+def test_slots_that_are_exchanged_first_leave_a_device_that_does_not_boot(tmp_path: Path) -> None:
+    _new_image(tmp_path)
+    found = _cuts(*SLOTS, "--", "sh", "-c", f"{SWITCHES}; {WRITES}", cuts=10_000, here=tmp_path)
+    assert found["booted"] < found["cuts"]
+    assert all("mounting squashfs of volume rootfs_a" in why for why in found["failed"])
+    (version,) = found["files"]
+    assert version["old"] + version["new"] == found["booted"]
+
+
+def test_a_file_on_the_layer_that_is_replaced_by_rename_is_old_or_new(tmp_path: Path) -> None:
+    """One that is written over is neither, or empty, after some cuts."""
+    _root(tmp_path)
+    (tmp_path / "list").write_text("lib0/file3\n")
+    (tmp_path / "next").write_bytes(random.Random(5).randbytes(200_000))
+    words = ("--set", SQUASHFS, "--image", "root", "--put", "next", "--", "sh", "-c")
+    over, renamed = (
+        _cuts(*words, script, cuts=10_000, here=tmp_path)
+        for script in (
+            "cat next > lib0/file3; sync",
+            "cat next > lib0/new; sync lib0/new; mv lib0/new lib0/file3; sync",
+        )
+    )
+    assert over["booted"] == over["cuts"] > 90
+    assert renamed["booted"] == renamed["cuts"] > 90
+    assert over["files"][0]["other"] > 0
+    assert renamed["files"][0]["other"] == renamed["files"][0]["missing"] == 0
+    assert renamed["files"][0]["new"] > 0
+
+
+def test_a_program_finds_the_volumes_of_its_layout(tmp_path: Path) -> None:
+    script = "ubinfo -a | grep Name; ubimkvol /dev/ubi0 -N x -s 1 2>&1"
+    ran = _flashbed("exec", "--set", "layout=two-slots", "--", "sh", "-c", script, here=tmp_path)
+    names = [line.split()[1] for line in ran.out.splitlines() if line.startswith("Name:")]
+    assert names == ["rootfs_a", "rootfs_b", "data"]
+    assert "does not have free logical eraseblocks" in ran.out, (
+        "the volume for data has all that is left"
+    )

@@ -8,7 +8,8 @@ loader that loads a kernel, is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,14 +19,21 @@ from flashbed.base.files import read_text
 from flashbed.plan.stacks import ChosenStack
 from flashbed.stack.layouts import Layout
 from flashbed.targets.exec.executors import load_executor
-from flashbed.targets.exec.outcome import ChipCounts, FileRead, MountStep, NotRunError
+from flashbed.targets.exec.outcome import (
+    ChipCounts,
+    ExecOutcome,
+    FileRead,
+    MountStep,
+    NotRunError,
+)
 from flashbed.targets.exec.request import PATH_BYTES_MAX, ExecRequest, puts_of
 from flashbed.targets.exec.sysroot import Sysroot
 
-__all__ = ["BootFile", "BootPart", "MeasuredBoot", "boots", "files_of"]
+__all__ = ["BootFile", "BootPart", "CutFile", "Cuts", "MeasuredBoot", "boots", "files_of"]
 
 FILES_MAX = 10_000
 _NOTHING = ChipCounts()
+_TOLD = ("old", "new", "missing", "other")
 _KINDS = {"attach": "attach UBI", "layer": "overlay"}
 
 Say = Callable[[str], None]
@@ -50,12 +58,48 @@ class BootFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CutFile:
+    """What boots after power cuts found of a file; a count of cuts each."""
+
+    path: str
+    old: int
+    """As it was before the program ran."""
+    new: int
+    """As the program left it."""
+    missing: int
+    """Not there, or not readable."""
+    other: int
+    """There, with another content than before and after."""
+    same: bool
+    """Whether the program left it as it was; `old` counts it then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cuts:
+    """Boots after power cuts, evenly spread over the changes that a program makes."""
+
+    changes: int
+    """Programs and erases of the program, and of the write-back after it."""
+    times_ns: Sequence[int]
+    """Attach and mounts of each device that booted."""
+    failed: Mapping[str, int]
+    """Why a device did not boot -> after how many cuts."""
+    files: Sequence[CutFile]
+
+    @property
+    def count(self) -> int:
+        """The cuts that were made."""
+        return len(self.times_ns) + sum(self.failed.values())
+
+
+@dataclass(frozen=True, kw_only=True)
 class MeasuredBoot:
     """A boot of one stack, or why there was none."""
 
     request: ExecRequest
     parts: Sequence[BootPart] = ()
     files: Sequence[BootFile] = ()
+    cuts: Cuts | None = None
     failed: str | None = None
 
     @property
@@ -90,9 +134,20 @@ def files_of(list_: Path) -> list[str]:
 
 
 def boots(
-    options: ExecOptions, stacks: Sequence[ChosenStack], *, off: str, files: Sequence[str], say: Say
+    options: ExecOptions,
+    stacks: Sequence[ChosenStack],
+    *,
+    off: str,
+    files: Sequence[str],
+    cuts: int = 0,
+    say: Say,
 ) -> list[MeasuredBoot]:
-    """A boot of each stack. Raises `InputError` and `Unavailable`."""
+    """A boot of each stack, or boots after `cuts` power cuts while its program runs.
+
+    Raises `InputError` and `Unavailable`.
+    """
+    if cuts and not options.words:
+        raise InputError("--cuts: needs a program to cut; -- COMMAND")
     if options.words:
         made = requests_of(options, stacks, say)
     else:
@@ -100,11 +155,15 @@ def boots(
     execute = load_executor(options.on)
     found = []
     for request in made:
-        asked = replace(request, boot="unclean" if off == "unclean" else "clean", reads=files)
+        unclean = off == "unclean" or cuts
+        asked = replace(request, boot="unclean" if unclean else "clean", reads=files, cuts=cuts)
         try:
             asked, outcome = execute(asked, say, aside=True)
         except NotRunError as why:
             found.append(MeasuredBoot(request=asked, failed=str(why)))
+            continue
+        if cuts:
+            found.append(MeasuredBoot(request=asked, cuts=_cuts(outcome, files)))
             continue
         read = [
             BootFile(path=path, read=each) for path, each in zip(files, outcome.reads, strict=True)
@@ -112,6 +171,29 @@ def boots(
         parts = [*(_mounted(step, asked) for step in outcome.boot), *_reading(read)]
         found.append(MeasuredBoot(request=asked, parts=parts, files=read))
     return found
+
+
+def _cuts(outcome: ExecOutcome, paths: Sequence[str]) -> Cuts:
+    booted = [cut for cut in outcome.cuts if cut.failed is None]
+    files = []
+    for number, path in enumerate(paths):
+        before, after = outcome.before[number], outcome.after[number]
+        seen = Counter(_told(cut.files[number], before, after) for cut in booted)
+        files.append(CutFile(path=path, same=before == after, **{k: seen[k] for k in _TOLD}))
+    return Cuts(
+        changes=outcome.changes,
+        times_ns=[cut.ns for cut in booted],
+        failed=Counter(cut.failed for cut in outcome.cuts if cut.failed is not None),
+        files=files,
+    )
+
+
+def _told(found: object, before: object, after: object) -> str:
+    if found == before:
+        return "old"
+    if found == after:
+        return "new"
+    return "missing" if isinstance(found, str) else "other"
 
 
 def _without_program(options: ExecOptions, chosen: ChosenStack, say: Say) -> ExecRequest:

@@ -22,6 +22,7 @@ from flashbed.targets.exec.request import ExecRequest, Put, environment, find, p
 from flashbed.targets.exec.software import costs_of
 from flashbed.targets.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.targets.exec.unpacking import kept_folder
+from flashbed.targets.guest.image_tools import volume_tools
 from flashbed.targets.guest.layout_images import given_images, images_of
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import program_kernels
@@ -69,7 +70,7 @@ def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -
     for chosen in stacks:
         check_stack(options, chosen)
     sysroot = _sysroot(options, say) if options.on == "emulator" else None
-    made = [with_images(options, _request(options, chosen, sysroot), say) for chosen in stacks]
+    made = [with_images(options, _request(options, chosen, sysroot, say), say) for chosen in stacks]
     several = len(stacks) > 1
     if options.keep is not None:
         made = [
@@ -112,10 +113,12 @@ def _record(path: Path, word: str | None) -> Path:
     return path
 
 
-def _request(options: ExecOptions, chosen: ChosenStack, sysroot: Sysroot | None) -> ExecRequest:
+def _request(
+    options: ExecOptions, chosen: ChosenStack, sysroot: Sysroot | None, say: Say
+) -> ExecRequest:
     puts = puts_of(options.put, chosen.stack.board)
     if options.on == "uml":
-        made = _of_this_machine(options, chosen, puts)
+        made = _of_this_machine(options, chosen, puts, say)
     elif sysroot is not None:
         made = _of_a_tree(options, chosen, puts, sysroot)
     else:
@@ -123,8 +126,13 @@ def _request(options: ExecOptions, chosen: ChosenStack, sysroot: Sysroot | None)
     return replace(made, sysctls=chosen.sysctls, changes=chosen.changes, until_s=options.until)
 
 
-def _of_this_machine(options: ExecOptions, chosen: ChosenStack, puts: Sequence[Put]) -> ExecRequest:
+def _of_this_machine(
+    options: ExecOptions, chosen: ChosenStack, puts: Sequence[Put], say: Say
+) -> ExecRequest:
     variables = environment(options.env)
+    if chosen.stack.layout is not None:
+        tools = volume_tools(cache_folder(), say)
+        variables["PATH"] = f"{tools}{os.pathsep}{variables['PATH']}"
     own_shell = os.environ.get("SHELL") or "/bin/sh"
     shell = find(own_shell, variables["PATH"], ()) if options.shell else None
     words = options.words or [own_shell]

@@ -19,11 +19,12 @@ from flashbed.plan.stacks import stacks
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
-    from flashbed.api.booting import MeasuredBoot
+    from flashbed.api.booting import CutFile, Cuts, MeasuredBoot
 
 __all__ = ["register"]
 
 TARGETS = ("emulator", "uml")
+CUTS_MAX = 100_000
 _BAR = 32
 _SLOWEST = 5
 
@@ -40,37 +41,54 @@ def register(app: typer.Typer) -> None:
     )(boot)
 
 
+Before = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="COMMAND...", help="What the device runs before; on uml."),
+]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="TARGET",
+        help="emulator: the processor's time too; uml: the flash's alone.",
+        callback=known("--on", TARGETS),
+    ),
+]
+Read = Annotated[
+    Path | None,
+    typer.Option("--read", metavar="LIST", help="Files that it reads first, a path a line."),
+]
+Off = Annotated[
+    str,
+    typer.Option(
+        "--off",
+        metavar="HOW",
+        help="clean: it was unmounted; unclean: it lost its power as COMMAND ended.",
+        callback=known("--off", ("clean", "unclean")),
+    ),
+]
+NumberOfCuts = Annotated[
+    int,
+    typer.Option(
+        "--cuts",
+        metavar="N",
+        min=0,
+        max=CUTS_MAX,
+        help="Boot after N power cuts while COMMAND runs: what boots, which files are there.",
+    ),
+]
+
+
 def boot(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="COMMAND...", help="What the device runs before; on uml."),
-    ] = None,
-    on: Annotated[
-        str,
-        typer.Option(
-            "--on",
-            metavar="TARGET",
-            help="emulator: the processor's time too; uml: the flash's alone.",
-            callback=known("--on", TARGETS),
-        ),
-    ] = "emulator",
+    words: Before = None,
+    on: On = "emulator",
     *,
     settings: StackSet = None,
     image: Image = None,
     put: Put = None,
-    read: Annotated[
-        Path | None,
-        typer.Option("--read", metavar="LIST", help="Files that it reads first, a path a line."),
-    ] = None,
-    off: Annotated[
-        str,
-        typer.Option(
-            "--off",
-            metavar="HOW",
-            help="clean: it was unmounted; unclean: it lost its power as COMMAND ended.",
-            callback=known("--off", ("clean", "unclean")),
-        ),
-    ] = "clean",
+    read: Read = None,
+    off: Off = "clean",
+    cuts: NumberOfCuts = 0,
     output: Format = "text",
 ) -> None:
     """Says how long a boot takes from the flash on: attach, mounts, the first files.
@@ -90,7 +108,7 @@ def boot(
     say_remarks(one.stack.board for one in found)
     files = [] if read is None else files_of(read)
     try:
-        booted = boots(options, found, off=off, files=files, say=_note)
+        booted = boots(options, found, off=off, files=files, cuts=cuts, say=_note)
     except Unavailable as why:
         raise RunError(str(why)) from None
     except KeyboardInterrupt:
@@ -111,7 +129,10 @@ def _text(booted: Sequence[MeasuredBoot]) -> list[str]:
     """A table of the parts for one stack; for several a row each, and what failed."""
     whole = [each for each in booted if each.failed is None]
     lines = []
-    if len(booted) == 1 and whole:
+    if whole and whole[0].cuts is not None:
+        for each in whole:
+            lines += _of_cuts(each, _choice(each, booted))
+    elif len(booted) == 1 and whole:
         lines = [_headline(whole[0]), *_parts(whole[0]), *_slowest(whole[0])]
     elif whole:
         lines = [f"{len(booted)} stacks ({_where(whole[0])})", *_compared(whole)]
@@ -136,6 +157,37 @@ def _headline(booted: MeasuredBoot) -> str:
     return (
         f"{what} on {request.board.name} is up after {time_text(booted.time_ns)} ({_where(booted)})"
     )
+
+
+def _of_cuts(booted: MeasuredBoot, choice: str) -> list[str]:
+    """What boots after cuts, and what of each file is there."""
+    cuts, request = booted.cuts, booted.request
+    assert cuts is not None
+    what = choice or (request.stack.layout.name if request.stack.layout else request.fs)
+    where = "emulated board" if request.where == "emulator" else "user-mode"
+    lines = [
+        f"{what} on {request.board.name}: the power is cut in {cuts.count:,} of the"
+        f" {cuts.changes:,} changes that {request.name} makes (Linux {request.kernel}, {where})"
+    ]
+    times = cuts.times_ns
+    took = f": attach and mounts take {_range(times)}" if times else ""
+    lines.append(f"  boots after {len(times):,} of {cuts.count:,} cuts{took}")
+    for why, count in sorted(cuts.failed.items(), key=lambda each: (-each[1], each[0])):
+        lines.append(f"  does not boot after {count:,}: {why}")
+    rows = [[each.path, _content(each)] for each in cuts.files]
+    return [*lines, *(f"  {line}" for line in aligned(rows))]
+
+
+def _range(times: Sequence[int]) -> str:
+    least, most = time_text(min(times)), time_text(max(times))
+    return least if least == most else f"{least} to {most}"
+
+
+def _content(file: CutFile) -> str:
+    """In how many cuts it is what."""
+    told = {"unchanged" if file.same else "old": file.old, "new": file.new,
+            "missing": file.missing, "neither old nor new": file.other}  # fmt: skip
+    return ", ".join(f"{word} {count:,}" for word, count in told.items() if count) or "-"
 
 
 def _parts(booted: MeasuredBoot) -> list[str]:
@@ -208,7 +260,8 @@ def _json(booted: MeasuredBoot) -> dict[str, Any]:
         "settings": dict(request.changes),
         "off": request.boot or None,
         "failed": booted.failed,
-        "time_ns": None if booted.failed else booted.time_ns,
+        "cuts": None if booted.cuts is None else _cuts_json(booted.cuts),
+        "time_ns": None if booted.failed or booted.cuts else booted.time_ns,
         "parts": [
             {"name": part.name, "time_ns": part.time_ns, **vars(part.chip)}
             for part in booted.parts
@@ -223,3 +276,14 @@ def _json(booted: MeasuredBoot) -> dict[str, Any]:
             for each in booted.files
         ],
     }  # fmt: skip
+
+
+def _cuts_json(cuts: Cuts) -> dict[str, Any]:
+    return {
+        "cuts": cuts.count,
+        "changes": cuts.changes,
+        "booted": len(cuts.times_ns),
+        "times_ns": list(cuts.times_ns),
+        "failed": dict(cuts.failed),
+        "files": [vars(each) for each in cuts.files],
+    }

@@ -15,6 +15,7 @@ from flashbed.targets.recorder.recorded_run import RecordedRun
 __all__ = [
     "CallKind",
     "ChipCounts",
+    "CutBoot",
     "ExecOutcome",
     "FailedCall",
     "FileRead",
@@ -27,6 +28,7 @@ __all__ = [
 NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 """Exit statuses, as env(1) uses them."""
 SIGNALLED = 128
+_OF_CUTS = ("before", "after", "changes", "cut", "unbootable", "nofile", "found")
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
@@ -60,6 +62,20 @@ class MountStep:
     name: str
     ns: int
     chip: ChipCounts | None
+
+
+@dataclass(frozen=True)
+class CutBoot:
+    """What a boot found after a power cut in a change of the chip.
+
+    `files` has of each file of the list its checksum and size, or why it cannot be read; none if
+    the device did not boot, and `failed` says why.
+    """
+
+    change: int
+    ns: int = 0
+    failed: str | None = None
+    files: list[tuple[int, int] | str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,15 @@ class ExecOutcome:
     """Those of a boot after the program."""
     reads: list[FileRead | str] = field(default_factory=list)
     """Of each file of the list, or why it could not be read."""
+    before: list[tuple[int, int] | str] = field(default_factory=list)
+    """The files of the list before the program ran, where the power is cut."""
+    after: list[tuple[int, int] | str] = field(default_factory=list)
+    """The same, after all of its changes."""
+    changes: int = 0
+    """Programs and erases of the program, and of the write-back after it."""
+    cuts: list[CutBoot] = field(default_factory=list)
+    looked: list[tuple[int, int] | str] = field(default_factory=list)
+    """The one of these lists that the next lines of the answer belong to."""
     calls: list[CallKind] = field(default_factory=list)
     failed: list[FailedCall] = field(default_factory=list)
     files: list[FileUse] = field(default_factory=list)
@@ -215,6 +240,23 @@ def _cannot(number: int, program: str) -> None:
     raise NotRunError(f"{program}: {why}", NOT_EXECUTABLE)
 
 
+def _take_cut(outcome: ExecOutcome, word: str, words: list[str]) -> None:
+    if word == "changes":
+        outcome.changes = int(words[0])
+    elif word == "cut":
+        outcome.cuts.append(CutBoot(int(words[0]), ns=int(words[1])))
+    elif word == "unbootable":
+        outcome.cuts.append(CutBoot(int(words[0]), failed=" ".join(words[1:])))
+    elif word == "nofile":
+        outcome.looked.append(os.strerror(int(words[0])))
+    elif word == "found":
+        outcome.looked.append((int(words[0]), int(words[1])))
+    if word in ("before", "after"):
+        outcome.looked = getattr(outcome, word)
+    elif word == "cut":
+        outcome.looked = outcome.cuts[-1].files
+
+
 def _chip(words: list[str]) -> ChipCounts | None:
     return ChipCounts(*map(int, words)) if words else None
 
@@ -235,6 +277,8 @@ def _take(outcome: ExecOutcome, word: str, words: list[str]) -> None:
     elif word in ("step", "boot"):
         steps = outcome.steps if word == "step" else outcome.boot
         steps.append(MountStep(words[0], int(words[1]), _chip(words[2:])))
+    elif word in _OF_CUTS:
+        _take_cut(outcome, word, words)
     elif word == "read":
         outcome.reads.append(FileRead(int(words[0]), int(words[1]), _chip(words[2:])))
     elif word == "unread":

@@ -98,8 +98,10 @@ class ExecRequest:
     """What was chosen for this stack: axes and sysctls, with their values."""
     boot: Literal["", "clean", "unclean"] = ""
     """How the machine is switched off and booted again once the program has ended."""
+    cuts: int = 0
+    """Instead of one boot, a boot after so many power cuts while the program runs."""
     reads: Sequence[str] = ()
-    """Files on flash that are read after that boot."""
+    """Files on flash that are read after each boot."""
     sysroot: Sysroot | None = None
     """The programs of the emulated board."""
     gdb: int | None = None
@@ -185,6 +187,8 @@ class ExecRequest:
         )
         if self.boot:
             lines.append(f"boot {self.boot}")
+        if self.cuts:
+            lines.append(f"cuts {self.cuts}")
         lines += (f"read {_field(path)}" for path in self.reads)
         if self.shell is not None:
             lines.append(f"shell {_field(self.shell)}")

@@ -6,13 +6,15 @@ twice of the same files is the same image, on every machine.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from flashbed.base.locking import scratch
 from flashbed.targets.guest.debian_programs import command, unpacked
 from flashbed.targets.unavailable import Unavailable
 
-__all__ = ["IMAGE_TOOLS", "image_tool"]
+__all__ = ["IMAGE_TOOLS", "image_tool", "volume_tools"]
 
 IMAGE_TOOLS: Mapping[str, str] = {
     "mkfs.jffs2": "usr/sbin/mkfs.jffs2",
@@ -26,6 +28,8 @@ IMAGE_TOOLS: Mapping[str, str] = {
     "dump.erofs": "usr/bin/dump.erofs",
 }
 """A tool's name -> its place in its package."""
+VOLUME_TOOLS = ("ubiupdatevol", "ubimkvol", "ubirmvol", "ubirename", "ubirsvol", "ubinfo")
+"""What a program changes the volumes of a layout with."""
 _PACKAGES = ("mtd-utils", "squashfs-tools", "erofs-utils")
 
 
@@ -36,3 +40,23 @@ def image_tool(name: str, cache: Path, say: Callable[[str], None]) -> list[str]:
     if not program.is_file():
         raise Unavailable(f"{name} is not in Debian's {', '.join(_PACKAGES)}")
     return command(tree, program)
+
+
+def volume_tools(cache: Path, say: Callable[[str], None]) -> Path:
+    """A folder with the programs that change volumes, each a script that starts Debian's.
+
+    Raises `Unavailable`.
+    """
+    tree = unpacked(cache, _PACKAGES, say)
+    folder = cache / "volume-tools"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in VOLUME_TOOLS:
+        words = shlex.join(command(tree, tree / "usr" / "sbin" / name))
+        text = f'#!/bin/sh\nexec {words} "$@"\n'
+        script = folder / name
+        if not script.is_file() or script.read_text(encoding="utf-8") != text:
+            with scratch(cache, "tool-") as work:
+                (work / name).write_text(text, encoding="utf-8")
+                (work / name).chmod(0o755)
+                (work / name).replace(script)
+    return folder

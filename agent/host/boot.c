@@ -11,7 +11,7 @@
  * The answer: `boot NAME ...` for each step of the mount, with the numbers of `step`, and for each
  * file `read NS BYTES [READS PROGRAMS ERASES BUSY_NS]`, or `unread ERRNO`. `changes N` before cuts,
  * then `cut CHANGE NS` or `unbootable CHANGE WHY`. `before`, `after` and each `cut` are followed by
- * `found CRC BYTES` or `nofile ERRNO` of each file.
+ * `space BYTES`, and of each file by `found CRC BYTES` or `nofile ERRNO`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "host/host.h"
@@ -55,10 +56,21 @@ static int64_t look_at(const char *path, uint32_t *crc)
 	return err ? err : whole;
 }
 
+/* What df calls available. */
+static int say_space(const struct fs *fs, struct channel *out)
+{
+	struct statfs now;
+
+	if (statfs(fs->mount_point, &now))
+		return -errno;
+	return channel_printf(out, "space %" PRIu64 "\n",
+			      (uint64_t)now.f_bavail * (uint64_t)now.f_bsize);
+}
+
 static int say_files(const struct host_request *request, const struct fs *fs, struct channel *out)
 {
 	char path[2 * MAX_PATH_BYTES];
-	int err = 0;
+	int err = say_space(fs, out);
 
 	for (char **each = request->reads; each && *each && !err; each++) {
 		uint32_t crc;

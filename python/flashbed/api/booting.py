@@ -85,6 +85,12 @@ class Cuts:
     failed: Mapping[str, int]
     """Why a device did not boot -> after how many cuts."""
     files: Sequence[CutFile]
+    before_bytes: int
+    """What df calls available before the program ran."""
+    after_bytes: int
+    """The same after it, once all is written back."""
+    least_bytes: int | None
+    """The least after a cut; None if nothing booted."""
 
     @property
     def count(self) -> int:
@@ -177,14 +183,17 @@ def _cuts(outcome: ExecOutcome, paths: Sequence[str]) -> Cuts:
     booted = [cut for cut in outcome.cuts if cut.failed is None]
     files = []
     for number, path in enumerate(paths):
-        before, after = outcome.before[number], outcome.after[number]
-        seen = Counter(_told(cut.files[number], before, after) for cut in booted)
+        before, after = outcome.before.files[number], outcome.after.files[number]
+        seen = Counter(_told(cut.found.files[number], before, after) for cut in booted)
         files.append(CutFile(path=path, same=before == after, **{k: seen[k] for k in _TOLD}))
     return Cuts(
         changes=outcome.changes,
         times_ns=[cut.ns for cut in booted],
         failed=Counter(cut.failed for cut in outcome.cuts if cut.failed is not None),
         files=files,
+        before_bytes=outcome.before.space_bytes,
+        after_bytes=outcome.after.space_bytes,
+        least_bytes=min((cut.found.space_bytes for cut in booted), default=None),
     )
 
 

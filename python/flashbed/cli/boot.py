@@ -174,6 +174,11 @@ def _of_cuts(booted: MeasuredBoot, choice: str) -> list[str]:
     lines.append(f"  boots after {len(times):,} of {cuts.count:,} cuts{took}")
     for why, count in sorted(cuts.failed.items(), key=lambda each: (-each[1], each[0])):
         lines.append(f"  does not boot after {count:,}: {why}")
+    if cuts.least_bytes is not None:
+        before, after, least = map(
+            bytes_text, (cuts.before_bytes, cuts.after_bytes, cuts.least_bytes)
+        )
+        lines.append(f"  df has {before} before, {after} after, and at least {least} after a cut")
     rows = [[each.path, _content(each)] for each in cuts.files]
     return [*lines, *(f"  {line}" for line in aligned(rows))]
 
@@ -285,5 +290,10 @@ def _cuts_json(cuts: Cuts) -> dict[str, Any]:
         "booted": len(cuts.times_ns),
         "times_ns": list(cuts.times_ns),
         "failed": dict(cuts.failed),
+        "df_bytes": {
+            "before": cuts.before_bytes,
+            "after": cuts.after_bytes,
+            "least": cuts.least_bytes,
+        },
         "files": [vars(each) for each in cuts.files],
     }

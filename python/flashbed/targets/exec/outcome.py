@@ -20,6 +20,7 @@ __all__ = [
     "FailedCall",
     "FileRead",
     "FileUse",
+    "FoundState",
     "MountStep",
     "NotRunError",
     "outcome_of",
@@ -28,7 +29,7 @@ __all__ = [
 NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 """Exit statuses, as env(1) uses them."""
 SIGNALLED = 128
-_OF_CUTS = ("before", "after", "changes", "cut", "unbootable", "nofile", "found")
+_OF_CUTS = ("before", "after", "changes", "cut", "unbootable", "space", "nofile", "found")
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
@@ -64,18 +65,25 @@ class MountStep:
     chip: ChipCounts | None
 
 
+@dataclass
+class FoundState:
+    """The files of a list: of each its checksum and size, or why it cannot be read.
+
+    `space_bytes` is what df calls available.
+    """
+
+    space_bytes: int = 0
+    files: list[tuple[int, int] | str] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class CutBoot:
-    """What a boot found after a power cut in a change of the chip.
-
-    `files` has of each file of the list its checksum and size, or why it cannot be read; none if
-    the device did not boot, and `failed` says why.
-    """
+    """What a boot found after a power cut in a change of the chip; `failed` says why it did not."""
 
     change: int
     ns: int = 0
     failed: str | None = None
-    files: list[tuple[int, int] | str] = field(default_factory=list)
+    found: FoundState = field(default_factory=FoundState)
 
 
 @dataclass(frozen=True)
@@ -141,15 +149,15 @@ class ExecOutcome:
     """Those of a boot after the program."""
     reads: list[FileRead | str] = field(default_factory=list)
     """Of each file of the list, or why it could not be read."""
-    before: list[tuple[int, int] | str] = field(default_factory=list)
+    before: FoundState = field(default_factory=FoundState)
     """The files of the list before the program ran, where the power is cut."""
-    after: list[tuple[int, int] | str] = field(default_factory=list)
+    after: FoundState = field(default_factory=FoundState)
     """The same, after all of its changes."""
     changes: int = 0
     """Programs and erases of the program, and of the write-back after it."""
     cuts: list[CutBoot] = field(default_factory=list)
-    looked: list[tuple[int, int] | str] = field(default_factory=list)
-    """The one of these lists that the next lines of the answer belong to."""
+    looked: FoundState = field(default_factory=FoundState)
+    """The one of these that the next lines of the answer belong to."""
     calls: list[CallKind] = field(default_factory=list)
     failed: list[FailedCall] = field(default_factory=list)
     files: list[FileUse] = field(default_factory=list)
@@ -248,13 +256,15 @@ def _take_cut(outcome: ExecOutcome, word: str, words: list[str]) -> None:
     elif word == "unbootable":
         outcome.cuts.append(CutBoot(int(words[0]), failed=" ".join(words[1:])))
     elif word == "nofile":
-        outcome.looked.append(os.strerror(int(words[0])))
+        outcome.looked.files.append(os.strerror(int(words[0])))
     elif word == "found":
-        outcome.looked.append((int(words[0]), int(words[1])))
+        outcome.looked.files.append((int(words[0]), int(words[1])))
+    elif word == "space":
+        outcome.looked.space_bytes = int(words[0])
     if word in ("before", "after"):
         outcome.looked = getattr(outcome, word)
     elif word == "cut":
-        outcome.looked = outcome.cuts[-1].files
+        outcome.looked = outcome.cuts[-1].found
 
 
 def _chip(words: list[str]) -> ChipCounts | None:

@@ -27,7 +27,7 @@ OF_THIS_MACHINE = re.compile(
 """Commands whose output, or what they leave, depends on the programs that a machine has."""
 USES = {
     "uml": re.compile(r"flashbed exec\b(?!.*--on )|--on \S*\buml\b"),
-    "emulator": re.compile(r"--on \S*\bemulator\b"),
+    "emulator": re.compile(r"--on \S*\bemulator\b|flashbed boot\b(?!.*--on )"),
 }
 """What a command needs even where the page does not say so."""
 

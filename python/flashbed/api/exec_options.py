@@ -229,6 +229,9 @@ def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     able = program_kernels(cache_folder())
     if kernel not in able:
         raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(able)}")
+    layout = chosen.stack.layout
+    if layout is not None and layout.fastmap and options.on == "emulator":
+        raise InputError("--set layout.fastmap=1: Debian's kernel has no fastmap; --on uml has it")
     if chosen.stack.fs in RAW:
         _check_partition(options, chosen.stack.fs)
     if not is_address(options.on):

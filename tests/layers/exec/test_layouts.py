@@ -168,6 +168,14 @@ def test_an_answer_says_what_each_part_of_a_boot_took() -> None:
     assert why == "No such file or directory"
 
 
+def test_a_fastmap_needs_a_kernel_that_has_it() -> None:
+    options = ExecOptions(
+        words=[], on="emulator", put=[], env=[], memory=None, patience=None, keep=None
+    )
+    with pytest.raises(InputError, match="Debian's kernel has no fastmap"):
+        boots(options, stacks([SQUASHFS, "layout.fastmap=1"]), off="clean", files=[], say=print)
+
+
 def test_a_boot_without_a_program_runs_on_two_targets_only() -> None:
     options = ExecOptions(
         words=[], on="ssh://board", put=[], env=[], memory=None, patience=None, keep=None

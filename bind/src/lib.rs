@@ -2,7 +2,7 @@
 //!
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
-//! flashbed-ops files, `compressors.rs` and `pieces.rs` those on bytes. `workloads.rs`, `energy.rs`
+//! flashbed-ops files, `space.rs` those on the space of a partition, `compressors.rs` and `pieces.rs` those on bytes. `workloads.rs`, `energy.rs`
 //! and `lifetime.rs` hand on what `common` works out. `policies.rs` asks the user's policies, and
 //! `decisions.rs` ends those that do not return. `wait.rs` releases the interpreter lock, waits for
 //! the simulator's threads and checks for Ctrl-C. `bug.rs` turns a panic into one line.
@@ -19,6 +19,7 @@ mod operations;
 mod pieces;
 mod policies;
 mod results;
+mod space;
 mod wait;
 mod workloads;
 
@@ -28,7 +29,7 @@ use pyo3::prelude::*;
 use results::Results;
 use sim::profile::{BoardProfile, BusPhase, SpiBus};
 use sim::run::parallel::{self, Job};
-use sim::run::{KernelProfile, Mount, MountError};
+use sim::run::KernelProfile;
 use sim::units::Ns;
 
 fn board(json: &str) -> PyResult<BoardProfile> {
@@ -77,22 +78,6 @@ fn spi_phases(
 }
 
 #[pyfunction]
-fn fresh_bytes(
-    py: Python<'_>,
-    board_json: &str,
-    kernel_json: &str,
-    fs: &str,
-    bad_blocks: Vec<u32>,
-) -> PyResult<Option<u64>> {
-    let board = board(board_json)?;
-    let invalid = |error: MountError| PyValueError::new_err(error.to_string());
-    let fs: Mount = fs.parse().map_err(invalid)?;
-    let kernel = kernel(kernel_json)?;
-    bug::caught(|| sim::run::fresh_bytes(&board, &kernel, fs, &bad_blocks))?
-        .map_err(|error| errors::run_error(py, &error))
-}
-
-#[pyfunction]
 #[pyo3(signature = (board_json, kernel_json, cases, recorded, threads, sink=None))]
 fn run_cases(
     py: Python<'_>,
@@ -128,13 +113,14 @@ mod _sim {
         compressors::compressed_size,
         energy::{activity, EnergyConstants, Stretches},
         errors::{FormatError, NotModelled},
-        fresh_bytes,
         lifetime::{is_steady, lasting_erases, own_pace, years},
         operations::{body_offset, check_operations},
         pieces::PieceSizer,
         policies::{Candidates, Pages, Policies, ReadRequest},
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
-        run_cases, spi_phases,
+        run_cases,
+        space::{fresh_space, SpaceRow, SpaceTable},
+        spi_phases,
         workloads::{micro_prepare, micro_reads, micro_writes, parted, settled, written_file},
     };
     use pyo3::prelude::*;

@@ -36,6 +36,8 @@ __all__ = [
     "Recorded",
     "Results",
     "Run",
+    "SpaceRow",
+    "SpaceTable",
     "Stretches",
     "Survey",
     "SurveyedFile",
@@ -44,7 +46,7 @@ __all__ = [
     "check_board",
     "check_operations",
     "compressed_size",
-    "fresh_bytes",
+    "fresh_space",
     "is_steady",
     "lasting_erases",
     "micro_prepare",
@@ -681,10 +683,54 @@ def spi_phases(
     before the first poll, that before others, and the number of polls. Raises `ValueError`.
     """
 
-def fresh_bytes(
+@final
+class SpaceRow:
+    """A part of a partition."""
+
+    @property
+    def layer(self) -> str:
+        """Who keeps it: `ubi`, or the file system."""
+
+    @property
+    def name(self) -> str:
+        """What for; docs/models/space.md has all names."""
+
+    @property
+    def units(self) -> int | None:
+        """Erase blocks, or LEBs of UBIFS; None for bytes within them."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size. Less than nothing for what a full file system counts twice."""
+
+@final
+class SpaceTable:
+    """Where the bytes of a partition are: `rows` and `left_bytes` add up to `partition_bytes`."""
+
+    @property
+    def partition_bytes(self) -> int:
+        """All of it."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What df calls the size."""
+
+    @property
+    def left_bytes(self) -> int:
+        """What df calls available."""
+
+    @property
+    def rows(self) -> list[SpaceRow]:
+        """From the lowest layer up."""
+
+    @property
+    def facts(self) -> list[tuple[str, int]]:
+        """Other numbers of the stack, by name."""
+
+def fresh_space(
     board_json: str, kernel_json: str, fs: str, bad_blocks: Sequence[int]
-) -> int | None:
-    """Bytes that df calls available on a fresh file system; None if the model does not know.
+) -> SpaceTable | None:
+    """Where the bytes of the partition are on a fresh file system; None if no model knows.
 
     Raises `NotModelled`, or another `ValueError` if the partition cannot hold the file system.
     """

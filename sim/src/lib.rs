@@ -101,6 +101,10 @@
 //! [`waits::Meter`] divides a call's time by cause: write-back, read-ahead, commit, collection,
 //! wear levelling, erase.
 //!
+//! # `space`: where the bytes of a partition are
+//!
+//! [`space::SpaceTable`] has a row for each part of a partition that is kept for something.
+//!
 //! # `errno`: how calls end
 //!
 //! [`errno::FsError`] is the error of every layer, [`errno::Outcome`] the result of a system call.
@@ -127,6 +131,7 @@ pub mod ops;
 pub mod profile;
 pub mod run;
 pub mod sched;
+pub mod space;
 pub mod stop;
 pub mod ubi;
 pub mod units;

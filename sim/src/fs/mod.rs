@@ -18,6 +18,7 @@ pub use timed::Timed;
 use crate::content::Contents;
 use crate::flash::Torn;
 use crate::mtd::{Mtd, NandDriver};
+use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 
@@ -526,10 +527,13 @@ pub trait Observed {
     fn power_up(&mut self, _now: Ns, _torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
         Err(FsError::NotModelled("a power cut on this file system"))
     }
-    /// statfs: bytes that an unprivileged program may still write (f_bavail), or none if the model
-    /// does not know.
-    fn free_bytes(&self) -> Option<u64> {
+    /// statfs, and where the rest of the partition is; none if the model does not know.
+    fn space(&self) -> Option<SpaceTable> {
         None
+    }
+    /// Bytes that an unprivileged program may still write (f_bavail), as [`Observed::space`] says.
+    fn free_bytes(&self) -> Option<u64> {
+        self.space().map(|table| table.left_bytes().max(0) as u64)
     }
     /// Adds to each block of the partition the bytes in it that are still of use; blocks that the
     /// file system keeps no account of count as a whole. Says whether the model knows.

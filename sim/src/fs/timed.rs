@@ -11,6 +11,7 @@ use super::{
 use crate::flash::Torn;
 use crate::mtd::Mtd;
 use crate::sched::{Sched, Task};
+use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 use crate::waits::{over, Over};
@@ -357,8 +358,8 @@ impl<S: FlashFs> Observed for Timed<S> {
         self.took(now, done)
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        self.fs.free_bytes()
+    fn space(&self) -> Option<SpaceTable> {
+        self.fs.space()
     }
 
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {

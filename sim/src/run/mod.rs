@@ -33,6 +33,7 @@ use crate::fs::{jffs2, ubifs, FlashFs, Timed};
 use crate::mtd::{Device, Driven, Mtd, NandDriver, Partition};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
+use crate::space::SpaceTable;
 use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
@@ -270,26 +271,26 @@ pub fn run_cases_watched(
     }
 }
 
-/// The space that df shows as available on a new file system; none if the model does not know.
-pub fn fresh_bytes(
+/// Where the bytes of the partition are on a new file system; none if the model does not know.
+pub fn fresh_space(
     board: &BoardProfile,
     kernel: &KernelProfile,
     fs: Mount,
     bad_blocks: &[u32],
-) -> Result<Option<u64>, RunError> {
+) -> Result<Option<SpaceTable>, RunError> {
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::with_driver(Driven::new(new_chip(board, &state), board), board);
-    parts::on_stack(mtd, fs, kernel, FreshBytes).map_err(RunError::Format)
+    parts::on_stack(mtd, fs, kernel, FreshSpace).map_err(RunError::Format)
 }
 
 /// Asks a new file system for its space.
-struct FreshBytes;
+struct FreshSpace;
 
-impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for FreshBytes {
-    type Output = Result<Option<u64>, FsError>;
+impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for FreshSpace {
+    type Output = Result<Option<SpaceTable>, FsError>;
 
     fn file_system<S: FlashFs<Driver = D>>(self, made: Result<(S, Ns), FsError>) -> Self::Output {
-        made.map(|(fs, _)| fs.free_bytes())
+        made.map(|(fs, _)| fs.space())
     }
 
     fn device<B: Device<Driver = D>>(self, _: B) -> Self::Output {

@@ -16,6 +16,7 @@ use crate::flash::{Flash, Torn};
 use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
+use crate::space::SpaceTable;
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +25,11 @@ pub(super) const LAYOUT_LEBS: u32 = 2;
 /// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
 const VOLUMES_MAX: u32 = 128;
 const VOLUME_RECORD_BYTES: u32 = 172;
-/// WL_RESERVED_PEBS and EBA_RESERVED_PEBS.
-const WORK_BLOCKS: u32 = 2;
+/// WL_RESERVED_PEBS: a move needs a free block.
+const LEVELLING_BLOCKS: u32 = 1;
+/// EBA_RESERVED_PEBS: so does an atomic change of a LEB.
+const CHANGE_BLOCKS: u32 = 1;
+const WORK_BLOCKS: u32 = LEVELLING_BLOCKS + CHANGE_BLOCKS;
 /// CONFIG_MTD_UBI_BEB_LIMIT: expected bad blocks per 1024.
 const BAD_PER_1024: u32 = 20;
 
@@ -143,6 +147,27 @@ impl<D: NandDriver> Ubi<D> {
         let leb = Leb::Layout(good);
         state.holds = Holds::Leb { leb, sequence: 0, copied_bytes: None };
         Ok(self.mtd.write(now, self.address(block, 0), length)?)
+    }
+
+    /// Takes what UBI keeps of the partition, and leaves the volume's LEBs.
+    pub fn account(&self, table: &mut SpaceTable) {
+        let (block_bytes, bad) = (self.mtd.block_bytes(), self.mtd.bad_blocks());
+        let reserve = bad_block_reserve(self.mtd.flash().profile().blocks).saturating_sub(bad);
+        for (name, blocks) in [
+            ("bad blocks", bad),
+            ("bad-block reserve", reserve),
+            ("layout volume", LAYOUT_LEBS),
+            ("wear levelling", LEVELLING_BLOCKS),
+            ("atomic LEB change", CHANGE_BLOCKS),
+        ] {
+            table.take_units("ubi", name, blocks, block_bytes);
+        }
+        table.take("ubi", "headers", i64::from(self.lebs()) * i64::from(self.leb_start));
+        table.tell("lebs", u64::from(self.lebs()));
+        table.tell("leb_bytes", u64::from(self.leb_bytes));
+        table.tell("page_bytes", u64::from(self.page_bytes()));
+        table.tell("subpage_bytes", u64::from(self.mtd.subpage_bytes()));
+        table.tell("bad_block_reserve", u64::from(reserve));
     }
 
     /// `vtbl_size`: as many records as fit into a LEB (ubi_read_volume_table).

@@ -148,17 +148,17 @@ def test_folders_that_are_moved_into_each_other_end_where_no_path_is_longer() ->
 
 
 def test_a_file_system_that_cannot_be_made_says_why() -> None:
-    from flashbed._sim import NotModelled, fresh_bytes
+    from flashbed._sim import NotModelled, fresh_space
 
     chip = BOARD.chip.model_copy(update={"page_bytes": 512, "oob_bytes": 16})
     small_pages = BOARD.model_copy(update={"chip": chip})
     with pytest.raises(NotModelled, match=r"is not modelled$") as raised:
-        fresh_bytes(small_pages.sim_json, KERNEL.sim_json, "yaffs2", [])
+        fresh_space(small_pages.sim_json, KERNEL.sim_json, "yaffs2", [])
     assert raised.value.what.startswith("yaffs2 on flash pages below")
     partition = BOARD.partition.model_copy(update={"blocks": 8})
     tiny = BOARD.model_copy(update={"partition": partition})
     with pytest.raises(ValueError, match="blocks") as other:
-        fresh_bytes(tiny.sim_json, KERNEL.sim_json, "ubifs", [])
+        fresh_space(tiny.sim_json, KERNEL.sim_json, "ubifs", [])
     assert not isinstance(other.value, NotModelled)
 
 

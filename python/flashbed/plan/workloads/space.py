@@ -1,15 +1,15 @@
-"""A file system's space for files on a partition."""
+"""A file system's space on a partition: what it keeps for itself, and what is left for files."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from flashbed._sim import fresh_bytes
+from flashbed._sim import SpaceTable, fresh_space
 from flashbed.base.errors import InputError
 from flashbed.stack.names import USUAL_KERNEL
 from flashbed.stack.profiles import Board, load_kernel
 
-__all__ = ["PAGE_BYTES", "usable_bytes"]
+__all__ = ["PAGE_BYTES", "space_table", "usable_bytes"]
 
 PAGE_BYTES = 4096
 
@@ -19,14 +19,24 @@ def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
 
     Raises `InputError`.
     """
+    return max(0, space_table(fs, board, bad_blocks).left_bytes)
+
+
+def space_table(fs: str, board: Board, bad_blocks: tuple[int, ...] = ()) -> SpaceTable:
+    """Where the bytes of the board's partition are on a fresh file system.
+
+    `fs` can have mount options: `yaffs2,inband-tags`. Raises `InputError`.
+    """
     # Only the kernel's JFFS2 matters, and no kernel has changed its reserves.
-    return _usable_bytes(fs, board.sim_json, load_kernel(USUAL_KERNEL).sim_json, bad_blocks)
+    return _space_table(fs, board.sim_json, load_kernel(USUAL_KERNEL).sim_json, bad_blocks)
 
 
 @lru_cache(maxsize=64)
-def _usable_bytes(fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]) -> int:
+def _space_table(
+    fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]
+) -> SpaceTable:
     try:
-        found = fresh_bytes(board_json, kernel_json, fs, bad_blocks)
+        found = fresh_space(board_json, kernel_json, fs, bad_blocks)
     except ValueError as why:
         raise InputError(f"{fs} on this partition: {why}") from None
     if found is None:

@@ -52,6 +52,7 @@ use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
+use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 use background::Collector;
@@ -64,7 +65,7 @@ use node::{NodeId, Role};
 use nodelist::{Names, Nodes};
 use nodemgmt::Priority;
 use serde::Deserialize;
-use space::{List, Space};
+use space::{Levels, List, Space};
 use std::collections::BTreeMap;
 
 pub use wbuf::WbufFlush;
@@ -523,20 +524,30 @@ impl<D: NandDriver> Observed for Jffs2<D> {
     }
 
     /// jffs2_statfs.
-    fn free_bytes(&self) -> Option<u64> {
-        let total = &self.space.total;
-        let room = u64::from(total.dirty_bytes) + u64::from(total.free_bytes);
-        let reserve = u64::from(self.space.levels.write_blocks) * u64::from(self.block_bytes);
-        let free = room.saturating_sub(reserve);
-        Some(free / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
+    fn space(&self) -> Option<SpaceTable> {
+        let (total, block_bytes) = (&self.space.total, self.block_bytes);
+        let size_bytes = u64::from(self.mtd.blocks()) * u64::from(block_bytes);
+        let mut table = SpaceTable::new(size_bytes);
+        table.take_units("jffs2", "bad blocks", self.mtd.bad_blocks(), block_bytes);
+        table.take("jffs2", "files", i64::from(total.used_bytes));
+        table.take("jffs2", "files not checked yet", i64::from(total.unchecked_bytes));
+        let room = i64::from(total.dirty_bytes) + i64::from(total.free_bytes);
+        table.take("jffs2", "wasted ends and erases", table.left_bytes() - room);
+        let Levels { deletion_blocks, write_blocks, .. } = self.space.levels;
+        table.take_reserve("jffs2", "deletions", deletion_blocks, block_bytes);
+        let spare = write_blocks - deletion_blocks;
+        table.take_reserve("jffs2", "garbage collection", spare, block_bytes);
+        table.round_to_pages("jffs2", PAGE_BYTES);
+        table.size_bytes = size_bytes;
+        Some(table)
     }
 
-    /// used_size and unchecked_size of each struct jffs2_eraseblock.
     fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
         self.victim = Some(victim);
         true
     }
 
+    /// used_size and unchecked_size of each struct jffs2_eraseblock.
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {
         for (number, bytes) in (0..).zip(blocks) {
             let books = self.space.block(number).books;

@@ -2,7 +2,7 @@
 //!
 //! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space,
 //! ubifs_calc_min_idx_lebs, ubifs_calc_available, ubifs_release_budget, ubifs_reported_space,
-//! ubifs_get_free_space_nolock) of Linux 6.1. The program runs as root and may use the reserved
+//! ubifs_get_free_space_nolock) and super.c (ubifs_statfs) of Linux 6.1. The program runs as root and may use the reserved
 //! pool.
 
 use super::gc::Collected;
@@ -13,11 +13,16 @@ use super::Ubifs;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
 use crate::mtd::NandDriver;
+use crate::space::SpaceTable;
 use crate::units::Ns;
 
 /// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
 const RESERVED_PERCENT: u64 = 5;
 const RESERVED_BYTES_MAX: u64 = 5 << 20;
+
+/// What ubifs_calc_available keeps besides the index and a LEB for each journal head.
+const GC_LEBS: u32 = 1;
+const DELETION_LEBS: u32 = 1;
 
 /// MAX_MKSPC_RETRIES.
 const RETRIES_MAX: u32 = 3;
@@ -165,7 +170,7 @@ impl Budget {
     fn available(geometry: &Geometry, lpt: &Lpt, index_lebs: u32) -> u64 {
         let totals = lpt.totals();
         let leb = u64::from(geometry.leb_bytes);
-        let kept = u64::from(index_lebs) + HEADS as u64 + 2;
+        let kept = u64::from(index_lebs + GC_LEBS + DELETION_LEBS) + HEADS as u64;
         let more_index = totals.index_lebs.saturating_sub(index_lebs);
         let taken = totals.used_bytes
             + kept * leb
@@ -188,17 +193,39 @@ impl Budget {
         true
     }
 
-    /// ubifs_get_free_space_nolock as ubifs_statfs reports it, without the pool reserved for root.
-    pub fn free_bytes(&self, geometry: &Geometry, lpt: &Lpt) -> u64 {
+    /// Takes what ubifs_get_free_space_nolock and ubifs_statfs keep of the main area, and leaves
+    /// what df calls available.
+    pub fn account(&self, geometry: &Geometry, lpt: &Lpt, table: &mut SpaceTable) {
+        let (totals, leb_bytes) = (lpt.totals(), geometry.leb_bytes);
         let index_lebs = self.calculate_index_lebs(geometry);
-        let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
-        let wasted_end = geometry.leb_bytes % DATA_NODE_BYTES;
+        for (name, lebs) in [
+            ("index", index_lebs),
+            ("garbage collection", GC_LEBS),
+            ("journal heads", HEADS as u32),
+            ("deletions", DELETION_LEBS),
+        ] {
+            table.take_units("ubifs", name, lebs, leb_bytes);
+        }
+        table.take("ubifs", "files", totals.used_bytes as i64);
+        table.take("ubifs", "dead ends of LEBs", totals.dead_bytes as i64);
+        // Dark space of empty LEBs counts as free, but for what a whole data node leaves of each.
+        let reserved = index_lebs.saturating_sub(totals.index_lebs);
+        let wasted_end = leb_bytes % DATA_NODE_BYTES;
         let gained = i64::from(lpt.lebs_for_index().saturating_sub(reserved))
             * (i64::from(geometry.dark_bytes) - i64::from(wasted_end));
         let available = Self::available(geometry, lpt, index_lebs).saturating_add_signed(gained);
+        table.take("ubifs", "dark ends of LEBs", table.left_bytes() - available as i64);
         let free = available.saturating_sub(self.data_growth + self.dirty_growth);
+        table.take("ubifs", "promised to dirty pages", available as i64 - free as i64);
+        let pool = pool(geometry);
+        table.take("ubifs", "root's reserve", pool.min(free) as i64);
         let page = u64::from(PAGE_BYTES);
-        reported(free).saturating_sub(reported(pool(geometry))) / page * page
+        let shown = reported(free).saturating_sub(reported(pool)) / page * page;
+        table.take("ubifs", "headers and index of full pages", table.left_bytes() - shown as i64);
+        let others = GC_LEBS + DELETION_LEBS + INDEX_LEBS_MIN + HEADS as u32;
+        let lebs = u64::from(geometry.main_lebs.saturating_sub(others));
+        table.size_bytes = reported(lebs * u64::from(leb_bytes - wasted_end)) / page * page;
+        table.tell("root_bytes", reported(pool));
     }
 
     /// ubifs_budget_space with `fast`: fails instead of making space.

@@ -5,6 +5,7 @@
 //! the big LPT model, which a volume of some gigabytes needs, and authentication.
 
 use crate::fs::{FsError, Result};
+use crate::space::SpaceTable;
 
 /// Node sizes (ubifs-media.h).
 pub const INODE_BYTES: u32 = 160;
@@ -207,6 +208,23 @@ impl Geometry {
             dark_bytes: align(LARGEST_NODE_BYTES, page_bytes),
             lpt,
         })
+    }
+
+    /// Takes the areas besides the main area.
+    pub fn account(&self, table: &mut SpaceTable) {
+        for (name, lebs) in [
+            ("superblock", MASTER_LEB - SUPERBLOCK_LEB),
+            ("master nodes", LOG_LEB - MASTER_LEB),
+            ("log", self.log_lebs),
+            ("LEB properties (LPT)", self.lpt.lebs),
+            ("orphans", self.main_first - self.orphans_first()),
+        ] {
+            table.take_units("ubifs", name, lebs, self.leb_bytes);
+        }
+        let leb_bytes = u64::from(self.leb_bytes);
+        table.tell("main_bytes", u64::from(self.main_lebs) * leb_bytes);
+        table.tell("bud_bytes", self.bud_bytes_max);
+        table.tell("journal_bytes", u64::from(self.log_lebs) * leb_bytes + self.bud_bytes_max);
     }
 
     /// The first LEB of the orphan area (`orph_first`), which ends where the main area begins.

@@ -57,6 +57,7 @@ use crate::fs::{
 use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
+use crate::space::SpaceTable;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use crate::victim::Victim;
@@ -528,17 +529,23 @@ impl<D: NandDriver> Observed for Ubifs<D> {
         Ok((self.tree(), now))
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        Some(self.budget.free_bytes(&self.geometry, &self.lpt))
+    /// ubifs_statfs.
+    fn space(&self) -> Option<SpaceTable> {
+        let mtd = self.ubi.mtd();
+        let mut table = SpaceTable::new(u64::from(mtd.blocks()) * u64::from(mtd.block_bytes()));
+        self.ubi.account(&mut table);
+        self.geometry.account(&mut table);
+        self.budget.account(&self.geometry, &self.lpt, &mut table);
+        Some(table)
     }
 
-    /// Of a LEB of the main area what its properties call neither free nor dirty, of others all;
-    /// UBI's headers besides.
     fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
         self.victim = Some(victim);
         true
     }
 
+    /// Of a LEB of the main area what its properties call neither free nor dirty, of others all;
+    /// UBI's headers besides.
     fn live_bytes(&self, blocks: &mut [u32]) -> bool {
         let leb_bytes = self.ubi.leb_bytes();
         self.ubi.mark_live(blocks, |leb| match leb.checked_sub(self.geometry.main_first) {

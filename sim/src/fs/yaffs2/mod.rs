@@ -36,6 +36,7 @@ use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
+use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 use background::Thread;
@@ -401,18 +402,38 @@ impl<D: NandDriver> Observed for Yaffs2<D> {
         self.mount_after_power_cut(now, torn)
     }
 
-    /// statfs of YAFFS2, in whole pages of the page cache.
-    fn free_bytes(&self) -> Option<u64> {
-        let bytes = self.reported_free_chunks() as u64 * u64::from(self.chunk_bytes);
-        Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
+    /// yaffs_do_statfs.
+    fn space(&self) -> Option<SpaceTable> {
+        let (blocks, bad) = (self.mtd.blocks(), self.mtd.bad_blocks());
+        let (chunk_bytes, block_bytes) = (self.chunk_bytes, self.mtd.block_bytes());
+        let chunks = |blocks: u32| i64::from(blocks) * i64::from(self.pages_per_block);
+        let bytes = |chunks: i64| chunks * i64::from(chunk_bytes);
+        let mut table = SpaceTable::new(u64::from(blocks) * u64::from(block_bytes));
+        table.take_units("yaffs2", "bad blocks", bad, block_bytes);
+        let tags_bytes = i64::from(self.mtd.page_bytes() - chunk_bytes);
+        table.take("yaffs2", "tags in pages", chunks(blocks - bad) * tags_bytes);
+        table.take("yaffs2", "files", bytes(chunks(blocks - bad) - self.free_chunks));
+        table.take("yaffs2", "short-op cache", bytes(self.cache.dirty() as i64));
+        let block_bytes = self.pages_per_block * chunk_bytes;
+        for (name, blocks) in [
+            ("garbage collection", RESERVED_BLOCKS),
+            ("block in use", 1),
+            ("checkpoint", self.checkpoint_blocks_to_reserve()),
+        ] {
+            table.take_reserve("yaffs2", name, blocks, block_bytes);
+        }
+        table.round_to_pages("yaffs2", PAGE_BYTES);
+        table.size_bytes =
+            bytes(chunks(blocks)) as u64 / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES);
+        Some(table)
     }
 
-    /// pages_in_use of each struct yaffs_block_info; a block of the checkpoint as a whole.
     fn set_victim(&mut self, victim: Box<dyn Victim>) -> bool {
         self.victim = Some(victim);
         true
     }
 
+    /// pages_in_use of each struct yaffs_block_info; a block of the checkpoint as a whole.
     fn live_bytes(&self, live: &mut [u32]) -> bool {
         let (page_bytes, block_bytes) = (self.mtd.page_bytes(), self.mtd.block_bytes());
         for ((_, block), bytes) in self.blocks.iter().zip(live) {

@@ -1,0 +1,1 @@
+"""Where the space of a partition is, in words and rows."""

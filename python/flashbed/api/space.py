@@ -1,0 +1,144 @@
+"""Does it fit, and where did the space go? `flashbed space` prints it.
+
+What a file system keeps is told by the simulator's mount; what files really take is measured by
+filling it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import polars as pl
+
+from flashbed._sim import SpaceTable
+from flashbed.answers.space.ledger import Ledger, ledger_of
+from flashbed.base.errors import InputError, RunError
+from flashbed.plan.workloads.space import space_table
+from flashbed.program.operations import HEADER
+from flashbed.stack.stack import Stack
+from flashbed.targets.base import Program, Target
+from flashbed.targets.sim import SimTarget
+
+__all__ = [
+    "FILE_BYTES", "Fits", "block_bytes_of", "crossing", "filled", "fits", "in_blocks",
+    "ledger", "smallest_for_files", "smallest_mount", "volume_stack",
+]  # fmt: skip
+
+FILE_BYTES = 1 << 20
+"""The size of the files that fill a file system."""
+_REQUEST_BYTES = 65_536
+_ALL_PCT = 100
+_LEAST_KEPT_PCT = 4
+"""Of a page that a compressor makes as small as it can: node and index stay."""
+
+
+def block_bytes_of(stack: Stack) -> int:
+    """The size of an erase block."""
+    chip = stack.board.chip
+    return chip.page_bytes * chip.pages_per_block
+
+
+def in_blocks(stack: Stack, blocks: int) -> Stack:
+    """The stack on a partition of so many blocks. Raises `InputError`."""
+    return replace(stack, board=stack.board.changed({"partition": {"blocks": blocks}}))
+
+
+def ledger(stack: Stack, volume: Stack | None = None) -> Ledger:
+    """Where the bytes of the partition are on a new file system, or on a new one of a volume.
+
+    Raises `InputError` if it cannot be mounted.
+    """
+    of_volume = None if volume is None else _table(volume)
+    return ledger_of(_table(stack), of_volume)
+
+
+def _table(stack: Stack) -> SpaceTable:
+    return space_table(stack.simulated_fs, stack.board, stack.faults.bad_blocks)
+
+
+def volume_stack(stack: Stack, volume_bytes: int) -> tuple[Stack, int, int]:
+    """The stack of one volume of this size, the volume's LEBs, and those that UBI has for volumes.
+
+    UBIFS sees only its volume, so that of a partition with as many LEBs is the same. Raises
+    `InputError` where there is no UBI.
+    """
+    facts = ledger(stack).facts
+    if "lebs" not in facts:
+        raise InputError(f"--volume: {stack.fs} is not on UBI")
+    lebs = -(-volume_bytes // facts["leb_bytes"])
+    blocks = stack.board.partition.blocks - facts["lebs"] + lebs
+    return (stack if lebs > facts["lebs"] else in_blocks(stack, blocks)), lebs, facts["lebs"]
+
+
+def _mounts(stack: Stack, blocks: int) -> bool:
+    try:
+        _table(in_blocks(stack, blocks))
+    except InputError:
+        return False
+    return True
+
+
+def smallest_mount(stack: Stack) -> int | None:
+    """The fewest blocks on which the file system can be mounted; None if no number will do."""
+    most = stack.board.chip.blocks - stack.board.partition.first_block
+    high = next((blocks for blocks in _doubled(most) if _mounts(stack, blocks)), None)
+    return None if high is None else _least(high // 2, high, lambda blocks: _mounts(stack, blocks))
+
+
+def _doubled(most: int) -> list[int]:
+    sizes = [4]
+    while sizes[-1] * 2 < most:
+        sizes.append(sizes[-1] * 2)
+    return [*sizes, most]
+
+
+def _least(no: int, yes: int, holds: Callable[[int], bool]) -> int:
+    """The least number for which it holds, between one for which it does not and one for which
+    it does."""
+    while yes - no > 1:
+        middle = (no + yes) // 2
+        if holds(middle):
+            yes = middle
+        else:
+            no = middle
+    return yes
+
+
+def _program(stack: Stack, compressible: int, files_bytes: int) -> Program:
+    """Writes files until so many bytes are written, then syncs."""
+    lines = []
+    for number in range(-(-files_bytes // FILE_BYTES)):
+        lines.append(f"open 0 f{number} rw,create")
+        size = min(FILE_BYTES, files_bytes - number * FILE_BYTES)
+        for offset in range(0, size, _REQUEST_BYTES):
+            length = min(_REQUEST_BYTES, size - offset)
+            lines.append(f"write 0 {offset} {length} {number + 1} {compressible}")
+        lines.append("close 0")
+    lines.append("sync")
+    return Program(
+        case_id=f"{stack.fs}-{compressible}", stack=stack, prepare=f"{HEADER}\nprepared\n",
+        body="\n".join([HEADER, "mark", *lines, ""]), record_flush=True,
+    )  # fmt: skip
+
+
+def filled(stack: Stack, compressible: int = 0, *, target: Target | None = None) -> int:
+    """Bytes of files that root can write until there is no space, this share of them compressible.
+
+    Files have 1 MiB and are written in order. Raises `RunError`.
+    """
+    kept = max(_LEAST_KEPT_PCT, _ALL_PCT - compressible)
+    partition_bytes = stack.board.partition.blocks * block_bytes_of(stack)
+    return _written(stack, compressible, partition_bytes * _ALL_PCT // kept, target)[0]
+
+
+def _written(
+    stack: Stack, compressible: int, files_bytes: int, target: Target | None = None
+) -> tuple[int, int]:
+    """Bytes that were written of so many, and those that df calls available afterwards."""
+    (batch,) = (target or SimTarget()).run([_program(stack, compressible, files_bytes)])
+    if batch.failures:
+        raise RunError(batch.failures[0].message)
+    writes = batch.requests.filter((pl.col("op") == "write") & (pl.col("result") > 0))
+    return int(writes["result"].sum()), int(batch.cases["left_bytes"][0] or 0)

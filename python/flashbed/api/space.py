@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 
 import polars as pl
 
@@ -82,8 +81,9 @@ def _mounts(stack: Stack, blocks: int) -> bool:
 
 def smallest_mount(stack: Stack) -> int | None:
     """The fewest blocks on which the file system can be mounted; None if no number will do."""
-    most = stack.board.chip.blocks - stack.board.partition.first_block
-    high = next((blocks for blocks in _doubled(most) if _mounts(stack, blocks)), None)
+    high = next(
+        (blocks for blocks in _doubled(_most_blocks(stack)) if _mounts(stack, blocks)), None
+    )
     return None if high is None else _least(high // 2, high, lambda blocks: _mounts(stack, blocks))
 
 
@@ -95,8 +95,7 @@ def _doubled(most: int) -> list[int]:
 
 
 def _least(no: int, yes: int, holds: Callable[[int], bool]) -> int:
-    """The least number for which it holds, between one for which it does not and one for which
-    it does."""
+    """The least number for which it holds: not for `no`, but for `yes`."""
     while yes - no > 1:
         middle = (no + yes) // 2
         if holds(middle):
@@ -137,8 +136,82 @@ def _written(
     stack: Stack, compressible: int, files_bytes: int, target: Target | None = None
 ) -> tuple[int, int]:
     """Bytes that were written of so many, and those that df calls available afterwards."""
-    (batch,) = (target or SimTarget()).run([_program(stack, compressible, files_bytes)])
+    program = _program(stack, compressible, files_bytes)
+    (batch,) = (target or SimTarget()).run([program])
     if batch.failures:
-        raise RunError(batch.failures[0].message)
+        raise RunError(f"{stack.fs}: {batch.failures[0].message}")
     writes = batch.requests.filter((pl.col("op") == "write") & (pl.col("result") > 0))
-    return int(writes["result"].sum()), int(batch.cases["left_bytes"][0] or 0)
+    left = batch.cases["left_bytes"][0] if "left_bytes" in batch.cases.columns else None
+    return int(writes["result"].sum()), int(left or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fits:
+    """Whether so many bytes of files fit, and what is left beside them.
+
+    `written_bytes` are less than `files_bytes` if they do not fit. `more_bytes` can be written
+    besides: that much can be new before what it replaces is removed.
+    """
+
+    files_bytes: int
+    written_bytes: int
+    available_bytes: int
+    more_bytes: int
+
+    @property
+    def fit(self) -> bool:
+        """Whether all of them were written."""
+        return self.written_bytes >= self.files_bytes
+
+
+def fits(stack: Stack, files_bytes: int, compressible: int = 0) -> Fits:
+    """Writes files of 1 MiB, so many bytes together, and then more until there is no space."""
+    written, left = _written(stack, compressible, files_bytes)
+    more = 0
+    if written >= files_bytes:
+        more = max(0, filled(stack, compressible) - files_bytes)
+    return Fits(
+        files_bytes=files_bytes, written_bytes=written, available_bytes=left, more_bytes=more
+    )
+
+
+def smallest_for_files(stack: Stack, files_bytes: int, compressible: int = 0) -> int | None:
+    """The fewest blocks whose file system takes the files; None if the chip is too small."""
+    least, most = smallest_mount(stack), _most_blocks(stack)
+    if least is None:
+        return None
+
+    def holds(blocks: int) -> bool:
+        return _written(in_blocks(stack, blocks), compressible, files_bytes)[0] >= files_bytes
+
+    if holds(least):
+        return least
+    below = least
+    for blocks in [each for each in _doubled(most) if each > least]:
+        if holds(blocks):
+            return _least(below, blocks, holds)
+        below = blocks
+    return None
+
+
+def _most_blocks(stack: Stack) -> int:
+    return stack.board.chip.blocks - stack.board.partition.first_block
+
+
+def crossing(one: Stack, two: Stack, measure: Callable[[Stack], int]) -> int | None:
+    """The fewest blocks from which on `two` has at least what `one` has; None for none.
+
+    Below it `one` has more. Sizes are compared from the smallest that both can be mounted on.
+    """
+    starts = [smallest_mount(each) for each in (one, two)]
+    least = max((each for each in starts if each is not None), default=None)
+    if least is None or None in starts:
+        return None
+
+    def holds(blocks: int) -> bool:
+        return measure(in_blocks(two, blocks)) >= measure(in_blocks(one, blocks))
+
+    most = _most_blocks(one)
+    if holds(least):
+        return least
+    return _least(least, most, holds) if holds(most) else None

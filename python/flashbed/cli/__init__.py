@@ -42,6 +42,7 @@ from flashbed.cli import (
     recordings,
     run,
     show,
+    space,
     trace,
     validate,
     verdicts,
@@ -65,6 +66,7 @@ advise.register(app)
 check.register(app)
 latency.register(app)
 boot.register(app)
+space.register(app)
 merge.register(app)
 execution.register(app)
 recorded.register(app)
@@ -94,6 +96,7 @@ GROUPS = {
         "advise",
         "latency",
         "boot",
+        "space",
         "check",
         "lifetime",
         "powercut",

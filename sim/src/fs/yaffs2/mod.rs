@@ -55,6 +55,9 @@ type Chunk = u32;
 /// n_caches and n_reserved_blocks of the Linux glue.
 const CACHES: usize = 10;
 const RESERVED_BLOCKS: u32 = 5;
+/// yaffs_guts_initialise: the last block is more than two after those in reserve, and the first
+/// one is block 1.
+const BLOCKS_MIN: u32 = RESERVED_BLOCKS + 4;
 /// YAFFS_MAX_NAME_LENGTH - 1: the longest name that the Linux glue accepts.
 const NAME_BYTES_MAX: usize = 254;
 /// Chunks that a program's write has to leave free (write_begin of the glue).
@@ -126,10 +129,9 @@ impl<D: NandDriver> Yaffs2<D> {
     /// option `inband-tags`, and where the OOB has no space for them.
     pub fn format(mtd: Mtd<D>, now: Ns, facts: KernelFacts, inband: bool) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
-        if mtd.blocks() <= RESERVED_BLOCKS + 2 {
+        if mtd.blocks() < BLOCKS_MIN {
             let message = format!(
-                "yaffs2 needs a partition of at least {} blocks, this one has {}",
-                RESERVED_BLOCKS + 3,
+                "yaffs2 needs a partition of at least {BLOCKS_MIN} blocks, this one has {}",
                 mtd.blocks()
             );
             return Err(FsError::too_small(message));

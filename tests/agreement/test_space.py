@@ -1,0 +1,178 @@
+"""What `space` says of a partition is what df, dmesg and a full file system say on a real kernel.
+
+Chips of the catalogue by Linux' own drivers, and the emulated board's; partitions from the smallest
+that mounts to the whole chip; UBIFS, JFFS2 and YAFFS2 of Linux 6.1 in user-mode Linux. `--long`
+runs all of the points (docs/evidence/space.md has their results), without it a few.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashbed.api.space import filled, in_blocks, ledger, smallest_mount
+from flashbed.plan.stacks import one_stack
+from flashbed.stack.stack import Stack
+from flashbed.targets.base import Program
+from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml.uml_target import UmlTarget
+from tests.agreement.test_exec import FLASHBED
+from tests.support import PROJECT
+
+pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(600)]
+
+CHIPS = (
+    "board=emulated", "board=emulated-4k", "chip=MT29F1G01ABAFD", "chip=W25N01GV",
+    "chip=MT29F4G08ABADA", "chip=K9F2G08U0C", "chip=S34ML01G1", "chip=TC58CVG2S0HRAIJ",
+    "chip=MX35LF4GE4AD", "chip=GD5F1GQ4UExxG", "chip=HY27UF082G2B", "chip=GD5F1GQ5UExxG",
+)  # fmt: skip
+FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
+TIMES = ("chip.read_array_ns=60000", "chip.program_array_ns=250000", "chip.erase_array_ns=2000000")
+"""Of parts that publish none; the space does not depend on them."""
+BEYOND = (0, 1, 13, 97, 300)
+"""Blocks more than the smallest partition has."""
+WORDS = {
+    "journal_bytes": r"journal size (\d+) bytes",
+    "main_bytes": r"FS size: (\d+) bytes",
+    "root_bytes": r"reserved for root: (\d+) bytes",
+    "leb_bytes": r"LEB size: (\d+) bytes",
+    "bad_block_reserve": r"PEBs reserved for bad PEB handling: (\d+)",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A chip or board, a file system and blocks beyond the smallest partition; None for all."""
+
+    chip: str
+    fs: str
+    beyond: int | None
+
+    def __str__(self) -> str:
+        return f"{self.chip.partition('=')[2]}-{self.fs}-{self.beyond}"
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """As `--set` has them."""
+        times = () if self.chip.startswith("board") else TIMES
+        chosen = one_stack((self.chip, *times, f"fs={self.fs}"))
+        least, chip = smallest_mount(chosen), chosen.board.chip.blocks
+        assert least is not None
+        blocks = chip if self.beyond is None else min(chip, least + self.beyond)
+        return (self.chip, *times, f"fs={self.fs}", f"partition.blocks={blocks}")
+
+
+POINTS = [
+    Point(*each)
+    for each in ((c, f, b) for c in CHIPS for f in FILE_SYSTEMS for b in (*BEYOND, None))
+]
+SAMPLE = [
+    Point("chip=W25N01GV", "ubifs", 97),
+    Point("board=emulated-4k", "jffs2", 13),
+    Point("board=emulated", "yaffs2", 0),
+    Point("board=emulated", "ubifs", None),
+]
+
+
+def sampled(points: Sequence[Any], sample: Sequence[Any]) -> list[Any]:
+    """Points as parameters; those that are not of the sample are run with `--long`."""
+    return [
+        pytest.param(each, id=str(each), marks=[] if each in sample else [pytest.mark.long])
+        for each in points
+    ]
+
+
+def said(*settings: str) -> tuple[list[int], dict[str, int]]:
+    """Size, used and available bytes of df, and numbers of the kernel's log."""
+    words = [word for each in settings for word in ("--set", each)]
+    ran = subprocess.run(
+        [FLASHBED, "exec", *words, "--", "sh", "-c", "df -k . | tail -1; dmesg"],
+        capture_output=True, check=False, timeout=250, stdin=subprocess.DEVNULL, text=True,
+        env={**os.environ, "FLASHBED_ROOT": str(PROJECT)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    df, *log = ran.stdout.splitlines()
+    found = {}
+    for name, pattern in WORDS.items():
+        numbers = [each[1] for line in log if (each := re.search(pattern, line))]
+        if numbers:
+            found[name] = int(numbers[-1])
+    return [int(word) << 10 for word in df.split()[1:4]], found
+
+
+def given_to_program(stack: Stack) -> int:
+    """What is available once exec has given the folder to the program, a change of its mode."""
+    program = Program(
+        case_id="given", stack=stack, prepare="flashbed-ops 2\nprepared\n",
+        body="flashbed-ops 2\nmark\nchmod . 755\nsync\n", record_flush=True,
+    )  # fmt: skip
+    (batch,) = SimTarget().run([program])
+    return int(batch.cases["left_bytes"][0])
+
+
+@pytest.mark.parametrize("point", sampled(POINTS, SAMPLE))
+def test_df_and_the_log_say_what_space_says(point: Point) -> None:
+    (size, _, available), log = said(*point.settings)
+    stack = one_stack(point.settings).in_user_mode
+    found = ledger(stack)
+    assert (size, available) == (found.size_bytes, given_to_program(stack))
+    told = {name: found.facts[name] for name in log}
+    assert told == log
+    parts = sum(part.bytes for part in found.parts)
+    assert parts + found.available_bytes == found.partition_bytes
+
+
+@dataclass(frozen=True)
+class Full:
+    """A file system that is filled with data of which this share is zeroes."""
+
+    chip: str
+    fs: str
+    compressor: str
+    beyond: int
+    zeroes_pct: int
+
+    def __str__(self) -> str:
+        chip = self.chip.partition("=")[2]
+        return f"{chip}-{self.fs}-{self.compressor}-{self.beyond}-{self.zeroes_pct}"
+
+    @property
+    def stack(self) -> Stack:
+        """The stack of its partition."""
+        own = () if self.compressor == "default" else (f"compressor={self.compressor}",)
+        chosen = one_stack((self.chip, f"fs={self.fs}", *own))
+        least = smallest_mount(chosen)
+        assert least is not None
+        return in_blocks(chosen, least + self.beyond)
+
+
+FILLED = [
+    Full(chip, fs, compressor, beyond, zeroes_pct)
+    for chip in ("board=emulated", "board=emulated-4k", "chip=MT29F1G01ABAFD", "chip=W25N01GV")
+    for fs, compressors in (
+        ("jffs2", ("default", "none", "lzo", "zlib")),
+        ("yaffs2", ("default",)),
+        ("ubifs", ("default", "none", "lzo", "zlib", "zstd")),
+    )
+    for compressor in compressors
+    for beyond in (13, 97)
+    for zeroes_pct in (0, 50, 80)
+]
+FEW_FILLED = [
+    Full("board=emulated", "jffs2", "default", 13, 50),
+    Full("board=emulated", "yaffs2", "default", 13, 0),
+    Full("chip=W25N01GV", "ubifs", "default", 13, 50),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("full", sampled(FILLED, FEW_FILLED))
+def test_a_full_file_system_has_as_many_bytes_of_files(full: Full, tmp_path: Path) -> None:
+    real = filled(full.stack, full.zeroes_pct, target=UmlTarget(work_dir=tmp_path))
+    assert filled(full.stack.in_user_mode, full.zeroes_pct) == real

@@ -8,16 +8,19 @@ runs all of the points (docs/evidence/space.md has their results), without it a 
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flashbed.api.space import filled, in_blocks, ledger, smallest_mount
+from flashbed.api.space_image import make_image
 from flashbed.plan.stacks import one_stack
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
@@ -176,3 +179,43 @@ FEW_FILLED = [
 def test_a_full_file_system_has_as_many_bytes_of_files(full: Full, tmp_path: Path) -> None:
     real = filled(full.stack, full.zeroes_pct, target=UmlTarget(work_dir=tmp_path))
     assert filled(full.stack.in_user_mode, full.zeroes_pct) == real
+
+
+@pytest.mark.parametrize(
+    ("file_bytes", "max_lebs", "lebs", "line"),
+    [
+        (31_760_000, 256, 272, "max_leb_cnt too low (272 needed): give it -c 656"),
+        (87_060_000, 2047, 726, "the image has 726 LEBs, the volume 656: 70 LEBs"),
+    ],
+)
+def test_mkfs_ubifs_asks_what_users_with_boards_published(
+    file_bytes: int, max_lebs: int, lebs: int, line: str, tmp_path: Path
+) -> None:
+    """Roots of random bytes as large as theirs, for 85 MiB of a chip of 1 Gbit."""
+    (tmp_path / "root").write_bytes(random.Random(1).randbytes(file_bytes))
+    stack = one_stack(("chip=W25N01GV", "partition.blocks=680"))
+    made = make_image(stack, ledger(stack), tmp_path, max_lebs=max_lebs, say=print)
+    assert made.needs is not None
+    assert made.needs.lebs == lebs
+    assert line in made.refused[0]
+
+
+def test_a_journal_of_mkfs_ubifs_is_larger_than_the_main_area(tmp_path: Path) -> None:
+    """Published: 8,388,608 bytes refused where 3,555,328 are there, 28 LEBs of a volume of 39."""
+    (tmp_path / "root").write_bytes(bytes(1_000_000))
+    stack = one_stack(("chip=W25N01GV", "partition.blocks=680"))
+    small = partial(make_image, stack, ledger(stack), tmp_path, volume_lebs=39, say=print)
+    made = small(max_lebs=2047)
+    assert made.refused == [
+        "too large journal size (8,388,608 bytes), only 3,555,328 bytes available in the main"
+        " area: give mkfs.ubifs -c 39"
+    ]
+    assert small().fits
+
+
+def test_df_of_596_lebs_is_what_a_user_saw() -> None:
+    """`df -h` 64.8M; a partition of 620 blocks of a chip of 1 Gbit has them."""
+    (size, _, _), log = said("chip=MT29F1G01ABAFD", "partition.blocks=620")
+    assert size == 66_400 << 10
+    assert log["leb_bytes"] == 126_976
+    assert f"{size / 2**20:.1f}M" == "64.8M"

@@ -19,9 +19,6 @@ from flashbed.targets.guest.image_tools import image_tool
 
 __all__ = ["MadeImage", "make_image"]
 
-_MOST_LEBS = 65_536
-"""More than any chip has: mkfs.ubifs takes whatever files there are."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class MadeImage:
@@ -84,21 +81,26 @@ def _ubifs(
         with TemporaryDirectory(prefix="flashbed-space.") as there:
             out = Path(there) / "image.ubifs"
             words = [*tool, "-v", *f"{geometry} {options}".split(), "-r", str(folder)]
-            said = _ran([*words, "-o", str(out)])
-            return said, out.stat().st_size if out.is_file() else 0
+            status, said = _ran([*words, "-o", str(out)])
+            return said, 0 if status else out.stat().st_size
 
     said, image_bytes = made(" ".join(given))
     refused: list[str] = []
-    asked = max_leb_cnt_needed(said)
-    if asked is not None:
-        refused.append(
-            f"mkfs.ubifs: max_leb_cnt too low ({asked:,} needed), {asked - volume_lebs:,} LEBs more"
-            f" than the volume's {volume_lebs:,}" if asked > volume_lebs else
-            f"mkfs.ubifs: max_leb_cnt too low ({asked:,} needed): give it -c {volume_lebs}"
-        )  # fmt: skip
-        said, image_bytes = made(" ".join([f"-c {_MOST_LEBS}", *given[1:]]))
-    elif not image_bytes:
-        raise RunError(f"mkfs.ubifs: {_last_line(said)}")
+    while not image_bytes:
+        asked = max_leb_cnt_needed(said)
+        if asked is None:
+            raise RunError(f"mkfs.ubifs: {_last_line(said)}")
+        if not refused:
+            refused.append(
+                f"mkfs.ubifs: max_leb_cnt too low ({asked:,} needed): "
+                + (
+                    f"{asked - volume_lebs:,} LEBs more than the volume's {volume_lebs:,}"
+                    if asked > volume_lebs
+                    else f"give it -c {volume_lebs}"
+                )
+            )
+        # With more LEBs it needs a larger LPT, and may ask for more again.
+        said, image_bytes = made(" ".join([f"-c {asked}", *given[1:]]))
     needs = needs_of(said)
     refused += refusals(needs, volume_lebs) if not refused else []
     size = volume_lebs * facts["leb_bytes"]
@@ -121,8 +123,8 @@ def _jffs2(stack: Stack, space: Ledger, folder: Path, say: Callable[[str], None]
         options += " -m none"
     with TemporaryDirectory(prefix="flashbed-space.") as there:
         out = Path(there) / "image.jffs2"
-        said = _ran([*tool, *options.split(), "-r", str(folder), "-o", str(out)])
-        if not out.is_file():
+        status, said = _ran([*tool, *options.split(), "-r", str(folder), "-o", str(out)])
+        if status:
             raise RunError(f"mkfs.jffs2: {_last_line(said)}")
         image_bytes = out.stat().st_size
     reserve = sum(part.bytes for part in space.parts if part.name != "files")
@@ -136,9 +138,10 @@ def _jffs2(stack: Stack, space: Ledger, folder: Path, say: Callable[[str], None]
     )  # fmt: skip
 
 
-def _ran(words: Sequence[str]) -> str:
+def _ran(words: Sequence[str]) -> tuple[int, str]:
+    """A program's exit status and what it said."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 def _last_line(said: str) -> str:

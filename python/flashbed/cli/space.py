@@ -20,6 +20,7 @@ from flashbed.cli.progress import say
 from flashbed.cli.remarks import say_doubts
 from flashbed.plan.stacks import ChosenStack, stacks
 from flashbed.stack.chips import ChipError
+from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class _Found:
     words: str
     ledger: Ledger
     volume: Stack
+    fastmap_blocks: int = 0
+    """Those of the partition that are not the stack's."""
     volume_lebs: int | None = None
     written: dict[int, int] = field(default_factory=dict)
     smallest: int | None = None
@@ -98,6 +101,9 @@ def space(
         str | None,
         typer.Option("--files", metavar="SIZE", help="Files of 1 MiB that must fit: 30MiB."),
     ] = None,
+    fastmap: Annotated[
+        bool, typer.Option("--fastmap", help="Of a kernel with CONFIG_MTD_UBI_FASTMAP.")
+    ] = False,
     image: Annotated[
         Path | None,
         typer.Option("--image", metavar="FOLDER", help="A folder whose image must fit."),
@@ -118,7 +124,7 @@ def space(
     """
     kinds = _percents(compressible)
     found = [
-        _answer(each, partition=size, volume=volume, kinds=kinds)
+        _answer(each, partition=size, volume=volume, fastmap=fastmap, kinds=kinds)
         for each in _stacks(chosen(settings, fs=fs, board=board))
         for size in (partition or "").split(",")
     ]
@@ -162,8 +168,14 @@ def _stacks(settings: Sequence[str]) -> list[ChosenStack]:
 
 
 def _answer(
-    choice: ChosenStack, *, partition: str, volume: str | None, kinds: Sequence[int]
+    choice: ChosenStack,
+    *,
+    partition: str,
+    volume: str | None,
+    fastmap: bool,
+    kinds: Sequence[int],
 ) -> _Found:
+    from flashbed.answers.space.fastmap import fastmap_blocks, with_fastmap
     from flashbed.api.space import (
         block_bytes_of,
         filled,
@@ -184,11 +196,20 @@ def _answer(
             )
         stack = in_blocks(stack, blocks)
     words = " ".join(f"{name}={value}" for name, value in choice.changes)
-    smallest = smallest_mount(stack)
+    if fastmap and FILE_SYSTEMS[stack.fs].stands_on != "ubi":
+        raise InputError(f"--fastmap: {stack.fs} is not on UBI")
+    own_blocks = 0
     try:
         whole_space = ledger(stack)
+        if fastmap:
+            # UBI's volumes are those of a partition without these blocks.
+            blocks = stack.board.partition.blocks
+            own_blocks = fastmap_blocks(blocks, whole_space.facts["leb_bytes"])
+            stack = in_blocks(stack, blocks - own_blocks)
+            whole_space = ledger(stack)
     except InputError as why:
-        raise RunError(f"{_sized(stack)}: {why}{_least_words(stack, smallest)}") from None
+        least = smallest_mount(choice.stack)
+        raise RunError(f"{_sized(stack)}: {why}{_least_words(stack, least)}") from None
     own, lebs, space = stack, None, whole_space
     if volume is not None:
         own, lebs, there_are = volume_stack(stack, size_bytes("--volume", volume))
@@ -201,11 +222,13 @@ def _answer(
             space = ledger(stack, own)
         except InputError as why:
             raise RunError(f"--volume {volume}, {lebs:,} LEBs: {why}") from None
+    least = smallest_mount(stack)
     return _Found(
         stack=stack, words=words or stack.fs,
-        ledger=space,
+        ledger=with_fastmap(space, own_blocks, block_bytes_of(stack)) if own_blocks else space,
+        fastmap_blocks=own_blocks,
         volume=own, volume_lebs=lebs, written={kind: filled(own, kind) for kind in kinds},
-        smallest=smallest,
+        smallest=None if least is None else least + own_blocks,
     )  # fmt: skip
 
 
@@ -231,7 +254,8 @@ def _fill(found: Sequence[_Found], files_bytes: int, kind: int) -> None:
 
     for one in found:
         one.fits = fits(one.volume, files_bytes, kind)
-        one.smallest_for_files = smallest_for_files(one.stack, files_bytes, kind)
+        least = smallest_for_files(one.stack, files_bytes, kind)
+        one.smallest_for_files = None if least is None else least + one.fastmap_blocks
 
 
 def _make(
@@ -277,14 +301,15 @@ def _print_parts(one: _Found) -> None:
     import polars as pl
 
     whole = one.ledger.partition_bytes
-    print(f"{one.stack.fs} on {_blocks_text(one.stack, one.stack.board.partition.blocks)}")
+    blocks = one.stack.board.partition.blocks + one.fastmap_blocks
+    print(f"{one.stack.fs} on {_blocks_text(one.stack, blocks)}")
     rows = [
         (part.layer, part.name, part.units, part.bytes, part.meaning)
         for part in one.ledger.parts
         if part.bytes
     ]
     rows.append(("", "left for files", None, one.ledger.available_bytes, "what df calls available"))
-    rows.append(("", "the partition", one.stack.board.partition.blocks, whole, ""))
+    rows.append(("", "the partition", blocks, whole, ""))
     table = pl.DataFrame(
         {
             "layer": [row[0] for row in rows],

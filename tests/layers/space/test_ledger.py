@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from flashbed.answers.space.fastmap import fastmap_blocks, with_fastmap
 from flashbed.answers.space.parts import MEANINGS, NOT_IN_VOLUME
 from flashbed.api.space import (
     crossing,
@@ -60,6 +61,16 @@ def test_a_user_saw_this_df_on_a_volume_of_596_lebs() -> None:
     assert sum(part.bytes for part in found.parts) + found.available_bytes == 700 << 17
 
 
+@pytest.mark.parametrize(("blocks", "kept"), [(64, 2), (9_900, 2), (10_000, 4)])
+def test_two_fastmaps_are_kept(blocks: int, kept: int) -> None:
+    assert fastmap_blocks(blocks, 126_976) == kept
+
+
+def test_a_fastmap_is_a_part_of_its_own() -> None:
+    with_two = with_fastmap(ledger(in_blocks(stack(), 398)), 2, 1 << 17)
+    assert sum(part.bytes for part in with_two.parts) + with_two.available_bytes == 400 << 17
+
+
 def test_85_mib_of_a_chip_of_1_gbit_are_656_lebs() -> None:
     facts = ledger(stack("chip=W25N01GV", "partition.blocks=680")).facts
     assert (facts["lebs"], facts["leb_bytes"]) == (656, 126_976)
@@ -99,10 +110,10 @@ def test_what_can_be_written_beside_files_is_what_is_left_of_all() -> None:
 
 def test_a_crossing_is_where_the_order_changes() -> None:
     one, two = stack("fs=jffs2"), stack("fs=ubifs")
-    size = {"jffs2": lambda blocks: 3 * blocks, "ubifs": lambda blocks: 4 * blocks - 500}
 
     def measure(of: Stack) -> int:
-        return size[of.fs](of.board.partition.blocks)
+        blocks = of.board.partition.blocks
+        return 3 * blocks if of.fs == "jffs2" else 4 * blocks - 500
 
     assert crossing(one, two, measure) == 500
     assert crossing(one, two, lambda of: of.fs == "jffs2") is None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["MEANINGS", "NOT_IN_VOLUME"]
+__all__ = ["FASTMAP", "MEANINGS", "NOT_IN_VOLUME"]
 
+FASTMAP = "fastmap"
 NOT_IN_VOLUME = "other volumes"
 _BAD = "marked by the maker"
 _ROUNDED = "df counts pages of 4 KiB"
@@ -18,6 +19,7 @@ MEANINGS: Mapping[tuple[str, str], str] = {
     ("ubi", "layout volume"): "two copies of the volume table",
     ("ubi", "wear levelling"): "the target of a move",
     ("ubi", "atomic LEB change"): "the new copy of a LEB",
+    ("ubi", FASTMAP): "two copies, with --fastmap",
     ("ubi", "headers"): "erase counter and volume header",
     ("ubi", NOT_IN_VOLUME): "LEBs that this volume does not have",
     ("ubifs", "superblock"): "format and geometry",

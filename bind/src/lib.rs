@@ -2,10 +2,11 @@
 //!
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
-//! flashbed-ops files, `space.rs` those on the space of a partition, `compressors.rs` and `pieces.rs` those on bytes. `workloads.rs`, `energy.rs`
-//! and `lifetime.rs` hand on what `common` works out. `policies.rs` asks the user's policies, and
-//! `decisions.rs` ends those that do not return. `wait.rs` releases the interpreter lock, waits for
-//! the simulator's threads and checks for Ctrl-C. `bug.rs` turns a panic into one line.
+//! flashbed-ops files, `space.rs` those on a partition's space, `compressors.rs` and `pieces.rs`
+//! those on bytes. `workloads.rs`, `energy.rs` and `lifetime.rs` hand on what `common` works out.
+//! `policies.rs` asks the user's policies, and `decisions.rs` ends those that do not return.
+//! `wait.rs` releases the interpreter lock, waits for the simulator's threads and checks for
+//! Ctrl-C. `bug.rs` turns a panic into one line.
 
 mod bug;
 mod case;

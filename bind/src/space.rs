@@ -3,8 +3,8 @@
 use crate::{board, bug, errors, kernel};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use sim::ledger;
 use sim::run::{Mount, MountError};
-use sim::space;
 
 /// A part of a partition; see `_sim.pyi`.
 #[pyclass(frozen, get_all)]
@@ -17,7 +17,7 @@ pub struct SpaceRow {
 
 /// The parts of a partition; see `_sim.pyi`.
 #[pyclass(frozen)]
-pub struct SpaceTable(space::SpaceTable);
+pub struct SpaceTable(ledger::SpaceTable);
 
 #[pymethods]
 impl SpaceTable {
@@ -38,8 +38,12 @@ impl SpaceTable {
 
     #[getter]
     fn rows(&self) -> Vec<SpaceRow> {
-        let row =
-            |&space::SpaceRow { layer, name, units, bytes }| SpaceRow { layer, name, units, bytes };
+        let row = |&ledger::SpaceRow { layer, name, units, bytes }| SpaceRow {
+            layer,
+            name,
+            units,
+            bytes,
+        };
         self.0.rows.iter().map(row).collect()
     }
 

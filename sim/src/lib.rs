@@ -101,9 +101,9 @@
 //! [`waits::Meter`] divides a call's time by cause: write-back, read-ahead, commit, collection,
 //! wear levelling, erase.
 //!
-//! # `space`: where the bytes of a partition are
+//! # `ledger`: where the bytes of a partition are
 //!
-//! [`space::SpaceTable`] has a row for each part of a partition that is kept for something.
+//! [`ledger::SpaceTable`] has a row for each part of a partition that is kept for something.
 //!
 //! # `errno`: how calls end
 //!
@@ -126,12 +126,12 @@ pub mod content;
 pub mod errno;
 pub mod flash;
 pub mod fs;
+pub mod ledger;
 pub mod mtd;
 pub mod ops;
 pub mod profile;
 pub mod run;
 pub mod sched;
-pub mod space;
 pub mod stop;
 pub mod ubi;
 pub mod units;

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from flashbed.api.space import filled, in_blocks, ledger, smallest_mount
-from flashbed.api.space_image import make_image
+from flashbed.api.fitting import filled, in_blocks, ledger, smallest_mount
+from flashbed.api.fitting_image import make_image
 from flashbed.plan.stacks import one_stack
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program

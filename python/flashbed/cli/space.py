@@ -25,8 +25,8 @@ from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     from flashbed.answers.space.ledger import Ledger
-    from flashbed.api.space import Fits
-    from flashbed.api.space_image import MadeImage
+    from flashbed.api.fitting import Fits
+    from flashbed.api.fitting_image import MadeImage
     from flashbed.stack.stack import Stack
 
 __all__ = ["register"]
@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(kw_only=True)
-class _Found:
+class _Answer:
     """The answer about a stack; what was not asked is None."""
 
     stack: Stack
@@ -119,12 +119,11 @@ def space(
 ) -> None:  # fmt: skip
     """Says where the space of a partition goes, and whether files or an image fit.
 
-    Exit status 1 if they do not, with the line that says by how much. docs/guide/does-it-fit.md is
-    the guide.
+    Exit status 1 says by how much they do not fit. docs/guide/does-it-fit.md is the guide.
     """
     kinds = _percents(compressible)
     found = [
-        _answer(each, partition=size, volume=volume, fastmap=fastmap, kinds=kinds)
+        _answered(each, partition=size, volume=volume, fastmap=fastmap, kinds=kinds)
         for each in _stacks(chosen(settings, fs=fs, board=board))
         for size in (partition or "").split(",")
     ]
@@ -167,16 +166,16 @@ def _stacks(settings: Sequence[str]) -> list[ChosenStack]:
         ]
 
 
-def _answer(
+def _answered(
     choice: ChosenStack,
     *,
     partition: str,
     volume: str | None,
     fastmap: bool,
     kinds: Sequence[int],
-) -> _Found:
+) -> _Answer:
     from flashbed.answers.space.fastmap import fastmap_blocks, with_fastmap
-    from flashbed.api.space import (
+    from flashbed.api.fitting import (
         block_bytes_of,
         filled,
         in_blocks,
@@ -223,7 +222,7 @@ def _answer(
         except InputError as why:
             raise RunError(f"--volume {volume}, {lebs:,} LEBs: {why}") from None
     least = smallest_mount(stack)
-    return _Found(
+    return _Answer(
         stack=stack, words=words or stack.fs,
         ledger=with_fastmap(space, own_blocks, block_bytes_of(stack)) if own_blocks else space,
         fastmap_blocks=own_blocks,
@@ -244,13 +243,13 @@ def _least_words(stack: Stack, smallest: int | None) -> str:
 
 
 def _blocks_text(stack: Stack, blocks: int) -> str:
-    from flashbed.api.space import block_bytes_of
+    from flashbed.api.fitting import block_bytes_of
 
     return f"{blocks:,} blocks, {bytes_text(blocks * block_bytes_of(stack))}"
 
 
-def _fill(found: Sequence[_Found], files_bytes: int, kind: int) -> None:
-    from flashbed.api.space import fits, smallest_for_files
+def _fill(found: Sequence[_Answer], files_bytes: int, kind: int) -> None:
+    from flashbed.api.fitting import fits, smallest_for_files
 
     for one in found:
         one.fits = fits(one.volume, files_bytes, kind)
@@ -259,9 +258,9 @@ def _fill(found: Sequence[_Found], files_bytes: int, kind: int) -> None:
 
 
 def _make(
-    found: Sequence[_Found], folder: Path, max_lebs: int | None, journal_bytes: int | None
+    found: Sequence[_Answer], folder: Path, max_lebs: int | None, journal_bytes: int | None
 ) -> None:
-    from flashbed.api.space_image import make_image
+    from flashbed.api.fitting_image import make_image
     from flashbed.targets.unavailable import Unavailable
 
     for one in found:
@@ -274,7 +273,7 @@ def _make(
             raise RunError(f"--image: {why}") from None
 
 
-def _refused(one: _Found) -> Iterator[str]:
+def _refused(one: _Answer) -> Iterator[str]:
     if one.fits is not None and not one.fits.fit:
         short = one.fits.files_bytes - one.fits.written_bytes
         yield (
@@ -285,7 +284,7 @@ def _refused(one: _Found) -> Iterator[str]:
         yield from (f"{one.words}: {line}" for line in one.image.refused)
 
 
-def _print(found: Sequence[_Found], kinds: Sequence[int]) -> None:
+def _print(found: Sequence[_Answer], kinds: Sequence[int]) -> None:
     if len(found) > 1:
         _print_compared(found)
         for line in _crossings(found, kinds):
@@ -297,7 +296,7 @@ def _print(found: Sequence[_Found], kinds: Sequence[int]) -> None:
         print(escaped(line))
 
 
-def _print_parts(one: _Found) -> None:
+def _print_parts(one: _Answer) -> None:
     import polars as pl
 
     whole = one.ledger.partition_bytes
@@ -324,7 +323,7 @@ def _print_parts(one: _Found) -> None:
     print_table(table, {"bytes ": "bytes"})
 
 
-def _sentences(one: _Found) -> Iterator[str]:
+def _sentences(one: _Answer) -> Iterator[str]:
     space, stack = one.ledger, one.stack
     yield (
         f"df -k: {space.size_bytes >> 10} size, {space.available_bytes >> 10} available"
@@ -350,7 +349,7 @@ def _kind_text(kind: int) -> str:
     return "random data" if kind == 0 else f"data of which {kind} % is zeroes"
 
 
-def _files_sentences(one: _Found) -> Iterator[str]:
+def _files_sentences(one: _Answer) -> Iterator[str]:
     if one.fits is None:
         return
     size = bytes_text(one.fits.files_bytes)
@@ -368,7 +367,7 @@ def _files_sentences(one: _Found) -> Iterator[str]:
         yield f"smallest partition for them: {_blocks_text(one.stack, one.smallest_for_files)}"
 
 
-def _image_sentences(one: _Found) -> Iterator[str]:
+def _image_sentences(one: _Answer) -> Iterator[str]:
     made = one.image
     if made is None:
         return
@@ -385,7 +384,7 @@ def _image_sentences(one: _Found) -> Iterator[str]:
     yield from made.ubinize if made.fits else ()
 
 
-def _print_compared(found: Sequence[_Found]) -> None:
+def _print_compared(found: Sequence[_Answer]) -> None:
     import polars as pl
 
     whole = [one.ledger.partition_bytes for one in found]
@@ -420,9 +419,9 @@ def _print_compared(found: Sequence[_Found]) -> None:
             print(escaped(f"{one.words}: {line}"))
 
 
-def _crossings(found: Sequence[_Found], kinds: Sequence[int]) -> Iterator[str]:
+def _crossings(found: Sequence[_Answer], kinds: Sequence[int]) -> Iterator[str]:
     """Where UBIFS begins to hold more than JFFS2 on one chip, for each kind of data."""
-    from flashbed.api.space import crossing, filled
+    from flashbed.api.fitting import crossing, filled
 
     one = next((each.stack for each in found if each.stack.fs == _JFFS2), None)
     two = next((each.stack for each in found if each.stack.fs == _UBIFS), None)
@@ -436,7 +435,7 @@ def _crossings(found: Sequence[_Found], kinds: Sequence[int]) -> Iterator[str]:
             yield f"UBIFS holds more {_kind_text(kind)} from {_blocks_text(two, blocks)} on"
 
 
-def _json(one: _Found) -> dict[str, Any]:
+def _json(one: _Answer) -> dict[str, Any]:
     made = one.image
     return {
         "choice": one.words,

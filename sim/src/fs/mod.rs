@@ -17,8 +17,8 @@ pub use timed::Timed;
 
 use crate::content::Contents;
 use crate::flash::Torn;
+use crate::ledger::SpaceTable;
 use crate::mtd::{Mtd, NandDriver};
-use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 

@@ -9,9 +9,9 @@ use super::{
     Scheduled,
 };
 use crate::flash::Torn;
+use crate::ledger::SpaceTable;
 use crate::mtd::Mtd;
 use crate::sched::{Sched, Task};
-use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 use crate::waits::{over, Over};

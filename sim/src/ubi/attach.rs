@@ -13,10 +13,10 @@ use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::errno::{FsError, Result};
 use crate::flash::{Flash, Torn};
+use crate::ledger::SpaceTable;
 use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
-use crate::space::SpaceTable;
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 

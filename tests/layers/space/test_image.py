@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.answers.space.image import ImageNeeds, max_leb_cnt_needed, needs_of, refusals
+from flashbed.answers.space.image_needs import ImageNeeds, max_leb_cnt_needed, needs_of, refusals
 from flashbed.base.errors import RunError
 
 SAID = """mkfs.ubifs

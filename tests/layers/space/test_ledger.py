@@ -8,7 +8,7 @@ import pytest
 
 from flashbed.answers.space.fastmap import fastmap_blocks, with_fastmap
 from flashbed.answers.space.parts import MEANINGS, NOT_IN_VOLUME
-from flashbed.api.space import (
+from flashbed.api.fitting import (
     crossing,
     filled,
     fits,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flashbed.answers.space.ledger import Ledger, Part
+from flashbed.answers.space.ledger import Ledger, SpacePart
 from flashbed.answers.space.parts import FASTMAP
 
 __all__ = ["fastmap_blocks", "with_fastmap"]
@@ -35,7 +35,7 @@ def fastmap_blocks(blocks: int, leb_bytes: int) -> int:
 
 def with_fastmap(space: Ledger, blocks: int, block_bytes: int) -> Ledger:
     """The ledger of a partition that has so many blocks more, which are a fastmap's."""
-    part = Part("ubi", FASTMAP, blocks, blocks * block_bytes)
+    part = SpacePart("ubi", FASTMAP, blocks, blocks * block_bytes)
     at = next(n for n, each in enumerate(space.parts) if each.name == "headers")
     return replace(
         space,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from flashbed._sim import SpaceTable
 from flashbed.answers.space.parts import MEANINGS, NOT_IN_VOLUME
 
-__all__ = ["Ledger", "Part", "ledger_of"]
+__all__ = ["Ledger", "SpacePart", "ledger_of"]
 
 
 @dataclass(frozen=True)
-class Part:
+class SpacePart:
     """Bytes that are kept for something: `units` erase blocks or LEBs, or bytes within them."""
 
     layer: str
@@ -34,7 +34,7 @@ class Ledger:
     """
 
     partition_bytes: int
-    parts: tuple[Part, ...]
+    parts: tuple[SpacePart, ...]
     available_bytes: int
     size_bytes: int
     facts: Mapping[str, int]
@@ -52,12 +52,12 @@ def ledger_of(device: SpaceTable, volume: SpaceTable | None = None) -> Ledger:
     left = lebs - own
     below = [part for part in _parts(device) if part.layer == "ubi"]
     if left:
-        below.append(Part("ubi", NOT_IN_VOLUME, left, left * dict(device.facts)["leb_bytes"]))
+        below.append(SpacePart("ubi", NOT_IN_VOLUME, left, left * dict(device.facts)["leb_bytes"]))
     above = [part for part in _parts(volume) if part.layer != "ubi"]
     return _ledger(device, volume, (*below, *above))
 
 
-def _ledger(device: SpaceTable, volume: SpaceTable, parts: tuple[Part, ...]) -> Ledger:
+def _ledger(device: SpaceTable, volume: SpaceTable, parts: tuple[SpacePart, ...]) -> Ledger:
     return Ledger(
         partition_bytes=device.partition_bytes,
         parts=parts,
@@ -67,5 +67,5 @@ def _ledger(device: SpaceTable, volume: SpaceTable, parts: tuple[Part, ...]) -> 
     )
 
 
-def _parts(table: SpaceTable) -> Iterator[Part]:
-    return (Part(row.layer, row.name, row.units, row.bytes) for row in table.rows)
+def _parts(table: SpaceTable) -> Iterator[SpacePart]:
+    return (SpacePart(row.layer, row.name, row.units, row.bytes) for row in table.rows)

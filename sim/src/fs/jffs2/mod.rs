@@ -48,11 +48,11 @@ use crate::fs::{
     Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
     Rename, Result, Scheduled, PAGE_BYTES,
 };
+use crate::ledger::SpaceTable;
 use crate::mtd::{Mtd, NandDriver};
 use crate::ops::name_len;
 use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
-use crate::space::SpaceTable;
 use crate::units::Ns;
 use crate::victim::Victim;
 use background::Collector;

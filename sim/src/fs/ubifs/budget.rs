@@ -2,8 +2,8 @@
 //!
 //! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space,
 //! ubifs_calc_min_idx_lebs, ubifs_calc_available, ubifs_release_budget, ubifs_reported_space,
-//! ubifs_get_free_space_nolock) and super.c (ubifs_statfs) of Linux 6.1. The program runs as root and may use the reserved
-//! pool.
+//! ubifs_get_free_space_nolock) and super.c (ubifs_statfs) of Linux 6.1. The program runs as root
+//! and may use the reserved pool.
 
 use super::gc::Collected;
 use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT};
@@ -12,8 +12,8 @@ use super::lpt::Lpt;
 use super::Ubifs;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
+use crate::ledger::SpaceTable;
 use crate::mtd::NandDriver;
-use crate::space::SpaceTable;
 use crate::units::Ns;
 
 /// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.

@@ -5,7 +5,7 @@
 //! the big LPT model, which a volume of some gigabytes needs, and authentication.
 
 use crate::fs::{FsError, Result};
-use crate::space::SpaceTable;
+use crate::ledger::SpaceTable;
 
 /// Node sizes (ubifs-media.h).
 pub const INODE_BYTES: u32 = 160;

@@ -54,10 +54,10 @@ use crate::fs::{
     Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
     Rename, Result, Scheduled, PAGE_BYTES, ROOT,
 };
+use crate::ledger::SpaceTable;
 use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
-use crate::space::SpaceTable;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use crate::victim::Victim;

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from flashbed.answers.space.image import ImageNeeds, max_leb_cnt_needed, needs_of, refusals
+from flashbed.answers.space.image_needs import ImageNeeds, max_leb_cnt_needed, needs_of, refusals
 from flashbed.answers.space.ledger import Ledger
-from flashbed.api.space import block_bytes_of
+from flashbed.api.fitting import block_bytes_of
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import cache_folder, shown
 from flashbed.stack.profiles import USUAL_COMPRESSOR

@@ -19,11 +19,14 @@ from typing import Any
 
 import pytest
 
-from flashbed.api.fitting import filled, in_blocks, ledger, smallest_mount
+from flashbed.answers.space.fastmap import fastmap_blocks
+from flashbed.api.fitting import filled, in_blocks, ledger, smallest_mount, volume_stack
 from flashbed.api.fitting_image import make_image
+from flashbed.base.paths import cache_folder
 from flashbed.plan.stacks import one_stack
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
+from flashbed.targets.guest.image_tools import image_tool
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.agreement.test_exec import FLASHBED
@@ -92,13 +95,15 @@ def sampled(points: Sequence[Any], sample: Sequence[Any]) -> list[Any]:
     ]
 
 
-def said(*settings: str) -> tuple[list[int], dict[str, int]]:
+def said(*settings: str, here: Path | None = None) -> tuple[list[int], dict[str, int]]:
     """Size, used and available bytes of df, and numbers of the kernel's log."""
     words = [word for each in settings for word in ("--set", each)]
+    # The working folder's layouts are found unless FLASHBED_ROOT is set.
+    env = dict(os.environ) if here else {**os.environ, "FLASHBED_ROOT": str(PROJECT)}
     ran = subprocess.run(
         [FLASHBED, "exec", *words, "--", "sh", "-c", "df -k . | tail -1; dmesg"],
         capture_output=True, check=False, timeout=250, stdin=subprocess.DEVNULL, text=True,
-        env={**os.environ, "FLASHBED_ROOT": str(PROJECT)},
+        env=env, cwd=here,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     df, *log = ran.stdout.splitlines()
@@ -130,6 +135,53 @@ def test_df_and_the_log_say_what_space_says(point: Point) -> None:
     assert told == log
     parts = sum(part.bytes for part in found.parts)
     assert parts + found.available_bytes == found.partition_bytes
+
+
+VOLUME = """title = "one volume"
+source = "a test"
+writes_to = "data"
+
+[[volume]]
+name = "data"
+size = {mib}
+holds = "ubifs"
+"""
+
+
+@pytest.mark.parametrize(
+    ("chip", "mib"),
+    [("chip=W25N01GV", 4), ("chip=W25N01GV", 17), ("board=emulated", 3), ("board=emulated", 29),
+     ("board=emulated-4k", 9), ("board=emulated-4k", 40)],
+)  # fmt: skip
+def test_a_volume_of_a_partition_has_the_df_that_space_says(
+    chip: str, mib: int, tmp_path: Path
+) -> None:
+    (tmp_path / "boards/layouts").mkdir(parents=True)
+    (tmp_path / "boards/layouts/one.toml").write_text(VOLUME.format(mib=mib))
+    chosen = (chip, "partition.blocks=400")
+    (size, _, available), log = said(*chosen, "layout=one", here=tmp_path)
+    stack = one_stack(chosen).in_user_mode
+    volume, _, _ = volume_stack(stack, mib << 20)
+    found = ledger(stack, volume)
+    assert (size, available) == (found.size_bytes, given_to_program(volume))
+    del log["bad_block_reserve"]
+    assert {name: found.facts[name] for name in log} == log
+
+
+@pytest.mark.parametrize("chip", ["chip=W25N01GV", "board=emulated-4k"])
+@pytest.mark.parametrize("blocks", [110, 640])
+def test_a_kernel_with_fastmap_keeps_two_blocks_more(
+    chip: str, blocks: int, tmp_path: Path
+) -> None:
+    (tmp_path / "boards/layouts").mkdir(parents=True)
+    whole = VOLUME.format(mib='"rest"')
+    (tmp_path / "boards/layouts/one.toml").write_text(whole)
+    on_fastmap = (f"partition.blocks={blocks}", "layout=one", "layout.fastmap=1")
+    (size, _, available), _ = said(chip, *on_fastmap, here=tmp_path)
+    stack = one_stack((chip, f"partition.blocks={blocks}")).in_user_mode
+    kept = fastmap_blocks(blocks, ledger(stack).facts["leb_bytes"])
+    without = in_blocks(stack, blocks - kept)
+    assert (size, available) == (ledger(without).size_bytes, given_to_program(without))
 
 
 @dataclass(frozen=True)
@@ -219,3 +271,31 @@ def test_df_of_596_lebs_is_what_a_user_saw() -> None:
     assert size == 66_400 << 10
     assert log["leb_bytes"] == 126_976
     assert f"{size / 2**20:.1f}M" == "64.8M"
+
+
+@pytest.mark.parametrize(("spare_pct", "lebs"), [(77, 39), (250, 77), (254, 78)])
+def test_linux_mounts_an_image_where_space_says_so(
+    spare_pct: int, lebs: int, tmp_path: Path
+) -> None:
+    """A root of 22 LEBs with a journal of 8 MiB, on volumes that are larger by so much."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_bytes(random.Random(1).randbytes(1_000_000))
+    of_chip = ("chip=W25N01GV", "partition.blocks=400")
+    stack = one_stack(of_chip)
+    given = {"volume_lebs": lebs, "max_lebs": 2047}
+    made = make_image(stack, ledger(stack), tmp_path / "root", **given, say=print)
+    assert made.needs is not None
+    assert (made.needs.lebs, made.needs.volume_lebs_min) == (22, 78)
+    assert made.needs.lebs * (100 + spare_pct) // 100 <= lebs
+    words = [*image_tool("mkfs.ubifs", cache_folder(), print), *made.command.split()[1:-1]]
+    subprocess.run([*words, str(tmp_path / "image")], check=True)
+    chosen = (*of_chip, "layout=ubifs-ro-ubifs-rw", f"layout.spare_pct={spare_pct}")
+    ran = subprocess.run(
+        [FLASHBED, "exec", *(word for each in chosen for word in ("--set", each)), "--image",
+         f"rootfs={tmp_path}/image", "--", "cat", "/sys/class/ubi/ubi0_0/reserved_ebs"],
+        capture_output=True, check=False, timeout=250, stdin=subprocess.DEVNULL, text=True,
+        env={**os.environ, "FLASHBED_ROOT": str(PROJECT)},
+    )  # fmt: skip
+    assert (ran.returncode == 0) == made.fits
+    assert ran.stdout == (f"{lebs}\n" if made.fits else "")
+    assert made.fits or "mounting ubifs of volume rootfs: Invalid argument" in ran.stderr

@@ -27,7 +27,7 @@ LINE_CHARACTERS = 600
 DEEP = 300
 """Folders one below the other."""
 _FAILED = ("trace", "run", "powercut", "power", "lifetime", "reproduce", "report", "predict",
-           "compare")  # fmt: skip
+           "compare", "space")  # fmt: skip
 """Commands that end with status 1 although their input is right: they could not do it."""
 _NEVER = ("internal error", "Traceback", "panicked", "came through", "PanicException")
 

@@ -51,6 +51,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "lifetime": ("--repeat", "--endurance", "--board", "--since", "--before", "--case", "--set",
                  "--on", "--format"),
     "compare": ("--set", "--on", "--by", "--repeat", "--endurance", "--against", "--format"),
+    "space": ("--set", "--fs", "--board", "--partition", "--volume", "--compressible", "--files",
+              "--fastmap", "-c", "-j", "--format"),
     "predict": ("--pattern", "--requests", "--request-bytes", "--fs", "--page-bytes", "--database",
                 "--set", "--repeat", "--endurance", "--format"),
     "report": ("--out",),
@@ -75,6 +77,7 @@ GOOD_WORDS = (
     "pattern=random", "1/min", "3y", "flash", "flash,wear", "json", "csv", "text", "jffs2",
     "ubifs,bulk_read", "emulated", "6.1", "reads", "counters.txt", "recording.csv", "mtd0",
     "mtd0:x", "cpu=cpu*1V", "A0=mV", "10kHz", "edge", "random", "insert",
+    "9MiB", "50",
 )  # fmt: skip
 BEGINS = {
     "power": ("fit",), "trace": ("--on", "sim"), "validate": ("--on", "sim"),

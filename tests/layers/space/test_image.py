@@ -62,5 +62,13 @@ def test_a_root_that_never_fitted() -> None:
     assert line.startswith("the image has 726 LEBs, the volume 656: 70 LEBs (8,888,320 bytes)")
 
 
+def test_a_volume_has_nine_lebs_for_the_main_area() -> None:
+    small = needs(lebs=14, main_lebs=3, max_lebs=2047, journal_bytes=500_000)
+    assert small.volume_lebs_min == 20
+    (line,) = refusals(small, 19)
+    assert line.startswith("bad superblock, error 4: the main area has 1,015,808 bytes")
+    assert refusals(small, 20) == []
+
+
 def test_an_image_grows_to_c_at_most() -> None:
     assert needs(max_lebs=30).main_bytes(656) == 19 * 126_976

@@ -15,6 +15,8 @@ from flashbed.base.errors import RunError
 __all__ = ["ImageNeeds", "max_leb_cnt_needed", "needs_of", "refusals"]
 
 _LINE = re.compile(r"^\s*(\w[\w ]*):\s+(\d+)$", re.MULTILINE)
+_MAIN_LEBS_MIN = 9
+"""UBIFS_MIN_MAIN_LEBS."""
 _TOO_LOW = re.compile(r"max_leb_cnt too low \((\d+) needed\)")
 _NAMES = {
     "leb_size": "leb_bytes", "leb_cnt": "lebs", "max_leb_cnt": "max_lebs",
@@ -48,7 +50,7 @@ class ImageNeeds:
     @property
     def volume_lebs_min(self) -> int:
         """The smallest volume on which the kernel mounts it."""
-        return max(self.lebs, self.other_lebs + self.journal_lebs)
+        return max(self.lebs, self.other_lebs + max(_MAIN_LEBS_MIN, self.journal_lebs))
 
     def main_bytes(self, volume_lebs: int) -> int:
         """The main area once the image has grown to the volume."""
@@ -79,6 +81,11 @@ def refusals(needs: ImageNeeds, volume_lebs: int) -> list[str]:
         found.append(
             f"the image has {needs.lebs:,} LEBs, the volume {volume_lebs:,}: {more:,} LEBs"
             f" ({more * needs.leb_bytes:,} bytes) too many"
+        )
+    elif needs.main_bytes(volume_lebs) < _MAIN_LEBS_MIN * needs.leb_bytes:
+        found.append(
+            f"bad superblock, error 4: the main area has {needs.main_bytes(volume_lebs):,} bytes,"
+            f" UBIFS needs {_MAIN_LEBS_MIN} LEBs"
         )
     elif needs.journal_bytes > needs.main_bytes(volume_lebs):
         main_bytes = needs.main_bytes(volume_lebs)

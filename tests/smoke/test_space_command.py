@@ -37,6 +37,14 @@ def test_json_has_the_numbers_of_each_stack(run: Run) -> None:
         assert one["written"][0]["bytes"] == one["files"]["bytes"] + one["files"]["more_bytes"]
 
 
+def test_where_jffs2_and_ubifs_cross_is_said_of_one_chip(run: Run) -> None:
+    words = ("--set", "fs=jffs2,ubifs", "--compressible", "0", "--partition", "8MiB")
+    _, out, _ = run("space", *words)
+    assert "JFFS2 holds more random data than UBIFS at every size of this chip" in out
+    _, out, _ = run("space", *words, "--set", "chip.blocks=1024,2048")
+    assert "of this chip" not in out
+
+
 @pytest.mark.parametrize(
     ("words", "status", "line"),
     [

@@ -67,6 +67,8 @@ class _Answer:
     words: str
     ledger: Ledger
     volume: Stack
+    device_lebs: int = 0
+    """Those that UBI has for volumes."""
     fastmap_blocks: int = 0
     """Those of the partition that are not the stack's."""
     volume_lebs: int | None = None
@@ -225,6 +227,7 @@ def _answered(
     return _Answer(
         stack=stack, words=words or stack.fs,
         ledger=with_fastmap(space, own_blocks, block_bytes_of(stack)) if own_blocks else space,
+        device_lebs=whole_space.facts.get("lebs", 0),
         fastmap_blocks=own_blocks,
         volume=own, volume_lebs=lebs, written={kind: filled(own, kind) for kind in kinds},
         smallest=None if least is None else least + own_blocks,
@@ -379,9 +382,14 @@ def _image_sentences(one: _Answer) -> Iterator[str]:
             f"it has {needs.lebs:,} LEBs and a journal of {needs.journal_bytes:,} bytes: the"
             f" smallest volume that mounts it has {needs.volume_lebs_min:,} LEBs"
         )
-    if made.fits:
-        yield f"it fits: {made.room_bytes - made.image_bytes:,} bytes are left"
-    yield from made.ubinize if made.fits else ()
+    if not made.fits:
+        return
+    yield f"it fits: {made.room_bytes - made.image_bytes:,} bytes are left"
+    if made.needs is not None:
+        two = 2 * made.needs.volume_lebs_min
+        fit = "fit" if two <= one.device_lebs else "do not fit"
+        yield f"two slots for updates: {two:,} LEBs, which {fit} UBI's {one.device_lebs:,}"
+    yield from made.ubinize
 
 
 def _print_compared(found: Sequence[_Answer]) -> None:
@@ -425,7 +433,8 @@ def _crossings(found: Sequence[_Answer], kinds: Sequence[int]) -> Iterator[str]:
 
     one = next((each.stack for each in found if each.stack.fs == _JFFS2), None)
     two = next((each.stack for each in found if each.stack.fs == _UBIFS), None)
-    if one is None or two is None or one.board.values_json != two.board.values_json:
+    chips = {each.stack.board.chip.model_dump_json() for each in found}
+    if one is None or two is None or len(chips) > 1:
         return
     for kind in kinds:
         blocks = crossing(one, two, partial(filled, compressible=kind))
@@ -468,5 +477,6 @@ def _json(one: _Answer) -> dict[str, Any]:
             "lebs": None if made.needs is None else made.needs.lebs,
             "journal_bytes": None if made.needs is None else made.needs.journal_bytes,
             "volume_lebs_min": None if made.needs is None else made.needs.volume_lebs_min,
+            "device_lebs": one.device_lebs,
         },
     })  # fmt: skip

@@ -93,8 +93,8 @@ def page() -> str:
         "\n".join(key_of(FilesPct, one) for one in FilesPct.model_fields),
     ]
     parts += ["## Layouts", prose(_LAYOUTS)]
-    for name, needed, model in (("[volume]", True, Volume), ("layer", False, Layer)):
-        parts += _one_table(name, needed, model)
+    parts += _one_table("[volume]", True, Volume)
+    parts += _one_table("layer", False, Layer)
     parts += ["Beside these tables:"]
     parts += ["\n".join(key_of(Layout, one) for one in _plain(Layout))]
     return "\n\n".join(part.strip() for part in parts) + "\n"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.locking import scratch
+from flashbed.plan.workloads.space import space_table
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.layouts import READ_ONLY, Layout, Volume
 from flashbed.stack.stack import Stack
@@ -36,7 +37,6 @@ _NO_IDENTITY = "00000000-0000-0000-0000-000000000000"
 _TIMEOUT_S = 600
 _LEBS_MAX = 65_536
 _MIB = 1 << 20
-_HEADER_BYTES = 64
 
 Say = Callable[[str], None]
 
@@ -65,18 +65,8 @@ NO_IMAGES = Images({})
 
 
 def leb_bytes(stack: Stack) -> int:
-    """A LEB: a block without UBI's two headers (drivers/mtd/ubi/build.c, io_init).
-
-    The second header begins at the next unit that the chip can program: a quarter of a page where
-    ECC is software's (nand_base.c), or a page.
-    """
-    board = stack.board
-    page_bytes, ecc = board.chip.page_bytes, board.ecc
-    shift = 0
-    if ecc.kind == "software-subpage":
-        shift = 1 if page_bytes == 2 * ecc.step_bytes else 2
-    data = -(-((page_bytes >> shift) + _HEADER_BYTES) // page_bytes) * page_bytes
-    return board.chip.pages_per_block * page_bytes - data
+    """A LEB, as the simulated UBI lays out its blocks."""
+    return dict(space_table("ubifs", stack.board).facts)["leb_bytes"]
 
 
 def given_images(words: Sequence[str], layout: Layout | None) -> dict[str, Path]:

@@ -8,6 +8,7 @@ loader that loads a kernel, is left out.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ from flashbed.targets.exec.sysroot import Sysroot
 __all__ = ["BootFile", "BootPart", "CutFile", "Cuts", "MeasuredBoot", "boots", "files_of"]
 
 FILES_MAX = 10_000
+_OPENED = re.compile(r'\bopen(?:at)?\([^"]*"([^"]+)", O_RDONLY(?![^)]*O_DIRECTORY)[^)]*\) = \d')
+"""A file that strace saw opened."""
+_NOT_ON_FLASH = ("/proc/", "/sys/", "/dev/")
 _NOTHING = ChipCounts()
 _TOLD = ("old", "new", "missing", "other")
 _KINDS = {"attach": "attach UBI", "layer": "overlay"}
@@ -127,9 +131,13 @@ class MeasuredBoot:
 def files_of(list_: Path) -> list[str]:
     """The paths of a list, a line each, below the root that the device boots. Raises `InputError`.
 
-    An empty line and one that begins with `#` is left out.
+    An empty line and one that begins with `#` is left out. A log of strace is a list too: of the
+    files that were opened for reading, each once.
     """
     lines = [line.strip() for line in read_text(list_).splitlines()]
+    if any(map(_OPENED.search, lines)):
+        opened = [found[1] for found in map(_OPENED.search, lines) if found]
+        lines = [path for path in dict.fromkeys(opened) if not path.startswith(_NOT_ON_FLASH)]
     paths = [line.lstrip("/") for line in lines if line and not line.startswith("#")]
     if len(paths) > FILES_MAX:
         raise InputError(f"{list_}: more than {FILES_MAX:,} files")

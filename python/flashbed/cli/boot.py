@@ -56,7 +56,11 @@ On = Annotated[
 ]
 Read = Annotated[
     Path | None,
-    typer.Option("--read", metavar="LIST", help="Files that it reads first, a path a line."),
+    typer.Option(
+        "--read",
+        metavar="LIST",
+        help="Files that it reads first: a path a line, or a log of strace.",
+    ),
 ]
 Off = Annotated[
     str,

@@ -146,6 +146,15 @@ def test_a_list_of_files_is_checked(tmp_path: Path) -> None:
     listed = tmp_path / "list"
     listed.write_text("# first\n/sbin/init\n\n lib/libc.so \n")
     assert files_of(listed) == ["sbin/init", "lib/libc.so"]
+    listed.write_text(
+        '12 openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3\n'
+        '12 openat(AT_FDCWD, "/etc/none", O_RDONLY) = -1 ENOENT (No such file or directory)\n'
+        '13 open("/lib/libc.so.6", O_RDONLY|O_LARGEFILE) = 4\n'
+        '13 openat(AT_FDCWD, "/etc", O_RDONLY|O_NONBLOCK|O_DIRECTORY) = 4\n'
+        '12 openat(AT_FDCWD, "/proc/self/maps", O_RDONLY) = 3\n'
+        '12 openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3\n'
+    )
+    assert files_of(listed) == ["etc/ld.so.cache", "lib/libc.so.6"]
     listed.write_text("../etc/passwd\n")
     with pytest.raises(InputError, match="not a path below the root"):
         files_of(listed)

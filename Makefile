@@ -36,7 +36,7 @@ export CARGO_INCREMENTAL := 0
 # Python's bytecode is kept, so that a command need not compile flashbed each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-RUST := $(shell find sim common bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+RUST := $(shell find sim common image bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 C := $(shell find agent kernel tests experiments -name '*.[ch]')
 AGENT_PYTHON = $(BIN)/python
 AGENT_NEEDS = $(STAMPS)/packages
@@ -134,7 +134,7 @@ agreement: build agents qemu uml $(STAMPS)/test-tools
 system: tools chromium ssh strace cppcheck qemu-user qemu-tools uml-tools
 
 sim-test: tools
-	@echo "== simulator's tests" && MAKEFLAGS= cargo test --quiet -p flashbed-sim -p flashbed-common
+	@echo "== simulator's tests" && MAKEFLAGS= cargo test --quiet -p flashbed-sim -p flashbed-common -p flashbed-image
 
 lint: build $(STAMPS)/test-tools cppcheck
 	@echo "== lints"

@@ -3,7 +3,8 @@
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
 //! flashbed-ops files, `space.rs` those on a partition's space, `compressors.rs` and `pieces.rs`
-//! those on bytes. `workloads.rs`, `energy.rs` and `lifetime.rs` hand on what `common` works out.
+//! those on bytes. `workloads.rs`, `energy.rs` and `lifetime.rs` hand on what `common` works out,
+//! `images.rs` what `image` reads.
 //! `policies.rs` asks the user's policies, and `decisions.rs` ends those that do not return.
 //! `wait.rs` releases the interpreter lock, waits for the simulator's threads and checks for
 //! Ctrl-C. `bug.rs` turns a panic into one line.
@@ -15,6 +16,7 @@ mod compressors;
 mod decisions;
 mod energy;
 mod errors;
+mod images;
 mod lifetime;
 mod operations;
 mod pieces;
@@ -114,6 +116,7 @@ mod _sim {
         compressors::compressed_size,
         energy::{activity, EnergyConstants, Stretches},
         errors::{FormatError, NotModelled},
+        images::{Image, ImageFile},
         lifetime::{is_steady, lasting_erases, own_pace, years},
         operations::{body_offset, check_operations},
         pieces::PieceSizer,

@@ -5,8 +5,9 @@ are integers there too: `case_index` is an index of the cases of the call, `file
 `file_names`, and the other codes are indices of the constants below.
 """
 
+import builtins
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NotRequired, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, final, type_check_only
 
 __all__ = [
     "DAY_S",
@@ -28,6 +29,10 @@ __all__ = [
     "Failure",
     "Faults",
     "FormatError",
+    "Image",
+    "ImageFile",
+    "ImagePart",
+    "UbiImage",
     "NotModelled",
     "Piece",
     "PieceSizer",
@@ -574,6 +579,221 @@ class Piece:
     @property
     def file_names(self) -> list[str]:
         """Paths by `file_index` of this piece."""
+
+class UbiPebs(TypedDict):
+    """Physical blocks by what they hold."""
+
+    all: int
+    """All of them."""
+    used: int
+    """Of the table of volumes, of fastmap, and of volumes."""
+    free: int
+    """With an erase counter and nothing else."""
+    stale: int
+    """With an older copy of a LEB, or of no volume: to be erased."""
+    blank: int
+    """Blank: never formatted, or a bad block that nanddump filled up."""
+    bad: int
+    """Marked bad in the OOB."""
+    corrupted: int
+    """With a header that is broken."""
+
+UbiClass = TypedDict("UbiClass", {"from": int, "to": int, "pebs": int})
+"""Blocks with erase counters of a range, both ends included."""
+
+class UbiErases(TypedDict):
+    """Erase counters."""
+
+    min: int
+    """The smallest."""
+    mean_milli: int
+    """Their mean, in thousandths."""
+    max: int
+    """The largest."""
+    histogram: list[UbiClass]
+    """How many blocks are in each class."""
+
+class UbiFastmap(TypedDict):
+    """A fastmap."""
+
+    peb: int
+    """The block of its superblock."""
+    version: int
+    """Its format."""
+    pebs: int
+    """The blocks it takes."""
+    sequence: int
+    """When it was written."""
+    valid: bool
+    """Whether its check sum is right."""
+
+class UbiVolume(TypedDict):
+    """A volume of UBI."""
+
+    id: int
+    """Its number."""
+    name: str
+    """Its name."""
+    kind: str
+    """`static` or `dynamic`."""
+    lebs: int
+    """Blocks reserved for it."""
+    usable_leb_bytes: int
+    """Bytes of a LEB that it can use."""
+    alignment: int
+    """Its alignment."""
+    autoresize: bool
+    """Whether it takes all free blocks when it is attached first."""
+    upd_marker: bool
+    """Whether an update of it was not finished."""
+    mapped_lebs: int
+    """LEBs that have a block."""
+    data_bytes: int
+    """Bytes of data: those of a static volume, or of the mapped LEBs of a dynamic one."""
+
+class UbiImage(TypedDict):
+    """A UBI device."""
+
+    peb_bytes: int
+    """Bytes of a physical block."""
+    min_io_bytes: int
+    """Its smallest write, as far as the headers say."""
+    vid_offset: int
+    """Where the volume header is in a block."""
+    data_offset: int
+    """Where the data is."""
+    leb_bytes: int
+    """Bytes of a logical block."""
+    image_sequence: int
+    """The number that blocks of one image share."""
+    pebs: UbiPebs
+    """Blocks by what they hold."""
+    erases: UbiErases | None
+    """How often blocks were erased; none if no header says."""
+    fastmap: UbiFastmap | None
+    """The fastmap, if there is one."""
+    volumes: list[UbiVolume]
+    """The volumes."""
+
+class ImagePart(TypedDict):
+    """What lies on a volume; a file without UBI has one part."""
+
+    volume: int | None
+    """The volume's number; none without UBI."""
+    content: dict[str, Any]
+    """Its `format` (ubifs, jffs2, squashfs, erofs, empty, unknown), and the fields of image/src."""
+
+@final
+class ImageFile:
+    """A path of an image, and its inode."""
+
+    @property
+    def path(self) -> builtins.bytes:
+        """The path from the root, without a slash in front."""
+
+    @property
+    def kind(self) -> str:
+        """file, folder, link, block, char, pipe or socket."""
+
+    @property
+    def inode(self) -> int:
+        """Its inode."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of its data as they are stored."""
+
+    @property
+    def mode(self) -> int:
+        """Kind and permissions."""
+
+    @property
+    def uid(self) -> int:
+        """Its owner."""
+
+    @property
+    def gid(self) -> int:
+        """Its group."""
+
+    @property
+    def links(self) -> int:
+        """Names that it has, as the file system says."""
+
+    @property
+    def mtime_s(self) -> int:
+        """When it was changed last, in seconds."""
+
+    @property
+    def target(self) -> builtins.bytes:
+        """Of a symbolic link."""
+
+    @property
+    def device(self) -> tuple[int, int] | None:
+        """Major and minor number of a device."""
+
+    @property
+    def xattrs(self) -> int:
+        """Extended attributes."""
+
+    @property
+    def compressors(self) -> list[str]:
+        """Compressors of its data."""
+
+    @property
+    def pieces(self) -> int:
+        """Nodes of its data."""
+
+@final
+class Image:
+    """A flash image or a dump, read (docs/models/images.md)."""
+
+    def __new__(
+        cls,
+        data: bytes,
+        *,
+        page_bytes: int | None = None,
+        oob_bytes: int | None = None,
+        block_bytes: int | None = None,
+    ) -> Image:
+        """Reads one. Raises `ValueError` with one line if it is none.
+
+        - `data`: the file.
+        - `page_bytes`, `oob_bytes`: the chip's page and its OOB, if the file has it.
+        - `block_bytes`: bytes of an erase block.
+        """
+
+    @property
+    def ubi(self) -> UbiImage | None:
+        """UBI, if the file is one."""
+
+    @property
+    def parts(self) -> list[ImagePart]:
+        """What lies on each volume, or is the file."""
+
+    @property
+    def pages(self) -> tuple[int, int] | None:
+        """Bytes of a page and of its OOB, if the file had OOB."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong in it, the first lines."""
+
+    @property
+    def problem_count(self) -> int:
+        """How many lines there would be."""
+
+    def files(self, part: int) -> list[ImageFile]:
+        """The files of a part, a folder before what is in it."""
+
+    def piece(self, part: int, inode: int, number: int) -> tuple[int, bytes]:
+        """Data of a file: where it is in it, and its bytes. Later pieces lie over earlier ones.
+
+        Raises `ValueError` if it cannot be read.
+        """
 
 @final
 class Results:

@@ -28,6 +28,7 @@ from flashbed.cli import (
     doctor,
     execution,
     fuzz,
+    images,
     kernels,
     latency,
     lifetime,
@@ -87,6 +88,7 @@ chips.register(app)
 board_files.register(app)
 kernels.register(app)
 policies.register(app)
+images.register(app)
 prepare.register(app)
 
 GROUPS = {
@@ -103,7 +105,7 @@ GROUPS = {
         "cost",
     ),
     "Look": ("list", "table", "report", "verdicts", "power", "playground"),
-    "Your parts": ("chip", "board", "kernel", "policy", "ops"),
+    "Your parts": ("chip", "board", "kernel", "policy", "image", "ops"),
     "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
 }
 """The help's groups of commands, in the order in which it prints them."""

@@ -22,9 +22,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 pub(super) const LAYOUT_LEBS: u32 = 2;
-/// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
-const VOLUMES_MAX: u32 = 128;
-const VOLUME_RECORD_BYTES: u32 = 172;
+/// UBI_MAX_VOLUMES.
+pub const VOLUMES_MAX: u32 = 128;
+/// UBI_VTBL_RECORD_SIZE.
+pub const VOLUME_RECORD_BYTES: u32 = 172;
 /// WL_RESERVED_PEBS: a move needs a free block.
 const LEVELLING_BLOCKS: u32 = 1;
 /// EBA_RESERVED_PEBS: so does an atomic change of a LEB.

@@ -31,12 +31,12 @@ use crate::profile::{KernelFacts, SoftwareCosts};
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use attach::LAYOUT_LEBS;
-pub use attach::{leb_bytes, overhead_blocks};
+pub use attach::{leb_bytes, overhead_blocks, VOLUMES_MAX, VOLUME_RECORD_BYTES};
 use io::{Seen, RETRIES};
 use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
-const HEADER_BYTES: u32 = 64;
+pub const HEADER_BYTES: u32 = 64;
 /// A LEB without a physical block (UBI_LEB_UNMAPPED).
 const UNMAPPED: u32 = u32::MAX;
 

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "tree.h"
@@ -257,6 +258,19 @@ static int do_stat(char **word, char *detail, size_t size)
 	return 0;
 }
 
+/* space NAME: bytes that df calls available, and all. */
+static int do_space(char **word, char *detail, size_t size)
+{
+	struct statfs found;
+
+	if (statfs(at_mount(word[1]), &found))
+		return -errno;
+	const unsigned long long unit = (unsigned long long)found.f_bsize;
+
+	(void)snprintf(detail, size, "%llu %llu", found.f_bavail * unit, found.f_blocks * unit);
+	return 0;
+}
+
 static int done(int result)
 {
 	return result ? -errno : 0;
@@ -375,6 +389,7 @@ const struct tree_command tree_commands[] = {
 	{"removetree", do_removetree, 2},
 	{"list", do_list, 2},
 	{"stat", do_stat, 2},
+	{"space", do_space, 2},
 	{"mkdir", do_mkdir, 2},
 	{"rmdir", do_rmdir, 2},
 	{"chmod", do_chmod, 3},

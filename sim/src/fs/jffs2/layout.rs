@@ -1,6 +1,8 @@
 //! Sizes of JFFS2's structures on flash (include/uapi/linux/jffs2.h, fs/jffs2/summary.h; unchanged
 //! from Linux 2.6.37 to 6.1).
 
+use crate::fs::PAGE_BYTES;
+
 /// struct jffs2_raw_inode: the head of every data node.
 pub const RAW_INODE_BYTES: u32 = 68;
 /// struct jffs2_raw_dirent, the name not included.
@@ -21,8 +23,9 @@ pub const SUMMARY_XATTR_BYTES: u32 = 18;
 pub const RAW_SUMMARY_BYTES: u32 = 32;
 /// JFFS2_SUMMARY_FRAME_SIZE: the head, and the marker in the block's last bytes.
 pub const SUMMARY_FRAME_BYTES: u32 = RAW_SUMMARY_BYTES + SUMMARY_MARKER_BYTES;
-/// MAX_SUMMARY_SIZE and the marker that ends a summary (struct jffs2_sum_marker).
+/// MAX_SUMMARY_SIZE.
 pub const SUMMARY_BYTES_MAX: u32 = 65536;
+/// The marker that ends a summary (struct jffs2_sum_marker).
 pub const SUMMARY_MARKER_BYTES: u32 = 8;
 /// The cleanmarker in the OOB of a block's first page.
 pub const CLEANMARKER_BYTES: u32 = 8;
@@ -35,6 +38,23 @@ pub const fn pad(bytes: u32) -> u32 {
 /// ISDIRTY: whether this much lost space makes a block dirty (nodelist.h).
 pub const fn is_dirty(bytes: u32) -> bool {
     bytes > RAW_INODE_BYTES + MIN_DATA_BYTES
+}
+
+/// RESERVED_BLOCKS_DELETION.
+pub const DELETION_BLOCKS: u32 = 2;
+
+/// resv_blocks_write of jffs2_calc_trigger_levels: a writer collects until so many are free.
+pub fn write_blocks(blocks: u32, block_bytes: u32) -> u32 {
+    let (blocks, block_bytes) = (u64::from(blocks), u64::from(block_bytes));
+    let spare = blocks * block_bytes / 50 + blocks * 100 + block_bytes - 1;
+    DELETION_BLOCKS + u32::try_from(spare / block_bytes).expect("fewer than all blocks")
+}
+
+/// The bytes that jffs2_statfs reports as free, of so many free and dirty ones.
+pub fn free_bytes(free_and_dirty: u64, blocks: u32, block_bytes: u32) -> u64 {
+    let reserve = u64::from(write_blocks(blocks, block_bytes)) * u64::from(block_bytes);
+    let page = u64::from(PAGE_BYTES);
+    free_and_dirty.saturating_sub(reserve) / page * page
 }
 
 /// The space that a node needs in the summary of its block.
@@ -53,6 +73,7 @@ pub enum Summary {
 }
 
 impl Summary {
+    /// The bytes of it.
     pub fn bytes(self) -> u32 {
         match self {
             Summary::Inode => SUMMARY_INODE_BYTES,

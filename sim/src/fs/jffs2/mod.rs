@@ -25,7 +25,7 @@ mod fragments;
 mod gc;
 mod gc_choices;
 mod inode;
-mod layout;
+pub mod layout;
 mod node;
 mod nodelist;
 mod nodemgmt;

@@ -11,7 +11,7 @@
 //!    being erased are on none.
 //! 3. Removing a block from a list takes constant time.
 
-use super::layout::is_dirty;
+use super::layout::{is_dirty, write_blocks, DELETION_BLOCKS};
 use super::node::NodeId;
 use crate::mtd::{Mtd, NandDriver};
 use crate::victim::Candidate;
@@ -107,10 +107,8 @@ pub struct Levels {
 impl Levels {
     fn new(blocks: u32, block_bytes: u32) -> Levels {
         let flash_bytes = u64::from(blocks) * u64::from(block_bytes);
-        let spare = flash_bytes / 50 + u64::from(blocks) * 100 + u64::from(block_bytes) - 1;
-        let spare = u32::try_from(spare / u64::from(block_bytes)).expect("fewer than all blocks");
-        let deletion_blocks = 2;
-        let write_blocks = deletion_blocks + spare;
+        let deletion_blocks = DELETION_BLOCKS;
+        let write_blocks = write_blocks(blocks, block_bytes);
         let no_space = u64::from(block_bytes) + flash_bytes / 100;
         Levels {
             write_blocks,

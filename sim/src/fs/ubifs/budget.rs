@@ -9,6 +9,7 @@ use super::gc::Collected;
 use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT};
 use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
+use super::properties::Totals;
 use super::Ubifs;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
@@ -115,13 +116,19 @@ pub struct Budget {
 
 /// `max_idx_node_sz`.
 pub fn largest_znode() -> u64 {
-    u64::from(align(index_node_bytes(FANOUT), 8))
+    largest_index_node(FANOUT)
+}
+
+/// The same for another fanout.
+fn largest_index_node(fanout: usize) -> u64 {
+    u64::from(align(index_node_bytes(fanout), 8))
 }
 
 /// ubifs_reported_space: the data bytes that fit into so many bytes of flash, less their index
 /// nodes.
-fn reported(bytes: u64) -> u64 {
-    let index = largest_znode() * 3 / (FANOUT as u64 / 2 - 1);
+fn reported(bytes: u64, fanout: usize) -> u64 {
+    let half = if fanout > 3 { fanout as u64 / 2 } else { 2 };
+    let index = largest_index_node(fanout) * 3 / (half - 1);
     bytes * u64::from(PAGE_BYTES) / (u64::from(DATA_NODE_BYTES) + index)
 }
 
@@ -129,6 +136,80 @@ fn reported(bytes: u64) -> u64 {
 fn pool(geometry: &Geometry) -> u64 {
     let main_bytes = u64::from(geometry.main_lebs) * u64::from(geometry.leb_bytes);
     (main_bytes * RESERVED_PERCENT / 100).min(RESERVED_BYTES_MAX)
+}
+
+/// ubifs_calc_min_idx_lebs: three times the index, and one LEB for its head.
+fn index_lebs_min(leb_bytes: u32, index_bytes: u64, fanout: usize) -> u32 {
+    let leb = u64::from(leb_bytes) - largest_index_node(fanout);
+    ((3 * index_bytes).div_ceil(leb) as u32 + 1).max(INDEX_LEBS_MIN)
+}
+
+/// What ubifs_statfs answers from.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// `leb_size`.
+    pub leb_bytes: u32,
+    /// `fanout`.
+    pub fanout: usize,
+    /// `main_lebs`.
+    pub main_lebs: u32,
+    /// `dark_wm`.
+    pub dark_bytes: u32,
+    /// The sums over the main area.
+    pub totals: &'a Totals,
+    /// LEBs that the index may take.
+    pub lebs_for_index: u32,
+    /// The index at the next commit.
+    pub index_bytes: u64,
+    /// Bytes that are budgeted and not written yet.
+    pub budgeted_bytes: u64,
+    /// What is kept for root (`rp_size`).
+    pub pool_bytes: u64,
+}
+
+impl Counted<'_> {
+    fn index_lebs(&self) -> u32 {
+        index_lebs_min(self.leb_bytes, self.index_bytes, self.fanout)
+    }
+
+    /// ubifs_calc_available with `index_lebs` reserved for the index.
+    fn available(&self, index_lebs: u32) -> u64 {
+        let (totals, leb) = (self.totals, u64::from(self.leb_bytes));
+        let kept = u64::from(index_lebs + GC_LEBS + DELETION_LEBS) + HEADS as u64;
+        let more_index = totals.index_lebs.saturating_sub(index_lebs);
+        let taken = totals.used_bytes
+            + kept * leb
+            + totals.dead_bytes
+            + totals.dark_bytes
+            + u64::from(more_index) * u64::from(self.dark_bytes);
+        (u64::from(self.main_lebs) * leb).saturating_sub(taken)
+    }
+
+    /// The same in ubifs_get_free_space_nolock: dark space of empty LEBs counts as free, but for
+    /// what a whole data node leaves of each.
+    fn with_dark_space(&self) -> u64 {
+        let index_lebs = self.index_lebs();
+        let reserved = index_lebs.saturating_sub(self.totals.index_lebs);
+        let wasted_end = self.leb_bytes % DATA_NODE_BYTES;
+        let gained = i64::from(self.lebs_for_index.saturating_sub(reserved))
+            * (i64::from(self.dark_bytes) - i64::from(wasted_end));
+        self.available(index_lebs).saturating_add_signed(gained)
+    }
+
+    fn free(&self) -> u64 {
+        self.with_dark_space().saturating_sub(self.budgeted_bytes)
+    }
+
+    fn reported(&self, bytes: u64) -> u64 {
+        reported(bytes, self.fanout)
+    }
+
+    /// ubifs_statfs, without the pool reserved for root.
+    pub fn free_bytes(&self) -> u64 {
+        let page = u64::from(PAGE_BYTES);
+        let free = self.reported(self.free());
+        free.saturating_sub(self.reported(self.pool_bytes)) / page * page
+    }
 }
 
 impl Budget {
@@ -159,25 +240,28 @@ impl Budget {
         self.index_growth + self.data_growth + self.dirty_growth
     }
 
-    /// ubifs_calc_min_idx_lebs: three times the index, and one LEB for its head.
-    fn calculate_index_lebs(&self, geometry: &Geometry) -> u32 {
-        let bytes = 3 * (self.old_index_bytes + self.index_growth + self.uncommitted_bytes);
-        let leb = u64::from(geometry.leb_bytes) - largest_znode();
-        (bytes.div_ceil(leb) as u32 + 1).max(INDEX_LEBS_MIN)
+    /// What statfs answers from now.
+    fn counted<'a>(&self, geometry: &Geometry, lpt: &'a Lpt) -> Counted<'a> {
+        Counted {
+            leb_bytes: geometry.leb_bytes,
+            fanout: FANOUT,
+            main_lebs: geometry.main_lebs,
+            dark_bytes: geometry.dark_bytes,
+            totals: lpt.totals(),
+            lebs_for_index: lpt.lebs_for_index(),
+            index_bytes: self.index_bytes(),
+            budgeted_bytes: self.data_growth + self.dirty_growth,
+            pool_bytes: pool(geometry),
+        }
     }
 
-    /// ubifs_calc_available with `index_lebs` reserved for the index.
-    fn available(geometry: &Geometry, lpt: &Lpt, index_lebs: u32) -> u64 {
-        let totals = lpt.totals();
-        let leb = u64::from(geometry.leb_bytes);
-        let kept = u64::from(index_lebs + GC_LEBS + DELETION_LEBS) + HEADS as u64;
-        let more_index = totals.index_lebs.saturating_sub(index_lebs);
-        let taken = totals.used_bytes
-            + kept * leb
-            + totals.dead_bytes
-            + totals.dark_bytes
-            + u64::from(more_index) * u64::from(geometry.dark_bytes);
-        (u64::from(geometry.main_lebs) * leb).saturating_sub(taken)
+    /// The index at the next commit.
+    fn index_bytes(&self) -> u64 {
+        self.old_index_bytes + self.index_growth + self.uncommitted_bytes
+    }
+
+    fn calculate_index_lebs(&self, geometry: &Geometry) -> u32 {
+        index_lebs_min(geometry.leb_bytes, self.index_bytes(), FANOUT)
     }
 
     /// do_budget_space: whether everything budgeted still fits.
@@ -185,7 +269,7 @@ impl Budget {
         let index_lebs =
             if index_grows { self.calculate_index_lebs(geometry) } else { self.index_lebs_min };
         let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
-        let available = Self::available(geometry, lpt, index_lebs);
+        let available = self.counted(geometry, lpt).available(index_lebs);
         if reserved > lpt.lebs_for_index() || available < self.data_growth + self.dirty_growth {
             return false;
         }
@@ -197,9 +281,9 @@ impl Budget {
     /// what df calls available.
     pub fn account(&self, geometry: &Geometry, lpt: &Lpt, table: &mut SpaceTable) {
         let (totals, leb_bytes) = (lpt.totals(), geometry.leb_bytes);
-        let index_lebs = self.calculate_index_lebs(geometry);
+        let counted = self.counted(geometry, lpt);
         for (name, lebs) in [
-            ("index", index_lebs),
+            ("index", counted.index_lebs()),
             ("garbage collection", GC_LEBS),
             ("journal heads", HEADS as u32),
             ("deletions", DELETION_LEBS),
@@ -208,24 +292,20 @@ impl Budget {
         }
         table.take("ubifs", "files", totals.used_bytes as i64);
         table.take("ubifs", "dead ends of LEBs", totals.dead_bytes as i64);
-        // Dark space of empty LEBs counts as free, but for what a whole data node leaves of each.
-        let reserved = index_lebs.saturating_sub(totals.index_lebs);
-        let wasted_end = leb_bytes % DATA_NODE_BYTES;
-        let gained = i64::from(lpt.lebs_for_index().saturating_sub(reserved))
-            * (i64::from(geometry.dark_bytes) - i64::from(wasted_end));
-        let available = Self::available(geometry, lpt, index_lebs).saturating_add_signed(gained);
+        let available = counted.with_dark_space();
         table.take("ubifs", "dark ends of LEBs", table.left_bytes() - available as i64);
-        let free = available.saturating_sub(self.data_growth + self.dirty_growth);
+        let free = counted.free();
         table.take("ubifs", "promised to dirty pages", available as i64 - free as i64);
-        let pool = pool(geometry);
+        let pool = counted.pool_bytes;
         table.take("ubifs", "root's reserve", pool.min(free) as i64);
         let page = u64::from(PAGE_BYTES);
-        let shown = reported(free).saturating_sub(reported(pool)) / page * page;
+        let shown = counted.free_bytes();
         table.take("ubifs", "headers and index of full pages", table.left_bytes() - shown as i64);
         let others = GC_LEBS + DELETION_LEBS + INDEX_LEBS_MIN + HEADS as u32;
         let lebs = u64::from(geometry.main_lebs.saturating_sub(others));
-        table.size_bytes = reported(lebs * u64::from(leb_bytes - wasted_end)) / page * page;
-        table.tell("root_bytes", reported(pool));
+        let data_bytes = lebs * u64::from(leb_bytes - leb_bytes % DATA_NODE_BYTES);
+        table.size_bytes = counted.reported(data_bytes) / page * page;
+        table.tell("root_bytes", counted.reported(pool));
     }
 
     /// ubifs_budget_space with `fast`: fails instead of making space.
@@ -354,7 +434,7 @@ mod tests {
             let leb = u64::from(g.leb_bytes);
             let size = u64::from(g.main_lebs) * leb;
             let journal = u64::from(g.log_lebs) * leb + g.bud_bytes_max;
-            assert_eq!([size, journal, reported(pool(&g))], printed, "{lebs} LEBs");
+            assert_eq!([size, journal, reported(pool(&g), FANOUT)], printed, "{lebs} LEBs");
         }
     }
 }

@@ -7,17 +7,24 @@
 use crate::fs::{FsError, Result};
 use crate::ledger::SpaceTable;
 
-/// Node sizes (ubifs-media.h).
+/// Node sizes (ubifs-media.h): an inode without its data.
 pub const INODE_BYTES: u32 = 160;
+/// The head of a data node.
 pub const DATA_HEADER_BYTES: u32 = 48;
+/// A directory entry without its name.
 pub const DENT_BYTES: u32 = 56;
+/// A truncation.
 pub const TRUNCATION_BYTES: u32 = 56;
+/// A reference of the log to a LEB of the journal.
 pub const REFERENCE_BYTES: u32 = 64;
+/// The node that begins a commit's log.
 pub const COMMIT_START_BYTES: u32 = 32;
+/// The master node.
 pub const MASTER_BYTES: u32 = 512;
+/// The superblock.
 pub const SUPERBLOCK_BYTES: u32 = 4096;
 /// UBIFS_MAX_NODE_SZ: an inode with the longest symbolic link.
-const LARGEST_NODE_BYTES: u32 = INODE_BYTES + 4096;
+pub const LARGEST_NODE_BYTES: u32 = INODE_BYTES + 4096;
 /// UBIFS_MAX_DATA_NODE_SZ.
 pub const DATA_NODE_BYTES: u32 = DATA_HEADER_BYTES + 4096;
 /// UBIFS_MAX_DENT_NODE_SZ, with a name of 255 bytes.
@@ -32,25 +39,32 @@ pub const LEBS_MIN: u32 = 1 + 2 + 2 + 2 + 1 + 9;
 /// UBIFS_MIN_MAIN_LEBS. validate_sb demands as many besides the other areas.
 const MAIN_LEBS_MIN: u32 = 9;
 
-/// LEBs with a fixed purpose (UBIFS_SB_LNUM, UBIFS_MST_LNUM, UBIFS_LOG_LNUM).
+/// UBIFS_SB_LNUM.
 pub const SUPERBLOCK_LEB: u32 = 0;
+/// UBIFS_MST_LNUM, the first of two.
 pub const MASTER_LEB: u32 = 1;
+/// UBIFS_LOG_LNUM.
 pub const LOG_LEB: u32 = 3;
-/// The first LEBs of the main area of a new file system (DEFAULT_IDX_LEB and so on).
+/// The first index LEB of a new file system's main area (DEFAULT_IDX_LEB).
 pub const FIRST_INDEX_LEB: u32 = 0;
+/// Its first LEB of data.
 pub const FIRST_DATA_LEB: u32 = 1;
+/// Its first LEB of the collector.
 pub const FIRST_GC_LEB: u32 = 2;
 
 /// Children of a znode (DEFAULT_FANOUT).
 pub const FANOUT: usize = 8;
-/// Children of an LPT node, as a shift and as a count (UBIFS_LPT_FANOUT).
+/// Children of an LPT node, as a shift (UBIFS_LPT_FANOUT_SHIFT).
 pub const LPT_FANOUT_SHIFT: u32 = 2;
+/// UBIFS_LPT_FANOUT.
 pub const LPT_FANOUT: u32 = 1 << LPT_FANOUT_SHIFT;
 /// Journal heads: garbage collector, base, data.
 pub const HEADS: usize = 3;
-/// Their numbers (GCHD, BASEHD, DATAHD).
+/// GCHD.
 pub const GC_HEAD: usize = 0;
+/// BASEHD.
 pub const BASE_HEAD: usize = 1;
+/// DATAHD.
 pub const DATA_HEAD: usize = 2;
 /// MIN_INDEX_LEBS.
 pub const INDEX_LEBS_MIN: u32 = 2;
@@ -61,7 +75,9 @@ const JOURNAL_BYTES_MAX: u32 = 32 << 20;
 const JOURNAL_LEBS_MIN: u32 = 5;
 const BUD_LEBS_MIN: u32 = 3;
 /// CRC and type of an LPT node.
-const LPT_HEADER_BITS: u32 = 16 + 4;
+pub const LPT_HEADER_BITS: u32 = LPT_CRC_BITS + 4;
+/// UBIFS_LPT_CRC_BITS.
+pub const LPT_CRC_BITS: u32 = 16;
 
 /// Rounds up to a multiple of `unit`, a power of two.
 #[inline]
@@ -75,15 +91,32 @@ pub fn index_node_bytes(children: usize) -> u32 {
     28 + 20 * children as u32
 }
 
+/// `dead_wm` of this minimal I/O unit.
+pub fn dead_bytes(page_bytes: u32) -> u32 {
+    align(SMALLEST_WRITE_BYTES, page_bytes)
+}
+
+/// `dark_wm`.
+pub fn dark_bytes(page_bytes: u32) -> u32 {
+    align(LARGEST_NODE_BYTES, page_bytes)
+}
+
 /// Sizes of the LPT.
 #[derive(Clone, Copy, Debug)]
 pub struct LptGeometry {
+    /// `lpt_first`.
     pub first_leb: u32,
+    /// `lpt_lebs`.
     pub lebs: u32,
+    /// Leaves: each has four LEBs (`pnode_cnt`).
     pub pnodes: u32,
+    /// Levels above the leaves (`lpt_hght`).
     pub height: u32,
+    /// `pnode_sz`.
     pub pnode_bytes: u32,
+    /// `nnode_sz`.
     pub nnode_bytes: u32,
+    /// `ltab_sz`.
     pub table_bytes: u32,
     /// The size of the tree with padding at LEB ends (`lpt_sz`).
     pub total_bytes: u32,
@@ -92,43 +125,63 @@ pub struct LptGeometry {
 /// Areas and limits of one file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
+    /// `leb_size`.
     pub leb_bytes: u32,
     /// `min_io_size` and `max_write_size`: a NAND page.
     pub page_bytes: u32,
+    /// `log_lebs`.
     pub log_lebs: u32,
+    /// `main_first`.
     pub main_first: u32,
+    /// `main_lebs`.
     pub main_lebs: u32,
     /// Journal bytes at which writers wait for a commit (`max_bud_bytes`).
     pub bud_bytes_max: u64,
     /// Journal bytes at which a background commit starts (`bg_bud_bytes`).
     pub bud_bytes_background: u64,
+    /// `dead_wm`: less space than this is useless.
     pub dead_bytes: u32,
+    /// `dark_wm`: less space than this may be useless.
     pub dark_bytes: u32,
+    /// The LPT's sizes.
     pub lpt: LptGeometry,
 }
 
 /// fls.
-fn bits(value: u32) -> u32 {
+pub fn bits(value: u32) -> u32 {
     u32::BITS - value.leading_zeros()
+}
+
+/// Levels of an LPT over so many leaves (do_calc_lpt_geom).
+pub fn lpt_height(pnodes: u32) -> u32 {
+    let (mut height, mut reach) = (1, u64::from(LPT_FANOUT));
+    while reach < u64::from(pnodes) {
+        height += 1;
+        reach <<= LPT_FANOUT_SHIFT;
+    }
+    height
+}
+
+/// Bytes of an LPT's leaf and of a node above it. In the big model a node has a number of
+/// `number_bits` too.
+pub fn lpt_node_bytes(leb_bytes: u32, lpt_lebs: u32, number_bits: u32) -> (u32, u32) {
+    let header = LPT_HEADER_BITS + number_bits;
+    let space_bits = bits(leb_bytes) - 3;
+    let branch_bits = bits(lpt_lebs) + bits(leb_bytes - 1);
+    let pnode = (header + (space_bits * 2 + 1) * LPT_FANOUT).div_ceil(8);
+    (pnode, (header + branch_bits * LPT_FANOUT).div_ceil(8))
 }
 
 /// do_calc_lpt_geom for the small model.
 fn lpt_geometry(leb_bytes: u32, page_bytes: u32, main_lebs: u32, lpt_lebs: u32) -> LptGeometry {
     let pnodes = main_lebs.div_ceil(LPT_FANOUT);
-    let (mut height, mut reach) = (1, LPT_FANOUT);
-    while reach < pnodes {
-        height += 1;
-        reach <<= LPT_FANOUT_SHIFT;
-    }
+    let height = lpt_height(pnodes);
     let (mut nnodes, mut row) = (0, pnodes);
     for _ in 0..height {
         row = row.div_ceil(LPT_FANOUT);
         nnodes += row;
     }
-    let space_bits = bits(leb_bytes) - 3;
-    let branch_bits = bits(lpt_lebs) + bits(leb_bytes - 1);
-    let pnode_bytes = (LPT_HEADER_BITS + (space_bits * 2 + 1) * LPT_FANOUT).div_ceil(8);
-    let nnode_bytes = (LPT_HEADER_BITS + branch_bits * LPT_FANOUT).div_ceil(8);
+    let (pnode_bytes, nnode_bytes) = lpt_node_bytes(leb_bytes, lpt_lebs, 0);
     let table_bytes = (LPT_HEADER_BITS + lpt_lebs * bits(leb_bytes) * 2).div_ceil(8);
     let nodes_bytes = pnodes * pnode_bytes + nnodes * nnode_bytes + table_bytes;
     let per_leb = pnode_bytes.max(nnode_bytes);
@@ -204,8 +257,8 @@ impl Geometry {
             main_lebs,
             bud_bytes_max: bud_bytes_max.max(least + u64::from(leb_bytes)),
             bud_bytes_background: ((bud_bytes_max * 13) >> 4).max(least),
-            dead_bytes: align(SMALLEST_WRITE_BYTES, page_bytes),
-            dark_bytes: align(LARGEST_NODE_BYTES, page_bytes),
+            dead_bytes: dead_bytes(page_bytes),
+            dark_bytes: dark_bytes(page_bytes),
             lpt,
         })
     }

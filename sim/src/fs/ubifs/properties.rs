@@ -31,11 +31,17 @@ pub struct Change {
 /// Sums over the main area (`ubifs_lp_stats`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
+    /// LEBs without a node.
     pub empty_lebs: u32,
+    /// Those of them that are in use.
     pub taken_empty_lebs: u32,
+    /// LEBs of the index.
     pub index_lebs: u32,
+    /// Bytes of nodes, without the index.
     pub used_bytes: u64,
+    /// Bytes too few for a node (`total_dead`).
     pub dead_bytes: u64,
+    /// Bytes that may be too few for a node (`total_dark`).
     pub dark_bytes: u64,
 }
 

@@ -1,0 +1,123 @@
+"""Reads flash images and dumps, and copies the files of one into a folder.
+
+A file may come from anyone, and so may the names in it. Nothing is written outside of the folder:
+it is new, a path of an image has no `..`, and what it goes through are folders that were made here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from flashbed._sim import Image, ImageFile
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.files import read_bytes
+from flashbed.base.paths import shown
+
+__all__ = ["content", "extract", "read_image"]
+
+IMAGE_BYTES_MAX = 4 << 30
+_HOLE_BYTES_MAX = 1 << 40
+_COPIED = ("file", "folder", "link")
+
+
+def read_image(
+    file: Path,
+    *,
+    page_bytes: int | None = None,
+    oob_bytes: int | None = None,
+    block_bytes: int | None = None,
+) -> Image:
+    """Reads an image or a dump. Raises `InputError` if it is none that flashbed knows."""
+    data = read_bytes(file, IMAGE_BYTES_MAX)
+    try:
+        return Image(data, page_bytes=page_bytes, oob_bytes=oob_bytes, block_bytes=block_bytes)
+    except ValueError as why:
+        raise InputError(f"{shown(file)}: {why}") from None
+
+
+def content(image: Image, part: int, file: ImageFile) -> bytes:
+    """The bytes of a file. Raises `RunError` if they cannot be read."""
+    data = bytearray(file.bytes)
+    for at, piece in _pieces(image, part, file):
+        data[at : at + len(piece)] = piece
+    return bytes(data[: file.bytes])
+
+
+def _pieces(image: Image, part: int, file: ImageFile) -> Iterator[tuple[int, bytes]]:
+    for number in range(file.pieces):
+        try:
+            at, piece = image.piece(part, file.inode, number)
+        except ValueError as why:
+            raise RunError(f"{os.fsdecode(file.path)}: {why}") from None
+        yield at, piece[: max(0, file.bytes - at)]
+
+
+def extract(image: Image, part: int, folder: Path) -> tuple[int, list[str]]:
+    """Copies files, folders and symbolic links into a new folder.
+
+    Returns how many, and a line for each that could not be copied whole. Owners and devices are
+    left out, as root would be needed for them.
+    """
+    try:
+        folder.mkdir(parents=True)
+    except OSError as why:
+        raise InputError(f"{shown(folder)}: {why.strerror}") from None
+    copied, left_out, first = 0, [], {}
+    files = image.files(part)
+    for file in files:
+        name = os.fsdecode(file.path)
+        if file.kind not in _COPIED:
+            left_out.append(f"{name}: a {file.kind}, left out")
+            continue
+        try:
+            with _parent(folder, file.path) as (parent, last):
+                if file.kind == "file" and file.inode in first:
+                    with _parent(folder, first[file.inode]) as (other, known):
+                        os.link(known, last, src_dir_fd=other, dst_dir_fd=parent,
+                                follow_symlinks=False)  # fmt: skip
+                elif file.kind == "folder":
+                    os.mkdir(last, 0o700, dir_fd=parent)  # noqa: PTH102
+                elif file.kind == "link":
+                    os.symlink(file.target, last, dir_fd=parent)
+                else:
+                    first[file.inode] = file.path
+                    _write(image, part, file, parent, last)
+            copied += 1
+        except (RunError, OSError) as why:
+            left_out.append(f"{name}: {getattr(why, 'strerror', None) or why}")
+    for file in reversed(files):
+        if file.kind == "folder":
+            with suppress(OSError), _parent(folder, file.path + b"/") as (here, _):
+                os.fchmod(here, file.mode & 0o777)
+    return copied, left_out
+
+
+@contextmanager
+def _parent(folder: Path, path: bytes) -> Iterator[tuple[int, bytes]]:
+    """The folder that a path is in, opened without following a link, and the path's last name."""
+    *above, last = path.split(b"/")
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in above:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            below = os.open(name, flags, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here, last
+    finally:
+        os.close(here)
+
+
+def _write(image: Image, part: int, file: ImageFile, parent: int, last: bytes) -> None:
+    if file.bytes > _HOLE_BYTES_MAX:
+        raise RunError(f"{file.bytes:,} bytes")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(last, flags, 0o600, dir_fd=parent), "wb") as out:  # noqa: PTH123
+        for at, piece in _pieces(image, part, file):
+            out.seek(at)
+            out.write(piece)
+        out.truncate(file.bytes)
+        os.fchmod(out.fileno(), file.mode & 0o777)

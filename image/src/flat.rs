@@ -33,7 +33,7 @@ const KNOWN: [Pages; 12] = [
 ];
 
 /// How much of a file is tried.
-const TRIED_BYTES: usize = 4 << 20;
+const TRIED_BYTES: usize = 16 << 20;
 
 /// The bytes of the pages, and what was cut out.
 #[derive(Clone, Debug)]
@@ -75,8 +75,11 @@ fn without(file: &[u8], pages: Pages) -> Vec<u8> {
 }
 
 /// How much of some bytes makes sense.
-fn score(bytes: &[u8]) -> u64 {
-    ubi::score(bytes).max(jffs2::score(bytes))
+fn score(bytes: &[u8]) -> i64 {
+    match ubi::score(bytes) {
+        0 => jffs2::score(bytes),
+        points => points,
+    }
 }
 
 /// The geometry under which most makes sense; none if that is without OOB.

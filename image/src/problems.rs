@@ -19,7 +19,7 @@ impl Problems {
     pub fn add(&mut self, line: impl Into<String>) {
         self.count += 1;
         if self.first.len() < KEPT {
-            self.first.push(line.into());
+            self.first.push(escaped(&line.into()));
         }
     }
 
@@ -28,8 +28,21 @@ impl Problems {
         self.count += of.count;
         for line in of.first {
             if self.first.len() < KEPT {
-                self.first.push(format!("{name}: {line}"));
+                self.first.push(escaped(&format!("{name}: {line}")));
             }
         }
     }
+}
+
+/// One line, whatever is in a name.
+fn escaped(line: &str) -> String {
+    let mut text = String::new();
+    for letter in line.chars() {
+        if letter.is_control() {
+            text.extend(letter.escape_default());
+        } else {
+            text.push(letter);
+        }
+    }
+    text
 }

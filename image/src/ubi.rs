@@ -180,7 +180,7 @@ fn sum(head: Fields<'_>) -> Result<(), String> {
 }
 
 /// How many headers and records of volumes are whole, under the best size of a block.
-pub fn score(bytes: &[u8]) -> u64 {
+pub fn score(bytes: &[u8]) -> i64 {
     let Some(size) = block_bytes(bytes) else { return 0 };
     let mut points = 0;
     for block in bytes.chunks(size) {
@@ -189,7 +189,7 @@ pub fn score(bytes: &[u8]) -> u64 {
         let (vid, data) = (head.u32(16) as usize, head.u32(20) as usize);
         if let Ok(header) = volume_header(part(block, vid, HEADER)) {
             let is_table = header.u32(8) == LAYOUT_VOLUME;
-            points += 2 + 8 * u64::from(is_table && records(part(block, data, size)).is_ok());
+            points += 2 + 8 * i64::from(is_table && records(part(block, data, size)).is_ok());
         }
     }
     // More than the same bytes score as anything else that lies in a volume.

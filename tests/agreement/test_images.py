@@ -7,12 +7,8 @@ is dumped, mounted again and asked once more; the dump is read as one of a devic
 
 from __future__ import annotations
 
-import itertools
-import json
+import os
 import random
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,16 +18,19 @@ import pytest
 from flashbed.api.images import content, read_image
 from tests.support.chip_images import chip_of, dump_of
 from tests.support.image_files import MadeImage, make
-from tests.support.nand import DEBUGFS, NONE, Boot, load
+from tests.support.nand import DEBUGFS, NONE, Boot, boot, load, made
 
-pytestmark = [pytest.mark.uml, pytest.mark.timeout(600)]
+__all__ = ["boot", "made"]
+
+pytestmark = [pytest.mark.uml, pytest.mark.sampled, pytest.mark.timeout(600)]
+
+SEEDS, ALL_SEEDS = 3, 34
+"""Images of a kind and a geometry; 204 of them with --long."""
 
 GEOMETRIES = ((512, 16, 16), (2048, 64, 128), (4096, 256, 256))
 """Bytes of a page and its OOB, KiB of a block."""
 BLOCKS = 512
 WEAR = "/sys/kernel/debug/ubi/ubi0/detailed_erase_block_info"
-SYSFS = "/sys/class/ubi/ubi0_"
-EC = 3
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,11 @@ class Trial:
     """And of the chip after writes and an unmount."""
     dump: bytes
     dump_with_oob: bytes
+    """The same with OOB."""
+    found: Path
+    """The files of the dump, as the kernel read them."""
     wear: list[int]
-    volumes: list[dict[str, str]]
+    """Erase counters, as UBI said them then."""
 
 
 def _script(kind: str, place: int, seed: int) -> list[str]:
@@ -67,15 +69,17 @@ def _script(kind: str, place: int, seed: int) -> list[str]:
             lines.append(f"put {name} {draw.choice((1, 5000, 90_000))} {number}")
         if name in names and draw.random() < 0.3:
             lines.append(f"truncate {name} {draw.randrange(9000)}")
-    lines += ["unmount", f"copy {DEBUGFS}/chip /host/after{place}", f"mount {fs}", "space /mnt"]
-    if fs == "ubifs":
-        lines.append(f"copy {WEAR} /host/wear{place}")
-    lines += [f"copytree /mnt /host/found{place}", "unmount"]
+    lines += ["unmount", f"copy {DEBUGFS}/chip /host/after{place}", f"mount {fs}"]
+    # JFFS2's thread first checks all nodes, and sees only then which are obsolete.
+    lines += ["space /mnt", f"copy {WEAR} /host/wear{place}"] if fs == "ubifs" else []
+    lines += [f"copytree /mnt /host/found{place}"]
+    lines += ["rest 9000000", "space /mnt"] if fs == "jffs2" else []
+    lines.append("unmount")
     return lines
 
 
 def trials(
-    kind: str, geometry: tuple[int, int, int], seeds: Iterator[int] | range, boot: Boot, folder: Path
+    kind: str, geometry: tuple[int, int, int], seeds: range, boot: Boot, folder: Path
 ) -> list[Trial]:
     """Images of these seeds in one boot."""
     page, oob, kib = geometry
@@ -105,6 +109,56 @@ def trials(
             wear = [int(row[1]) for row in rows if row and row[0].isdecimal() and row[1] != "-1"]
         found.append(
             Trial(one, one.path.read_bytes(), *free, dump_of(chip), dump_of(chip, with_oob=True),
-                  wear, [])
+                  host / f"found{place}", wear)
         )  # fmt: skip
     return found
+
+
+def assert_files_are_the_kernels(image: Any, found: Path) -> None:
+    """Names, bytes and targets, against what the kernel read."""
+    files = {os.fsdecode(file.path): file for file in image.files(0)}
+    paths = {str(path.relative_to(found)): path for path in found.rglob("*")}
+    assert set(files) == set(paths)
+    for name, path in paths.items():
+        if path.is_symlink():
+            assert os.fsdecode(files[name].target) == str(path.readlink())
+        elif path.is_file():
+            assert content(image, 0, files[name]) == path.read_bytes(), name
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda geometry: str(geometry[0]))
+@pytest.mark.parametrize("kind", ["ubi", "jffs2"])
+def test_images_and_dumps_are_what_the_kernel_finds(
+    kind: str,
+    geometry: tuple[int, int, int],
+    boot: Boot,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+) -> None:
+    """What df says to the byte, each file's bytes, the erase counters; of the image, of dumps, with OOB."""
+    seeds = range(ALL_SEEDS if pytestconfig.getoption("--long") else SEEDS)
+    page, oob, kib = geometry
+    block_bytes = None if kind == "ubi" else kib << 10
+    for trial in trials(kind, geometry, seeds, boot, tmp_path):
+        whole = trial.data.ljust(BLOCKS * (kib << 10), b"\xff")
+        reads = [(whole, trial.first_free), (trial.dump, trial.free),
+                 (trial.dump_with_oob, trial.free)]  # fmt: skip
+        for number, (data, free) in enumerate(reads):
+            file = tmp_path / "read"
+            file.write_bytes(data)
+            image = read_image(file, block_bytes=block_bytes)
+            where: Any = image.parts[0]["content"]
+            says = where["space"] if kind == "ubi" else where
+            context = (kind, geometry, number, trial.made.options)
+            assert (image.problem_count, image.problems) == (0, []), context
+            resized = image.ubi is not None and image.ubi["volumes"][0]["autoresize"]
+            if not resized:
+                assert says["available_bytes"] == free, context
+            assert image.pages == ((page, oob) if number == 2 else None), context
+            if number == 0:
+                continue
+            assert_files_are_the_kernels(image, trial.found)
+            if image.ubi is not None:
+                erases = image.ubi["erases"]
+                assert erases is not None
+                assert (erases["min"], erases["max"]) == (min(trial.wear), max(trial.wear))

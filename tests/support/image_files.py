@@ -106,7 +106,9 @@ def _run(name: str, *words: object) -> None:
     assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
-def with_oob(data: bytes, page: int, oob: int, *, bad: set[int] = frozenset(), block: int = 0) -> bytes:  # type: ignore[assignment]
+def with_oob(
+    data: bytes, page: int, oob: int, *, bad: set[int] = frozenset(), block: int = 0
+) -> bytes:  # type: ignore[assignment]
     """Each page with its OOB behind it; blocks of `bad` are marked."""
     out = bytearray()
     for at in range(0, len(data), page):
@@ -119,9 +121,7 @@ def with_oob(data: bytes, page: int, oob: int, *, bad: set[int] = frozenset(), b
     return bytes(out)
 
 
-def make(
-    kind: str, seed: int, folder: Path, geometry: tuple[int, int] | None = None
-) -> MadeImage:
+def make(kind: str, seed: int, folder: Path, geometry: tuple[int, int] | None = None) -> MadeImage:
     """An image of a kind: ubifs, ubi, jffs2, squashfs or erofs.
 
     With a geometry, bytes of a page and KiB of a block, it is one that a kernel on the guests' chip
@@ -152,17 +152,13 @@ def _ubifs(
                        "more": more}  # fmt: skip
 
 
-def _make_ubifs(
-    draw: random.Random, folder: Path, geometry: tuple[int, int] | None
-) -> MadeImage:
+def _make_ubifs(draw: random.Random, folder: Path, geometry: tuple[int, int] | None) -> MadeImage:
     page, kib = geometry or draw.choice(GEOMETRIES)
     out, tree, options = _ubifs(draw, folder, "a", page, (kib << 10) - 2 * page, 200)
     return MadeImage(out, "ubifs", {"": tree}, options)
 
 
-def _make_ubi(
-    draw: random.Random, folder: Path, geometry: tuple[int, int] | None
-) -> MadeImage:
+def _make_ubi(draw: random.Random, folder: Path, geometry: tuple[int, int] | None) -> MadeImage:
     page, kib = geometry or draw.choice(GEOMETRIES)
     sub = page if geometry else draw.choice((page, page // 4 if page > 512 else page))
     block = kib << 10
@@ -203,9 +199,7 @@ def _make_ubi(
     return MadeImage(out, "ubi", trees, options)
 
 
-def _make_jffs2(
-    draw: random.Random, folder: Path, geometry: tuple[int, int] | None
-) -> MadeImage:
+def _make_jffs2(draw: random.Random, folder: Path, geometry: tuple[int, int] | None) -> MadeImage:
     tree = drawn_tree(draw)
     tree.write(folder / "root")
     kib, order = draw.choice((16, 64, 128, 256)), draw.choice(("-l", "-b"))
@@ -228,20 +222,19 @@ def _make_jffs2(
     return MadeImage(out, "jffs2", {"": tree}, options)
 
 
-def _make_squashfs(
-    draw: random.Random, folder: Path, _: tuple[int, int] | None
-) -> MadeImage:
+def _make_squashfs(draw: random.Random, folder: Path, _: tuple[int, int] | None) -> MadeImage:
     tree = drawn_tree(draw)
     tree.write(folder / "root")
-    kib, compressor = draw.choice((4, 64, 128, 1024)), draw.choice(("gzip", "lzo", "xz", "zstd", "lz4"))
+    kib, compressor = (
+        draw.choice((4, 64, 128, 1024)),
+        draw.choice(("gzip", "lzo", "xz", "zstd", "lz4")),
+    )
     out = folder / "a.squashfs"
     _run("mksquashfs", folder / "root", out, "-b", kib << 10, "-comp", compressor, "-noappend")
     return MadeImage(out, "squashfs", {"": tree}, {"block": kib << 10, "compressor": compressor})
 
 
-def _make_erofs(
-    draw: random.Random, folder: Path, _: tuple[int, int] | None
-) -> MadeImage:
+def _make_erofs(draw: random.Random, folder: Path, _: tuple[int, int] | None) -> MadeImage:
     tree = drawn_tree(draw)
     tree.write(folder / "root")
     compressor = draw.choice(("", "lz4", "lz4hc"))

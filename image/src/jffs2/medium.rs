@@ -143,6 +143,9 @@ pub enum Met<'a> {
     Blank(usize, usize),
 }
 
+/// Erased bytes that are passed over at once.
+const PIECE: usize = 1024;
+
 /// Everything from `start` to `end`, one after another.
 pub fn scan(bytes: &[u8], start: usize, end: usize, big: bool) -> impl Iterator<Item = Met<'_>> {
     let bytes = &bytes[..end.min(bytes.len())];
@@ -158,6 +161,9 @@ pub fn scan(bytes: &[u8], start: usize, end: usize, big: bool) -> impl Iterator<
             return Some(Met::Node(node));
         }
         let blank = is_blank(part(bytes, at, 4));
+        while blank && end - at >= PIECE && is_blank(part(bytes, at, PIECE)) {
+            at += PIECE;
+        }
         while at < end
             && is_blank(part(bytes, at, 4)) == blank
             && (at == from || blank || node_at(bytes, at, big).is_none())
@@ -169,31 +175,33 @@ pub fn scan(bytes: &[u8], start: usize, end: usize, big: bool) -> impl Iterator<
     })
 }
 
-/// Bytes of nodes that are whole, in the better order, and whether that is most significant first.
-fn points(bytes: &[u8]) -> (u64, bool) {
-    let [little, big] = [false, true].map(|big| {
-        let mut sum = 0;
-        for met in scan(bytes, 0, bytes.len(), big) {
-            if let Met::Node(node) = met {
-                if node.check().is_ok() {
-                    sum += u64::from(node.bytes);
-                }
-            }
+/// Bytes of nodes that are whole, and bytes that are neither a node nor erased.
+fn sums(bytes: &[u8], big: bool) -> (i64, i64) {
+    let (mut whole, mut dirt) = (0, 0);
+    for met in scan(bytes, 0, bytes.len(), big) {
+        match met {
+            Met::Node(node) if node.check().is_ok() => whole += i64::from(node.bytes),
+            Met::Node(node) => dirt += i64::from(node.bytes),
+            Met::Dirt(from, to) => dirt += (to - from) as i64,
+            Met::Blank(..) => {}
         }
-        sum
-    });
-    (little.max(big), big > little)
+    }
+    (whole, dirt)
 }
 
 /// How much of some bytes makes sense.
-pub fn score(bytes: &[u8]) -> u64 {
-    points(bytes).0
+pub fn score(bytes: &[u8]) -> i64 {
+    let points = |big| {
+        let (whole, dirt) = sums(bytes, big);
+        whole - dirt
+    };
+    points(false).max(points(true))
 }
 
 /// Whether nodes have the most significant byte first; none if there is no node.
 pub fn is_big(bytes: &[u8]) -> Option<bool> {
-    let (sum, big) = points(bytes);
-    (sum > 0).then_some(big)
+    let [(little, _), (big, _)] = [false, true].map(|big| sums(bytes, big));
+    (little.max(big) > 0).then_some(big > little)
 }
 
 /// How the size of an erase block is known.

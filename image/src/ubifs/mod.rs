@@ -19,9 +19,9 @@ use index::{read_index, Index, Place};
 use nodes::{kind, node_of};
 use properties_tree::{read_properties, Properties};
 use serde::Serialize;
-use sim::fs::ubifs::geometry::{dark_bytes, dead_bytes};
+use sim::fs::ubifs::geometry::{dark_bytes, LPT_FANOUT};
 use sim::fs::ubifs::{Counted, Key, Totals};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub use superblock::{Master, Superblock};
 pub use unreplayed::Journal;
 
@@ -165,12 +165,12 @@ fn space(
         main_lebs: superblock.main_lebs + grown,
         dark_bytes: dark as u32,
         totals: &totals,
-        lebs_for_index: totals.empty_lebs.saturating_sub(totals.taken_empty_lebs),
+        lebs_for_index: totals.empty_lebs.saturating_sub(totals.taken_empty_lebs)
+            + freeable(superblock, master, found),
         index_bytes: master.index_bytes.min(u64::from(superblock.main_lebs) * leb),
         budgeted_bytes: 0,
         pool_bytes: superblock.reserved_bytes.min(u64::from(superblock.main_lebs) * leb),
     };
-    debug_assert!(dead_bytes(page) <= dark_bytes(page));
     Space {
         lebs: superblock.lebs + grown,
         free_bytes: master.free_bytes.saturating_add(more * leb),
@@ -183,6 +183,24 @@ fn space(
         index_lebs: master.index_lebs,
         available_bytes: counted.free_bytes(),
     }
+}
+
+/// LEBs with nothing but dirt, of the parts of the LPT that a mount reads: those of the collector's
+/// LEB and of the index head (`freeable_cnt`).
+fn freeable(superblock: &Superblock, master: &Master, found: &[Properties]) -> u32 {
+    let part = |leb: u32| Some(leb.checked_sub(superblock.main_first())? / LPT_FANOUT);
+    let read: BTreeSet<u32> =
+        [master.gc_leb, master.index_head].into_iter().filter_map(part).collect();
+    let mut count = 0;
+    for part in read {
+        for slot in part * LPT_FANOUT..(part + 1) * LPT_FANOUT {
+            let Some(lp) = found.get(slot as usize) else { continue };
+            let all = lp.free + lp.dirty == superblock.leb_bytes;
+            let taken = slot + superblock.main_first() == master.gc_leb;
+            count += u32::from(all && !lp.index && !taken && lp.free != superblock.leb_bytes);
+        }
+    }
+    count
 }
 
 fn is_empty(superblock: &Superblock, found: &[Properties], leb: u32) -> bool {

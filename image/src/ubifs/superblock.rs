@@ -213,6 +213,9 @@ pub struct Master {
     /// The collector's LEB.
     #[serde(skip)]
     pub gc_leb: u32,
+    /// The LEB to which the index is written.
+    #[serde(skip)]
+    pub index_head: u32,
     /// The root of the LPT.
     #[serde(skip)]
     pub lpt: (u32, u32),
@@ -257,6 +260,7 @@ pub fn read_master(lebs: Lebs<'_>, problems: &mut Problems) -> Result<Master, St
         lebs: fields.u32(164),
         log_leb: fields.u32(44),
         gc_leb: fields.u32(60),
+        index_head: fields.u32(64),
         lpt: (fields.u32(120), fields.u32(124)),
     })
 }

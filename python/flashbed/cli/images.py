@@ -64,7 +64,9 @@ def show(
     page: Annotated[
         str | None,
         typer.Option(
-            "--page", metavar="BYTES+OOB", help="Page and OOB in the file, as 2048+64, if not found."
+            "--page",
+            metavar="BYTES+OOB",
+            help="Page and OOB in the file, as 2048+64, if not found.",
         ),
     ] = None,
 ) -> None:
@@ -238,9 +240,12 @@ def _ubifs_rows(ubifs: Any) -> Rows:
     yield "format", f"{made['format_version']}, {made['key_hash']} hash, {flags}"
     yield "compressor", made["compressor"]
     yield "LEBs", f"{made['lebs']:,} of {made['leb_bytes']:,} B, at most {made['lebs_max']:,}"
-    yield "areas", (
-        f"log {made['log_lebs']}, LPT {made['lpt_lebs']}, orphans {made['orphan_lebs']},"
-        f" main {made['main_lebs']:,} LEBs; fanout {made['fanout']}"
+    yield (
+        "areas",
+        (
+            f"log {made['log_lebs']}, LPT {made['lpt_lebs']}, orphans {made['orphan_lebs']},"
+            f" main {made['main_lebs']:,} LEBs; fanout {made['fanout']}"
+        ),
     )
     yield "journal", f"<= {bytes_text(made['journal_bytes'])}"
     state = "unmounted" if master["clean"] else "not unmounted"
@@ -265,9 +270,12 @@ def _jffs2_rows(jffs2: Any) -> Rows:
     yield "byte order", f"{jffs2['endian']} endian"
     yield "clean markers", f"{jffs2['clean_markers']:,} in blocks"
     yield "summaries", count_text(jffs2["summaries"])
-    yield "nodes", (
-        f"{jffs2['nodes']:,} valid, {jffs2['obsolete_nodes']:,} obsolete,"
-        f" {jffs2['broken_nodes']:,} broken"
+    yield (
+        "nodes",
+        (
+            f"{jffs2['nodes']:,} valid, {jffs2['obsolete_nodes']:,} obsolete,"
+            f" {jffs2['broken_nodes']:,} broken"
+        ),
     )
     yield "used", bytes_text(jffs2["used_bytes"])
     yield "dirty", f"{bytes_text(jffs2['dirty_bytes'])}, wasted {bytes_text(jffs2['wasted_bytes'])}"

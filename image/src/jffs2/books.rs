@@ -80,8 +80,8 @@ impl Books {
         }
     }
 
-    /// jffs2_scan_medium: the block with nodes and the most free space is written next; what is
-    /// free in others is dirt.
+    /// jffs2_scan_medium: the block with nodes and the most free space is written next. Its dirt
+    /// cannot be collected, and what is free in others is dirt.
     pub fn choose_next(&mut self) {
         let partly = |block: &Block| block.nodes > 0 && block.sizes.free > 0;
         let filled = self.blocks.iter().enumerate().filter(|(_, block)| partly(block));
@@ -90,7 +90,9 @@ impl Books {
             .max_by_key(|(place, block)| (block.sizes.free, std::cmp::Reverse(*place)))
             .map(|(place, _)| place);
         for (place, block) in self.blocks.iter_mut().enumerate() {
-            if partly(block) && Some(place) != self.next {
+            if Some(place) == self.next {
+                block.sizes.wasted += std::mem::take(&mut block.sizes.dirty);
+            } else if partly(block) {
                 block.sizes.dirty += std::mem::take(&mut block.sizes.free);
             }
         }
@@ -119,10 +121,13 @@ impl Books {
 
     /// Sums over all blocks.
     pub fn sums(&self) -> Sizes {
-        self.blocks.iter().fold(Sizes::default(), |mut sum, Block { sizes, .. }| {
+        let blocks = self.blocks.iter().enumerate();
+        blocks.fold(Sizes::default(), |mut sum, (place, Block { sizes, .. })| {
+            // The thread erases a block in which no node counts.
+            let erased = sizes.used == 0 && Some(place) != self.next;
             sum.used += sizes.used;
-            sum.dirty += sizes.dirty;
-            sum.wasted += sizes.wasted;
+            sum.dirty += sizes.dirty + if erased { sizes.wasted } else { 0 };
+            sum.wasted += if erased { 0 } else { sizes.wasted };
             sum.free += sizes.free;
             sum
         })

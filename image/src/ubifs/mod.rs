@@ -105,15 +105,18 @@ pub fn read(
             superblock.lebs
         ));
     }
+    let references = unreplayed::references(lebs, &superblock, &master, problems);
+    let mut taken: BTreeSet<u32> = references.iter().map(|(leb, _)| *leb).collect();
+    taken.extend([master.gc_leb, master.index_head]);
     let space = match read_properties(lebs, &superblock, &master) {
-        Ok(found) => Some(space(&superblock, &master, &found, most, problems)),
+        Ok(found) => Some(space(&superblock, &master, &found, most, &taken, problems)),
         Err(why) => {
             problems.add(why);
             None
         }
     };
     let mut index = read_index(lebs, &superblock, &master, problems);
-    let journal = unreplayed::replay(lebs, &superblock, &master, &mut index, problems);
+    let journal = unreplayed::replay(lebs, &superblock, &master, &references, &mut index, problems);
     let mut files = Files::default();
     files.read(lebs, &index, problems);
     if !master.clean {
@@ -135,6 +138,7 @@ fn space(
     master: &Master,
     found: &[Properties],
     volume: u32,
+    taken: &BTreeSet<u32>,
     problems: &mut Problems,
 ) -> Space {
     let page = superblock.min_io_bytes;
@@ -153,7 +157,8 @@ fn space(
     let dark = u64::from(dark_bytes(page));
     let totals = Totals {
         empty_lebs: master.empty_lebs.saturating_add(grown),
-        taken_empty_lebs: u32::from(is_empty(superblock, found, master.gc_leb)),
+        taken_empty_lebs: taken.iter().filter(|leb| is_empty(superblock, found, **leb)).count()
+            as u32,
         index_lebs: master.index_lebs,
         used_bytes: master.used_bytes.min(u64::from(u32::MAX) * leb),
         dead_bytes: master.dead_bytes.min(u64::from(u32::MAX) * leb),
@@ -166,7 +171,7 @@ fn space(
         dark_bytes: dark as u32,
         totals: &totals,
         lebs_for_index: totals.empty_lebs.saturating_sub(totals.taken_empty_lebs)
-            + freeable(superblock, master, found),
+            + freeable(superblock, found, taken),
         index_bytes: master.index_bytes.min(u64::from(superblock.main_lebs) * leb),
         budgeted_bytes: 0,
         pool_bytes: superblock.reserved_bytes.min(u64::from(superblock.main_lebs) * leb),
@@ -185,19 +190,19 @@ fn space(
     }
 }
 
-/// LEBs with nothing but dirt, of the parts of the LPT that a mount reads: those of the collector's
-/// LEB and of the index head (`freeable_cnt`).
-fn freeable(superblock: &Superblock, master: &Master, found: &[Properties]) -> u32 {
-    let part = |leb: u32| Some(leb.checked_sub(superblock.main_first())? / LPT_FANOUT);
-    let read: BTreeSet<u32> =
-        [master.gc_leb, master.index_head].into_iter().filter_map(part).collect();
+/// LEBs with nothing but dirt, of the parts of the LPT that a mount reads (`freeable_cnt`): those
+/// of the collector's LEB, of the index head, and of the journal's LEBs, which are taken.
+fn freeable(superblock: &Superblock, found: &[Properties], taken: &BTreeSet<u32>) -> u32 {
+    let slot = |leb: &u32| leb.checked_sub(superblock.main_first());
+    let taken: BTreeSet<u32> = taken.iter().filter_map(slot).collect();
+    let read: BTreeSet<u32> = taken.iter().map(|slot| slot / LPT_FANOUT).collect();
     let mut count = 0;
     for part in read {
         for slot in part * LPT_FANOUT..(part + 1) * LPT_FANOUT {
             let Some(lp) = found.get(slot as usize) else { continue };
             let all = lp.free + lp.dirty == superblock.leb_bytes;
-            let taken = slot + superblock.main_first() == master.gc_leb;
-            count += u32::from(all && !lp.index && !taken && lp.free != superblock.leb_bytes);
+            let free = lp.free == superblock.leb_bytes;
+            count += u32::from(all && !free && !lp.index && !taken.contains(&slot));
         }
     }
     count

@@ -41,17 +41,18 @@ struct Entry {
     place: Place,
 }
 
-/// Applies the journal to the index.
+/// Applies the journal, whose LEBs the log names, to the index.
 pub fn replay(
     lebs: Lebs<'_>,
     superblock: &Superblock,
     master: &Master,
+    references: &[(u32, u32)],
     index: &mut Index,
     problems: &mut Problems,
 ) -> Journal {
     let mut journal = Journal::default();
     let mut entries = Vec::new();
-    for (leb, offset) in references(lebs, superblock, master, problems) {
+    for &(leb, offset) in references {
         journal.lebs += 1;
         let bytes = lebs.leb(leb);
         for (at, node) in nodes(bytes, offset) {
@@ -98,7 +99,7 @@ fn torn(
 }
 
 /// The parts of LEBs that the log names since the last commit (ubifs_replay_journal).
-fn references(
+pub fn references(
     lebs: Lebs<'_>,
     superblock: &Superblock,
     master: &Master,

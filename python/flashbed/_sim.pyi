@@ -31,8 +31,6 @@ __all__ = [
     "FormatError",
     "Image",
     "ImageFile",
-    "ImagePart",
-    "UbiImage",
     "NotModelled",
     "Piece",
     "PieceSizer",

@@ -60,7 +60,7 @@ def _script(kind: str, place: int, seed: int) -> list[str]:
     draw = random.Random(seed)
     lines = [f"copy /host/chip{place} {DEBUGFS}/chip", f"mount {fs}"]
     lines += ["space /mnt", f"comparetree /host/tree{place} /mnt"]
-    names = []
+    names: list[str] = []
     for number in range(draw.randrange(12)):
         name = f"/mnt/new{draw.randrange(6)}".removeprefix("/mnt/")
         if name in names and draw.random() < 0.4:
@@ -108,14 +108,18 @@ def trials(
         results = done.results[start:end]
         free = [int(result.detail.split()[0]) for result in results if result.command == "space"]
         chip = (host / f"after{place}").read_bytes()
-        wear, last = [], b""
+        wear: list[int] = []
+        last = b""
         if kind == "ubi":
             rows = (line.split() for line in (host / f"wear{place}").read_text().splitlines())
             wear = [int(row[1]) for row in rows if row and row[0].isdecimal() and row[1] != "-1"]
             last = dump_of((host / f"last{place}").read_bytes())
+        first_free, again_free = free
         found.append(
-            Trial(one, one.path.read_bytes(), *free, dump_of(chip), dump_of(chip, with_oob=True),
-                  host / f"found{place}", last, wear)
+            Trial(
+                one, one.path.read_bytes(), first_free, again_free, dump_of(chip),
+                dump_of(chip, with_oob=True), host / f"found{place}", last, wear,
+            )
         )  # fmt: skip
     return found
 
@@ -147,7 +151,7 @@ def test_images_and_dumps_are_what_the_kernel_finds(
     tmp_path: Path,
     pytestconfig: pytest.Config,
 ) -> None:
-    """What df says to the byte, each file's bytes, the erase counters; of the image, of dumps, with OOB."""
+    """What df says, to the byte, each file's bytes, and the erase counters."""
     seeds = range(ALL_SEEDS if pytestconfig.getoption("--long") else SEEDS)
     page, oob, kib = geometry
     block_bytes = None if kind == "ubi" else kib << 10

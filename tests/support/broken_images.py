@@ -59,9 +59,9 @@ def _break(draw: random.Random, data: bytearray) -> None:
         case 0:
             data[at] ^= 1 << draw.randrange(8)
         case 1 | 2:
-            order = draw.choice(("little", "big"))
             value = draw.choice(_EDGES) if draw.random() < 0.7 else draw.randrange(1 << 32)
-            data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, order)
+            field = (value % (1 << 8 * size)).to_bytes(size, "little")
+            data[at : at + size] = field if draw.random() < 0.5 else field[::-1]
         case 3:
             data[at : at + size] = draw.randbytes(size)
         case 4:
@@ -106,7 +106,8 @@ def _repair(data: bytearray) -> None:
 
 
 def _found(data: bytearray, magic: bytes) -> list[int]:
-    places, at = [], data.find(magic)
+    places: list[int] = []
+    at = data.find(magic)
     while at >= 0 and len(places) < 20_000:
         places.append(at)
         at = data.find(magic, at + 2)
@@ -142,8 +143,14 @@ def outcome(data: bytes) -> str:
     try:
         image = Image(data)
     except ValueError as why:
-        assert "\n" not in str(why), why
-        return "refused"
+        refused = str(why)
+    else:
+        return _outcome_of(image)
+    assert "\n" not in refused, refused
+    return "refused"
+
+
+def _outcome_of(image: Image) -> str:
     broken_files = 0
     for at in range(len(image.parts)):
         left = BYTES_READ

@@ -21,11 +21,11 @@ def chip_of(
         pages = []
         for at in range(block // page):
             part = data[begin + at * page : begin + (at + 1) * page]
-            spare = bytearray(b"\xff" * oob)
+            spare = b"\xff" * oob
             if at == 0 and number in markers:
-                spare[-8:] = bytes.fromhex("8519032008000000")
+                spare = spare[:-8] + bytes.fromhex("8519032008000000")
             if part.strip(b"\xff") or spare.strip(b"\xff"):
-                pages.append((at, part.ljust(page, b"\xff"), bytes(spare)))
+                pages.append((at, part.ljust(page, b"\xff"), spare))
         out += struct.pack("<IHBB", 0, len(pages), 0, 0)
         for at, part, spare in pages:
             written = int(bool(part.strip(b"\xff")))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,8 @@ def _run(name: str, *words: object) -> None:
 
 
 def with_oob(
-    data: bytes, page: int, oob: int, *, bad: set[int] = frozenset(), block: int = 0
-) -> bytes:  # type: ignore[assignment]
+    data: bytes, page: int, oob: int, *, bad: Collection[int] = (), block: int = 0
+) -> bytes:
     """Each page with its OOB behind it; blocks of `bad` are marked."""
     out = bytearray()
     for at in range(0, len(data), page):
@@ -191,11 +192,14 @@ def _make_ubi(draw: random.Random, folder: Path, geometry: tuple[int, int] | Non
     out = folder / "u.ubi"
     _run("ubinize", "-o", out, "-p", block, "-m", page, "-s", sub, "-e", erases, "-Q", sequence,
          folder / "u.ini")  # fmt: skip
-    options = {"page": page, "sub": sub, "block": block, "erases": erases, "sequence": sequence,
-               "volumes": volumes, "data_offset": data_offset, "oob": 0}  # fmt: skip
+    options: dict[str, Any] = {
+        "page": page, "sub": sub, "block": block, "erases": erases, "sequence": sequence,
+        "volumes": volumes, "data_offset": data_offset, "oob": 0,
+    }  # fmt: skip
     if not geometry and draw.random() < 0.4:
-        options["oob"] = draw.choice(OOB[page])
-        out.write_bytes(with_oob(out.read_bytes(), page, options["oob"]))
+        oob = draw.choice(OOB[page])
+        options["oob"] = oob
+        out.write_bytes(with_oob(out.read_bytes(), page, oob))
     return MadeImage(out, "ubi", trees, options)
 
 

@@ -65,7 +65,9 @@ def extract(image: Image, part: int, folder: Path) -> tuple[int, list[str]]:
         folder.mkdir(parents=True)
     except OSError as why:
         raise InputError(f"{shown(folder)}: {why.strerror}") from None
-    copied, left_out, first = 0, [], {}
+    copied = 0
+    left_out: list[str] = []
+    first: dict[int, bytes] = {}
     files = image.files(part)
     for file in files:
         name = os.fsdecode(file.path)
@@ -79,7 +81,7 @@ def extract(image: Image, part: int, folder: Path) -> tuple[int, list[str]]:
                         os.link(known, last, src_dir_fd=other, dst_dir_fd=parent,
                                 follow_symlinks=False)  # fmt: skip
                 elif file.kind == "folder":
-                    os.mkdir(last, 0o700, dir_fd=parent)  # noqa: PTH102
+                    os.mkdir(last, 0o700, dir_fd=parent)
                 elif file.kind == "link":
                     os.symlink(file.target, last, dir_fd=parent)
                 else:

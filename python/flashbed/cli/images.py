@@ -90,10 +90,8 @@ def show(
         for line in image.problems:
             say(f"flashbed: {shown(file)}: {escaped(line)}")
         more = image.problem_count - len(image.problems)
-        raise RunError(
-            f"{shown(file)}: {image.problem_count:,} things are wrong"
-            + (f", {more:,} of them not shown" if more else "")
-        )
+        unseen = f", {more:,} of them not shown" if more else ""
+        raise RunError(f"{shown(file)}: what is wrong: {image.problem_count:,}{unseen}")
 
 
 def _page(given: str | None) -> tuple[int | None, int | None]:
@@ -316,7 +314,8 @@ _ROWS = {
 
 def _sum_rows(sums: Mapping[str, Any]) -> Rows:
     kinds = [("files", "files"), ("folders", "folders"), ("links", "symbolic links"),
-             ("others", "devices, pipes, sockets"), ("unnamed", "inodes without a name")]  # fmt: skip
+             ("others", "devices, pipes, sockets"),
+             ("unnamed", "inodes without a name")]  # fmt: skip
     counts = [f"{sums[key]:,} {name}" for key, name in kinds if sums[key] or key == "files"]
     yield "holds", ", ".join(counts)
     nodes = ", ".join(f"{count:,} {name}" for name, count in sums["nodes"].items())

@@ -103,12 +103,12 @@ impl Image {
         part: usize,
         inode: u32,
         number: usize,
-    ) -> PyResult<(u64, Bound<'py, PyBytes>)> {
+    ) -> PyResult<(u64, u32, Bound<'py, PyBytes>)> {
         let outside = || PyIndexError::new_err("no such piece");
         let inode = self.part(part)?.tree.inodes.get(&inode).ok_or_else(outside)?;
         let piece = inode.pieces.get(number).ok_or_else(outside)?;
         let bytes = bug::caught(|| self.0.piece(inode, piece))?.map_err(PyValueError::new_err)?;
-        Ok((piece.at, PyBytes::new(py, &bytes)))
+        Ok((piece.at, piece.bytes, PyBytes::new(py, &bytes)))
     }
 }
 

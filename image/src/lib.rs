@@ -1,7 +1,7 @@
 //! Readers of flash images, and of dumps of devices in the field: UBI with its volumes, UBIFS,
 //! JFFS2, and the superblocks of squashfs and EROFS.
 //!
-//! The bytes are anybody's. A reader checks every length and every sum, never panics, and needs
+//! The bytes are foreign. A reader checks every length and every sum, never panics, and needs
 //! memory in proportion to the file. What is broken is one line that says where; what is whole is
 //! read nevertheless. `flat.rs` takes the OOB of pages out, `ubi.rs` maps LEBs, `lebs.rs` gives
 //! them to `ubifs/`; `jffs2/` reads blocks. `tree.rs` has the files of both, `unpack.rs` their
@@ -111,8 +111,11 @@ impl Image {
         self.flat.pages
     }
 
-    /// The bytes of a part of a file: where they are in it, and what they are.
+    /// The bytes of a part of a file; none at all stand for zeros.
     pub fn piece(&self, inode: &Inode, piece: &Piece) -> Result<Vec<u8>, String> {
+        if piece.packing == Packing::Zero {
+            return Ok(Vec::new());
+        }
         let stored = part(&self.flat.bytes, piece.start, piece.stored as usize);
         let done = match inode.encrypted {
             true => Err("it is encrypted".to_owned()),

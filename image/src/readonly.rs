@@ -12,7 +12,7 @@ const EROFS_MAGIC: u32 = 0xe0f5_e1e2;
 const EROFS_OFFSET: usize = 1024;
 /// EROFS_FEATURE_INCOMPAT_COMPR_CFGS: else only lz4 is possible.
 const EROFS_COMPRESSORS: u32 = 2;
-/// EROFS_FEATURE_INCOMPAT_ZERO_PADDING: set by whoever compresses with lz4.
+/// EROFS_FEATURE_INCOMPAT_ZERO_PADDING: a file system with lz4 has it.
 const EROFS_LZ4_PADDED: u32 = 1;
 
 /// A squashfs.

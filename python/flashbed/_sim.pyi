@@ -787,10 +787,10 @@ class Image:
     def files(self, part: int) -> list[ImageFile]:
         """The files of a part, a folder before what is in it."""
 
-    def piece(self, part: int, inode: int, number: int) -> tuple[int, bytes]:
-        """Data of a file: where it is in it, and its bytes. Later pieces lie over earlier ones.
+    def piece(self, part: int, inode: int, number: int) -> tuple[int, int, bytes]:
+        """Data of a file: where it is in it, how many bytes, and these; none stand for zeros.
 
-        Raises `ValueError` if it cannot be read.
+        Later pieces lie over earlier ones. Raises `ValueError` if it cannot be read.
         """
 
 @final

@@ -158,7 +158,7 @@ def _outcome_of(image: Image) -> str:
             assert not {b"", b".", b".."} & set(file.path.split(b"/")), file.path
             for piece in range(min(file.pieces, PIECES_READ)):
                 try:
-                    left -= len(image.piece(at, file.inode, piece)[1])
+                    left -= len(image.piece(at, file.inode, piece)[2])
                 except ValueError:
                     broken_files += 1
                 if left < 0:

@@ -1,7 +1,7 @@
 //! JFFS2: its nodes, which of them count, the files they make, and the space they take.
 //!
-//! Mirrors what a mount of fs/jffs2 and its check of nodes find (scan.c, build.c, readinode.c). Left
-//! out: the rubin compressors, and values of extended attributes.
+//! Mirrors what a mount of fs/jffs2 and its check of nodes find (scan.c, build.c, readinode.c).
+//! Left out: the rubin compressors, and values of extended attributes.
 
 mod books;
 mod medium;

@@ -130,7 +130,7 @@ impl<'a> Tree<'a> {
             if leb >= self.superblock.lpt_lebs {
                 // Nothing was written below it: all of its LEBs are empty.
                 let end = (u64::from(begin) + below).min(u64::from(self.leaves)) as u32;
-                self.empty(begin, end)?;
+                self.empty(begin, end);
                 continue;
             }
             let place = (leb + self.superblock.lpt_first(), offset);
@@ -143,16 +143,11 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    fn empty(&mut self, begin: u32, end: u32) -> Result<(), String> {
-        // A superblock may claim more LEBs than there is file.
-        if u64::from(end) * u64::from(LPT_FANOUT) > 1 << 24 {
-            return Err("the LPT has more LEBs than a chip".to_owned());
-        }
+    fn empty(&mut self, begin: u32, end: u32) {
         let free = self.superblock.leb_bytes;
         let none = Properties { free, dirty: 0, index: false };
         let lebs = (end - begin) as usize * LPT_FANOUT as usize;
         self.found.extend(std::iter::repeat_n(none, lebs));
-        Ok(())
     }
 
     fn leaf(&mut self, place: (u32, u32)) -> Result<(), String> {

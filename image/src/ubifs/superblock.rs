@@ -10,7 +10,7 @@ use sim::fs::ubifs::geometry::{LEBS_MIN, LEB_BYTES_MIN, LOG_LEB, MASTER_LEB, SUP
 /// A larger LEB no chip has.
 const LEB_BYTES_MAX: u32 = 16 << 20;
 /// Nor more LEBs.
-const LEBS_MAX: u32 = 1 << 24;
+const LEBS_MAX: u32 = 1 << 20;
 /// The newest format that is read (UBIFS_FORMAT_VERSION).
 const FORMAT_MAX: u32 = 5;
 /// UBIFS_FLG_* by bit.

@@ -19,6 +19,8 @@ from flashbed.base.paths import shown
 __all__ = ["content", "extract", "read_image"]
 
 IMAGE_BYTES_MAX = 4 << 30
+CONTENT_BYTES_MAX = 1 << 30
+ZEROS_BYTES = 1 << 20
 _HOLE_BYTES_MAX = 1 << 40
 _COPIED = ("file", "folder", "link")
 
@@ -40,6 +42,8 @@ def read_image(
 
 def content(image: Image, part: int, file: ImageFile) -> bytes:
     """The bytes of a file. Raises `RunError` if they cannot be read."""
+    if file.bytes > CONTENT_BYTES_MAX:
+        raise RunError(f"{os.fsdecode(file.path)}: {file.bytes:,} bytes")
     data = bytearray(file.bytes)
     for at, piece in _pieces(image, part, file):
         data[at : at + len(piece)] = piece
@@ -49,10 +53,15 @@ def content(image: Image, part: int, file: ImageFile) -> bytes:
 def _pieces(image: Image, part: int, file: ImageFile) -> Iterator[tuple[int, bytes]]:
     for number in range(file.pieces):
         try:
-            at, piece = image.piece(part, file.inode, number)
+            at, size, piece = image.piece(part, file.inode, number)
         except ValueError as why:
             raise RunError(f"{os.fsdecode(file.path)}: {why}") from None
-        yield at, piece[: max(0, file.bytes - at)]
+        end = min(at + size, file.bytes)
+        if piece:
+            yield at, piece[: max(0, end - at)]
+            continue
+        for start in range(at, end, ZEROS_BYTES):
+            yield start, bytes(min(ZEROS_BYTES, end - start))
 
 
 def extract(image: Image, part: int, folder: Path) -> tuple[int, list[str]]:
@@ -86,7 +95,7 @@ def extract(image: Image, part: int, folder: Path) -> tuple[int, list[str]]:
                     os.symlink(file.target, last, dir_fd=parent)
                 else:
                     first[file.inode] = file.path
-                    _write(image, part, file, parent, last)
+                    _write(image, part, file, (parent, last))
             copied += 1
         except (RunError, OSError) as why:
             left_out.append(f"{name}: {getattr(why, 'strerror', None) or why}")
@@ -113,7 +122,8 @@ def _parent(folder: Path, path: bytes) -> Iterator[tuple[int, bytes]]:
         os.close(here)
 
 
-def _write(image: Image, part: int, file: ImageFile, parent: int, last: bytes) -> None:
+def _write(image: Image, part: int, file: ImageFile, place: tuple[int, bytes]) -> None:
+    parent, last = place
     if file.bytes > _HOLE_BYTES_MAX:
         raise RunError(f"{file.bytes:,} bytes")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -578,6 +578,7 @@ class Piece:
     def file_names(self) -> list[str]:
         """Paths by `file_index` of this piece."""
 
+@type_check_only
 class UbiPebs(TypedDict):
     """Physical blocks by what they hold."""
 
@@ -596,9 +597,7 @@ class UbiPebs(TypedDict):
     corrupted: int
     """With a header that is broken."""
 
-UbiClass = TypedDict("UbiClass", {"from": int, "to": int, "pebs": int})
-"""Blocks with erase counters of a range, both ends included."""
-
+@type_check_only
 class UbiErases(TypedDict):
     """Erase counters."""
 
@@ -608,9 +607,10 @@ class UbiErases(TypedDict):
     """Their mean, in thousandths."""
     max: int
     """The largest."""
-    histogram: list[UbiClass]
-    """How many blocks are in each class."""
+    histogram: list[dict[str, int]]
+    """Of each class of counters: `from` and `to`, both included, and how many `pebs`."""
 
+@type_check_only
 class UbiFastmap(TypedDict):
     """A fastmap."""
 
@@ -625,6 +625,7 @@ class UbiFastmap(TypedDict):
     valid: bool
     """Whether its check sum is right."""
 
+@type_check_only
 class UbiVolume(TypedDict):
     """A volume of UBI."""
 
@@ -649,6 +650,7 @@ class UbiVolume(TypedDict):
     data_bytes: int
     """Bytes of data: those of a static volume, or of the mapped LEBs of a dynamic one."""
 
+@type_check_only
 class UbiImage(TypedDict):
     """A UBI device."""
 
@@ -673,6 +675,7 @@ class UbiImage(TypedDict):
     volumes: list[UbiVolume]
     """The volumes."""
 
+@type_check_only
 class ImagePart(TypedDict):
     """What lies on a volume; a file without UBI has one part."""
 

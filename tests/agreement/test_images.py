@@ -162,7 +162,7 @@ def test_images_and_dumps_are_what_the_kernel_finds(
         for number, (data, free) in enumerate(reads):
             file = tmp_path / "read"
             file.write_bytes(data)
-            # A chip without ECC that nobody wrote to has nothing in its OOB: then it must be said.
+            # An unwritten chip without ECC has nothing in its OOB: then it must be said.
             silent = number == 2 and not spare_of(data, page, oob).strip(b"\xff")
             pages = {"page_bytes": page, "oob_bytes": oob} if silent else {}
             image = read_image(file, block_bytes=block_bytes, **pages)

@@ -19,7 +19,10 @@ from flashbed.base.paths import shown
 from flashbed.base.toml_errors import wrong_lines
 from flashbed.results.plausible import NUMBER_MAX
 
-__all__ = ["QUANTITIES", "CostModel", "CostSource", "Model", "Prices", "Ranges", "Setting", "load"]
+__all__ = [
+    "MODEL_BYTES_MAX", "QUANTITIES", "CostModel", "CostSource", "Count", "Model", "NotNegative",
+    "Prices", "Ranges", "Setting", "Strict", "load",
+]  # fmt: skip
 
 MODEL_BYTES_MAX = 16 << 20
 REAL_MAX = 1e30
@@ -40,11 +43,13 @@ Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=REAL_MAX, allow_inf_nan=False)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A part of a file; its keys are all known."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Setting(_Strict):
+class Setting(Strict):
     """What must be equal for costs to be equal: the axes that no term covers.
 
     `database` is its word (docs/models/sqlite.md), without what `Ranges` has.
@@ -61,7 +66,7 @@ class Setting(_Strict):
     database: str
 
 
-class Ranges(_Strict):
+class Ranges(Strict):
     """Ranges of the fitted tables; nothing is predicted outside. `terms` has maxima."""
 
     requests: Bounds
@@ -72,7 +77,7 @@ class Ranges(_Strict):
     terms: dict[str, NotNegative]
 
 
-class Prices(_Strict):
+class Prices(Strict):
     """The price of one of each term, in `unit`, and how well the prices explain the cases.
 
     Errors are in percent of the case's value (of 1 unit, if that is more). `held_out_within` is the
@@ -91,7 +96,7 @@ class Prices(_Strict):
     held_out_within: NotNegative
 
 
-class CostModel(_Strict):
+class CostModel(Strict):
     """Requests of one kind in one setting. A quantity that the tables do not know is null."""
 
     setting: Setting
@@ -123,7 +128,7 @@ class CostModel(_Strict):
         return self
 
 
-class CostSource(_Strict):
+class CostSource(Strict):
     """A run whose tables were used."""
 
     experiment: str
@@ -132,7 +137,7 @@ class CostSource(_Strict):
     cases: Count
 
 
-class Model(_Strict):
+class Model(Strict):
     """The whole file."""
 
     format: Literal["flashbed-model 1"] = "flashbed-model 1"

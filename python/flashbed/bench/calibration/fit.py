@@ -16,21 +16,17 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from flashbed._sim import Recorded, run_cases
 from flashbed.answers.analysis.least_squares import non_negative
 from flashbed.base.errors import InputError
 from flashbed.bench.calibration.cases import PAUSE_NS
-from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.bench.calibration.price_counts import FITTED, price_counts, times_ns, unit_of
 from flashbed.stack.prices import How, Price, known_price, prices
 from flashbed.stack.profiles import Board
 from flashbed.targets.base import Program
-from flashbed.targets.sim import cases_of
 
 __all__ = [
     "FITTED",
@@ -43,21 +39,8 @@ __all__ = [
     "with_software_table",
 ]
 
-Floats = npt.NDArray[np.float64]
-
-FITTED = tuple(
-    price.key
-    for price in prices()
-    if price.how == "fitted" and not price.key.startswith("compressors.lzo_2_02.")
-)
-"""Prices by their keys in `[software]`; no kernel that can be measured has lzo-2.02."""
 TIMER_SLACK_NS = 50_000
 """Delay of an ordinary thread's timers (timer_slack_ns)."""
-UNIT = 10_000
-"""The unit that a price is set to for counting. It is large enough that rounding to ns does not
-show, and small enough that no case takes a second, in which timers would expire."""
-LOOP_UNIT = 100
-"""The unit for what a compressor's loops do thousands of times a page, in whole nanoseconds."""
 
 
 def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:
@@ -164,75 +147,6 @@ def _of(how: How) -> list[Price]:
     return [price for price in prices() if price.how == how]
 
 
-def _unit(name: str) -> int:
-    return LOOP_UNIT if name.startswith("compressors.") and name.endswith("_ns") else UNIT
-
-
-def _priced(board: Board, costs: dict[str, int]) -> str:
-    """The board's profile for the simulator with these costs and no others."""
-    profile = json.loads(board.sim_json)
-    kept = {name: profile["software"].pop(name) for name in ("sched_clock_ns", "pointer_bytes")}
-    software: dict[str, Any] = dict.fromkeys(profile["software"], 0) | kept | {"compressors": {}}
-    for name in FITTED:
-        *tables, key = name.split(".")
-        table = software
-        for each in tables:
-            table = table.setdefault(each, {})
-        table[key] = costs.get(name, 0)
-    profile["software"] = software | {n: v for n, v in costs.items() if "." not in n}
-    return json.dumps(profile)
-
-
-def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
-    """Simulated time of every case with these costs and no others."""
-    board = _priced(cases[0].stack.board, costs)
-    alike: dict[str, list[int]] = {}
-    for at, program in enumerate(cases):
-        alike.setdefault(program.stack.simulated_kernel, []).append(at)
-    times = np.zeros(len(cases))
-    for kernel, places in alike.items():
-        some = [cases[at] for at in places]
-        results = run_cases(board, kernel, cases_of(some), recorded=Recorded(), threads=1)
-        if results.interrupted is not None:
-            raise results.interrupted
-        if results.failures:
-            failure = results.failures[0]
-            raise InputError(f"{some[failure.case_index].case_id}: {failure.message}")
-        times[places] = np.frombuffer(results.cases["time_ns"], dtype="<i8").astype(float)
-    return times
-
-
-def _group(name: str) -> str:
-    """The group of a price: a file system, a compressor, or the price itself."""
-    if name.startswith("compressors."):
-        return name.rsplit(".", 1)[0].removesuffix(".unpack")
-    prefix = name.split("_", 1)[0]
-    return prefix if prefix in ("ubi", *FILE_SYSTEMS) else name
-
-
-def _counts(
-    cases: Sequence[Program], free: Sequence[str], held: dict[str, int], base_ns: Floats
-) -> Floats:
-    """How often each free price (columns) occurs in each case (rows).
-
-    Cases in which no price of a group occurs are simulated once for the whole group.
-    """
-    counts = np.zeros((len(cases), len(free)))
-    groups: dict[str, list[str]] = {}
-    for name in free:
-        groups.setdefault(_group(name), []).append(name)
-    for names in groups.values():
-        together = {name: _unit(name) for name in names}
-        (rows,) = np.nonzero(_times_ns(cases, held | together) - base_ns)
-        if not rows.size:
-            continue
-        some = [cases[int(row)] for row in rows]
-        for name in names:
-            times = _times_ns(some, held | {name: _unit(name)})
-            counts[rows, free.index(name)] = (times - base_ns[rows]) / _unit(name)
-    return counts
-
-
 def _held(board: Board, only: Sequence[str]) -> dict[str, int]:
     """The board's prices besides these. Raises `InputError` for one that is not fitted."""
     unknown = sorted(set(only) - set(FITTED))
@@ -247,8 +161,8 @@ def _held(board: Board, only: Sequence[str]) -> dict[str, int]:
 def cases_with(cases: Sequence[Program], only: Sequence[str]) -> list[Program]:
     """The cases in which one of these prices occurs. Raises `InputError` as `fit`."""
     _held(cases[0].stack.board, only)
-    times = _times_ns(cases, {name: _unit(name) for name in only})
-    (rows,) = np.nonzero(times - _times_ns(cases, {}))
+    times = times_ns(cases, {name: unit_of(name) for name in only})
+    (rows,) = np.nonzero(times - times_ns(cases, {}))
     return [cases[int(row)] for row in rows]
 
 
@@ -261,9 +175,9 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int], only: Sequence[str
     measured = np.asarray(measured_ns, dtype=float)
     held = _held(cases[0].stack.board, only)
     free = tuple(name for name in FITTED if not only or name in only)
-    chip = _times_ns(cases, {})
-    base = _times_ns(cases, held) if held else chip
-    counts = _counts(cases, free, held, base)
+    chip = times_ns(cases, {})
+    base = times_ns(cases, held) if held else chip
+    counts = price_counts(cases, free, held)
     occurs = np.asarray(counts.any(axis=0))
     names = [name for name, there in zip(free, occurs, strict=True) if there]
     weights = 1.0 / measured

@@ -16,7 +16,7 @@ from flashbed.answers.costs.counting import counts
 from flashbed.answers.costs.device_fit import Seen, fit_system
 from flashbed.answers.costs.device_model import DeviceModel
 from flashbed.answers.costs.devices import Packing, below_of, reads_event
-from flashbed.answers.costs.logs import STORED_STEPS
+from flashbed.answers.costs.logs import PIECES_BYTES, STORED_STEPS
 from flashbed.answers.costs.model import CostSource
 from flashbed.base.errors import InputError
 from flashbed.bench.calibration.price_counts import FITTED, code_times_ns, price_counts
@@ -33,7 +33,6 @@ _SAMPLED = 3
 """Of so many cases prices are counted in one."""
 _PAGES = 32
 """Written of each compressibility, to see what is stored."""
-_SMALL_BYTES = 1024
 _SECOND = "compressors.deflate.node_ns"
 """Of JFFS2, which tries LZO first; UBIFS has one compressor."""
 
@@ -167,10 +166,10 @@ def packing_of(program: Program) -> Packing:
             stored = row["bytes_data"] + row["flush_bytes_data"]
             written[int(row["case_id"])] = min(1.0, stored / (_PAGES * PAGE_BYTES))
     retried = []
-    for size in (_SMALL_BYTES, PAGE_BYTES):
+    for size in PIECES_BYTES:
         tried = price_counts(asked(size), (_SECOND,), {}, code_times_ns)[:, 0]
         retried.append(tuple((tried / _PAGES).clip(0.0, 1.0).tolist()))
-    return Packing(tuple(written), (retried[0], retried[1]))
+    return Packing(tuple(written), tuple(retried))
 
 
 def _pages(size: int, saved: int) -> str:

@@ -192,7 +192,7 @@ def _erases_a_commit(seen: Sequence[Seen]) -> float:
         if erases < FEW or not commits:
             continue
         written = (one.values["page_writes"] or 0) / one.board.chip.pages_per_block
-        dead = erased_blocks(one.counted.below.fs, one.counted.space, written)
+        dead = erased_blocks(one.counted.below.fs, one.counted.space, written, seconds=0.0)
         system.append([commits / erases])
         wanted.append((erases - dead) / erases)
     if not system:

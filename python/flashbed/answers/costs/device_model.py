@@ -55,11 +55,11 @@ class FsModel(Strict):
     """A file system: how often each event occurs in a unit of each term, prices by their keys.
 
     `stored` is the share of a page that it stores, of which 0, 5, … 100 % can be saved. `retried`
-    says for pieces of 1 KiB and of 4 how often it tries a second compressor then.
+    says for pieces of 1, 2 and 4 KiB how often it tries a second compressor then.
     """
 
     stored: tuple[NotNegative, ...]
-    retried: tuple[tuple[NotNegative, ...], tuple[NotNegative, ...]]
+    retried: Annotated[tuple[tuple[NotNegative, ...], ...], Field(min_length=3, max_length=3)]
     events: dict[str, Coefficients]
     erases_a_commit: NotNegative
     errors: dict[str, Errors]

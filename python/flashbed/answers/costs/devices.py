@@ -49,7 +49,7 @@ class Packing:
     """What a file system's compressor does to pages, as `FsModel` has it."""
 
     stored: tuple[float, ...]
-    retried: tuple[tuple[float, ...], tuple[float, ...]]
+    retried: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,15 +157,15 @@ def priced(system: FsModel, board: Board, counted: Counts) -> Parts:
     """What counts cost on a board."""
     chip = chip_times(board)
     pages = event_count(system, "page_writes", counted)
-    commits = counted.amounts["commit"]
-    erases = erased_blocks(counted.below.fs, counted.space, pages / board.chip.pages_per_block)
-    erases += system.erases_a_commit * commits
+    software_ns = _software_ns(system, board, counted)
     chip_ns = (
         event_count(system, reads_event("call_reads", board), counted) * chip.read_ns
         + event_count(system, "call_writes", counted) * chip.program_ns
-        + erases * chip.erase_ns
     )
-    software_ns = _software_ns(system, board, counted)
+    written, seconds = pages / board.chip.pages_per_block, (chip_ns + (software_ns or 0.0)) / 1e9
+    erases = erased_blocks(counted.below.fs, counted.space, written, seconds)
+    erases += system.erases_a_commit * counted.amounts["commit"]
+    chip_ns += erases * chip.erase_ns
     values = {
         "time_ns": None if software_ns is None else chip_ns + software_ns,
         "page_reads": event_count(system, reads_event("page_reads", board), counted),

@@ -19,7 +19,8 @@ import numpy as np
 from flashbed.program.operation_fields import PAGE_BYTES
 
 __all__ = [
-    "SECTOR_BYTES", "STORED_STEPS", "Below", "FileSeen", "Log", "Space", "erased_blocks", "log_of",
+    "PIECES_BYTES", "SECTOR_BYTES", "STORED_STEPS", "Below", "FileSeen", "Log", "Space",
+    "erased_blocks", "log_of",
 ]  # fmt: skip
 
 SECTOR_BYTES = 512
@@ -31,10 +32,12 @@ _UBIFS_COMMIT_AT = 13 / 16
 _UBIFS_JOURNAL_SHARE, _UBIFS_LOG, _UBIFS_BUDS_MIN = 0.05, 3, 3
 _YAFFS2_CACHE = 10
 _YAFFS2_TAGS_BYTES = 16
-_YAFFS2_PASSIVE = 4
+_YAFFS2_QUARTER, _YAFFS2_HALF, _YAFFS2_TURN_S = 4, 2, 0.104
 _LOOSE = 0.03
 """How far a node's size may be off: compressed bytes are known to so much."""
-_SMALL_BYTES = 2048
+PIECES_BYTES = (1024, 2048, 4096)
+"""Pieces of which a curve says how often a second compressor is tried."""
+_LONGER_THAN = (1536, 3072)
 _TRIED_MIN = 12
 """Bytes up to which JFFS2 tries no deflate."""
 Tally = Counter[str]
@@ -46,8 +49,8 @@ class Below:
 
     `blocks` are those that the file system can have, UBI's own left out. `window_pages` is
     read-ahead's window in pages of 4 KiB. `stored` says which share of a page stays if 0, 5, …
-    100 % of it can be saved; `retried`, of pieces of 1 KiB and of 4, how often another compressor
-    is tried then, because the first one has failed.
+    100 % of it can be saved; `retried`, for each of `PIECES_BYTES`, how often another compressor is
+    tried then, because the first one has failed.
     """
 
     fs: str
@@ -74,7 +77,7 @@ class Below:
         """How often a second compressor is tried on a piece of which this share is stored."""
         if not self.retried:
             return 0.0
-        curve = self.retried[length > _SMALL_BYTES]
+        curve = self.retried[sum(length > least for least in _LONGER_THAN)]
         return float(np.interp(share, self.stored[::-1], curve[::-1]))
 
 
@@ -466,17 +469,21 @@ class Space:
     dead: float
 
 
-def erased_blocks(fs: str, space: Space, written: float) -> float:
-    """Blocks that a program erases, by the blocks that it writes."""
+def erased_blocks(fs: str, space: Space, written: float, seconds: float) -> float:
+    """Blocks that a program erases, by the blocks that it writes and the time that it takes."""
     if fs == "jffs2":
         # What fsync moves empties old blocks as fast as new ones fill.
         return max(0.0, written - space.grown)
     if fs == "ubifs":
         # A commit gives blocks back that are dead; others are collected when no block is free.
         return max(space.dead, written - space.grown - (space.blocks - space.live))
-    # It collects while erased blocks are less than a quarter of the free ones (yaffs_check_gc).
-    erased_kept = (space.blocks - space.live) / _YAFFS2_PASSIVE
-    return max(0.0, written + space.live - space.grown - (space.blocks - erased_kept))
+    # Before each write it collects while erased blocks are less than a quarter of the free ones
+    # (yaffs_check_gc), and its thread every 104 ms while they are less than half.
+    free, used = space.blocks - space.live, written + space.live - space.grown
+    at_writes = used - (space.blocks - free / _YAFFS2_QUARTER)
+    scattered = used - (space.blocks - free / _YAFFS2_HALF)
+    by_thread = scattered / max(scattered, written, 1.0) * seconds / _YAFFS2_TURN_S
+    return max(0.0, at_writes, min(by_thread, scattered))
 
 
 def log_of(below: Below, tally: Tally) -> Log:

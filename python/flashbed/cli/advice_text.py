@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flashbed.answers.advice.words import Durability
     from flashbed.api.advising import Advice
 
-__all__ = ["CutChoices", "in_short", "print_advice"]
+__all__ = ["CutChoices", "advice_json", "in_short", "print_advice"]
 
 _UNCUT = "what changes what a power cut takes; no power was cut"
 
@@ -51,7 +51,7 @@ def print_advice(
 ) -> None:  # fmt: skip
     """Prints advice; `orders` says whether a kernel agrees, `lost` what power cuts took."""
     if output == "json":
-        print(json.dumps(_json(found, orders, lost, directory), indent=1))
+        print(json.dumps(advice_json(found, orders, lost, directory), indent=1))
         return
     from flashbed.answers.analysis.compared_choices import HEADS
 
@@ -126,9 +126,10 @@ def _sections(
         yield "left out", [f"{label}: {why}" for label, why in found.left_out.items()]
 
 
-def _json(
+def advice_json(
     found: Advice, orders: Sequence[str], lost: CutChoices, directory: Path
 ) -> dict[str, Any]:
+    """Advice for a program to read."""
     from flashbed.answers.advice.paste import pasted
 
     def told(choice: Combination) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The commands that price SQL requests: cost fit, cost predict."""
+"""The commands that price SQL: cost fit, cost predict, cost advise."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from flashbed.answers.lifetimes.given import endurance_of, rate_per_day
 from flashbed.base.errors import InputError
 from flashbed.base.files import output as written_to
 from flashbed.base.paths import shown
+from flashbed.cli.advise import Goal, Now, SetOrTry
 from flashbed.cli.lifetime import Endurance
-from flashbed.cli.options import OUT, Format, FsName, chosen
+from flashbed.cli.options import OUT, Format, FsName, Jobs, OnBoard, chosen
+from flashbed.cli.options import Out as Folder
+from flashbed.cli.own_command import What
 from flashbed.cli.progress import say
 
 if TYPE_CHECKING:
+    from flashbed.answers.costs.device_model import DeviceModel
     from flashbed.answers.costs.predict import Prediction
     from flashbed.answers.lifetimes.estimate import Estimate
     from flashbed.answers.lifetimes.subject import Subject
@@ -24,17 +28,28 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_GOALS = ("time", "lifetime")
+_ALL = 100_000
+"""Combinations that the model may predict."""
+
 Directories = Annotated[
-    list[Path], typer.Argument(metavar="DIR...", help="Results of runs with SQL requests.")
+    list[Path],
+    typer.Argument(
+        metavar="DIR...|EXPERIMENT",
+        help="Results of runs with SQL requests; or an experiment, for a model of any chip.",
+    ),
 ]
 Out = Annotated[Path | None, typer.Option(*OUT, metavar="FILE", help="Save the model (JSON).")]
 Pattern = Annotated[
-    str, typer.Option("--pattern", metavar="WORD", help="Kind of request: insert, select, …")
+    str | None, typer.Option("--pattern", metavar="WORD", help="Kind of request: insert, select, …")
 ]
-Requests = Annotated[int, typer.Option("--requests", metavar="N", help="Requests a transaction.")]
+Requests = Annotated[
+    int | None, typer.Option("--requests", metavar="N", help="Requests a transaction.")
+]
 RequestBytes = Annotated[
-    int, typer.Option("--request-bytes", metavar="N", help="Bytes of text in a record.")
+    int | None, typer.Option("--request-bytes", metavar="N", help="Bytes of text in a record.")
 ]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by `cost fit`.")]
 PageBytes = Annotated[
     int | None, typer.Option("--page-bytes", metavar="N", help="SQLite's page size. Default: 1024.")
 ]
@@ -48,7 +63,11 @@ DatabaseWord = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="AXIS=VALUE", help="Picks a model if the file holds several."),
+    typer.Option(
+        "--set",
+        metavar="AXIS=VALUE",
+        help="Of fit: narrows the experiment. Of predict: picks a model, or sets a case.",
+    ),
 ]
 Repeat = Annotated[
     str | None,
@@ -72,6 +91,11 @@ def register(app: typer.Typer) -> None:
         "--request-bytes 220 --fs ubifs` · `flashbed cost predict model.json --pattern update "
         "--requests 200 --request-bytes 150 --fs jffs2 --repeat 1/min`",
     )(predict)
+    cost.command(
+        "advise",
+        epilog="Example: `flashbed cost advise devices.json my.sql --now fs=ubifs --goal lifetime "
+        "--set board=mine --set chip=W25N01GV,MT29F2G08ABAEA`",
+    )(advise)
     app.add_typer(cost, name="cost")
     before = typer.Typer(no_args_is_help=True)
 
@@ -84,28 +108,64 @@ def register(app: typer.Typer) -> None:
     app.command("predict", hidden=True)(predict)
 
 
-def fit(directories: Directories, out: Out = None) -> None:
+def fit(directories: Directories, *, settings: Set = None, out: Out = None) -> None:
     """Fits the cost of an SQL request to runs: a price for each thing that takes time or flash.
 
-    Prints the prices, and how well they explain the cases, held-out cases included.
+    Prints the prices, and how well they explain the cases, held-out cases included. An experiment
+    (models/devices) runs on the simulator, and becomes a model of any board and chip.
     """
     from flashbed.answers.costs.cost_fit import fit_runs
+    from flashbed.answers.costs.device_text import devices_text
     from flashbed.answers.costs.model_text import model_text
 
-    fitted = fit_runs(directories)
-    print(model_text(fitted))
+    if len(directories) == 1 and not directories[0].is_dir():
+        devices = _fit_devices(str(directories[0]), settings or [])
+        print(devices_text(devices))
+        saved = devices.model_dump_json(indent=1)
+    elif settings:
+        raise InputError("--set: narrows an experiment; results are what was run")
+    else:
+        fitted = fit_runs(directories)
+        print(model_text(fitted))
+        saved = fitted.model.model_dump_json(indent=1)
     if out is not None:
         with written_to(out) as new:
-            new.write_text(fitted.model.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            new.write_text(saved + "\n", encoding="utf-8")
         say(f"model: wrote {shown(out)}")
 
 
+def _fit_devices(name: str, settings: list[str]) -> DeviceModel:
+    from flashbed.answers.costs.model import CostSource
+    from flashbed.bench.counted_costs import fit_devices
+    from flashbed.plan.experiment import load_experiment
+    from flashbed.plan.narrowing import parse_settings
+    from flashbed.plan.narrowing import plan as planned
+    from flashbed.plan.patterns import SQLITE
+    from flashbed.running.programs import programs_of
+    from flashbed.running.runner import commit
+
+    experiment = load_experiment(name)
+    if experiment.workload.kind != SQLITE:
+        raise InputError(f"{experiment.id}: a device model is fitted to requests of SQL")
+    cases = list(planned(experiment, parse_settings(settings)).cases)
+    source = CostSource(
+        experiment=experiment.id, experiment_sha256=experiment.sha256, commit=commit(),
+        cases=len(cases),
+    )  # fmt: skip
+    return fit_devices(cases, programs_of(experiment, cases), source, _told)
+
+
+def _told(line: str) -> None:
+    say(f"flashbed: {line}")
+
+
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by `cost fit`.")],
-    pattern: Pattern,
+    model: ModelFile,
+    what: What = None,
     *,
-    requests: Requests,
-    request_bytes: RequestBytes,
+    pattern: Pattern = None,
+    requests: Requests = None,
+    request_bytes: RequestBytes = None,
     fs: FsName = None,
     page_bytes: PageBytes = None,
     database: DatabaseWord = None,
@@ -114,8 +174,12 @@ def predict(
     endurance: Endurance = None,
     output: Format = "text",
 ) -> None:
-    """Predicts time, flash operations and energy of SQL requests; with --repeat the lifetime."""
+    """Predicts time, flash operations and energy of SQL requests; with --repeat the lifetime.
+
+    A model of any chip takes WHAT instead: an experiment with SQL, or a script of SQL.
+    """
     from flashbed.answers.costs.cost_fit import word_of
+    from flashbed.answers.costs.device_model import is_device_model
     from flashbed.answers.costs.model import load
     from flashbed.answers.costs.model_text import prediction_json, prediction_text
     from flashbed.answers.costs.predict import chosen as chosen_model
@@ -126,6 +190,15 @@ def predict(
 
     if endurance is not None and repeat is None:
         raise InputError("--endurance: needs --repeat")
+    if is_device_model(model):
+        if what is None:
+            raise InputError("a model of any chip: what? An experiment, or a script of SQL (.sql)")
+        _predict_device(model, what, chosen(settings, fs=fs), output)
+        return
+    if what is not None:
+        raise InputError(f"{what}: the model is of --pattern, --requests and --request-bytes")
+    if pattern is None or requests is None or request_bytes is None:
+        raise InputError("--pattern, --requests and --request-bytes say what to predict")
     wanted = _settings(chosen(settings, fs=fs))
     known = load(model)
     settings_of_database = _database(page_bytes, database or only_database(known, pattern))
@@ -150,6 +223,97 @@ def predict(
     print(prediction_text(found))
     if worn is not None:
         print(text(*worn))
+
+
+def _predict_device(model: Path, what: str, settings: list[str], output: str) -> None:
+    from flashbed.answers.costs.device_model import load_devices
+    from flashbed.answers.costs.device_text import device_json, device_text
+    from flashbed.api.advising import question_of
+    from flashbed.api.cost_advising import predicted
+    from flashbed.plan.experiment import load_experiment
+
+    experiment = load_experiment(what)
+    question = question_of(experiment, settings, [], goal="time", runs=1)
+    case = question.planned(question.now).case
+    found = predicted(load_devices(model), experiment, case)
+    if output == "json":
+        print(json.dumps(device_json(case.case_id, found), indent=1))
+    else:
+        print(device_text(case.case_id, found))
+
+
+def advise(
+    model: ModelFile,
+    what: What = None,
+    *,
+    goal: Goal = "time",
+    now: Now = None,
+    settings: SetOrTry = None,
+    board: OnBoard = None,
+    out: Folder = None,
+    jobs: Jobs = None,
+    output: Format = "text",
+) -> None:
+    """Searches settings by a model of any chip, in milliseconds each, and checks the best by a run.
+
+    The settings and words are those of `flashbed advise`, which runs every choice instead.
+    """
+    from flashbed.answers.costs.device_model import load_devices
+    from flashbed.answers.costs.device_text import checked_lines
+    from flashbed.api.advising import question_of
+    from flashbed.api.comparing import measured_cases
+    from flashbed.api.cost_advising import ModelSearch
+    from flashbed.cli.advice_text import CutChoices, advice_json, print_advice
+    from flashbed.cli.run import measure
+    from flashbed.cli.show import RESULTS
+    from flashbed.plan.experiment import load_experiment
+    from flashbed.plan.planned import as_plan
+    from flashbed.running.ways import Way
+
+    if what is None:
+        raise InputError("cost advise: what? An experiment with SQL, or a script of SQL (.sql)")
+    if goal not in _GOALS:
+        raise InputError(f"--goal {goal}: the model predicts {' and '.join(_GOALS)}")
+    experiment = load_experiment(what)
+    question = question_of(
+        experiment, chosen(settings, board=board), now or [], goal=goal, runs=_ALL
+    )
+    search = ModelSearch(question, load_devices(model))
+    found = search.advice(search.best(_told), {}, _told)
+    spent = search.spent
+    _told(
+        f"{spent.choices:,} choices: SQLite took {spent.recording_s:.1f} s, the model"
+        f" {spent.model_s:.1f} s, {1e3 * spent.model_s / spent.choices:.1f} ms a choice"
+    )
+    directory = out or RESULTS / "costs" / experiment.id
+    checked = list(dict.fromkeys([found.advised, found.now]))
+    cases = {choice: question.planned(choice) for choice in checked}
+    measure(
+        experiment, as_plan(list(cases.values())), targets=["sim"], out=directory, traces=(),
+        way=Way(jobs),
+    )  # fmt: skip
+    names = [each.case.case_id for each in cases.values()]
+    ran = measured_cases(directory, names, target="sim", ours=True)
+    rows = {row["case_id"]: row for row in ran.to_dicts()}
+    simulated = {
+        choice: rows[each.case.case_id]
+        for choice, each in cases.items()
+        if each.case.case_id in rows
+    }
+    none = CutChoices({}, {})
+    if output == "json":
+        answer = advice_json(found, [], none, directory)
+        answer["checked"] = [
+            {"set": dict(choice.sets), "predicted": found.rows[choice], "simulated": row}
+            for choice, row in simulated.items()
+        ]
+        print(json.dumps(answer, indent=1))
+        return
+    print_advice(found, [], none, directory=directory, output=output)
+    print("\nchecked by a run on the simulator:")
+    for choice, row in simulated.items():
+        for line in checked_lines(choice.label, found.rows[choice], row):
+            print(f"  {line}")
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

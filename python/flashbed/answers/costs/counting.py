@@ -9,11 +9,10 @@ calls that SQLite does not make.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from flashbed.answers.costs.logs import SECTOR_BYTES, Below, FileSeen, Space, log_of
+from flashbed.answers.costs.logs import SECTOR_BYTES, Below, FileSeen, Space, Tally, log_of
 from flashbed.base.errors import InputError
 from flashbed.program.operation_fields import PAGE_BYTES
 
@@ -49,7 +48,7 @@ class _Program:
 
     def __init__(self, below: Below) -> None:
         self._below = below
-        self.tally: Counter[str] = Counter()
+        self.tally = Tally(float)
         self.log = log_of(below, self.tally)
         self.files: dict[str, FileSeen] = {"": FileSeen("")}
         self._open: dict[str, _Open] = {}

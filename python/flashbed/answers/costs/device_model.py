@@ -22,7 +22,7 @@ from flashbed.base.toml_errors import wrong_lines
 
 __all__ = [
     "CHIP_EVENTS", "FEW", "PREDICTED", "READ_EVENTS", "DeviceModel", "Errors", "FsModel",
-    "load_devices",
+    "is_device_model", "load_devices",
 ]  # fmt: skip
 
 PREDICTED = {
@@ -86,6 +86,11 @@ class DeviceModel(Strict):
     sources: tuple[CostSource, ...]
     fitted_to: tuple[str, ...]
     systems: Annotated[dict[str, FsModel], Field(min_length=1)]
+
+
+def is_device_model(path: Path) -> bool:
+    """Whether a file says that it is one."""
+    return '"flashbed-model 2"' in read_text(path, MODEL_BYTES_MAX)[:200]
 
 
 def load_devices(path: Path) -> DeviceModel:

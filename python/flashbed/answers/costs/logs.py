@@ -10,7 +10,7 @@ many names; extended attributes.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ import numpy as np
 from flashbed.program.operation_fields import PAGE_BYTES
 
 __all__ = [
-    "PIECES_BYTES", "SECTOR_BYTES", "STORED_STEPS", "Below", "FileSeen", "Log", "Space",
+    "PIECES_BYTES", "SECTOR_BYTES", "STORED_STEPS", "Below", "FileSeen", "Log", "Space", "Tally",
     "erased_blocks", "log_of",
 ]  # fmt: skip
 
@@ -40,7 +40,7 @@ PIECES_BYTES = (1024, 2048, 4096)
 _LONGER_THAN = (1536, 3072)
 _TRIED_MIN = 12
 """Bytes up to which JFFS2 tries no deflate."""
-Tally = Counter[str]
+Tally = defaultdict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from flashbed.answers.costs.model import CostModel, Prices
 from flashbed.answers.costs.predict import Predicted, Prediction
 from flashbed.stack.mounts import PLAIN
 
-__all__ = ["model_text", "name_of", "prediction_json", "prediction_text"]
+__all__ = ["amount", "model_text", "name_of", "prediction_json", "prediction_text"]
 
 WIDTH = 100
 _NAMES = {
@@ -91,7 +91,7 @@ def _errors(name: str, prices: Prices) -> str:
 
 def _prices(prices: Prices) -> list[str]:
     said = [
-        f"{_amount(value, prices.unit)} ± {_amount(prices.standard_errors[name], prices.unit)}"
+        f"{amount(value, prices.unit)} ± {amount(prices.standard_errors[name], prices.unit)}"
         f" {_A[name]}"
         for name, value in prices.prices.items()
         if value
@@ -123,7 +123,7 @@ def prediction_text(found: Prediction) -> str:
 
 
 def _predicted(found: Predicted) -> str:
-    ends = f"{_amount(found.low, found.unit)} to {_amount(found.high, found.unit)}"
+    ends = f"{amount(found.low, found.unit)} to {amount(found.high, found.unit)}"
     if not found.value:
         return "0"
     parts = sorted(found.parts.items(), key=lambda part: -part[1])
@@ -132,7 +132,7 @@ def _predicted(found: Predicted) -> str:
         for name, part in parts
         if part >= found.value / 200
     )
-    return f"{_amount(found.value, found.unit)} ({ends}): {shares}"
+    return f"{amount(found.value, found.unit)} ({ends}): {shares}"
 
 
 _NOUNS = {
@@ -148,7 +148,8 @@ _NOUNS = {
 }
 
 
-def _amount(value: float, unit: str) -> str:
+def amount(value: float, unit: str) -> str:
+    """A value with its unit, times and energies scaled."""
     for name, size in _SCALES.get(unit, ()):
         if value >= size:
             return f"{_digits(value / size)} {name}"

@@ -90,8 +90,9 @@ def _columns(cases: Sequence[Program], costs: dict[str, int]) -> tuple[Floats, F
         if results.failures:
             failure = results.failures[0]
             raise InputError(f"{some[failure.case_index].case_id}: {failure.message}")
-        for row, name in enumerate(("time_ns", "flash_time_ns")):
-            found[row, places] = np.frombuffer(results.cases[name], dtype="<i8").astype(float)
+        columns = results.cases["time_ns"], results.cases["flash_time_ns"]
+        for row, column in enumerate(columns):
+            found[row, places] = np.frombuffer(column, dtype="<i8").astype(float)
     return found[0], found[1]
 
 

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed.answers.costs.device_fit import Seen, errors_of
-from flashbed.answers.costs.device_model import FEW, PREDICTED, DeviceModel, Errors, load_devices
+from flashbed.answers.costs.device_model import (
+    FEW,
+    PREDICTED,
+    DeviceErrors,
+    DeviceModel,
+    load_devices,
+)
 from flashbed.answers.costs.devices import Parts, priced
-from flashbed.bench.counted_costs import seen_cases
+from flashbed.bench.calibration.counted_costs import seen_cases
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.running.programs import programs_of
@@ -22,8 +28,6 @@ from flashbed.running.programs import programs_of
 __all__ = ["HeldOut", "grouped", "held_out"]
 
 EXPERIMENT = "models/devices-held-out"
-_YAFFS2_ONCE = "partition.blocks=48"
-"""In the names of the cases in which YAFFS2 has written its partition over."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,12 @@ class HeldOut:
 
     @property
     def steady(self) -> bool:
-        """Whether erases keep up with what is written."""
-        return self.fs != "yaffs2" or _YAFFS2_ONCE in self.seen.name
+        """Whether the file system has collected long enough to say what it erases.
+
+        YAFFS2 erases nothing until much of its partition was written once.
+        """
+        written = (self.seen.values["page_writes"] or 0) / self.seen.board.chip.pages_per_block
+        return self.fs != "yaffs2" or written >= self.seen.board.partition.blocks
 
     @property
     def within_band(self) -> dict[str, bool]:
@@ -71,7 +79,7 @@ def held_out(model: DeviceModel) -> list[HeldOut]:
     return found
 
 
-def grouped(cases: Sequence[HeldOut]) -> Iterator[tuple[str, str, dict[str, Errors]]]:
+def grouped(cases: Sequence[HeldOut]) -> Iterator[tuple[str, str, dict[str, DeviceErrors]]]:
     """The errors of each file system on each device; erases are those of steady cases."""
     for fs, device in sorted({(one.fs, one.device) for one in cases}):
         own = [one for one in cases if (one.fs, one.device) == (fs, device)]
@@ -80,7 +88,7 @@ def grouped(cases: Sequence[HeldOut]) -> Iterator[tuple[str, str, dict[str, Erro
         yield fs, device, errors | {"erases": steady["erases"]}
 
 
-def _cell(errors: Errors) -> str:
+def _cell(errors: DeviceErrors) -> str:
     return f"{errors.mean_pct:.1f}, {errors.worst_pct:.0f}" if errors.cases else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +21,12 @@ from flashbed.cli.own_command import What
 from flashbed.cli.progress import say
 
 if TYPE_CHECKING:
+    from flashbed.answers.advice.settings import Combination
     from flashbed.answers.costs.device_model import DeviceModel
     from flashbed.answers.costs.predict import Prediction
     from flashbed.answers.lifetimes.estimate import Estimate
     from flashbed.answers.lifetimes.subject import Subject
+    from flashbed.api.advising import Question
     from flashbed.plan.database import Database
 
 __all__ = ["register"]
@@ -136,7 +139,7 @@ def fit(directories: Directories, *, settings: Set = None, out: Out = None) -> N
 
 def _fit_devices(name: str, settings: list[str]) -> DeviceModel:
     from flashbed.answers.costs.model import CostSource
-    from flashbed.bench.counted_costs import fit_devices
+    from flashbed.bench.calibration.counted_costs import fit_devices
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings
     from flashbed.plan.narrowing import plan as planned
@@ -144,7 +147,12 @@ def _fit_devices(name: str, settings: list[str]) -> DeviceModel:
     from flashbed.running.programs import programs_of
     from flashbed.running.runner import commit
 
-    experiment = load_experiment(name)
+    try:
+        experiment = load_experiment(name)
+    except InputError as why:
+        if Path(name).exists():
+            raise
+        raise InputError(f"{name}: not the result of a run, and no experiment") from why
     if experiment.workload.kind != SQLITE:
         raise InputError(f"{experiment.id}: a device model is fitted to requests of SQL")
     cases = list(planned(experiment, parse_settings(settings)).cases)
@@ -261,14 +269,10 @@ def advise(
     from flashbed.answers.costs.device_model import load_devices
     from flashbed.answers.costs.device_text import checked_lines
     from flashbed.api.advising import question_of
-    from flashbed.api.comparing import measured_cases
     from flashbed.api.cost_advising import ModelSearch
     from flashbed.cli.advice_text import CutChoices, advice_json, print_advice
-    from flashbed.cli.run import measure
     from flashbed.cli.show import RESULTS
     from flashbed.plan.experiment import load_experiment
-    from flashbed.plan.planned import as_plan
-    from flashbed.running.ways import Way
 
     if what is None:
         raise InputError("cost advise: what? An experiment with SQL, or a script of SQL (.sql)")
@@ -286,20 +290,7 @@ def advise(
         f" {spent.model_s:.1f} s, {1e3 * spent.model_s / spent.choices:.1f} ms a choice"
     )
     directory = out or RESULTS / "costs" / experiment.id
-    checked = list(dict.fromkeys([found.advised, found.now]))
-    cases = {choice: question.planned(choice) for choice in checked}
-    measure(
-        experiment, as_plan(list(cases.values())), targets=["sim"], out=directory, traces=(),
-        way=Way(jobs),
-    )  # fmt: skip
-    names = [each.case.case_id for each in cases.values()]
-    ran = measured_cases(directory, names, target="sim", ours=True)
-    rows = {row["case_id"]: row for row in ran.to_dicts()}
-    simulated = {
-        choice: rows[each.case.case_id]
-        for choice, each in cases.items()
-        if each.case.case_id in rows
-    }
+    simulated = _simulated(question, [found.advised, found.now], directory, jobs)
     none = CutChoices({}, {})
     if output == "json":
         answer = advice_json(found, [], none, directory)
@@ -314,6 +305,30 @@ def advise(
     for choice, row in simulated.items():
         for line in checked_lines(choice.label, found.rows[choice], row):
             print(f"  {line}")
+
+
+def _simulated(
+    question: Question, choices: Sequence[Combination], directory: Path, jobs: int | None
+) -> dict[Combination, dict[str, Any]]:
+    """The rows of choices that the simulator ran."""
+    from flashbed.api.comparing import measured_cases
+    from flashbed.cli.run import measure
+    from flashbed.plan.planned import as_plan
+    from flashbed.running.ways import Way
+
+    cases = {choice: question.planned(choice) for choice in dict.fromkeys(choices)}
+    measure(
+        question.experiment, as_plan(list(cases.values())), targets=["sim"], out=directory,
+        traces=(), way=Way(jobs),
+    )  # fmt: skip
+    names = [each.case.case_id for each in cases.values()]
+    ran = measured_cases(directory, names, target="sim", ours=True)
+    rows = {row["case_id"]: row for row in ran.to_dicts()}
+    return {
+        choice: rows[each.case.case_id]
+        for choice, each in cases.items()
+        if each.case.case_id in rows
+    }
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ _QUADRUPLED, _DOUBLED = 16, 2
 
 
 @dataclass
-class _Open:
+class _OpenedFile:
     """An open file, and its read-ahead state (struct file_ra_state)."""
 
     file: FileSeen
@@ -51,7 +51,7 @@ class _Program:
         self.tally = Tally(float)
         self.log = log_of(below, self.tally)
         self.files: dict[str, FileSeen] = {"": FileSeen("")}
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenedFile] = {}
         self._calls: dict[str, Callable[[list[str]], None]] = {
             "open": self._opened, "close": self._closed, "read": self._read, "write": self._write,
             "fsync": self._sync, "fdatasync": self._sync, "truncate": self._truncate,
@@ -111,7 +111,7 @@ class _Program:
             self.tally["inode_page"] += file.pages
         if "trunc" in flags.split(",") and file.size:
             self._shorten(file, 0)
-        self._open[slot] = _Open(file)
+        self._open[slot] = _OpenedFile(file)
 
     def _closed(self, words: list[str]) -> None:
         self.tally["close"] += 1
@@ -153,7 +153,7 @@ class _Program:
             self._find(opened, first, last)
             opened.last = last
 
-    def _find(self, opened: _Open, first: int, last: int) -> None:
+    def _find(self, opened: _OpenedFile, first: int, last: int) -> None:
         """Finds pages in the cache; those that are not there are read, and more ahead."""
         file, most = opened.file, self._below.window_pages
         self.tally["page_found"] += last - first + 1

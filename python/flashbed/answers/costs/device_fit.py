@@ -1,8 +1,7 @@
 """Fits what file systems do to counts: how often each event occurs in a unit of each term.
 
 An event is an operation of the chip, or work that `[software]` prices. Coefficients are never below
-zero. Errors of the chip's events count relative to their value, those of prices relative to the
-chip's time in the case.
+zero. Errors of the chip's events count relative to their value, those of prices to the chip's time.
 
 The band comes from chips that were left out: for each chip of the fit a model of the others
 predicts its cases.
@@ -22,7 +21,7 @@ from flashbed.answers.costs.device_model import (
     FEW,
     PREDICTED,
     READ_EVENTS,
-    Errors,
+    DeviceErrors,
     FsModel,
 )
 from flashbed.answers.costs.devices import (
@@ -98,7 +97,7 @@ def fit_system(fs: str, packing: Packing, seen: Sequence[Seen]) -> FsModel:
     return whole.model_copy(update={"errors": errors_of(parts)})
 
 
-def errors_of(predicted: Sequence[tuple[Seen, Parts]]) -> dict[str, Errors]:
+def errors_of(predicted: Sequence[tuple[Seen, Parts]]) -> dict[str, DeviceErrors]:
     """How far predictions are off."""
     found = {}
     for name in PREDICTED:
@@ -109,7 +108,7 @@ def errors_of(predicted: Sequence[tuple[Seen, Parts]]) -> dict[str, Errors]:
                 continue
             off.append((cost.value - value) / value)
         missed = np.abs(np.array(off))
-        found[name] = Errors(
+        found[name] = DeviceErrors(
             cases=len(off),
             scatter=float(np.sqrt(np.mean(missed**2))) if off else 0.0,
             mean_pct=100 * float(missed.mean()) if off else 0.0,
@@ -130,7 +129,7 @@ def _fitted(packing: Packing, seen: Sequence[Seen]) -> FsModel:
             wanted = np.array([_chip_event(seen[at], event) for at in rows])
             events[name] = _relative(system[rows], wanted, _READ)
     events |= _prices(system, seen)
-    nothing = Errors(cases=0, scatter=0.0, mean_pct=0.0, worst_pct=0.0)
+    nothing = DeviceErrors(cases=0, scatter=0.0, mean_pct=0.0, worst_pct=0.0)
     whole = FsModel(
         stored=packing.stored, retried=packing.retried, events=events, erases_a_commit=0.0,
         errors=dict.fromkeys(PREDICTED, nothing),

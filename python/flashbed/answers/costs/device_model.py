@@ -14,15 +14,22 @@ from pydantic import Field, ValidationError, model_validator
 
 from flashbed.answers.costs.counting import TERMS
 from flashbed.answers.costs.logs import STORED_STEPS
-from flashbed.answers.costs.model import MODEL_BYTES_MAX, CostSource, Count, NotNegative, Strict
+from flashbed.answers.costs.model import MODEL_BYTES_MAX, CostSource, Count, ModelPart, NotNegative
 from flashbed.base.errors import InputError
 from flashbed.base.files import read_text
 from flashbed.base.paths import shown
 from flashbed.base.toml_errors import wrong_lines
 
 __all__ = [
-    "CHIP_EVENTS", "FEW", "PREDICTED", "READ_EVENTS", "DeviceModel", "Errors", "FsModel",
-    "is_device_model", "load_devices",
+    "CHIP_EVENTS",
+    "FEW",
+    "PREDICTED",
+    "READ_EVENTS",
+    "DeviceErrors",
+    "DeviceModel",
+    "FsModel",
+    "is_device_model",
+    "load_devices",
 ]  # fmt: skip
 
 PREDICTED = {
@@ -37,12 +44,12 @@ READ_EVENTS = ("page_reads", "call_reads")
 out by parts of pages, `:buffered` on raw NAND that reads whole pages and keeps the last one,
 `:direct` on SPI-NAND."""
 FEW = 10
-"""Errors of erases are of cases with so many at least: one erase is a whole block."""
+"""DeviceErrors of erases are of cases with so many at least: one erase is a whole block."""
 Coefficients = dict[str, NotNegative]
 """Term -> how much of an event one of it makes."""
 
 
-class Errors(Strict):
+class DeviceErrors(ModelPart):
     """How far predictions of a chip that was left out of the fit are off, in percent."""
 
     cases: Count
@@ -51,7 +58,7 @@ class Errors(Strict):
     worst_pct: NotNegative
 
 
-class FsModel(Strict):
+class FsModel(ModelPart):
     """A file system: how often each event occurs in a unit of each term, prices by their keys.
 
     `stored` is the share of a page that it stores, of which 0, 5, … 100 % can be saved. `retried`
@@ -62,7 +69,7 @@ class FsModel(Strict):
     retried: Annotated[tuple[tuple[NotNegative, ...], ...], Field(min_length=3, max_length=3)]
     events: dict[str, Coefficients]
     erases_a_commit: NotNegative
-    errors: dict[str, Errors]
+    errors: dict[str, DeviceErrors]
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -76,7 +83,7 @@ class FsModel(Strict):
         return self
 
 
-class DeviceModel(Strict):
+class DeviceModel(ModelPart):
     """The whole file. `fitted_to` names boards and chips, `kernel` the kernel of all of them."""
 
     format: Literal["flashbed-model 2"] = "flashbed-model 2"

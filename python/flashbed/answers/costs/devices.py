@@ -25,8 +25,20 @@ from flashbed.stack.profiles import CACHE_PAGE_KIB, Board
 from flashbed.stack.stack import Stack
 
 __all__ = [
-    "BAND", "ECC_STEPS", "ChipTimes", "Costs", "Packing", "Parts", "below_of", "check_case",
-    "chip_times", "counted_program", "event_count", "in_software", "priced", "reads_event",
+    "BAND",
+    "ECC_STEPS",
+    "Banded",
+    "ChipTimes",
+    "Packing",
+    "Parts",
+    "below_of",
+    "check_case",
+    "chip_times",
+    "counted_program",
+    "event_count",
+    "in_software",
+    "priced",
+    "reads_event",
 ]  # fmt: skip
 
 BAND = 1.96
@@ -136,7 +148,7 @@ def event_count(system: FsModel, event: str, counted: Counts) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
+class Banded:
     """A quantity and the ends of its band."""
 
     value: float
@@ -148,7 +160,7 @@ class Costs:
 class Parts:
     """The answer; None is unknown. `chip_ns` and `software_ns` are the time's parts."""
 
-    costs: Mapping[str, Costs | None]
+    costs: Mapping[str, Banded | None]
     chip_ns: float
     software_ns: float | None
 
@@ -179,11 +191,11 @@ def priced(system: FsModel, board: Board, counted: Counts) -> Parts:
     )
 
 
-def _with_band(system: FsModel, name: str, value: float | None) -> Costs | None:
+def _with_band(system: FsModel, name: str, value: float | None) -> Banded | None:
     if value is None:
         return None
     band = BAND * system.errors[name].scatter * max(value, 1.0)
-    return Costs(value=value, low=max(0.0, value - band), high=value + band)
+    return Banded(value=value, low=max(0.0, value - band), high=value + band)
 
 
 def _software_ns(system: FsModel, board: Board, counted: Counts) -> float | None:

@@ -4,7 +4,7 @@ A log counts and keeps no data. It knows the sizes of nodes (docs/models/jffs2.m
 yaffs2.md), when a buffer is written out, and which block each piece of a file ended in: a block
 whose pieces are all gone can be erased. `Tally` is what it counts.
 
-Left out: nearly full partitions, where collecting moves data that nobody touched; directories of
+Left out: nearly full partitions, where collecting moves data that no call touched; directories of
 many names; extended attributes.
 """
 
@@ -101,7 +101,7 @@ class FileSeen:
     """Whether YAFFS2's header of it is old."""
 
     def store(self, sector: int, size: float) -> None:
-        """Stores a sector anew."""
+        """Stores a sector, or stores it again."""
         self.kept += size - self.stored.get(sector, 0.0)
         self.stored[sector] = size
 

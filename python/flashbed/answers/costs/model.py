@@ -20,8 +20,18 @@ from flashbed.base.toml_errors import wrong_lines
 from flashbed.results.plausible import NUMBER_MAX
 
 __all__ = [
-    "MODEL_BYTES_MAX", "QUANTITIES", "CostModel", "CostSource", "Count", "Model", "NotNegative",
-    "Prices", "Ranges", "Setting", "Strict", "load",
+    "MODEL_BYTES_MAX",
+    "QUANTITIES",
+    "CostModel",
+    "CostSource",
+    "Count",
+    "Model",
+    "ModelPart",
+    "NotNegative",
+    "Prices",
+    "Ranges",
+    "Setting",
+    "load",
 ]  # fmt: skip
 
 MODEL_BYTES_MAX = 16 << 20
@@ -43,13 +53,13 @@ Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=REAL_MAX, allow_inf_nan=False)]
 
 
-class Strict(BaseModel):
+class ModelPart(BaseModel):
     """A part of a file; its keys are all known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Setting(Strict):
+class Setting(ModelPart):
     """What must be equal for costs to be equal: the axes that no term covers.
 
     `database` is its word (docs/models/sqlite.md), without what `Ranges` has.
@@ -66,7 +76,7 @@ class Setting(Strict):
     database: str
 
 
-class Ranges(Strict):
+class Ranges(ModelPart):
     """Ranges of the fitted tables; nothing is predicted outside. `terms` has maxima."""
 
     requests: Bounds
@@ -77,7 +87,7 @@ class Ranges(Strict):
     terms: dict[str, NotNegative]
 
 
-class Prices(Strict):
+class Prices(ModelPart):
     """The price of one of each term, in `unit`, and how well the prices explain the cases.
 
     Errors are in percent of the case's value (of 1 unit, if that is more). `held_out_within` is the
@@ -96,7 +106,7 @@ class Prices(Strict):
     held_out_within: NotNegative
 
 
-class CostModel(Strict):
+class CostModel(ModelPart):
     """Requests of one kind in one setting. A quantity that the tables do not know is null."""
 
     setting: Setting
@@ -128,7 +138,7 @@ class CostModel(Strict):
         return self
 
 
-class CostSource(Strict):
+class CostSource(ModelPart):
     """A run whose tables were used."""
 
     experiment: str
@@ -137,7 +147,7 @@ class CostSource(Strict):
     cases: Count
 
 
-class Model(Strict):
+class Model(ModelPart):
     """The whole file."""
 
     format: Literal["flashbed-model 1"] = "flashbed-model 1"

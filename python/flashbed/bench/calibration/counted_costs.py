@@ -14,7 +14,7 @@ from typing import Any
 from flashbed import __version__
 from flashbed.answers.costs.counting import counts
 from flashbed.answers.costs.device_fit import Seen, fit_system
-from flashbed.answers.costs.device_model import DeviceModel
+from flashbed.answers.costs.device_model import DeviceModel, FsModel
 from flashbed.answers.costs.devices import Packing, below_of, reads_event
 from flashbed.answers.costs.logs import PIECES_BYTES, STORED_STEPS
 from flashbed.answers.costs.model import CostSource
@@ -38,7 +38,7 @@ _SECOND = "compressors.deflate.node_ns"
 
 
 @dataclass(frozen=True)
-class _Ran:
+class _RanCase:
     program: Program
     row: dict[str, Any]
 
@@ -75,7 +75,7 @@ def _device(program: Program) -> str:
 
 
 def seen_cases(
-    programs: Sequence[Program], packing: Packing, few: Collection[str] = ()
+    programs: Sequence[Program], packing: Packing | FsModel, few: Collection[str] = ()
 ) -> list[Seen]:
     """The cases of one file system that ran, without those in which calls failed.
 
@@ -108,13 +108,13 @@ def seen_cases(
     return found
 
 
-def _run(programs: Sequence[Program]) -> list[_Ran]:
+def _run(programs: Sequence[Program]) -> list[_RanCase]:
     """What ran; a partition that is too small for a file system is left out."""
     rows: dict[str, dict[str, Any]] = {}
     for batch in SimTarget().run(programs):
         rows |= {row["case_id"]: row for row in batch.cases.iter_rows(named=True)}
     kept = [(one, rows.get(one.case_id)) for one in programs]
-    return [_Ran(one, row) for one, row in kept if row is not None and not row["failed"]]
+    return [_RanCase(one, row) for one, row in kept if row is not None and not row["failed"]]
 
 
 def _fewest(cases: Sequence[Case]) -> set[str]:

@@ -1,7 +1,8 @@
 """What a program costs on a board, by a device model: counts times the times of chip and software.
 
 Chip times are arithmetic on the board's profile (stack/bus_arithmetic.py), prices of code are its
-`[software]`. Neither is in the model, so that any board and chip can be asked for.
+`[software]`. Neither is in the model, so it predicts any board
+and chip.
 
 It refuses what changes counts and is no term: a state other than new, failures, mount options,
 compressors other than the kernel's own, settings of write-back, another kernel.

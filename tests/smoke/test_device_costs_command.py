@@ -51,6 +51,7 @@ def test_a_model_of_any_chip_is_fitted_asked_and_searched(
 
     for arguments, says in (
         ("predict devices.json", "a model of any chip: what?"),
+        ("predict devices.json log.sql --repeat 1/min", "gives erases; `flashbed lifetime` years"),
         (f"predict devices.json {ASKED} --fs ubifs", "fs ubifs: the model has yaffs2"),
         (f"predict devices.json {ASKED} --set kernel=6.12 --fs yaffs2", "model is of Linux 6.1"),
         (f"predict devices.json {ASKED} --set pause_ns=9 --fs yaffs2", "counts no `pause`"),

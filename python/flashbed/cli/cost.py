@@ -201,6 +201,8 @@ def predict(
     if is_device_model(model):
         if what is None:
             raise InputError("a model of any chip: what? An experiment, or a script of SQL (.sql)")
+        if repeat is not None:
+            raise InputError("--repeat: this model gives erases; `flashbed lifetime` years")
         _predict_device(model, what, chosen(settings, fs=fs), output)
         return
     if what is not None:

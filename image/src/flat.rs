@@ -5,7 +5,7 @@
 //! sense is taken. A page with its OOB never makes sense under another: its headers move.
 
 use crate::bytes::part;
-use crate::{jffs2, ubi};
+use crate::{jffs2, readonly, ubi, ubifs};
 
 /// Pages and their OOB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +77,18 @@ fn without(file: &[u8], pages: Pages) -> Vec<u8> {
 /// How much of some bytes makes sense.
 fn score(bytes: &[u8]) -> i64 {
     match ubi::score(bytes) {
+        0 if begins_whole(bytes) => i64::MAX,
         0 => jffs2::score(bytes),
         points => points,
     }
+}
+
+/// Whether a file system without UBI begins in them. The superblock of UBIFS is longer than a page
+/// of 2 KiB, so it is whole under one geometry only.
+fn begins_whole(bytes: &[u8]) -> bool {
+    (ubifs::is_here(bytes) && ubifs::leb_bytes(bytes).is_ok())
+        || readonly::is_squashfs(bytes)
+        || readonly::is_erofs(bytes)
 }
 
 /// The geometry under which most makes sense; none if that is without OOB.

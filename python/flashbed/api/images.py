@@ -7,16 +7,18 @@ it is new, a path of an image has no `..`, and what it goes through are folders 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flashbed._sim import Image, ImageFile
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import read_bytes
-from flashbed.base.paths import shown
+from flashbed.base.paths import cache_folder, shown
+from flashbed.plan.stacks import one_stack
+from flashbed.targets.guest.layout_images import image_of
 
-__all__ = ["content", "extract", "read_image"]
+__all__ = ["content", "extract", "new_image", "read_image"]
 
 IMAGE_BYTES_MAX = 4 << 30
 CONTENT_BYTES_MAX = 1 << 30
@@ -38,6 +40,27 @@ def read_image(
         return Image(data, page_bytes=page_bytes, oob_bytes=oob_bytes, block_bytes=block_bytes)
     except ValueError as why:
         raise InputError(f"{shown(file)}: {why}") from None
+
+
+def new_image(
+    folder: Path, settings: Sequence[str], *, volume: str | None, say: Callable[[str], None]
+) -> bytes:
+    """The image of a folder for a volume of the layout that is set.
+
+    Raises `InputError`, `RunError` where a tool fails, `Unavailable`.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: not a folder")
+    stack = one_stack(settings)
+    if stack.layout is None:
+        raise InputError("image new: --set layout=NAME says how it is made")
+    names = [each.name for each in stack.layout.images]
+    if volume is None and len(names) == 1:
+        volume = names[0]
+    if volume not in names:
+        raise InputError(f"--volume: layout {stack.layout.name} has images on {', '.join(names)}")
+    wanted = stack.layout.of(volume)
+    return image_of(stack, wanted, folder=folder, cache=cache_folder(), say=say)
 
 
 def content(image: Image, part: int, file: ImageFile) -> bytes:

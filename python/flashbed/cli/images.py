@@ -1,4 +1,4 @@
-"""The command on flash images and dumps: show."""
+"""The commands on flash images and dumps: show, new."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flashbed.api.images import extract, read_image
+from flashbed.api.images import extract, new_image, read_image
 from flashbed.base.errors import InputError, RunError
+from flashbed.base.files import output as output_file
 from flashbed.base.human import aligned, bytes_text, count_text
 from flashbed.base.paths import shown
 from flashbed.cli.command_group import add_group
-from flashbed.cli.options import Format
+from flashbed.cli.options import OUT, Format, StackSet
 from flashbed.cli.progress import say
 from flashbed.stack.names import escaped
 
@@ -39,8 +40,11 @@ def register(app: typer.Typer) -> None:
     add_group(
         app,
         "image",
-        about="Shows what is in a flash image, or in the dump of a device.",
-        commands={"show": (show, "rootfs.ubi --files")},
+        about="Shows what is in a flash image or in the dump of a device, and makes images.",
+        commands={
+            "show": (show, "rootfs.ubi --files"),
+            "new": (new, "rootfs/ --set layout=two-slots --out root.squashfs"),
+        },
     )
 
 
@@ -92,6 +96,27 @@ def show(
         more = image.problem_count - len(image.problems)
         unseen = f", {more:,} of them not shown" if more else ""
         raise RunError(f"{shown(file)}: what is wrong: {image.problem_count:,}{unseen}")
+
+
+def new(
+    root: Annotated[Path, typer.Argument(metavar="FOLDER", help="What it holds.")],
+    *,
+    settings: StackSet = None,
+    volume: Annotated[
+        str | None,
+        typer.Option("--volume", metavar="NAME", help="The layout's volume, if it has several."),
+    ] = None,
+    out: Annotated[Path, typer.Option(*OUT, metavar="FILE", help="The image.")],
+) -> None:
+    """Makes the image that --set layout=NAME has of a folder, as `exec` and `boot` make it.
+
+    mksquashfs, mkfs.erofs or mkfs.ubifs of Debian makes it, without times and owners: the same
+    folder gives the same image.
+    """
+    made = new_image(root, settings or [], volume=volume, say=lambda what: say(f"flashbed: {what}"))
+    with output_file(out) as file:
+        file.write_bytes(made)
+    say(f"flashbed: image: wrote {shown(out)}, {bytes_text(len(made))}")
 
 
 def _page(given: str | None) -> tuple[int | None, int | None]:

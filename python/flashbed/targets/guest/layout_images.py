@@ -26,6 +26,7 @@ __all__ = [
     "NO_IMAGES",
     "Images",
     "given_images",
+    "image_of",
     "images_of",
     "leb_bytes",
     "lines",
@@ -102,7 +103,7 @@ def images_of(stack: Stack, given: Mapping[str, Path], *, cache: Path, say: Say)
         if path is not None and path.is_file():
             made[volume.name] = path.read_bytes()
         else:
-            made[volume.name] = _made(stack, volume, folder=path, cache=cache, say=say)
+            made[volume.name] = image_of(stack, volume, folder=path, cache=cache, say=say)
         if not made[volume.name]:
             raise InputError(f"--image {volume.name}: the image is empty")
     return Images(made)
@@ -151,7 +152,7 @@ def _sizes(layout: Layout, images: Images, ubifs_min: int) -> dict[str, int]:
     return found
 
 
-def _made(stack: Stack, volume: Volume, *, folder: Path | None, cache: Path, say: Say) -> bytes:
+def image_of(stack: Stack, volume: Volume, *, folder: Path | None, cache: Path, say: Say) -> bytes:
     """The image of a folder, or of an empty one."""
     cache.mkdir(parents=True, exist_ok=True)
     with scratch(cache, "image-") as work:

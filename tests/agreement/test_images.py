@@ -22,7 +22,7 @@ from tests.support.nand import DEBUGFS, NONE, Boot, boot, load, made
 
 __all__ = ["boot", "made"]
 
-pytestmark = [pytest.mark.uml, pytest.mark.sampled, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.uml, pytest.mark.sampled, pytest.mark.timeout(1_800)]
 
 SEEDS, ALL_SEEDS = 3, 34
 """Images of a kind and a geometry; 204 of them with --long."""

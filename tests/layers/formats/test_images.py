@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flashbed.api.images import content, extract, read_image
+from flashbed.api.images import content, extract, new_image, read_image
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder
 from flashbed.targets.guest.image_tools import image_tool
@@ -269,3 +269,43 @@ def test_broken_images_never_end_in_a_panic(tmp_path: Path) -> None:
     images, draw = good_images(tmp_path), random.Random(44)
     for _ in range(300):
         outcome(broken(draw, images[draw.choice(list(images))]))
+
+
+@pytest.mark.parametrize("layout", ["squashfs-overlay-ubifs", "erofs-overlay-ubifs"])
+def test_the_image_of_a_layout_is_the_same_twice(tmp_path: Path, layout: str) -> None:
+    folder = tmp_path / "root"
+    (folder / "etc").mkdir(parents=True)
+    (folder / "etc" / "version").write_text("1\n")
+    first, again = (
+        new_image(folder, [f"layout={layout}"], volume=None, say=print) for _ in range(2)
+    )
+    assert first == again
+    (tmp_path / "image").write_bytes(first)
+    assert read_image(tmp_path / "image").parts[0]["content"]["format"] == layout.split("-")[0]
+
+
+def test_an_image_of_ubifs_is_whole_whatever_its_size_divides_by(tmp_path: Path) -> None:
+    """33 LEBs of 129,024 bytes are also whole pages of 2048 bytes with 64 of OOB."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (folder / "random").write_bytes(random.Random(1).randbytes(2_580_000))
+    settings = ["layout=ubifs-ro-ubifs-rw"]
+    first, again = (new_image(folder, settings, volume="rootfs", say=print) for _ in range(2))
+    assert first == again
+    assert len(first) % 2112 == 0
+    (tmp_path / "image").write_bytes(first)
+    image = read_image(tmp_path / "image")
+    assert (image.pages, image.problems) == (None, [])
+    (file,) = (file for file in image.files(0) if file.path == b"random")
+    assert content(image, 0, file) == (folder / "random").read_bytes()
+
+
+def test_an_image_needs_a_layout_that_has_one(tmp_path: Path) -> None:
+    for settings, volume, why in (
+        ([], None, "--set layout=NAME"),
+        (["layout=two-slots"], "data", "has images on rootfs_a"),
+    ):
+        with pytest.raises(InputError, match=why):
+            new_image(tmp_path, settings, volume=volume, say=print)
+    with pytest.raises(InputError, match="not a folder"):
+        new_image(tmp_path / "none", ["layout=two-slots"], volume=None, say=print)

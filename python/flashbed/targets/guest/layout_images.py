@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ __all__ = [
 _FOLDER = "images"
 _NO_IDENTITY = "00000000-0000-0000-0000-000000000000"
 _TIMEOUT_S = 600
+_SUPERBLOCK_BYTES = 4096
+_CRC, _UUID = slice(4, 8), slice(108, 124)
 _LEBS_MAX = 65_536
 _MIB = 1 << 20
 
@@ -187,7 +190,17 @@ def _ubifs(
             f"--image {volume.name}: {needed} LEBs of UBIFS; Linux mounts images from {least} LEBs"
             f" on: more files, {least * leb // _MIB + 1} MiB that do not compress are enough"
         )
-    return made
+    return _without_identity(made)
+
+
+def _without_identity(image: bytes) -> bytes:
+    """The image without the UUID that mkfs.ubifs draws (struct ubifs_sb_node)."""
+    superblock = bytearray(image[:_SUPERBLOCK_BYTES])
+    superblock[_UUID] = bytes(16)
+    # UBIFS does not invert its crc32 at the end.
+    crc = zlib.crc32(superblock[8:]) ^ 0xFFFF_FFFF
+    superblock[_CRC] = crc.to_bytes(4, "little")
+    return bytes(superblock) + image[_SUPERBLOCK_BYTES:]
 
 
 def _run(words: Sequence[str], out: Path, *, cache: Path, say: Say) -> bytes:

@@ -155,14 +155,17 @@ def broken(guideline: Guideline, rows: Sequence[Found]) -> list[str]:
 
 
 def _times(taken: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, float]:
-    """How many times less each measure is that both know; the chip's time where no other is."""
+    """How many times less each measure is that both know; the chip's time where no other is.
+
+    A measure that is 0 for one of them has no ratio.
+    """
     pairs = {name: (taken[name], other[name]) for name in _SAID}
     if None in pairs["time_ns"]:
         pairs["time_ns"] = (taken["flash_time_ns"], other["flash_time_ns"])
     return {
         name: two / one
         for name, (one, two) in pairs.items()
-        if one is not None and two is not None and one
+        if one and two
     }
 
 

@@ -56,6 +56,14 @@ def test_every_format_prints_text_and_json() -> None:
         assert option.default == "text" or "Default: text" in (option.help or ""), words
 
 
+def test_no_option_says_its_default_twice_or_one_that_means_nothing() -> None:
+    """`Default: 5. [default: 5]`; a count of 0 that means `none` is no default to show."""
+    for words, option in OPTIONS:
+        shown = option.show_default and option.default not in (None, False, (), [])
+        assert not (shown and "Default:" in (option.help or "")), (words, option.opts)
+        assert not (shown and option.default == 0), (words, option.opts)
+
+
 def test_every_command_says_where_it_runs_by_default() -> None:
     for words, option in _named("--on"):
         assert option.default or "Default: " in (option.help or ""), words

@@ -40,7 +40,7 @@ Goal = Annotated[
     str,
     typer.Option(
         "--goal", metavar="|".join(GOALS), callback=known("--goal", [*GOALS]),
-        help="What is best. Default: time.",
+        help="What is best.",
     ),
 ]  # fmt: skip
 Within = Annotated[
@@ -108,7 +108,7 @@ def advise(
     runs: Runs = 200,
     out: Out = None,
     jobs: Jobs = None,
-    output: Annotated[str, formats("markdown", default="text")] = "text",
+    output: Annotated[str, formats("markdown")] = "text",
 ) -> None:  # fmt: skip
     """Searches what to set below a program, says what to take and why, and confirms it.
 

@@ -78,6 +78,7 @@ NumberOfCuts = Annotated[
         metavar="N",
         min=0,
         max=CUTS_MAX,
+        show_default=False,
         help="Boot after N power cuts while COMMAND runs: what boots, which files are there.",
     ),
 ]

@@ -77,7 +77,7 @@ def check(
     ] = None,
     out: Out = None,
     jobs: Jobs = None,
-    output: Annotated[str, formats("markdown", default="text")] = "text",
+    output: Annotated[str, formats("markdown")] = "text",
 ) -> None:
     """Runs a product's programs on its stacks; fails if one costs more than the budget says.
 

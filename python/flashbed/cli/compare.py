@@ -92,7 +92,7 @@ def compare(
     ] = None,
     out: Out = None,
     jobs: Jobs = None,
-    output: Annotated[str, formats("csv", "markdown", default="text")] = "text",
+    output: Annotated[str, formats("csv", "markdown")] = "text",
 ) -> None:  # fmt: skip
     """Compares every combination of settings in one table, the best first, and says what follows.
 

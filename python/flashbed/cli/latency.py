@@ -73,19 +73,19 @@ def latency(
         int,
         typer.Option(
             "--slowest", metavar="N", min=1, max=_SLOWEST_MAX,
-            help="How many calls to name. Default: 5.",
+            help="How many calls to name.",
         ),
     ] = 5,
     parts: Annotated[
         int,
         typer.Option(
-            "--parts", metavar="N", min=1, max=_PARTS_MAX,
+            "--parts", metavar="N", min=1, max=_PARTS_MAX, show_default=False,
             help="Also in so many parts of the run: how latencies grow while it ages.",
         ),
     ] = 1,
     out: Out = None,
     jobs: Jobs = None,
-    output: Annotated[str, formats("markdown", default="text")] = "text",
+    output: Annotated[str, formats("markdown")] = "text",
 ) -> None:  # fmt: skip
     """Says how long calls take, and what they wait for: write-back, commit, collection, erases, ….
 

@@ -116,7 +116,10 @@ def known(name: str, words: Sequence[str]) -> Callable[[Any], Any]:
 
 
 def formats(*more: str, default: str = "") -> Any:
-    """The option `--format`: text and json, which every command prints that has it, and more."""
+    """The option `--format`: text and json, which every command prints that has it, and more.
+
+    `default` says what is printed where none is given, if that is not one format.
+    """
     words = ("text", "json", *more)
     return typer.Option(
         "--format",

@@ -165,3 +165,17 @@ def test_a_missing_file_is_named(small: Path, fakes: Fakes, run: Run) -> None:
     status, _, err = run("check", "nowhere.toml")
     assert status == 2
     assert "nowhere.toml: no such file" in err
+
+
+def test_a_program_that_cannot_run_is_a_broken_line_in_every_form(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    """A build server reads the XML: it was not written where a case failed."""
+    budget = written("limits = { time_ms = 1000 }\n")
+    assert run("check", budget)[0] == 0
+    fakes["sim"].fails = set(fakes["sim"].ran)
+    status, out, err = run("check", budget, "--out", "again", "--junit", "flash.xml")
+    assert status == 1
+    assert "rev-a, reader: time: not known: no space left on device" in out, (out, err)
+    cases = ET.parse("flash.xml").getroot().iter("testcase")
+    assert [case.find("failure") is not None for case in cases] == [True]

@@ -10,7 +10,7 @@ import polars as pl
 
 from flashbed.answers.analysis.compared_choices import case_words, label
 from flashbed.answers.budgets.budget import BudgetProgram, BudgetStack, ProductBudget
-from flashbed.answers.budgets.limits_held import Row, measures_of
+from flashbed.answers.budgets.limits_held import MEASURES, Row, measures_of
 from flashbed.answers.lifetimes.estimate import erases_per_day
 from flashbed.answers.lifetimes.given import endurance_of
 from flashbed.answers.lifetimes.mix import Mix, mixes_of
@@ -73,8 +73,12 @@ def folder_name(experiment: Experiment, planned: Plan) -> str:
 def program_rows(
     directory: Path, experiment: Experiment, planned: Plan, *, stack: BudgetStack,
     program: BudgetProgram, limits: Mapping[str, float], worn: Sequence[Subject],
+    lacking: Mapping[str, str],
 ) -> list[Row]:  # fmt: skip
-    """A row for each case of a program on a stack. `worn` are its subjects of `lifetime`."""
+    """A row for each case of a program on a stack. `worn` are its subjects of `lifetime`.
+
+    `lacking` says of a case why it could not be measured; nothing is known of it then.
+    """
     cases = [each.case for each in planned if "sim" in each.targets]
     choices = case_words(cases)
     by_name = {subject.name: subject for subject in worn}
@@ -83,7 +87,8 @@ def program_rows(
     for case in cases:
         subject = by_name.get(case.case_id)
         known = [] if subject is None else [subject]
-        found = compared_run(directory, [case.case_id], worn=known, ours=True)
+        why = lacking.get(case.case_id)
+        found = None if why else compared_run(directory, [case.case_id], worn=known, ours=True)
         measured = {} if found is None else found.table.rows.to_dicts()[0]
         if subject is not None and subject.workload is not None and subject.workload.lasts:
             measured["erases_per_day"] = erases_per_day(subject.observed)
@@ -97,9 +102,9 @@ def program_rows(
                 inputs={
                     "the program's file": file,
                     "settings": settings,
-                    **_profiles(directory, case.case_id),
+                    **({} if why else _profiles(directory, case.case_id)),
                 },
-                why=_why(subject),
+                why=_why(subject, why),
             )
         )
     return rows
@@ -168,7 +173,10 @@ def _of_files(files: Iterable[Path]) -> str:
     return found.hexdigest()
 
 
-def _why(subject: Subject | None) -> dict[str, str]:
+def _why(subject: Subject | None, lacking: str | None) -> dict[str, str]:
+    """What is said of a measure that is not known."""
+    if lacking is not None:
+        return dict.fromkeys(MEASURES, f": {lacking}")
     why = dict(_WHY)
     work = None if subject is None else subject.workload
     if work is None or work.rounds_per_day is None:

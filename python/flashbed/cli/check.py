@@ -15,7 +15,7 @@ from flashbed import __version__
 from flashbed.answers.budgets.baseline import Baseline, read_baseline, write_baseline
 from flashbed.answers.budgets.budget import BudgetProgram, BudgetStack, ProductBudget, read_budget
 from flashbed.answers.budgets.limits_held import MEASURES, JudgedLine, Row, judged, text_of
-from flashbed.base.errors import InputError, RunError
+from flashbed.base.errors import CasesFailed, InputError, RunError
 from flashbed.base.files import output as written
 from flashbed.base.forks import remover
 from flashbed.base.paths import shown
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from flashbed.answers.lifetimes.subject import Subject
     from flashbed.plan.experiment import Experiment
     from flashbed.plan.planned import Plan
+    from flashbed.running.runner import TargetOutcome
     from flashbed.running.ways import Way
 
 __all__ = ["register"]
@@ -170,17 +171,27 @@ def _measured(budget: ProductBudget, runs: Sequence[_BudgetRun], way: Way) -> li
         outcomes, _ = measure(
             run.experiment, run.planned, targets=["sim"], out=run.directory, traces=traces, way=way
         )
-        conclude(outcomes)
-        subjects = _worn(run)
+        lacking = _lacking(outcomes)
+        subjects = [] if lacking else _worn(run)
         worn.setdefault(run.stack.name, {})[run.program.name] = subjects
         rows += program_rows(
             run.directory, run.experiment, run.planned, stack=run.stack, program=run.program,
-            limits=run.limits, worn=subjects,
+            limits=run.limits, worn=subjects, lacking=lacking,
         )  # fmt: skip
     if budget.together.given:
-        for stack in budget.stack:
+        # Where a program could not run, its line has said so.
+        for stack in (each for each in budget.stack if all(worn[each.name].values())):
             rows += together_rows(stack, worn[stack.name], budget.together.given)
     return rows
+
+
+def _lacking(outcomes: Sequence[TargetOutcome]) -> Mapping[str, str]:
+    """Cases that failed or cannot run, and why: lines of the budget say it, in JUnit XML too."""
+    try:
+        conclude(outcomes)
+    except CasesFailed as why:
+        return why.failures
+    return {}
 
 
 def _worn(run: _BudgetRun) -> list[Subject]:

@@ -24,10 +24,12 @@ from flashbed.api.fitting import filled, in_blocks, ledger, smallest_mount, volu
 from flashbed.api.fitting_image import make_image
 from flashbed.base.paths import cache_folder
 from flashbed.plan.stacks import one_stack
+from flashbed.stack.layouts import load_layout
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.guest.image_tools import image_tool
 from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml.uml_program import prepare
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.agreement.test_exec import FLASHBED
 from tests.support import PROJECT
@@ -168,11 +170,15 @@ def test_a_volume_of_a_partition_has_the_df_that_space_says(
     assert {name: found.facts[name] for name in log} == log
 
 
+# The kernel with a fastmap is built on first use, in minutes.
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("chip", ["chip=W25N01GV", "board=emulated-4k"])
 @pytest.mark.parametrize("blocks", [110, 640])
 def test_a_kernel_with_fastmap_keeps_two_blocks_more(
     chip: str, blocks: int, tmp_path: Path
 ) -> None:
+    prepare("6.1", print, "ubifs", load_layout("two-slots").changed({"fastmap": 1}))
     (tmp_path / "boards/layouts").mkdir(parents=True)
     whole = VOLUME.format(mib='"rest"')
     (tmp_path / "boards/layouts/one.toml").write_text(whole)

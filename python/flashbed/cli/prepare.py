@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from flashbed.base.errors import RunError
+from flashbed.base.paths import cache_folder
 from flashbed.cli.progress import bar, say
 
 __all__ = ["register"]
@@ -51,9 +52,10 @@ def prepare(on: On = "uml,emulator") -> None:
 
 
 def _prepare(name: str, say: Callable[[str], None]) -> None:
-    """Prepares a target, one of its kernels (`uml-6.12`), or the kernel of `exec`."""
+    """Prepares a target, one of its kernels (`uml-6.12`), or the kernel and tools of `exec`."""
     from flashbed.targets import TARGETS, load_target
     from flashbed.targets.emulator.emulator_target import EmulatorTarget
+    from flashbed.targets.guest.image_tools import volume_tools
     from flashbed.targets.uml.programs_kernel import SERIES
     from flashbed.targets.uml.uml_program import prepare as prepare_exec
     from flashbed.targets.uml.uml_target import UmlTarget
@@ -61,6 +63,7 @@ def _prepare(name: str, say: Callable[[str], None]) -> None:
     target, _, kernel = name.partition("-")
     if name == EXEC:
         prepare_exec(SERIES[0], say)
+        volume_tools(cache_folder(), say)
     elif name in TARGETS or not kernel:
         load_target(name).prepare(say)
     elif target == UmlTarget.name:

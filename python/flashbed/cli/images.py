@@ -19,6 +19,7 @@ from flashbed.base.paths import shown
 from flashbed.cli.command_group import add_group
 from flashbed.cli.options import OUT, Format, StackSet
 from flashbed.cli.progress import say
+from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
@@ -375,7 +376,7 @@ def _date(seconds: int) -> str:
 
 def _extract(image: Image, chosen: Sequence[int], folder: Path) -> None:
     """Each volume in a folder of its own, if there are several."""
-    with_files = [at for at in chosen if image.parts[at]["content"]["format"] in ("ubifs", "jffs2")]
+    with_files = [at for at in chosen if image.parts[at]["content"]["format"] in FILE_SYSTEMS]
     if not with_files:
         raise InputError("--extract: no files of UBIFS or JFFS2 are in it")
     for at in with_files:

@@ -46,7 +46,8 @@ _AXES = (
     "controller",
     "partition",
 )
-_JFFS2, _UBIFS = "jffs2", "ubifs"
+_JFFS2 = "jffs2"
+_UBIFS = "ubifs"
 
 
 def register(app: typer.Typer) -> None:

@@ -11,7 +11,7 @@ many names; extended attributes.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -244,6 +244,8 @@ class Log:
 class _Jffs2(Log):
     """Every write is a node at once. `fsync` fills its page with nodes of an old block."""
 
+    fs = "jffs2"
+
     def __init__(self, below: Below, tally: Tally) -> None:
         super().__init__(below, tally)
         self._stream = _Stream(below.page_bytes, tally)
@@ -309,6 +311,8 @@ class _Jffs2(Log):
 
 class _Ubifs(Log):
     """`fsync` writes the dirty pages and the inode, and fills up both heads' buffers."""
+
+    fs = "ubifs"
 
     def __init__(self, below: Below, tally: Tally) -> None:
         super().__init__(below, tally)
@@ -385,6 +389,8 @@ class _Ubifs(Log):
 class _Yaffs2(Log):
     """Chunks go through a cache of ten; `fsync` and `close` write a file's, then its header."""
 
+    fs = "yaffs2"
+
     def __init__(self, below: Below, tally: Tally) -> None:
         super().__init__(below, tally)
         self._chunk = below.page_bytes - (_YAFFS2_TAGS_BYTES if below.in_band else 0)
@@ -451,9 +457,7 @@ class _Yaffs2(Log):
         return 0
 
 
-_LOGS: dict[str, Callable[[Below, Tally], Log]] = {
-    "jffs2": _Jffs2, "yaffs2": _Yaffs2, "ubifs": _Ubifs,
-}  # fmt: skip
+_LOGS = {log.fs: log for log in (_Jffs2, _Yaffs2, _Ubifs)}
 
 
 @dataclass(frozen=True, kw_only=True)

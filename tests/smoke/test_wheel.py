@@ -161,7 +161,7 @@ def test_an_sdist_has_the_sources_and_nothing_that_is_built(tmp_path: Path) -> N
         pytest.skip("cargo is missing")
     tree = tmp_path / "tree"
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "data")
-    for folder in ("bind", "common", "page/src", "python", "sim", *backend().FOLDERS):
+    for folder in ("bind", "common", "image", "page/src", "python", "sim", *backend().FOLDERS):
         shutil.copytree(PROJECT / folder, tree / folder, ignore=ignored)
     for file in ("Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyproject.toml"):
         shutil.copyfile(PROJECT / file, tree / file)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.locking import scratch
-from flashbed.plan.workloads.space import space_table
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.layouts import READ_ONLY, Layout, Volume
 from flashbed.stack.stack import Stack
@@ -70,6 +69,9 @@ NO_IMAGES = Images({})
 
 def leb_bytes(stack: Stack) -> int:
     """A LEB, as the simulated UBI lays out its blocks."""
+    # Loads the tables of workloads, which an image of other file systems does not need.
+    from flashbed.plan.workloads.space import space_table
+
     return dict(space_table("ubifs", stack.board).facts)["leb_bytes"]
 
 

@@ -162,11 +162,7 @@ def _times(taken: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, floa
     pairs = {name: (taken[name], other[name]) for name in _SAID}
     if None in pairs["time_ns"]:
         pairs["time_ns"] = (taken["flash_time_ns"], other["flash_time_ns"])
-    return {
-        name: two / one
-        for name, (one, two) in pairs.items()
-        if one and two
-    }
+    return {name: two / one for name, (one, two) in pairs.items() if one and two}
 
 
 def page() -> str:

@@ -95,7 +95,7 @@ def _doubled(most: int) -> list[int]:
 
 
 def _least(no: int, yes: int, holds: Callable[[int], bool]) -> int:
-    """The least number for which it holds: not for `no`, but for `yes`."""
+    """The least number for which it holds. It does not hold for `no`, and does for `yes`."""
     while yes - no > 1:
         middle = (no + yes) // 2
         if holds(middle):

@@ -10,15 +10,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from flashbed.answers.costs.counting import TERMS
 from flashbed.answers.costs.logs import STORED_STEPS
-from flashbed.answers.costs.model import MODEL_BYTES_MAX, CostSource, Count, ModelPart, NotNegative
-from flashbed.base.errors import InputError
+from flashbed.answers.costs.model import (
+    MODEL_BYTES_MAX,
+    CostSource,
+    Count,
+    ModelPart,
+    NotNegative,
+    load_as,
+)
 from flashbed.base.files import read_text
-from flashbed.base.paths import shown
-from flashbed.base.toml_errors import wrong_lines
 
 __all__ = [
     "CHIP_EVENTS",
@@ -102,12 +106,4 @@ def is_device_model(path: Path) -> bool:
 
 def load_devices(path: Path) -> DeviceModel:
     """Reads a model. Raises `InputError` with one line for anything else."""
-    text = read_text(path, MODEL_BYTES_MAX)
-    try:
-        return DeviceModel.model_validate_json(text)
-    except ValidationError as why:
-        lines = wrong_lines(DeviceModel, why)
-        said = next((line for line in lines if line.startswith("format: ")), lines[0])
-        raise InputError(
-            f"{shown(path)}: not a model of `flashbed cost fit EXPERIMENT`: {said}"
-        ) from None
+    return load_as(DeviceModel, path, "flashbed cost fit EXPERIMENT")

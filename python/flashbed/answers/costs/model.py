@@ -8,7 +8,7 @@ x'Cx with its `covariance`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -32,9 +32,11 @@ __all__ = [
     "Ranges",
     "Setting",
     "load",
+    "load_as",
 ]  # fmt: skip
 
 MODEL_BYTES_MAX = 16 << 20
+Kind = TypeVar("Kind", bound=BaseModel)
 REAL_MAX = 1e30
 """Limit of a price or a variance: products of several stay finite."""
 QUANTITIES = {
@@ -158,10 +160,15 @@ class Model(ModelPart):
 
 def load(path: Path) -> Model:
     """Reads a model. Raises `InputError` with one line for anything else."""
+    return load_as(Model, path, "flashbed cost fit")
+
+
+def load_as(kind: type[Kind], path: Path, made_by: str) -> Kind:
+    """Reads a model of a kind. Raises `InputError` with one line, which names what makes it."""
     text = read_text(path, MODEL_BYTES_MAX)
     try:
-        return Model.model_validate_json(text)
+        return kind.model_validate_json(text)
     except ValidationError as why:
-        lines = wrong_lines(Model, why)
+        lines = wrong_lines(kind, why)
         said = next((line for line in lines if line.startswith("format: ")), lines[0])
-        raise InputError(f"{shown(path)}: not a model of `flashbed cost fit`: {said}") from None
+        raise InputError(f"{shown(path)}: not a model of `{made_by}`: {said}") from None

@@ -231,6 +231,7 @@ const char *error_name(int error);
 int64_t result_number(int64_t result);
 int write_file(const char *path, const char *text);
 int read_file(const char *path, char *text, size_t size);
+int copy_file(int from, int to); /* from here to the end, between descriptors */
 /* a file of /sys/class/mtd/mtdN without its line feed */
 int mtd_text(int mtd, const char *name, char *text, size_t size);
 /* the partition's name as one word: `_` for every space */

@@ -185,3 +185,27 @@ int mtd_geometry(int mtd, struct flash_geometry *geometry)
 					    (uint32_t)values[2], values[3]};
 	return err;
 }
+
+static int write_whole(int fd, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		const ssize_t put = write(fd, bytes, count);
+
+		if (put < 0)
+			return -errno;
+		bytes += put;
+		count -= (size_t)put;
+	}
+	return 0;
+}
+
+int copy_file(int from, int to)
+{
+	static char bytes[65536];
+	ssize_t got;
+	int err = 0;
+
+	while (!err && (got = read(from, bytes, sizeof(bytes))) != 0)
+		err = got < 0 ? -errno : write_whole(to, bytes, (size_t)got);
+	return err;
+}

@@ -3,8 +3,7 @@
  * dynamic volume of all the space; its default file system is created at the first mount.
  *
  * Kernel interfaces: /dev/mtdN with MEMGETINFO (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
- * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2). Several volumes are
- * layout.c's.
+ * UBI_IOCDET (mtd/ubi-user.h), mount(2). Volumes are layout.c's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,15 +23,6 @@
 
 static const char *const names[] = {"",           "jffs2",    "yaffs2", "ubifs", "mtd",
 				    "mtd-driver", "mtdblock", "ftl",    "ext4",  "f2fs"};
-
-static int read_number(const char *path, uint64_t *number)
-{
-	char text[32];
-	const int got = read_file(path, text, sizeof(text));
-
-	*number = got > 0 ? strtoull(text, NULL, 10) : 0;
-	return got < 0 ? got : 0;
-}
 
 int fs_init(struct fs *fs, int mtd, const char *mount_point)
 {
@@ -74,41 +64,6 @@ static int check_name(struct fs *fs)
 		       "the partition is not called what it was when it was confirmed");
 }
 
-static int ubi_number(const struct fs *fs, const char *name, uint64_t *number)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d/%s", fs->ubi, name);
-	return read_number(path, number);
-}
-
-static int make_volume(const struct fs *fs)
-{
-	char path[24];
-	struct ubi_mkvol_req volume = {.vol_id = 0,
-				       .alignment = 1,
-				       .vol_type = UBI_DYNAMIC_VOLUME,
-				       .name_len = 8,
-				       .name = "flashbed"};
-	uint64_t blocks = 0;
-	uint64_t bytes = 0;
-	int err = ubi_number(fs, "avail_eraseblocks", &blocks);
-
-	if (!err)
-		err = ubi_number(fs, "eraseblock_size", &bytes);
-	if (err)
-		return err;
-	volume.bytes = (int64_t)(blocks * bytes);
-	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
-	const int fd = open_soon(path, O_RDWR);
-
-	if (fd < 0)
-		return fd;
-	err = ioctl(fd, UBI_IOCMKVOL, &volume) ? -errno : 0;
-	(void)close(fd);
-	return err;
-}
-
 static int ubi_control(unsigned long request, void *argument)
 {
 	const int fd = open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
@@ -137,7 +92,8 @@ static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 static int mount_one_volume(struct fs *fs, bool new)
 {
 	char device[24];
-	int err = new ? fs_fail(fs, make_volume(fs), "making the UBI volume") : 0;
+	static const struct layout_volume whole = {.name = "flashbed"};
+	int err = new ? fs_fail(fs, volume_make(fs, 0, &whole), "making the UBI volume") : 0;
 
 	(void)snprintf(device, sizeof(device), "ubi%d_0", fs->ubi);
 	return err ? err

@@ -116,6 +116,7 @@ struct fs {
 	/* of the mounted volumes of a layout their numbers in UBI, and 1 more */
 	int volumes_up[LAYOUT_VOLUMES];
 	bool layer_up;
+	bool tells_steps; /* steps are looked at; it costs reads of debugfs */
 	struct fs_step steps[FS_STEPS];
 	size_t steps_count;
 	struct fs_space fresh; /* of the new file system */
@@ -148,6 +149,8 @@ void step_begin(struct fs *fs, const char *name);
 void step_end(struct fs *fs);
 
 /* layout.c: on an attached UBI device */
+
+int volume_make(const struct fs *fs, int number, const struct layout_volume *volume);
 
 int layout_mount(struct fs *fs, bool new);
 int layout_unmount(struct fs *fs);

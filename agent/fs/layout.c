@@ -24,7 +24,7 @@
 
 #define FOLDER "/layout"
 
-enum { COPY_BYTES = 65536, PATH_BYTES = 160 };
+enum { PATH_BYTES = 160 };
 
 /* `path` is at least PATH_BYTES. */
 static const char *mount_point_of(const struct fs *fs, const struct layout_volume *volume,
@@ -85,14 +85,14 @@ static int number_of(const struct fs *fs, const char *name)
 	return -ENOENT;
 }
 
-static int make_one(const struct fs *fs, int device, size_t number)
+int volume_make(const struct fs *fs, int number, const struct layout_volume *volume)
 {
-	const struct layout_volume *volume = &fs->layout->volumes[number];
-	struct ubi_mkvol_req request = {.vol_id = (int32_t)number,
+	struct ubi_mkvol_req request = {.vol_id = number,
 					.alignment = 1,
 					.vol_type = volume->fixed ? UBI_STATIC_VOLUME
 								  : UBI_DYNAMIC_VOLUME,
 					.name_len = (int16_t)strlen(volume->name)};
+	char path[24];
 	uint64_t blocks = 0;
 	uint64_t bytes = 0;
 	int err = of_ubi(fs, "avail_eraseblocks", &blocks);
@@ -103,23 +103,14 @@ static int make_one(const struct fs *fs, int device, size_t number)
 		return err;
 	request.bytes = (int64_t)(volume->bytes ? volume->bytes : blocks * bytes);
 	(void)snprintf(request.name, sizeof(request.name), "%s", volume->name);
-	return ioctl(device, UBI_IOCMKVOL, &request) ? -errno : 0;
-}
+	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
+	const int device = open_soon(path, O_RDWR);
 
-static int copy_whole(int from, int to)
-{
-	static char bytes[COPY_BYTES];
-	ssize_t got;
-
-	while ((got = read(from, bytes, sizeof(bytes))) > 0)
-		for (ssize_t put = 0; put < got;) {
-			const ssize_t now = write(to, bytes + put, (size_t)(got - put));
-
-			if (now < 0)
-				return -errno;
-			put += now;
-		}
-	return got < 0 ? -errno : 0;
+	if (device < 0)
+		return device;
+	err = ioctl(device, UBI_IOCMKVOL, &request) ? -errno : 0;
+	(void)close(device);
+	return err;
 }
 
 /* UBI_IOCVOLUP announces the size; the update is over when as many bytes are written. */
@@ -137,7 +128,7 @@ static int write_image(const struct fs *fs, size_t number)
 	if (!err && ioctl(to, UBI_IOCVOLUP, &bytes))
 		err = -errno;
 	if (!err)
-		err = copy_whole(from, to);
+		err = copy_file(from, to);
 	if (to >= 0 && close(to) && !err)
 		err = -errno;
 	(void)close(from);
@@ -146,27 +137,21 @@ static int write_image(const struct fs *fs, size_t number)
 
 static int make_volumes(struct fs *fs)
 {
-	char path[24];
+	int err = 0;
 
-	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
-	const int device = open_soon(path, O_RDWR);
-	int err = device < 0 ? device : 0;
-	const char *what = "making the volume";
-	size_t at = 0;
+	for (size_t at = 0; at < fs->layout->count && !err; at++) {
+		const struct layout_volume *volume = &fs->layout->volumes[at];
+		const char *what = "making the volume";
 
-	for (; at < fs->layout->count && !err; at++) {
-		what = "making the volume";
-		err = make_one(fs, device, at);
-		if (!err && fs->layout->volumes[at].image) {
+		err = volume_make(fs, (int)at, volume);
+		if (!err && volume->image) {
 			what = "writing the image of the volume";
 			err = write_image(fs, at);
 		}
+		if (err)
+			(void)snprintf(fs->detail, sizeof(fs->detail), "%s %s: %s", what,
+				       volume->name, strerror(-err));
 	}
-	if (device >= 0)
-		(void)close(device);
-	if (err)
-		(void)snprintf(fs->detail, sizeof(fs->detail), "%s %s: %s", what,
-			       at ? fs->layout->volumes[at - 1].name : "", strerror(-err));
 	return err;
 }
 

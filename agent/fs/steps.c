@@ -22,7 +22,7 @@ static void look(uint64_t *ns, struct flash_counts *counts)
 
 void step_begin(struct fs *fs, const char *name)
 {
-	if (fs->steps_count == FS_STEPS)
+	if (!fs->tells_steps || fs->steps_count == FS_STEPS)
 		return;
 	struct fs_step *step = &fs->steps[fs->steps_count];
 
@@ -35,7 +35,7 @@ void step_end(struct fs *fs)
 	struct flash_counts now;
 	uint64_t ns;
 
-	if (fs->steps_count == FS_STEPS)
+	if (!fs->tells_steps || fs->steps_count == FS_STEPS)
 		return;
 	struct fs_step *step = &fs->steps[fs->steps_count++];
 

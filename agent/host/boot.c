@@ -35,19 +35,20 @@ int host_boot_begin(const struct host_request *request)
 	return request->boot == BOOT_UNCLEAN ? nandlog_command("record") : 0;
 }
 
-/* Its checksum and size, or -errno. */
-static int64_t look_at(const char *path, uint32_t *crc)
+/* Reads a file to its end: its size, or -errno. `crc` gets its checksum, or is NULL, as that costs
+ * time. */
+static int64_t read_whole(const char *path, uint32_t *crc)
 {
 	static uint8_t bytes[READ_BYTES];
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int64_t whole = 0;
 	ssize_t got;
 
-	*crc = 0;
 	if (fd < 0)
 		return -errno;
 	while ((got = read(fd, bytes, sizeof(bytes))) > 0) {
-		*crc = *crc * 31 + data_crc32(bytes, (size_t)got);
+		if (crc)
+			*crc = *crc * 31 + data_crc32(bytes, (size_t)got);
 		whole += got;
 	}
 	const int err = got < 0 ? -errno : 0;
@@ -73,10 +74,10 @@ static int say_files(const struct host_request *request, const struct fs *fs, st
 	int err = say_space(fs, out);
 
 	for (char **each = request->reads; each && *each && !err; each++) {
-		uint32_t crc;
+		uint32_t crc = 0;
 
 		(void)snprintf(path, sizeof(path), "%s/%s", layout_root(fs), *each);
-		const int64_t bytes = look_at(path, &crc);
+		const int64_t bytes = read_whole(path, &crc);
 
 		err = bytes < 0
 			      ? channel_printf(out, "nofile %" PRId64 "\n", -bytes)
@@ -152,23 +153,6 @@ static int boot_after_cuts(const struct host_request *request, struct fs *fs, st
 	return err ? err : say_files(request, fs, out);
 }
 
-static int64_t read_whole(const char *path)
-{
-	static char bytes[READ_BYTES];
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int64_t whole = 0;
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	while ((got = read(fd, bytes, sizeof(bytes))) > 0)
-		whole += got;
-	const int err = got < 0 ? -errno : 0;
-
-	(void)close(fd);
-	return err ? err : whole;
-}
-
 static void read_one(struct channel *out, const char *folder, const char *path)
 {
 	char whole[2 * MAX_PATH_BYTES];
@@ -178,7 +162,7 @@ static void read_one(struct channel *out, const char *folder, const char *path)
 	const uint64_t start = now_ns();
 
 	(void)snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-	const int64_t bytes = read_whole(whole);
+	const int64_t bytes = read_whole(whole, NULL);
 	const uint64_t ns = now_ns() - start;
 
 	if (bytes < 0) {

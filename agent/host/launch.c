@@ -340,6 +340,7 @@ static int prepare(const struct host_request *request, const struct host_place *
 		return err;
 	err = fs_init(fs, place->mtd, place->mount_point);
 	fs->name = place->name;
+	fs->tells_steps = true;
 	fs->layout = request->layout.count ? &request->layout : NULL;
 	*what = fs->detail;
 	if (!err)

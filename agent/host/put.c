@@ -10,30 +10,6 @@
 
 #include "host/host.h"
 
-static int write_whole(int fd, const char *bytes, size_t count)
-{
-	while (count > 0) {
-		const ssize_t put = write(fd, bytes, count);
-
-		if (put < 0)
-			return -errno;
-		bytes += put;
-		count -= (size_t)put;
-	}
-	return 0;
-}
-
-static int copy(int from, int to)
-{
-	static char bytes[65536];
-	ssize_t got;
-	int err = 0;
-
-	while (!err && (got = read(from, bytes, sizeof(bytes))) != 0)
-		err = got < 0 ? -errno : write_whole(to, bytes, (size_t)got);
-	return err;
-}
-
 static int put_file(const char *source, const char *path, mode_t mode)
 {
 	const int from = open(source, O_RDONLY | O_CLOEXEC);
@@ -41,7 +17,7 @@ static int put_file(const char *source, const char *path, mode_t mode)
 	if (from < 0)
 		return -errno;
 	const int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-	int err = to < 0 ? -errno : copy(from, to);
+	int err = to < 0 ? -errno : copy_file(from, to);
 
 	if (to >= 0 && close(to) && !err)
 		err = -errno;

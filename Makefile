@@ -46,6 +46,7 @@ SAMPLE_AGENT := build/agent/flashbed-agent-mipsel
 # Tests also wait for emulated boards and for browsers, so two more run than there are processors.
 WORKERS := $(shell expr $$(nproc) + 2)
 
+KERNELS :=
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
@@ -123,8 +124,9 @@ build: tools $(STAMPS)/program $(AGENTS)
 
 # Packages are installed one after another, because apt locks. Then everything is compiled, four targets at a time: kernels
 # and Rust have phases that use one processor only (downloading, unpacking, linking), and cargo's wait for each other.
+# KERNELS: all kernels that tests need, because a test's time does not suffice to build one.
 test: system
-	@$(MAKE) -j4 build sim-test playground docs-packages guest-sqlite $(SAMPLE_AGENT) uml-kernel exec-kernel lint
+	@$(MAKE) -j4 KERNELS=--stacks build sim-test playground docs-packages guest-sqlite $(SAMPLE_AGENT) uml-kernel exec-kernel lint
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -254,10 +256,10 @@ uml: build uml-tools
 	@$(BIN)/flashbed prepare --on uml,exec || true
 
 uml-kernel: build uml-tools
-	@$(BIN)/flashbed prepare --on uml || true
+	@$(BIN)/flashbed prepare --on uml $(KERNELS) || true
 
 exec-kernel: build uml-tools
-	@$(BIN)/flashbed prepare --on exec || true
+	@$(BIN)/flashbed prepare --on exec $(KERNELS) || true
 
 chromium:
 	@command -v chromium >/dev/null || { $(call apt_install,chromium); } || \

@@ -3,8 +3,8 @@
  * changes and those of killed ones.
  *
  * An agent's home is a folder `flashbed-XXXXXXXX`, which the host names. Its file `state` has the
- * agent's process and the changes to the board, each written before it is made. A file system of
- * ours is mounted at `mnt` below it. Kernel interfaces: umount2(2), UBI_IOCDET, /proc/self/mounts.
+ * agent's process and the changes to the board, each written before it is made. Its file system
+ * is mounted at `mnt` below it. Kernel interfaces: umount2(2), UBI_IOCDET, /proc/self/mounts.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

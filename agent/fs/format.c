@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Erases a partition and marks it for a new file system, without mtd-utils.
  *
- * - jffs2: erases every good block and writes a clean marker into its spare area, as `flash_erase
- *   -j` does, so that the mount scan puts the blocks on the free list in order. The garbage
- *   collector would erase a block without a marker again during the measurement.
+ * - jffs2: erases every good block and writes a clean marker into its spare area, of NOR into its
+ *   first bytes, as `flash_erase -j` does, so that the mount scan puts the blocks on the free list
+ *   in order. The garbage collector would erase a block without a marker again during the
+ *   measurement.
  * - yaffs2 (kernel/yaffs2), and a disk with a translation layer: erases every good block.
  * - ubifs: erases every good block and writes a UBI erase-counter header, into the first two also
  *   an empty layout volume, as `ubiformat` does. UBI's thread would erase an empty chip again. On
  *   flashbed_nand the headers get the chip's erase counts, which a case may have set, and
- *   formatting leaves these unchanged. Elsewhere the headers count from 0. Leaves out clean markers
- *   in band (NOR).
+ *   formatting leaves these unchanged. Elsewhere the headers count from 0.
  *
  * Kernel interfaces: /dev/mtdN with MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h).
  */
@@ -46,11 +46,11 @@ int fs_fail(struct fs *fs, int err, const char *what)
 	return err;
 }
 
-int open_mtd(const struct fs *fs)
+int open_mtd(int mtd)
 {
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/dev/mtd%d", fs->mtd);
+	(void)snprintf(path, sizeof(path), "/dev/mtd%d", mtd);
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
@@ -92,6 +92,35 @@ static int write_clean_marker(int fd, uint64_t start)
 					.mode = MTD_OPS_AUTO_OOB};
 
 	return ioctl(fd, MEMWRITE, &request) ? -errno : 0;
+}
+
+/* JFFS2's crc32 begins with 0 and is not inverted. */
+static uint32_t crc32_jffs2(const uint8_t *bytes, size_t count)
+{
+	uint32_t crc = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return crc;
+}
+
+/* On NOR the marker is a whole header at the start of the block. */
+static int write_clean_marker_in_block(int fd, uint64_t start)
+{
+	struct {
+		uint16_t magic;
+		uint16_t type;
+		uint32_t bytes;
+		uint32_t crc;
+	} marker = {0x1985, 0x2003, sizeof(marker), 0};
+
+	marker.crc = crc32_jffs2((const uint8_t *)&marker, 8);
+	const ssize_t put = pwrite(fd, &marker, sizeof(marker), (off_t)start);
+
+	return put < 0 ? -errno : put == (ssize_t)sizeof(marker) ? 0 : -EIO;
 }
 
 static void put_big_endian(uint8_t *at, uint64_t value, int bytes)
@@ -199,8 +228,9 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 		return err;
 	if (plan->kind != FS_JFFS2 && plan->kind != FS_UBIFS)
 		return 0;
-	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start)
-				      : write_ubi_headers(fs, fd, start, plan);
+	if (plan->kind == FS_UBIFS)
+		return write_ubi_headers(fs, fd, start, plan);
+	return fs->nor ? write_clean_marker_in_block(fd, start) : write_clean_marker(fd, start);
 }
 
 uint32_t block_count(const struct fs *fs)
@@ -237,18 +267,39 @@ static int set_erases(uint32_t first, uint32_t count, const uint32_t *erases)
 	return err;
 }
 
-static int format_blocks(struct fs *fs, struct plan *plan)
+/* Of a device of MTD: the partition, or one of a layout's. */
+static int format_device(struct fs *fs, int mtd, uint64_t bytes, struct plan *plan)
 {
-	const int fd = open_mtd(fs);
+	const int fd = open_mtd(mtd);
 	int err = 0;
 
 	if (fd < 0)
 		return fs_fail(fs, fd, "opening the device");
-	for (uint64_t at = 0; at < fs->geometry.size_bytes && !err; at += fs->geometry.block_bytes)
+	for (uint64_t at = 0; at < bytes && !err; at += fs->geometry.block_bytes)
 		err = format_block(fs, fd, at, plan);
 	if (close(fd) && !err)
 		err = -errno;
 	return fs_fail(fs, err, "formatting");
+}
+
+static int format_blocks(struct fs *fs, struct plan *plan)
+{
+	const struct layout *layout = fs->layout;
+	int err = 0;
+
+	if (!layout || !layout->on_mtd)
+		return format_device(fs, fs->mtd, fs->geometry.size_bytes, plan);
+	for (size_t at = 0; at < layout->count && !err; at++) {
+		const struct layout_volume *volume = &layout->volumes[at];
+		const int mtd = partition_number(volume->name);
+		uint64_t bytes = 0;
+
+		plan->kind = strcmp(volume->holds, "jffs2") == 0 ? FS_JFFS2 : FS_MTD;
+		err = mtd < 0 ? mtd : mtd_value(mtd, "size", &bytes);
+		err = err ? fs_fail(fs, err, "finding a partition of the layout")
+			  : format_device(fs, mtd, bytes, plan);
+	}
+	return err;
 }
 
 int format_partition(struct fs *fs, enum fs_kind kind)

@@ -21,6 +21,9 @@
 
 #include "fs/fs.h"
 
+/* NOR writes single bytes; a command of SPI-NOR programs a page at most. */
+enum { NOR_PAGE_BYTES = 256 };
+
 static const char *const names[] = {"",           "jffs2",    "yaffs2", "ubifs", "mtd",
 				    "mtd-driver", "mtdblock", "ftl",    "ext4",  "f2fs"};
 
@@ -31,7 +34,7 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 	memset(fs, 0, sizeof(*fs));
 	fs->mtd = mtd;
 	fs->mount_point = mount_point;
-	const int fd = open_mtd(fs);
+	const int fd = open_mtd(fs->mtd);
 
 	if (fd < 0)
 		return fs_fail(fs, fd, "opening the device");
@@ -40,8 +43,9 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 	(void)close(fd);
 	if (err)
 		return fs_fail(fs, err, "MEMGETINFO");
-	fs->geometry =
-		(struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
+	fs->nor = info.type == MTD_NORFLASH;
+	fs->geometry = (struct flash_geometry){fs->nor ? NOR_PAGE_BYTES : info.writesize,
+					       info.oobsize, info.erasesize, info.size};
 	/* MEMGETINFO has a size of 32 bits. */
 	err = mtd_value(fs->mtd, "size", &fs->geometry.size_bytes);
 	return fs_fail(fs, err, "reading the partition's size");
@@ -96,10 +100,13 @@ static int mount_one_volume(struct fs *fs, bool new)
 	int err = new ? fs_fail(fs, volume_make(fs, 0, &whole), "making the UBI volume") : 0;
 
 	(void)snprintf(device, sizeof(device), "ubi%d_0", fs->ubi);
-	return err ? err
-		   : fs_fail(fs,
-			     mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0,
-			     "mounting ubifs");
+	if (!err)
+		err = protection_before_mount(fs);
+	if (err)
+		return err;
+	err = mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0;
+	return err ? fs_fail(fs, err, "mounting ubifs")
+		   : protection_after_mount(fs, fs->mount_point, new);
 }
 
 /* The kernel chooses the number of the UBI device, because a board may have others. */
@@ -137,6 +144,8 @@ static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 		err = disk_mount(fs, kind, names[kind], new);
 	else if (raw_kind(kind))
 		err = fs_fail(fs, raw_link(fs, kind), "naming the partition");
+	else if (kind == FS_JFFS2 && fs->layout)
+		err = layout_mount(fs, new);
 	else if (kind == FS_JFFS2)
 		err = mount_on_mtd(fs, "jffs2", "mounting jffs2");
 	else if (kind == FS_YAFFS2)
@@ -241,6 +250,8 @@ int fs_format(struct fs *fs, const char *name)
 			       : fs_fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	disk_take_options(fs);
+	if (!err && kind == FS_UBIFS)
+		err = protection_take(fs);
 	if (raw_kind(kind) && *fs->options)
 		return fs_fail(fs, -EINVAL, "mount options of a partition");
 	if (!err)

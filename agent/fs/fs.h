@@ -67,21 +67,24 @@ struct fs_space {
 };
 
 /* layout.c: a volume of a product, and what lies on it */
-struct layout_volume {
-	const char *name;
-	bool fixed;        /* a static volume */
-	uint64_t bytes;    /* 0 for all that is left */
-	const char *holds; /* a type for mount(2), or `nothing` */
-	const char
-		*options; /* of its mount, empty for none; the program's volume has those of `fs` */
-	const char *image; /* a file that is written to it; NULL for none */
-};
-
 enum { LAYOUT_VOLUMES = 16, FS_STEPS = 24 };
+
+struct layout_volume {
+	char name[72];
+	bool fixed;       /* a static volume */
+	uint64_t bytes;   /* 0 for all that is left; of no meaning for a partition */
+	char holds[16];   /* a type for mount(2), or `nothing` */
+	char options[64]; /* of its mount, empty for none; the program's volume has those of `fs` */
+	char image[96];   /* a file that is written to it; empty for none */
+	uint64_t verity_blocks; /* of data that dm-verity checks; 0 for none */
+	char root_hash[72];     /* in hex */
+	char salt[72];
+};
 
 struct layout {
 	struct layout_volume volumes[LAYOUT_VOLUMES];
 	size_t count;
+	bool on_mtd; /* its volumes are partitions of MTD, which the chip's driver made */
 	const struct layout_volume *program; /* the volume that the program writes to */
 	const struct layout_volume *root;    /* the one it boots from; NULL for the layer's */
 	/* of a layer over two volumes; NULL for none */
@@ -108,12 +111,15 @@ struct fs {
 	/* of the user, in which mount_point is a folder; NULL for our own partition */
 	const char *directory;
 	const char *mount_point;
-	char options[64];            /* of mount(2), empty for none */
+	bool nor;           /* the flash is NOR: its marks are in the blocks */
+	char options[128];  /* of mount(2), empty for none */
+	bool authenticated; /* of protection.c */
+	bool encrypted;
 	unsigned int spare_permille; /* of a translation layer */
 	unsigned int map_pages;
 	struct flash_geometry geometry;
 	const struct layout *layout; /* NULL for one volume or partition with one file system */
-	/* of the mounted volumes of a layout their numbers in UBI, and 1 more */
+	/* of the mounted volumes of a layout their numbers in UBI or MTD, and 1 more */
 	int volumes_up[LAYOUT_VOLUMES];
 	bool layer_up;
 	bool tells_steps; /* steps are looked at; it costs reads of debugfs */
@@ -148,7 +154,16 @@ void steps_clear(struct fs *fs);
 void step_begin(struct fs *fs, const char *name);
 void step_end(struct fs *fs);
 
-/* layout.c: on an attached UBI device */
+/* layout_lines.c: the lines of a layout in a job and in a program's request */
+
+int layout_line(struct layout *layout, const char *word, char *rest); /* 1: another word */
+
+/* layout_mtd.c: a layout of partitions */
+
+int partition_number(const char *name);
+int partition_fill(int number, const char *image);
+
+/* layout.c: on an attached UBI device, or on partitions of MTD */
 
 int volume_make(const struct fs *fs, int number, const struct layout_volume *volume);
 
@@ -157,9 +172,21 @@ int layout_unmount(struct fs *fs);
 /* The folder that the device boots from. */
 const char *layout_root(const struct fs *fs);
 
+/* protection.c: takes its words out of the mount options; is called around each mount of UBIFS */
+
+int protection_take(struct fs *fs);
+int protection_before_mount(struct fs *fs);
+int protection_after_mount(struct fs *fs, const char *path, bool new);
+
+/* verity.c: a device that checks what is read of a volume's own, whose path it replaces; it is to
+ * be closed even where opening it failed */
+
+int verity_open(const struct layout_volume *volume, char *device, size_t size);
+int verity_close(const struct layout_volume *volume);
+
 /* format.c: erases a partition for a file system; used by fs.c */
 
-int open_mtd(const struct fs *fs);          /* the device, or -errno */
+int open_mtd(int mtd);                      /* the device, or -errno */
 int open_soon(const char *path, int flags); /* a device that appears a moment later */
 uint32_t block_count(const struct fs *fs);
 int first_block(const struct fs *fs, uint32_t *first); /* of the partition, in the chip's numbers */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of a product on one UBI device (docs/models/layouts.md): its volumes, what each holds,
- * and a layer over two of them. The program's folder is the layer, or the volume it writes to.
+/* The layout of a product (docs/models/layouts.md): volumes of one UBI device or partitions of MTD,
+ * what each holds, and a layer over two of them. The program's folder is the layer, or the volume
+ * it writes to.
  *
  * An image is written to its volume by UBI's volume update, as ubiupdatevol does. Read-only file
- * systems are mounted on the volume's block device, UBIFS on the volume.
+ * systems are mounted on the block device of a volume or partition, UBIFS and JFFS2 on it.
  *
  * Kernel interfaces: /dev/ubiN with UBI_IOCMKVOL, /dev/ubiN_V with UBI_IOCVOLUP, UBI_IOCVOLCRBLK
  * and UBI_IOCVOLRMBLK (mtd/ubi-user.h), mount(2). Leaves out more than one layer.
@@ -24,7 +25,7 @@
 
 #define FOLDER "/layout"
 
-enum { PATH_BYTES = 160 };
+enum { PATH_BYTES = 160, DEVICE_BYTES = 32 };
 
 /* `path` is at least PATH_BYTES. */
 static const char *mount_point_of(const struct fs *fs, const struct layout_volume *volume,
@@ -40,7 +41,7 @@ static const char *mount_point_of(const struct fs *fs, const struct layout_volum
 
 static bool on_block_device(const struct layout_volume *volume)
 {
-	return strcmp(volume->holds, "ubifs") != 0;
+	return strcmp(volume->holds, "ubifs") != 0 && strcmp(volume->holds, "jffs2") != 0;
 }
 
 static bool mounted(const struct layout_volume *volume)
@@ -74,6 +75,8 @@ static int number_of(const struct fs *fs, const char *name)
 	char path[64];
 	char text[160];
 
+	if (fs->layout->on_mtd)
+		return partition_number(name);
 	for (int number = 0; number < 2 * LAYOUT_VOLUMES; number++) {
 		(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d_%d/name", fs->ubi, number);
 		if (read_file(path, text, sizeof(text)) < 0)
@@ -114,7 +117,7 @@ int volume_make(const struct fs *fs, int number, const struct layout_volume *vol
 }
 
 /* UBI_IOCVOLUP announces the size; the update is over when as many bytes are written. */
-static int write_image(const struct fs *fs, size_t number)
+static int update_volume(const struct fs *fs, size_t number)
 {
 	struct stat about;
 	const int from = open(fs->layout->volumes[number].image, O_RDONLY | O_CLOEXEC);
@@ -135,6 +138,14 @@ static int write_image(const struct fs *fs, size_t number)
 	return err;
 }
 
+static int write_image(const struct fs *fs, size_t number)
+{
+	const struct layout_volume *volume = &fs->layout->volumes[number];
+
+	return fs->layout->on_mtd ? partition_fill(partition_number(volume->name), volume->image)
+				  : update_volume(fs, number);
+}
+
 static int make_volumes(struct fs *fs)
 {
 	int err = 0;
@@ -143,8 +154,8 @@ static int make_volumes(struct fs *fs)
 		const struct layout_volume *volume = &fs->layout->volumes[at];
 		const char *what = "making the volume";
 
-		err = volume_make(fs, (int)at, volume);
-		if (!err && volume->image) {
+		err = fs->layout->on_mtd ? 0 : volume_make(fs, (int)at, volume);
+		if (!err && volume->image[0]) {
 			what = "writing the image of the volume";
 			err = write_image(fs, at);
 		}
@@ -155,9 +166,13 @@ static int make_volumes(struct fs *fs)
 	return err;
 }
 
+/* mtdblock's is there for every partition. */
 static int block_device(const struct fs *fs, int number, unsigned long request)
 {
 	struct ubi_blkcreate_req none = {.padding = {0}};
+
+	if (fs->layout->on_mtd)
+		return 0;
 	const int volume = open_volume(fs, number);
 	int err = volume < 0 ? volume : 0;
 
@@ -168,39 +183,56 @@ static int block_device(const struct fs *fs, int number, unsigned long request)
 	return err;
 }
 
-static int mount_volume(struct fs *fs, const struct layout_volume *volume, int number)
+/* What mount(2) is given. */
+static void name_device(const struct fs *fs, bool block, int number, char device[DEVICE_BYTES])
+{
+	if (fs->layout->on_mtd)
+		(void)snprintf(device, DEVICE_BYTES, block ? "/dev/mtdblock%d" : "mtd%d", number);
+	else
+		(void)snprintf(device, DEVICE_BYTES, block ? "/dev/ubiblock%d_%d" : "ubi%d_%d",
+			       fs->ubi, number);
+}
+
+static int mount_volume(struct fs *fs, const struct layout_volume *volume, int number, bool new)
 {
 	const bool block = on_block_device(volume);
 	const bool writes = volume == fs->layout->program;
 	char path[PATH_BYTES];
-	char device[32];
+	char device[DEVICE_BYTES];
 	const char *at = mount_point_of(fs, volume, path);
 	int err = mkdir(at, 0755) && errno != EEXIST ? -errno : 0;
 
 	if (!err && block)
 		err = block_device(fs, number, UBI_IOCVOLCRBLK);
-	(void)snprintf(device, sizeof(device), block ? "/dev/ubiblock%d_%d" : "ubi%d_%d", fs->ubi,
-		       number);
+	name_device(fs, block, number, device);
 	if (!err && block) {
 		const int there = open_soon(device, O_RDONLY);
 
 		err = there < 0 ? there : close(there) ? -errno : 0;
 	}
+	if (!err && volume->verity_blocks)
+		err = verity_open(volume, device, sizeof(device));
+	if (!err && writes)
+		err = protection_before_mount(fs);
 	if (!err && mount(device, at, volume->holds, writes ? 0 : MS_RDONLY,
 			  writes ? fs->options : volume->options))
 		err = -errno;
+	if (err && volume->verity_blocks)
+		(void)verity_close(volume);
 	if (err && block)
 		(void)block_device(fs, number, UBI_IOCVOLRMBLK);
-	if (!err && writes)
+	if (!err && writes) {
 		fs->volume = number;
+		err = protection_after_mount(fs, at, new);
+	}
 	return err;
 }
 
-static int mount_one(struct fs *fs, size_t at)
+static int mount_one(struct fs *fs, size_t at, bool new)
 {
 	const struct layout_volume *volume = &fs->layout->volumes[at];
 	const int number = number_of(fs, volume->name);
-	const int err = number < 0 ? number : mount_volume(fs, volume, number);
+	const int err = number < 0 ? number : mount_volume(fs, volume, number, new);
 
 	if (err)
 		(void)snprintf(fs->detail, sizeof(fs->detail), "mounting %s of volume %s: %s",
@@ -246,7 +278,7 @@ int layout_mount(struct fs *fs, bool new)
 		if (!mounted(&layout->volumes[at]))
 			continue;
 		step_begin(fs, layout->volumes[at].name);
-		err = mount_one(fs, at);
+		err = mount_one(fs, at, new);
 		step_end(fs);
 	}
 	if (!err && layout->upper) {
@@ -286,6 +318,8 @@ int layout_unmount(struct fs *fs)
 			continue;
 		if (umount(mount_point_of(fs, volume, path)))
 			err = -errno;
+		if (!err && volume->verity_blocks)
+			err = verity_close(volume);
 		if (!err && on_block_device(volume))
 			err = block_device(fs, fs->volumes_up[at] - 1, UBI_IOCVOLRMBLK);
 		if (!err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flash operations as the chip itself recorded them: the log of our own NAND driver, flashbed_nand
- * (docs/reference/flashbed-nand.md).
+ * (kernel/flashbed_nand/README.md).
  *
  * Kernel interface: /sys/kernel/debug/flashbed_nand. `ctl` takes commands. `blocks` has wear and
  * use of each block, `counts` totals (`changes`: programs and erases since `record`), `log` the

@@ -120,61 +120,6 @@ static int read_user(struct host_request *request, char **rest)
 	return 0;
 }
 
-/* `-` stands for no options, and for no image. */
-static int add_volume(struct host_request *request, char **rest)
-{
-	struct layout *layout = &request->layout;
-	char *words[6];
-
-	for (size_t i = 0; i < 6; i++) {
-		words[i] = strsep(rest, " ");
-		if (!words[i])
-			return -EPROTO;
-	}
-	if (layout->count == LAYOUT_VOLUMES)
-		return -E2BIG;
-	layout->volumes[layout->count++] = (struct layout_volume){
-		.name = words[0],
-		.fixed = strcmp(words[1], "static") == 0,
-		.bytes = strtoull(words[2], NULL, 10),
-		.holds = words[3],
-		.options = strcmp(words[4], "-") == 0 ? "" : words[4],
-		.image = strcmp(words[5], "-") == 0 ? NULL : decoded(words[5]),
-	};
-	return 0;
-}
-
-static const struct layout_volume *volume_called(const struct layout *layout, const char *name)
-{
-	for (size_t i = 0; name && i < layout->count; i++)
-		if (strcmp(layout->volumes[i].name, name) == 0)
-			return &layout->volumes[i];
-	return NULL;
-}
-
-/* The lines of a layout; false for another word. */
-static bool read_layout(struct host_request *request, const char *word, char **rest, int *err)
-{
-	struct layout *layout = &request->layout;
-
-	if (strcmp(word, "volume") == 0) {
-		*err = add_volume(request, rest);
-	} else if (strcmp(word, "layer") == 0) {
-		layout->lower = volume_called(layout, strsep(rest, " "));
-		layout->upper = volume_called(layout, strsep(rest, " "));
-		*err = layout->lower && layout->upper ? 0 : -EPROTO;
-	} else if (strcmp(word, "root") == 0) {
-		layout->root = volume_called(layout, strsep(rest, " "));
-		*err = layout->root ? 0 : -EPROTO;
-	} else if (strcmp(word, "writes_to") == 0) {
-		layout->program = volume_called(layout, strsep(rest, " "));
-		*err = layout->program ? 0 : -EPROTO;
-	} else {
-		return false;
-	}
-	return true;
-}
-
 enum { ARGUMENTS, VARIABLES, COSTS, SYSCTLS, READS, LISTS };
 
 /* Reads an optional line; false for another word. */
@@ -206,11 +151,13 @@ static bool read_option(struct host_request *request, const char *word, char *re
 static int read_line(struct host_request *request, const char *word, char *rest,
 		     size_t counts[LISTS])
 {
-	int err = 0;
-
 	if (!rest)
 		return -EPROTO;
-	if (read_option(request, word, rest) || read_layout(request, word, &rest, &err))
+	if (read_option(request, word, rest))
+		return 0;
+	const int err = layout_line(&request->layout, word, rest);
+
+	if (err <= 0)
 		return err;
 	if (strcmp(word, "user") == 0)
 		return read_user(request, &rest);

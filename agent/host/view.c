@@ -61,7 +61,7 @@ static bool is_folder(const char *path)
 	return lstat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Mounts in the view. A missing folder is left out, or created if the root is a folder of ours. */
+/* Mounts in the view. A missing folder is left out, or created if flashbed made the root. */
 static int mount_in_view(const char *type, const char *path, unsigned long flags,
 			 const char *options)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of a case as rows of the stream (docs/reference/agent-protocol.md): operations, flash
+/* The results of a case as rows of the stream (agent/PROTOCOL.md): operations, flash
  * operations, counts, wear, faults and SQLite's calls.
  *
  * Invariant: an unknown number is `-`.

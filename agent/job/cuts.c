@@ -3,7 +3,7 @@
  * surveys it.
  *
  * The chip's driver records the changes (`record`) and can return to any of them (`rewind`,
- * docs/reference/flashbed-nand.md), so nothing is run again. The mounted file system belongs to the
+ * kernel/flashbed_nand/README.md), so nothing is run again. The mounted file system belongs to the
  * other state of the chip, so it is unmounted first, and errors of that are ignored. A mount that
  * fails is a result. Left out: the rest of the machine, which keeps its memory. Nothing of the
  * unmounted file system is in it, because caches belong to a mount.

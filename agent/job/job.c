@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of `flashbed-job 1`; the answer is `flashbed-stream 1`
- * (docs/reference/agent-protocol.md has both).
+ * (agent/PROTOCOL.md has both).
  *
  * A line that is not a job's ends the job. A case or group that fails is an `error` row, and the
  * next one runs.
@@ -19,7 +19,7 @@ static bool parse_window(const char *word, int64_t *kib)
 {
 	char *end = NULL;
 
-	*kib = strcmp(word, "shipped") == 0 ? WINDOW_SHIPPED : (int64_t)strtoul(word, &end, 10);
+	*kib = strcmp(word, "default") == 0 ? WINDOW_SHIPPED : (int64_t)strtoul(word, &end, 10);
 	return *kib == WINDOW_SHIPPED || (*word >= '0' && *word <= '9' && *end == '\0');
 }
 
@@ -47,6 +47,18 @@ static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 	job->recorded[0] = '\0';
 	(void)snprintf(message, sizeof(message), "cut %" PRIu64 ": %s", change, strerror(-err));
 	return answer_error(job, "case", id, 0, error_name(err), message);
+}
+
+/* A line of the layout that all groups of the job have; -EPROTO for another word. */
+static int layout(struct job *job)
+{
+	char *rest = job->line;
+	const char *word = strsep(&rest, " ");
+	const int err = job->fs.mounted == FS_NONE ? layout_line(&job->layout, word, rest) : 1;
+
+	if (!err)
+		job->fs.layout = &job->layout;
+	return err > 0 ? -EPROTO : err;
 }
 
 /* Runs the next line outside of operations; returns 1 for `done`. */
@@ -81,7 +93,7 @@ static int step(struct job *job)
 		return 0;
 	if (sscanf(job->line, "cut %255s %" SCNu64 " %" SCNu64, id, &number, &seed) == 3)
 		return cut(job, id, number, seed);
-	return -EPROTO;
+	return layout(job);
 }
 
 static int say_info(struct job *job)

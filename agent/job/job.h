@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job/: a job's groups and cases, which are prepared, run, measured, and answered as rows of the
- * stream (docs/reference/agent-protocol.md).
+ * stream (agent/PROTOCOL.md).
  *
  * Includes: base, tracing, fs, sql.
  */
@@ -107,7 +107,7 @@ struct runner {
 	bool changes;
 	/* Called between the last unmeasured operation and the mark; may sleep. NULL for none. */
 	int (*before_mark)(void *context);
-	/* Unmounts and mounts again, and reopens the directory. NULL without a file system of ours.
+	/* Unmounts and mounts again, and reopens the directory. NULL where it made no file system.
 	 */
 	int (*remount)(void *context);
 	void *context;
@@ -193,6 +193,7 @@ struct job {
 	struct channel *in;
 	struct channel *out;
 	struct fs fs;
+	struct layout layout; /* no volumes for none */
 	struct runner runner;
 	struct flash_counts before;
 	struct flash_counts flushed; /* when `sync()` after the case returned */

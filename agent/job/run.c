@@ -8,7 +8,7 @@
  * before its first clock reading. After the second reading the bytes of a read are checksummed and
  * the changes of the chip are counted, if requested. A `compute` step is one dependent
  * multiply-add. Statements are SQLite's (sql/), which allocates as it likes; their result is a
- * number of rows or SQLite's own code. Leaves out `remount` without a file system of ours, which
+ * number of rows or SQLite's own code. Leaves out `remount` where the agent made no file system: it
  * fails with ENOSYS.
  */
 #define _GNU_SOURCE

@@ -382,7 +382,7 @@ static void tell_of_those_left(struct recorder *recorder)
 		return;
 	recorder->tells = false;
 	(void)fprintf(stderr,
-		      "flashbed-agent: the program has ended, %zu of its tasks go on and are "
+		      "flashbed-agent: the program has ended, %zu of its tasks continue and are "
 		      "recorded; Ctrl-C ends them\n",
 		      recorder->tracees.count);
 }

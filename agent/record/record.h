@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record/: a program's system calls on files below some folders, by ptrace and seccomp
  * (docs/reference/recording.md), as the stream `flashbed-record 1`
- * (docs/reference/agent-protocol.md).
+ * (agent/PROTOCOL.md).
  *
  * Includes: base.
  *
@@ -418,7 +418,7 @@ struct recorder {
 	int status; /* of the program, as a shell reports it */
 	bool over;  /* the program has ended, perhaps not all of its tasks */
 	uint64_t over_ns;
-	bool tells; /* says so if tasks that it left go on */
+	bool tells; /* says so if tasks that it left continue */
 };
 
 int follow_program(struct recorder *recorder, char **command, bool output_aside);

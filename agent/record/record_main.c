@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records a program: its system calls on files below the working folder, as a stream
- * `flashbed-record 1` (docs/reference/agent-protocol.md).
+ * `flashbed-record 1` (agent/PROTOCOL.md).
  *
  *   flashbed-agent record [--below DIR]... [--fd N] [--aside] -- COMMAND...
  *
- *   --below DIR   also follow files below DIR; may be repeated
+ *   --below DIR   also follow files below DIR; repeatable
  *   --fd N        the stream goes to descriptor N, which the program does not get, instead of
  *                 standard output
  *   --aside       the program's standard output goes to standard error, as without --fd

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream: a header, then chunks (docs/reference/agent-protocol.md).
+/* The stream: a header, then chunks (agent/PROTOCOL.md).
  *
  * A chunk is a head of 24 bytes, then rows of one size, then their texts and bytes in the order of
  * the rows. It is written whole, from one buffer for rows and one for texts, so the recorder's

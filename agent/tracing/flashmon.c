@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations, seen by kprobe events on the kernel's functions, without a kernel module of
- * ours. docs/models/tracers.md has the order in which functions are preferred and what each level
- * counts.
+/* Flash operations, seen by kprobe events on the kernel's functions, without a kernel module.
+ * README.md has the order in which functions are preferred and what each level counts.
  *
  * Kernel functions: drivers/mtd/nand/raw/nand_base.c and the page functions of controllers (`struct
  * nand_ecc_ctrl` of include/linux/mtd/rawnand.h, which lost their mtd_info argument in 4.20),

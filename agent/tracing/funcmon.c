@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of any kernel functions: start, duration, return value (docs/models/tracers.md).
+/* Calls of any kernel functions: start, duration, return value (agent/tracing/README.md).
  *
  * Kernel interface: a kprobe at the entry and a kretprobe. Names may contain `*` and `?`. The parts
  * that a compiler splits off a function (`.isra.0`, `.constprop.0`, `.part.0`) count as the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracers on a board, without a job: writes a stream `flashbed-trace 1`
- * (docs/models/tracers.md) while a command runs, for some time, or until a signal.
+ * (agent/tracing/README.md) while a command runs, for some time, or until a signal.
  *
  *   flashbed-agent flashmon | vfsmon [OPTION]... [-- COMMAND...]
  *   flashbed-agent funcmon NAME... [OPTION]... [-- COMMAND...]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracers together, in one session, and their rows (docs/models/tracers.md has the formats).
+/* The tracers together, in one session, and their rows (agent/tracing/README.md has the formats).
  *
  * Kernel interfaces besides the tracers': ECCGETSTATS of the partition's device, /sys/class/mtd.
  * Invariant: the `lost` row, the last but one, has what the kernel lost.

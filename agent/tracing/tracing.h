@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracing/: what happens in the kernel, by kprobes and trace points (docs/models/tracers.md).
+/* tracing/: what happens in the kernel, by kprobes and trace points (agent/tracing/README.md).
  * Sessions of tracefs; flashmon, vfsmon, funcmon and valuemon on them; the tracers' command line.
  *
  * Includes: base.
@@ -82,11 +82,10 @@ int tracefs_refuse(struct tracefs *session, int err, const char *why);
 
 size_t buffer_settings(const char *root, struct setting *list);
 size_t tracefs_settings(struct setting *list); /* of a kernel without instances; else none */
-/* The sum over processors of these lines, `\nNAME: `, of their stats. */
+/* These lines of all processors' stats, `\nNAME: `, added up. */
 int buffer_sum(const char *folder, size_t processors, const char *const *names, size_t count,
 	       uint64_t *sum);
-/* -EBUSY and the reason if another tracer uses it; `left`: its content is from a killed tracer of
- * ours. */
+/* -EBUSY and the reason if another tracer uses it; `left`: its content is a killed tracer's. */
 int buffer_check(const char *root, size_t processors, bool left, char *why, size_t size);
 
 /* tasks.c */

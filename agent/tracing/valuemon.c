@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a number at a place in the kernel each time it is executed: a register, a variable
- * (docs/models/tracers.md).
+ * (agent/tracing/README.md).
  *
  * Kernel interface: a kprobe event with one argument (Documentation/trace/kprobetrace.rst,
  * FETCHARGS). The caller knows the place, a function and an offset in bytes. The kernel refuses an

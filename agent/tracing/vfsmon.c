@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activity of the VFS: reads, writes, syncs, read-ahead, write-back, and pages that enter and leave
- * the page cache (docs/models/tracers.md).
+ * the page cache (agent/tracing/README.md).
  *
  * Kernel functions and trace points (Linux 6.1; fs/read_write.c, fs/sync.c, mm/readahead.c,
  * mm/page-writeback.c, events/filemap.h): vfs_read, vfs_write, vfs_fsync_range,

@@ -77,6 +77,13 @@ impl Chip {
     }
 }
 
+impl Chip {
+    /// It as the simulator has it.
+    pub fn state(&self) -> &ChipState {
+        &self.0
+    }
+}
+
 /// The chip's faults from the mark on.
 #[pyclass(frozen, module = "flashbed._sim")]
 pub struct Faults(sim::flash::Faults);

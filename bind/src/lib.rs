@@ -3,12 +3,13 @@
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
 //! flashbed-ops files, `space.rs` those on a partition's space, `compressors.rs` and `pieces.rs`
-//! those on bytes. `workloads.rs`, `energy.rs` and `lifetime.rs` hand on what `common` works out,
-//! `images.rs` what `image` reads.
+//! those on bytes, `boot.rs` boots. `workloads.rs`, `energy.rs` and `lifetime.rs` hand on what
+//! `common` works out, `images.rs` what `image` reads.
 //! `policies.rs` asks the user's policies, and `decisions.rs` ends those that do not return.
 //! `wait.rs` releases the interpreter lock, waits for the simulator's threads and checks for
 //! Ctrl-C. `bug.rs` turns a panic into one line.
 
+mod boot;
 mod bug;
 mod case;
 mod columns;
@@ -21,6 +22,7 @@ mod lifetime;
 mod operations;
 mod pieces;
 mod policies;
+mod prepared;
 mod results;
 mod space;
 mod wait;
@@ -32,8 +34,9 @@ use pyo3::prelude::*;
 use results::Results;
 use sim::profile::{BoardProfile, BusPhase, SpiBus};
 use sim::run::parallel::{self, Job};
-use sim::run::KernelProfile;
+use sim::run::{KernelProfile, Root};
 use sim::units::Ns;
+use std::sync::Arc;
 
 fn board(json: &str) -> PyResult<BoardProfile> {
     let refused = |why: String| PyValueError::new_err(format!("board profile: {why}"));
@@ -81,7 +84,8 @@ fn spi_phases(
 }
 
 #[pyfunction]
-#[pyo3(signature = (board_json, kernel_json, cases, recorded, threads, sink=None))]
+#[pyo3(signature = (board_json, kernel_json, cases, recorded, threads, sink=None, root=None))]
+#[allow(clippy::too_many_arguments, reason = "Python names them")]
 fn run_cases(
     py: Python<'_>,
     board_json: &str,
@@ -90,8 +94,12 @@ fn run_cases(
     recorded: Py<Recorded>,
     threads: usize,
     sink: Option<Py<PyAny>>,
+    root: Option<(usize, Vec<u8>)>,
 ) -> PyResult<Results> {
-    let kernel = kernel(kernel_json)?;
+    let mut kernel = kernel(kernel_json)?;
+    if let Some((volume, image)) = root {
+        kernel.root = Some(Root { volume, stored: Arc::new(boot::stored(&image)?) });
+    }
     let board = board(board_json)?.driven_by(&kernel.kernel);
     let cases: Vec<parallel::Case<'_>> = cases.iter().map(|case| case.get().borrowed()).collect();
     let job = Job {
@@ -111,6 +119,7 @@ fn run_cases(
 mod _sim {
     #[pymodule_export]
     use super::{
+        boot::{boot_layout, BootStep},
         case::{Case, Chip, ErrorCurve, Faults, Recorded},
         check_board,
         compressors::compressed_size,
@@ -121,6 +130,7 @@ mod _sim {
         operations::{body_offset, check_operations},
         pieces::PieceSizer,
         policies::{Candidates, Pages, Policies, ReadRequest},
+        prepared::{prepared_files, PreparedFile},
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
         run_cases,
         space::{fresh_space, SpaceRow, SpaceTable},

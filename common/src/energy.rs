@@ -282,7 +282,7 @@ fn times(price: Option<i64>, count: Option<i64>) -> Option<i128> {
     }
 }
 
-/// The sum over kinds of operations.
+/// The sum of kinds of operations.
 fn each(prices: &[Option<i64>], counts: &[Option<i64>]) -> Option<i128> {
     prices.iter().zip(counts).map(|(&price, &count)| times(price, count)).sum()
 }

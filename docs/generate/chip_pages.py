@@ -32,8 +32,8 @@ id = [0xef, 0xaa, 0x21]
 source = "Linux 6.12 drivers/mtd/nand/spi/winbond.c"
 ```
 
-Every table names its source. What no source says is absent, and a key has one meaning wherever it
-stands. `flashbed chip new NAME` begins a file. `flashbed chip import FILE` writes one from a
+Every table has a text `source`. What no source says is absent, and a key has one meaning wherever
+it stands. `flashbed chip new NAME` begins a file. `flashbed chip import FILE` writes one from a
 kernel's tables, a parameter page (ONFI, JEDEC), a boot log or the output of `mtdinfo -a`.
 
 ## How a board gets a chip
@@ -49,16 +49,17 @@ kernel's tables, a parameter page (ONFI, JEDEC), a boot log or the output of `mt
 Geometry, times, bus, ECC on the die and endurance are the chip's. Memory, processor and prices of
 software stay the board's. Energies of another chip are unknown and therefore null.
 
-- **Times.** Where no typical time of an operation is published, the largest stands at the corner
-  `typical` too. The answer says so. A time that is published at no corner ends the run in one line.
+- **Times.** Where no typical time of an operation is published, the largest stands in its place. A
+  time that is published at no corner ends the run in one line.
 - **ECC.** SPI-NAND corrects itself. On raw NAND the board's `[ecc]` stays, unless the chip's own
   cannot be switched off. ECC weaker than the chip asks for is a warning.
-- **Controller.** A board keeps its controller if it drives that bus. For SPI-NAND flashbed assumes
-  52 MHz, four data lines and no cost beside the cycles where a board names none. For raw NAND it
-  assumes a controller as fast as the chip. The answer says so.
+- **Controller.** A board keeps its controller if it drives that bus. Else flashbed assumes 52 MHz,
+  four data lines and no further cost for SPI-NAND, and for raw NAND one as fast as the chip.
 - **Commands.** Of `read` and `program` flashbed takes the fastest that the lines can do at the
   clock, the first of equal ones, as the kernel does. `controller.dtr=1` allows octal DTR.
 - **Partition.** It keeps its bytes where they fit, in whole blocks. Otherwise it is the whole chip.
+
+The answer says what was assumed.
 """
 _CONTROLLER = """## `[controller]` of a board
 
@@ -74,12 +75,14 @@ def page() -> str:
         needed = "" if field.is_required() else " The table may be missing."
         parts += [f"### [{name}]", prose(f"{about(below)}{needed}"), *_rows(below)]
     parts += [_CONTROLLER, *_rows(Controller)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _rows(model: type[BaseModel]) -> Iterator[str]:
     plain = [
-        key for key, field in model.model_fields.items() if _model_of(field.annotation) is None
+        key
+        for key, field in model.model_fields.items()
+        if _model_of(field.annotation) is None and key != "source"
     ]
     yield "\n".join(key_of(model, key) for key in plain)
     seen: list[Any] = []

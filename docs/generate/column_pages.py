@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from docs.generate.markdown import NOTE, table, unit_of
+from docs.generate.markdown import NOTE, entry, unit_of
 from flashbed.results.column_meanings import COLUMN_MEANINGS, ROWS
 from flashbed.results.columns import SCHEMAS
 
@@ -15,6 +17,9 @@ __all__ = ["page"]
 
 _TEXT = Path(__file__).with_name("tables_page.txt")
 _PLACE = "<!-- tables -->"
+_AXIS = "Axis: "
+KEYS = ("case_id", "target")
+"""The columns that every table begins with."""
 _TYPES = {pl.String(): "text", pl.Int64(): "integer", pl.Float64(): "real", pl.Boolean(): "boolean"}
 
 
@@ -26,16 +31,36 @@ def page() -> str:
 
 
 def _tables() -> Iterator[str]:
+    first = next(iter(SCHEMAS))
     for name, schema in SCHEMAS.items():
+        columns = list(schema.items())
         yield f"## {name}"
         yield f"A row is {ROWS[name]}."
-        yield table(
-            ("column", "type", "unit", "holds"),
-            (
-                (f"`{column}`", _TYPES[kind], _unit(column), COLUMN_MEANINGS[name][column])
-                for column, kind in schema.items()
-            ),
-        )
+        lines = []
+        if name != first:
+            same = [one for one, _ in columns[: len(KEYS)]]
+            assert same == list(KEYS), "every table begins with the keys of a case"
+            lines.append(entry(", ".join(f"`{one}`" for one in same), f"As in `{first}`."))
+            columns = columns[len(KEYS) :]
+        yield "\n".join([*lines, *_entries(name, columns)])
+
+
+def _entries(name: str, columns: list[tuple[str, Any]]) -> Iterator[str]:
+    """An entry for each column; axes that follow each other are one."""
+    for is_axis, group in groupby(columns, lambda one: _meaning(name, one[0]).startswith(_AXIS)):
+        some = list(group)
+        if is_axis:
+            names = ", ".join(f"`{column}`" for column, _ in some)
+            yield entry(
+                names, "The case's values of these axes (docs/reference/experiment-file.md)."
+            )
+            continue
+        for column, kind in some:
+            yield entry(f"`{column}` ({_unit(column) or _TYPES[kind]})", _meaning(name, column))
+
+
+def _meaning(name: str, column: str) -> str:
+    return COLUMN_MEANINGS[name][column]
 
 
 def _unit(column: str) -> str:

@@ -1,88 +1,94 @@
-"""reference/command-line.md: every command, from the program's own parser."""
+"""What the site puts into reference/command-line.md: every command, from the program's own parser.
+
+docs/site/asked_pages.py runs this file; the page in the tree keeps no copy.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
-from docs.generate.markdown import NOTE, entry, prose, table
-from flashbed.base.errors import FlashbedError, InputError, Interrupted
+from docs.generate.markdown import entry, prose
 from flashbed.cli import GROUPS, app
 
-__all__ = ["page"]
+__all__ = ["commands"]
 
-_HEAD = f"""# Command line
-
-{NOTE}
-
-```console
-$ flashbed run figure3 --set kernel=6.1 --set requests=8,64
-$ flashbed table results/readahead/figure3 cases --sort time_ns
-```
-
-`flashbed COMMAND --help` prints the same. Results go to standard output, everything else goes to
-standard error. [environment.md](environment.md) lists environment variables and the places of
-files, [experiment-file.md](experiment-file.md) the axes that `--set` takes.
-"""
-_STATUSES = (
-    ("0", "The command did what you asked for."),
-    (str(FlashbedError.exit_status), "Something failed while it ran: a case, a target, a disk."),
-    (str(InputError.exit_status), "The command line, a file or a name is wrong. Nothing was run."),
-    (str(Interrupted.exit_status), "You interrupted it. Finished cases are kept."),
-)
 _OWN_STATUS = {
     "exec": "It is the program's own. Where no program was run it is as for all commands.",
 }
-_STATUS = re.compile(r"[^.]*\bstatus \d[^.]*\.")
+COMMON = 3
+"""An option is common if so many commands have it alike."""
 
 
-def page() -> str:
-    """The page."""
+def commands() -> str:
+    """Every command, and the options that several have."""
     root: Any = get_command(app)
-    groups = {name: group for group, names in GROUPS.items() for name in names}
-    parts = [_HEAD, "## Exit status", prose("An error is one line on standard error."),
-             table(("status", "when"), _STATUSES)]  # fmt: skip
-    current = None
-    for name, command in root.commands.items():
-        if command.hidden:
-            continue
-        if groups[name] != current:
-            current = groups[name]
-            parts.append(f"## {current}")
-        parts += _command(name, command)
+    common = _common(root)
+    parts = ["## Options of several commands",
+             prose("A command that has one names it only."), "\n".join(common)]  # fmt: skip
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        for name in names:
+            parts += _command(name, root.commands[name], common)
     parts += ["## Options of the program", *(_option(option) for option in root.params)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def _common(root: Any) -> list[str]:
+    """The entries that most commands have for an option, where several have the same."""
+    entries = Counter(_option(option) for one in _all(root) for option in _options(one))
+    first: dict[str, str] = {}
+    for text, count in entries.most_common():
+        if count >= COMMON:
+            first.setdefault(text.split("`")[1], text)
+    return list(first.values())
+
+
+def _all(command: Any) -> Iterator[Any]:
+    """The commands below one that a user sees."""
+    for one in getattr(command, "commands", {}).values():
+        if not one.hidden:
+            yield one
+            yield from _all(one)
+
+
+def _options(command: Any) -> list[Any]:
+    found = [one for one in command.params if one.param_type_name == "option"]
+    return [one for one in found if not one.hidden]
+
+
+def _command(name: str, command: Any, common: Container[str]) -> Iterator[str]:
     """A command, or a group and its commands."""
     yield f"### flashbed {name}"
     yield prose(command.help or "")
     below = getattr(command, "commands", {})
     if not below:
-        yield from _used(name, command)
+        yield from _used(name, command, common)
     for under, one in below.items():
-        yield from _command(f"{name} {under}", one)
+        yield from _command(f"{name} {under}", one, common)
 
 
-def _used(name: str, command: Any) -> Iterator[str]:
+def _used(name: str, command: Any, common: Container[str]) -> Iterator[str]:
     examples = re.findall(r"`([^`]+)`", command.epilog or "")
     if examples:
         yield "\n".join(["```console", *(f"$ {example}" for example in examples), "```"])
     given = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option"]
+    options = _options(command)
     words = " ".join(_word(one) for one in given)
     yield f"Usage: `flashbed {name}{' [OPTIONS]' if options else ''} {words}".rstrip() + "`"
     lines = [entry(f"`{one.metavar or one.name.upper()}`", one.help or "") for one in given]
-    lines += [_option(one) for one in options]
+    lines += [said for one in options if (said := _option(one)) not in common]
+    alike = [f"`{one.opts[0]}`" for one in options if _option(one) in common]
+    if alike:
+        lines.append(entry(", ".join(alike), "As above."))
     yield "\n".join(lines)
-    own = _OWN_STATUS.get(name) or " ".join(_STATUS.findall(" ".join((command.help or "").split())))
-    if own:
-        yield prose(f"Exit status: {own.strip()}")
+    if name in _OWN_STATUS:
+        yield prose(f"Exit status: {_OWN_STATUS[name]}")
 
 
 def _word(argument: Any) -> str:
@@ -96,7 +102,7 @@ def _option(option: Any) -> str:
     said = (option.help or "").strip()
     said += "." if said and not said.endswith(".") else ""
     if option.multiple and "again for more" not in said:
-        said += " May be given again."
+        said += " Repeatable."
     if option.required:
         said += " Required."
     default = option.default
@@ -107,3 +113,7 @@ def _option(option: Any) -> str:
     elif option.is_flag and default:
         said += f" Default: `{option.opts[0]}`."
     return entry(names + value, said)
+
+
+if __name__ == "__main__":
+    print(commands(), end="")

@@ -97,7 +97,7 @@ def _case(words: Mapping[str, Any]) -> tuple[Case, WorkloadTable]:
         experiment="figure", board=words["board"], kernel=words["kernel"], fs=words["fs"],
         pattern=words["order"] if micro else ("recorded" if words["think"] else "flat-out"),
         requests=words["requests"] if micro else 1, seed=1, pause_ns=0, advice="none",
-        read_ahead_kib="shipped" if window < 0 else window, mount="default",
+        read_ahead_kib="default" if window < 0 else window, mount="default",
         file_bytes=words["fileKib"] * KIB if micro else 0,
         request_bytes=words["requestBytes"] if micro else 1,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 A cell is executed here as Jupyter would: what it prints is a stream, its last expression is shown.
 That takes no kernel and no sockets, so a test does it in a second or two, and neither Jupyter nor
-its forty packages are needed. Left out: magics and shell commands, which no notebook of ours has.
+its forty packages are needed. Left out: magics and shell commands: no notebook has any.
 """
 
 from __future__ import annotations

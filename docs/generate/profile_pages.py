@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
@@ -57,41 +58,36 @@ like = "emulated"    # its prices, by the clocks of both boards (board.cpu_mhz):
 pointer_bytes = 4
 ```
 
-An unknown key is an error. So is a missing one, unless the table below says that it may be missing.
-Every table names in `source` where its numbers come from.
+An unknown key is an error. So is a missing one that is neither optional nor has a default. Every
+table has a text `source`, which says where its numbers come from. A key with a unit is a whole
+number, at most 1,000,000,000. `From` says where to find a value.
 """
-_PRICES = """The kernel's code costs these, layer by layer, on the CPU. `flashbed calibrate BOARD
---write` fits them. How a price is found: `fitted`, to the cases of a calibration; `folded`, seen in
-single requests of these cases or part of another price; `by hand`. A price that ends in `_ps` is
-for a byte or a step. Each is 0 to 1,000,000,000. A table without any price is that of a board that
-is not calibrated: code takes no time there, and runs warn of it. docs/models/costs.md explains the
-model."""
-_FILE_SYSTEMS = """`boards/parts/file_systems.toml` is the project's own: a row for each file
-system, with what is true of it whatever the kernel and the board, one for each way to use a
-partition without a file system, and one for each file system of disks. Everything else asks these
-rows; nothing else lists file systems. Another file system needs a row here, its code in the
-simulator, and its name in the agent."""
+_PRICES = """`flashbed calibrate BOARD --write` fits these prices to the cases of a calibration.
+Those that it cannot fit say so: `folded`, seen in single requests of these cases or part of another
+price; `by hand`. `_ns` are nanoseconds; `_ps` picoseconds for a byte or a step. A table without any
+price is that of a board that is not calibrated: code takes no time there, and runs warn of it.
+docs/models/costs.md explains the model."""
+_FILE_SYSTEMS = """`boards/parts/file_systems.toml` is the project's own: what is true of each file
+system whatever the kernel and the board. `python/flashbed/stack/file_systems.py` explains its keys.
+Another file system needs a row there, its code in the simulator, and its name in the agent."""
 _LAYOUTS = """A layout is a file `boards/layouts/NAME.toml`: what lies on the flash of a product,
-which `--set layout=NAME` chooses for `exec` and `boot`. docs/models/layouts.md says how it is made.
-`--set layout.KEY=VALUE` changes `fastmap`, and the keys of all volumes that have an image."""
-_NAMES = {int: "integer", str: "text", bool: "true or false", float: "number"}
+which `--set layout=NAME` chooses. docs/models/layouts.md says how it is made.
+`--set layout.KEY=VALUE` changes `fastmap`, `files`, and the keys of all volumes with an image."""
+COMMON = 3
+"""A place is said of a table as a whole if so many keys are found there."""
+_USUAL = (0, 1_000_000_000)
+"""Bounds of a number with a unit that need no word."""
+_NAMES = {int: "integer", str: "text", bool: "boolean", float: "number"}
 
 
 def page() -> str:
     """The page."""
-    parts = [_HEAD]
+    parts, had = [_HEAD], dict[str, str]()
     for title, model in (("Boards", Board), ("Kernels", Kernel)):
         parts.append(f"## {title}")
         for name, needed, below in _tables(model):
-            parts += _one_table(name, needed, below)
+            parts += _one_table(name, needed, below, had)
     parts += ["## File systems", prose(_FILE_SYSTEMS)]
-    rows = (("file_system", FileSystemFacts), ("raw", RawFacts), ("on_ftl", OnFtlFacts))
-    for name, row in rows:
-        parts += _one_table(f"[{name}]", True, row)
-    parts += [
-        "A row of `files_pct`:",
-        "\n".join(key_of(FilesPct, one) for one in FilesPct.model_fields),
-    ]
     parts += ["## Layouts", prose(_LAYOUTS)]
     parts += _one_table("[volume]", True, Volume)
     parts += _one_table("layer", False, Layer)
@@ -130,7 +126,10 @@ def _model_of(kind: Any) -> type[BaseModel] | None:
     return None
 
 
-def _one_table(name: str, needed: bool, model: type[BaseModel]) -> Iterator[str]:
+def _one_table(
+    name: str, needed: bool, model: type[BaseModel], had: dict[str, str] | None = None
+) -> Iterator[str]:
+    """A table and its keys; `had` has the lines of tables before it, which are not said again."""
     yield f"### [{name}]"
     text = about(model)
     yield prose(f"{text}{'' if needed else ' The table may be missing.'}")
@@ -138,21 +137,62 @@ def _one_table(name: str, needed: bool, model: type[BaseModel]) -> Iterator[str]
         yield prose(_PRICES)
         yield "\n".join(_priced())
     keys = [key for key, field in model.model_fields.items() if not field.json_schema_extra]
-    rows = [key_of(model, key) for key in keys if model is not Software or key != "compressors"]
+    rows = [
+        key for key in keys if key != "source" and (model is not Software or key != "compressors")
+    ]
+    common = _common_place(model, rows)
+    if common:
+        yield prose(f"From, where a key does not say it: {common}")
     if rows:
-        yield "\n".join(rows)
+        said = {key: key_of(model, key, common) for key in rows}
+        yield "\n".join(_lines(name, said, had))
     for key in keys:
         rows_of = _model_of(model.model_fields[key].annotation)
         if rows_of is not None and issubclass(rows_of, MeanPower):
             yield prose(f"A row of `{key}`:")
-            yield "\n".join(key_of(rows_of, one) for one in rows_of.model_fields)
+            rows_said = {one: key_of(rows_of, one) for one in rows_of.model_fields}
+            yield "\n".join(_lines(name, rows_said, had))
+
+
+def _lines(name: str, rows: dict[str, str], had: dict[str, str] | None) -> Iterator[str]:
+    """The entries of keys; those that an earlier table has alike are named in one line."""
+    before = {} if had is None else {key: had[row] for key, row in rows.items() if row in had}
+    for table in dict.fromkeys(before.values()):
+        alike = ", ".join(f"`{key}`" for key, where in before.items() if where == table)
+        yield entry(alike, f"As in `[{table}]`.")
+    yield from (row for key, row in rows.items() if key not in before)
+    if had is not None:
+        had.update({row: name for row in rows.values() if row not in had})
+
+
+def _common_place(model: type[BaseModel], keys: list[str]) -> str:
+    """Where most of these keys are found, if several are."""
+    places = Counter(
+        found[2] for key in keys if (found := described(model)[key].partition("From: "))[1]
+    )
+    place, count = places.most_common(1)[0] if places else ("", 0)
+    return place if count >= COMMON else ""
 
 
 def _priced() -> Iterator[str]:
+    """Each price; those of several compressors that mean the same are one entry."""
+    said: dict[str, list[str]] = {}
     for price in prices():
-        found = f"{price.how}: {price.why}" if price.why else price.how
         meaning = price.meaning.removesuffix(".").replace(", in picoseconds", "")
-        yield entry(f"`{price.key}` ({unit_of(price.key)})", f"{meaning}. Found: {found}.")
+        how = "" if price.how == "fitted" and not price.why else f" Found {price.how}"
+        text = f"{meaning}.{how}{f': {price.why}' if price.why else ''}"
+        said.setdefault(f"{text.removesuffix('.')}.", []).append(price.key)
+    for text, keys in said.items():
+        yield entry(", ".join(f"`{key}`" for key in _folded(keys)), text)
+
+
+def _folded(keys: list[str]) -> list[str]:
+    """Keys that differ in the compressor alone are one: `compressors.{lzo,zstd}.search_ns`."""
+    parts = [key.split(".", 2) for key in keys]
+    if len(keys) == 1 or len({(first, *rest[1:]) for first, *rest in parts}) > 1:
+        return keys
+    first, _, last = parts[0]
+    return [f"{first}.{{{','.join(name for _, name, _ in parts)}}}.{last}"]
 
 
 def about(model: type[BaseModel]) -> str:
@@ -164,25 +204,32 @@ def about(model: type[BaseModel]) -> str:
     return text
 
 
-def key_of(model: type[BaseModel], key: str) -> str:
-    """A key as the pages have it: its unit and type, and what it is."""
+def key_of(model: type[BaseModel], key: str, common: str = "") -> str:
+    """A key as the pages have it: its unit and type, and what it is; `common` is not repeated."""
     facts = "; ".join(filter(None, (unit_of(key), _type(model, key))))
-    return entry(f"`{key}` ({facts})", described(model)[key])
+    text = described(model)[key]
+    if common:
+        text = text.removesuffix(f"From: {common}").strip()
+    return entry(f"`{key}` ({facts})", text)
 
 
 def _type(model: type[BaseModel], key: str) -> str:
     field = model.model_fields[key]
     text = _kind(field.annotation)
+    unit = unit_of(key)
     given = [*field.metadata, *(one for kind in get_args(field.annotation) for one in _given(kind))]
     bounds = {type(one).__name__.lower(): one for one in given}
     low, high = _bound(bounds, "ge", "gt", 1), _bound(bounds, "le", "lt", -1)
-    if low is not None or high is not None:
+    if text == "integer" and unit:
+        bounds_said = {_USUAL: "", (1, _USUAL[1]): "not 0"}
+        text = bounds_said.get((low or 0, high or 0), f"{low or 0:,} to {high or 0:,}")
+    elif low is not None or high is not None:
         text += f", {low:,} to {high:,}"
     if not field.is_required():
         default = field.get_default()
         nothing = default is None or default is PydanticUndefined or default == ()
-        text += "; may be missing" if nothing else f"; default `{default}`"
-    return text
+        text += "; optional" if nothing else f"; default `{default}`"
+    return text.removeprefix("; ")
 
 
 def _given(kind: Any) -> tuple[Any, ...]:

@@ -1,4 +1,7 @@
-"""reference/python.md: what `import flashbed` offers, from its docstrings."""
+"""What `import flashbed` offers, from its docstrings, printed for the site's page of Python.
+
+docs/site/asked_pages.py runs this file; the page in the tree keeps no copy.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +12,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import flashbed as fb
-from docs.generate.markdown import NOTE, entry, prose
+from docs.generate.markdown import entry, prose
 
-__all__ = ["page"]
+__all__ = ["names"]
 
 SIGNATURE_COLUMNS = 100
 SECTIONS = ("Args:", "Raises:", "Returns:")
 """Heads of what docstrings list."""
-_HEAD = f"""# Python
-
-{NOTE}
-
-```python
-import flashbed as fb
-
-result = fb.run("figure3", on="sim", set={{"fs": ["jffs2", "ubifs"], "requests": 8}})
-print(result.answer)
-```
-
-[The guide](../guide/python.md) introduces these names. Tables are polars frames, charts
-are Altair's.
-"""
 
 
-def page() -> str:
-    """The page."""
-    names = [name for name in fb.__all__ if name not in ("errors", "__version__")]
-    functions = [name for name in names if inspect.isfunction(getattr(fb, name))]
-    classes = [name for name in names if name not in functions]
-    parts = [_HEAD, "## Functions"]
+def names() -> str:
+    """Functions, classes and errors, in Markdown."""
+    offered = [name for name in fb.__all__ if name not in ("errors", "__version__")]
+    functions = [name for name in offered if inspect.isfunction(getattr(fb, name))]
+    classes = [name for name in offered if name not in functions]
+    parts = ["## Functions"]
     for name in functions:
         parts += _function(f"fb.{name}", getattr(fb, name))
     parts.append("## Classes")
@@ -69,12 +58,24 @@ def _class(name: str, kind: Any) -> Iterator[str]:
     ]  # fmt: skip
     if properties:
         yield "\n".join(properties)
-    for key, one in members:
-        if callable(getattr(kind, key)):
-            call = getattr(one, "__func__", one)
+    calls = [(key, getattr(one, "__func__", one)) for key, one in members
+             if callable(getattr(kind, key))]  # fmt: skip
+    short = [(key, call) for key, call in calls if _fits_a_line(key, call)]
+    if short:
+        yield "\n".join(
+            entry(f"`{_signature(key, call)}`", inspect.getdoc(call) or "") for key, call in short
+        )
+    for key, call in calls:
+        if (key, call) not in short:
             yield f"#### {name}.{key}"
             yield f"```python\n{_signature(key, call)}\n```"
             yield _documented(call)
+
+
+def _fits_a_line(key: str, call: Any) -> bool:
+    """Whether a method is one entry of a list: a line of call, a paragraph of text."""
+    said = inspect.getdoc(call) or ""
+    return "\n" not in _signature(key, call) and "\n\n" not in said
 
 
 def _signature(name: str, call: Any) -> str:
@@ -132,3 +133,7 @@ def _error(kind: Any) -> str:
     text = (inspect.getdoc(kind) or "").split("\n\n")[0]
     status = f" Exit status {kind.exit_status}."
     return entry(f"`fb.errors.{kind.__name__}`", text + status)
+
+
+if __name__ == "__main__":
+    print(names(), end="")

@@ -1,5 +1,5 @@
 // Which page of those that hold the words comes first: guides, then models and reference, evidence last.
-const places = {"docs/guide/": 8, "docs/models/": 5, "docs/reference/python": -2, "docs/reference/": 4, "docs/evidence/": -3, "CHANGELOG": -6};
+const places = {"docs/guide/": 8, "docs/models/": 5, "docs/reference/python": -2, "docs/reference/": 4, "docs/how-far-off": 2, "evidence/": -3, "CHANGELOG": -6};
 var Scorer = {
   score: ([page, , , , score]) => {
     const place = Object.keys(places).find(start => page.startsWith(start));

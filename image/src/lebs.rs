@@ -36,6 +36,16 @@ impl<'a> Lebs<'a> {
         .filter(|start| *start < self.bytes.len())
     }
 
+    /// The LEBs from the first to one that is not mapped, as one.
+    pub fn joined(&self) -> Vec<u8> {
+        (0..)
+            .map(|leb| self.leb(leb))
+            .take_while(|bytes| !bytes.is_empty())
+            .flatten()
+            .copied()
+            .collect()
+    }
+
     /// A LEB's bytes; none at all if it is not mapped.
     pub fn leb(&self, leb: u32) -> &'a [u8] {
         self.start(leb).map_or(&[], |start| part(self.bytes, start, self.size))

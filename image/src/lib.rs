@@ -1,5 +1,5 @@
 //! Readers of flash images, and of dumps of devices in the field: UBI with its volumes, UBIFS,
-//! JFFS2, and the superblocks of squashfs and EROFS.
+//! JFFS2, squashfs, and the superblock of EROFS.
 //!
 //! The bytes are foreign. A reader checks every length and every sum, never panics, and needs
 //! memory in proportion to the file. What is broken is one line that says where; what is whole is
@@ -7,7 +7,7 @@
 //! them to `ubifs/`; `jffs2/` reads blocks. `tree.rs` has the files of both, `unpack.rs` their
 //! data. Sizes of structures are the simulator's (docs/models/images.md).
 //!
-//! Left out: YAFFS2, files of squashfs and EROFS, and all that writes.
+//! Left out: YAFFS2, what is in files of squashfs, files of EROFS, and all that writes.
 
 mod bytes;
 mod flat;
@@ -15,6 +15,7 @@ mod jffs2;
 mod lebs;
 mod problems;
 mod readonly;
+mod squashfs;
 mod tree;
 mod ubi;
 mod ubifs;
@@ -28,6 +29,7 @@ use lebs::{Lebs, Places};
 pub use problems::Problems;
 pub use readonly::{Erofs, Squashfs};
 use serde::Serialize;
+pub use squashfs::stored as stored_squashfs;
 pub use tree::{File, Inode, Kind, Piece, Sums, Tree};
 pub use ubi::Ubi;
 pub use ubifs::Ubifs;
@@ -149,7 +151,8 @@ fn of_volume(bytes: &[u8], volume: &ubi::Volume, problems: &mut Problems) -> Par
             Content::Ubifs(Box::new(found))
         })
     } else if readonly::is_squashfs(first) {
-        readonly::squashfs(first, there).map(Content::Squashfs)
+        let whole = lebs.joined();
+        readonly::squashfs(&whole, there, problems).map(Content::Squashfs)
     } else if readonly::is_erofs(first) {
         readonly::erofs(first, there).map(Content::Erofs)
     } else if volume.map.is_empty() {
@@ -180,7 +183,8 @@ fn bare(
         return Ok((Content::Ubifs(Box::new(found)), tree));
     }
     if readonly::is_squashfs(bytes) {
-        let found = readonly::squashfs(bytes, there).map_err(|why| format!("squashfs: {why}"))?;
+        let found = readonly::squashfs(bytes, there, problems);
+        let found = found.map_err(|why| format!("squashfs: {why}"))?;
         return Ok((Content::Squashfs(found), Tree::default()));
     }
     if readonly::is_erofs(bytes) {

@@ -1,8 +1,12 @@
-//! The superblocks of squashfs and EROFS: what a read-only volume holds.
+//! The superblocks of squashfs and EROFS: what a read-only volume holds. squashfs.rs has the files
+//! of the first.
 //!
-//! Left out: their files.
+//! Left out: the files of EROFS.
 
 use crate::bytes::{uuid_text, Fields};
+use crate::problems::Problems;
+use crate::squashfs;
+use crate::tree::Sums;
 use serde::Serialize;
 
 /// SQUASHFS_MAGIC.
@@ -32,6 +36,8 @@ pub struct Squashfs {
     pub fragments: u32,
     /// When it was made, in seconds.
     pub made_s: u32,
+    /// What its files are; none if its metadata is broken.
+    pub sums: Option<Sums>,
 }
 
 /// An EROFS.
@@ -56,8 +62,8 @@ pub fn is_squashfs(bytes: &[u8]) -> bool {
     bytes.len() >= 96 && Fields::little(bytes).u32(0) == SQUASHFS_MAGIC
 }
 
-/// Reads the superblock of a squashfs (squashfs_fill_super).
-pub fn squashfs(bytes: &[u8], there: u64) -> Result<Squashfs, String> {
+/// Reads the superblock of a squashfs (squashfs_fill_super), and follows its names.
+pub fn squashfs(bytes: &[u8], there: u64, problems: &mut Problems) -> Result<Squashfs, String> {
     let fields = Fields::little(bytes);
     let (major, minor) = (fields.u16(28), fields.u16(30));
     if major != 4 {
@@ -88,6 +94,7 @@ pub fn squashfs(bytes: &[u8], there: u64) -> Result<Squashfs, String> {
         inodes: fields.u32(4),
         fragments: fields.u32(16),
         made_s: fields.u32(8),
+        sums: squashfs::sums(bytes, problems),
     })
 }
 

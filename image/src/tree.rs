@@ -145,7 +145,7 @@ pub struct Tree {
 }
 
 /// Sums over the files.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     /// Regular files, each name counted.
     pub files: u64,

@@ -1,9 +1,12 @@
 //! The bytes of a data node as they were before a compressor of the kernel.
 //!
-//! LZO and rtime are here, zlib and zstd in crates. A result that is not exactly as long as the
-//! node says is an error. Left out: rubin of JFFS2, and lzma, which OpenWrt added to it.
+//! LZO and rtime are here, zlib, zstd, xz and lz4 in crates. A result that is not exactly as long
+//! as a node says is an error. Left out: rubin of JFFS2, and lzma, which OpenWrt added to it.
 
 use std::io::Read;
+
+/// The memory that xz may take: squashfs' dictionaries have at most 1 MiB.
+const XZ_KIB_MAX: u32 = 4096;
 
 /// How a node's bytes are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +25,10 @@ pub enum Packing {
     Zstd,
     /// JFFS2's own run-length code.
     Rtime,
+    /// xz (squashfs).
+    Xz,
+    /// A block of LZ4 (squashfs).
+    Lz4,
     /// One that this crate does not read.
     Other(u16),
 }
@@ -36,6 +43,8 @@ impl Packing {
             Packing::Zlib | Packing::Deflate => "zlib",
             Packing::Zstd => "zstd",
             Packing::Rtime => "rtime",
+            Packing::Xz => "xz",
+            Packing::Lz4 => "lz4",
             Packing::Other(number) => return format!("compressor {number}"),
         };
         name.to_owned()
@@ -44,7 +53,16 @@ impl Packing {
 
 /// The `length` bytes that a node's bytes stand for.
 pub fn unpack(packing: Packing, bytes: &[u8], length: usize) -> Result<Vec<u8>, String> {
-    let found = match packing {
+    let found = unpack_most(packing, bytes, length)?;
+    if found.len() != length {
+        return Err(format!("{}: {} bytes, not {length}", packing.name(), found.len()));
+    }
+    Ok(found)
+}
+
+/// The bytes that these stand for, `length` or fewer; one more says that there are too many.
+pub fn unpack_most(packing: Packing, bytes: &[u8], length: usize) -> Result<Vec<u8>, String> {
+    Ok(match packing {
         Packing::None => bytes.to_vec(),
         Packing::Zero => return Err("zeros are not stored".to_owned()),
         Packing::Lzo => lzo(bytes, length).ok_or("lzo: broken data")?,
@@ -56,12 +74,12 @@ pub fn unpack(packing: Packing, bytes: &[u8], length: usize) -> Result<Vec<u8>, 
         }
         Packing::Zstd => zstd(bytes, length)?,
         Packing::Rtime => rtime(bytes, length),
+        Packing::Xz => xz(bytes, length)?,
+        Packing::Lz4 => {
+            lz4_flex::block::decompress(bytes, length).map_err(|why| format!("lz4: {why}"))?
+        }
         Packing::Other(_) => return Err(format!("{}: flashbed cannot read it", packing.name())),
-    };
-    if found.len() != length {
-        return Err(format!("{}: {} bytes, not {length}", packing.name(), found.len()));
-    }
-    Ok(found)
+    })
 }
 
 /// JFFS2 ends a node where it is full, and not the stream: a part is what it takes of it.
@@ -79,6 +97,14 @@ fn zstd(bytes: &[u8], length: usize) -> Result<Vec<u8>, String> {
     let decoder = ruzstd::decoding::StreamingDecoder::new(bytes).map_err(|why| wrong(&why))?;
     let mut found = Vec::new();
     decoder.take(length as u64 + 1).read_to_end(&mut found).map_err(|why| wrong(&why))?;
+    Ok(found)
+}
+
+fn xz(bytes: &[u8], length: usize) -> Result<Vec<u8>, String> {
+    let decoder = lzma_rust2::XzReader::new_mem_limit(bytes, false, XZ_KIB_MAX);
+    let mut found = Vec::new();
+    let read = decoder.take(length as u64 + 1).read_to_end(&mut found);
+    read.map_err(|why| format!("xz: {why}"))?;
     Ok(found)
 }
 

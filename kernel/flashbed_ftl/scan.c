@@ -125,7 +125,7 @@ static void fill_map(struct ftl *ftl, const struct scan *scan)
 	}
 }
 
-/* Goes on in the block that was opened last, after what a torn program may have left. */
+/* Continues in the block that was opened last, after what a torn program may have left. */
 static int open_newest(struct ftl *ftl, const struct scan *scan)
 {
 	const u32 block = newest_below(ftl, FTL_NONE);

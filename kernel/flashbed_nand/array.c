@@ -195,6 +195,27 @@ void fbn_next_page(void)
 	load_page(flashbed.bus.page + 1, 0);
 }
 
+/* A read of SPI-NOR: bytes across pages and blocks, from the cells, by one command. */
+void fbn_command_stream(u64 at, u8 *to, u32 bytes)
+{
+	const u32 page_bytes = flashbed.p.page_bytes;
+	u32 column;
+	u32 page = (u32)div_u64_rem(at, page_bytes, &column);
+
+	start_record(FBN_READ, page, column);
+	flashbed.bus.record.length = bytes;
+	flashbed.counts.reads++;
+	flashbed.bus.logged = put_in_log();
+	while (bytes) {
+		const u32 of_page = min(bytes, page_bytes - column);
+
+		fbn_cells_read(&flashbed.cells, page++, column, to, of_page);
+		to += of_page;
+		bytes -= of_page;
+		column = 0;
+	}
+}
+
 /* READ CACHE SEQUENTIAL, or READ CACHE END: moves the page that the array has loaded into the cache
  * register, from which it is output, and lets the array load the next one. After READ CACHE END the
  * array has the same page still.

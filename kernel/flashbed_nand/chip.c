@@ -24,6 +24,10 @@ void fbn_forget_driver_state(void)
 	struct nand_chip *nand = &flashbed.nand;
 	u32 block;
 
+	if (flashbed.p.nor) {
+		fbn_nor_forget();
+		return;
+	}
 	if (flashbed.p.spi_hz) {
 		fbn_spi_forget();
 		return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The files of /sys/kernel/debug/flashbed_nand, except the chip's image (image.c) and its partition
- * (raw.c). docs/reference/flashbed-nand.md describes them.
+ * (raw.c). kernel/flashbed_nand/README.md describes them.
  *
  * Mirrors fs/debugfs/file.c: files are opened through its proxies, so none is in use when the
  * module is unloaded.
@@ -145,7 +145,8 @@ static int wear(u32 first, u32 count, u32 erases)
 
 static int mark_bad(u32 block)
 {
-	const int err = block < flashbed.p.blocks ? fbn_mark_factory_bad(block) : -EINVAL;
+	const bool can = block < flashbed.p.blocks && !flashbed.p.nor;
+	const int err = can ? fbn_mark_factory_bad(block) : -EINVAL;
 
 	if (!err)
 		fbn_forget_driver_state();
@@ -168,6 +169,8 @@ static int set_faults(const struct rates *asked)
 {
 	struct fbn_faults *faults = &flashbed.faults;
 
+	if (flashbed.p.nor && asked->bit_flip_ppm)
+		return -EINVAL;
 	if (asked->program_fail_ppm > FBN_PPM || asked->erase_fail_ppm > FBN_PPM ||
 	    asked->bit_flip_ppm > FBN_PPM || !asked->bit_flips || asked->bit_flips > FBN_FLIPS_MAX)
 		return -EINVAL;
@@ -191,7 +194,7 @@ static int begin_errors(u64 seed, u32 age_hours, u32 reads)
 	struct fbn_curve *curve = &flashbed.faults.curve;
 	u32 block;
 
-	if (flashbed.p.page_bytes / flashbed.p.ecc_step_bytes > FBN_STEPS_MAX)
+	if (flashbed.p.nor || flashbed.p.page_bytes / flashbed.p.ecc_step_bytes > FBN_STEPS_MAX)
 		return -EINVAL;
 	for (block = 0; block < flashbed.p.blocks; block++)
 		flashbed.cells.blocks[block].reads = 0;

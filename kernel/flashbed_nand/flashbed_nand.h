@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of flashbed_nand share: a NAND chip in memory with its controller, raw or on SPI.
+/* What the files of flashbed_nand share: a chip in memory with its controller: NAND, raw
+ * or on SPI, or SPI-NOR.
  *
  * Mirrors include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops), in the
  * place of nandsim, and include/linux/spi/spi-mem.h (struct spi_controller_mem_ops). A machine has
@@ -7,6 +8,7 @@
  * it (tests/tidy/test_layers_of_c.py):
  *   state       the variable `flashbed`, of which each layer owns a part
  *   parameters  the module's parameters, checked
+ *   parts       MTD's partitions
  *   pairing     pages that share cells
  *   draws       random numbers of a seed
  *   errors      bit errors that follow erases, reads and age
@@ -23,7 +25,9 @@
  *   exec        the command set of raw NAND
  *   ecc         the engine of the controller or of the chip
  *   spi_ecc     how a chip of SPI-NAND tells what it corrected
- *   spi         the command set of SPI-NAND, and its controller
+ *   spi_bus     the SPI controller
+ *   spi         the command set of SPI-NAND
+ *   nor         the command set of SPI-NOR
  *   chip        the chip as a whole: created, renewed, marked bad, freed
  *   load        loading an image of the chip
  *   image       the file `chip` of debugfs
@@ -47,10 +51,15 @@
 
 #define FBN_NAME "flashbed_nand"
 #define FBN_PARTITION "flashbed"
+#define FBN_PARTS 16
+#define FBN_PART_NAME_BYTES 72
 
+struct mtd_partition;
 struct seq_file;
 struct dentry;
 struct kmem_cache;
+struct spi_controller_mem_ops;
+struct spi_mem_op;
 
 /* parameters.c */
 
@@ -70,7 +79,16 @@ enum fbn_status {
 	FBN_STATUS_XT26G0XA,
 	FBN_STATUS_XT26XXXD,
 };
+/* What enables four lines of SPI-NOR, as JESD216 has it. */
+enum fbn_quad { FBN_QUAD_ALWAYS, FBN_QUAD_SR1_BIT6, FBN_QUAD_SR2_BIT1 };
+#define FBN_NOR_ID_BYTES 6
 enum fbn_wait { FBN_WAIT_BUSY, FBN_WAIT_HALT, FBN_WAIT_SLEEP };
+
+/* A partition of a layout, within that of the board. */
+struct fbn_part {
+	char name[FBN_PART_NAME_BYTES];
+	u32 blocks;
+};
 
 struct fbn_parameters {
 	u32 page_bytes;
@@ -85,6 +103,8 @@ struct fbn_parameters {
 	u32 pages;
 	u32 first_block;
 	u32 partition_blocks;
+	struct fbn_part parts[FBN_PARTS];
+	u32 parts_count;
 	u32 read_array_ns;
 	u32 program_array_ns;
 	u32 erase_array_ns;
@@ -108,6 +128,13 @@ struct fbn_parameters {
 	enum fbn_status spi_ecc_status;
 	u8 spi_id[FBN_ID_BYTES];
 	u32 spi_id_bytes;
+	bool nor; /* the chip is SPI-NOR */
+	bool nor_small_erases;
+	enum fbn_quad nor_quad;
+	u32 nor_first_byte_ns; /* 0: a program's time does not follow its bytes */
+	u32 nor_next_byte_ns;
+	u8 nor_id[FBN_NOR_ID_BYTES];
+	u32 nor_id_bytes;
 	enum fbn_wait wait;
 	u64 seed;
 	u32 bad_blocks;
@@ -119,6 +146,10 @@ struct fbn_parameters {
 };
 
 int fbn_parameters_check(struct fbn_parameters *to);
+
+/* parts.c */
+
+struct mtd_partition *fbn_parts(void);
 
 /* pairing.c */
 
@@ -313,7 +344,7 @@ u8 fbn_subpages_touched(const struct fbn_program *program);
 
 /* rules.c */
 
-enum fbn_rule { FBN_PROGRAMMED_TWICE, FBN_OUT_OF_ORDER, FBN_TOO_MANY_PROGRAMS };
+enum fbn_rule { FBN_PROGRAMMED_TWICE, FBN_OUT_OF_ORDER, FBN_TOO_MANY_PROGRAMS, FBN_SETS_BITS };
 
 struct fbn_breach {
 	u64 time_ns;
@@ -438,6 +469,7 @@ void fbn_move_in(u8 *to, u32 bytes);
 void fbn_move_out(const u8 *from, u32 bytes);
 void fbn_command_read(u32 page, u32 column);
 void fbn_command_cache_read(bool last);
+void fbn_command_stream(u64 at, u8 *to, u32 bytes);
 void fbn_next_page(void);
 void fbn_move_in_whole(u8 *page, u8 *oob);
 void fbn_command_program(u32 page, u32 column);
@@ -463,11 +495,22 @@ int fbn_attach_chip(struct nand_chip *nand);
 u8 fbn_spi_ecc_status(int most_bits);
 bool fbn_spi_ecc_register(u8 number, int most_bits, u8 *value);
 
+/* spi_bus.c */
+
+u64 fbn_spi_ns(const struct spi_mem_op *op, u32 bytes);
+void fbn_spi_pass(u64 ns);
+int fbn_spi_attach(const char *name, const struct spi_controller_mem_ops *ops);
+void fbn_spi_detach(void);
+
 /* spi.c */
 
 int fbn_spi_start(void);
-void fbn_spi_stop(void);
 void fbn_spi_forget(void);
+
+/* nor.c */
+
+int fbn_nor_start(void);
+void fbn_nor_forget(void);
 
 /* chip.c */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The chip as a file: reading it returns an image, writing one loads it. Format "flashbed-chip 1",
- * docs/reference/flashbed-nand.md.
+ * kernel/flashbed_nand/README.md.
  *
  * Mirrors fs/seq_file.c. An image is a sequence of items (head; a block's head; a programmed page),
  * numbered so that an item's content follows from its number. Items are generated as they are read,

@@ -130,7 +130,10 @@ static int take_page(struct fbn_loader *loader)
 	loader->page = page + 1;
 	loader->pages_left--;
 	loader->areas = head->areas;
-	expect(loader, OOB);
+	if (flashbed.p.oob_bytes)
+		expect(loader, OOB);
+	else
+		expect_after(loader, OOB);
 	return 0;
 }
 

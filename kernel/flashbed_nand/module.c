@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loading and unloading: one chip, identified by the NAND core like any other, and one partition of
- * it as the only MTD device. SPI-NAND is identified by Linux' driver of such chips (spi.c).
+/* Loading and unloading: one chip, identified by the NAND core like any other, and its partitions
+ * as MTD devices. Linux' drivers of SPI-NAND (spi.c) and SPI-NOR (nor.c) identify such chips.
  *
  * Mirrors nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and
  * drivers/mtd/mtdcore.c. The core requires a power of two of MiB and gets the next one. What lies
@@ -16,6 +16,7 @@
 #include <linux/module.h>
 #include <linux/mtd/partitions.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 
 #include "flashbed_nand.h"
 
@@ -49,20 +50,16 @@ static int scan(void)
 	return nand_scan_with_ids(nand, 1, ids);
 }
 
-static int add_partition(void)
+static int add_partitions(void)
 {
-	const struct fbn_parameters *p = &flashbed.p;
-	const u64 block_bytes = (u64)p->page_bytes * p->pages_per_block;
-	const struct mtd_partition part = {
-		.name = FBN_PARTITION,
-		.offset = p->first_block * block_bytes,
-		.size = p->partition_blocks * block_bytes,
-#ifdef MTD_SLC_ON_MLC_EMULATION
-		.add_flags = p->slc_mode ? MTD_SLC_ON_MLC_EMULATION : 0,
-#endif
-	};
+	struct mtd_partition *parts = fbn_parts();
+	int err;
 
-	return mtd_device_register(nand_to_mtd(&flashbed.nand), &part, 1);
+	if (!parts)
+		return -ENOMEM;
+	err = mtd_device_register(nand_to_mtd(&flashbed.nand), parts, flashbed.p.parts_count + 1);
+	kfree(parts);
+	return err;
 }
 
 static int start_raw(void)
@@ -74,16 +71,23 @@ static int start_raw(void)
 	flashbed.core.mtd = nand_to_mtd(&flashbed.nand);
 	flashbed.core.lock = &flashbed.nand.lock;
 	fbn_calls_pay(flashbed.core.mtd);
-	err = add_partition();
+	err = add_partitions();
 	if (err)
 		nand_cleanup(&flashbed.nand);
 	return err;
 }
 
+static int start(void)
+{
+	if (flashbed.p.nor)
+		return fbn_nor_start();
+	return flashbed.p.spi_hz ? fbn_spi_start() : start_raw();
+}
+
 static void stop(void)
 {
 	if (flashbed.p.spi_hz) {
-		fbn_spi_stop();
+		fbn_spi_detach();
 		return;
 	}
 	WARN_ON(mtd_device_unregister(nand_to_mtd(&flashbed.nand)));
@@ -99,7 +103,7 @@ static int __init flashbed_init(void)
 	err = fbn_chip_make();
 	if (err)
 		goto free;
-	err = flashbed.p.spi_hz ? fbn_spi_start() : start_raw();
+	err = start();
 	if (err)
 		goto free;
 	err = fbn_debugfs_create(&folder);
@@ -129,5 +133,5 @@ module_exit(flashbed_exit);
 
 MODULE_LICENSE("GPL v2");
 MODULE_DESCRIPTION(
-	"A NAND chip in memory, raw or on SPI, with a datasheet's times, a log and power cuts");
+	"A chip in memory, NAND or SPI-NOR, with a datasheet's times, a log and power cuts");
 MODULE_AUTHOR("flashbed");

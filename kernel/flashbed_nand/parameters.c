@@ -9,6 +9,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitops.h>
+#include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -38,6 +39,10 @@ FBN_UINT(slc_mode, 0, "1: the partition has the first pages of pairs only");
 FBN_UINT(blocks, MISSING, "blocks of the chip; up to 8 GiB");
 FBN_UINT(first_block, MISSING, "where the partition begins");
 FBN_UINT(partition_blocks, MISSING, "blocks of the partition");
+static char *parts[FBN_PARTS];
+static uint parts_count;
+module_param_array(parts, charp, &parts_count, 0444);
+MODULE_PARM_DESC(parts, "NAME:BLOCKS of partitions within it, one after the other");
 FBN_UINT(read_array_ns, MISSING, "cells to page register");
 FBN_UINT(program_array_ns, MISSING, "page register to cells");
 FBN_UINT(erase_array_ns, MISSING, "erase of a block");
@@ -62,6 +67,14 @@ static unsigned char spi_id[FBN_ID_BYTES];
 static uint spi_id_bytes;
 module_param_array(spi_id, byte, &spi_id_bytes, 0444);
 MODULE_PARM_DESC(spi_id, "maker and device, as the kernel's driver compares them");
+static unsigned char nor_id[FBN_NOR_ID_BYTES];
+static uint nor_id_bytes;
+module_param_array(nor_id, byte, &nor_id_bytes, 0444);
+MODULE_PARM_DESC(nor_id, "SPI-NOR: its identification; without it the chip is NAND");
+FBN_WORD(nor_quad, "what enables four lines: always, sr1-bit6 or sr2-bit1");
+FBN_UINT(nor_small_erases, 1, "0: the chip has no erases of 4 and 32 KiB");
+FBN_UINT(nor_first_byte_ns, 0, "a program of a byte; 0: programs of all lengths take as long");
+FBN_UINT(nor_next_byte_ns, 0, "what each further byte of a program adds");
 FBN_WORD(wait, "busy, halt or sleep");
 FBN_UINT(bad_blocks, 0, "factory-bad blocks of the partition");
 FBN_UINT(wear_out_erases, 0, "mean endurance of a block; 0: for ever");
@@ -92,10 +105,15 @@ static int check_geometry(struct fbn_parameters *to)
 {
 	u64 block_bytes;
 
-	REFUSE_UNLESS(is_power_of_2(page_bytes) && page_bytes >= 512 && page_bytes <= 16384,
-		      page_bytes, "a power of two, 512 to 16384");
-	REFUSE_UNLESS(oob_bytes >= 16 && oob_bytes <= page_bytes / 4, oob_bytes,
-		      "16 to a quarter of a page");
+	if (nor_id_bytes) {
+		REFUSE_UNLESS(page_bytes == 256, page_bytes, "256 of SPI-NOR");
+		REFUSE_UNLESS(oob_bytes == 0, oob_bytes, "0 of SPI-NOR");
+	} else {
+		REFUSE_UNLESS(is_power_of_2(page_bytes) && page_bytes >= 512 && page_bytes <= 16384,
+			      page_bytes, "a power of two, 512 to 16384");
+		REFUSE_UNLESS(oob_bytes >= 16 && oob_bytes <= page_bytes / 4, oob_bytes,
+			      "16 to a quarter of a page");
+	}
 	REFUSE_UNLESS(is_power_of_2(pages_per_block) && pages_per_block >= 16 &&
 			      pages_per_block <= 512,
 		      pages_per_block, "a power of two, 16 to 512");
@@ -114,6 +132,30 @@ static int check_geometry(struct fbn_parameters *to)
 	to->pages = blocks * pages_per_block;
 	to->first_block = first_block;
 	to->partition_blocks = partition_blocks;
+	return 0;
+}
+
+/* `NAME:BLOCKS` of each. */
+static int check_parts(struct fbn_parameters *to)
+{
+	u32 left = partition_blocks;
+	uint i;
+
+	for (i = 0; i < parts_count; i++) {
+		struct fbn_part *part = &to->parts[i];
+		const char *colon = strchr(parts[i], ':');
+
+		if (!colon || colon - parts[i] >= FBN_PART_NAME_BYTES ||
+		    kstrtouint(colon + 1, 10, &part->blocks) || !part->blocks ||
+		    part->blocks > left) {
+			pr_err("parts=%s is impossible: NAME:BLOCKS within the partition\n",
+			       parts[i]);
+			return -EINVAL;
+		}
+		memcpy(part->name, parts[i], colon - parts[i]);
+		left -= part->blocks;
+	}
+	to->parts_count = parts_count;
 	return 0;
 }
 
@@ -263,11 +305,45 @@ static int choose_status(void)
 		      "core or the beginning of one of Linux' functions _ecc_get_status");
 }
 
+static int check_nor(struct fbn_parameters *to)
+{
+	static const char *const quads[] = {"always", "sr1-bit6", "sr2-bit1", NULL};
+	int quad;
+
+	REFUSE_UNLESS(spi_hz > 0, spi_hz, "the clock of SPI-NOR");
+	REFUSE_UNLESS(is_width(spi_rx_lines) && spi_rx_lines <= 4, spi_rx_lines, "1, 2 or 4");
+	REFUSE_UNLESS(is_width(spi_tx_lines) && spi_tx_lines <= 4, spi_tx_lines, "1, 2 or 4");
+	REFUSE_UNLESS(nor_id_bytes >= 3, nor_id_bytes, "nor_id has a maker and a device");
+	REFUSE_UNLESS(bad_blocks == 0, bad_blocks, "0 of SPI-NOR");
+	REFUSE_UNLESS(nor_small_erases <= 1, nor_small_erases, "0 or 1");
+	if (to->ecc != FBN_ECC_NONE || to->wait == FBN_WAIT_HALT) {
+		pr_err("nor_id is impossible with this ecc or wait: SPI-NOR has ecc=none, and "
+		       "wait=busy or sleep\n");
+		return -EINVAL;
+	}
+	quad = choose("nor_quad", nor_quad, quads, "always, sr1-bit6 or sr2-bit1");
+	if (quad < 0)
+		return quad;
+	to->nor = true;
+	to->nor_quad = quad;
+	to->nor_small_erases = nor_small_erases;
+	to->nor_first_byte_ns = nor_first_byte_ns;
+	to->nor_next_byte_ns = nor_next_byte_ns;
+	memcpy(to->nor_id, nor_id, sizeof(nor_id));
+	to->nor_id_bytes = nor_id_bytes;
+	to->spi_rx_lines = spi_rx_lines;
+	to->spi_tx_lines = spi_tx_lines;
+	to->spi_op_ns = spi_op_ns;
+	return 0;
+}
+
 static int check_spi(struct fbn_parameters *to)
 {
 	int status;
 
 	to->spi_hz = spi_hz;
+	if (nor_id_bytes)
+		return check_nor(to);
 	if (!spi_hz) {
 		if (to->ecc != FBN_ECC_ON_DIE)
 			return 0;
@@ -329,6 +405,8 @@ int fbn_parameters_check(struct fbn_parameters *to)
 {
 	int err = check_geometry(to);
 
+	if (!err)
+		err = check_parts(to);
 	if (!err)
 		err = check_cells(to);
 	if (!err)

@@ -9,6 +9,7 @@
  *   out-of-order                a later page of its block was programmed since the erase
  *   too-many-partial-programs   a fifth program of the page, even of its spare area alone; a second
  *                               one where a cell holds more than a bit
+ *   sets-bits                   of SPI-NOR alone: a bit would become 1, which only an erase does
  * A sub-page that only gets 0xff is not programmed: nand_base.c pads a page in that way to write a
  * part of it. The bad block marker may be written at any time. Leaves out reads of erased
  * pages.
@@ -71,6 +72,17 @@ static void report(enum fbn_rule rule, u32 page, u64 time_ns)
 	memcpy(breach->task, current->comm, sizeof(breach->task));
 }
 
+/* A program of NOR may be repeated, but it sets no bit. */
+static bool sets_bits(const struct fbn_program *program, const struct fbn_page *page)
+{
+	u32 i;
+
+	for (i = program->from; page && page->data && i < program->to; i++)
+		if (program->bytes[i - program->from] & ~page->data[i])
+			return true;
+	return false;
+}
+
 /* Whether the program, which has not happened yet, breaks a rule. */
 bool fbn_rules_check(const struct fbn_program *program, u64 time_ns)
 {
@@ -80,6 +92,11 @@ bool fbn_rules_check(const struct fbn_program *program, u64 time_ns)
 		&flashbed.cells.blocks[program->page >> p->page_in_block_shift];
 	const u64 before = flashbed.counts.breaches;
 
+	if (p->nor) {
+		if (sets_bits(program, page))
+			report(FBN_SETS_BITS, program->page, time_ns);
+		return flashbed.counts.breaches != before;
+	}
 	if (marks_bad_block(program))
 		return false;
 	if (page && (page->touched & fbn_subpages_touched(program)))
@@ -100,7 +117,7 @@ void fbn_breaches_free(void)
 int fbn_breaches_show(struct seq_file *file, void *unused)
 {
 	static const char *const names[] = {"programmed-twice", "out-of-order",
-					    "too-many-partial-programs"};
+					    "too-many-partial-programs", "sets-bits"};
 	u32 i;
 
 	mutex_lock(&flashbed.lock);

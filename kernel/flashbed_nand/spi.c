@@ -26,14 +26,9 @@
 
 #include <linux/bitops.h>
 #include <linux/err.h>
-#include <linux/math64.h>
 #include <linux/module.h>
-#include <linux/mtd/partitions.h>
 #include <linux/mtd/spinand.h>
-#include <linux/platform_device.h>
-#include <linux/slab.h>
 #include <linux/spi/spi-mem.h>
-#include <linux/spi/spi.h>
 #include <linux/string.h>
 #include <linux/version.h>
 
@@ -50,11 +45,9 @@
 #define TEMPLATES(spinand) ((spinand)->op_templates)
 #define IS_DTR(spinand) ((spinand)->bus_iface == ODTR)
 #define READS_ON(spinand) ((spinand)->cont_read_possible)
-#define HAS_DTR 1
 #else
 #define IS_DTR(spinand) false
 #define READS_ON(spinand) ((spinand)->set_cont_read)
-#define HAS_DTR 0
 #define TEMPLATES(spinand) (&(spinand)->op_templates)
 #endif
 
@@ -73,8 +66,6 @@
 #define READ_ECCSR 0x7c   /* Macronix: the corrected bits of the page in the register */
 
 static struct {
-	struct platform_device *device;
-	struct spi_controller *controller;
 	u8 features[256];
 	int most_bits; /* wrong in a step of what was read, or -EBADMSG */
 	int last_bits; /* in one of the last page */
@@ -82,17 +73,6 @@ static struct {
 	u64 before_ns; /* of operations before one of the array, whose record they count for */
 	u64 late_ns;   /* simulating the last command took so much longer than its bus cycles */
 } spi;
-
-static u32 phase_cycles(u32 bytes, u8 lines, bool dtr)
-{
-	return bytes ? bytes * 8 / lines / (dtr ? 2 : 1) : 0;
-}
-
-#if HAS_DTR
-#define DTR_OF(phase) ((phase).dtr)
-#else
-#define DTR_OF(phase) false
-#endif
 
 /* Of an opcode of two bytes the first one. */
 static u8 opcode_of(const struct spi_mem_op *op)
@@ -108,31 +88,6 @@ static u32 row_of(const struct spi_mem_op *op)
 	if (op->cmd.nbytes == 2 && second != opcode_of(op))
 		return op->addr.val | second << 16;
 	return op->addr.val;
-}
-
-/* Until so many bytes of its data are moved. */
-static u64 op_ns_of(const struct spi_mem_op *op, u32 bytes)
-{
-	const u32 cycles = phase_cycles(op->cmd.nbytes, op->cmd.buswidth, DTR_OF(op->cmd)) +
-			   phase_cycles(op->addr.nbytes, op->addr.buswidth, DTR_OF(op->addr)) +
-			   phase_cycles(op->dummy.nbytes, op->dummy.buswidth, DTR_OF(op->dummy)) +
-			   phase_cycles(bytes, op->data.buswidth, DTR_OF(op->data));
-
-	return flashbed.p.spi_op_ns + div_u64((u64)cycles * NSEC_PER_SEC, flashbed.p.spi_hz);
-}
-
-static u64 op_ns(const struct spi_mem_op *op)
-{
-	return op_ns_of(op, op->data.nbytes);
-}
-
-/* The array works on while time passes on the bus. */
-static void pass(u64 ns)
-{
-	struct fbn_bus *bus = &flashbed.bus;
-
-	fbn_charge(ns);
-	bus->busy_ns = bus->busy_ns > ns ? bus->busy_ns - ns : 0;
 }
 
 /* Corrects `bytes`, the first `length` bytes of the main area of the page in the page register, as
@@ -229,7 +184,7 @@ static void move_in_continuously(const struct spi_mem_op *op)
 		const u32 bytes = min(page_bytes, op->data.nbytes - at);
 
 		if (at) {
-			const u64 ns = op_ns_of(op, at) - spi.moved_ns;
+			const u64 ns = fbn_spi_ns(op, at) - spi.moved_ns;
 
 			fbn_charge(ns);
 			spi.moved_ns += ns;
@@ -359,12 +314,12 @@ static bool is_of_array(u8 opcode)
 static int obey_timed(const struct spi_mem_op *op)
 {
 	struct fbn_bus *bus = &flashbed.bus;
-	const u64 ns = op_ns(op);
+	const u64 ns = fbn_spi_ns(op, op->data.nbytes);
 	int err;
 
 	/* A poll of the core's own, which counts for the operation that it waits for. */
 	if (!CONTROLLER_POLLS && opcode_of(op) == GET_FEATURE && bus->busy_ns) {
-		pass(ns);
+		fbn_spi_pass(ns);
 		return obey(op);
 	}
 	/* What ends a continuous read counts for its last page. */
@@ -415,11 +370,11 @@ static int poll_status(struct spi_mem *mem, const struct spi_mem_op *op, u16 mas
 	fbn_begin();
 	err = flashbed.power.off ? -EIO : 0;
 	if (!err) {
-		pass(initial_delay_us * NSEC_PER_USEC);
-		pass(op_ns(op));
+		fbn_spi_pass(initial_delay_us * NSEC_PER_USEC);
+		fbn_spi_pass(fbn_spi_ns(op, op->data.nbytes));
 		while (flashbed.bus.busy_ns) {
-			pass(polling_rate_us * NSEC_PER_USEC);
-			pass(op_ns(op));
+			fbn_spi_pass(polling_rate_us * NSEC_PER_USEC);
+			fbn_spi_pass(fbn_spi_ns(op, op->data.nbytes));
 		}
 		memset(op->data.buf.in, status(), op->data.nbytes);
 	}
@@ -436,91 +391,6 @@ static const struct spi_controller_mem_ops controller_ops = {
 	.poll_status = poll_status,
 #endif
 };
-
-/* The core of MTD asks the parsers that it knows by name for a device's partitions. */
-static int parse(struct mtd_info *master, const struct mtd_partition **parts,
-		 struct mtd_part_parser_data *data)
-{
-	const struct fbn_parameters *p = &flashbed.p;
-	const u64 block_bytes = (u64)p->page_bytes * p->pages_per_block;
-	struct mtd_partition *part = kzalloc(sizeof(*part), GFP_KERNEL);
-
-	if (!part)
-		return -ENOMEM;
-	part->name = FBN_PARTITION;
-	part->offset = p->first_block * block_bytes;
-	part->size = p->partition_blocks * block_bytes;
-	*parts = part;
-	return 1;
-}
-
-static struct mtd_part_parser parser = {
-	.parse_fn = parse,
-	.name = "cmdlinepart",
-};
-
-/* The widest that the controller can do, which includes what is narrower. */
-static u32 width_bit(u32 lines, u32 dual, u32 quad, u32 octal)
-{
-	switch (lines) {
-	case 2:
-		return dual;
-	case 4:
-		return quad;
-	case 8:
-		return octal;
-	}
-	return 0;
-}
-
-static u32 mode_bits(void)
-{
-	return width_bit(flashbed.p.spi_rx_lines, SPI_RX_DUAL, SPI_RX_QUAD, SPI_RX_OCTAL) |
-	       width_bit(flashbed.p.spi_tx_lines, SPI_TX_DUAL, SPI_TX_QUAD, SPI_TX_OCTAL);
-}
-
-#if HAS_DTR
-static struct spi_controller_mem_caps caps;
-#endif
-
-static int add_controller(void)
-{
-	struct spi_controller *controller;
-	int err;
-
-	spi.device = platform_device_register_simple("flashbed-spi", PLATFORM_DEVID_NONE, NULL, 0);
-	if (IS_ERR(spi.device))
-		return PTR_ERR(spi.device);
-	controller = __spi_alloc_controller(&spi.device->dev, 0, false);
-	if (!controller) {
-		platform_device_unregister(spi.device);
-		return -ENOMEM;
-	}
-	controller->bus_num = 0;
-	controller->num_chipselect = 1;
-	controller->mem_ops = &controller_ops;
-	controller->mode_bits = mode_bits();
-#if HAS_DTR
-	caps.dtr = flashbed.p.spi_dtr;
-	caps.no_cs_assertion = !flashbed.p.spi_continuous_reads;
-	controller->mem_caps = &caps;
-#endif
-	err = spi_register_controller(controller);
-	if (err) {
-		spi_controller_put(controller);
-		platform_device_unregister(spi.device);
-		return err;
-	}
-	spi.controller = controller;
-	return 0;
-}
-
-void fbn_spi_stop(void)
-{
-	spi_unregister_controller(spi.controller);
-	platform_device_unregister(spi.device);
-	deregister_mtd_parser(&parser);
-}
 
 /* Whether the kernel's table has the chip as the parameters do, and the driver's choices are those
  * that the parameters stand for.
@@ -591,19 +461,13 @@ static void scan_marks(void)
 
 int fbn_spi_start(void)
 {
-	struct spi_board_info info = {
-		.modalias = "spi-nand",
-		.max_speed_hz = flashbed.p.spi_hz,
-		.mode = SPI_MODE_0 | mode_bits(),
-	};
-	int err = add_controller();
+	int err = fbn_spi_attach("spi-nand", &controller_ops);
 
 	if (err)
 		return err;
-	register_mtd_parser(&parser);
-	err = spi_new_device(spi.controller, &info) ? find_core() : -ENODEV;
+	err = find_core();
 	if (err) {
-		fbn_spi_stop();
+		fbn_spi_detach();
 		return err;
 	}
 	fbn_calls_pay(flashbed.core.mtd);

@@ -42,7 +42,7 @@ struct Header {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Source {
-    /// Preparation and body stand behind the JSON.
+    /// Preparation and body follow the JSON.
     Texts,
     /// Both are one text, the body.
     Whole,

@@ -26,9 +26,9 @@ export const COMPONENTS: [keyof Energies, string, string][] = [
   ["component_cpu_busy_nj", "processor outside the driver", "accent"],
   ["component_cpu_driver_nj", "processor in the driver", "collect"],
   ["component_memory_nj", "memory", "live"],
-  ["component_flash_read_nj", "flash reads", "read"],
-  ["component_flash_program_nj", "flash programs", "program"],
-  ["component_flash_erase_nj", "flash erases", "erase"],
+  ["component_flash_read_nj", "page reads", "read"],
+  ["component_flash_program_nj", "page writes", "program"],
+  ["component_flash_erase_nj", "erases", "erase"],
   ["component_bus_nj", "bus", "sync"],
 ];
 

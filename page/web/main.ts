@@ -431,7 +431,7 @@ class Page {
       const share =
         live === null ? "" : `, ${(live * 100).toFixed(1)} % of the partition still of use`;
       $("cell").textContent =
-        `${count(programmed)} of ${count(all)} pages programmed${share}. Point at a block.`;
+        `${count(programmed)} of ${count(all)} pages written${share}. Point at a block.`;
       return;
     }
     const facts = this.chip.facts(block);
@@ -439,7 +439,7 @@ class Page {
       facts.liveShare === null ? "" : `, ${Math.round(facts.liveShare * 100)} % of it of use`;
     const erased = facts.erases === 1 ? "once" : `${count(facts.erases)} times`;
     $("cell").textContent =
-      `Block ${facts.block}: ${facts.pages} of ${facts.ofPages} pages programmed${live}; ` +
+      `Block ${facts.block}: ${facts.pages} of ${facts.ofPages} pages written${live}; ` +
       `erased ${erased} so far.`;
   }
 
@@ -512,12 +512,12 @@ function legends(): void {
       ["empty", "erased"],
       ["erase", "erased often"],
       ["read", "is read", true],
-      ["program", "is programmed", true],
+      ["program", "is written", true],
       ["erase", "is erased", true],
     ],
     "time-legend": [
       ["read", "read"],
-      ["program", "write, program"],
+      ["program", "write"],
       ["sync", "sync"],
       ["erase", "erase"],
       ["collect", "kernel threads"],

@@ -148,7 +148,7 @@ export class Panel {
     });
     this.chip = [
       time("read_array_ns", "Page read, tR", READ_US),
-      time("program_array_ns", "Page program, tPROG", PROGRAM_US),
+      time("program_array_ns", "Page write, tPROG", PROGRAM_US),
       time("erase_array_ns", "Block erase, tBERS", ERASE_US),
     ];
     this.bus = new Slider("Bus", (ps) => change(this.withBus(ps)));

@@ -14,7 +14,7 @@ const of = (label: string, change: Partial<Config>): Preset => ({
 });
 
 export const PRESETS: Preset[] = [
-  of("A chip fills and is collected", {
+  of("A partition fills, garbage collection starts", {
     program: "micro-write",
     fs: "jffs2",
     requests: 8192,

@@ -51,8 +51,8 @@ function did(of: Flashed): string {
   const say = (value: number, one: string, many: string) => {
     if (value > 0) words.push(`${count(value)} ${value === 1 ? one : many}`);
   };
-  say(of.reads, "read", "reads");
-  say(of.programs, "program", "programs");
+  say(of.reads, "page read", "page reads");
+  say(of.programs, "page write", "page writes");
   say(of.erases, "erase", "erases");
   const by = of.background > 0 ? `, ${count(of.background)} of them by kernel threads` : "";
   return words.length ? words.join(", ") + by : "nothing";

@@ -51,7 +51,7 @@ export function sentence(place: HTMLElement, title: string, shown: Shown): void 
   const parts: (string | HTMLElement)[] = [`${title} on ${fs} `];
   if (known) parts.push(`take${s} `, strong(time(counts.time_ns)), ", ");
   const writes = counts.flash_programs > 0;
-  if (writes) parts.push(`program${s} `, strong(`${count(counts.flash_programs)} pages`), " ");
+  if (writes) parts.push(`write${s} `, strong(`${count(counts.flash_programs)} flash pages`), " ");
   if (writes && counts.flash_erases > 0) {
     const blocks = counts.flash_erases === 1 ? "block" : "blocks";
     parts.push(`and erase${s} `, strong(`${count(counts.flash_erases)} ${blocks}`), ".");
@@ -79,36 +79,36 @@ function tilesOf(shown: Shown): Tile[] {
   const { counts, lifetime: lasts } = answer;
   const amplified = amplification(answer);
   const flushed = answer.flush;
-  const after = (value: number | undefined) => (value ? `and ${count(value)} when synced` : "");
+  const after = (value: number | undefined) => (value ? `+ ${count(value)} left in cache` : "");
   const years1 = lasts.alone?.levelled ?? null;
   return [
     {
       key: "time",
-      label: "Time",
+      label: "Time in calls",
       value: answer.unpriced === null ? time(counts.time_ns) : "unknown",
       note:
         answer.unpriced === null
-          ? `${time(counts.flash_time_ns)} of it in the chip`
+          ? `chip busy ${time(counts.flash_time_ns)}`
           : `${answer.unpriced} has no price on this board`,
       number: (of) => of.answer.counts.time_ns,
     },
     {
       key: "reads",
-      label: "Flash reads",
+      label: "Page reads",
       value: count(counts.flash_reads),
       note: after(flushed?.flash_reads),
       number: (of) => of.answer.counts.flash_reads,
     },
     {
       key: "programs",
-      label: "Pages programmed",
+      label: "Page writes",
       value: count(counts.flash_programs),
       note: after(flushed?.flash_programs),
       number: (of) => of.answer.counts.flash_programs,
     },
     {
       key: "erases",
-      label: "Blocks erased",
+      label: "Erases",
       value: count(counts.flash_erases),
       note: after(flushed?.flash_erases),
       number: (of) => of.answer.counts.flash_erases,
@@ -194,14 +194,14 @@ export function tiles(place: HTMLElement, shown: Shown, kept: Shown | null): voi
   place.replaceChildren(...all);
 }
 
-/** What was programmed, by cause. */
+/** What was written to the flash, by cause. */
 export function causes(place: HTMLElement, legend: HTMLElement, answer: Answer): void {
   place.parentElement?.toggleAttribute("hidden", total(answer.counts.causes) === 0);
   const parts = CAUSES.map(([cause, name, colour]): Part => {
     const value = answer.counts.causes[cause];
     return { name, colour, value, words: bytes(value) };
   });
-  shares(place, legend, "Bytes programmed", parts);
+  shares(place, legend, "Bytes to the flash", parts);
 }
 
 interface Part {
@@ -238,7 +238,7 @@ function shares(place: HTMLElement, legend: HTMLElement, title: string, of: Part
   legend.replaceChildren(...keys);
 }
 
-/** Time and programs of each file system, the longest bar the largest number. */
+/** Time and page writes of each file system, the longest bar the largest number. */
 export function trio(
   place: HTMLElement,
   chosen: FileSystem,
@@ -264,7 +264,7 @@ export function trio(
         bar(result.counts.time_ns / longest, time(result.counts.time_ns), "accent"),
         bar(
           number(result) / most,
-          `${count(number(result))} ${writes ? "programs" : "reads"}`,
+          `${count(number(result))} ${writes ? "page writes" : "page reads"}`,
           writes ? "program" : "read",
         ),
       );

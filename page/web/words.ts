@@ -67,7 +67,7 @@ export function years(value: number): string {
   return days >= 1 ? `${digits(days)} days` : `${digits(days * 24)} hours`;
 }
 
-/** Programmed bytes for each byte that the program wrote; null where it wrote none. */
+/** Bytes to the flash per byte that the program wrote; null where it wrote none. */
 export function amplification(answer: Answer): number | null {
   const written = answer.counts.bytes_written;
   if (written === 0) return null;
@@ -135,7 +135,7 @@ export function difference(now: Side, then: Side): string[] {
     compare("takes", "", a.time_ns, b.time_ns, timeReason(now, then));
   }
   const why = programReason(now, then);
-  compare("programs", "page", a.flash_programs, b.flash_programs, why);
+  compare("writes", "flash page", a.flash_programs, b.flash_programs, why);
   compare("reads", "flash page", a.flash_reads, b.flash_reads, readReason(now, then));
   compare("erases", "block", a.flash_erases, b.flash_erases, "");
   sentences.sort((one, two) => two.weight - one.weight);

@@ -20,6 +20,7 @@ __all__ = [
     "TASK_NAMES",
     "VICTIMS",
     "YEAR_S",
+    "BootStep",
     "CachedPages",
     "Candidates",
     "Case",
@@ -35,6 +36,7 @@ __all__ = [
     "Piece",
     "PieceSizer",
     "Policies",
+    "PreparedFile",
     "ReadRequest",
     "Recorded",
     "Results",
@@ -46,6 +48,7 @@ __all__ = [
     "SurveyedFile",
     "activity",
     "body_offset",
+    "boot_layout",
     "check_board",
     "check_operations",
     "compressed_size",
@@ -57,6 +60,7 @@ __all__ = [
     "micro_writes",
     "own_pace",
     "parted",
+    "prepared_files",
     "run_cases",
     "settled",
     "spi_phases",
@@ -88,7 +92,7 @@ class FormatError(ValueError):
     line: int
     """Its number, from 1."""
     code: str
-    """Its code of docs/reference/agent-protocol.md."""
+    """Its code of agent/PROTOCOL.md."""
     detail: str
     """What is wrong with it, for a person."""
 
@@ -864,8 +868,11 @@ def run_cases(
     recorded: Recorded,
     threads: int,
     sink: Callable[[Piece], object] | None = None,
+    root: tuple[int, bytes] | None = None,
 ) -> Results:
     """Runs cases on one board and kernel, given as JSON. Raises `ValueError` if that is wrong.
+
+    `root` is the volume and the image of squashfs in which the files of the preparation are.
 
     With a `sink`, which is called on this thread, rows of long cases come in pieces. A piece whose
     `seq` begins at 0 replaces those of its case that came before. Ctrl-C ends the call within
@@ -954,6 +961,89 @@ def fresh_space(
     """Where the bytes of the partition are on a fresh file system; None if no model knows.
 
     Raises `NotModelled`, or another `ValueError` if the partition cannot hold the file system.
+    """
+
+@final
+class PreparedFile:
+    """A file, folder or symbolic link that a preparation leaves."""
+
+    @property
+    def path(self) -> str:
+        """Its path, after those of the folders above it."""
+
+    @property
+    def number(self) -> int:
+        """Equal for the names of one file."""
+
+    @property
+    def content(self) -> bytes | None:
+        """A file's bytes."""
+
+    @property
+    def target(self) -> str | None:
+        """A symbolic link's target."""
+
+def prepared_files(board_json: str, kernel_json: str, fs: str, prepare: str) -> list[PreparedFile]:
+    """What a preparation leaves on the file system alone, in the order of paths.
+
+    Raises `NotModelled`, or another `ValueError` if the preparation fails.
+    """
+
+@final
+class BootStep:
+    """A part of a boot."""
+
+    @property
+    def part(self) -> Literal["attach", "volume", "layer", "file"]:
+        """What it is: UBI's attach, the mount of a volume or of the layer, a file that is read."""
+
+    @property
+    def volume(self) -> int | None:
+        """The place of its volume in the layout."""
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The size of a file that was read."""
+
+    @property
+    def errno(self) -> int | None:
+        """Why a file was not read."""
+
+    @property
+    def time_ns(self) -> int:
+        """How long it took."""
+
+    @property
+    def reads(self) -> int:
+        """Page reads of the chip."""
+
+    @property
+    def programs(self) -> int:
+        """Page writes of the chip."""
+
+    @property
+    def erases(self) -> int:
+        """Erases of the chip."""
+
+    @property
+    def busy_ns(self) -> int:
+        """For how long the chip was busy."""
+
+def boot_layout(
+    board_json: str,
+    kernel_json: str,
+    *,
+    chip: Chip,
+    volumes: Sequence[tuple[str, bytes | None]],
+    partitions: Sequence[int],
+    root: int,
+    files: Sequence[str],
+) -> list[BootStep]:
+    """Attaches UBI, mounts its volumes and reads files of the root; the parts in order.
+
+    A volume is `squashfs` with its image, `program` or `nothing`; `root` is the place of the one
+    with the root. `partitions` are the chip's first blocks of volumes on MTD; none for UBI. Raises
+    `NotModelled`, or another `ValueError` for a broken image.
     """
 
 def written_file(path: str, length_bytes: int, request_bytes: int, seed: int) -> list[str]:

@@ -54,6 +54,16 @@ impl Causes {
         self.0.iter_mut().zip(more.0).for_each(|(bytes, more)| *bytes += more);
     }
 
+    /// Takes so many bytes away, of the first causes that have any.
+    pub fn take(&mut self, bytes: u32) -> Causes {
+        let mut left = u64::from(bytes);
+        Causes(std::array::from_fn(|cause| {
+            let taken = left.min(self.0[cause]);
+            (left, self.0[cause]) = (left - taken, self.0[cause] - taken);
+            taken
+        }))
+    }
+
     /// The bytes added since an earlier reading.
     pub fn since(&self, earlier: &Causes) -> Causes {
         Causes(std::array::from_fn(|cause| self.0[cause] - earlier.0[cause]))

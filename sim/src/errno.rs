@@ -27,6 +27,8 @@ pub const EFAULT: i64 = -14;
 pub const EBUSY: i64 = -16;
 /// File exists.
 pub const EEXIST: i64 = -17;
+/// Invalid cross-device link.
+pub const EXDEV: i64 = -18;
 /// No such device.
 pub const ENODEV: i64 = -19;
 /// Not a directory.

@@ -18,6 +18,11 @@
 //! rows, [`run::survey`] what a power cut left, and [`run::parallel`] runs many cases on several
 //! threads.
 //!
+//! # `squashfs`: a read-only image
+//!
+//! [`squashfs::Squashfs`] mounts an image that was decompressed by its reader, and reads its files
+//! whole. [`run::boot`] puts it on a volume of UBI.
+//!
 //! # `vfs`: open files, page cache, write-back
 //!
 //! [`vfs::Vfs`] turns system calls into pages. `filemap.rs` and [`vfs::readahead`] read,
@@ -132,6 +137,7 @@ pub mod ops;
 pub mod profile;
 pub mod run;
 pub mod sched;
+pub mod squashfs;
 pub mod stop;
 pub mod ubi;
 pub mod units;

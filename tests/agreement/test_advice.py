@@ -22,7 +22,7 @@ def test_a_kernel_puts_the_front_in_the_same_order(run: Run, program: str) -> No
     assert status == 0
     found = json.loads(out)
     assert found["orders"]
-    assert all("order the choices alike" in line for line in found["orders"])
+    assert all("order the configurations alike" in line for line in found["orders"])
     assert found["advised"]["power_cuts"]["cuts"] == 20
 
 

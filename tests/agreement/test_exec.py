@@ -137,7 +137,7 @@ def test_standard_input_is_handed_through() -> None:
 
 
 def test_both_file_systems_in_one_command() -> None:
-    ran = _exec("--set", "fs=jffs2,ubifs", "--repeat", "1/min", "--", "sh", "-c", "echo a > b")
+    ran = _exec("--set", "fs=jffs2,ubifs", "--rate", "1/min", "--", "sh", "-c", "echo a > b")
     assert ran.status == 0
     assert ran.err.count("\n  lifetime ") == 2
     assert "sh on 2 systems, each from a new file system" in ran.err
@@ -240,21 +240,21 @@ def test_the_environment_of_the_host_is_nowhere_in_proc() -> None:
 
 def test_a_process_that_wants_all_memory_is_refused_it() -> None:
     hog = "a = []\nwhile True: a.append(bytes(1 << 20))"
-    ran = _exec("--memory", "128", "--patience", "60", "--", "/usr/bin/python3", "-c", hog)
+    ran = _exec("--memory", "128", "--host-timeout", "60", "--", "/usr/bin/python3", "-c", hog)
     assert ran.status == 1
     assert "MemoryError" in ran.err
 
 
 def test_a_loop_without_calls_ends_with_patience() -> None:
     began = time.monotonic()
-    ran = _exec("--patience", "4", "--", "/usr/bin/python3", "-c", "while True: pass")
+    ran = _exec("--host-timeout", "4", "--", "/usr/bin/python3", "-c", "while True: pass")
     assert ran.status == 124
-    assert "--patience" in ran.err
+    assert "--host-timeout" in ran.err
     assert time.monotonic() - began < 60
 
 
 def test_a_process_that_spins_is_ended_with_its_counts() -> None:
-    """Code takes no time there: such a program took `--patience` and left no count at all."""
+    """Code takes no time there: such a program took `--host-timeout` and left no count at all."""
     spins = "echo a > f; sync; python3 -c 'while True: pass'; echo b > g; while :; do :; done"
     ran = _exec("--spin", "1", "--until", "9", "--format", "json", "--", "sh", "-c", spins)
     found = ran.answer

@@ -106,7 +106,7 @@ def test_calls_cost_what_the_board_says_of_their_kinds() -> None:
 
 
 class _Session:
-    """flashbed on a terminal of ours."""
+    """flashbed on a terminal of flashbed's."""
 
     def __init__(self, *words: str) -> None:
         self.pid, self.fd = pty.fork()
@@ -216,7 +216,7 @@ open('/etc/hostname', 'rb').read()
 def test_calls_that_failed_on_flash_are_counted_and_leave_no_lifetime(fs: str) -> None:
     """A logger that ignores ENOSPC wrote a twentieth of its data, and was promised decades."""
     board = {"ubifs": "emulated-46-lebs", "jffs2": "emulated-small"}[fs]
-    small = ("--fs", fs, "--board", board, "--repeat", "1/h", "--format", "json")
+    small = ("--fs", fs, "--board", board, "--rate", "1/h", "--format", "json")
     ran = _exec(*small, "--", "/usr/bin/python3", "-c", FULL)
     assert ran.status == 0, ran.err
     failed = {(each["name"], each["why"]): each["calls"] for each in ran.answer["failed_calls"]}

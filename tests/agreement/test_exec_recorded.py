@@ -1,6 +1,6 @@
 """Programs of Debian run by exec, recorded, and replayed: the same flash operations.
 
-Programs that this machine lacks are skipped. docs/evidence/programs.md has the table.
+Programs that this machine lacks are skipped. evidence/programs.md has the table.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_python_splits_a_command_as_a_shell_and_refuses_what_only_a_shell_knows(
     tmp_path: Path,
 ) -> None:
     ran = fb.execute(
-        "sh -c 'echo $((6 * 7)) > \"an answer\"'", record=tmp_path / "a.rec", repeat="1/min",
+        "sh -c 'echo $((6 * 7)) > \"an answer\"'", record=tmp_path / "a.rec", rate="1/min",
         set={"compressor": "zlib"}, sysctl={"vm.dirty_expire_centisecs": 500},
     )  # fmt: skip
     assert list(ran.files["path"]) == ["/an answer"]

@@ -7,15 +7,17 @@ import json
 import os
 import random
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flashbed.base.paths import cache_folder, layout_files
+from flashbed.base.paths import cache_folder
 from flashbed.targets.guest.image_tools import image_tool
 from tests.agreement.test_exec import FLASHBED, Ran, pytestmark
 from tests.support import PROJECT
+from tests.support.layout_settings import ON_MTD, ON_UBI, settings_of
 
 __all__ = ["pytestmark"]
 
@@ -51,12 +53,19 @@ def _root(here: Path) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("layout", ["squashfs-overlay-ubifs", "erofs-overlay-ubifs"])
+def _sets(settings: Sequence[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+LAYERS = ["squashfs-overlay-ubifs", "erofs-overlay-ubifs", "nor-squashfs-overlay-jffs2"]
+
+
+@pytest.mark.parametrize("layout", LAYERS)
 def test_a_layer_shows_what_was_packed_and_what_was_written(tmp_path: Path, layout: str) -> None:
     names = _root(tmp_path)
     script = "sha256sum */*; echo new > lib0/new; cat lib0/new; rm lib1/file1; ls lib1"
     ran = _flashbed(
-        "exec", "--set", f"layout={layout}", "--image", "root", "--format", "json",
+        "exec", *_sets(settings_of(layout)), "--image", "root", "--format", "json",
         "--", "sh", "-c", script, here=tmp_path,
     )  # fmt: skip
     assert ran.status == 0, ran.err
@@ -64,21 +73,27 @@ def test_a_layer_shows_what_was_packed_and_what_was_written(tmp_path: Path, layo
         f"{hashlib.sha256((tmp_path / 'root' / name).read_bytes()).hexdigest()}  {name}"
         for name in names
     ]
-    said = ran.err.splitlines()
+    said = [line for line in ran.err.splitlines() if not line.startswith("flashbed: ")]
     assert [line for line in said if line.endswith(tuple(names))] == packed
     assert said[len(names) :][:2] == ["new", "file4"], "the removed file is gone from the layer"
     found = json.loads(ran.out)["exec"][0]
     assert found["bytes_written"] == len("new\n")
-    assert [step["name"] for step in found["mount"]] == ["attach", "rootfs", "rootfs_data", "layer"]
+    attached = [] if layout in ON_MTD else ["attach"]
+    steps = [step["name"] for step in found["mount"]]
+    assert steps == [*attached, "rootfs", "rootfs_data", "layer"]
 
 
 def test_each_layout_boots_alike_twice_and_reads_every_byte(tmp_path: Path) -> None:
     names = _root(tmp_path)
-    every = f"layout={','.join(sorted(layout_files()))}"
-    words = ("--on", "uml", "--set", every, "--image", "root", "--read", "list")
-    first, again = (_boots(*words, here=tmp_path) for _ in range(2))
+    every = f"layout={','.join(ON_UBI)}"
+    words = ("--on", "uml", "--image", "root", "--read", "list")
+    on_ubi = (*words, "--set", every)
+    on_nor = (*words, *_sets(settings_of("nor-squashfs-overlay-jffs2")))
+    first, again = (
+        _boots(*on_ubi, here=tmp_path) + _boots(*on_nor, here=tmp_path) for _ in range(2)
+    )
     assert first == again
-    assert len(first) == len(layout_files())
+    assert len(first) == len(ON_UBI) + 1
     for boot in first:
         sizes = [(tmp_path / "root" / name).stat().st_size for name in names]
         assert [each["bytes"] for each in boot["files"]] == sizes, boot["layout"]
@@ -94,6 +109,18 @@ def test_the_emulated_board_reads_the_same_pages_and_takes_longer(tmp_path: Path
     """
     _root(tmp_path)
     words = ("--set", SQUASHFS, "--set", "layout.block_kib=64", "--image", "root", "--read", "list")
+    (uml,), (board,) = (_boots("--on", on, *words, here=tmp_path) for on in ("uml", "emulator"))
+    kinds = ("reads", "programs", "erases")
+    for ours, theirs in zip(uml["parts"], board["parts"], strict=True):
+        assert [ours[kind] for kind in kinds] == [theirs[kind] for kind in kinds], ours["name"]
+        assert ours["time_ns"] < theirs["time_ns"]
+
+
+def test_the_emulated_board_reads_the_same_sectors_of_a_partition(tmp_path: Path) -> None:
+    """On raw NAND, as the board has no NOR. mtdblock reads each sector by itself."""
+    _root(tmp_path)
+    settings = settings_of("nor-squashfs-overlay-jffs2", chip=None)
+    words = (*_sets(settings), "--image", "root", "--read", "list")
     (uml,), (board,) = (_boots("--on", on, *words, here=tmp_path) for on in ("uml", "emulator"))
     kinds = ("reads", "programs", "erases")
     for ours, theirs in zip(uml["parts"], board["parts"], strict=True):
@@ -127,7 +154,10 @@ def test_an_image_that_is_no_file_system_ends_in_a_line(tmp_path: Path) -> None:
 
 
 def test_an_image_of_ubifs_that_linux_would_not_mount_is_refused(tmp_path: Path) -> None:
-    ran = _flashbed("boot", "--on", "uml", "--set", "layout=ubifs-ro-ubifs-rw", here=tmp_path)
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "file").write_text("a line\n")
+    words = ("--on", "uml", "--set", "layout=ubifs-ro-ubifs-rw", "--image", "small")
+    ran = _flashbed("boot", *words, here=tmp_path)
     assert ran.status == 2
     assert "Linux mounts images from 17 LEBs on" in ran.err
 
@@ -215,3 +245,14 @@ def test_a_program_finds_the_volumes_of_its_layout(tmp_path: Path) -> None:
     assert "does not have free logical eraseblocks" in ran.out, (
         "the volume for data has all that is left"
     )
+
+
+def test_layouts_on_ubi_are_not_for_nor_and_those_on_mtd_have_to_fit(tmp_path: Path) -> None:
+    chip = ("--set", "chip=W25Q64JV")
+    ran = _flashbed("exec", *chip, "--set", SQUASHFS, "--", "true", here=tmp_path)
+    assert ran.status == 2
+    assert "UBI is not on SPI-NOR here (chip W25Q64JV)" in ran.err
+    words = _sets([*settings_of("nor-squashfs-overlay-jffs2", chip=None), "layout.image_kib=9000"])
+    ran = _flashbed("exec", *chip, *words, "--", "true", here=tmp_path)
+    assert ran.status == 2
+    assert "rootfs takes 141 blocks; 128 of the partition's 128 blocks are left" in ran.err

@@ -55,7 +55,7 @@ def test_a_recording_is_a_suite_that_nothing_is_kept_of(
 
 
 def test_mutations_do_the_same_to_the_chip_as_on_the_kernel(recording: str, told: Told) -> None:
-    # Seed 7 differs on JFFS2 (docs/evidence/fuzzing.md).
+    # Seed 7 differs on JFFS2 (evidence/fuzzing.md).
     some = ("--cases", "10", "--seed", "100")
     answer = told("fuzz", "--from", recording, "--set", "fs=jffs2,ubifs", *some)
     assert answer["from"] == recording

@@ -66,7 +66,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
         pytest.skip("the kernel for programs is not built: make uml")
     here = tmp_path_factory.mktemp("product")
     answers = {
-        name: ran(here, "exec", "--repeat", RATES[name], "--record", f"{name}.rec", "--", *words)[
+        name: ran(here, "exec", "--rate", RATES[name], "--record", f"{name}.rec", "--", *words)[
             "exec"
         ][0]
         for name, words in PROGRAMS.items()
@@ -80,7 +80,7 @@ def test_a_gateways_flash_lasts_as_long_by_every_way_of_asking(
     here, answers = recorded
     assert [answer["exit_status"] for answer in answers.values()] == [0] * 4
 
-    # By hand: page writes a day, in blocks; perfect levelling, nothing collected.
+    # By hand: page writes a day, in blocks that wear alike; nothing collected.
     pages = {
         name: answer["run"]["programs"] + answer["flush"]["programs"]
         for name, answer in answers.items()
@@ -92,7 +92,7 @@ def test_a_gateways_flash_lasts_as_long_by_every_way_of_asking(
     highs = [answer["years"]["high"] for answer in answers.values()]
     assert 1 / sum(1 / high for high in highs) == pytest.approx(by_hand, rel=1e-6)
 
-    # A device does not sync after each run: these are short, so that counts. The runs go on.
+    # A device does not sync after each run: these are short, so that counts. The runs continue.
     of_runs = sum(answers[name]["run"]["programs"] * A_DAY[name] for name in pages) / PAGES
     going_on = BLOCKS * CYCLES / of_runs / 365.25
     (mix,) = ran(here, "lifetime", *(f"{name}.rec@{rate}" for name, rate in RATES.items()))[

@@ -2,7 +2,7 @@
 
 Chips of the catalogue by Linux' own drivers, and the emulated board's; partitions from the smallest
 that mounts to the whole chip; UBIFS, JFFS2 and YAFFS2 of Linux 6.1 in user-mode Linux. `--long`
-runs all of the points (docs/evidence/space.md has their results), without it a few.
+runs all of the points (evidence/space.md has their results), without it a few.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from flashbed.api.fitting import filled, in_blocks, ledger, smallest_mount, volu
 from flashbed.api.fitting_image import make_image
 from flashbed.base.paths import cache_folder
 from flashbed.plan.stacks import one_stack
-from flashbed.stack.layouts import load_layout
 from flashbed.stack.stack import Stack
 from flashbed.targets.base import Program
 from flashbed.targets.guest.image_tools import image_tool
 from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml.kernel_options import FASTMAP
 from flashbed.targets.uml.uml_program import prepare
 from flashbed.targets.uml.uml_target import UmlTarget
 from tests.agreement.test_exec import FLASHBED
@@ -178,7 +178,7 @@ def test_a_volume_of_a_partition_has_the_df_that_space_says(
 def test_a_kernel_with_fastmap_keeps_two_blocks_more(
     chip: str, blocks: int, tmp_path: Path
 ) -> None:
-    prepare("6.1", print, "ubifs", load_layout("two-slots").changed({"fastmap": 1}))
+    prepare("6.1", print, [FASTMAP])
     (tmp_path / "boards/layouts").mkdir(parents=True)
     whole = VOLUME.format(mib='"rest"')
     (tmp_path / "boards/layouts/one.toml").write_text(whole)

@@ -193,7 +193,7 @@ def test_sqlite_recovers_from_what_the_simulated_file_system_gives_back(fs: str,
 
 
 def answer(*values: str) -> int:
-    """The sum over a row of texts that SQLite gave for integers (type 1) or text (3)."""
+    """The sum of a row of texts that SQLite gave for integers (type 1) or text (3)."""
     total = 0
     for value in values:
         total = (total * 31 + (1 if value.isdigit() else 3)) % 2**32

@@ -87,7 +87,7 @@ def unchanged(shared_board: SshBoard) -> Iterator[SshBoard]:
 
 def test_a_partition_is_measured_as_the_simulator_says(unchanged: SshBoard, tmp_path: Path) -> None:
     out = tmp_path / "board"
-    few = (*NARROW, "--set", "requests=8", "--set", "read_ahead_kib=128,0,shipped")
+    few = (*NARROW, "--set", "requests=8", "--set", "read_ahead_kib=128,0,default")
     words = ("run", SMALL, "--on", "ssh://board", *USED, *few, "--out", str(out))
     done = flashbed(unchanged, *words)
     assert "12 cases measured" in done.stderr
@@ -97,7 +97,7 @@ def test_a_partition_is_measured_as_the_simulator_says(unchanged: SshBoard, tmp_
     assert there["case_id"].to_list() == here["case_id"].to_list()
     for column in ("flash_reads", "flash_programs", "flash_erases", "bytes", "read_ahead_kib"):
         assert there[column].to_list() == here[column].to_list()
-    assert set(there.filter(window="shipped")["read_ahead_kib"]) == {0}
+    assert set(there.filter(window="default")["read_ahead_kib"]) == {0}
     assert (there["time_ns"] > there["flash_time_ns"]).all()
     assert "0 cases measured, 12 were there" in flashbed(unchanged, *words).stderr
 
@@ -436,7 +436,7 @@ def test_the_worked_example(
         ]
         words = [SMALL if word == "figure3" else word for word in words]
         done = flashbed(board, *words)
-        if "--profile" in words:
+        if "--blank" in words:
             blank = flashbed(board, "run", SMALL, "--set", "board=mine", check=False)
             assert blank.returncode == 2
             assert "boards/mine.toml: board" not in blank.stderr

@@ -107,7 +107,7 @@ FLASH = ("flash_reads", "flash_programs", "flash_erases", "flash_time_ns")
     [
         State(valid=0.5),
         State(valid=0.97),
-        State(valid=0.6, invalid=0.2),
+        State(valid=0.6, obsolete=0.2),
         State(fragmented=0.5),
         State(worn=Worn(mean=1000, spread=300)),
     ],
@@ -123,7 +123,7 @@ def test_a_state_is_reached_and_the_simulators_is_the_kernels(
     assert results == [4096] * 64
     if state.valid:
         assert real["state_valid"] == pytest.approx(state.valid, abs=0.03)
-        assert real["state_invalid"] == pytest.approx(state.invalid, abs=0.03)
+        assert real["state_invalid"] == pytest.approx(state.obsolete, abs=0.03)
     # The simulator's software takes time, so its timers fire in other places.
     for column in ("state_valid", "state_invalid"):
         assert simulated[column] == pytest.approx(real[column], abs=0.001)

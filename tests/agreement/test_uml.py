@@ -120,7 +120,7 @@ def test_sequential_savings_are_those_of_the_algorithm(results: Path) -> None:
 def test_a_fresh_mount_has_the_window_that_its_kernel_ships(tmp_path: Path) -> None:
     """Read from the mount, behind a case that had set another one."""
     experiment = load_experiment("kernels")
-    few = ["kernel=6.1", "requests=8", "pattern=sequential", "read_ahead_kib=128,shipped"]
+    few = ["kernel=6.1", "requests=8", "pattern=sequential", "read_ahead_kib=128,default"]
     planned = [item for item in plan(experiment, parse_settings(few)) if "uml" in item.targets]
     done = run_target(
         experiment,
@@ -133,7 +133,7 @@ def test_a_fresh_mount_has_the_window_that_its_kernel_ships(tmp_path: Path) -> N
     assert (done.failures, done.not_measured, done.measured) == ((), (), 4)
     cases = read_table(tmp_path / "run", "cases")
     for fs in ("jffs2", "ubifs"):
-        (shipped,) = cases.filter(window="shipped", fs=fs)["read_ahead_kib"]
+        (shipped,) = cases.filter(window="default", fs=fs)["read_ahead_kib"]
         assert shipped == load_kernel("6.1").shipped_kib(fs) == 0
         (set_to,) = cases.filter(window="forced", fs=fs)["read_ahead_kib"]
         assert set_to == 128

@@ -90,7 +90,7 @@ def test_our_driver_and_nandsim_are_asked_the_same() -> None:
 
 
 BUSY_ELSEWISE = {"emulated": set(), "emulated-4k": {"validate-yaffs2-remount-and-write"}}
-"""Cases of equal counts whose chip is busy for another time (docs/evidence/validation.md)."""
+"""Cases of equal counts whose chip is busy for another time (evidence/validation.md)."""
 
 
 @pytest.mark.uml

@@ -219,11 +219,11 @@ def test_a_number_is_of_an_experiment_that_has_it(runs: dict[str, JudgedRun]) ->
 
 
 def test_the_table_of_verdicts_is_the_commands(runs: dict[str, JudgedRun], project: Path) -> None:
-    """docs/evidence/verdicts.md has what `flashbed verdicts … --format markdown` prints.
+    """evidence/verdicts.md has what `flashbed verdicts … --format markdown` prints.
 
     A source is counted where all its experiments were run.
     """
-    page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")
+    page = (project / "evidence" / "verdicts.md").read_text(encoding="utf-8")
     left_out = {name.split("/")[0] for name in set(LONG) - runs.keys()}
     whole = [source for source in SOURCES if source not in left_out]
     assert whole
@@ -244,7 +244,7 @@ def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
             name.split("/")[1]: run for name, run in sourced.items() if name.split("/")[0] == source
         }
         numbers += printed_numbers(source, study, own)
-    page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")
+    page = (project / "evidence" / "verdicts.md").read_text(encoding="utf-8")
     assert page.splitlines()[2:4] == textwrap.wrap(counted_line(numbers), 119)
     rows = {
         f"| {source} | {item} | {found.measured} | {found.near} | {found.median_pct:.1f} |"
@@ -257,7 +257,7 @@ def test_the_page_of_verdicts_opens_with_the_count_of_printed_numbers(
 def test_the_price_of_memory_is_fitted_to_table_3_and_predicts_table_2(
     runs: dict[str, JudgedRun],
 ) -> None:
-    """docs/evidence/energy.md: what the CPU's work outside the driver adds to either rail."""
+    """evidence/energy.md: what the CPU's work outside the driver adds to either rail."""
     reads = rails(runs["readahead/table2"], "read")
     selects = rails(runs["readahead/table3"], "select")
     left_mw = [rail.memory_mw - rail.ours_mw for rail in selects]
@@ -315,15 +315,14 @@ def rails(run: JudgedRun, activity: str) -> list[Rails]:
 
 
 def test_the_page_of_the_sources_rows_names_claims_and_counts_rows(project: Path) -> None:
-    """docs/evidence/sources.md: a row of the audit each, and what shows it now."""
-    page = (project / "docs" / "evidence" / "sources.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([RSMX]\d+) \|.*\| (\w+) \| (\w+) \| .* \|$", page, re.MULTILINE)
-    assert len({row for row, *_ in rows}) == len(rows) == 145
-    before = Counter(state for _, state, _ in rows)
-    now = Counter(state for _, _, state in rows)
-    found = f"found {before['works']} rows that worked, {before['partly']} that worked in part and"
-    assert f"{found} {before['missing']} that were missing" in page
-    counted = f"Now {now['works']} work, {now['partly']} work in part, {now['missing']} are missing"
+    """experiments/SOURCES.md: a row of the audit each, and what shows it now."""
+    page = (project / "experiments" / "SOURCES.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([RSMX]\d+) \| .* \| (\w+) \| .* \|$", page, re.MULTILINE)
+    assert len({row for row, _ in rows}) == len(rows) == 145
+    now = Counter(state for _, state in rows)
+    counted = (
+        f"Of these {now['works']} work, {now['partly']} work in part, {now['missing']} are missing"
+    )
     assert f"{counted} and {now['impossible']} are impossible." in page
     named = set(re.findall(rf"`((?:{'|'.join(STUDIES)})/[\w-]+/[\w-]+)`", page))
     every = [one for study in STUDIES for one in study_experiments(study)]

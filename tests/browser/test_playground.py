@@ -90,7 +90,7 @@ class Chosen:
         return Case(
             experiment="playground", board=self.board, kernel=self.kernel, fs=self.fs,
             pattern=pattern, requests=self.requests if self.is_micro else 1,
-            read_ahead_kib="shipped" if self.window is None else self.window, seed=1, pause_ns=0,
+            read_ahead_kib="default" if self.window is None else self.window, seed=1, pause_ns=0,
             advice="none", mount="ubifs:bulk_read" if self.bulk else "default",
             compressor=self.compressor, chip=ChipChange.model_validate(dict(self.chip)),
             partition=changed,
@@ -448,7 +448,7 @@ def test_a_dropped_program_is_run(browser: Browser) -> None:
 def _any_case() -> Case:
     return Case(
         experiment="playground", board="emulated", kernel="6.1", fs="ubifs", pattern="as-written",
-        requests=1, read_ahead_kib="shipped", seed=1, pause_ns=0, advice="none", mount="default",
+        requests=1, read_ahead_kib="default", seed=1, pause_ns=0, advice="none", mount="default",
         file_bytes=0, request_bytes=1,
     )  # fmt: skip
 
@@ -530,7 +530,7 @@ def test_a_kept_configuration_is_compared_in_words(browser: Browser) -> None:
     chosen(browser, Chosen("jffs2"))
     said = browser.run("pinned.textContent")
     assert "UBIFS" in said
-    assert "JFFS2 programs" in said
+    assert "JFFS2 writes" in said
 
 
 @pytest.mark.parametrize("width", [390, 1400])

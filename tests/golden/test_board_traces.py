@@ -1,4 +1,4 @@
-"""The omap3evm's own flash operations against the simulator's (docs/evidence/board-traces.md).
+"""The omap3evm's own flash operations against the simulator's (evidence/board-traces.md).
 
 The traces have no licence and are not in the repository: FLASHBED_BOARD_TRACES names their folder,
 or they lie in ../shared/data next to the checkout.

@@ -1,7 +1,7 @@
 """What the emulated boards took under each compressor, and the simulator beside them.
 
 The kernel's times are those of `flashbed validate BOARD --suite compressors`, in
-docs/evidence/validation.md. The emulated board counts instructions, so they do not change.
+evidence/validation.md. The emulated board counts instructions, so they do not change.
 """
 
 from __future__ import annotations

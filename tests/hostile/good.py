@@ -36,7 +36,7 @@ EXPERIMENT: dict[str, Any] = {
     "grid": [{
         "targets": ["sim"], "board": ["emulated-small"], "kernel": ["6.1"], "fs": ["jffs2"],
         "read_ahead_kib": [0, 128], "pattern": ["random"], "requests": [4], "seed": [1],
-        "state": [{"valid": 0.2, "invalid": 0.05, "worn": {"mean": 100, "spread": 10}}],
+        "state": [{"valid": 0.2, "obsolete": 0.05, "worn": {"mean": 100, "spread": 10}}],
         "faults": [{"bad_blocks": [1]}], "advice": ["none"], "pause_ns": [0],
     }],
 }  # fmt: skip

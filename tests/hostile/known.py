@@ -120,13 +120,13 @@ _FILES = (
 )  # fmt: skip
 _READERS: tuple[tuple[str, ...], ...] = (
     ("run", "f.toml"), ("trace", "--on", "sim", "f.ops"), ("trace", "--read", "f"),
-    ("lifetime", "f", "--since", "3y", "--endurance", "9"), ("power", "fit", "f"),
-    ("lifetime", "f.parquet", "--repeat", "1/h", "--endurance", "9"), ("report", "f"),
+    ("lifetime", "f", "--age", "3y", "--endurance", "9"), ("power", "fit", "f"),
+    ("lifetime", "f.parquet", "--rate", "1/h", "--endurance", "9"), ("report", "f"),
     ("power", "fit", "good.csv", "--windows", "f"), ("table", "f", "cases"), ("run", "f"),
     ("predict", "f", "--pattern", "insert", "--requests", "1", "--request-bytes", "9"),
     ("power", "fit", "f.sr"), ("power", "fit", "f.csv"), ("model", "sqlite", "f"),
     ("verdicts", "f"), ("powercut", "f.toml", "--on", "sim"), ("reproduce", "f"),
-    ("lifetime", "f", "--repeat", "1/min"), ("power", "draw", "f"),
+    ("lifetime", "f", "--rate", "1/min"), ("power", "draw", "f"),
 )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def commands() -> Iterator[Call]:
             ("run", "x", "--on"), ("validate", "emulated", "--on"), ("power",), ("model",),
             ("validate", "emulated", "--on", "sim", "--suite"), ("fuzz", "--on", "sim", "--class"),
             ("fuzz", "--cases", "0", "--on"), ("fuzz", "--on", "sim", "--set"), ("powercut",),
-            ("doctor", "--profile"), ("doctor", "--partition"), ("lifetime",), ("predict",), (),
+            ("board", "new", "--blank"), ("doctor", "--partition"), ("lifetime",), ("predict",), (),
             ("cost", "fit"), ("report",), ("merge", "-o", "o"),
             ("verdicts", "x", "--results"), ("calibrate", "emulated", "--on"), ("trace", "--on"),
         ):  # fmt: skip

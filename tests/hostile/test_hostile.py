@@ -47,20 +47,20 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "run": ("--on", "--set", "--out", "--case", "--trace", "--erase"),
     "trace": ("--on", "--set", "--case", "--export", "--seconds", "--points",
               "--buffer-kib", "--read", "--func", "--erase"),
-    "powercut": ("--on", "--every", "--samples", "--set", "--case", "--seed", "--chip", "--format"),
-    "lifetime": ("--repeat", "--endurance", "--board", "--since", "--before", "--case", "--set",
+    "powercut": ("--on", "--step", "--samples", "--set", "--case", "--seed", "--chip", "--format"),
+    "lifetime": ("--rate", "--endurance", "--board", "--age", "--before", "--case", "--set",
                  "--on", "--format"),
-    "compare": ("--set", "--on", "--by", "--repeat", "--endurance", "--against", "--format"),
+    "compare": ("--set", "--on", "--by", "--rate", "--endurance", "--against", "--format"),
     "space": ("--set", "--fs", "--board", "--partition", "--volume", "--compressible", "--files",
               "--fastmap", "-c", "-j", "--format"),
     "predict": ("--pattern", "--requests", "--request-bytes", "--fs", "--page-bytes", "--database",
-                "--set", "--repeat", "--endurance", "--format"),
+                "--set", "--rate", "--endurance", "--format"),
     "report": ("--out",),
     "table": ("--format",),
     "list": ("--format",),
     "model": ("--out",),
     "cost": ("--out", "--pattern", "--requests", "--request-bytes", "--fs", "--format"),
-    "doctor": ("--format", "--on", "--profile", "--partition"),
+    "doctor": ("--format", "--on"),
     "prepare": ("--on",),
     "fuzz": ("--class", "--set", "--cases", "--seed", "--on", "--minutes",
              "--without", "--batch", "--format"),
@@ -73,7 +73,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 GOOD_WORDS = (
     "sim", "sim,sim", "x.toml", "good", "fs=jffs2", "requests=8", "seed=1", "board=emulated",
-    "kernel=6.1", "state=valid0.5", "faults=bad3", "database=wal", "read_ahead_kib=shipped",
+    "kernel=6.1", "state=valid0.5", "faults=bad3", "database=wal", "read_ahead_kib=default",
     "pattern=random", "1/min", "3y", "flash", "flash,wear", "json", "csv", "text", "jffs2",
     "ubifs,bulk_read", "emulated", "6.1", "reads", "counters.txt", "recording.csv", "mtd0",
     "mtd0:x", "cpu=cpu*1V", "A0=mV", "10kHz", "edge", "random", "insert",
@@ -104,7 +104,7 @@ GOOD = {
     "stream": Call(("trace", "--read", "s", "--out", "o"), {"s": lines_of(STREAM)}),
     "flashmon": Call(("trace", "--read", "s", "--out", "o"), {"s": lines_of(FLASHMON)}),
     "counters": Call(
-        ("lifetime", "c", "--since", "3y", "--endurance", "9999"), {"c": lines_of(COUNTERS[:1])}
+        ("lifetime", "c", "--age", "3y", "--endurance", "9999"), {"c": lines_of(COUNTERS[:1])}
     ),
     "recording": Call(("power", "fit", "r"), {"r": lines_of(RECORDING)}),
     "session": Call(
@@ -176,7 +176,7 @@ def test_operations(worker: Worker, text: bytes, fs: str) -> None:
 
 OF_RESULTS: tuple[tuple[str, ...], ...] = (
     ("report", "good"), ("table", "good", "cases"), ("table", "good", "flash"),
-    ("run", "x.toml", "--out", "good"), ("lifetime", "good", "--repeat", "1/min"),
+    ("run", "x.toml", "--out", "good"), ("lifetime", "good", "--rate", "1/min"),
     ("power", "draw", "good"), ("model", "sqlite", "good"), ("report", "traced"),
     ("table", "traced", "flash"), ("powercut", "x.toml", "--on", "sim", "--out", "good"),
 )  # fmt: skip
@@ -224,7 +224,7 @@ def test_results(
 @few
 @given(text=bent_lines(COUNTERS, ("good", "worn", "ubi1", "erase_count", "max_ec:")))
 def test_counters(worker: Worker, text: bytes) -> None:
-    arguments = ("lifetime", "counters.txt", "--since", "3y", "--endurance", "100000")
+    arguments = ("lifetime", "counters.txt", "--age", "3y", "--endurance", "100000")
     check(worker, Call(arguments, {"counters.txt": text}))
 
 
@@ -292,8 +292,8 @@ def _leaves(text: str) -> bool:
     "arguments",
     [
         ("run", "file.toml"), ("trace", "--on", "sim", "file.ops"), ("trace", "--read", "file"),
-        ("lifetime", "file", "--since", "3y", "--endurance", "9"), ("power", "fit", "file"),
-        ("lifetime", "file.parquet", "--repeat", "1/h", "--endurance", "9"),
+        ("lifetime", "file", "--age", "3y", "--endurance", "9"), ("power", "fit", "file"),
+        ("lifetime", "file.parquet", "--rate", "1/h", "--endurance", "9"),
         ("predict", "file", "--pattern", "insert", "--requests", "1", "--request-bytes", "9"),
         ("power", "fit", "recording.csv", "--windows", "file"), ("report", "file"),
     ],

@@ -109,7 +109,7 @@ def test_columns_of_another_kind(
 @pytest.mark.parametrize("column", ["case_id", "target"])
 @pytest.mark.parametrize("table", TABLES)
 def test_rows_of_no_case(worker: Worker, result: Kept, table: str, column: str) -> None:
-    """A run that goes on orders the rows that are there by their cases."""
+    """A run that continues orders the rows that are there by their cases."""
     name = f"good/{table}.parquet"
     less = packed(pl.read_parquet(io.BytesIO(result[name])).drop(column))
     parts = {key: text for key, text in as_parts(result).items() if table not in key}
@@ -121,7 +121,7 @@ def test_rows_of_no_case(worker: Worker, result: Kept, table: str, column: str) 
 
 def test_lifetime_says_first_that_there_is_no_endurance(worker: Worker) -> None:
     files = {"x.toml": toml_of(EXPERIMENT)}
-    call = Call(("lifetime", "x.toml", "--repeat", "1/min", "--out", "o"), files)
+    call = Call(("lifetime", "x.toml", "--rate", "1/min", "--out", "o"), files)
     check(worker, call)
     status, said = worker.ends(call)
     assert (status, "[endurance]" in said) == (2, True)
@@ -131,7 +131,7 @@ def test_lifetime_says_first_that_there_is_no_endurance(worker: Worker) -> None:
 def test_wear_without_a_count_of_programs(worker: Worker, result: Kept) -> None:
     cases = pl.read_parquet(io.BytesIO(result["good/cases.parquet"]))
     without = cases.with_columns(pl.lit(None, pl.Int64).alias("flash_programs"))
-    arguments = ("lifetime", "good", "--repeat", "1/min", "--endurance", "9999")
+    arguments = ("lifetime", "good", "--rate", "1/min", "--endurance", "9999")
     call = Call(arguments, {**result, "good/cases.parquet": packed(without)})
     check(worker, call)
     assert "has wear and no flash_programs" in worker.ends(call)[1]

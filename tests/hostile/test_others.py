@@ -78,7 +78,7 @@ def test_the_model_is_good(worker: Worker) -> None:
 
 
 @few
-@given(data=st.data(), more=st.sampled_from(((), (), ("--repeat", "1/min"), ("--format", "json"))))
+@given(data=st.data(), more=st.sampled_from(((), (), ("--rate", "1/min"), ("--format", "json"))))
 def test_models(worker: Worker, data: st.DataObject, more: tuple[str, ...]) -> None:
     text = data.draw(damaged(as_json(data.draw(bent(model())))))
     check(worker, Call((*PREDICT, *more), {"model.json": text}))
@@ -129,12 +129,12 @@ def test_wear_tables(worker: Worker, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 4))
     made = {name: data.draw(column(rows, kind)) for name, kind in COLUMNS.items()}
     files = {"w.parquet": parquet(pl.DataFrame(made))}
-    check(worker, Call(("lifetime", "w.parquet", "--repeat", "1/h", "--endurance", "9999"), files))
+    check(worker, Call(("lifetime", "w.parquet", "--rate", "1/h", "--endurance", "9999"), files))
 
 
 OF_RESULTS: tuple[tuple[str, ...], ...] = (
     ("report", "good"), ("table", "good", "cases"), ("table", "good", "requests"),
-    ("lifetime", "good", "--repeat", "1/min"), ("power", "draw", "good"),
+    ("lifetime", "good", "--rate", "1/min"), ("power", "draw", "good"),
     ("model", "sqlite", "good"), ("run", "x.toml", "--out", "good"),
     ("power", "draw", "good", "--component"), ("verdicts", "small", "--results", "."),
 )  # fmt: skip
@@ -308,3 +308,30 @@ def test_studies(
     )
     text = data.draw(bent_toml(good))
     check(worker, Call(arguments, {**study, **dict.fromkeys(names, text)}))
+
+
+PRODUCT: dict[str, Any] = {
+    "name": "thing",
+    "stack": [{"name": "nor", "set": ["fs=jffs2", "board=emulated-small", "layout=default"]}],
+    "program": [{"name": "one", "run": "one.ops", "rate": "1/h", "set": ["read_ahead_kib=0"]}],
+    "update": [],
+    "limits": {"time_ms": 20.0},
+    "together": {"years": 10.0},
+}  # fmt: skip
+LASTING = ("lifetime", "p.toml", "--endurance", "9999")
+UPDATES = [[], [{"volume": "rootfs_b", "rate": "1/mo"}]]
+WRITES = lines_of(("flashbed-ops 1", "open 0 a rw,create", "write 0 0 4096 1 50", "fsync 0"))
+
+
+def test_the_product_is_good(worker: Worker) -> None:
+    files = {"p.toml": toml_of(PRODUCT), "one.ops": WRITES}
+    status, said = worker.ends(Call(LASTING, files))
+    assert (status, "Traceback" in said) == (0, False), said
+
+
+@few
+@given(data=st.data(), command=st.sampled_from((LASTING, LASTING, ("check", "p.toml"))))
+def test_products(worker: Worker, data: st.DataObject, command: tuple[str, ...]) -> None:
+    product = {**PRODUCT, "update": data.draw(st.sampled_from(UPDATES))}
+    files = {"p.toml": data.draw(bent_toml(product)), "one.ops": WRITES}
+    check(worker, Call(command, files))

@@ -1,7 +1,7 @@
 """Examples of the documents: their commands, and whether what is said is what is shown.
 
 An example is a console block: commands behind `$`, and what they print. A command that ends in a
-backslash goes on in the next line. A line of `...` stands for any lines. Numbers are exactly those
+backslash continues below it. A line of `...` stands for any lines. Numbers are exactly those
 that are printed, until the page runs a program of this machine: from then on they may be off by a
 quarter, or by one.
 
@@ -123,13 +123,13 @@ def check(shown: list[str], said: list[str], exact: bool = True) -> None:
 
 
 def moved(shown: list[str], said: list[str]) -> list[tuple[str, str]]:
-    """Lines that are shown with other numbers, and as they are printed."""
+    """Lines that are shown with other numbers or spaces, and as they are printed."""
     found, at = [], 0
     for line in shown:
-        words, numbers = words_and_numbers(line)
+        words, _ = words_and_numbers(line)
         rest = [n for n in range(at, len(said)) if words_and_numbers(said[n])[0] == words]
         if line != "..." and rest:
             at = rest[0] + 1
-            if words_and_numbers(said[rest[0]])[1] != numbers:
+            if said[rest[0]] != line:
                 found.append((line, said[rest[0]]))
     return found

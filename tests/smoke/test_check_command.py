@@ -129,7 +129,7 @@ def test_several_values_are_a_row_each(small: Path, fakes: Fakes, run: Run) -> N
 def test_all_programs_share_a_flash(small: Path, fakes: Fakes, run: Run) -> None:
     other = BUDGET.replace(
         'run = "one"\n',
-        'run = "one"\nrepeat = "1/h"\n\n[[program]]\nname = "other"\nrun = "one"\n'
+        'run = "one"\nrate = "1/h"\n\n[[program]]\nname = "other"\nrun = "one"\n'
         'repeat = "2/h"\n\n[together]\nyears = 900\nerases_per_day = 1e9\n',
     )
     Path("budget.toml").write_text(other)

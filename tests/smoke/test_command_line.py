@@ -73,7 +73,7 @@ def test_a_run_ends_with_what_it_compared_and_the_next_commands(
 ) -> None:
     _, out, _ = run("run", "one", "--set", "kernel=6.1", "--out", "a b")
     lines = out.splitlines()
-    assert "choices, the sum over the same" in lines[0]
+    assert "each row adds up the same" in lines[0]
     assert lines[1].split()[:2] == ["fs", "read_ahead_kib"]
     assert len(lines) == 3 + 4 + 3  # title, head, rule; two file systems, two windows; what is next
     assert lines[-2:] == [
@@ -269,7 +269,7 @@ def test_a_file_of_operations_stands_for_an_experiment(small: Path, run: Run) ->
     Path("my.ops").write_text("flashbed-ops 1\nopen 0 a wo,create\nwrite 0 0 9 1 0\nclose 0\n")
     status, out, _ = run("run", "my.ops", "--set", "fs=jffs2,ubifs")
     assert status == 0
-    assert out.startswith("2 choices, the same work for each")
+    assert out.startswith("2 configurations doing the same work")
     assert "results/operations/my\n" in out
     Path("my.ops").write_text("flashbed-ops 1\nopen 0 a\n")
     status, out, err = run("run", "my.ops")
@@ -297,7 +297,7 @@ def test_every_answer_tells_of_failed_calls(small: Path, run: Run) -> None:
     told = "3 calls failed (EINVAL 2, EFAULT 1)"
     Path("wal.ops").write_text(MAPPED)
     out = run("run", "wal.ops", "--set", "fs=jffs2,ubifs", "--out", "r")[1]
-    assert out.startswith("1 of 2 choices did the same work")
+    assert out.startswith("1 of 2 configurations did the same work")
     assert f"WARNING: {told}" in out
     lines = out.splitlines()
     assert [line.split()[:2] for line in lines[3:5]] == [["ubifs", "0"], ["jffs2", "3"]]
@@ -345,7 +345,7 @@ def test_every_answer_tells_of_failed_calls(small: Path, run: Run) -> None:
         ("powercut one --on sim --chip reset", "--chip: the simulator's chip has no driver that"),
         ("powercut one --on uml", "--on uml: none of the chosen cases of small/one runs on it"),
         ("powercut one --on emulator --case x", "--case x: no such case of small/one on emulator"),
-        ("powercut one --on emulator --every 2 --samples 3", "--every and --samples: one of them"),
+        ("powercut one --on emulator --step 2 --samples 3", "--step and --samples: one of them"),
         ("powercut one --on emulator --format xml", "--format xml: text or json"),
     ],
 )
@@ -366,16 +366,16 @@ CUT = ("powercut", "one", "--on", "emulator", "--set", "fs=jffs2", "--set", "req
 
 def test_powercut_says_what_recovered(small: Path, fakes: Fakes, run: Run) -> None:
     fakes["emulator"].changes = 9
-    status, out, _ = run(*CUT, "--every", "2", "--out", "r")
+    status, out, _ = run(*CUT, "--step", "2", "--out", "r")
     assert status == 0
     assert ": 5 of 5 cuts recovered\n  mounted in 0.0 / 0.0 / 0.0 ms (min / median / max)\n" in out
     rows = json.loads(run("table", "r", "power_cuts", "--format", "json")[1])
     assert [row["change"] for row in rows] == [1, 3, 5, 7, 9]
     assert {row["target"] for row in rows} == {"emulator"}
     ran = len(fakes["emulator"].ran)
-    assert run(*CUT, "--every", "2", "--out", "r")[0] == 0
+    assert run(*CUT, "--step", "2", "--out", "r")[0] == 0
     assert len(fakes["emulator"].ran) == ran, "what is there is not run again"
-    assert run(*CUT, "--every", "3", "--out", "r")[0] == 0
+    assert run(*CUT, "--step", "3", "--out", "r")[0] == 0
     assert len(fakes["emulator"].ran) == ran + 2
     assert run("report", "r")[0] == 0
     assert "Power cuts" in Path("r/report.html").read_text()
@@ -417,33 +417,33 @@ def test_a_profile_is_begun_in_the_working_folder(
     """It had gone into the folder of the shipped boards, in a wheel into the package."""
     monkeypatch.delenv("FLASHBED_ROOT", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert run("doctor", "--profile", "mine")[:2] == (0, "boards/mine.toml\n")
+    assert run("board", "new", "mine", "--blank")[:2] == (0, "boards/mine.toml\n")
     assert (tmp_path / "boards" / "mine.toml").is_file()
-    assert run("doctor", "--profile", "mine")[0] == 2
-    assert run("doctor", "--profile", "emulated")[0] == 2  # a name that is taken
+    assert run("board", "new", "mine", "--blank")[0] == 2
+    assert run("board", "new", "emulated", "--blank")[0] == 2  # a name that is taken
     assert not (tmp_path / "boards" / "emulated.toml").exists()
 
 
 def test_a_profile_takes_the_prices_of_a_known_board(small: Path, run: Run) -> None:
-    words = ("doctor", "--profile", "mine")
+    words = ("board", "new", "mine", "--blank")
     assert run(*words, "--like", "omap3evm", "--mhz", "528")[0] == 0
     table = tomllib.loads((small / "boards" / "mine.toml").read_text())
     assert table["software"]["syscall_ns"] == round(1_500 * 720 / 528)
     for wrong in (("--like", "omap3evm"), ("--mhz", "528"), ("--like", "omap3evm", "--mhz", "0")):
-        status, _, err = run("doctor", "--profile", "other", *wrong)
+        status, _, err = run("board", "new", "other", "--blank", *wrong)
         assert (status, err.count("\n")) == (2, 1), wrong
     assert not (small / "boards" / "other.toml").exists()
 
 
 def test_a_profile_is_begun_without_a_board(small: Path, fakes: Fakes, run: Run) -> None:
-    status, out, _ = run("doctor", "--profile", "mine")
+    status, out, _ = run("board", "new", "mine", "--blank")
     assert (status, out) == (0, "project/boards/mine.toml\n")
     path = small / "boards" / "mine.toml"
     blanks = re.findall(r'^(?!source)\w+ = "\?"', path.read_text(), re.MULTILINE)
     status, _, err = run("run", "one", "--set", "board=mine")
     assert status == 2
     assert err.count("boards/mine.toml: ") == len(blanks) > 10
-    assert run("doctor", "--profile", "mine")[0] == 2  # it is there
+    assert run("board", "new", "mine", "--blank")[0] == 2  # it is there
     known = tomllib.loads((PROJECT / "boards" / "emulated.toml").read_text())
     lines, table = [], ""
     for line in path.read_text().splitlines():
@@ -498,7 +498,7 @@ def test_a_time_that_no_chip_has_is_said_and_measured(small: Path, fakes: Fakes,
 
 def test_the_shell_completes_commands_and_options() -> None:
     program = Path(sys.executable).with_name("flashbed")
-    for words, at, found in (("re", 1, "reproduce record report"), ("run --se", 2, "--set")):
+    for words, at, found in (("re", 1, "record report reproduce"), ("run --se", 2, "--set")):
         done = subprocess.run(
             [program], capture_output=True, text=True, check=True,
             env={**os.environ, "_FLASHBED_COMPLETE": "complete_bash",

@@ -31,7 +31,7 @@ def test_it_prints_a_table_sentences_and_where_results_are(
     assert status == 0
     assert "cases measured" in err
     title, heads, *_, last = out.splitlines()
-    assert "the least time first" in title
+    assert "fastest first" in title
     assert {"time", "p50", "p99", "worst", "writes", "erases"} <= set(heads.split())
     assert "p50, p99, worst: of the latencies of all system calls" in out
     assert "a difference below 2 % is called none" in out
@@ -76,7 +76,7 @@ def test_markdown_is_a_table_and_a_list(small: Path, fakes: Fakes, run: Run) -> 
 
 
 def test_years_come_with_a_rate(small: Path, fakes: Fakes, run: Run) -> None:
-    found = json_of(run, "--repeat", "1/day", "--by", "years")
+    found = json_of(run, "--rate", "1/day", "--by", "years")
     assert found["by"] == "years_low"
     years = [row["years_low"] for row in found["rows"]]
     assert all(years)
@@ -105,7 +105,7 @@ def test_targets_are_held_beside_each_other(small: Path, fakes: Fakes, run: Run)
     [
         (("one", "--by", "beauty"), "--by beauty: time, chip-time"),
         (("one", "--by", "years"), "--by years: how often does it run?"),
-        (("one", "--repeat", "often"), "--repeat often: N/UNIT"),
+        (("one", "--rate", "often"), "--rate often: N/UNIT"),
         (("one", "--against", "nowhere"), "--against nowhere: not the result of a run"),
         (("one", "--against", "results/small/one"), "is where this run keeps its results"),
         (("one", "--set", "fs=ext4"), "ext4"),

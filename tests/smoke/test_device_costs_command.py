@@ -41,7 +41,7 @@ def test_a_model_of_any_chip_is_fitted_asked_and_searched(
     asked = [*ASKED.split(), "--set", CHIPS, "--set", "fs=yaffs2", "--format", "json"]
     status, out, err = run("cost", "advise", "devices.json", *asked)
     assert status == 0, err
-    assert "ms a choice" in err
+    assert "ms each" in err
     answer = json.loads(out)
     assert answer["headline"].startswith("take yaffs2, ")
     assert answer["checked"][0]["set"] == answer["advised"]["set"]
@@ -51,7 +51,7 @@ def test_a_model_of_any_chip_is_fitted_asked_and_searched(
 
     for arguments, says in (
         ("predict devices.json", "a model of any chip: what?"),
-        ("predict devices.json log.sql --repeat 1/min", "gives erases; `flashbed lifetime` years"),
+        ("predict devices.json log.sql --rate 1/min", "gives erases; `flashbed lifetime` years"),
         (f"predict devices.json {ASKED} --fs ubifs", "fs ubifs: the model has yaffs2"),
         (f"predict devices.json {ASKED} --set kernel=6.12 --fs yaffs2", "model is of Linux 6.1"),
         (f"predict devices.json {ASKED} --set pause_ns=9 --fs yaffs2", "counts no `pause`"),

@@ -32,7 +32,7 @@ def test_the_list_has_kernels_of_debian_and_of_the_user(
 ) -> None:
     kernels.list_("json")
     rows = json.loads(capsys.readouterr().out)
-    of_debian = ["6.1", "6.12", "5.10", "7.3", "6.1-wbuf-verify"]
+    of_debian = ["6.1", "6.12", "5.10", "7.3", "6.1-wbuf-verify", "6.1-no-summary"]
     assert [row["kernel"] for row in rows] == [*of_debian, "slow-gc"]
     assert rows[-1] == {
         "kernel": "slow-gc", "linux": "6.1.192", "runs": "experiments", "from": "/vendor/linux"

@@ -32,7 +32,7 @@ def json_of(run: Run, *arguments: str) -> list[dict[str, object]]:
 
 def test_an_experiment_is_run_with_its_wear(small: Path, fakes: Fakes, run: Run) -> None:
     """799 erases of the worst block a day: 100,000 take 125 days, 0.343 years."""
-    (answer,) = json_of(run, "one", "--case", CASE, "--repeat", "1/day")
+    (answer,) = json_of(run, "one", "--case", CASE, "--rate", "1/day")
     assert fakes["sim"].ran == [CASE]
     assert (answer["name"], answer["target"], answer["board"]) == (CASE, "sim", "omap3evm")
     assert (answer["blocks"], answer["blocks_erased"], answer["erases"]) == (800, 799, 319_600)
@@ -45,7 +45,7 @@ def test_an_experiment_is_run_with_its_wear(small: Path, fakes: Fakes, run: Run)
     # What was run is kept, and answers the next question.
     fakes["sim"].unavailable = "broken"
     directory = "results/lifetime/small/one"
-    (again,) = json_of(run, directory, "--case", CASE, "--repeat", "2/day")
+    (again,) = json_of(run, directory, "--case", CASE, "--rate", "2/day")
     assert again["worst_block_erases_per_day"] == 2 * 799
 
 
@@ -63,18 +63,18 @@ def names(answers: list[dict[str, object]]) -> set[object]:
 
 def test_only_the_cases_that_were_asked_for_are_judged(small: Path, fakes: Fakes, run: Run) -> None:
     """The results folder of an experiment keeps older cases, which were judged at the new rate."""
-    first = json_of(run, "one", "--set", "pattern=random", "--set", "seed=1", "--repeat", "1/day")
-    second = json_of(run, "one", "--case", CASE, "--repeat", "24/day")
+    first = json_of(run, "one", "--set", "pattern=random", "--set", "seed=1", "--rate", "1/day")
+    second = json_of(run, "one", "--case", CASE, "--rate", "24/day")
     assert names(second) == {CASE}
     assert CASE not in names(first)
     directory = "results/lifetime/small/one"
-    assert names(json_of(run, directory, "--repeat", "1/h")) == names(first) | {CASE}
-    chosen = json_of(run, directory, "--set", "pattern=random", "--repeat", "1/h")
+    assert names(json_of(run, directory, "--rate", "1/h")) == names(first) | {CASE}
+    chosen = json_of(run, directory, "--set", "pattern=random", "--rate", "1/h")
     assert names(chosen) == names(first)
     both = ("--set", "pattern=random", "--case", CASE)
     assert "no such case in" in run("lifetime", directory, *both)[2]
     assert "none of the chosen cases" in run("lifetime", directory, "--on", "emulator")[2]
-    assert names(json_of(run, directory, "--on", "sim", "--repeat", "1/h")) == names(first) | {CASE}
+    assert names(json_of(run, directory, "--on", "sim", "--rate", "1/h")) == names(first) | {CASE}
 
 
 def test_an_experiment_that_keeps_no_requests_is_judged_by_its_counts(
@@ -86,7 +86,7 @@ def test_an_experiment_that_keeps_no_requests_is_judged_by_its_counts(
     start, end = text.index("[[figure]]"), len(text)
     text = text[:start] + text[end:]
     file.write_text(text.replace("[workload]", 'omit = ["requests"]\n\n[workload]', 1))
-    (answer,) = json_of(run, "one", "--case", CASE, "--repeat", "1/day")
+    (answer,) = json_of(run, "one", "--case", CASE, "--rate", "1/day")
     assert answer["worst_block_erases_per_day"] == 799
     assert answer["bytes_written"] is None
     assert (
@@ -114,12 +114,15 @@ def test_what_a_round_leaves_in_memory_is_never_free(
         return replace(batch, cases=cases, wear=wear)
 
     monkeypatch.setattr(FakeTarget, "_batch", batch)
-    words = ("one", "--case", CASE, "--repeat", "24/day", "--out")
+    words = ("one", "--case", CASE, "--rate", "24/day", "--out")
     _, out, _ = run("lifetime", *words, "unknown")
-    assert "  lifetime      unknown: nothing was programmed yet" in out
+    assert "  lifetime      unknown: nothing reached the flash yet" in out
     assert "no end" not in out
     flushed.update(flush_programs=0, flush_erases=0)
-    assert "no end: nothing was programmed or erased" in run("lifetime", *words, "nothing")[1]
+    assert (
+        "no end: nothing was written to the flash or erased"
+        in run("lifetime", *words, "nothing")[1]
+    )
     flushed.update(flush_programs=64, flush_erases=1)
     (answer,) = json_of(run, *words, "flushed")
     assert answer["bytes_flushed"] == answer["bytes_programmed"] == 64 * 2048
@@ -134,10 +137,10 @@ def test_a_wear_table_stands_alone(small: Path, fakes: Fakes, run: Run) -> None:
     _, out, _ = run("table", "r", "wear", "--format", "csv")
     assert out.splitlines()[2] == f"{CASE},sim,1,2,1,good,"
     pl.read_csv(io.StringIO(out)).write_parquet("mine.parquet")
-    (answer,) = json_of(run, "mine.parquet", "--repeat", "1/day", "--board", "omap3evm")
-    (same,) = json_of(run, "r", "--repeat", "1/day")
+    (answer,) = json_of(run, "mine.parquet", "--rate", "1/day", "--board", "omap3evm")
+    (same,) = json_of(run, "r", "--rate", "1/day")
     assert answer["years"] == same["years"]
-    _, out, _ = run("lifetime", "mine.parquet", "--repeat", "1/day", "--endurance", "799000")
+    _, out, _ = run("lifetime", "mine.parquet", "--rate", "1/day", "--endurance", "799000")
     assert "  lifetime      2.4 to 2.9 years\n" in out
 
 
@@ -148,7 +151,7 @@ def test_counters_come_from_standard_input_too(
         buffer = io.BytesIO(b"ubi0: max/mean erase counter: 431/213, WL threshold: 4096\n")
 
     monkeypatch.setattr(sys, "stdin", Pipe())
-    status, out, err = run("lifetime", "-", "--since", "3y", "--endurance", "3000")
+    status, out, err = run("lifetime", "-", "--age", "3y", "--endurance", "3000")
     assert (status, err) == (0, "")
     assert out.startswith("standard input\n")
     assert "worst block 0.393 a day (431 seen)" in out
@@ -160,28 +163,28 @@ def test_counters_come_from_standard_input_too(
     [
         ("nothing", "no experiment 'nothing'"),
         ("one --case x", "--case x: no such case in small/one"),
-        ("one --repeat soon", "--repeat soon: N/UNIT"),
+        ("one --rate soon", "--rate soon: N/UNIT"),
         ("one --endurance 0", "--endurance 0: not a number of erases"),
         ("one --board omap3evm", "--board: does not apply here"),
-        ("one --since 3y", "--since: does not apply here"),
+        ("one --age 3y", "--age: does not apply here"),
         ("one --on moon", "--on moon: no such target"),
         ("one --format csv", "--format csv: text or json"),
-        ("boards.txt --endurance 10", "--since TIME: the age of the device"),
-        ("boards.txt --since 3y", "boards.txt:1: 'a file' is no row of erase counters"),
-        ("boards.txt --since 3y --case x", "--case: does not apply here"),
-        ("counts.txt --since long", "--since long: must be a time above 0"),
-        ("counts.txt --since 3y", "--endurance N or --board NAME"),
-        ("counts.txt --since 3y --board x", "boards/x.toml: no such board"),
-        ("counts.txt --since 3y --board bare", "boards/bare.toml: has no [endurance]"),
-        ("counts.txt --since 3y --before gone.txt --board bare", "gone.txt: no such file"),
-        ("counts.txt --since 3y --before more.txt --endurance 9", "readings are swapped"),
-        ("gone.parquet --repeat 1/h", "gone.parquet: no such file"),
-        ("gone.txt --since 3y --endurance 100000", "gone.txt: no such file"),
-        ("bad.parquet --repeat 1/h", "bad.parquet: cannot be read as Parquet"),
-        ("bad.parquet", "bad.parquet: how often does it happen? Use --repeat"),
-        ("other.parquet --repeat 1/h", "other.parquet: no wear table: it has no column block"),
-        ("typed.parquet --repeat 1/h", "typed.parquet: no wear table: a column has another type"),
-        ("empty.parquet --repeat 1/h", "empty.parquet: a wear table without rows"),
+        ("boards.txt --endurance 10", "--age TIME: the age of the device"),
+        ("boards.txt --age 3y", "boards.txt:1: 'a file' is no row of erase counters"),
+        ("boards.txt --age 3y --case x", "--case: does not apply here"),
+        ("counts.txt --age long", "--age long: must be a time above 0"),
+        ("counts.txt --age 3y", "--endurance N or --board NAME"),
+        ("counts.txt --age 3y --board x", "boards/x.toml: no such board"),
+        ("counts.txt --age 3y --board bare", "boards/bare.toml: has no [endurance]"),
+        ("counts.txt --age 3y --before gone.txt --board bare", "gone.txt: no such file"),
+        ("counts.txt --age 3y --before more.txt --endurance 9", "readings are swapped"),
+        ("gone.parquet --rate 1/h", "gone.parquet: no such file"),
+        ("gone.txt --age 3y --endurance 100000", "gone.txt: no such file"),
+        ("bad.parquet --rate 1/h", "bad.parquet: cannot be read as Parquet"),
+        ("bad.parquet", "bad.parquet: how often does it happen? Use --rate"),
+        ("other.parquet --rate 1/h", "other.parquet: no wear table: it has no column block"),
+        ("typed.parquet --rate 1/h", "typed.parquet: no wear table: a column has another type"),
+        ("empty.parquet --rate 1/h", "empty.parquet: a wear table without rows"),
         ("folder", "folder: not the result of a run"),
         (f"half --case {CASE}", f"half: no wear of {CASE} on sim; `--trace wear` records it"),
         ("r", "r: wear was not recorded; `flashbed run --trace wear` records it"),
@@ -221,16 +224,17 @@ def test_a_target_that_cannot_run_is_said_and_exit_1(small: Path, fakes: Fakes, 
 
 
 @pytest.mark.extension
+@pytest.mark.parametrize("page", ["lifetime", "in-the-field"])
 def test_the_examples_of_the_document_are_true(
-    project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     """Every `$ flashbed …` prints what stands below it; files are what the document shows."""
-    text = (project / "docs" / "guide" / "lifetime.md").read_text()
+    text = (project / "docs" / "guide" / f"{page}.md").read_text()
     monkeypatch.chdir(tmp_path)
     for content, name in re.findall(r"^```text\n(# (\S+\.txt)\n.*?)```", text, re.M | re.S):
         Path(name).write_text(content)
     blocks = re.findall(r"```console\n\$ flashbed (.*?[^\\])\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) >= 4
+    assert len(blocks) >= 3
     for command, printed in blocks:
         status, out, _ = run(*shlex.split(command.replace("\\\n", " ")))
         assert status == 0, command
@@ -252,7 +256,7 @@ def test_another_program_of_the_same_name_is_measured_again(
 ) -> None:
     """A program was changed, and its years were still those of the runs that aged the old one."""
     monkeypatch.chdir(tmp_path)
-    on = ("--set", "partition.blocks=64", "--repeat", "1/h", "--format", "json")
+    on = ("--set", "partition.blocks=64", "--rate", "1/h", "--format", "json")
 
     def years(name: str, size: int) -> float:
         writes = "".join(

@@ -33,7 +33,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     assert (status, err) == (0, "model: wrote model.json\n")
     assert "insert: 75 cases, 27 of them held out (300 bytes, 300 requests)" in out
     assert "10 ms ± " in out
-    assert "not in these tables: reads, energy, component energy" in out
+    assert "not in these tables: page reads, energy, component energy" in out
     return tmp_path / "model.json"
 
 
@@ -43,7 +43,9 @@ def test_a_prediction_is_a_line_for_each_cost(model: Path, run: Run) -> None:
     lines = out.splitlines()
     assert lines[0].startswith("1,000 x insert of 220 bytes: ubifs, emulated, Linux 6.1, on sim")
     names = [line.split("  ")[1] for line in lines[1:]]
-    assert names == ["time", "reads", "programs", "erases", "energy", "component energy"]
+    assert names == [
+        "time", "page reads", "page writes", "erases", "energy", "component energy",
+    ]  # fmt: skip
     # 250 leaves of 4 records and 3 interior pages.
     assert lines[1].split()[1:3] == ["161", "ms"]
     assert "requests 62 %, pages 32 %, transaction 6 %" in lines[1]
@@ -60,7 +62,7 @@ def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> No
         "--format",
         "json",
     ]
-    status, out, _ = run(*arguments, "--repeat", "1/h", "--page-bytes", "4096")
+    status, out, _ = run(*arguments, "--rate", "1/h", "--page-bytes", "4096")
     assert status == 0
     answer = json.loads(out)
     found = answer["prediction"]
@@ -96,14 +98,14 @@ def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> No
             "--page-bytes 1024: --database has 4096",
         ),
         (f"predict model.json {INSERT} --fs ubifs --format csv", "--format csv: text or json"),
-        (f"predict model.json {INSERT} --fs ubifs --repeat x", "--repeat x: N/UNIT"),
-        (f"predict model.json {INSERT} --fs ubifs --endurance 9", "--endurance: needs --repeat"),
+        (f"predict model.json {INSERT} --fs ubifs --rate x", "--rate x: N/UNIT"),
+        (f"predict model.json {INSERT} --fs ubifs --endurance 9", "--endurance: needs --rate"),
         (
             "predict model.json --pattern insert --requests 9 --request-bytes 220 --fs ubifs",
             "requests 9: the model is of 100 to 5,000, it says nothing beyond",
         ),
         (
-            f"predict other.json {INSERT} --fs ubifs --repeat 1/h",
+            f"predict other.json {INSERT} --fs ubifs --rate 1/h",
             "changed since the model was fitted",
         ),
         ("model sqlite nothing", "nothing: not the result of a run"),

@@ -11,7 +11,9 @@ from typer.main import get_command
 from flashbed.base.errors import InputError
 from flashbed.cli import app
 from flashbed.cli.options import chosen
+from flashbed.cli.renamed import OLD_NAMES
 from flashbed.plan.stacks import stacks
+from tests.smoke.conftest import Run
 
 SHORT = {"--fs": "fs", "--board": "board", "--kernel": "kernel"}
 _LABELS = {("lifetime", "--board"), ("power fit", "--board"), ("power fit", "--fs")}
@@ -90,3 +92,24 @@ def test_an_empty_option_that_is_short_for_one_set_is_no_default() -> None:
     """`validate ''` validated the usual board."""
     with pytest.raises(InputError, match="board=: not AXIS=VALUE"):
         stacks(chosen(None, board="", kernel=None))
+
+
+@pytest.mark.parametrize(("old", "new"), OLD_NAMES.items())
+def test_an_old_name_works_with_a_warning(old: str, new: str, run: Run) -> None:
+    assert not _named(old)
+    words = next(words for words, _ in _named(new))
+    status, _, err = run(*words.split(), f"{old}=?", "--", "sh", old)
+    warning, error = err.splitlines()
+    assert warning == f"flashbed: {old} is called {new} now"
+    assert (status, old in error) == (2, False)
+
+
+def test_options_of_a_program_keep_their_names(run: Run) -> None:
+    _, _, err = run("exec", "--on", "nowhere", "--until", "1", "sh", "--since")
+    assert "is called" not in err
+
+
+def test_a_profile_is_begun_under_the_old_name_too(run: Run) -> None:
+    status, _, err = run("doctor", "--profile", "emulated")
+    assert status == 2
+    assert "is called board new NAME --blank now" in err

@@ -1,4 +1,4 @@
-"""Where the playground cannot be made, page/build.sh says so in one line and all else goes on."""
+"""Where the playground cannot be made, page/build.sh says so in one line and all else continues."""
 
 from __future__ import annotations
 

@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.smoke.test_questions import WORDS
 from tests.support import PROJECT
 from tests.support.chromium import CHROMIUM, Browser, dumped
 
 SPHINX = PROJECT / "build" / "docs" / "venv" / "bin" / "sphinx-build"
 PLAYGROUND = PROJECT / "build" / "playground" / "index.html"
 SEARCHES = {
-    "fsync": {"reference/operations", "guide/my-database", "guide/power-cuts", "guide/my-program"},
-    "bad block": {"models/aged-partitions", "models/mtd", "models/ubi", "reference/flashbed-nand"},
-    "W25N01GV": {"guide/my-chip", "guide/my-board"},
+    **{word: {page} for word, page in WORDS.items()},
+    "W25N01GV": {"guide/my-chip", "guide/which-chip", "guide/is-my-bus-quad"},
 }
 """Words -> pages that a reader may mean; one of them is among the first five results."""
 WIDE = """<script>addEventListener("load", () => {
@@ -70,6 +70,21 @@ def test_nothing_is_loaded_from_a_network(built: tuple[Path, list[str]]) -> None
 def test_the_first_page_leads_to_the_site(built: tuple[Path, list[str]]) -> None:
     (to,) = re.findall(r'href="([^"]+)"', (built[0] / "index.html").read_text())
     assert "flashbed" in (built[0] / to).read_text()
+
+
+ASKED = {
+    "command-line": ('id="flashbed-exec"', "--host-timeout", 'id="flashbed-cost-fit"', "--spin"),
+    "python": ('id="fb-execute"', "host_timeout_s", 'id="fb-program"', "fb.errors.InputError"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_page_of_the_reference_asks_the_program(name: str, built: tuple[Path, list[str]]) -> None:
+    """The page in the tree has a mark, the site every command and every Python name."""
+    page = html.unescape((built[0] / f"docs/reference/{name}.html").read_text())
+    assert re.search(r"<!-- \w+ -->", page) is None
+    for words in ASKED[name]:
+        assert words in page, words
 
 
 LIVE = ("docs/guide/energy.html", "docs/guide/my-database.html")

@@ -107,7 +107,7 @@ def answer_of(
     tried: TriedCommand, fs: str, *, record: Path | None = None, patience_s: int = 300
 ) -> dict[str, Any]:
     """The answer of `flashbed exec`. Raises `ValueError` with its error."""
-    words = ["exec", "--fs", fs, "--format", "json", "--patience", str(patience_s)]
+    words = ["exec", "--fs", fs, "--format", "json", "--host-timeout", str(patience_s)]
     if record is not None:
         words += ["--record", str(record), *(["--contents"] if tried.contents else [])]
     words += [word for put in tried.puts for word in ("--put", put)]

@@ -1,4 +1,4 @@
-"""Programs of Debian that `flashbed exec` is tried with (docs/evidence/programs.md).
+"""Programs of Debian that `flashbed exec` is tried with (evidence/programs.md).
 
 `python -m tests.support.exec_programs` runs those that are there, twice on each file system, and
 prints the table.

@@ -1,7 +1,7 @@
 """How far the device model is off on boards and chips that it has not seen.
 
 `python -m tests.support.held_out_costs devices.json` prints the tables of
-docs/evidence/device-costs.md.
+evidence/device-costs.md.
 """
 
 from __future__ import annotations

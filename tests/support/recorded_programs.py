@@ -1,4 +1,4 @@
-"""Programs that `flashbed exec` records, replayed: their table in docs/evidence/programs.md.
+"""Programs that `flashbed exec` records, replayed: their table in evidence/programs.md.
 
 Each program runs on each file system with and without the recorder; its recording is replayed on
 user-mode Linux and on the simulator without software. Counts include the sync after the program.

@@ -1,4 +1,4 @@
-"""Programs that ship: run by exec, and their recordings replayed (docs/evidence/programs.md).
+"""Programs that ship: run by exec, and their recordings replayed (evidence/programs.md).
 
 `python -m tests.support.shipped_programs [NAME…]` prints a row of the table for each program and
 file system. Counts include the sync after the program.

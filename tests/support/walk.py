@@ -31,7 +31,7 @@ class _ReachedError(BaseException):
 
 @dataclass(frozen=True)
 class Step:
-    """A call into a module; `handed` if the case goes on through it."""
+    """A call into a module; `handed` if the case continues through it."""
 
     module: str
     name: str
@@ -47,7 +47,7 @@ class Step:
 class Walk:
     """A command's way: a step for each stay in a room.
 
-    A room stays the same while it asks others, so going on in it is no other stay.
+    A room stays the same while it asks others, so continuing in it is no other stay.
     """
 
     stays: tuple[Step, ...]

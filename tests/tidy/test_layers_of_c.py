@@ -1,6 +1,6 @@
 """C uses what stands below it, and nothing else.
 
-docs/models/agent.md lists the agent's folders and the folders that each may include. The header of
+agent/README.md lists the agent's folders and the folders that each may include. The header of
 flashbed_nand lists its layers. The tests read both orders from there.
 """
 
@@ -25,8 +25,8 @@ def _named(cell: str) -> frozenset[str]:
 
 
 def _folders() -> dict[str, frozenset[str]]:
-    """Each folder, and `main`, with what it may include, in the order of docs/models/agent.md."""
-    section = text("docs/models/agent.md").split("\n## Folders\n")[1].split("| file |")[0]
+    """Each folder, and `main`, with what it may include, in the order of agent/README.md."""
+    section = text("agent/README.md").split("\n## Folders\n")[1].split("\n## ")[0]
     return {row[1]: _named(row[2]) for row in _ROW.finditer(section)}
 
 

@@ -58,7 +58,7 @@ def test_functions_fit_a_screen() -> None:
 
 
 def test_modules_are_imported_at_the_top() -> None:
-    """But where a command would start later for what others need (docs/evidence/performance.md)."""
+    """But where a command would start later for what others need (evidence/performance.md)."""
     importing = [path for path in files(".py") if path.startswith("python/")]
     found = {
         f"{path}: {name}"

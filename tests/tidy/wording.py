@@ -12,7 +12,7 @@ from functools import cache
 
 from tests.tidy.sources import PROJECT, files, text
 
-__all__ = ["BANNED", "EXCEPTIONS", "banned_in", "cells", "prose_lines", "wordings"]
+__all__ = ["BANNED", "EXCEPTIONS", "banned_in", "cells", "prose_lines", "two_meanings", "wordings"]
 
 _FILE = PROJECT / "tests" / "tidy" / "wording.toml"
 _OWN = ("tests/tidy/", "tests/corpus/")
@@ -27,6 +27,13 @@ BANNED: dict[str, str] = _KEPT["banned"]
 EXCEPTIONS: dict[str, str] = _KEPT.get("exceptions", {})
 """`PATH: WORDS` -> why they stay there."""
 _PATTERN = re.compile(rf"(?<![\w-])(?:{'|'.join(BANNED)})(?![\w-])")
+
+_RUNS = re.compile(r"\b(?:this|your|the) programs?\b(?! and erases?)|\bprogram's\b", re.IGNORECASE)
+_ON_CHIP = re.compile(
+    r"\b(?:page|flash) programs?\b|\bprograms? (?:and|or) (?:an )?erases?\b|\breads,? programs\b"
+    r"|\bprograms? [\d,]+ (?:flash )?pages?\b|\bprogrammed\b",
+    re.IGNORECASE,
+)
 
 
 def banned_in(body: str, *, document: bool = False) -> set[str]:
@@ -46,6 +53,13 @@ def wordings() -> frozenset[str]:
             document = path.endswith(".md")
             found |= {f"{path}: {words}" for words in banned_in(text(path), document=document)}
     return frozenset(found)
+
+
+def two_meanings(body: str) -> list[str]:
+    """Sentences of a document in which "program" is what runs and also what a chip does."""
+    prose = _BLOCK.sub("", body)
+    sentences = re.split(r"(?<=[.!?:|])\s+|\n\n|\n(?=[-|*])", prose)
+    return [one for one in sentences if _RUNS.search(one) and _ON_CHIP.search(one)]
 
 
 def prose_lines(body: str) -> Iterator[tuple[int, str]]:

@@ -7,7 +7,7 @@
  * One transaction has all requests, as in Algorithm 1 of the paper. Keys are numbers from 1 on,
  * values random bytes, the same in each run.
  *
- * docs/models/engines.md says in what each engine differs from its defaults, and why.
+ * experiments/engines/README.md says in what each engine differs from its defaults, and why.
  */
 #include <db.h>
 #include <endian.h>

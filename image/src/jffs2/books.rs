@@ -80,11 +80,14 @@ impl Books {
         }
     }
 
-    /// jffs2_scan_medium: the block with nodes and the most free space is written next. Its dirt
-    /// cannot be collected, and what is free in others is dirt.
-    pub fn choose_next(&mut self) {
-        let partly = |block: &Block| block.nodes > 0 && block.sizes.free > 0;
-        let filled = self.blocks.iter().enumerate().filter(|(_, block)| partly(block));
+    /// jffs2_scan_medium: of the blocks with dirt the one with the most free space is written next,
+    /// if that is more than `least`. Its dirt cannot be collected; what is free or wasted in the
+    /// others is dirt (file_dirty).
+    pub fn choose_next(&mut self, least: u64) {
+        let other = |block: &Block| u32::try_from(block.sizes.free + block.sizes.dirty);
+        let partly = |block: &Block| block.nodes > 0 && other(block).map_or(true, is_dirty);
+        let filled = self.blocks.iter().enumerate();
+        let filled = filled.filter(|(_, block)| partly(block) && block.sizes.free > least);
         // Of two that are equal the first one.
         self.next = filled
             .max_by_key(|(place, block)| (block.sizes.free, std::cmp::Reverse(*place)))
@@ -94,6 +97,7 @@ impl Books {
                 block.sizes.wasted += std::mem::take(&mut block.sizes.dirty);
             } else if partly(block) {
                 block.sizes.dirty += std::mem::take(&mut block.sizes.free);
+                block.sizes.dirty += std::mem::take(&mut block.sizes.wasted);
             }
         }
     }

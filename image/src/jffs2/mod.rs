@@ -24,6 +24,10 @@ const ROOT: u32 = 1;
 const DATA: usize = RAW_INODE_BYTES as usize;
 /// What the root is without an inode of its own.
 const ROOT_MODE: u32 = 0o040_755;
+/// Pages of NAND.
+const PAGE_BYTES_MIN: usize = 512;
+const PAGE_BYTES_MAX: usize = 16_384;
+const PAGES_A_BLOCK: usize = 64;
 /// More bytes no node of a kernel stands for.
 const NODE_BYTES_MAX: u32 = 1 << 20;
 
@@ -104,6 +108,7 @@ pub fn read(
         names: BTreeMap::new(),
         xattrs: BTreeMap::new(),
         counts: Counts::default(),
+        page_ends: 0,
     };
     for block in 0..reader.books.blocks() {
         if flat.is_bad(block as usize * size, size) {
@@ -113,7 +118,8 @@ pub fn read(
             reader.block(block, problems);
         }
     }
-    reader.books.choose_next();
+    let least = reader.least_free(flat.pages.map(|pages| pages.page_bytes));
+    reader.books.choose_next(least);
     let (inodes, names) = reader.files(problems);
     let tree = Tree::new(inodes, ROOT, &names, problems);
     let (counts, books) = (reader.counts, &reader.books);
@@ -163,6 +169,8 @@ struct Reader<'a> {
     names: BTreeMap<(u32, Vec<u8>), Vec<Entry>>,
     xattrs: BTreeMap<u32, u32>,
     counts: Counts,
+    /// All offsets at which a page was filled up, or writing stopped, one over the other.
+    page_ends: usize,
 }
 
 type Found = (BTreeMap<u32, Inode>, BTreeMap<u32, Vec<Name>>);
@@ -175,11 +183,13 @@ impl Reader<'_> {
         for met in scan(self.bytes, start, end, self.big) {
             match met {
                 // Only what is erased up to the end can be written to.
-                Met::Blank(_, to) if to == end => {}
+                Met::Blank(from, to) if to == end => self.page_ends |= from,
                 Met::Blank(from, to) => self.books.dirt(block, to - from),
                 Met::Dirt(from, to) => {
                     // The rest of a page that was too small for a node of padding is 0.
-                    if self.bytes[from..to].iter().any(|byte| *byte != 0) {
+                    if self.bytes[from..to].iter().all(|byte| *byte == 0) {
+                        self.page_ends |= to;
+                    } else {
                         problems.add(format!(
                             "block {block}, offset {}: {} bytes are no node",
                             from - start,
@@ -219,7 +229,12 @@ impl Reader<'_> {
                 }
                 return;
             }
-            Kind::Padding | Kind::Other(_) => {
+            Kind::Padding => {
+                self.page_ends |= node.start + length;
+                self.books.dirt(block, length);
+                return;
+            }
+            Kind::Other(_) => {
                 self.books.dirt(block, length);
                 return;
             }
@@ -234,6 +249,17 @@ impl Reader<'_> {
         }
         self.counts.nodes += 1;
         self.books.node(block, length);
+    }
+
+    /// min_free: what a block that is written next has more of. Where the page of the chip is not
+    /// known, chips with such blocks have 64 in each, and none ends elsewhere. NOR, which has clean
+    /// markers within blocks, has none.
+    fn least_free(&self, page_bytes: Option<usize>) -> u64 {
+        let ends = self.page_ends & self.page_ends.wrapping_neg();
+        let nor = self.counts.clean_markers > 0 && ends < PAGE_BYTES_MIN;
+        let usual = ends.min(self.size / PAGES_A_BLOCK);
+        let found = if nor { 0 } else { usual.clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX) };
+        (page_bytes.unwrap_or(found) as u64).max(2 * u64::from(RAW_INODE_BYTES))
     }
 
     fn name(&mut self, node: Node<'_>) {

@@ -36,7 +36,7 @@ from flashbed.plan.narrowing import Settings, parse_settings, plan
 from flashbed.plan.planned import Plan, Planned, as_plan
 from flashbed.running.programs import programs_of
 from flashbed.stack.file_systems import FILE_SYSTEMS, USUAL_FIRST
-from flashbed.stack.names import SHIPPED
+from flashbed.stack.names import DEFAULT_WINDOW
 
 __all__ = ["Advice", "Question", "Search", "question_of"]
 
@@ -150,7 +150,7 @@ def _as_is(whole: Plan, taken: Collection[str]) -> dict[str, str]:
             raise InputError(
                 f"advise takes one program on one board; --set {axis}= chooses of {there_are}{more}"
             )
-        found[axis] = SHIPPED if axis == "read_ahead_kib" else values[0]
+        found[axis] = DEFAULT_WINDOW if axis == "read_ahead_kib" else values[0]
     return found
 
 
@@ -287,7 +287,7 @@ class Search:
             for choice in front(self._rows_of([base.fs]), measures)
         ]  # fmt: skip
         if not found:
-            raise RunError("calls of the program failed with every choice")
+            raise RunError("calls of the program failed with every configuration")
         found += [] if self.question.now in found else [self.question.now]
         self._with_years(found)
         return self._sorted(found, goal)

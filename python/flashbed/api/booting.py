@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from flashbed.api.exec_options import ExecOptions, check_stack, requests_of, with_images
 from flashbed.base.errors import InputError
@@ -28,6 +29,7 @@ from flashbed.targets.exec.outcome import (
     NotRunError,
 )
 from flashbed.targets.exec.request import PATH_BYTES_MAX, ExecRequest, puts_of
+from flashbed.targets.exec.simulated_boot import refused, simulated_boot
 from flashbed.targets.exec.sysroot import Sysroot
 
 __all__ = ["BootFile", "BootPart", "CutFile", "Cuts", "MeasuredBoot", "boots", "files_of"]
@@ -35,6 +37,9 @@ __all__ = ["BootFile", "BootPart", "CutFile", "Cuts", "MeasuredBoot", "boots", "
 FILES_MAX = 10_000
 _OPENED = re.compile(r'\bopen(?:at)?\([^"]*"([^"]+)", O_RDONLY(?![^)]*O_DIRECTORY)[^)]*\) = \d')
 """A file that strace saw opened."""
+_PLACES: Mapping[str, Literal["sim", "uml", "emulator"]] = {
+    "sim": "sim", "uml": "uml", "emulator": "emulator",
+}  # fmt: skip
 _NOT_ON_FLASH = ("/proc/", "/sys/", "/dev/")
 _NOTHING = ChipCounts()
 _TOLD = ("old", "new", "missing", "other")
@@ -83,7 +88,7 @@ class Cuts:
     """Boots after power cuts, evenly spread over the changes that a program makes."""
 
     changes: int
-    """Programs and erases of the program, and of the write-back after it."""
+    """Page writes and erases of the program, and of the write-back after it."""
     times_ns: Sequence[int]
     """Attach and mounts of each device that booted."""
     failed: Mapping[str, int]
@@ -160,31 +165,54 @@ def boots(
 
     Raises `InputError` and `Unavailable`.
     """
+    if options.on == "sim":
+        _check_simulated(options, stacks, off=off, cuts=cuts)
     if cuts and not options.words:
         raise InputError("--cuts: needs a program to cut; -- COMMAND")
     if options.words:
         made = requests_of(options, stacks, say)
     else:
         made = [_without_program(options, each, say) for each in stacks]
-    execute = load_executor(options.on)
     found = []
     for request in made:
         unclean = off == "unclean" or cuts
         asked = replace(request, boot="unclean" if unclean else "clean", reads=files, cuts=cuts)
         try:
-            asked, outcome = execute(asked, say, aside=True)
+            found.append(_booted(asked, say))
         except NotRunError as why:
             found.append(MeasuredBoot(request=asked, failed=str(why)))
-            continue
-        if cuts:
-            found.append(MeasuredBoot(request=asked, cuts=_cuts(outcome, files)))
-            continue
-        read = [
-            BootFile(path=path, read=each) for path, each in zip(files, outcome.reads, strict=True)
-        ]
-        parts = [*(_mounted(step, asked) for step in outcome.boot), *_reading(read)]
-        found.append(MeasuredBoot(request=asked, parts=parts, files=read))
     return found
+
+
+def _check_simulated(
+    options: ExecOptions, stacks: Sequence[ChosenStack], *, off: str, cuts: int
+) -> None:
+    """Checks that the simulator can boot this. Raises `InputError`."""
+    given = {
+        "COMMAND": bool(options.words), "--put": bool(options.put),
+        "--off unclean": off == "unclean", "--cuts": bool(cuts),
+    }  # fmt: skip
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option}: the simulator boots an unchanged layout; --on uml has it")
+    for chosen in stacks:
+        why = refused(chosen.stack)
+        if why is not None:
+            raise InputError(f"--on sim: {why}")
+
+
+def _booted(request: ExecRequest, say: Say) -> MeasuredBoot:
+    """The boot of a request. Raises `NotRunError`."""
+    if request.where == "sim":
+        steps, reads = simulated_boot(request)
+    else:
+        request, outcome = load_executor(request.where)(request, say, aside=True)
+        if request.cuts:
+            return MeasuredBoot(request=request, cuts=_cuts(outcome, request.reads))
+        steps, reads = outcome.boot, outcome.reads
+    read = [BootFile(path=path, read=each) for path, each in zip(request.reads, reads, strict=True)]
+    parts = [*(_mounted(step, request) for step in steps), *_reading(read)]
+    return MeasuredBoot(request=request, parts=parts, files=read)
 
 
 def _cuts(outcome: ExecOutcome, paths: Sequence[str]) -> Cuts:
@@ -215,8 +243,9 @@ def _told(found: object, before: object, after: object) -> str:
 
 def _without_program(options: ExecOptions, chosen: ChosenStack, say: Say) -> ExecRequest:
     """The request for a device that runs nothing before."""
-    if options.on not in ("uml", "emulator"):
-        raise InputError(f"--on {options.on}: uml or emulator")
+    where = _PLACES.get(options.on)
+    if where is None:
+        raise InputError(f"--on {options.on}: sim, uml or emulator")
     check_stack(options, chosen)
     made = ExecRequest(
         stack=chosen.stack,
@@ -226,7 +255,7 @@ def _without_program(options: ExecOptions, chosen: ChosenStack, say: Say) -> Exe
         puts=puts_of(options.put, chosen.stack.board),
         memory_mib=options.memory,
         sysroot=Sysroot(["view"]) if options.on == "emulator" else None,
-        where="emulator" if options.on == "emulator" else "uml",
+        where=where,
         sysctls=chosen.sysctls,
         changes=chosen.changes,
     )

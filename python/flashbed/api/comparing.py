@@ -83,7 +83,7 @@ def compared_run(
         said += doubts if rows["cases"].max() == 1 else [_SEVERAL]
     column = found.best_by if by is None else BY[by]
     if rows[column].null_count() == rows.height:
-        raise InputError(f"--by {by}: is known of none of these choices")
+        raise InputError(f"--by {by}: is known of none of these configurations")
     table = ordered(rows, axes, column, targets)
     difference = None
     if against is not None:

@@ -205,7 +205,7 @@ def _check(options: ExecOptions) -> None:
     if options.memory is not None and not MEMORY_MIB[0] <= options.memory <= MEMORY_MIB[1]:
         raise InputError(f"--memory {options.memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
     if options.patience is not None and not 0 < options.patience < 1e9:
-        raise InputError(f"--patience {options.patience:g}: must be above 0 seconds")
+        raise InputError(f"--host-timeout {options.patience:g}: must be above 0 seconds")
     if options.spin is not None and not 0 <= options.spin < 1e9:
         raise InputError(f"--spin {options.spin:g}: must be 0 seconds or more")
     if options.spin is not None and (options.on != "uml" or options.shell):
@@ -225,6 +225,10 @@ def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     """Checks that the target can be such a stack. Raises `InputError`."""
     if chosen.stack.only_simulated is not None:
         raise InputError(f"--set {chosen.stack.only_simulated}")
+    if chosen.stack.refused_on_nor is not None:
+        raise InputError(f"--set {chosen.stack.refused_on_nor}")
+    if chosen.stack.board.nor is not None and options.on not in ("sim", "uml"):
+        raise InputError(f"--on {options.on}: SPI-NOR is on sim and uml (fs={chosen.stack.fs})")
     kernel = chosen.stack.kernel.name
     able = program_kernels(cache_folder())
     if kernel not in able:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flashbed.answers.lifetimes.estimate import Estimate
 from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.api.exec_options import ExecOptions, requests_of
+from flashbed.api.renamed import renamed
 from flashbed.base.errors import InputError
 from flashbed.base.forks import need_threads
 from flashbed.plan.stacks import stacks
@@ -33,8 +34,8 @@ _OF_SHELLS = "|&;<>()$`*?[]#~!{}\n"
 class Execution:
     """What a program did: `calls` and `files` are frames, `text` is what `exec` prints.
 
-    `flash_` counts to the program's end, `flush_` what it left in the cache, `bytes_programmed`
-    both; the words of docs/reference/tables.md.
+    `flash_` counts to the program's end, `flush_` what it left in cache, `bytes_programmed` both;
+    the words of docs/reference/tables.md.
     """
 
     exit_status: int
@@ -60,7 +61,7 @@ class Execution:
 
     @property
     def programs(self) -> int:
-        """Programmed pages, of run and flush: those that `bytes_programmed` counts."""
+        """Page writes, with those left in cache: those that `bytes_programmed` counts."""
         return self.flash_programs + self.flush_programs
 
     def __str__(self) -> str:
@@ -72,6 +73,7 @@ def _assigned(values: Mapping[str, object] | None) -> list[str]:
     return [f"{name}={value}" for name, value in (values or {}).items()]
 
 
+@renamed(patience_s="host_timeout_s", repeat="rate")
 def execute(
     command: str | Sequence[str],
     on: str = "uml",
@@ -84,11 +86,11 @@ def execute(
     memory_mib: int | None = None,
     keep: str | Path | None = None,
     until_s: float | None = None,
-    patience_s: float | None = None,
+    host_timeout_s: float | None = None,
     spin_s: float | None = None,
     package: Sequence[str] = (),
     sysroot: str | Path | None = None,
-    repeat: str | None = None,
+    rate: str | None = None,
     record: str | Path | None = None,
     contents: bool = False,
     set: Mapping[str, object] | None = None,  # noqa: A002
@@ -107,11 +109,11 @@ def execute(
         memory_mib: Memory of the machine, in place of the board's.
         keep: An empty folder for what is left on the flash.
         until_s: Virtual seconds after which the program gets SIGTERM.
-        patience_s: Real seconds that it may run.
+        host_timeout_s: Real seconds that it may run.
         spin_s: Real seconds that it may compute without a system call, on `uml`; 0 for any.
         package: Debian packages with the emulated board's programs.
         sysroot: A root file system with its programs, in place of packages.
-        repeat: How often the program runs, for its lifetime: `10/h`.
+        rate: How often the program runs, for its lifetime: `10/h`.
         record: A new file for the recording of its calls, on `uml`.
         contents: Whether that recording keeps the bytes written, not only their sizes.
         set: Axes of the system and their values: `{"compressor": "zlib"}`.
@@ -124,7 +126,7 @@ def execute(
     need_threads("fb.execute")
     if on not in EXECUTORS:
         raise InputError(f"on {on}: must be uml or emulator; `flashbed exec` runs on boards too")
-    rounds = None if repeat is None else rate_per_day(repeat)
+    rounds = None if rate is None else rate_per_day(rate)
     short = {"fs": fs, "board": board, "kernel": kernel}.items()
     words = _assigned({axis: value for axis, value in short if value is not None})
     found = stacks([*words, *_assigned(set)], sysctls=_assigned(sysctl), disks=on == "uml")
@@ -132,8 +134,8 @@ def execute(
         raise InputError("set and sysctl: one value each; call fb.execute for each of several")
     options = ExecOptions(
         words=_words(command), on=on, put=[Path(each) for each in put], env=_assigned(env),
-        memory=memory_mib, patience=patience_s, keep=Path(keep) if keep else None, until=until_s,
-        package=list(package), sysroot=Path(sysroot) if sysroot else None,
+        memory=memory_mib, patience=host_timeout_s, keep=Path(keep) if keep else None,
+        until=until_s, package=list(package), sysroot=Path(sysroot) if sysroot else None,
         record=Path(record) if record else None, contents=contents, spin=spin_s,
     )  # fmt: skip
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from flashbed._sim import SpaceTable
-from flashbed.answers.space.ledger import Ledger, ledger_of
+from flashbed.answers.space.ledger import Ledger, beside, ledger_of
 from flashbed.base.errors import InputError, RunError
 from flashbed.plan.workloads.space import space_table
 from flashbed.program.operations import HEADER
@@ -36,7 +36,7 @@ _LEAST_KEPT_PCT = 4
 def block_bytes_of(stack: Stack) -> int:
     """The size of an erase block."""
     chip = stack.board.chip
-    return chip.page_bytes * chip.pages_per_block
+    return chip.block_bytes
 
 
 def in_blocks(stack: Stack, blocks: int) -> Stack:
@@ -50,11 +50,13 @@ def ledger(stack: Stack, volume: Stack | None = None) -> Ledger:
     Raises `InputError` if it cannot be mounted.
     """
     of_volume = None if volume is None else _table(volume)
-    return ledger_of(_table(stack), of_volume)
+    found = ledger_of(_table(stack), of_volume)
+    others = stack.board.partition.blocks - len(stack.blocks)
+    return beside(found, others, block_bytes_of(stack))
 
 
 def _table(stack: Stack) -> SpaceTable:
-    return space_table(stack.simulated_fs, stack.board, stack.faults.bad_blocks)
+    return space_table(stack.simulated_fs, stack.board, stack.faults.bad_blocks, stack.layout)
 
 
 def volume_stack(stack: Stack, volume_bytes: int) -> tuple[Stack, int, int]:

@@ -60,6 +60,8 @@ def new_image(
     if volume not in names:
         raise InputError(f"--volume: layout {stack.layout.name} has images on {', '.join(names)}")
     wanted = stack.layout.of(volume)
+    if wanted.verity:
+        raise InputError("layout.verity: exec and boot add the hashes, veritysetup a product's")
     return image_of(stack, wanted, folder=folder, cache=cache_folder(), say=say)
 
 

@@ -42,7 +42,7 @@ class NamedBoard:
     @property
     def block_bytes(self) -> int:
         """Bytes of a block, the unit in which the chip erases."""
-        return self._profile.chip.page_bytes * self._profile.chip.pages_per_block
+        return self._profile.chip.block_bytes
 
     @property
     def blocks(self) -> int:

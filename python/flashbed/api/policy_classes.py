@@ -1,4 +1,4 @@
-"""The classes that a policy of the user's derives from (docs/models/policies.md)."""
+"""The classes that a policy of the user's derives from (policies/README.md)."""
 
 from __future__ import annotations
 

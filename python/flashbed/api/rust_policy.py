@@ -1,4 +1,4 @@
-"""A policy in Rust: a program of the user's own that links the simulator (docs/models/policies.md).
+"""A policy in Rust: a program of the user's own that links the simulator (policies/README.md).
 
 `begin` writes a folder with a policy that works, the programs of `policy check`, and a stack's
 profiles as the simulator reads them. `cargo run` in it compares the policy with the kernel's rule.

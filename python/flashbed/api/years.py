@@ -13,6 +13,7 @@ from flashbed.answers.lifetimes.given import endurance_of, rate_per_day
 from flashbed.answers.lifetimes.mix import Mix, mixes_of
 from flashbed.answers.lifetimes.observed import cases_of
 from flashbed.answers.lifetimes.subject import Subject
+from flashbed.api.renamed import renamed
 from flashbed.api.result import Result
 from flashbed.base.errors import InputError
 
@@ -21,9 +22,10 @@ __all__ = ["lifetime"]
 _Run = Result | str | Path
 
 
+@renamed(repeat="rate")
 def lifetime(
     result: _Run | Sequence[_Run],
-    repeat: str | Sequence[str] | None = None,
+    rate: str | Sequence[str] | None = None,
     *,
     endurance: int | None = None,
 ) -> pl.DataFrame:
@@ -33,7 +35,7 @@ def lifetime(
         result: A `Result`, or its folder; or a list of them, for programs that share a flash. Both
             ends are measured where the folder has runs until free space was used up: those that
             `flashbed lifetime` left there. They are bounds elsewhere.
-        repeat: How often the program runs, as in `10/h`; for a list, the rate of each. Without it,
+        rate: How often the program runs, as in `10/h`; for a list, the rate of each. Without it,
             only programs that sleep for most of their time have years.
         endurance: Erases that a block lasts. By default the board's profile says.
 
@@ -47,16 +49,16 @@ def lifetime(
         errors.InputError: a rate cannot be, or the programs of a list share no flash.
     """
     if isinstance(result, (Result, str, Path)):
-        if not isinstance(repeat, str | None):
-            raise InputError("repeat: one result has one rate")
-        return _frame([_row(subject, endurance) for subject in _subjects(result, repeat)])
+        if not isinstance(rate, str | None):
+            raise InputError("rate: one result has one rate")
+        return _frame([_row(subject, endurance) for subject in _subjects(result, rate)])
     results = list(result)
-    rates = [repeat] * len(results) if isinstance(repeat, str | None) else list(repeat)
+    rates = [rate] * len(results) if isinstance(rate, str | None) else list(rate)
     if not results or len(rates) != len(results):
-        raise InputError(f"repeat: {len(rates)} rates for {len(results)} results")
+        raise InputError(f"rate: {len(rates)} rates for {len(results)} results")
     programs = {
-        str(number): _subjects(run, rate)
-        for number, (run, rate) in enumerate(zip(results, rates, strict=True), start=1)
+        str(number): _subjects(run, its)
+        for number, (run, its) in enumerate(zip(results, rates, strict=True), start=1)
     }
     return _frame([_mixed_row(mix, endurance) for mix in mixes_of(programs)])
 
@@ -65,9 +67,9 @@ def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _subjects(result: _Run, repeat: str | None) -> list[Subject]:
+def _subjects(result: _Run, rate: str | None) -> list[Subject]:
     held = result if isinstance(result, Result) else Result(result)
-    rounds = None if repeat is None else rate_per_day(repeat)
+    rounds = None if rate is None else rate_per_day(rate)
     once = held.cases.filter(pl.col("rounds").fill_null("1") == "1")
     return cases_of(held.directory, rounds, case_ids=list(once["case_id"]))
 

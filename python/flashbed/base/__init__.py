@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, paths, whole files, locks, tables that may be damaged."""
+"""What everything else uses: errors, paths, whole files, locks, tables that may be damaged."""

@@ -120,7 +120,7 @@ def _named(statement: ast.Import | ast.ImportFrom) -> list[str]:
     """The modules of a statement; what `from` imports may be a module or a name in one."""
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
-    assert statement.level == 0, "no import of ours is relative"
+    assert statement.level == 0, "no import of flashbed's is relative"
     return [f"{statement.module}.{alias.name}" for alias in statement.names]
 
 

@@ -31,7 +31,7 @@ PLAIN = frozenset(
     (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32,
      pl.Float64, pl.Boolean, pl.String, pl.Binary, pl.Null)
 )  # fmt: skip
-"""Types of columns that are copied. No table of ours has another."""
+"""Types of columns that are copied. No table of flashbed's has another."""
 _NOT_OF_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM)
 _POLLRDHUP = 0x2000
 _REASON_CHARACTERS = 1000

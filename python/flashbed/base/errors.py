@@ -1,7 +1,7 @@
 """The two ways in which a command can fail, and their exit statuses.
 
 A mistake of the user is an `InputError`; a failure of the run is a `RunError`. Both say what and
-where in one line, and the command line prints only that line. Any other exception is a bug of ours.
+where in one line, and the command line prints only that line. Any other exception is a bug.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ from flashbed.base.files import read_text
 from flashbed.base.paths import sha256_of, shown
 from flashbed.base.toml_errors import wrong_lines
 
-__all__ = ["FromFile", "Hashed", "Strict", "loads", "read_model", "read_toml"]
+__all__ = [
+    "TOML_BYTES_MAX", "FromFile", "Hashed", "Strict", "loads", "read_model", "read_toml",
+]  # fmt: skip
 
 
 class Strict(BaseModel):

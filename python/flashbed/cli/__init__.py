@@ -49,16 +49,19 @@ from flashbed.cli import (
     verdicts,
 )
 from flashbed.cli.progress import say
+from flashbed.cli.renamed import Commands
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="flashbed",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="What will a raw NAND storage stack of embedded Linux do to a program?",
-    epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
+    help="What will JFFS2, YAFFS2 or UBIFS on raw flash do to your program?",
+    epilog="Start with `flashbed exec -- sh -c 'echo hello > file; sync file'`,"
+    " then put your program in place of `sh`.",
 )
 listing.register(app)
 run.register(app)
@@ -92,27 +95,36 @@ images.register(app)
 prepare.register(app)
 
 GROUPS = {
-    "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
+    "Run something": ("exec", "run", "record", "import", "trace"),
     "Ask a question": (
         "compare",
         "advise",
+        "lifetime",
+        "powercut",
         "latency",
         "boot",
         "space",
         "check",
-        "lifetime",
-        "powercut",
         "cost",
+        "power",
     ),
-    "Look": ("list", "table", "report", "verdicts", "power", "playground"),
+    "Look": ("list", "table", "report", "playground"),
     "Your parts": ("chip", "board", "kernel", "policy", "image", "ops"),
-    "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
+    "Setup and accuracy": ("doctor", "prepare"),
+    "For authors of flashbed and of studies": (
+        "reproduce",
+        "verdicts",
+        "validate",
+        "fuzz",
+        "merge",
+        "calibrate",
+    ),
 }
 """The help's groups of commands, in the order in which it prints them."""
 
 
 def _sort_into_groups() -> None:
-    """Moves each visible command into its group of the help, and sorts the groups."""
+    """Moves each visible command into its group of the help, and sorts them."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
     for command in app.registered_commands:
         if not command.hidden:
@@ -120,13 +132,7 @@ def _sort_into_groups() -> None:
     for group in app.registered_groups:
         if not group.hidden:
             group.rich_help_panel = group_of[str(group.name)]
-    order = [name for names in GROUPS.values() for name in names]
-    app.registered_commands.sort(key=lambda command: _rank(order, command.name))
-    app.registered_groups.sort(key=lambda group: _rank(order, group.name))
-
-
-def _rank(order: list[str], name: str | None) -> int:
-    return order.index(name) if name in order else len(order)
+    Commands.order = [name for names in GROUPS.values() for name in names]
 
 
 _sort_into_groups()
@@ -196,7 +202,7 @@ def _in_a_folder() -> bool:
 
 
 def _unforeseen(error: BaseException) -> int:
-    """Prints a wrong command line (raised by typer's parser), a full disk, or a bug of ours."""
+    """Prints a wrong command line (raised by typer's parser), a full disk, or a bug."""
     message = getattr(error, "format_message", None)
     if message is not None:
         text = " ".join(str(message()).split())

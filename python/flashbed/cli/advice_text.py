@@ -76,7 +76,7 @@ def _headline(found: Advice) -> str:
 
     text = headline(found.advised, found.now, found.rows, found.measure)
     missed = [limit.text for limit in found.missed]
-    return f"{text}; no choice keeps {', '.join(missed)}" if missed else text
+    return f"{text}; no configuration keeps {', '.join(missed)}" if missed else text
 
 
 def _table(found: Advice) -> pl.DataFrame:

@@ -13,13 +13,14 @@ from flashbed.answers.advice.limits import GOALS, parse_limits
 from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.base.errors import InputError
 from flashbed.cli.advice_text import CutChoices, in_short, print_advice
-from flashbed.cli.lifetime import Endurance, Repeat, aged_cases, check_endurance, checked_boards
+from flashbed.cli.lifetime import Endurance, Rate, check_endurance
 from flashbed.cli.options import Jobs, KernelName, OnBoard, Out, chosen, formats, known
 from flashbed.cli.own_command import AfterDashes, What, chosen_program
 from flashbed.cli.progress import bar, say
 from flashbed.cli.remarks import warn
 from flashbed.cli.run import measure
 from flashbed.cli.show import RESULTS
+from flashbed.cli.worn_cases import aged_cases, checked_boards
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.planned import Plan, as_plan
 
@@ -66,11 +67,11 @@ Confirm = Annotated[
     str,
     typer.Option(
         "--confirm", metavar="|".join(_CONFIRM), callback=known("--confirm", _CONFIRM),
-        help="The real kernel that the best choices run on.",
+        help="The real kernel that the best configurations run on.",
     ),
 ]  # fmt: skip
 CutsEach = Annotated[
-    int, typer.Option("--cuts", metavar="N", min=0, help="Power cuts of each choice.")
+    int, typer.Option("--cuts", metavar="N", min=0, help="Power cuts of each configuration.")
 ]
 Runs = Annotated[
     int, typer.Option("--runs", metavar="N", min=1, help="Combinations to run at most.")
@@ -83,10 +84,10 @@ def register(app: typer.Typer) -> None:
         "advise",
         cls=AfterDashes,
         context_settings={"allow_extra_args": True},  # to say how a program is given
-        epilog="Examples: `flashbed advise programs/logger --goal lifetime --repeat 1/h` · "
+        epilog="Examples: `flashbed advise programs/logger --goal lifetime --rate 1/h` · "
         "`flashbed advise program.rec --now fs=jffs2 --goal latency --within 'p99_ms<=20'` · "
         "`flashbed advise program.rec --set fs=ubifs --set chip=W25N01GV --keep durability` · "
-        "`flashbed advise --goal lifetime --repeat 1/h -- ./my-program`",
+        "`flashbed advise --goal lifetime --rate 1/h -- ./my-program`",
     )(advise)
 
 
@@ -101,7 +102,7 @@ def advise(
     settings: SetOrTry = None,
     board: OnBoard = None,
     kernel: KernelName = None,
-    repeat: Repeat = None,
+    rate: Rate = None,
     endurance: Endurance = None,
     confirm: Confirm = "uml",
     cuts: CutsEach = 100,
@@ -119,10 +120,10 @@ def advise(
     from flashbed.api.comparing import with_requests
 
     check_endurance(endurance)
-    rounds = None if repeat is None else rate_per_day(repeat)
+    rounds = None if rate is None else rate_per_day(rate)
     limits = parse_limits(within)
     if rounds is None and any(limit.measure == "years_low" for limit in limits):
-        raise InputError("--within years: how often does it run? --repeat 1/h says once an hour")
+        raise InputError("--within years: how often does it run? --rate 1/h says once an hour")
     experiment = with_requests(load_experiment(chosen_program(context, "advise", what)))
     question = question_of(
         experiment, chosen(settings, board=board, kernel=kernel), now or [], goal=goal,
@@ -222,7 +223,7 @@ class _Asked:
         planned = [question.planned(choice) for choice in choices]
         able = as_plan([each for each in planned if target in each.targets])
         if not able:
-            return [f"not confirmed: none of these choices runs on {target}"]
+            return [f"not confirmed: none of these configurations runs on {target}"]
         failed = self._run(able, target)
         if failed is None:
             return [f"not confirmed: {target} cannot run here; flashbed prepare --on {target}"]
@@ -231,7 +232,7 @@ class _Asked:
         said = [f"{name} on {target}: {why}" for name, why in failed.items()]
         if compared is None or not compared.orders:
             return [*said, f"not confirmed: nothing differs by 2 % on sim and {target}"]
-        return [*said, *(f"{line} ({len(names)} choices)" for line in compared.orders)]
+        return [*said, *(f"{line} ({len(names)} configurations)" for line in compared.orders)]
 
     def cut(self, choices: Sequence[Combination]) -> CutChoices:
         """What a power cut takes of each choice."""

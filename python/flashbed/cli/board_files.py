@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flashbed.base.errors import InputError
 from flashbed.base.files import read_text
 from flashbed.base.human import bytes_text, time_text
-from flashbed.base.paths import shown
+from flashbed.base.paths import new_board_file, shown
 from flashbed.cli.chips import all_chips
-from flashbed.cli.doctor import write_profile
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import say_unlike
 from flashbed.stack.begun_board import Processor, begun_board_text
+from flashbed.stack.bounds import MHZ_MAX
 from flashbed.stack.checked_board import Measured, explained, oddities
 from flashbed.stack.chips import CatalogueChip, load_chip
 from flashbed.stack.doubts import remarks
@@ -24,10 +24,34 @@ from flashbed.stack.imported.boot_log import LoggedBoard, logged_board
 from flashbed.stack.names import escaped
 from flashbed.stack.profiles import Board, board_path, load_board, read_board
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from flashbed.targets.ssh.board_profile import Like
+
+__all__ = ["begin_blank", "register"]
 
 LOG_BYTES_MAX = 1 << 24
 _RAM_MIB, _RAM_MIB_MAX = 128, 65_536
+
+PartitionName = Annotated[
+    str | None,
+    typer.Option(
+        "--partition",
+        metavar="NAME",
+        help="Of the log. Default: the one that UBI attaches. With --blank: mtdN.",
+    ),
+]
+LikeBoard = Annotated[
+    str | None,
+    typer.Option(
+        "--like", metavar="BOARD", help="Borrow this board's prices, not those of the core."
+    ),
+]
+Blank = Annotated[
+    bool,
+    typer.Option(
+        "--blank", help="Name no chip: a `?` for each number that --on's board does not say."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +61,8 @@ def register(app: typer.Typer) -> None:
         "new",
         epilog="Examples: `flashbed board new mine --chip W25N01GV --processor cortex-a7@528MHz` · "
         "`flashbed board new mine --log boot.log` · "
-        "`flashbed board new mine --on ssh://root@board`",
+        "`flashbed board new mine --on ssh://root@board` · "
+        "`flashbed board new mine --blank --like emulated --mhz 528`",
     )(new)
     board.command(
         "check",
@@ -73,17 +98,12 @@ def new(
             "--ram", metavar="MIB", help=f"Memory in MiB. Default: the log's, or {_RAM_MIB}."
         ),
     ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "--partition", metavar="NAME", help="Of the log. Default: the one that UBI attaches."
-        ),
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            "--like", metavar="BOARD", help="Borrow this board's prices, not those of the core."
-        ),
+    partition: PartitionName = None,
+    like: LikeBoard = None,
+    blank: Blank = False,
+    mhz: Annotated[
+        int | None,
+        typer.Option("--mhz", metavar="N", help="With --blank: the clock that --like scales to."),
     ] = None,
 ) -> None:
     """Writes a short profile, boards/NAME.toml, that runs at once.
@@ -93,6 +113,11 @@ def new(
     calibrate. Answers say so.
     """
     board_path(name)  # refuses an impossible name first
+    if blank:
+        _refuse("not with --blank", log=log, chip=chip, processor=processor, ram=ram)
+        begin_blank(name, on=on, partition=partition, like=like, mhz=mhz)
+        return
+    _refuse("needs --blank; --processor CORE@NMHz says the clock", mhz=mhz)
     text, where = _log_of(log, on)
     said = logged_board(text)
     part = load_chip(chip) if chip else _chip_in(text, where)
@@ -101,9 +126,7 @@ def new(
     if not 0 < memory <= _RAM_MIB_MAX:
         raise InputError(f"--ram {memory}: 1 to {_RAM_MIB_MAX:,} MiB")
     if like is not None:
-        known = load_board(like)
-        if known.board.cpu_mhz is None or known.software.is_free or known.like is not None:
-            raise InputError(f"--like {like}: {shown(known.path)} has no prices of its own")
+        _check_calibrated(like)
     profile = begun_board_text(
         name, part, core, ram_mib=memory, like=like,
         partition=said.partition(partition, part.size_bytes), said_by=where or "its options",
@@ -113,6 +136,82 @@ def new(
         say(f"flashbed: {escaped(where)}: Linux {escaped(said.release)}")
         say_unlike([said.release])
     say(f"next: flashbed board check {name}")
+
+
+def _refuse(why: str, **options: object) -> None:
+    """Raises `InputError` for an option that was given."""
+    for name, given in options.items():
+        if given is not None:
+            raise InputError(f"--{name}: {why}")
+
+
+def _check_calibrated(like: str) -> None:
+    known = load_board(like)
+    if known.board.cpu_mhz is None or known.software.is_free or known.like is not None:
+        raise InputError(f"--like {like}: {shown(known.path)} is not calibrated itself")
+
+
+def begin_blank(
+    name: str, *, on: str | None, partition: str | None, like: str | None, mhz: int | None
+) -> None:
+    """Writes boards/NAME.toml with a `?` for what is not known, and prints its path."""
+    from flashbed.targets.ssh.board_profile import blank_profile_text
+
+    board_path(name)  # refuses an impossible name before the board is connected to
+    known = _known_prices(like, mhz)
+    if on is not None:
+        _begin_on_board(name, on, partition, known)
+        return
+    if partition is not None:
+        raise InputError("--partition: needs a board; --on ssh://USER@HOST names one")
+    print(escaped(shown(write_profile(name, blank_profile_text(name, known)))))
+    say(f"flashbed: `flashbed board new {name} --chip CHIP` needs no `?` if the catalogue has it")
+
+
+def _known_prices(like: str | None, mhz: int | None) -> Like | None:
+    """Raises `InputError` unless `--like` and `--mhz` stand together."""
+    from flashbed.targets.ssh.board_profile import Like
+
+    if like is None and mhz is None:
+        return None
+    if like is None or mhz is None:
+        raise InputError("--like BOARD, --mhz N: need each other with --blank")
+    if not 0 < mhz <= MHZ_MAX:
+        raise InputError(f"--mhz {mhz}: a clock of 1 to {MHZ_MAX:,} MHz")
+    return Like.of(like, mhz)
+
+
+def _begin_on_board(name: str, on: str, partition: str | None, like: Like | None) -> None:
+    from flashbed.cli.boards import facts_of
+    from flashbed.targets.ssh.address import is_address, parse_address, parse_partition
+    from flashbed.targets.ssh.board_profile import profile_text
+
+    if not is_address(on):
+        raise InputError(f"--on {on}: not a board, ssh://USER@HOST")
+    facts = facts_of(parse_address(on))
+    if partition is None:
+        known = ", ".join(f"mtd{number}" for number in facts.partitions) or "none"
+        raise InputError(f"board {name}: --partition must name one of {known}")
+    number = parse_partition(partition, f"--partition {partition}").number
+    if number not in facts.partitions:
+        raise InputError(f"--partition {partition}: the board has no such partition")
+    text = profile_text(name, facts, facts.partitions[number], like)
+    print(escaped(shown(write_profile(name, text))))
+    say_unlike([facts.kernel])
+
+
+def write_profile(name: str, text: str) -> Path:
+    """Writes boards/NAME.toml, which must not exist yet."""
+    path = board_path(name)
+    if not path.exists():
+        path = new_board_file(name)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with path.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as why:
+        raise InputError(f"{shown(path)}: {why.strerror}") from None
+    return path
 
 
 def _log_of(log: Path | None, on: str | None) -> tuple[str, str]:
@@ -184,10 +283,12 @@ def check(
 def _summary(board: Board) -> str:
     chip, spi = board.chip, board.spi
     bus = "raw NAND"
+    if board.nor is not None:
+        bus = f"SPI-NOR, {board.nor.clock_hz / 1_000_000:g} MHz, {board.nor.lines} data lines"
     if spi is not None:
         bus = f"SPI, {spi.clock_hz / 1_000_000:g} MHz, {spi.read_data_lines} data lines"
     return (
         f"{board.name}: {bus}; partition of {bytes_text(board.partition_bytes)}; read"
-        f" {time_text(chip.read_array_ns)}, program {time_text(chip.program_array_ns)}, erase"
+        f" {time_text(chip.read_array_ns)}, write {time_text(chip.program_array_ns)}, erase"
         f" {time_text(chip.erase_array_ns)}"
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-TARGETS = ("emulator", "uml")
+TARGETS = ("emulator", "uml", "sim")
 CUTS_MAX = 100_000
 _BAR = 32
 _SLOWEST = 5
@@ -50,7 +50,7 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="TARGET",
-        help="emulator: the processor's time too; uml: the flash's alone.",
+        help="emulator: the processor's time too; uml, sim: the flash's alone.",
         callback=known("--on", TARGETS),
     ),
 ]
@@ -153,7 +153,8 @@ def _where(booted: MeasuredBoot) -> str:
     kernel = f"Linux {booted.request.kernel}"
     if booted.request.where == "emulator":
         return f"{kernel}, emulated board: the processor's time and the flash's"
-    return f"{kernel}, user-mode: the flash's time alone"
+    where = "simulated" if booted.request.where == "sim" else "user-mode"
+    return f"{kernel}, {where}: the flash's time alone"
 
 
 def _headline(booted: MeasuredBoot) -> str:
@@ -202,7 +203,7 @@ def _content(file: CutFile) -> str:
 
 def _parts(booted: MeasuredBoot) -> list[str]:
     """A row a part: its time, a bar that begins where it begins, what the chip does."""
-    rows = [["", "time", "chip", "reads", "writes", "erases", ""]]
+    rows = [["", "elapsed", "chip busy", "page reads", "page writes", "erases", ""]]
     begins, whole = 0, booted.time_ns or 1
     for part in booted.parts:
         counts = (part.chip.reads, part.chip.programs, part.chip.erases)
@@ -234,7 +235,7 @@ def _slowest(booted: MeasuredBoot) -> list[str]:
 def _compared(booted: Sequence[MeasuredBoot]) -> list[str]:
     """A row a stack, the fastest first, with the parts in columns."""
     names = list(dict.fromkeys(_column(part.name) for each in booted for part in each.parts))
-    rows = [["", "up after", "chip", "reads", *names]]
+    rows = [["", "up after", "chip busy", "page reads", *names]]
     for each in sorted(booted, key=lambda each: each.time_ns):
         times: dict[str, int] = {}
         for part in each.parts:

@@ -59,7 +59,7 @@ def calibrate(
     write: Write = False,
     erase: Erase = None,
 ) -> None:
-    """Measures what the software of a board costs, layer by layer (docs/evidence/calibration.md).
+    """Measures what the software of a board costs, layer by layer (evidence/calibration.md).
 
     Chip timing comes from the profile and is not fitted. Prints each cost with its standard error,
     and how well the costs explain each calibration case.
@@ -106,9 +106,9 @@ def calibrate(
 def _source(on: str, release: str, fitted: Fit) -> str:
     errors = [abs(error) for error in fitted.cases["error_pct"].to_list()]
     return (
-        f"flashbed calibrate --on {on}: {len(errors)} cases of docs/evidence/calibration.md,"
+        f"flashbed calibrate --on {on}: {len(errors)} cases of evidence/calibration.md,"
         f" {release}; "
-        f"explained within {sum(errors) / len(errors):.2f} % in the mean and {max(errors):.2f} % "
+        f"fit error {sum(errors) / len(errors):.2f} % in the mean and {max(errors):.2f} % "
         "at worst"
     )
 

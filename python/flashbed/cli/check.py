@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,32 +12,29 @@ import typer
 
 from flashbed import __version__
 from flashbed.answers.budgets.baseline import Baseline, read_baseline, write_baseline
-from flashbed.answers.budgets.budget import BudgetProgram, BudgetStack, ProductBudget, read_budget
+from flashbed.answers.budgets.budget import ProductBudget, read_budget
 from flashbed.answers.budgets.limits_held import MEASURES, JudgedLine, Row, judged, text_of
 from flashbed.base.errors import CasesFailed, InputError, RunError
 from flashbed.base.files import output as written
-from flashbed.base.forks import remover
 from flashbed.base.paths import shown
 from flashbed.cli.junit import junit_of
 from flashbed.cli.laid_out import markdown_table
-from flashbed.cli.lifetime import aged_cases, checked_boards
 from flashbed.cli.options import Jobs, Out, formats
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import warn
 from flashbed.cli.run import conclude, measure
 from flashbed.cli.show import RESULTS
+from flashbed.cli.worn_cases import aged_cases, checked_boards
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     from flashbed.answers.lifetimes.subject import Subject
-    from flashbed.plan.experiment import Experiment
-    from flashbed.plan.planned import Plan
+    from flashbed.api.product_runs import ProductRun
     from flashbed.running.runner import TargetOutcome
     from flashbed.running.ways import Way
 
 __all__ = ["register"]
 
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _OF_WEAR = {"years", "erases_per_day"}
 _HEADS = ("stack", "program", "measure", "value", "limit", "baseline", "verdict")
 
@@ -54,20 +50,17 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _BudgetRun:
-    """A program on a stack: its cases, its limits, and the folder of its results."""
+    """A program on a stack, and its limits."""
 
-    stack: BudgetStack
-    program: BudgetProgram
-    experiment: Experiment
-    planned: Plan
+    of: ProductRun
     limits: Mapping[str, float]
-    directory: Path
     has_wear: bool
 
 
 def check(
     budget: Annotated[
-        Path, typer.Argument(metavar="BUDGET.toml", help="docs/reference/budget-file.md: its keys.")
+        Path,
+        typer.Argument(metavar="PRODUCT.toml", help="docs/reference/product-file.md: its keys."),
     ],
     *,
     update: Annotated[
@@ -93,9 +86,8 @@ def check(
         raise InputError(
             f"{shown(budget)}: no limits and no baseline; --update writes {shown(found.baseline)}"
         )
-    directory = out or RESULTS / "budget" / _slug(found.title)
-    runs = list(_runs(found, directory))
-    warn(line for run in runs for line in run.planned.doubts())
+    runs = list(_runs(found, out))
+    warn(line for run in runs for line in run.of.planned.doubts())
     rows = _measured(found, runs, Way(jobs))
     before = None if kept is None or update else kept.measures
     lines = list(judged(rows, before, found.watched))
@@ -117,47 +109,16 @@ def _has_limits(budget: ProductBudget) -> bool:
     return any(limits.given for limits in each)
 
 
-def _runs(budget: ProductBudget, directory: Path) -> Iterator[_BudgetRun]:
+def _runs(budget: ProductBudget, out: Path | None) -> Iterator[_BudgetRun]:
     """All programs on all stacks, checked before any of them runs."""
-    from flashbed.api.checked_budget import folder_name, planned_program
+    from flashbed.api.product_runs import product_runs
 
-    names = {
-        program.name: budget.what(program) if program.command is None else _recorded(program)
-        for program in budget.program
-    }
-    for stack in budget.stack:
-        for program in budget.program:
-            experiment, planned = planned_program(budget, stack, program, names[program.name])
-            limits = budget.limits_of(program)
-            has_wear = program.rate is not None or bool(_OF_WEAR & limits.keys())
-            if has_wear:
-                checked_boards(planned, None)
-            yield _BudgetRun(
-                stack=stack, program=program, experiment=experiment, planned=planned,
-                limits=limits, has_wear=has_wear,
-                directory=directory / _slug(stack.name) / _slug(program.name)
-                / folder_name(experiment, planned),
-            )  # fmt: skip
-
-
-def _recorded(program: BudgetProgram) -> str:
-    """The recording of a program's command, which runs here and now."""
-    import atexit
-    import tempfile
-
-    from flashbed.api.recorded_command import record
-
-    assert program.command is not None
-    folder = tempfile.mkdtemp(prefix="flashbed-check.")
-    atexit.register(remover(folder))
-    done = record(program.command, Path(folder) / f"{_slug(program.name)}.rec")
-    if done.exit_status:
-        raise RunError(f"{program.name}: {program.command[0]} exited with {done.exit_status}")
-    return str(done.path)
-
-
-def _slug(name: str) -> str:
-    return _ODD.sub("-", name).strip("-.") or "budget"
+    for run in product_runs(budget, target="sim", out=out, usual=RESULTS / "budget"):
+        limits = budget.limits_of(run.program)
+        has_wear = run.program.runs_per_day is not None or bool(_OF_WEAR & limits.keys())
+        if has_wear:
+            checked_boards(run.planned, None)
+        yield _BudgetRun(of=run, limits=limits, has_wear=has_wear)
 
 
 def _measured(budget: ProductBudget, runs: Sequence[_BudgetRun], way: Way) -> list[Row]:
@@ -168,20 +129,21 @@ def _measured(budget: ProductBudget, runs: Sequence[_BudgetRun], way: Way) -> li
     worn: dict[str, dict[str, Sequence[Subject]]] = {}
     for run in runs:
         traces = ("wear",) if run.has_wear else ()
+        of = run.of
         outcomes, _ = measure(
-            run.experiment, run.planned, targets=["sim"], out=run.directory, traces=traces, way=way
+            of.experiment, of.planned, targets=["sim"], out=of.directory, traces=traces, way=way
         )
         lacking = _lacking(outcomes)
         subjects = [] if lacking else _worn(run)
-        worn.setdefault(run.stack.name, {})[run.program.name] = subjects
+        worn.setdefault(of.stack.name, {})[of.program.name] = subjects
         rows += program_rows(
-            run.directory, run.experiment, run.planned, stack=run.stack, program=run.program,
+            of.directory, of.experiment, of.planned, stack=of.stack, program=of.program,
             limits=run.limits, worn=subjects, lacking=lacking,
         )  # fmt: skip
     if budget.together.given:
         # Where a program could not run, its line has said so.
         for stack in (each for each in budget.stack if all(worn[each.name].values())):
-            rows += together_rows(stack, worn[stack.name], budget.together.given)
+            rows += together_rows(budget, stack, worn[stack.name])
     return rows
 
 
@@ -199,11 +161,11 @@ def _worn(run: _BudgetRun) -> list[Subject]:
 
     if not run.has_wear:
         return []
-    there = as_plan([each for each in run.planned if "sim" in each.targets])
+    there = as_plan([each for each in run.of.planned if "sim" in each.targets])
     names = [each.case.case_id for each in there]
     return aged_cases(
-        run.experiment, there, target="sim", directory=run.directory, rounds=run.program.rate,
-        names=names,
+        run.of.experiment, there, target="sim", directory=run.of.directory,
+        rounds=run.of.program.runs_per_day, names=names,
     )  # fmt: skip
 
 

@@ -45,9 +45,7 @@ FILE_BYTES_MAX = 1 << 24
 ChipName = Annotated[str, typer.Argument(metavar="NAME", help="A chip of boards/chips.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="AXIS=VALUE", help="Of chip.KEY, corner and controller.KEY; repeatable."
-    ),
+    typer.Option("--set", metavar="AXIS=VALUE", help="Of chip.KEY, corner and controller.KEY."),
 ]
 
 
@@ -72,7 +70,7 @@ def list_(output: Format = "text") -> None:
     if output == "json":
         print(json.dumps([part.model_dump(mode="json") for part in parts], indent=1))
         return
-    head = ("chip", "bus", "size", "page + OOB", "ECC", "read", "program", "erase")
+    head = ("chip", "bus", "size", "page + OOB", "ECC", "read", "write", "erase")
     for line in aligned([head, *map(_row, parts)], left=2):
         print(escaped(line))
     print("times: typical, or <= the largest; - is not published")
@@ -124,6 +122,8 @@ def show(
     part = load_chip(name)
     if settings and not arithmetic:
         raise InputError("--set: belongs to --arithmetic")
+    if arithmetic and part.nor is not None:
+        raise InputError("--arithmetic: of NAND; docs/models/spi-nor.md has SPI-NOR's times")
     steps, notes = _arithmetic(part, settings or []) if arithmetic else ({}, ())
     if output == "json":
         known = part.model_dump(mode="json")
@@ -237,9 +237,7 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to read.")],
     names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--name", metavar="NAME", help="Only this chip, or the chip's name; repeatable."
-        ),
+        typer.Option("--name", metavar="NAME", help="Only this chip, or the chip's name."),
     ] = None,
 ) -> None:
     """Writes boards/chips/NAME.toml from what is known of a chip elsewhere.

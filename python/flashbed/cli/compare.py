@@ -15,20 +15,14 @@ from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import shown
 from flashbed.cli.boards import all_allowed, shown_target
 from flashbed.cli.laid_out import markdown_of, print_table
-from flashbed.cli.lifetime import (
-    Endurance,
-    Repeat,
-    aged_cases,
-    check_endurance,
-    checked_boards,
-    table_name,
-)
+from flashbed.cli.lifetime import Endurance, Rate, check_endurance
 from flashbed.cli.options import Jobs, Out, Set, formats, known
 from flashbed.cli.own_command import AfterDashes, What, chosen_program
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import warn
 from flashbed.cli.run import On, check_targets, conclude, measure, target_names
 from flashbed.cli.show import RESULTS
+from flashbed.cli.worn_cases import aged_cases, checked_boards, table_name
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan, several
 from flashbed.plan.planned import as_plan
@@ -63,7 +57,7 @@ def register(app: typer.Typer) -> None:
         cls=AfterDashes,
         context_settings={"allow_extra_args": True},  # to say how a program is compared
         epilog="Examples: `flashbed compare programs/logger --set fs=jffs2,yaffs2,ubifs` · "
-        "`flashbed compare program.rec --set fs=ubifs --set compressor=lzo,zlib --repeat 1/h` · "
+        "`flashbed compare program.rec --set fs=ubifs --set compressor=lzo,zlib --rate 1/h` · "
         "`flashbed compare programs/logger --on sim,uml` · "
         "`flashbed compare program.rec --against results/before --format markdown` · "
         "`flashbed compare mine.sql --set database.journal=delete,wal` · "
@@ -84,7 +78,7 @@ def compare(
             help="What is best. Default: time; chip-time where a target does not know the time.",
         ),
     ] = None,
-    repeat: Repeat = None,
+    rate: Rate = None,
     endurance: Endurance = None,
     against: Annotated[
         Path | None,
@@ -103,7 +97,7 @@ def compare(
     from flashbed.running.ways import Way
 
     check_endurance(endurance)
-    rounds = None if repeat is None else rate_per_day(repeat)
+    rounds = None if rate is None else rate_per_day(rate)
     selected = parse_settings(settings or [])
     what = chosen_program(context, "compare", what)
     experiment = with_requests(load_experiment(what))
@@ -112,7 +106,7 @@ def compare(
     targets = all_allowed(target_names(on) or ["sim"], None)
     check_targets(targets, planned, experiment)
     directory = out or RESULTS / experiment.id
-    _check(by, repeat, against, directory)
+    _check(by, rate, against, directory)
     if rounds is not None:
         checked_boards(planned, endurance)
     warn(doubts)
@@ -137,10 +131,10 @@ def compare(
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
 
 
-def _check(by: str | None, repeat: str | None, against: Path | None, directory: Path) -> None:
+def _check(by: str | None, rate: str | None, against: Path | None, directory: Path) -> None:
     """Raises `InputError` for options that have no answer, before anything runs."""
-    if by == "years" and repeat is None:
-        raise InputError("--by years: how often does it run? --repeat 1/h says once an hour")
+    if by == "years" and rate is None:
+        raise InputError("--by years: how often does it run? --rate 1/h says once an hour")
     if against is None:
         return
     if against.resolve() == directory.resolve():

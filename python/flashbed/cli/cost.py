@@ -72,9 +72,9 @@ Set = Annotated[
         help="Of fit: narrows the experiment. Of predict: picks a model, or sets a case.",
     ),
 ]
-Repeat = Annotated[
+Rate = Annotated[
     str | None,
-    typer.Option("--repeat", metavar="N/UNIT", help="How often: 1/min, 10/h. Adds the lifetime."),
+    typer.Option("--rate", metavar="N/UNIT", help="How often: 1/min, 10/h. Adds the lifetime."),
 ]
 
 
@@ -83,7 +83,8 @@ def register(app: typer.Typer) -> None:
     cost = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="Prices of SQL requests: fitted to runs, and applied (docs/guide/predict.md).",
+        help="Predicts time, flash operations and energy of SQL requests, without running them"
+        " (docs/guide/predict.md).",
     )
     cost.command(
         "fit", epilog="Example: `flashbed cost fit results/models/sqlite --out model.json`"
@@ -92,7 +93,7 @@ def register(app: typer.Typer) -> None:
         "predict",
         epilog="Examples: `flashbed cost predict model.json --pattern insert --requests 20000 "
         "--request-bytes 220 --fs ubifs` · `flashbed cost predict model.json --pattern update "
-        "--requests 200 --request-bytes 150 --fs jffs2 --repeat 1/min`",
+        "--requests 200 --request-bytes 150 --fs jffs2 --rate 1/min`",
     )(predict)
     cost.command(
         "advise",
@@ -178,11 +179,11 @@ def predict(
     page_bytes: PageBytes = None,
     database: DatabaseWord = None,
     settings: Set = None,
-    repeat: Repeat = None,
+    rate: Rate = None,
     endurance: Endurance = None,
     output: Format = "text",
 ) -> None:
-    """Predicts time, flash operations and energy of SQL requests; with --repeat the lifetime.
+    """Predicts time, flash operations and energy of SQL requests; with --rate the lifetime.
 
     A model of any chip takes WHAT instead: an experiment with SQL, or a script of SQL.
     """
@@ -196,13 +197,13 @@ def predict(
     from flashbed.answers.costs.terms import SqlLoad
     from flashbed.answers.lifetimes.estimate_text import as_json, text
 
-    if endurance is not None and repeat is None:
-        raise InputError("--endurance: needs --repeat")
+    if endurance is not None and rate is None:
+        raise InputError("--endurance: needs --rate")
     if is_device_model(model):
         if what is None:
             raise InputError("a model of any chip: what? An experiment, or a script of SQL (.sql)")
-        if repeat is not None:
-            raise InputError("--repeat: this model gives erases; `flashbed lifetime` years")
+        if rate is not None:
+            raise InputError("--rate: this model gives erases; `flashbed lifetime` years")
         _predict_device(model, what, chosen(settings, fs=fs), output)
         return
     if what is not None:
@@ -223,7 +224,7 @@ def predict(
         read_ahead_kib=of.setting.read_ahead_kib,
     )
     found = apply(of, sql_load)
-    worn = None if repeat is None else _worn(found, rate_per_day(repeat), endurance)
+    worn = None if rate is None else _worn(found, rate_per_day(rate), endurance)
     if output == "json":
         answer: dict[str, Any] = {"prediction": prediction_json(found)}
         if worn is not None:
@@ -288,8 +289,8 @@ def advise(
     found = search.advice(search.best(_told), {}, _told)
     spent = search.spent
     _told(
-        f"{spent.choices:,} choices: SQLite took {spent.recording_s:.1f} s, the model"
-        f" {spent.model_s:.1f} s, {1e3 * spent.model_s / spent.choices:.1f} ms a choice"
+        f"{spent.choices:,} configurations: SQLite took {spent.recording_s:.1f} s, the model"
+        f" {spent.model_s:.1f} s, {1e3 * spent.model_s / spent.choices:.1f} ms each"
     )
     directory = out or RESULTS / "costs" / experiment.id
     simulated = _simulated(question, [found.advised, found.now], directory, jobs)
@@ -370,7 +371,7 @@ def _worn(
     if board.sha256 != found.model.board_sha256:
         raise InputError(
             f"{shown(board.path)}: changed since the model was fitted; run and fit again, or"
-            " predict without --repeat"
+            " predict without --rate"
         )
     subject = subject_of(found, name_of(found), rounds_per_day, board)
     cycles, source = endurance_of(subject, endurance)

@@ -8,25 +8,19 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flashbed.base.errors import InputError
-from flashbed.base.paths import new_board_file, shown
 from flashbed.cli.options import Format
 from flashbed.cli.progress import say
-from flashbed.cli.remarks import say_unlike
-from flashbed.stack.bounds import MHZ_MAX
-from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:
     from flashbed.stack.nearest_kernel import Nearest
-    from flashbed.targets.ssh.board_profile import Like
     from flashbed.targets.ssh.facts import FoundBoard
 
-__all__ = ["Check", "checks", "register", "write_profile"]
+__all__ = ["Check", "checks", "register"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +38,7 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "doctor",
-        epilog="Examples: `flashbed doctor --format json` · "
-        "`flashbed doctor --profile mine --like emulated --mhz 528` · "
-        "`flashbed doctor --on ssh://root@board` · "
-        "`flashbed doctor --on ssh://root@board --profile mine --partition mtd5`",
+        epilog="Examples: `flashbed doctor` · `flashbed doctor --on ssh://root@board`",
     )(doctor)
 
 
@@ -128,46 +119,27 @@ def doctor(
         ),
     ] = None,
     *,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="NAME",
-            help="Write a first boards/NAME.toml of --on's board; without: `flashbed board new`.",
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option("--partition", metavar="mtdN", help="The partition to describe in it."),
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            "--like", metavar="BOARD", help="Give it this board's prices of software, by --mhz."
-        ),
-    ] = None,
-    mhz: Annotated[
-        int | None,
-        typer.Option("--mhz", metavar="N", help="The clock of the CPU that --like scales to."),
-    ] = None,
+    profile: Annotated[str | None, typer.Option("--profile", hidden=True)] = None,
+    partition: Annotated[str | None, typer.Option("--partition", hidden=True)] = None,
+    like: Annotated[str | None, typer.Option("--like", hidden=True)] = None,
+    mhz: Annotated[int | None, typer.Option("--mhz", hidden=True)] = None,
 ) -> None:
     """Lists what is installed, what is missing, what needs it, and how to install it.
 
     With --on, lists what a board has and which of its partitions flashbed can use
     (docs/reference/boards-over-ssh.md).
     """
-    known = _known_prices(profile, like, mhz)
-    if on is not None:
-        _board(on, output, name=profile, partition=partition, like=known)
-        return
-    if partition:
-        raise InputError("--partition: needs a board; --on ssh://USER@HOST names one")
-    if profile:
-        from flashbed.targets.ssh.board_profile import blank_profile_text
+    if profile is not None:
+        from flashbed.cli.board_files import begin_blank
 
-        print(escaped(shown(write_profile(profile, blank_profile_text(profile, known)))))
-        better = f"flashbed board new {profile} --chip CHIP --processor CORE@NMHz"
-        say(f"flashbed: `{better}` does it with a chip of the catalogue")
+        say("flashbed: doctor --profile NAME is called board new NAME --blank now")
+        begin_blank(profile, on=on, partition=partition, like=like, mhz=mhz)
+        return
+    for name, given in (("partition", partition), ("like", like), ("mhz", mhz)):
+        if given is not None:
+            raise InputError(f"--{name}: an option of `flashbed board new NAME --blank`")
+    if on is not None:
+        _board(on, output)
         return
     results = checks()
     if output == "json":
@@ -180,38 +152,16 @@ def doctor(
             print(f"missing  {check.name}: for {check.needed_for}; {check.how}")
 
 
-def _known_prices(profile: str | None, like: str | None, mhz: int | None) -> Like | None:
-    """Raises `InputError` unless `--like` and `--mhz` stand together, with `--profile`."""
-    from flashbed.targets.ssh.board_profile import Like
-
-    if like is None and mhz is None:
-        return None
-    if profile is None or like is None or mhz is None:
-        raise InputError("--like BOARD, --mhz N: need each other and --profile NAME")
-    if not 0 < mhz <= MHZ_MAX:
-        raise InputError(f"--mhz {mhz}: a clock of 1 to {MHZ_MAX:,} MHz")
-    return Like.of(like, mhz)
-
-
-def _board(
-    on: str, output: str, *, name: str | None, partition: str | None, like: Like | None
-) -> None:
+def _board(on: str, output: str) -> None:
     from flashbed.cli.boards import facts_of
     from flashbed.stack.nearest_kernel import nearest
-    from flashbed.stack.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
 
     if not is_address(on):
         raise InputError(f"--on {on}: not a board, ssh://USER@HOST; omit --on for this machine")
-    address = parse_address(on)
-    if name is not None:
-        board_path(name)  # refuses an impossible name before the board is connected to
-    facts = facts_of(address)
+    facts = facts_of(parse_address(on))
     near = nearest(facts.kernel)
-    if name is not None:
-        print(escaped(shown(_begin_profile(name, facts, partition, like))))
-        say_unlike([facts.kernel])
-    elif output == "json":
+    if output == "json":
         known = {
             "kernel_profile": near.before,
             "newer_kernel_profile": near.after,
@@ -239,33 +189,3 @@ def _show_board(facts: FoundBoard, near: Nearest) -> None:
     if facts.mounted:
         flash = "no flash" if facts.mounted.mtd is None else f"mtd{facts.mounted.mtd}"
         print(f"mounted   {facts.mounted.fs} on {flash}")
-
-
-def _begin_profile(name: str, facts: FoundBoard, partition: str | None, like: Like | None) -> Path:
-    """Writes boards/NAME.toml, which must not exist yet."""
-    from flashbed.targets.ssh.address import parse_partition
-    from flashbed.targets.ssh.board_profile import profile_text
-
-    if partition is None:
-        known = ", ".join(f"mtd{number}" for number in facts.partitions) or "none"
-        raise InputError(f"--profile {name}: --partition must name one of {known}")
-    number = parse_partition(partition, f"--partition {partition}").number
-    if number not in facts.partitions:
-        raise InputError(f"--partition {partition}: the board has no such partition")
-    return write_profile(name, profile_text(name, facts, facts.partitions[number], like))
-
-
-def write_profile(name: str, text: str) -> Path:
-    """Writes boards/NAME.toml, which must not exist yet."""
-    from flashbed.stack.profiles import board_path
-
-    path = board_path(name)
-    if not path.exists():
-        path = new_board_file(name)
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with path.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except OSError as why:
-        raise InputError(f"{shown(path)}: {why.strerror}") from None
-    return path

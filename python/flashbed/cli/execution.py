@@ -12,7 +12,7 @@ import typer
 from flashbed.answers.lifetimes.given import rate_per_day
 from flashbed.base.errors import Interrupted, RunError
 from flashbed.cli.boards import Erase, all_allowed
-from flashbed.cli.lifetime import Repeat
+from flashbed.cli.lifetime import Rate
 from flashbed.cli.options import (
     Format,
     FsName,
@@ -121,7 +121,7 @@ def exec_(
         typer.Option(
             "--package",
             metavar="NAME",
-            help="A Debian armhf package to install, on the emulator. May be repeated.",
+            help="A Debian armhf package to install, on the emulator.",
         ),
     ] = None,
     sysroot: Annotated[
@@ -132,10 +132,10 @@ def exec_(
         int | None,
         typer.Option("--gdb", metavar="PORT", help="Let the emulator wait for a debugger here."),
     ] = None,
-    patience: Annotated[
+    host_timeout: Annotated[
         float | None,
         typer.Option(
-            "--patience", metavar="SECONDS", help="Real seconds it may run. Default: 600."
+            "--host-timeout", metavar="SECONDS", help="Real seconds it may run. Default: 600."
         ),
     ] = None,
     spin: Annotated[
@@ -146,7 +146,7 @@ def exec_(
             help="Real seconds that it may compute without a system call; 0: any. Default: 60.",
         ),
     ] = None,
-    repeat: Repeat = None,
+    rate: Rate = None,
     output: Format = "text",
 ) -> None:
     """Runs a program on a real flash file system, in virtual time, and prints what that cost.
@@ -162,14 +162,14 @@ def exec_(
     from flashbed.targets.exec.outcome import NotRunError
     from flashbed.targets.unavailable import Unavailable
 
-    rounds = None if repeat is None else rate_per_day(repeat)
+    rounds = None if rate is None else rate_per_day(rate)
     options = ExecOptions(
         words=words or [],
         on=on,
         put=put or [],
         env=env or [],
         memory=memory,
-        patience=patience,
+        patience=host_timeout,
         keep=keep,
         shell=shell,
         until=until,
@@ -188,7 +188,7 @@ def exec_(
         if on == "sim":
             from flashbed.cli.execution_on_sim import refuse, replayed
 
-            refuse(sysctl=sysctls, repeat=repeat, shell=shell)
+            refuse(sysctl=sysctls, rate=rate, shell=shell)
             ran = [replayed(options, wanted, output=output, note=_note)]
             sys.exit(_status(ran))
         found = stacks(wanted, sysctls=sysctls or [], raw=on == "emulator", disks=on == "uml")

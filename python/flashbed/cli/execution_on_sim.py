@@ -30,7 +30,7 @@ __all__ = ["refuse", "replayed"]
 SIM = "sim"
 Say = Callable[[str], None]
 _INSTEAD = {
-    "repeat": "--record FILE, then `flashbed lifetime FILE`",
+    "rate": "--record FILE, then `flashbed lifetime FILE`",
     "shell": "a shell has no end that could be replayed",
     "sysctl": "--set vm.KEY=VALUE is the same",
 }

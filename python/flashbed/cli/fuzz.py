@@ -103,7 +103,7 @@ def fuzz(
     Results, bytes read and flash operations are compared in order. A program that differs is
     shortened while it still differs. --from changes a recording at random instead. Classes cuts
     and cutcalls cut the power instead and judge what is left; they also run with --on sim.
-    docs/models/fuzzing.md explains the output. Exit status 1 if any differs.
+    python/flashbed/bench/fuzz/README.md explains the output. Exit status 1 if any differs.
     """
     from flashbed.bench.fuzz.campaign import CampaignPlan, Report
     from flashbed.bench.fuzz.mutations import RecordedSource

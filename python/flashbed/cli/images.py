@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
     add_group(
         app,
         "image",
-        about="Shows what is in a flash image or in the dump of a device, and makes images.",
+        about="Shows what is in a flash image or in the dump of a device, and builds images.",
         commands={
             "show": (show, "rootfs.ubi --files"),
             "new": (new, "rootfs/ --set layout=two-slots --out root.squashfs"),
@@ -109,7 +109,7 @@ def new(
     ] = None,
     out: Annotated[Path, typer.Option(*OUT, metavar="FILE", help="The image.")],
 ) -> None:
-    """Makes the image that --set layout=NAME has of a folder, as `exec` and `boot` make it.
+    """Builds the image that --set layout=NAME has of a folder, as `exec` and `boot` build it.
 
     mksquashfs, mkfs.erofs or mkfs.ubifs of Debian makes it, without times and owners: the same
     folder gives the same image.
@@ -278,7 +278,7 @@ def _ubifs_rows(ubifs: Any) -> Rows:
     yield "commit", f"{master['commit']:,}, {state}{replayed}"
     if space is not None:
         yield "used", f"{bytes_text(space['used_bytes'])}, index {bytes_text(space['index_bytes'])}"
-        yield "dirty", bytes_text(space["dirty_bytes"])
+        yield "obsolete", bytes_text(space["dirty_bytes"])
         yield "dead, dark", f"{bytes_text(space['dead_bytes'])}, {bytes_text(space['dark_bytes'])}"
         yield "empty LEBs", count_text(space["empty_lebs"])
     yield from _sum_rows(ubifs["files"])
@@ -302,7 +302,10 @@ def _jffs2_rows(jffs2: Any) -> Rows:
         ),
     )
     yield "used", bytes_text(jffs2["used_bytes"])
-    yield "dirty", f"{bytes_text(jffs2['dirty_bytes'])}, wasted {bytes_text(jffs2['wasted_bytes'])}"
+    yield (
+        "obsolete",
+        f"{bytes_text(jffs2['dirty_bytes'])}, wasted {bytes_text(jffs2['wasted_bytes'])}",
+    )
     yield "free", bytes_text(jffs2["free_bytes"])
     yield from _sum_rows(jffs2["files"])
     where = f"mounted in {jffs2['blocks']:,} blocks"

@@ -32,7 +32,7 @@ __all__ = ["register"]
 
 _CASES_SHOWN = 8
 _HEADS = {
-    "call": "call", "calls": "calls", "time_ns": "time", "p50_ns": "p50", "p99_ns": "p99",
+    "call": "call", "calls": "calls", "time_ns": "time in calls", "p50_ns": "p50", "p99_ns": "p99",
     "p999_ns": "p99.9", "worst_ns": "worst",
 }  # fmt: skip
 _CAUSE_HEADS = ("waits for", "all calls", "slowest 1 %", "slowest call")

@@ -10,46 +10,37 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.answers.budgets.budget import product_file
 from flashbed.answers.lifetimes.given import (
-    cycles_of,
+    UPDATE,
     duration_s,
     endurance_of,
     rate_per_day,
     with_rate,
 )
-from flashbed.base.errors import InputError, RunError
+from flashbed.base.errors import InputError
 from flashbed.base.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.base.paths import shown
+from flashbed.cli.lifetime_of_product import print_compared, product_mixes
 from flashbed.cli.options import CaseId, Format, Out, Set
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import say_doubts
-from flashbed.cli.run import measure, target_names
+from flashbed.cli.show import RESULTS
+from flashbed.cli.worn_cases import checked_boards, on_target, table_name, worn_cases
 from flashbed.plan.of_recording import is_operations
 from flashbed.program.recording.recognised import is_recording
 
 if TYPE_CHECKING:
     from flashbed.answers.lifetimes.mix import Mix
     from flashbed.answers.lifetimes.subject import Subject
-    from flashbed.plan.experiment import Experiment
-    from flashbed.plan.planned import Plan
-    from flashbed.running.runner import TargetOutcome
     from flashbed.stack.profiles import Board
-    from flashbed.targets.ssh.address import ChosenTarget
 
-__all__ = [
-    "Endurance",
-    "Repeat",
-    "aged_cases",
-    "check_endurance",
-    "checked_boards",
-    "register",
-    "table_name",
-]
+__all__ = ["Endurance", "Rate", "check_endurance", "register"]
 
-Repeat = Annotated[
+Rate = Annotated[
     str | None,
     typer.Option(
-        "--repeat", metavar="N/UNIT", help="How often the program runs: 1/min, 10/h, 1/5min."
+        "--rate", metavar="N/UNIT", help="How often the program runs: 1/min, 10/h, 1/5min."
         " Without it there are no years, but for a program that sleeps most of its time.",
     ),
 ]  # fmt: skip
@@ -60,10 +51,10 @@ Endurance = Annotated[
 BoardName = Annotated[
     str | None, typer.Option("--board", metavar="NAME", help="The board of a reading or table.")
 ]
-Since = Annotated[
+Age = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="TIME", help="Age of the counters, or of the reading --before: 3y."
+        "--age", metavar="TIME", help="Age of the counters, or of the reading --before: 3y."
     ),
 ]
 Before = Annotated[
@@ -78,12 +69,13 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "lifetime",
-        epilog="Examples: `flashbed lifetime lifetime/overwrite --repeat 1/h` · "
+        epilog="Examples: `flashbed lifetime lifetime/overwrite --rate 1/h` · "
         "`flashbed lifetime day.rec@1/d update.rec@1/mo logger.rec@6/h` · "
-        "`flashbed lifetime results/lifetime/overwrite --case ID --repeat 1/min` · "
-        "`flashbed lifetime wear.parquet --repeat 1/min --board emulated` · "
-        "`ubinfo /dev/ubi0 | ssh ... flashbed lifetime - --since 3y --endurance 100000` · "
-        "`flashbed lifetime june.txt --before may.txt --since 30d --endurance 100000`",
+        "`flashbed lifetime product.toml --set corner=typical,maximum` · "
+        "`flashbed lifetime results/lifetime/overwrite --case ID --rate 1/min` · "
+        "`flashbed lifetime wear.parquet --rate 1/min --board emulated` · "
+        "`ubinfo /dev/ubi0 | ssh ... flashbed lifetime - --age 3y --endurance 100000` · "
+        "`flashbed lifetime june.txt --before may.txt --age 30d --endurance 100000`",
     )(lifetime)
 
 
@@ -92,20 +84,23 @@ def lifetime(
         list[str],
         typer.Argument(
             metavar="WHAT...",
-            help="An experiment, a recording, operations, a run's directory, a wear table"
-            " (.parquet), or a board's erase counters: a file with the output of ubinfo, sysfs, the"
-            " kernel, ubidumpec or `mmc extcsd read`; - reads standard input. WHAT@N/UNIT says how"
-            " often it runs;"
-            " several share the flash.",
+            help="A product's file, an experiment, a recording, operations, a run's directory, a"
+            " wear table (.parquet), or a board's erase counters: a file with the output of ubinfo,"
+            " sysfs, the kernel, ubidumpec or `mmc extcsd read`; - reads standard input."
+            " WHAT@N/UNIT says how often it runs; several share the flash. `update:VOLUME@N/UNIT`"
+            " is the update of a layout's volume.",
         ),
     ],
-    repeat: Repeat = None,
+    rate: Rate = None,
     *,
     endurance: Endurance = None,
     board: BoardName = None,
-    since: Since = None,
+    age: Age = None,
     before: Before = None,
     case: CaseId = None,
+    stack: Annotated[
+        str | None, typer.Option("--stack", metavar="NAME", help="Only this stack of a product.")
+    ] = None,
     settings: Set = None,
     on: On = None,
     out: Out = None,
@@ -115,42 +110,42 @@ def lifetime(
     from flashbed.stack.profiles import load_board
 
     check_endurance(endurance)
-    named = [_with_rate(word) for word in what]
-    for name, _ in named:
-        if Path(name).suffix not in ("", ".toml") and not Path(name).exists():
-            raise InputError(f"{shown(Path(name))}: no such file")
+    product = product_file(what[0]) if len(what) == 1 else None
+    if product is not None:
+        _refuse_options(board=board, age=age, before=before, case=case, rate=rate)
+        mixes = product_mixes(
+            product, settings or [], chosen=stack, on=on, out=out, endurance=endurance
+        )
+        _print([(mix, *endurance_of(mix.parts[0], endurance)) for mix in mixes], output)
+        return
+    _refuse_options(stack=stack)
+    named = _named(what)
     if len(named) > 1:
-        _refuse_options(board=board, since=since, before=before, case=case, repeat=repeat)
+        _refuse_options(board=board, age=age, before=before, case=case, rate=rate)
         mixes = _mixed(named, settings or [], on=on, out=out, endurance=endurance)
         _print([(mix, *endurance_of(mix.parts[0], endurance)) for mix in mixes], output)
         return
     (name, own_rate) = named[0]
-    if own_rate is not None and repeat is not None:
-        raise InputError(f"--repeat {repeat}: {name} has a rate of its own, {own_rate}")
-    given = own_rate or repeat
+    if own_rate is not None and rate is not None:
+        raise InputError(f"--rate {rate}: {name} has a rate of its own, {own_rate}")
+    given = own_rate or rate
     rounds = None if given is None else rate_per_day(given)
     known = None if board is None else load_board(board)
     path = Path(name)
     counters = path.is_file() and path.suffix not in (".parquet", ".toml")
     if name == "-" or (counters and not is_recording(path) and not is_operations(path)):
-        _refuse_options(repeat=given, case=case, set=settings, on=on, out=out)
+        _refuse_options(rate=given, case=case, set=settings, on=on, out=out)
         reading = _text(None if name == "-" else path)
         of_chips = {"endurance": endurance, "board": board}
-        if _print_disk(name, reading, since=since, before=before, output=output, **of_chips):
+        if _print_disk(name, reading, age=age, before=before, output=output, **of_chips):
             return
-        subjects = [_counters(name, reading, since=since, before=before, board=known)]
+        subjects = [_counters(name, reading, age=age, before=before, board=known)]
     else:
-        _refuse_options(since=since, before=before)
+        _refuse_options(age=age, before=before)
         subjects = _worn(
-            name,
-            case,
-            settings=settings or [],
-            on=on,
-            out=out,
-            rounds=rounds,
-            board=known,
+            name, case, settings=settings or [], on=on, out=out, rounds=rounds, board=known,
             endurance=endurance,
-        )
+        )  # fmt: skip
     _print([(subject, *endurance_of(subject, endurance)) for subject in subjects], output)
 
 
@@ -158,6 +153,17 @@ def check_endurance(endurance: int | None) -> None:
     """Raises `InputError` for what can be no number of erases."""
     if endurance is not None and not 0 < endurance < 2**31:
         raise InputError(f"--endurance {endurance}: not a number of erases")
+
+
+def _named(what: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Programs and updates with their rates. Raises `InputError` for a file that is missing."""
+    named = [_with_rate(word) for word in what]
+    for name, _ in named:
+        if name.startswith(UPDATE):
+            _refuse_lone_update(named)
+        elif Path(name).suffix not in ("", ".toml") and not Path(name).exists():
+            raise InputError(f"{shown(Path(name))}: no such file")
+    return named
 
 
 def _with_rate(word: str) -> tuple[str, str | None]:
@@ -179,6 +185,8 @@ def _print(judged: Sequence[tuple[Subject | Mix, int, str]], output: str) -> Non
             for item, cycles, source in judged
         ]
         print(json.dumps({"lifetime": found}, indent=1))
+    elif len(mixes) > 1:
+        print_compared([(mix, cycles) for mix, cycles, _ in judged if isinstance(mix, Mix)])
     elif mixes or len(judged) == 1:
         for item, cycles, source in judged:
             if isinstance(item, Mix):
@@ -196,8 +204,11 @@ def _mixed(
 ) -> list[Mix]:  # fmt: skip
     """Programs with their rates, on each flash that all of them ran on. Raises `InputError`."""
     from flashbed.answers.lifetimes.mix import mixes_of
+    from flashbed.api.product_runs import update_on
 
     programs: dict[str, list[Subject]] = {}
+    updates = [each for each in named if each[0].startswith(UPDATE)]
+    named = [each for each in named if each not in updates]
     rates = [None if rate is None else rate_per_day(rate) for _, rate in named]
     for (name, _), rounds in zip(named, rates, strict=True):
         path = Path(name)
@@ -217,7 +228,18 @@ def _mixed(
             board=None,
             endurance=endurance,
         )
+    flashes = next(iter(programs.values()))
+    for name, rate in updates:
+        if rate is None:
+            raise InputError(f"{name}: says no rate; {name}@1/mo is once a month")
+        programs[name] = [update_on(name, rate, subject) for subject in flashes]
     return mixes_of(programs)
+
+
+def _refuse_lone_update(named: Sequence[tuple[str, str | None]]) -> None:
+    """Raises `InputError` where only updates are named: no program says which flash that is."""
+    if all(name.startswith(UPDATE) for name, _ in named):
+        raise InputError(f"{named[0][0]}: a program of the product comes first, as logger.rec@6/h")
 
 
 def _refuse_options(**options: object) -> None:
@@ -247,7 +269,7 @@ def _worn(
     if path.suffix == ".parquet" and not is_recording(path, named=True):
         _refuse_options(case=case, set=settings or None, on=on, out=out)
         if rounds is None:
-            raise InputError(f"{shown(path)}: how often does it happen? Use --repeat, as in 1/min")
+            raise InputError(f"{shown(path)}: how often does it happen? Use --rate, as in 1/min")
         return wear_table_of(path, rounds, board)
     _refuse_options(board=board)
     if path.is_dir() and not is_recording(path):
@@ -301,27 +323,13 @@ def _chosen_case_ids(
     return chosen
 
 
-def table_name(target: str) -> str:
-    """A target's name in tables."""
-    from flashbed.targets import BOARD
-    from flashbed.targets.ssh.address import is_address
-
-    (name,) = target_names([target])[:1]
-    return BOARD if is_address(name) else name
-
-
 def _run(
     name: str, case: str | None, *, settings: Sequence[str], on: str | None, out: Path | None,
     rounds: float | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
-    """Runs an experiment, or some of its cases, once and until free space was used, with wear.
-
-    The directory of results may hold other cases too.
-    """
-    from flashbed.api.replays import time_notes
+    """Runs an experiment, or some of its cases, once and until free space was used, with wear."""
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
-    from flashbed.plan.planned import as_plan
 
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
@@ -329,82 +337,27 @@ def _run(
         planned = planned.only(case)
         if not planned:
             raise InputError(f"--case {case}: no such case in {experiment.id}")
-    (target,) = target_names([on or "sim"])[:1]
-    planned = as_plan([item for item in planned if target in item.targets])
-    if not planned:
-        raise InputError(f"--on {target}: none of the chosen cases of {experiment.id} runs on it")
+    directory = out or RESULTS / "lifetime" / experiment.id
+    planned = on_target(experiment, planned, on)
     say_doubts(checked_boards(planned, endurance))
-    directory = out or Path("results") / "lifetime" / experiment.id
-    outcomes, unavailable = _measured(experiment, planned, target, directory)
-    if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
-        raise RunError(f"nothing of {experiment.id} could be run on {target}")
-    names = [item.case.case_id for item in planned]
-    if rounds is None:  # else its own time decides nothing
-        for note in time_notes(directory, experiment, planned, names):
-            say(f"flashbed: {note}")
-    return aged_cases(
-        experiment, planned, target=target, directory=directory, rounds=rounds, names=names
-    )
+    return worn_cases(experiment, planned, on=on, directory=directory, rounds=rounds)
 
 
-def checked_boards(planned: Plan, endurance: int | None) -> list[Board]:
-    """The boards of these cases. Raises `InputError` if one's endurance is needed and unknown."""
-    from flashbed.stack.changes import OF_BOARD
-
-    axes = ("board", *OF_BOARD)
-    kinds = {tuple(str(getattr(item.case, name)) for name in axes): item.case for item in planned}
-    boards = [each.profile() for each in kinds.values()]
-    for board in boards if endurance is None else ():
-        cycles_of(board)
-    return boards
-
-
-def _measured(
-    experiment: Experiment, cases: Plan, target: ChosenTarget, directory: Path
-) -> tuple[list[TargetOutcome], list[ChosenTarget]]:
-    from flashbed.running.ways import Way
-
-    return measure(experiment, cases, targets=[target], out=directory, traces=["wear"], way=Way())
-
-
-def aged_cases(
-    experiment: Experiment, planned: Plan, *, target: ChosenTarget, directory: Path,
-    rounds: float | None, names: Sequence[str],
-) -> list[Subject]:  # fmt: skip
-    """The named cases of a folder with wear, after they ran until free space was used up."""
-    from flashbed.answers.lifetimes.observed import cases_of
-    from flashbed.api.replayed_often import aged_by
-
-    table = table_name(str(target))
-
-    def read() -> list[Subject]:
-        return cases_of(directory, rounds, case_ids=names, target=table)
-
-    return aged_by(
-        experiment,
-        planned,
-        target=table,
-        run=lambda cases: _measured(experiment, cases, target, directory),
-        read=read,
-        say=lambda line: say(f"flashbed: {line}"),
-    )
-
-
-def _seconds(since: str | None) -> float:
-    if since is None:
+def _seconds(age: str | None) -> float:
+    if age is None:
         raise InputError(
-            "--since TIME: the age of the device, or of the reading --before, is missing"
+            "--age TIME: the age of the device, or of the reading --before, is missing"
         )
-    return duration_s(since, "--since")
+    return duration_s(age, "--age")
 
 
 def _counters(
-    what: str, reading: str, *, since: str | None, before: Path | None, board: Board | None
+    what: str, reading: str, *, age: str | None, before: Path | None, board: Board | None
 ) -> Subject:
     from flashbed.answers.lifetimes.counters import parse_counters
     from flashbed.answers.lifetimes.observed import counters_of
 
-    seconds = _seconds(since)
+    seconds = _seconds(age)
     name = _name_of(what)
     now = parse_counters(reading, name)
     earlier = None if before is None else parse_counters(_text(before), shown(before))
@@ -416,7 +369,7 @@ def _name_of(what: str) -> str:
 
 
 def _print_disk(
-    what: str, reading: str, *, since: str | None, before: Path | None, output: str,
+    what: str, reading: str, *, age: str | None, before: Path | None, output: str,
     **of_chips: object,
 ) -> bool:  # fmt: skip
     """Prints how long an eMMC lasts, by its EXT_CSD; says whether the reading is one."""
@@ -430,7 +383,7 @@ def _print_disk(
     earlier = None if before is None else parse_ext_csd(_text(before), shown(before))
     if before is not None and earlier is None:
         raise InputError(f"{shown(before)}: no EXT_CSD of an eMMC, as {name} is")
-    years = now.years_left(_seconds(since), earlier)
+    years = now.years_left(_seconds(age), earlier)
     if output == "json":
         print(json.dumps({"lifetime": [as_json(name, now, years)]}, indent=1))
     else:

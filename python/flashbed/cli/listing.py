@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
 ) -> None:
-    """Lists experiments, or the boards, chips, layouts and other parts they are made of."""
+    """Lists experiments, or the boards, chips, layouts and other parts that they name."""
     _LISTS[what]()
 
 
@@ -94,7 +94,7 @@ def _chip(board: Board) -> str:
     return (
         f"{bytes_text(size_bytes)}: pages of {chip.page_bytes} + {chip.oob_bytes} B,"
         f" {chip.pages_per_block} a block, {chip.blocks} blocks;"
-        f" read {time_text(chip.read_array_ns)}, program {time_text(chip.program_array_ns)},"
+        f" read {time_text(chip.read_array_ns)}, write {time_text(chip.program_array_ns)},"
         f" erase {time_text(chip.erase_array_ns)}"
     )
 

@@ -78,9 +78,7 @@ KernelName = Annotated[
 ]
 Put = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--put", metavar="FILES", help="Copy FILES onto the flash first. May be repeated."
-    ),
+    typer.Option("--put", metavar="FILES", help="Copy FILES onto the flash first."),
 ]
 Image = Annotated[
     list[str] | None,

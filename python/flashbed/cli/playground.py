@@ -60,7 +60,7 @@ def playground(
         ),
     ] = None,
 ) -> None:  # fmt: skip
-    """Makes a file of recordings that you drop onto the playground.
+    """Writes a file of recordings that you drop onto the playground.
 
     The file has each program's operations for every file system and compressor. Of several, the
     page shows how long the flash lasts under all of them. --set says on what the page opens, also a

@@ -92,7 +92,8 @@ def register(app: typer.Typer) -> None:
     power = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="Power: measured, and plotted over time (docs/reference/power-recording.md).",
+        help="Works out power and energy from recordings of current, and draws power over time"
+        " (docs/reference/power-recording.md).",
     )
     power.command(
         "fit",

@@ -24,7 +24,7 @@ __all__ = ["register"]
 SAMPLES = 500
 
 On = Annotated[str, typer.Option("--on", metavar="TARGET", help="uml, emulator or sim.")]
-Every = Annotated[int | None, typer.Option("--every", metavar="N", min=1, help="Every Nth change.")]
+Step = Annotated[int | None, typer.Option("--step", metavar="N", min=1, help="Every Nth change.")]
 Samples = Annotated[
     int | None,
     typer.Option(
@@ -39,7 +39,7 @@ Chip = Annotated[
     typer.Option(
         "--chip",
         metavar="COMMAND",
-        help="A command to the chip's driver at the mark: `drop 40` loses the 40th program.",
+        help="Inject a fault when measuring starts: `drop 40` loses the 40th page write.",
     ),
 ]
 
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "powercut",
         epilog="Examples: `flashbed powercut powercut/fsync` · "
-        "`flashbed powercut fsync --every 1 --set fs=ubifs --out /tmp/cuts` · "
+        "`flashbed powercut fsync --step 1 --set fs=ubifs --out /tmp/cuts` · "
         "`flashbed powercut fsync --samples 60 --chip 'drop 40' --format json`",
     )(powercut)
 
@@ -58,7 +58,7 @@ def powercut(
     experiment: Annotated[str, typer.Argument(help="STUDY/NAME, NAME, or a .toml file.")],
     on: On = "uml",
     *,
-    every: Every = None,
+    step: Step = None,
     samples: Samples = None,
     settings: Set = None,
     case: CaseId = None,
@@ -89,12 +89,12 @@ def powercut(
     if on == "sim" and chip:
         raise InputError("--chip: the simulator's chip has no driver that takes commands")
     _check(
-        chosen.id, on, every=every, samples=samples, case_count=len(planned),
+        chosen.id, on, step=step, samples=samples, case_count=len(planned),
         case=case,
     )  # fmt: skip
-    if every is None and samples is None:
+    if step is None and samples is None:
         samples = SAMPLES
-    choice = Choice(every, samples, seed, tuple(chip or ()))
+    choice = Choice(step, samples, seed, tuple(chip or ()))
     folder = out or Path("results") / chosen.id
     target = PowerCuts(load_target(on), choice, on, rests=True)
     try:
@@ -150,7 +150,7 @@ def _check(
     name: str,
     on: str,
     *,
-    every: int | None,
+    step: int | None,
     samples: int | None,
     case_count: int,
     case: str | None,
@@ -160,8 +160,8 @@ def _check(
 
     if on not in TARGETS:
         raise InputError(f"--on {on}: no such target; there are {', '.join(TARGETS)}")
-    if every is not None and samples is not None:
-        raise InputError("--every and --samples: one of them")
+    if step is not None and samples is not None:
+        raise InputError("--step and --samples: one of them")
     if case is not None and not case_count:
         raise InputError(f"--case {case}: no such case of {name} on {on}")
     if not case_count:

@@ -25,13 +25,21 @@ On = Annotated[
     ),
 ]
 
+Stacks = Annotated[
+    bool,
+    typer.Option(
+        "--stacks",
+        help="Also what only some stacks need on uml and exec: ext4, F2FS, layouts, encryption.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command("prepare", epilog="Example: `flashbed prepare --on uml`")(prepare)
 
 
-def prepare(on: On = "uml,emulator") -> None:
+def prepare(on: On = "uml,emulator", stacks: Stacks = False) -> None:
     """Fetches and builds the kernels and drivers of targets, so that runs start at once.
 
     A target otherwise does this when it is first used. The first time takes minutes and a network;
@@ -43,7 +51,7 @@ def prepare(on: On = "uml,emulator") -> None:
     for name in on.split(","):
         with bar(f"preparing {name}") as progress:
             try:
-                _prepare(name, lambda what: progress(what, 0, 1))
+                _prepare(name, lambda what: progress(what, 0, 1), stacks=stacks)
             except Unavailable as why:
                 say(f"flashbed: {name}: {why}")
                 failed += 1
@@ -51,23 +59,29 @@ def prepare(on: On = "uml,emulator") -> None:
         raise RunError(f"{failed} of the targets cannot run here")
 
 
-def _prepare(name: str, say: Callable[[str], None]) -> None:
+def _prepare(name: str, say: Callable[[str], None], *, stacks: bool) -> None:
     """Prepares a target, one of its kernels (`uml-6.12`), or the kernel and tools of `exec`."""
     from flashbed.targets import TARGETS, load_target
     from flashbed.targets.emulator.emulator_target import EmulatorTarget
     from flashbed.targets.guest.image_tools import volume_tools
+    from flashbed.targets.uml.kernel_options import kernels_of_stacks
     from flashbed.targets.uml.programs_kernel import SERIES
+    from flashbed.targets.uml.uml_kernel import KERNELS
     from flashbed.targets.uml.uml_program import prepare as prepare_exec
     from flashbed.targets.uml.uml_target import UmlTarget
 
     target, _, kernel = name.partition("-")
     if name == EXEC:
         prepare_exec(SERIES[0], say)
+        for more in kernels_of_stacks(programs=True) if stacks else ():
+            prepare_exec(SERIES[0], say, more)
         volume_tools(cache_folder(), say)
+    elif target == UmlTarget.name:
+        UmlTarget().prepare(say, kernel or KERNELS[0])
+        for more in kernels_of_stacks() if stacks else ():
+            UmlTarget().prepare(say, kernel or KERNELS[0], more)
     elif name in TARGETS or not kernel:
         load_target(name).prepare(say)
-    elif target == UmlTarget.name:
-        UmlTarget().prepare(say, kernel)
     elif target == EmulatorTarget.name:
         EmulatorTarget().prepare(say, kernel)
     else:

@@ -49,7 +49,7 @@ def bar(title: str, unit: str = "cases") -> Iterator[Progress]:
 
 @contextmanager
 def working(title: str) -> Iterator[None]:
-    """Shows on a terminal for how long something of unknown length has been going on."""
+    """Shows on a terminal for how long something of unknown length has been running."""
     if not sys.stderr.isatty():
         yield
         return

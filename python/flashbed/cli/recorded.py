@@ -48,7 +48,7 @@ def record(
     *,
     below: Annotated[
         list[str] | None,
-        typer.Option("--below", metavar="DIR", help="Also follow files in DIR. May be repeated."),
+        typer.Option("--below", metavar="DIR", help="Also follow files in DIR."),
     ] = None,
     contents: Annotated[
         bool, typer.Option("--contents", help="Keep the bytes written, not only their sizes.")

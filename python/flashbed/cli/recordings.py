@@ -29,7 +29,7 @@ Compressor = Annotated[
     typer.Option(
         "--compressor",
         metavar="NAME",
-        help="none, lzo, zlib or zstd: the one whose sizes FILL gets.",
+        help="none, lzo, zlib or zstd: show sizes under this compressor.",
     ),
 ]
 

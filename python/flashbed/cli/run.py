@@ -111,7 +111,7 @@ def run(
     scheduler: Scheduler = None,
     output: Format = "text",
 ) -> None:
-    """Runs an experiment, keeps its tables, and prints the compared choices, the cheapest first.
+    """Runs an experiment, keeps its tables, and compares configurations, fastest first.
 
     The same command continues an interrupted run. Where a board over ssh lacks something, its
     cases are `not measured` (docs/reference/boards-over-ssh.md).

@@ -58,9 +58,7 @@ def table(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            "--where", metavar="CONDITION", help="Only rows such as fs=jffs2. May be repeated."
-        ),
+        typer.Option("--where", metavar="CONDITION", help="Only rows such as fs=jffs2."),
     ] = None,
     output: Annotated[
         str | None, formats("csv", "parquet", default="text on a terminal, csv into a pipe")

@@ -45,6 +45,7 @@ _AXES = (
     "corner",
     "controller",
     "partition",
+    "layout",
 )
 _JFFS2 = "jffs2"
 _UBIFS = "ubifs"
@@ -201,9 +202,10 @@ def _answered(
     if fastmap and FILE_SYSTEMS[stack.fs].stands_on != "ubi":
         raise InputError(f"--fastmap: {stack.fs} is not on UBI")
     own_blocks = 0
+    has_fastmap = stack.layout is not None and stack.layout.fastmap
     try:
         whole_space = ledger(stack)
-        if fastmap:
+        if fastmap and not has_fastmap:
             # UBI's volumes are those of a partition without these blocks.
             blocks = stack.board.partition.blocks
             own_blocks = fastmap_blocks(blocks, whole_space.facts["leb_bytes"])

@@ -86,7 +86,7 @@ def validate(
     Prints how many flash operations are exact and how far times are off: over all cases, by file
     system and kind of case, and for the worst. Lists the cases that the simulator does not model.
     On the emulated board the simulator replays JFFS2's garbage collection choices. Exit status 1
-    if a case failed. docs/evidence/validation.md describes the cases.
+    if a case failed. evidence/validation.md describes the cases.
     """
     from flashbed.bench.validation import SUITES, is_suite
     from flashbed.bench.validation.results_table import keep

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.profiles import USUAL_COMPRESSOR
@@ -24,6 +24,7 @@ __all__ = [
     "REQUIRED",
     "Axis",
     "Count",
+    "DefaultWindow",
     "FileBytes",
     "Positive",
     "ReadAhead",
@@ -49,7 +50,12 @@ FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
 READ_AHEAD_KIB_MAX = 1 << 20
 """1 GiB."""
 WindowKib = Annotated[int, Field(ge=0, le=READ_AHEAD_KIB_MAX)]
-ReadAhead = int | Literal["shipped"]
+DefaultWindow = Annotated[
+    Literal["default"],
+    BeforeValidator(lambda given: "default" if given == "shipped" else given),
+]
+"""The kernel's own window. Until version 0.2 also under its old name, `shipped`."""
+ReadAhead = int | Literal["default"]
 """KiB, 0 for off; or the kernel's default, which is known once the case is measured."""
 
 REQUIRED: Any = object()
@@ -113,8 +119,8 @@ def duration(nanoseconds: int) -> str:
 
 
 def read_window(word: str) -> ReadAhead:
-    """Parses a read-ahead window."""
-    return "shipped" if word == "shipped" else int(word)
+    """Parses a read-ahead window. Until version 0.2 also by its old name, `shipped`."""
+    return "default" if word in ("default", "shipped") else int(word)
 
 
 def takes_compressor(fs: str, compressor: str) -> str | None:

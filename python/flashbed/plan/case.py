@@ -16,6 +16,7 @@ from flashbed.plan.axes import (
     REQUIRED,
     Axis,
     Count,
+    DefaultWindow,
     FileBytes,
     ReadAhead,
     RequestBytes,
@@ -54,7 +55,7 @@ from flashbed.stack.conditions import NEW, NONE, Faults, State
 from flashbed.stack.file_systems import FileSystem
 from flashbed.stack.layouts import changed_layout, unfit_layout
 from flashbed.stack.mounts import PLAIN, Mount, options_for, read_mount
-from flashbed.stack.names import FORCED, SHIPPED, Name, Pattern
+from flashbed.stack.names import DEFAULT_WINDOW, FORCED, Name, Pattern
 from flashbed.stack.policies import policies_of
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel, load_board
 from flashbed.stack.stack import Stack
@@ -98,9 +99,9 @@ class Case:
     pattern: str = axis("a word that the workload knows", Pattern)
     requests: int = axis("number of requests", Requests, **_NUMBER)
     read_ahead_kib: ReadAhead = axis(
-        "read-ahead window; 0 is off, `shipped` the one the kernel gives the mount",
-        WindowKib | Literal["shipped"],
-        read=read_window, takes="whole numbers and shipped", adds="value", column=int,
+        "read-ahead window; 0 is off, `default` the one the kernel gives the mount",
+        WindowKib | DefaultWindow,
+        read=read_window, takes="whole numbers and default", adds="value", column=int,
         **_OF_STACK,
     )  # fmt: skip
     seed: int = axis("seed of the workload's random numbers", Count, **_NUMBER)
@@ -182,12 +183,12 @@ class Case:
     @property
     def forced_kib(self) -> int | None:
         """The window that the case sets; None keeps the kernel's default."""
-        return None if self.read_ahead_kib == SHIPPED else self.read_ahead_kib
+        return None if self.read_ahead_kib == DEFAULT_WINDOW else self.read_ahead_kib
 
     @property
     def window(self) -> str:
         """Whether the case or the kernel chose the read-ahead window."""
-        return SHIPPED if self.forced_kib is None else FORCED
+        return DEFAULT_WINDOW if self.forced_kib is None else FORCED
 
     @property
     def mount_options(self) -> str:

@@ -1,7 +1,7 @@
 """A sentence of a source as an inequality: the model of `[[claim]]`.
 
 A claim is judged with the source's own precision: what its printed digits, the resolution of its
-figure or its own samples leave open (docs/reference/experiment-file.md).
+figure or its own samples leave open (experiments/README.md).
 answers/analysis/verdicts.py judges it on a target.
 """
 

@@ -1,9 +1,9 @@
 """A source held against itself: arithmetic on its own numbers, beside the number that it prints.
 
-This is the model of `[[cross_check]]` of a study (docs/reference/experiment-file.md). A number is
-either written in the row or the `published` number of a claim, with the range that its digits leave
-open, so that no number of a source is typed twice. The result has the range of all corners of its
-inputs.
+This is the model of `[[cross_check]]` of a study (experiments/README.md). A number
+is either written in the row or the `published` number of a claim, with the range that its digits
+leave open, so that no number of a source is typed twice. The result has the range of all corners of
+its inputs.
 """
 
 from __future__ import annotations

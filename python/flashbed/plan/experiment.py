@@ -438,7 +438,7 @@ def _check_script(experiment: Experiment, script: str) -> None:
         "size_high_bytes": ("file_bytes", of("file_bytes", workload.file_bytes)),
         "seed": ("seed", of("seed")),
         "fill_valid": ("state.valid", {state.valid for state in of("state")}),
-        "fill_invalid": ("state.invalid", {state.invalid for state in of("state")}),
+        "fill_invalid": ("state.obsolete", {state.obsolete for state in of("state")}),
     }
     for setting, (axis, values) in axes.items():
         said = getattr(settings, setting)

@@ -1,6 +1,6 @@
 """A finding: a sentence of a report with measured numbers filled in.
 
-This is the model of `[[finding]]` (docs/reference/experiment-file.md). In other texts, `numbers`
+This is the model of `[[finding]]` (experiments/README.md). In other texts, `numbers`
 are part of the text and a test recomputes them. A finding has no numbers of its own. A report omits
 it if its tables lack one of the numbers, or if one violates the finding's condition.
 report/stated_findings.py fills them in.

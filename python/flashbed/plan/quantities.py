@@ -1,7 +1,7 @@
 """What an experiment reads from its points: metrics, axes, figures, and numbers in texts.
 
 This is the model of `[[figure]]` and of the number that a claim or a text states (`ReducedMetric`),
-and the metrics and axes both use (docs/reference/experiment-file.md). plan/claims.py has
+and the metrics and axes both use (experiments/FIGURES.md). plan/claims.py has
 `[[claim]]`, answers/analysis/points.py makes the points, answers/analysis/verdicts.py judges
 claims, report/figures draws figures.
 """
@@ -129,7 +129,7 @@ def _point_axis(name: str) -> str:
 
 
 PointAxis = Annotated[str, AfterValidator(_point_axis)]
-"""A column of the points of figures and claims (docs/reference/experiment-file.md)."""
+"""A column of the points of figures and claims (experiments/FIGURES.md)."""
 
 _OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric), *get_args(AgedMetric))
 """Metrics with an axis of their own."""
@@ -162,7 +162,7 @@ Reduce = Literal[
     "mean_difference_of_patterns",
     "largest_over_smallest",
 ]
-"""How values at several points are reduced to one number (docs/reference/experiment-file.md)."""
+"""How values at several points are reduced to one number (experiments/FIGURES.md)."""
 
 
 class ReducedMetric(Strict):
@@ -241,7 +241,7 @@ class ReducedMetric(Strict):
 
 
 class TargetNumber(ReducedMetric):
-    """A number of ours: of `experiment` (by default this one), on one machine of `target`.
+    """A number of flashbed's: of `experiment` (by default this one), on one machine of `target`.
 
     By default the machine is the board and kernel that represent the paper's. A text shows the
     number with `digits` decimals.
@@ -259,7 +259,7 @@ class TargetNumber(ReducedMetric):
 
 
 class Number(TargetNumber):
-    """`numbers.NAME`: a number of ours in an explaining text, and how it is computed.
+    """`numbers.NAME`: a number of flashbed's in an explaining text, and how it is computed.
 
     The text shows `value` in place of `{NAME}`. `flashbed verdicts` and the tests recompute it.
     """
@@ -336,7 +336,7 @@ class Figure(Strict):
     """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
 
     `only` selects points. With `colour`, `rows` or `columns` a figure is drawn over any axes
-    (docs/reference/experiment-file.md). `text` says in words what the figure shows.
+    (experiments/FIGURES.md). `text` says in words what the figure shows.
     """
 
     id: Label

@@ -21,7 +21,7 @@ from flashbed.plan.case import AXES, Case
 from flashbed.plan.narrowing import parse_settings
 from flashbed.stack.changes import UNCHANGED
 from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, RAW
-from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
+from flashbed.stack.names import DEFAULT_WINDOW, USUAL_BOARD, USUAL_FS, USUAL_KERNEL
 from flashbed.stack.nearest_kernel import chosen_kernel
 from flashbed.stack.stack import Stack
 
@@ -30,7 +30,7 @@ __all__ = ["HOLDING", "USUAL", "ChosenStack", "one_stack", "stacks"]
 HOLDING = tuple(name for name, about in AXES.items() if about.of_stack)
 """The axes that choose a stack."""
 USUAL: Mapping[str, Any] = {
-    "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS, "read_ahead_kib": SHIPPED,
+    "board": USUAL_BOARD, "kernel": USUAL_KERNEL, "fs": USUAL_FS, "read_ahead_kib": DEFAULT_WINDOW,
 }  # fmt: skip
 """The values of axes that have no default of their own."""
 _NO_PROGRAM: Mapping[str, Any] = {

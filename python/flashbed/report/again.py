@@ -40,7 +40,7 @@ def run_again(directory: Path, cases: pl.DataFrame, *, power_cuts: bool) -> list
         one = [*settings, "--case", case_id]
         if power_cuts:
             commands.append(_command("powercut", name, "--on", target, *settings))
-            commands.append(_command("powercut", name, "--on", target, *one, "--every", "1"))
+            commands.append(_command("powercut", name, "--on", target, *one, "--step", "1"))
         else:
             commands.append(_command("run", name, "--on", ",".join(targets), *settings))
             commands.append(_command("run", name, "--on", target, *one))

@@ -57,11 +57,11 @@ BOUNDS_PCT = {"flash_reads_error_pct": 2.0, "time_error_pct": 10.0}
 """The agreement that this project aims at, in percent of the kernel's value."""
 
 MEASURES = {
-    "flash_reads_error_pct": "flash reads",
-    "flash_programs_error_pct": "flash programs",
-    "flash_erases_error_pct": "flash erases",
-    "flash_time_error_pct": "flash time",
-    "time_error_pct": "time",
+    "flash_reads_error_pct": "page reads",
+    "flash_programs_error_pct": "page writes",
+    "flash_erases_error_pct": "erases",
+    "flash_time_error_pct": "chip busy",
+    "time_error_pct": "time in calls",
 }
 """Column of an error -> the quantity's name in the report."""
 

@@ -14,19 +14,19 @@ _ALONG = ("requests", "request_bytes", "file_bytes")
 _ORDER = ("fs", *_ALONG, "pause_ns", "read_ahead_kib", "stack", "pattern", "advice", *CONDITIONS)
 """Axes in the order in which a reader wants them separated. `stack` is board and kernel."""
 _MEASURES: dict[str, tuple[RateMetric, str, str]] = {
-    "time_ns": ("time_ms", "Time (ms)", "How long the program's calls took."),
+    "time_ns": ("time_ms", "Time in calls (ms)", "How long the program's calls took."),
     "flash_time_ns": (
         "flash_time_ms",
-        "Chip time in calls (ms)",
-        "How long the chip was busy in them.",
+        "Chip busy (ms)",
+        "How long the chip was busy in the program's calls.",
     ),
-    "flash_reads": ("flash_reads", "Flash reads", "Pages read from the chip."),
+    "flash_reads": ("flash_reads", "Page reads", "Pages read from the chip."),
     "flash_programs": (
         "flash_programs",
-        "Flash programs",
-        "Pages programmed, without those left in the cache.",
+        "Page writes",
+        "Pages written to the chip, without those left in cache.",
     ),
-    "flash_erases": ("flash_erases", "Flash erases", "Blocks erased."),
+    "flash_erases": ("flash_erases", "Erases", "Blocks erased."),
 }
 """Column of `cases` -> the metric, the axis of values, the caption."""
 

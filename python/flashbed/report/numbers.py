@@ -1,8 +1,8 @@
 """Recomputes our own numbers in the texts of experiments.
 
 A text shows a number as the experiment's file has it (`[…numbers.NAME]`,
-docs/reference/experiment-file.md). After a change of a model this finds the sentences that are no
-longer true.
+experiments/FIGURES.md). After a change of a model this finds the sentences that are
+no longer true.
 """
 
 from __future__ import annotations

@@ -65,6 +65,11 @@ class Summary(Strict):
     findings: list[FindingSummary]
     best: Text | None
 
+    @property
+    def headline(self) -> str | None:
+        """The answer in a sentence: which configuration is best, or the first finding."""
+        return self.best or (self.findings[0].text if self.findings else None)
+
 
 def summary_of(
     title: str, contents: Sequence[Content], study: Study | None, findings: Sequence[StatedFinding]
@@ -109,7 +114,7 @@ def _verdicts(
 
 
 def _best(contents: Sequence[Content]) -> str | None:
-    """The cheapest of the compared choices, if the report is of one experiment."""
+    """The fastest of the compared configurations, if the report is of one experiment."""
     if len(contents) != 1 or contents[0].answer is None:
         return None
     answer, axes = contents[0].answer, list(contents[0].answer.axes)
@@ -126,7 +131,8 @@ def _best(contents: Sequence[Content]) -> str | None:
     if not others or not answer.works:
         return None
     choice = ", ".join(str(first[axis]) for axis in axes)
-    return f"{choice}: {time_text(first[by])} (the slowest {time_text(others[-1][by])})"
+    best, worst = time_text(first[by]), time_text(others[-1][by])
+    return f"{choice} is the fastest of {len(others) + 1}: {best} in calls; the slowest: {worst}"
 
 
 def read_summary(page: Path) -> Summary | None:

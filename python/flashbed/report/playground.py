@@ -39,7 +39,7 @@ from flashbed.stack.changes import (
 from flashbed.stack.conditions import Faults, State, Worn
 from flashbed.stack.file_systems import FILE_SYSTEMS
 from flashbed.stack.mounts import PLAIN
-from flashbed.stack.names import SHIPPED, USUAL_BOARD, USUAL_KERNEL
+from flashbed.stack.names import DEFAULT_WINDOW, USUAL_BOARD, USUAL_KERNEL
 from flashbed.stack.profiles import Board, load_kernel
 
 __all__ = [
@@ -130,8 +130,8 @@ def _case(row: Mapping[str, Any]) -> Case:
         "vm": VmChange.parse(row["vm"]),
         "policy": PolicyChange.parse(row["policy"]),
     }
-    if row["window"] == SHIPPED:
-        values["read_ahead_kib"] = SHIPPED
+    if row["window"] == DEFAULT_WINDOW:
+        values["read_ahead_kib"] = DEFAULT_WINDOW
     return Case.of(values)
 
 
@@ -150,7 +150,7 @@ def _with_source(directory: Path, workload: WorkloadTable) -> WorkloadTable | No
 
 
 def address(case: Case, workload: WorkloadTable) -> str | None:
-    """What stands behind `#` in the address of the playground; None if it has no such case."""
+    """What follows `#` in the address of the playground; None if it has no such case."""
     return _address(case, workload, _Profiles())
 
 

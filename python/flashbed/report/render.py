@@ -69,10 +69,10 @@ _NAMES = {
 _AXES = ("board", "kernel", "pattern", "requests", "read_ahead_kib", "seed")
 VALIDATION_TITLE = "How far the simulator is from real kernels"
 COUNTED = {
-    "flash_reads": "reads",
-    "flash_programs": "programs",
+    "flash_reads": "page reads",
+    "flash_programs": "page writes",
     "flash_erases": "erases",
-    "time": "time",
+    "time": "time in calls",
 }
 """Measure of validation -> its name in the table."""
 LIVE_MAX = 60
@@ -99,13 +99,15 @@ def render(
             figure["drawn"] = drawing.figure(figure["id"], figure["title"], figure["specification"])
     findings = stated_findings({content.experiment.id: content.judged for content in contents})
     title = _title(contents, study)
+    short = summary_of(title, contents, study, findings)
     return page(
         "page.html.j2",
         _FILTERS,
         title=title,
         looks=drawing.style(),
         shapes=drawing.shapes(),
-        summary=Markup(in_script(summary_of(title, contents, study, findings).model_dump())),
+        summary=Markup(in_script(short.model_dump())),
+        headline=short.headline,
         findings=[{**vars(one), "drawn": bars_drawn(one.text, one.bars)} for one in findings],
         study=study_rows(study, contents, _NAMES) if study else None,
         validation=validation,

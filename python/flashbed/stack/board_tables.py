@@ -14,7 +14,9 @@ from flashbed.base.toml import Strict
 from flashbed.stack.bounds import (
     PAGES_MAX,
     Blocks,
+    ClockHz,
     EccStatus,
+    EraseNs,
     Erases,
     Kib,
     Mhz,
@@ -24,6 +26,7 @@ from flashbed.stack.bounds import (
     PageBytes,
     PagesPerBlock,
     Ps,
+    SpareBytes,
 )
 from flashbed.stack.names import Name, Text
 
@@ -34,11 +37,18 @@ __all__ = [
     "Emulator",
     "EnduranceFacts",
     "Memory",
+    "Nor",
     "Partition",
     "Sqlite",
 ]
 
 Byte = Annotated[int, Field(ge=0, le=255)]
+NOR_PAGE_BYTES = 256
+"""What a program of SPI-NOR takes at most."""
+_NAND_NS_MAX = 1_000_000_000
+_SHORT_ADDRESS_BYTES = 1 << 24
+_DUMMY_CYCLES = {1: 8, 2: 4, 4: 6}
+"""Of 0b, bb and eb, mode cycles included."""
 HAMMING_STEP_BYTES = (256, 512)
 HAMMING_STRENGTH_BITS = 1
 
@@ -57,8 +67,8 @@ class Chip(Strict):
     """Main area of a page, a power of two.
     From: data sheet, page size; `/sys/class/mtd/mtdN/writesize`.
     """
-    oob_bytes: OobBytes
-    """Spare area of a page (OOB).
+    oob_bytes: SpareBytes
+    """Spare area of a page (OOB); 0 of NOR.
     From: data sheet, spare area; `/sys/class/mtd/mtdN/oobsize`.
     """
     pages_per_block: PagesPerBlock
@@ -70,20 +80,19 @@ class Chip(Strict):
     From: data sheet; the size of the chip over that of a block.
     """
     read_array_ns: Ns
-    """Moving a page from the array into the page register, not 0.
+    """Moving a page from the array into the page register, not 0; 0 of NOR.
     From: data sheet, tR.
     """
     program_array_ns: Ns
     """Programming a page from the page register, not 0.
     From: data sheet, tPROG, typical.
     """
-    erase_array_ns: Ns
+    erase_array_ns: EraseNs
     """Erasing a block, not 0.
-    From: data sheet, tBERS, typical.
+    From: data sheet, tBERS, typical; tBE or tSE of NOR.
     """
     transfer: Literal["bytes", "page"]
-    """What reading a part of a page pays on the bus: `bytes`, those that are moved; `page`, a whole
-    page, as nandsim does.
+    """What reading a part of a page pays on the bus: its `bytes`, or a whole `page` (nandsim).
     From: `bytes` for a real chip.
     """
     bus_read_ns: Ns
@@ -98,24 +107,32 @@ class Chip(Strict):
     """Changing the column within the page register (random data output).
     From: data sheet, tRHW and tWHR; only software ECC changes columns.
     """
+    kind: Literal["nand", "nor"] = "nand"
+    """`nor` for SPI-NOR, whose bus is `[nor]`.
+    From: `/sys/class/mtd/mtdN/type`.
+    """
     cells: Literal["slc", "mlc", "tlc"] = "slc"
-    """Bits a cell holds: one, two or three. Linux refuses file systems where it is more than one.
+    """Bits a cell holds: one, two or three.
     From: data sheet, features; `/sys/class/mtd/mtdN/type` is `mlc-nand` for two and three.
     """
     pairing: Literal["dist3"] | None = None
-    """Which two pages of a block share cells: `dist3`, three pages apart. Missing if unknown.
+    """Which two pages of a block share cells: `dist3`, three pages apart.
     From: drivers/mtd/nand/raw/nand_hynix.c and nand_toshiba.c, mtd_set_pairing_scheme.
     """
     slc_mode: Annotated[bool, Field(strict=False)] = False
-    """Whether the partition has only the first pages of pairs (Linux' SLC mode, since 5.8).
-    `pages_per_block` is then the partition's, half of the chip's.
+    """Whether the partition has only the first pages of pairs (SLC mode); `pages_per_block` is then
+    half of the chip's.
     From: device tree, `slc-mode` of the partition.
     """
     cache_read_ns: Annotated[Ns, Field(gt=0)] | None = None
-    """Sequential cache reads: moving the page that the array has loaded into the cache register.
-    Missing if the chip has none; SPI-NAND has `spi.continuous_reads`.
-    From: data sheet, tRCBSY; ONFI parameter page, byte 8, bit 1, says whether there are any.
+    """Sequential cache reads: moving a page into the cache register. Without it, none.
+    From: data sheet, tRCBSY; ONFI parameter page, byte 8, bit 1.
     """
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of an erase block, without the OOB."""
+        return self.page_bytes * self.pages_per_block
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -126,7 +143,15 @@ class Chip(Strict):
             raise ValueError(f"blocks: {pages:,} pages, {PAGES_MAX:,} at most")
         if self.oob_bytes > self.page_bytes:
             raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
-        if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
+        nor = self.kind == "nor"
+        if nor and (self.oob_bytes or self.page_bytes != NOR_PAGE_BYTES):
+            raise ValueError("kind: NOR has pages of 256 bytes without a spare area")
+        if not nor and not self.oob_bytes:
+            raise ValueError("oob_bytes = 0: NAND has a spare area")
+        if not nor and self.erase_array_ns > _NAND_NS_MAX:
+            raise ValueError(f"erase_array_ns = {self.erase_array_ns:_} is more than a second")
+        read_ns = self.read_array_ns or nor
+        if min(read_ns, self.program_array_ns, self.erase_array_ns) == 0:
             raise ValueError("read_array_ns, program_array_ns and erase_array_ns cannot be 0")
         if self.pairing and self.cells != "mlc":
             raise ValueError(f"pairing: {self.cells} has no pairs of pages")
@@ -146,8 +171,8 @@ class Ecc(Strict):
     source: Text
     """Where the numbers of this table come from."""
     kind: Literal["hardware-page", "software-subpage", "on-die", "none"]
-    """`hardware-page`: the controller, over whole pages; `software-subpage`: the CPU, over steps;
-    `on-die`: the chip, which is SPI-NAND; `none`.
+    """`hardware-page`: the controller, over pages; `software-subpage`: the CPU, over steps;
+    `on-die`: an SPI-NAND chip.
     From: device tree `nand-ecc-mode`; the driver.
     """
     step_bytes: PageBytes
@@ -180,8 +205,7 @@ Lines = Literal[1, 2, 4, 8]
 class Spi(Strict):
     """`[spi]`: the bus of an SPI-NAND chip, which replaces the four bus times of `[chip]`.
 
-    Linux' driver takes the first operation of its table for the chip that the controller's lines
-    can do; `read_opcode` and `program_opcode` say which.
+    Linux takes the first operation of its table that the lines can do; the opcodes say which.
     """
 
     source: Text
@@ -191,64 +215,64 @@ class Spi(Strict):
     From: data sheet, Read ID; `drivers/mtd/nand/spi/`.
     """
     clock_hz: Annotated[int, Field(ge=100_000, le=1_000_000_000)]
-    """Clock that the controller makes, which may be slower than the one that a driver requests.
+    """Clock that the controller makes.
     From: the controller's source and divider; an oscilloscope.
     """
     read_opcode: Byte
     """Read from the page register.
-    From: Linux' table of the chip, first one that the lines can do.
+    From: the row of Linux' table.
     """
     read_address_lines: Lines
     """Lines of that operation's address and dummy bytes.
-    From: the same row.
+    From: the row of Linux' table.
     """
     read_address_bytes: Annotated[int, Field(ge=1, le=4)] = 2
     """Bytes of the address.
-    From: the same row; 3 for rows named `_3A`.
+    From: the row's name, `_3A`.
     """
     read_dummy_bytes: Annotated[int, Field(ge=0, le=32)]
     """Dummy bytes after the address.
-    From: the same row.
+    From: the row of Linux' table.
     """
     read_data_lines: Lines
     """Lines of its data.
-    From: the same row.
+    From: the row of Linux' table.
     """
     program_opcode: Byte
     """Load of the page register, without a reset of the rest (`update_cache`).
-    From: Linux' table of the chip.
+    From: the row of Linux' table.
     """
     program_address_lines: Lines = 1
     """Lines of its address.
-    From: the same row.
+    From: the row of Linux' table.
     """
     program_data_lines: Lines
     """Lines of its data.
-    From: the same row.
+    From: the row of Linux' table.
     """
     dtr: bool = False
-    """Octal DTR (8D-8D-8D): each operation is on eight lines, at both edges of the clock.
-    From: rows named `8D_8D_8D` of Linux' table for the chip; the controller.
+    """Octal DTR (8D-8D-8D): eight lines, both edges of the clock.
+    From: rows named `8D_8D_8D`; the controller.
     """
     linux_since: Text | None = None
-    """The first Linux whose table has the chip; an older kernel does not attach it.
+    """The first Linux whose table has the chip.
     From: the kernel's releases.
     """
     oob_free_bytes: OobBytes
     """Bytes of the spare area that file systems may use.
-    From: the `ooblayout` of Linux' table for the chip, its free regions together.
+    From: `ooblayout` of Linux' table, free regions together.
     """
     continuous_reads: bool = False
-    """Whether it outputs page after page without a further command, once its feature is set.
-    From: `SPINAND_CONT_READ` of Linux' table for the chip.
+    """Whether it outputs page after page without a further command.
+    From: `SPINAND_CONT_READ` of Linux' table.
     """
     ecc_status: EccStatus = "core"
     """How the driver learns how many bits the chip corrected.
-    From: the function of Linux' table that ends in `_ecc_get_status`; `core` where it has none.
+    From: the table's function that ends in `_ecc_get_status`; `core` where it has none.
     """
     op_ns: Ns
-    """What the controller and the kernel's core take for an operation besides its cycles.
-    From: measured; 0 for a controller that takes nothing.
+    """What controller and kernel take for an operation besides its cycles.
+    From: a measurement.
     """
 
     @property
@@ -275,6 +299,74 @@ class Spi(Strict):
         return self
 
 
+class Nor(Strict):
+    """`[nor]`: the bus of an SPI-NOR chip, which replaces the four bus times of `[chip]`.
+
+    Linux chooses the read and the program by its table and the chip's own (SFDP).
+    """
+
+    source: Text
+    """Where the numbers of this table come from."""
+    id: Annotated[tuple[Byte, ...], Field(strict=False, min_length=3, max_length=6)]
+    """Maker and device, as Linux' table has them.
+    From: data sheet, JEDEC ID; `drivers/mtd/spi-nor/`.
+    """
+    clock_hz: ClockHz
+    """Clock that the controller makes.
+    From: the controller's source and divider; an oscilloscope.
+    """
+    lines: Literal[1, 2, 4]
+    """Lines that the controller has for addresses and data.
+    From: device tree, `spi-rx-bus-width`.
+    """
+    op_ns: Ns
+    """What controller and kernel take for an operation besides its cycles.
+    From: a measurement.
+    """
+    quad_enable: Literal["always", "sr1-bit6", "sr2-bit1"]
+    """The bit that enables four lines.
+    From: data sheet, status registers; SFDP, 15th word.
+    """
+    small_erases: bool = True
+    """Whether it erases 4 and 32 KiB too, everywhere.
+    From: data sheet, commands 20h and 52h.
+    """
+    sfdp: bool = True
+    """Whether Linux reads the chip's own tables (SFDP); else it reads on one line.
+    From: the chip's flags in `drivers/mtd/spi-nor/`.
+    """
+    program_first_byte_ns: Ns | None = None
+    """Programming one byte. Without it, programming takes `program_array_ns` whatever it has.
+    From: data sheet, tBP1.
+    """
+    program_next_byte_ns: Ns | None = None
+    """What each further byte adds, up to `program_array_ns`.
+    From: data sheet, tBP2.
+    """
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.program_first_byte_ns is None) != (self.program_next_byte_ns is None):
+            raise ValueError("program_first_byte_ns and program_next_byte_ns need each other")
+        return self
+
+    def sim_tables(self, chip_bytes: int) -> dict[str, int | None]:
+        """The numbers for the simulator: the bus, and the read that Linux chooses for the lines.
+
+        `spi_nor_select_read()`: eb, bb or 0b, with addresses of four bytes where three are short.
+        """
+        lines = self.lines if self.sfdp else 1
+        return {
+            "clock_hz": self.clock_hz,
+            "read_lines": lines,
+            "read_dummy_cycles": _DUMMY_CYCLES[lines],
+            "address_bytes": 3 if chip_bytes <= _SHORT_ADDRESS_BYTES else 4,
+            "program_first_byte_ns": self.program_first_byte_ns,
+            "program_next_byte_ns": self.program_next_byte_ns,
+            "op_ns": self.op_ns,
+        }
+
+
 class Partition(Strict):
     """`[partition]`: the blocks of the file system."""
 
@@ -297,26 +389,26 @@ class EnduranceFacts(Strict):
     """Where the numbers of this table come from."""
     cycles: Erases
     """Erases that the maker promises for a block.
-    From: data sheet, PROGRAM/ERASE cycles, with the ECC that it asks for.
+    From: data sheet, PROGRAM/ERASE cycles.
     """
 
 
 class Sqlite(Strict):
     """`[sqlite]`: where SQLite's work does not cost the same a step on this board.
 
-    A step of `compute` is code that runs once a statement. A loop over bytes stays in the
-    instruction cache and costs a small processor less.
+    A loop over bytes stays in the instruction cache and costs a small processor less than a step of
+    `compute`.
     """
 
     source: Text
     """Where the numbers of this table come from."""
     text_byte_ps: Ps
-    """Preparing one byte of a statement's text, in picoseconds. Without the table it is 17 steps.
+    """Preparing one byte of a statement's text. Without the table, 17 steps.
     From: inserts of two sizes that reach no flash.
     """
     select_permille: Annotated[int, Field(gt=0, le=10_000)] = 1000
-    """A SELECT's steps in thousandths of those of SQLite 3.54.1, where the prices are of inserts of
-    another version. From: instructions of a select over those of an insert, of both versions.
+    """A SELECT's steps in thousandths of those of SQLite 3.54.1. From: instructions of a select
+    over those of an insert, of both versions.
     """
     update_permille: Annotated[int, Field(gt=0, le=10_000)] = 1000
     """The same of an UPDATE."""
@@ -352,16 +444,16 @@ class BoardFacts(Strict):
     """`[board]`: the board's name and its memory."""
 
     name: Name
-    """The board's name, that of its file without `.toml`."""
+    """That of its file without `.toml`."""
     title: Text
-    """What the board is, in a line, for tables and reports."""
+    """What the board is, in a line."""
     ram_mib: Mib
     """Memory of the board.
     From: its data sheet; `MemTotal` of /proc/meminfo is less.
     """
     cpu_mhz: Mhz | None = None
-    """Clock of the CPU, by which `flashbed doctor --like` scales prices; of an emulated board, its
-    instructions in a microsecond.
+    """Clock of the CPU, by which prices are scaled; of an emulated board, instructions in a
+    microsecond.
     From: the data sheet; `cpuinfo_max_freq` of /sys/devices/system/cpu/cpu0/cpufreq.
     """
     source: Text
@@ -374,6 +466,6 @@ class Memory(Strict):
     source: Text
     """Where the numbers of this table come from."""
     free_kib: Kib
-    """Memory that is free when the program begins; the page cache may grow into it.
+    """Free memory when the program begins, for the page cache.
     From: `MemFree` of /proc/meminfo.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 __all__ = [
     "MHZ_MAX",
@@ -16,6 +16,7 @@ __all__ = [
     "ClockHz",
     "EccBits",
     "EccStatus",
+    "EraseNs",
     "Erases",
     "Hertz",
     "Kib",
@@ -31,10 +32,13 @@ __all__ = [
     "Pj",
     "Ps",
     "RaPages",
+    "SpareBytes",
 ]  # fmt: skip
 
 Ns = Annotated[int, Field(ge=0, le=1_000_000_000)]
 """Time of a step of a chip or of code: at most a second. NAND's longest erase takes 0.1 s."""
+EraseNs = Annotated[int, Field(ge=0, le=2_000_000_000)]
+"""Time of an erase: at most 2 s, which a block of NOR may take."""
 Ps = Annotated[int, Field(ge=0, le=1_000_000_000)]
 """Time of a byte: at most a millisecond."""
 Blocks = Annotated[int, Field(gt=0, le=65_536)]
@@ -42,6 +46,16 @@ PagesPerBlock = Annotated[int, Field(gt=0, le=1_024)]
 PageBytes = Annotated[int, Field(ge=256, le=65_536)]
 OobBytes = Annotated[int, Field(ge=8, le=16_384)]
 """No NAND has fewer than 8 pages of 256 bytes in a block; JFFS2's cleanmarker is as long."""
+
+
+def _none_or_room(bytes_: int) -> int:
+    if 0 < bytes_ < 8:
+        raise ValueError("should be 0, of NOR, or at least 8")
+    return bytes_
+
+
+SpareBytes = Annotated[int, Field(ge=0, le=16_384), AfterValidator(_none_or_room)]
+"""The same of any chip: NOR has none."""
 PAGES_MAX = 1 << 23
 """Pages of a chip: 64 GiB in pages of 8 KiB."""
 MHZ_MAX = 100_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -34,7 +34,7 @@ from flashbed.stack.names import Name, is_name
 __all__ = [
     "AS_BOOTED", "AS_DRIVEN", "AS_PROFILED", "AS_PROFILED_WORDS", "KERNELS", "KERNELS_OWN",
     "NO_LAYOUT", "OF_BOARD", "REMEMBERED", "TYPICAL", "UNCHANGED", "UNPARTED", "Change",
-    "ChipChange", "ControllerChange", "LayoutChange", "MemoryChange", "PartitionChange",
+    "ChipChange", "ControllerChange", "Files", "LayoutChange", "MemoryChange", "PartitionChange",
     "PolicyChange", "VmChange", "changes_of",
 ]  # fmt: skip
 
@@ -169,19 +169,26 @@ class PartitionChange(Change):
     blocks: Blocks | None = None
 
 
+Files = Literal["layer", "root"]
+"""Where the files of a preparation are."""
+
+
 class LayoutChange(NamedChange):
     """`layout = { … }`: what lies on the flash besides the program's file system.
 
-    `fastmap` is the layout's own, the other keys hold for the images of all volumes.
+    `fastmap` and `files` are the layout's own, the other keys hold for the images of all volumes.
     """
 
     example = "squashfs-overlay-ubifs+block_kib=64"
     kind = "VALUE"
 
+    image_kib: Annotated[int, Field(gt=0, lt=2**22)] | None = None
     block_kib: Annotated[int, Field(gt=0, le=1024)] | None = None
     compressor: Name | None = None
     spare_pct: Annotated[int, Field(ge=0, le=1000)] | None = None
     fastmap: Annotated[int, Field(ge=0, le=1)] | None = None
+    verity: Annotated[int, Field(ge=0, le=1)] | None = None
+    files: Files | None = None
 
     @classmethod
     def _read(cls, word: str) -> Any:

@@ -46,6 +46,8 @@ def oddities(board: Board) -> list[str]:
 
 def _more(board: Board) -> Iterator[str]:
     chip = board.chip
+    if board.nor is not None:  # the ranges below are NAND's
+        return
     size = chip.page_bytes + chip.oob_bytes
     for key in ("bus_read_ns", "bus_program_ns"):
         value = getattr(chip, key)
@@ -54,7 +56,7 @@ def _more(board: Board) -> Iterator[str]:
             yield f"chip.{key} = {value:_}: a page of {size:,} bytes takes {low:_} to {high:_} ns"
     if chip.read_array_ns > chip.program_array_ns:
         yield (
-            f"chip.read_array_ns = {chip.read_array_ns:_}: longer than a program of"
+            f"chip.read_array_ns = {chip.read_array_ns:_}: longer than a page write of"
             f" {chip.program_array_ns:_}; are they swapped?"
         )
     if chip.program_array_ns > chip.erase_array_ns:
@@ -144,6 +146,8 @@ def _time(word: str) -> float:
 
 def explained(board: Board, measured: Measured) -> list[str]:
     """What the board's profile says of the same work, and which bus the figure fits."""
+    if board.nor is not None:
+        raise InputError("--measured: for NAND; SPI-NOR's reads are of any length")
     said = _expected(board, measured)
     off = measured.ns / said - 1
     lines = [f"measured {time_text(measured.ns)}, the profile says {time_text(said)} ({off:+.0%})"]

@@ -22,12 +22,14 @@ from flashbed.stack.bounds import (
     Blocks,
     ClockHz,
     EccStatus,
+    EraseNs,
     Erases,
     Lines,
     Ns,
     OobBytes,
     PageBytes,
     PagesPerBlock,
+    SpareBytes,
 )
 from flashbed.stack.names import Name, Text, is_name
 
@@ -74,8 +76,9 @@ class ChipFacts(Strict):
     """What the part is, in a line."""
     maker: Text
     """Who makes it."""
-    bus: Literal["spi", "parallel"]
-    """`spi` for SPI-NAND, which the kernel's spinand core drives; `parallel` for raw NAND.
+    bus: Literal["spi", "parallel", "nor"]
+    """`spi` for SPI-NAND, which the kernel's spinand core drives; `parallel` for raw NAND; `nor`
+    for SPI-NOR, which the kernel's spi-nor core drives.
     From: data sheet, title.
     """
     cells: Literal["slc", "mlc", "tlc"] = "slc"
@@ -101,8 +104,8 @@ class Geometry(Strict):
     """Main area of a page, a power of two.
     From: `NAND_MEMORG`, 2nd; data sheet, organisation.
     """
-    oob_bytes: OobBytes
-    """Spare area of a page (OOB).
+    oob_bytes: SpareBytes
+    """Spare area of a page (OOB); 0 of NOR.
     From: `NAND_MEMORG`, 3rd; data sheet, organisation.
     """
     pages_per_block: PagesPerBlock
@@ -167,9 +170,25 @@ class ArrayTimes(Strict):
     """The same with ECC on the die.
     From: data sheet, tPROG_ECC.
     """
-    erase_array_ns: ArrayNs | None = None
+    program_first_byte_ns: ArrayNs | None = None
+    """NOR: programming one byte.
+    From: data sheet, tBP1.
+    """
+    program_next_byte_ns: ArrayNs | None = None
+    """NOR: what each further byte of a program adds.
+    From: data sheet, tBP2.
+    """
+    erase_array_ns: Annotated[EraseNs, Field(gt=0)] | None = None
     """Erasing a block.
     From: data sheet, tBERS or tBE.
+    """
+    erase_4k_ns: ArrayNs | None = None
+    """NOR: erasing 4 KiB.
+    From: data sheet, tSE.
+    """
+    erase_32k_ns: Annotated[EraseNs, Field(gt=0)] | None = None
+    """NOR: erasing 32 KiB.
+    From: data sheet, tBE1.
     """
     cache_read_ns: ArrayNs | None = None
     """Moving the page that the array has loaded ahead into the cache register, after 31h.
@@ -304,6 +323,33 @@ class SpiBus(Strict):
     """
 
 
+class NorBus(Strict):
+    """`[nor]`: clock and registers of an SPI-NOR; its commands are the kernel's choice."""
+
+    source: Text
+    """Where the numbers of this table come from."""
+    clock_max_hz: ClockHz | None = None
+    """The fastest clock of the part, with dummy cycles.
+    From: data sheet, fC.
+    """
+    read_clock_max_hz: ClockHz | None = None
+    """The fastest clock of a read without dummy cycles (03h).
+    From: data sheet, fR.
+    """
+    quad_enable: Literal["always", "sr1-bit6", "sr2-bit1"]
+    """The bit that enables four lines.
+    From: data sheet, status registers; SFDP, 15th word.
+    """
+    small_erases: bool = True
+    """Whether it erases 4 and 32 KiB too, everywhere.
+    From: data sheet, commands 20h and 52h; `SECT_4K` of the spi-nor table.
+    """
+    sfdp: bool = True
+    """Whether Linux reads the tables that the part has of itself (SFDP), and so uses more lines.
+    From: the part's flags in `drivers/mtd/spi-nor/`; one without flags of reads is not asked.
+    """
+
+
 class ParallelBus(Strict):
     """`[parallel]`: cycles of a raw NAND."""
 
@@ -415,6 +461,8 @@ class CatalogueChip(FromFile):
     """Commands and clock of an SPI-NAND."""
     parallel: ParallelBus | None = None
     """Cycles of a raw NAND."""
+    nor: NorBus | None = None
+    """Clock and registers of an SPI-NOR."""
     endurance: Endurance | None = None
     """How long blocks last."""
     currents: Currents | None = None
@@ -422,12 +470,16 @@ class CatalogueChip(FromFile):
 
     @model_validator(mode="after")
     def _one_bus(self) -> Self:
-        there = {"spi": self.spi, "parallel": self.parallel}
-        other = "parallel" if self.chip.bus == "spi" else "spi"
+        there = {"spi": self.spi, "parallel": self.parallel, "nor": self.nor}
         if there[self.chip.bus] is None:
             raise ValueError(f'chip.bus = "{self.chip.bus}": [{self.chip.bus}] is missing')
-        if there[other] is not None:
-            raise ValueError(f'chip.bus = "{self.chip.bus}": [{other}] does not belong to it')
+        for other, table in there.items():
+            if other != self.chip.bus and table is not None:
+                raise ValueError(f'chip.bus = "{self.chip.bus}": [{other}] does not belong to it')
+        if (self.nor is None) == (self.geometry.oob_bytes == 0):
+            raise ValueError(
+                f"geometry.oob_bytes = {self.geometry.oob_bytes}: NAND has a spare area, NOR none"
+            )
         return self
 
     @property

@@ -1,6 +1,6 @@
 """An experiment's initial state and the chip's failures: the axes `state` and `faults`.
 
-A value is a table of the experiment or one word, `valid0.6-invalid0.2-worn1000~50`, which also
+A value is a table of the experiment or one word, `valid0.6-obsolete0.2-worn1000~50`, which also
 appears in names of cases (docs/models/aged-partitions.md, docs/reference/experiment-file.md).
 Random choices are drawn here, each with a seed of its own, so that every target gets the same.
 plan/workloads/state.py makes the operations that bring about a state.
@@ -12,7 +12,7 @@ import random
 import re
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from flashbed.base.errors import InputError
 from flashbed.base.toml import Hashed, Strict
@@ -114,10 +114,11 @@ class State(Drawn):
     docs/models/aged-partitions.md explains the states.
     """
 
-    example = "valid0.6-invalid0.2"
+    example = "valid0.6-obsolete0.2"
 
     valid: Share = 0.0
-    invalid: Share = 0.0
+    obsolete: Share = Field(0.0, validation_alias=AliasChoices("obsolete", "invalid"))
+    """Until version 0.2 also under its old name, `invalid`."""
     fragmented: Share = 0.0
     worn: Number | Worn = 0
 
@@ -133,7 +134,11 @@ class State(Drawn):
     @property
     def text(self) -> str:
         """See `Condition`; `new` is a fresh file system on a new chip."""
-        shares = (("valid", self.valid), ("invalid", self.invalid), ("fragmented", self.fragmented))
+        shares = (
+            ("valid", self.valid),
+            ("obsolete", self.obsolete),
+            ("fragmented", self.fragmented),
+        )
         parts = [f"{word}{plain(share)}" for word, share in shares if share]
         if self.worn:
             mean, spread = self._worn()
@@ -146,14 +151,13 @@ class State(Drawn):
         if word == "worn":
             mean, _, spread = value.partition("~")
             return {word: {"mean": int(mean), "spread": int(spread or 0)}}
-        return {
-            {"valid": "valid", "invalid": "invalid", "fragmented": "fragmented"}[word]: float(value)
-        }
+        named = {name: name for name in ("valid", "obsolete", "fragmented")}
+        return {{**named, "invalid": "obsolete"}[word]: float(value)}
 
     @property
     def fills(self) -> bool:
         """Whether the partition is filled before the case's own preparation."""
-        return bool(self.valid or self.invalid or self.fragmented)
+        return bool(self.valid or self.obsolete or self.fragmented)
 
     def _worn(self) -> tuple[int, int]:
         return (self.worn.mean, self.worn.spread) if isinstance(self.worn, Worn) else (self.worn, 0)
@@ -213,7 +217,7 @@ class Faults(Drawn):
     """Failures of the chip (docs/reference/experiment-file.md).
 
     `program_fail` and `erase_fail` are a rate, or the numbers of the operations that fail, counted
-    from 1 at the mark.
+    from 1 when measuring starts.
     """
 
     example = "badfraction0.02-flips0.001x1"

@@ -21,7 +21,7 @@ PLAUSIBLE_NS = {
 }
 
 _UNPRICED = (
-    "[software] has no prices: code takes no time, and times are those of the chip;"
+    "[software] is not calibrated: code takes no time, and times are those of the chip;"
     " `flashbed calibrate` measures them",
 )
 
@@ -31,7 +31,8 @@ def doubts(board: Board) -> list[str]:
 
     ECC weaker than the chip asks for is one.
     """
-    found = [*_of_chip(board.chip), *(_UNPRICED if board.software.is_free else ())]
+    of_chip = [] if board.nor is not None else _of_chip(board.chip)
+    found = [*of_chip, *(_UNPRICED if board.software.is_free else ())]
     if board.fit is not None:
         weak = weaker_ecc(board.fit, board.ecc.strength_bits, board.ecc.step_bytes)
         found += [*([weak] if weak else []), *board.fit.doubts]

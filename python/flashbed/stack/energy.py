@@ -40,11 +40,11 @@ class MeanPower(Strict):
     From: the measurement.
     """
     fs: FileSystem | None = None
-    """The file system; missing: all."""
+    """The file system; all without it."""
     pattern: Pattern | None = None
-    """The pattern of access, `random` for every random order; missing: all."""
+    """The pattern of access; `random` for every random order; all without it."""
     read_ahead: Literal["on", "off"] | None = None
-    """Whether read-ahead was on; missing: both."""
+    """Whether read-ahead was on; both without it."""
     source: Text | None = None
     """The row's own source, if it differs from the table's."""
 
@@ -130,55 +130,55 @@ class ComponentConstants(Strict):
     From: a measurement of the CPU's rail.
     """
     memory_busy_uw: MicroWatt | None = None
-    """Power of memory above idle while the CPU works outside the driver.
-    From: a measurement of the memory's rail while a program computes.
+    """The same of memory.
+    From: the memory's rail while a program computes.
     """
     memory_byte_pj: Pj | None = None
-    """Energy of memory for a byte that a program reads or writes, besides `memory_busy_uw`.
+    """Energy of memory for a byte that a program reads or writes.
     From: a measurement of the memory's rail.
     """
     driver_read_ns: DriverNs | None = None
-    """What reading a page takes in the driver in all.
+    """Reading a page, in the driver.
     From: a measurement of the driver.
     """
     driver_program_ns: DriverNs | None = None
-    """What programming a page takes in the driver in all.
+    """Writing a page, in the driver.
     From: a measurement of the driver.
     """
     driver_erase_ns: DriverNs | None = None
-    """What erasing a block takes in the driver in all.
+    """Erasing a block, in the driver.
     From: a measurement of the driver.
     """
     driver_read_nj: Nj | None = None
-    """Energy of the CPU while a page is read.
+    """The CPU, while a page is read.
     From: a measurement of the driver.
     """
     driver_program_nj: Nj | None = None
-    """Energy of the CPU while a page is programmed.
+    """The CPU, while a page is written.
     From: a measurement of the driver.
     """
     driver_erase_nj: Nj | None = None
-    """Energy of the CPU while a block is erased.
+    """The CPU, while a block is erased.
     From: a measurement of the driver.
     """
     flash_read_nj: Nj | None = None
-    """Energy of the array for reading a page.
+    """The array, reading a page.
     From: data sheet, ICC1 times VCC times tR.
     """
     flash_program_nj: Nj | None = None
-    """Energy of the array for programming a page.
+    """The array, writing a page.
     From: data sheet, ICC2 times VCC times tPROG.
     """
     flash_erase_nj: Nj | None = None
-    """Energy of the array for erasing a block.
+    """The array, erasing a block.
     From: data sheet, ICC3 times VCC times tBERS.
     """
     bus_read_nj: Nj | None = None
-    """Energy of moving a page that is read.
+    """Moving a page that is read.
     From: a measurement, less the array's.
     """
     bus_program_nj: Nj | None = None
-    """Energy of moving a page that is programmed.
+    """Moving a page that is written.
     From: a measurement, less the array's.
     """
 

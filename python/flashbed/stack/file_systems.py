@@ -103,6 +103,10 @@ class FileSystemFacts(Strict):
     """A name in its root that no program made.
     From: its mount.
     """
+    on_nor: bool = False
+    """Whether it is made on SPI-NOR too.
+    From: its code for flash without a spare area; `flashbed exec`.
+    """
 
     @property
     def files_pct_of(self) -> dict[int, int]:

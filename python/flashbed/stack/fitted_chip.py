@@ -127,7 +127,9 @@ def fitted(
     """
     values = dict(board)
     times, notes = _times(part, corner, given)
-    if part.chip.bus == "spi":
+    if part.nor is not None:
+        bus = _nor(values, part, controller, corner)
+    elif part.chip.bus == "spi":
         bus = _spi(values, part, controller)
     else:
         bus = _parallel(values, part, controller, corner)
@@ -140,7 +142,7 @@ def fitted(
         )
         bus.chip.pop("cache_read_ns", None)
     values["chip"] = {"source": source, **geometry, **cells, **times, **bus.chip, **given}
-    values |= bus.tables
+    values |= {"nor": None, **bus.tables}
     values["partition"], kept = _partition(board, geometry)
     values["endurance"] = None
     if part.endurance is not None and part.endurance.cycles is not None:
@@ -162,6 +164,9 @@ def _times(
     notes, lacking = [], []
     for operation in _OPERATIONS:
         key = f"{operation}_array_ns"
+        if operation == "read" and part.nor is not None:
+            times[key] = 0
+            continue
         if key in given:
             continue
         found = part.array_ns(operation, corner)
@@ -213,6 +218,65 @@ def _range(parts: Sequence[CatalogueChip], operation: str, corner: Corner) -> st
     return f"{operation} {' to '.join(ends)}"
 
 
+def _assumed(clock_hz: int | None, lines: int | None) -> tuple[str, ...]:
+    """What to say of a controller of which not all is given; nothing if it is."""
+    words = {
+        f"{ASSUMED_CLOCK_HZ / _MHZ:g} MHz (--set controller.clock_hz=HZ)": clock_hz,
+        f"{ASSUMED_LINES} data lines (--set controller.lines=N)": lines,
+    }
+    unsaid = [word for word, given in words.items() if given is None]
+    return (f"its controller is assumed: {', '.join(unsaid)}",) if unsaid else ()
+
+
+def _nor(
+    values: dict[str, Any], part: CatalogueChip, controller: Controller, corner: Corner
+) -> _Bus:
+    assert part.nor is not None
+    there = values.get("nor") or {}
+    given_hz = controller.clock_hz or there.get("clock_hz")
+    given_lines = controller.lines or there.get("lines")
+    op_ns = controller.op_ns if controller.op_ns is not None else there.get("op_ns", 0)
+    clock, lines = given_hz or ASSUMED_CLOCK_HZ, given_lines or ASSUMED_LINES
+    if lines > ASSUMED_LINES or controller.dtr:
+        raise ChipError(f"controller.lines = {lines}: SPI-NOR has 1, 2 or 4 here, and no DTR")
+    if part.chip.id is None:
+        raise ChipError(
+            f"{paths.shown(part.path)}: chip.id is not known; write it into"
+            f" boards/chips/{part.name}.toml of your own"
+        )
+    notes = _assumed(given_hz, given_lines)
+    most = part.nor.clock_max_hz
+    doubts: tuple[str, ...] = ()
+    if most is not None and clock > most:
+        doubts = (f"controller.clock_hz = {clock:_}: {part.name} takes {most:_} at most",)
+    times = getattr(part.times, corner) if part.times else None
+    nor = {
+        "source": f"{part.nor.source}; the controller's clock and lines",
+        "id": part.chip.id,
+        "clock_hz": clock,
+        "lines": lines,
+        "op_ns": op_ns,
+        "quad_enable": part.nor.quad_enable,
+        "small_erases": part.nor.small_erases,
+        "sfdp": part.nor.sfdp,
+        "program_first_byte_ns": times and times.program_first_byte_ns,
+        "program_next_byte_ns": times and times.program_next_byte_ns,
+    }
+    page_ns = spi_cycles_ns(part.geometry.page_bytes * _BITS, clock)
+    chip = {
+        "kind": "nor",
+        "transfer": "bytes",
+        "bus_read_ns": page_ns,
+        "bus_program_ns": page_ns,
+        "column_change_ns": 0,
+    }
+    ecc = {
+        "source": "SPI-NOR has none that Linux knows of", "kind": "none",
+        "step_bytes": part.geometry.page_bytes, "strength_bits": 0,
+    }  # fmt: skip
+    return _Bus(chip, {"ecc": ecc, "spi": None, "nor": nor}, notes, doubts)
+
+
 def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) -> _Bus:
     assert part.spi is not None
     there = values.get("spi") or {}
@@ -227,13 +291,7 @@ def _spi(values: dict[str, Any], part: CatalogueChip, controller: Controller) ->
         notes.append(f"it has no octal DTR on {lines} lines: Linux falls back to single data rate")
     if read.data_lines < lines:
         notes.append(f"it reads on {read.data_lines} of {lines} data lines")
-    assumed = {
-        f"{clock / _MHZ:g} MHz (--set controller.clock_hz=HZ)": given_hz,
-        f"{lines} data lines (--set controller.lines=N)": given_lines,
-    }
-    unsaid = [words for words, given in assumed.items() if given is None]
-    if unsaid:
-        notes.append(f"its controller is assumed: {', '.join(unsaid)}")
+    notes += _assumed(given_hz, given_lines)
     most = min(one for one in (part.spi.clock_max_hz, read.clock_max_hz, clock) if one is not None)
     doubts: tuple[str, ...] = ()
     if clock > most:

@@ -46,7 +46,7 @@ class Configuration(Strict):
     source: Text
     """Where the numbers of this table come from."""
     smp: bool
-    """CONFIG_SMP: counters of several processors are counted in batches.
+    """CONFIG_SMP: counters of several processors count in batches.
     From: the kernel's configuration.
     """
     rcu: Rcu
@@ -63,11 +63,11 @@ class Configuration(Strict):
     From: observed on a running kernel.
     """
     masks_interrupts: bool = False
-    """Whether an interrupt that falls into an operation of the chip is handled when that is over.
+    """Whether an interrupt waits for the end of the chip's operation.
     From: the kernel's source; only user-mode Linux with time travel does.
     """
     other_flusher: bool = False
-    """Whether another file system that is mounted has a flusher, for which `sync` waits first.
+    """Whether `sync` waits for another file system's flusher first.
     From: the kernel's source; on user-mode Linux hostfs has one.
     """
     longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
@@ -80,29 +80,23 @@ Xattr = Literal["off", "on", "unknown"]
 
 
 class UserMode(Configuration):
-    """`[uml]`: how the kernel is configured as user-mode Linux.
-
-    `jffs2_xattr` is CONFIG_JFFS2_FS_XATTR.
-    """
+    """`[uml]`: how the kernel is configured as user-mode Linux."""
 
     jffs2_xattr: Xattr
-    """CONFIG_JFFS2_FS_XATTR of the kernel in user mode: `off`, `on`, `unknown`.
+    """CONFIG_JFFS2_FS_XATTR.
     From: kernel/uml/config.
     """
 
 
 class KernelFacts(Configuration):
-    """`[kernel]`: which kernel it is, and which targets can run it.
-
-    `ticks_per_second` is CONFIG_HZ.
-    """
+    """`[kernel]`: which kernel it is, and which targets can run it."""
 
     name: Name
-    """The kernel's name, that of its file without `.toml`."""
+    """That of its file without `.toml`."""
     title: Text
     """What the kernel is, in a line."""
     like: Name | None = None
-    """The profile that this one was begun from: what its sources did not say is that one's.
+    """The profile that has what this one's sources did not say.
     From: `flashbed kernel add`.
     """
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
@@ -112,50 +106,45 @@ class KernelFacts(Configuration):
     From: the kernel's configuration.
     """
     scheduler: Scheduler
-    """Which task runs: `cfs` (before 6.6), `eevdf-6.6`, `eevdf-6.12` or `eevdf-7.3` (since 6.6, as
-    in that release).
-    From: kernel/sched/fair.c of the kernel: pick_eevdf since 6.6, requeue_delayed_entity as in
-    6.12, update_protect_slice as in 7.3.
+    """Which task runs: `cfs` before 6.6, EEVDF as in that release since.
+    From: kernel/sched/fair.c: pick_eevdf, requeue_delayed_entity (6.12), update_protect_slice
+    (7.3).
     """
     folio_batch: Annotated[int, Field(ge=1, le=255)] = 15
     """Pages that the page cache looks up at a time (PAGEVEC_SIZE).
-    From: include/linux/pagevec.h of the kernel.
+    From: include/linux/pagevec.h.
     """
     file_free_rcu: bool = True
     """Whether a closed file is freed after a grace period of RCU (before 6.7).
-    From: fs/file_table.c of the kernel: whether it has file_free_rcu.
+    From: fs/file_table.c: whether it has file_free_rcu.
     """
     writeback_iter: bool = False
-    """Whether only write-back that is cyclic stores where it stopped in a file, so that the
-    flusher's next pass begins there (since 6.9).
-    From: mm/page-writeback.c of the kernel: whether it has writeback_iter.
+    """Whether only cyclic write-back stores where it stopped in a file (since 6.9).
+    From: mm/page-writeback.c: whether it has writeback_iter.
     """
     spi_polls_sleep: bool = True
-    """The core of SPI-NAND sleeps between two polls of a busy chip (since 5.15).
-    From: drivers/mtd/nand/spi/core.c of the kernel: whether spinand_wait calls spi_mem_poll_status.
+    """SPI-NAND sleeps between two polls of a busy chip (since 5.15).
+    From: drivers/mtd/nand/spi/core.c: whether spinand_wait calls spi_mem_poll_status.
     """
     mlc_refused_by: Annotated[tuple[Refusing, ...], Field(strict=False)] = ()
-    """What refuses NAND whose cells hold more than a bit: `jffs2` and `yaffs2` (since 3.13), and
-    `ubi` (since 4.17) unless the partition is in SLC mode.
-    From: whether fs/jffs2/fs.c jffs2_do_fill_super and drivers/mtd/ubi/build.c ubi_attach_mtd_dev
-    compare with MTD_MLCNANDFLASH; YAFFS2's own MTD interface takes MTD_NANDFLASH only.
+    """What refuses MLC: `jffs2` and `yaffs2` (since 3.13), `ubi` unless in SLC mode (since 4.17).
+    From: MTD_MLCNANDFLASH in fs/jffs2/fs.c and drivers/mtd/ubi/build.c.
     """
     slc_mode: bool = False
     """Whether a partition of MLC can have the first pages of pairs only (since 5.8).
     From: include/uapi/mtd/mtd-abi.h, MTD_SLC_ON_MLC_EMULATION.
     """
     cache_reads: bool = False
-    """The driver of raw NAND reads pages in order by READ CACHE SEQUENTIAL, where chip and ECC
-    allow it (since 6.4).
+    """Raw NAND reads pages in order by READ CACHE SEQUENTIAL, where chip and ECC allow it (since
+    6.4).
     From: drivers/mtd/nand/raw/nand_base.c: whether there is rawnand_enable_cont_reads.
     """
     continuous_reads: bool = False
-    """The core of SPI-NAND reads several pages of a block continuously where the chip does (since
-    6.12).
+    """SPI-NAND reads pages of a block continuously where the chip can (since 6.12).
     From: drivers/mtd/nand/spi/core.c: whether there is spinand_use_cont_read.
     """
     octal_dtr: bool = False
-    """The core of SPI-NAND uses octal DTR where chip and controller have it (7.3 does).
+    """SPI-NAND uses octal DTR where chip and controller can (7.3).
     From: drivers/mtd/nand/spi/core.c: whether there is spinand_init_odtr_instruction_set.
     """
 
@@ -166,58 +155,58 @@ class ReadAheadRules(Strict):
     source: Text
     """Where the numbers of this table come from."""
     backward_jump_is_sequential: bool
-    """Until 3.12 on 32 bits the distance to the previous page is signed: each backward jump looks
-    sequential.
-    From: mm/readahead.c of the kernel.
+    """The distance to the previous page is signed, so each backward jump looks sequential (32 bits,
+    until 3.12).
+    From: mm/readahead.c.
     """
     context: Literal["none", "eager", "conservative"]
     """Random reads beside cached pages: `none` ignores them, `eager` starts a window at any,
     `conservative` if more than the request is cached.
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     first_page_starts_window: bool
     """A miss on a file's first page starts a window wherever the last read was (since 2.6.31).
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     hole_window_adds_request: bool
     """A window of which only the marker is known grows by the request as well (since 2.6.31).
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     window_overflow: Literal["grows", "capped"]
     """A window that would hit its own marker: `grows` past the limit, or is `capped` at it.
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
     """`prev_pos`: in the `last-page` when the call ends; at the `next-byte` after every page;
     `next-byte-at-end` of the call.
-    From: mm/filemap.c of the kernel.
+    From: mm/filemap.c.
     """
     past_end_reads_last_page: bool
     """A read that begins behind the end of the file, in its last page, reads that page.
-    From: mm/filemap.c of the kernel: whether filemap_read compares the position with the end first.
+    From: mm/filemap.c: whether filemap_read compares the position with the end first.
     """
     hole_not_found: Literal["page-after", "last-page"]
     """What a scan upward gives where all pages are cached: the `page-after` the last, or the
     `last-page` (since 4.20).
-    From: mm/filemap.c of the kernel.
+    From: mm/filemap.c.
     """
     hole_not_found_below: Literal["page-after", "last-page"]
     """The same of a scan downward.
-    From: mm/filemap.c of the kernel.
+    From: mm/filemap.c.
     """
     miss_never_continues: bool
     """A miss starts a window, and only a marker continues one (6.12).
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     stream_keeps_its_window: bool
     """The next window of a stream is not smaller than its last, even if `posix_fadvise` lowered the
     limit.
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     cut_window_moves_its_marker: bool
     """A window that the end of the file cuts off has its marker moved toward its start, or dropped
     (since 5.8).
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     last_window_has_no_marker: bool
     """A window that reaches the end of the file has no marker (7.3).
@@ -229,19 +218,16 @@ class ReadAheadRules(Strict):
     """
     window_is_added_first: bool
     """All pages of a window are in the page cache, locked, before the first is read (since 5.8).
-    From: mm/readahead.c of the kernel.
+    From: mm/readahead.c.
     """
     faults_around: bool
-    """Page faults are those of 6.1; where it is false, mapped files are refused.
-    From: mm/memory.c, mm/filemap.c of the kernel.
+    """Page faults are those of 6.1; else mapped files are refused.
+    From: mm/memory.c, mm/filemap.c.
     """
 
 
 class Jffs2Options(Strict):
-    """`[jffs2]`: how the kernel's JFFS2 is built.
-
-    `compr_option` lists the values of its mount option `compr=`; empty before 3.2.
-    """
+    """`[jffs2]`: how the kernel's JFFS2 is built."""
 
     source: Text
     """Where the numbers of this table come from."""
@@ -258,7 +244,7 @@ class Jffs2Options(Strict):
     From: fs/jffs2/super.c.
     """
     collector_keeps_signals: bool
-    """Whether a signal that reaches the garbage collector's thread in a pass is kept (sigprocmask).
+    """Whether a signal that reaches the collector's thread in a pass is kept (sigprocmask).
     From: fs/jffs2/background.c.
     """
     wbuf_flush: Literal["delayed-work", "sync-supers"]
@@ -266,7 +252,7 @@ class Jffs2Options(Strict):
     From: fs/jffs2/wbuf.c.
     """
     xattr: Xattr
-    """CONFIG_JFFS2_FS_XATTR: `off`, `on`, `unknown`.
+    """CONFIG_JFFS2_FS_XATTR.
     From: the kernel's configuration.
     """
     write_end_sets_error: bool = False
@@ -275,15 +261,12 @@ class Jffs2Options(Strict):
     """
     wbuf_verify: bool = False
     """CONFIG_JFFS2_FS_WBUF_VERIFY: each page that the write-buffer filled is read back.
-    From: the kernel's configuration; it is off unless asked for (fs/jffs2/Kconfig).
+    From: the kernel's configuration.
     """
 
 
 class UbifsOptions(Strict):
-    """`[ubifs]`: how the kernel's UBIFS is built.
-
-    `compr_option` lists the values of its mount option `compr=`.
-    """
+    """`[ubifs]`: how the kernel's UBIFS is built."""
 
     source: Text
     """Where the numbers of this table come from."""
@@ -303,26 +286,22 @@ BackingDevice = str
 class BackingDevices(Strict):
     """`[backing_devices]`: the device whose `ra_pages` become an opened file's window.
 
-    file_ra_state_init (mm/readahead.c) reads the device of the inode's `mapping`, since 4.0 that of
-    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info, except on a block
-    device, where it has the disk's, and on UBIFS, which sets its own. A superblock has that of its
-    MTD device, its disk or its UBIFS.
+    A mapping has default_backing_dev_info, the disk's on a block device, or UBIFS' own. A
+    superblock has that of its MTD device, its disk or its UBIFS.
     """
 
     source: Text
     """Where the numbers of this table come from."""
     looked_up: Literal["mapping", "superblock"]
-    """Where an opened file finds its backing device: in the inode's `mapping`, since 4.0 in the
-    `superblock`.
+    """Where an opened file finds its backing device: `superblock` since 4.0.
     From: mm/readahead.c file_ra_state_init.
     """
     yaffs2_mounts: Literal["block", "mtd"]
-    """What YAFFS2 is mounted on: a `block` device or an `mtd` device.
+    """What YAFFS2 is mounted on.
     From: how the kernel's YAFFS2 is built.
     """
     ra_pages: dict[BackingDevice, RaPages]
-    """The window of each device that a file system looks at: `default`, `mtd`, `block`, `ubifs`, in
-    pages of 4 KiB.
+    """The window of each device (`default`, `mtd`, `block`, `ubifs`) in pages of 4 KiB.
     From: drivers/mtd, fs/ubifs/super.c, mm/backing-dev.c.
     """
 

@@ -14,10 +14,12 @@ from pydantic import AfterValidator
 
 from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, RAW
 
-__all__ = ["PLAIN", "Mount", "options_for", "read_mount"]
+__all__ = ["PLAIN", "PROTECTED", "Mount", "options_for", "read_mount"]
 
 PLAIN = "default"
 """Mounted without options."""
+PROTECTED = frozenset({"authenticated", "encrypted"})
+"""Options of UBIFS that the agent makes: its own authentication, fscrypt."""
 _OPTION = r"[a-z][a-z0-9_-]*(=[a-z0-9_.]+)?"
 _MOUNT = re.compile(rf"({'|'.join((*FILE_SYSTEMS, *RAW, *ON_FTL))}):({_OPTION}(?:\+{_OPTION})*)")
 MOUNT_CHARACTERS = 100

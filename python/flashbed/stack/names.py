@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 __all__ = [
+    "DEFAULT_WINDOW",
     "FORCED",
-    "SHIPPED",
     "USUAL_BOARD",
     "USUAL_FS",
     "USUAL_KERNEL",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 FORCED = "forced"
-SHIPPED: Literal["shipped"] = "shipped"
+DEFAULT_WINDOW: Literal["default"] = "default"
 """The two values of `window`: set by the case, or the kernel's default for the mount."""
 USUAL_BOARD, USUAL_KERNEL, USUAL_FS = "emulated", "6.1", "ubifs"
 """The stack of a program for which nothing else was chosen."""

@@ -3,7 +3,7 @@
 A policy is a class of the user's that derives from `ReadAhead`, `Reclaim` or `Victim`, or one that
 is built into the simulator. `mine.Greedy` is the class `Greedy` of policies/mine.py in the working
 folder or in the project's. The simulator calls its methods once a decision (bind/src/policies.rs);
-real kernels have no place for one. docs/models/policies.md has what each is told and what it may
+real kernels have no place for one. policies/README.md has what each is told and what it may
 answer.
 
 A policy belongs to a stack: two stacks are equal only if the texts of its file are (`Policy`).

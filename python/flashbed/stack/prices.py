@@ -61,13 +61,21 @@ def by_hand(meaning: str, why: str) -> Any:
     return _price(meaning, "by hand", why)
 
 
+def of_layer(meaning: str) -> Any:
+    """A price of overlayfs, which profiles of before lack: 0 there."""
+    return _price(meaning, "by hand", _OF_LAYER, default=0)
+
+
+_OF_LAYER = "calls with a layer less those without"
+
+
 class UnpackCosts(Strict):
     """Prices of decompression; the following classes include them."""
 
     node_ns: Ns = fitted("One piece: checks, tables, codes.")
-    packed_byte_ps: Ps = fitted("One compressed byte, in picoseconds: literals, codes.")
+    packed_byte_ps: Ps = fitted("One compressed byte: literals, codes.")
     saved_byte_ps: Ps = fitted(
-        "One byte produced by copying earlier ones, in picoseconds.",
+        "One byte produced by copying earlier ones.",
     )
 
 
@@ -77,8 +85,8 @@ class LzoCosts(Strict):
     node_ns: Ns = fitted("One piece: clearing the dictionary.")
     search_ns: Ns = fitted("Searching for a match at one position.")
     match_ns: Ns = fitted("Writing one match.")
-    matched_byte_ps: Ps = fitted("One byte of a match, in picoseconds.")
-    literal_byte_ps: Ps = fitted("One byte outside of matches, in picoseconds.")
+    matched_byte_ps: Ps = fitted("One byte of a match.")
+    literal_byte_ps: Ps = fitted("One byte outside of matches.")
     unpack: UnpackCosts
 
 
@@ -86,14 +94,14 @@ class DeflateCosts(Strict):
     """The compressor that JFFS2 and UBIFS call zlib."""
 
     node_ns: Ns = fitted("One piece: clearing the hashes.")
-    byte_ps: Ps = fitted("One byte, in picoseconds: copying it into the window, and its checksum.")
+    byte_ps: Ps = fitted("One byte: copying it into the window, and its checksum.")
     position_ns: Ns = fitted("One iteration of the search: counting a literal or a match.")
-    insert_ps: Ps = fitted("Entering one position into the hashes, in picoseconds.")
-    candidate_ps: Ps = fitted("Examining one earlier position, in picoseconds.")
-    compared_byte_ps: Ps = fitted("Comparing one byte, in picoseconds.")
+    insert_ps: Ps = fitted("Entering one position into the hashes.")
+    candidate_ps: Ps = fitted("Examining one earlier position.")
+    compared_byte_ps: Ps = fitted("Comparing one byte.")
     block_ns: Ns = fitted("One block, besides its symbols.")
     symbol_ns: Ns = fitted("One leaf of a block's trees.")
-    code_ps: Ps = fitted("Writing one literal or match as a code, in picoseconds.")
+    code_ps: Ps = fitted("Writing one literal or match as a code.")
     slide_ns: Ns = fitted("Moving the window.")
     unpack: UnpackCosts
     unpack_codes_ns: Ns = fitted(
@@ -107,10 +115,10 @@ class ZstdCosts(Strict):
     node_ns: Ns = fitted("One piece: parameters, tables.")
     search_ns: Ns = fitted("Searching for a match at one position.")
     sequence_ns: Ns = fitted("Storing and coding one sequence: its lengths and offset.")
-    matched_byte_ps: Ps = fitted("One byte of a match, in picoseconds.")
-    literal_byte_ps: Ps = fitted("Counting the value of one literal, in picoseconds.")
+    matched_byte_ps: Ps = fitted("One byte of a match.")
+    literal_byte_ps: Ps = fitted("Counting the value of one literal.")
     symbol_ns: Ns = fitted("One value of a Huffman code for literals.")
-    huffman_byte_ps: Ps = fitted("Writing one literal in that code, in picoseconds.")
+    huffman_byte_ps: Ps = fitted("Writing one literal in that code.")
     codes_ns: Ns = fitted("Codes for the sequences of a block.")
     unpack: UnpackCosts
 
@@ -120,7 +128,7 @@ class RtimeCosts(Strict):
 
     node_ns: Ns = fitted("One piece: clearing its table.")
     pair_ns: Ns = fitted("One byte with the length of a run.")
-    run_byte_ps: Ps = fitted("One byte of a run, in picoseconds.")
+    run_byte_ps: Ps = fitted("One byte of a run.")
     unpack: UnpackCosts
 
 
@@ -150,17 +158,15 @@ class Software(Strict):
     """Where the numbers of this table come from."""
     syscall_ns: Ns = fitted("A read or write system call: entry, fd, exit.")
     wake_ns: Ns = folded(
-        "From a timer's interrupt to the program or thread that it wakes "
-        "(try_to_wake_up, schedule).",
-        why="how late a program goes on after a pause",
+        "From a timer's interrupt to the task that it wakes (try_to_wake_up, schedule).",
+        why="how late a program continues after a pause",
     )
     open_ns: Ns = fitted(
-        "Opening a file besides its system call: the walk along its path and the open file.",
+        "Opening a file besides its system call.",
     )
     close_ns: Ns = fitted_later("Closing a file besides its system call.")
     path_ns: Ns = fitted_later(
-        "Walking along the path of a call about an inode that is there: stat, chmod, readlink, "
-        "xattr, the old name of link. The prices of names contain their walks.",
+        "The walk along a path: of stat, chmod, readlink, xattr, link's old name.",
     )
     path_folder_ns: Ns = fitted_later("A folder on that path.")
     stat_ns: Ns = fitted_later("Copying an inode's attributes to the program (cp_new_stat64).")
@@ -168,16 +174,15 @@ class Software(Strict):
         "Changing an inode's attributes (notify_change), besides what the file system writes.",
     )
     list_ns: Ns = fitted_later(
-        "Listing a folder, besides its two system calls, its names, and what is read of the flash.",
+        "Listing a folder, besides its system calls, names and flash reads.",
     )
     map_ns: Ns = fitted_later(
-        "Mapping a file besides the system call: the room for it in the address space (do_mmap).",
+        "Mapping a file besides the system call (do_mmap).",
     )
     unmap_ns: Ns = fitted_later("Ending a mapping besides the system call (do_munmap).")
     unmap_page_ns: Ns = fitted_later("A page that was mapped there (zap_present_pte).")
     fault_ns: Ns = fitted_later(
-        "A page fault besides the processor's entry, which costs as much as a system call's, and "
-        "finding the page (handle_mm_fault).",
+        "A page fault besides entry (a system call's) and finding the page (handle_mm_fault).",
     )
     fault_page_ns: Ns = fitted_later(
         "A cached page that a fault maps besides its own (filemap_map_pages).",
@@ -186,24 +191,22 @@ class Software(Strict):
     name_remove_ns: Ns = fitted("Removing a name, likewise.")
     name_move_ns: Ns = fitted("Renaming, likewise.")
     fill_byte_ps: Ps = folded(
-        "Generating a byte to be written, before the call, in picoseconds: the "
-        "program's own work (the agent's data_fill), which is in no request's time.",
-        why="the agent's own work, between the requests of the cases",
+        "Generating a byte to be written (the agent's data_fill), in no request's time.",
+        why="between the requests of the cases",
     )
     write_ns: Ns = fitted("A write call besides the system call and its pages.")
     page_find_ns: Ns = fitted("Finding one page in the page cache (filemap_get_pages).")
     copy_to_user_byte_ps: Ps = fitted(
-        "Copying one byte to the program (copy_page_to_iter), in picoseconds.",
+        "Copying one byte to the program (copy_page_to_iter).",
     )
     copy_from_user_byte_ps: Ps = fitted(
-        "Copying one byte from the program (copy_page_from_iter_atomic), in picoseconds.",
+        "Copying one byte from the program (copy_page_from_iter_atomic).",
     )
     page_add_ns: Ns = fitted(
-        "Adding a page to the page cache: allocation, insertion, read-ahead's bookkeeping.",
+        "Adding a page to the page cache: allocation, insertion, read-ahead.",
     )
     page_write_ns: Ns = fitted(
-        "One page write besides its copy: write_begin and write_end, without what the file "
-        "system does in them.",
+        "One page of a write, besides its copy and the file system's write_begin and write_end.",
     )
     page_dirty_ns: Ns = fitted("Making a clean cached page dirty.")
     page_drop_ns: Ns = fitted(
@@ -213,138 +216,155 @@ class Software(Strict):
         "Dropping an inode and its name from memory at an unmount.",
     )
     page_slot_ps: Ps = fitted(
-        "Passing an empty slot of the cache's array in a search for pages to drop "
-        "(xas_find), in picoseconds.",
+        "Passing an empty slot of the cache in a search for pages to drop (xas_find).",
     )
     truncate_ns: Ns = fitted(
         "Changing a file's size (do_truncate, notify_change), besides the call, pages and nodes.",
     )
     sync_ns: Ns = fitted(
-        "sync, besides the call and the writes: it calls each mounted file system several times.",
+        "sync, besides the call and the writes.",
     )
     time_update_ns: Ns = fitted(
         "Updating the inode's time at a write, once a second (file_update_time).",
     )
     drop_caches_ns: Ns = fitted(
-        "Writing 3 into drop_caches: it calls every shrinker several times, even if "
-        "there is nothing to free.",
+        "Writing 3 into drop_caches: it calls every shrinker several times.",
     )
-    mtd_call_ns: Ns = fitted("A call into MTD (mtd_read, mtd_write): partition offset, chip lock.")
+    mtd_call_ns: Ns = fitted("A call into MTD (mtd_read, mtd_write).")
     nand_read_ns: Ns = fitted("A read command besides chip time.")
     nand_program_ns: Ns = fitted("A program command besides chip time.")
     nand_erase_ns: Ns = fitted("An erase command besides chip time.")
     nand_byte_ps: Ps = folded(
-        "Moving one byte between controller and memory, in picoseconds.",
+        "Moving one byte between controller and memory.",
         why="in ecc_step_ns, or in nand_read_ns where pages are read whole",
     )
     nand_bounce_byte_ps: Ps = fitted(
-        "Copying one byte from the page buffer to the caller (`use_bounce_buf` of "
-        "nand_do_read_ops), in picoseconds, for parts of pages and for pages that the "
-        "buffer already holds.",
+        "Copying one byte from the page buffer to the caller (`use_bounce_buf`).",
     )
     spi_operation_ns: Ns = fitted_later(
-        "SPI-NAND: one operation of spi-mem, or one transfer of a direct mapping (spi_mem_exec_op, "
-        "spi_mem_poll_status, spi_mem_dirmap_read), besides the bus.",
+        "One operation of spi-mem besides the bus (spi_mem_exec_op, spi_mem_dirmap_read).",
     )
     ecc_step_ns: Ns = fitted("Calculating one ECC step in software.")
-    jffs2_node_ns: Ns = fitted("JFFS2: finding, reading and checking one node, besides its bytes.")
-    jffs2_inode_ns: Ns = fitted("JFFS2: reading an inode (jffs2_iget), besides its nodes.")
-    jffs2_byte_ps: Ps = fitted("JFFS2: CRC and copy of one node byte, in picoseconds.")
+    jffs2_node_ns: Ns = fitted("Finding, reading and checking one node, besides its bytes.")
+    jffs2_inode_ns: Ns = fitted("Reading an inode (jffs2_iget), besides its nodes.")
+    jffs2_byte_ps: Ps = fitted("CRC and copy of one node byte.")
     jffs2_write_node_ns: Ns = fitted(
-        "JFFS2: writing one data node, besides its bytes and compression.",
+        "Writing one data node, besides its bytes and compression.",
     )
     jffs2_write_byte_ps: Ps = fitted(
-        "JFFS2: CRC and copies of one data byte of a written node, in picoseconds.",
+        "CRC and copies of one data byte of a written node.",
     )
     jffs2_add_node_ns: Ns = fitted(
-        "JFFS2: writing any node: space for it, its header and checksums, its place in the lists.",
+        "Writing any node: space, header, checksums, lists.",
     )
     jffs2_obsolete_ns: Ns = fitted(
-        "JFFS2: one node that becomes obsolete at a truncation or deletion.",
+        "One node that becomes obsolete at a truncation or deletion.",
     )
     jffs2_erased_byte_ps: Ps = by_hand(
-        "JFFS2: checking one byte of an erased block, in picoseconds.",
-        why="between two reads of a check; by hand, for the thread erases as well",
+        "Checking one byte of an erased block.",
+        why="between two reads of a check",
     )
     jffs2_gc_pass_ns: Ns = fitted(
-        "JFFS2: one pass of garbage collection, besides the nodes it reads and writes.",
+        "One pass of garbage collection, besides the nodes it reads and writes.",
     )
     jffs2_listed_ns: Ns = fitted_later("A name that a listing returns (jffs2_readdir).")
     ubi_attach_ns: Ns = fitted(
-        "UBI: detaching and attaching, besides the reads: devices, a thread. 200 blocks "
-        "take as many instructions as 400.",
+        "Detaching and attaching, besides the reads.",
     )
-    ubi_write_ns: Ns = fitted("UBI: a write to a logical block, besides MTD's cost.")
-    ubifs_node_ns: Ns = fitted("UBIFS: looking up and reading one data node, besides its bytes.")
+    ubi_write_ns: Ns = fitted("A write to a logical block, besides MTD's cost.")
+    ubifs_node_ns: Ns = fitted("Looking up and reading one data node, besides its bytes.")
     ubifs_bulk_node_ns: Ns = fitted(
-        "UBIFS: checking one node of a bulk-read and finding the next one (validate_data_node).",
+        "Checking one node of a bulk-read and finding the next one (validate_data_node).",
     )
     ubifs_hole_ns: Ns = fitted(
-        "UBIFS: zeroing a page without a node, in a hole or beyond the end (do_readpage).",
+        "Zeroing a page without a node, in a hole or beyond the end (do_readpage).",
     )
     ubifs_inode_ns: Ns = fitted(
-        "UBIFS: looking up and reading the node of a name or an inode, without a page to fill.",
+        "Looking up and reading the node of a name or an inode, without a page to fill.",
     )
-    ubifs_znode_ns: Ns = fitted("UBIFS: reading one index node into a znode.")
+    ubifs_znode_ns: Ns = fitted("Reading one index node into a znode.")
     ubifs_leaf_drop_ns: Ns = fitted(
-        "UBIFS: removing one entry of the index in a truncation or deletion.",
+        "Removing one entry of the index in a truncation or deletion.",
     )
-    ubifs_byte_ps: Ps = fitted("UBIFS: CRC and copy of one node byte, in picoseconds.")
+    ubifs_byte_ps: Ps = fitted("CRC and copy of one node byte.")
     ubifs_write_node_ns: Ns = fitted(
-        "UBIFS: putting one node, or group of nodes, into a write-buffer, besides its bytes.",
+        "Putting one node or group of nodes into a write-buffer, besides its bytes.",
     )
     ubifs_commit_ns: Ns = fitted(
-        "UBIFS: a commit, besides its index nodes: building log, LPT and master nodes "
-        "and their checksums.",
+        "A commit, besides its index nodes.",
     )
     ubifs_write_byte_ps: Ps = fitted(
-        "UBIFS: CRC and copies of one data byte of a written node, in picoseconds.",
+        "CRC and copies of one data byte of a written node.",
     )
     ubifs_budget_ns: Ns = fitted(
-        "UBIFS: the budget of one page that is about to be written (ubifs_write_begin).",
+        "The budget of one page that is about to be written (ubifs_write_begin).",
     )
     ubifs_listed_ns: Ns = fitted_later(
         "A name that a listing returns (ubifs_readdir, ubifs_tnc_next_ent)."
     )
-    yaffs2_chunk_ns: Ns = fitted("YAFFS2: one chunk read or written: tnode walk, tags, copy.")
+    yaffs2_chunk_ns: Ns = fitted("One chunk read or written: tnode walk, tags, copy.")
     yaffs2_write_ns: Ns = fitted(
-        "YAFFS2: writing one chunk, besides the cost of any chunk: checking for "
-        "collection, allocating a chunk, changing the file's tree.",
+        "Writing one chunk, besides the cost of any chunk.",
     )
     yaffs2_header_ns: Ns = fitted(
-        "YAFFS2: building an object's header, besides its chunk.",
+        "Building an object's header, besides its chunk.",
     )
-    yaffs2_inode_ns: Ns = fitted("YAFFS2: creating an object's inode (yfs_iget).")
+    yaffs2_inode_ns: Ns = fitted("Creating an object's inode (yfs_iget).")
     yaffs2_delete_ns: Ns = fitted(
-        "YAFFS2: deleting one chunk at a truncation or deletion.",
+        "Deleting one chunk at a truncation or deletion.",
     )
     yaffs2_checkpoint_byte_ps: Ps = fitted(
-        "YAFFS2: one byte of a checkpoint, written or read, in picoseconds.",
+        "One byte of a checkpoint, written or read.",
     )
     yaffs2_entry_ns: Ns = fitted(
-        "YAFFS2: passing one directory entry in a search for a name (yaffs_find_by_name).",
+        "Passing one directory entry in a search for a name (yaffs_find_by_name).",
     )
     yaffs2_listed_ns: Ns = fitted_later("A name that a listing returns (yaffs_readdir).")
     yaffs2_mount_ns: Ns = fitted(
-        "YAFFS2: mounting, and unmounting before, besides the reads: memory, a thread.",
+        "Unmounting and mounting, besides the reads.",
     )
-    yaffs2_object_ns: Ns = fitted("YAFFS2: creating one object at a mount.")
+    yaffs2_object_ns: Ns = fitted("Creating one object at a mount.")
     yaffs2_erased_byte_ps: Ps = by_hand(
-        "YAFFS2: checking one byte of an erased page at the first mount (memchr_inv), "
-        "in picoseconds.",
-        why="in a fresh mount alone; by hand, from a log of instructions",
+        "Checking one byte of an erased page at the first mount (memchr_inv), in picoseconds.",
+        why="from a log of instructions",
     )
-    compute_step_ps: Ps = fitted("One step of a `compute` operation, in picoseconds.")
+    overlay_open_ns: Ns = of_layer(
+        "Overlayfs: opening the file below as well (ovl_open).",
+    )
+    overlay_close_ns: Ns = of_layer(
+        "Overlayfs: closing it (ovl_release).",
+    )
+    overlay_read_ns: Ns = of_layer(
+        "Overlayfs: a read of the file below (ovl_read_iter).",
+    )
+    overlay_write_ns: Ns = of_layer(
+        "Overlayfs: a write to it (ovl_write_iter).",
+    )
+    overlay_inode_ns: Ns = of_layer(
+        "Overlayfs: a call about an inode or a listing, which asks the inode below.",
+    )
+    overlay_lookup_ns: Ns = of_layer(
+        "Overlayfs: looking a name up (ovl_lookup), besides what the file system does.",
+    )
+    overlay_create_ns: Ns = of_layer(
+        "Overlayfs: making a name (ovl_create_or_link), likewise.",
+    )
+    overlay_remove_ns: Ns = of_layer(
+        "Overlayfs: removing a name (ovl_do_remove), likewise.",
+    )
+    overlay_rename_ns: Ns = of_layer(
+        "Overlayfs: renaming (ovl_rename), likewise.",
+    )
+    compute_step_ps: Ps = fitted("One step of a `compute` operation.")
     compressors: CompressorCosts = CompressorCosts()
     not_known: Annotated[tuple[str, ...], Field(strict=False, max_length=200)] = ()
-    """Prices that no source has: each counts as 0, and no key gives it."""
+    """Prices that no source has; each counts as 0."""
     sched_clock_ns: Annotated[int, Field(gt=0, le=1_000_000_000)] = 1
-    """The unit of the scheduler's clock: nanoseconds, or a tick for kernels that count ticks."""
+    """The unit of the scheduler's clock: a nanosecond, or a tick."""
     clock_read_ns: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """A reading of the clock by the agent, where code takes no time but this does (user-mode
-    Linux). `syscall_ns` contains it elsewhere."""
+    """The agent's reading of the clock, where nothing else takes time (user-mode Linux)."""
     pointer_bytes: Literal[4, 8] = 4
-    """Bytes of the kernel's pointers: some structures are stored on flash as in memory."""
+    """Bytes of the kernel's pointers, which some structures on flash have."""
 
     @model_validator(mode="before")
     @classmethod

@@ -29,6 +29,7 @@ from flashbed.stack.board_tables import (
     Emulator,
     EnduranceFacts,
     Memory,
+    Nor,
     Partition,
     Spi,
     Sqlite,
@@ -104,6 +105,8 @@ class Board(FromFile):
     """How its pages are corrected."""
     spi: Spi | None = None
     """The bus of SPI-NAND; without it the chip is raw NAND."""
+    nor: Nor | None = None
+    """The bus of SPI-NOR."""
     partition: Partition
     """The blocks that the file system lives on."""
     memory: Memory
@@ -124,6 +127,8 @@ class Board(FromFile):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if (self.chip.kind == "nor") != (self.nor is not None):
+            raise ValueError('nor: chip.kind = "nor" and [nor] need each other')
         check_board(self.sim_json)
         return self
 
@@ -224,8 +229,12 @@ class Board(FromFile):
         """`sim_json` for file systems mounted with `compr=`."""
         text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
         tables = json.loads(text)
+        del tables["chip"]["kind"]
         if self.spi:
             tables["chip"]["spi"] = self.spi.sim_tables
+        if self.nor:
+            pages = self.chip.pages_per_block * self.chip.blocks
+            tables["chip"]["nor"] = self.nor.sim_tables(pages * self.chip.page_bytes)
         of_compressors = tables["software"]["compressors"]
         for name in tables["software"].pop("not_known"):
             folder, _, key = name.partition(".")
@@ -397,7 +406,7 @@ def _prices_like(path: Path, name: str, *, mhz: int, permille: int) -> dict[str,
     if known.board.cpu_mhz is None:
         raise ProfileError(f"{there}: {paths.shown(known.path)} has no board.cpu_mhz")
     if known.like is not None or known.software.is_free:
-        raise ProfileError(f"{there}: {paths.shown(known.path)} has no prices of its own")
+        raise ProfileError(f"{there}: {paths.shown(known.path)} is not calibrated itself")
     return BorrowedPrices(
         name=name, software=known.software, clock_mhz=known.board.cpu_mhz, mhz=mhz,
         permille=permille,

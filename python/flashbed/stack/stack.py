@@ -21,8 +21,9 @@ from flashbed.stack.bit_errors import ErrorRates, error_rates
 from flashbed.stack.changes import AS_BOOTED, VmChange
 from flashbed.stack.conditions import NONE, Faults
 from flashbed.stack.file_systems import FILE_SYSTEMS, ON_FTL, only_in_user_mode
-from flashbed.stack.layouts import Layout
-from flashbed.stack.names import SHIPPED
+from flashbed.stack.layouts import Layout, Volume, in_layout, on_partition
+from flashbed.stack.mounts import PROTECTED
+from flashbed.stack.names import DEFAULT_WINDOW
 from flashbed.stack.nearest_kernel import release_of
 from flashbed.stack.policies import Policy
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, Kernel
@@ -34,6 +35,7 @@ _OF_MLC = {
     "yaffs2": "yaffs: MTD device is not NAND it's type 8",
 }
 """What refuses chips whose cells hold several bits."""
+_SQUASHFS_OF = "6.1"
 _VERSION = 1
 """Of `json`: another one makes every kept result out of date."""
 
@@ -61,7 +63,7 @@ class Stack:
     erases: tuple[int, ...] = ()
     """Erases of each block of the partition before anything is written; empty for none."""
     faults: Faults = NONE
-    """The factory's bad blocks are there from the begin, other faults begin at the mark."""
+    """The factory's bad blocks are there first, other faults begin when measuring starts."""
 
     @cached_property
     def bit_errors(self) -> ErrorRates | None:
@@ -77,7 +79,9 @@ class Stack:
             "board": self.board.values_json,
             "kernel": self.kernel.values_json,
             "mounted": self.mounted,
-            "read_ahead_kib": SHIPPED if self.read_ahead_kib is None else self.read_ahead_kib,
+            "read_ahead_kib": DEFAULT_WINDOW
+            if self.read_ahead_kib is None
+            else self.read_ahead_kib,
             "vm": dict(self.vm.values),
             "erases": self.erases,
             "faults": self.faults.model_dump_json(exclude={"bit_errors"}),
@@ -103,6 +107,22 @@ class Stack:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
+    @property
+    def root_volume(self) -> Volume | None:
+        """The volume whose image holds what a preparation makes; None where it makes that."""
+        return None if self.layout is None else self.layout.root_volume
+
+    @cached_property
+    def blocks(self) -> range:
+        """The chip's blocks that the program's file system lies on. Raises `InputError`."""
+        chip, partition = self.board.chip, self.board.partition
+        found = range(partition.blocks)
+        if self.layout is not None:
+            there = len(found)
+            found = self.layout.program_blocks(None, block_bytes=chip.block_bytes, there=there)
+        first = partition.first_block
+        return range(first + found.start, first + found.stop)
+
     @cached_property
     def in_user_mode(self) -> Stack:
         """The stack with user-mode Linux's board and kernel, for the simulator."""
@@ -118,14 +138,6 @@ class Stack:
             return None
         chosen = ", ".join(f"policy.{each.decision}={each.name}" for each in self.policies)
         return f"{chosen}: a real kernel decides by its own code; --on sim has policies"
-
-    @property
-    def only_executed(self) -> str | None:
-        """Why no experiment can have this stack, only `exec` and `boot`; None if one can."""
-        if self.layout is None:
-            return None
-        name = self.layout.name
-        return f"layout {name}: a case has no image for it; `flashbed exec` and `boot` have"
 
     @property
     def refused_by_kernel(self) -> str | None:
@@ -146,11 +158,33 @@ class Stack:
     @property
     def not_simulated(self) -> str | None:
         """Why the simulator cannot be this stack; None if it can."""
-        if self.layout is not None:
-            return f"layout {self.layout.name}: the simulator has none; --on uml runs the kernel's"
+        if self.refused_on_nor is not None:
+            return self.refused_on_nor
+        if self.layout is not None and self.layout.not_simulated is not None:
+            return f"{self.layout.not_simulated}; --on uml runs the kernel's"
+        if self.root_volume is not None and self.kernel.name.partition("-")[0] != _SQUASHFS_OF:
+            return f"layout.files=root: the simulator has the squashfs of Linux {_SQUASHFS_OF}"
         if self.fs not in ON_FTL:
             return None
         return f"fs {self.fs}: the simulator has no {self.fs}; --on uml runs the kernel's"
+
+    @property
+    def _nor_chip(self) -> str:
+        fit = self.board.fit
+        return f"chip {fit.part.name}" if fit is not None else 'chip.kind = "nor"'
+
+    @property
+    def refused_on_nor(self) -> str | None:
+        """Why this stack cannot be on its chip of SPI-NOR; None if it can, or is on NAND."""
+        if self.board.nor is None:
+            return None
+        if self.layout is not None and self.layout.on == "ubi":
+            return f"layout={self.layout.name}: UBI is not on SPI-NOR here ({self._nor_chip})"
+        facts = FILE_SYSTEMS.get(self.fs)
+        if facts is None or not facts.on_nor:
+            able = ", ".join(name for name, row in FILE_SYSTEMS.items() if row.on_nor)
+            return f"fs={self.fs}: SPI-NOR has {able} only ({self._nor_chip})"
+        return None
 
     @property
     def _refused_bus(self) -> str | None:
@@ -172,7 +206,13 @@ class Stack:
     @property
     def only_in_user_mode(self) -> str | None:
         """Why the emulated board and a real one cannot be this stack; None if they can."""
-        return self.only_executed or self.only_simulated or only_in_user_mode(self.fs)
+        if self.board.nor is not None:
+            return f"{self._nor_chip}: SPI-NOR is on sim and uml only"
+        if self.layout is not None and self.layout.fastmap:
+            return "layout.fastmap: Debian's kernel has none; --on uml has it"
+        if "authenticated" in self.protection:
+            return "mount=ubifs:authenticated: Debian's kernel has none; --on uml has it"
+        return self.only_simulated or only_in_user_mode(self.fs)
 
     @property
     def modelled_kib(self) -> int:
@@ -180,6 +220,11 @@ class Stack:
         if self.read_ahead_kib is not None:
             return self.read_ahead_kib
         return self.kernel.shipped_kib(self.fs)
+
+    @property
+    def protection(self) -> frozenset[str]:
+        """Which of the agent's own mount options it has: `authenticated`, `encrypted`."""
+        return PROTECTED.intersection(self.mount_options.split(","))
 
     @property
     def mounted(self) -> str:
@@ -195,14 +240,28 @@ class Stack:
     @property
     def simulated_board(self) -> str:
         """The board as the simulator reads it, with the prices of this compressor."""
-        return self.board.sim_json_with(self.compressor)
+        return on_partition(self.board.sim_json_with(self.compressor), self.layout)
 
     @property
     def simulated_kernel(self) -> str:
-        """The kernel as the simulator reads it, with this compressor. Raises `InputError`."""
+        """The kernel as the simulator reads it, with this compressor and layout.
+
+        Raises `InputError`.
+        """
+        return in_layout(self.kernel_alone, self.layout)
+
+    @property
+    def kernel_alone(self) -> str:
+        """The same without the layout. Raises `InputError`."""
         return self.kernel.sim_json_with(self.fs, self.compressor, self.vm.values)
 
     @property
     def boot_parameters(self) -> list[str]:
         """Settings on the kernel's command line (since 5.8, fs/proc/proc_sysctl.c)."""
-        return [f"sysctl.{name}={value}" for name, value in self.vm.sysctls]
+        return [*(f"sysctl.{name}={value}" for name, value in self.vm.sysctls), *self.of_ubi]
+
+    @property
+    def of_ubi(self) -> list[str]:
+        """Parameters of UBI's module: a fastmap is written when it first can be."""
+        fastmap = self.layout is not None and self.layout.fastmap
+        return ["ubi.fm_autoconvert=1"] if fastmap else []

@@ -55,7 +55,8 @@ class Program:
     `requests`, on targets that have contents. `record_changes`: `changes` of `requests`. `cuts`: a
     `Survey` of each cut after the case; needs `record_changes`. `record_wear`: the `wear` table.
     `record_flush`: the `flush_` columns of `cases`. Without `record_requests` a target may leave
-    out `requests`. `chip_commands` go to the chip's driver at the mark (docs/models/power-cuts.md).
+    out `requests`. `chip_commands` go to the chip's driver when measuring starts
+    (docs/models/power-cuts.md).
     """
 
     case_id: str
@@ -182,7 +183,7 @@ class Batch:
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
     gc_choices: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """case_id -> `jiffies % 128` of each of JFFS2's choices from the mark on.
+    """case_id -> `jiffies % 128` of each of JFFS2's choices from the start of measuring on.
 
     The simulator always reports them, a kernel if `record_gc_choices` is set.
     """

@@ -12,10 +12,12 @@ from typing import cast
 import polars as pl
 
 from flashbed import _sim
+from flashbed.base.errors import RunError
 from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.stack.conditions import PPM
+from flashbed.stack.layouts import in_layout
 from flashbed.stack.policies import Policy, simulated
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
 from flashbed.stack.stack import Stack
@@ -34,11 +36,13 @@ from flashbed.targets.failing import failure_of, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
 
-__all__ = ["ChipOnlyTarget", "SimTarget", "cases_of"]
+__all__ = ["ChipOnlyTarget", "SimTarget", "cases_of", "chip_of"]
 
 CASES_PER_CALL = 2000
 TEXT_PER_CALL = 4 << 20
 """Bytes of operations in a call: the results of its short cases are in memory together."""
+RootImage = Callable[[Program], bytes]
+"""Makes the image of a program's root. Raises `RunError`."""
 
 
 class SimTarget:
@@ -47,6 +51,9 @@ class SimTarget:
     name = "sim"
     software_time = True
     apart = Apart("preparation")
+
+    def __init__(self, root_image: RootImage | None = None) -> None:
+        self.root_image = root_image
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Does nothing: there is nothing to fetch. See `Target.prepare`."""
@@ -63,23 +70,46 @@ class SimTarget:
         for group in _groups(programs):
             first = group[0]
             options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
+            try:
+                kernel, root = self._on_root(first)
+            except RunError as why:
+                yield failed_alike(group, str(why))
+                done += len(group)
+                continue
             results = _sim.run_cases(
                 first.stack.simulated_board,
-                first.stack.simulated_kernel,
+                kernel,
                 cases_of(group),
                 recorded=_recorded(first, options),
                 threads=threads,
                 sink=self._sink(group, options.long_rows),
+                root=root,
             )
             done += len(group)
             batch = self._without_times(batch_of(results, group))
             if options.long_rows is not None:
-                for index in results.unpriced:
-                    options.long_rows.without_times(group[index].case_id)
+                for case_id in _unpriced(results, group):
+                    options.long_rows.without_times(case_id)
             yield batch
             if results.interrupted is not None:
                 raise results.interrupted
             options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
+
+    def _on_root(self, first: Program) -> tuple[str, tuple[int, bytes] | None]:
+        """The kernel of a group, and the volume and image of its root if that holds its files.
+
+        Raises `RunError`.
+        """
+        stack, layout = first.stack, first.stack.layout
+        volume = stack.root_volume
+        if layout is None or volume is None:
+            return stack.simulated_kernel, None
+        if self.root_image is None:
+            raise RunError("layout.files=root: nothing makes the root's image here")
+        image = self.root_image(first)
+        sizes = layout.image_bytes | {volume.name: len(image)}
+        kernel = in_layout(stack.kernel_alone, layout, sizes)
+        return kernel, (layout.volume.index(volume), image)
 
     def _without_times(self, batch: Batch) -> Batch:
         """The batch without the times that this target does not know."""
@@ -202,7 +232,7 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
     for program in programs:
         chip = chips.get(program.stack)
         if chip is None:
-            chip = chips[program.stack] = _chip(program.stack)
+            chip = chips[program.stack] = chip_of(program.stack)
         own = program.stack.policies
         if own not in policies:
             policies[own] = simulated(own)
@@ -221,12 +251,16 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
     return cases
 
 
-def _chip(stack: Stack) -> _sim.Chip:
+def chip_of(stack: Stack) -> _sim.Chip:
     """The chip that programs begin with."""
     given = stack.faults
-    bad_blocks = given.bad(stack.board.partition.blocks)
+    partition = stack.board.partition
+    first = stack.blocks.start - partition.first_block
+    bad = (block - first for block in given.bad(partition.blocks))
+    bad_blocks = tuple(block for block in bad if 0 <= block < len(stack.blocks))
+    erases = stack.erases[first : first + len(stack.blocks)]
     if not given.while_measuring:
-        return _sim.Chip(erases=stack.erases, bad_blocks=bad_blocks)
+        return _sim.Chip(erases=erases, bad_blocks=bad_blocks)
     program_fail_ppm, program_fail = _failing(given.program_fail)
     erase_fail_ppm, erase_fail = _failing(given.erase_fail)
     flips = given.bit_flips
@@ -241,12 +275,19 @@ def _chip(stack: Stack) -> _sim.Chip:
         bits_flipped=flips.bits if flips else 0,
         errors=_sim.ErrorCurve(**vars(rates)) if (rates := stack.bit_errors) else None,
     )
-    return _sim.Chip(erases=stack.erases, bad_blocks=bad_blocks, faults=faults)
+    return _sim.Chip(erases=erases, bad_blocks=bad_blocks, faults=faults)
 
 
 def _failing(given: float | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """A failure rate in millionths, and the numbers of operations that fail."""
     return (0, given) if isinstance(given, tuple) else (round(given * PPM), ())
+
+
+def failed_alike(group: Sequence[Program], why: str) -> Batch:
+    """That a whole group could not be measured."""
+    none = pl.DataFrame()
+    failures = tuple(program.not_measured(why) for program in group)
+    return Batch(cases=none, requests=none, flash=none, failures=failures)
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
@@ -259,8 +300,10 @@ def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
             program.stack.board.sha256,
             program.stack.kernel.sha256,
             program.stack.vm,
+            program.stack.layout and program.stack.layout.values_json,
             mounted,
             *recorded,
+            "" if program.stack.root_volume is None else program.prepare,
         )
         groups.setdefault(key, []).append(program)
     for group in groups.values():
@@ -301,12 +344,11 @@ def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
 def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
     """The simulator's columns as tables. `case_index` is an index into `programs`."""
     case_ids = [program.case_id for program in programs]
-    unpriced = {case_ids[index]: name for index, name in results.unpriced.items()}
+    unpriced = _unpriced(results, programs)
     cases = _unknown(_cases(results.cases, programs), unpriced, "time_ns", "elapsed_ns")
     requests = _unknown(_requests(results, programs), unpriced, "latency_ns")
     if cases.width:
-        words = {name: _no_price(name, programs[0].stack.board) for name in unpriced.values()}
-        why = [words.get(unpriced.get(case_id, "")) for case_id in cases["case_id"]]
+        why = [unpriced.get(case_id) for case_id in cases["case_id"]]
         failures = {case_ids[index]: _failures(made) for index, made in results.failed.items()}
         failed = [failures.get(case_id) for case_id in cases["case_id"]]
         cases = cases.with_columns(
@@ -334,12 +376,24 @@ def _failures(made: Sequence[tuple[int, int]]) -> str | None:
     return failures_text({failure_of(result): count for result, count in made})
 
 
+_OF_ROOT = "decompressing and copying up a root's files have no price"
+
+
+def _unpriced(results: _sim.Results, programs: Sequence[Program]) -> dict[str, str]:
+    """Cases whose times are not known, and why."""
+    if programs[0].stack.root_volume is not None:
+        return {program.case_id: _OF_ROOT for program in programs}
+    board = programs[0].stack.board
+    found = results.unpriced.items()
+    return {programs[index].case_id: _no_price(name, board) for index, name in found}
+
+
 def _no_price(compressor: str, board: Board) -> str:
     return f"{compressor} has no price on {board.name} (boards/{board.name}.toml, [software])"
 
 
 def _unknown(frame: pl.DataFrame, case_ids: Collection[str], *columns: str) -> pl.DataFrame:
-    """Removes times of cases that used a compressor whose price is unknown."""
+    """Removes times of cases that used something whose price is unknown."""
     if not case_ids or not frame.width:
         return frame
     known = pl.col("case_id").is_in(list(case_ids)).not_()

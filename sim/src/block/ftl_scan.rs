@@ -99,7 +99,7 @@ impl<D: NandDriver> Ftl<D> {
         }
     }
 
-    /// Goes on in the block that was opened last, after what is torn. The last page with a record
+    /// Continues in the block that was opened last, after what is torn. The last page with a record
     /// and the first one without are read whole.
     fn open_newest(&mut self, mut now: Ns, found: &Found) -> Done {
         let Some(newest) = found.newest() else { return Ok(now) };

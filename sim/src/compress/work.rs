@@ -8,7 +8,7 @@
 //! Left out: effects of the processor's caches. The counts of lzo-2.02 are the same as LZO's, but
 //! it has its own table of prices.
 //!
-//! Invariant: for a compressor that a board has no prices for, the result is the compressor's name,
+//! Invariant: for a compressor that a board does not price, the result is the compressor's name,
 //! not a time.
 
 use crate::units::Ns;
@@ -127,9 +127,9 @@ impl Packing {
 pub struct UnpackCosts {
     /// One piece: checks, tables, codes.
     pub node_ns: Ns,
-    /// One compressed byte, in picoseconds: literals, codes.
+    /// One compressed byte: literals, codes.
     pub packed_byte_ps: u64,
-    /// One byte produced by copying earlier ones, in picoseconds.
+    /// One byte produced by copying earlier ones.
     pub saved_byte_ps: u64,
 }
 
@@ -150,9 +150,9 @@ pub struct LzoCosts {
     pub search_ns: Ns,
     /// Writing one match.
     pub match_ns: Ns,
-    /// One byte of a match, in picoseconds.
+    /// One byte of a match.
     pub matched_byte_ps: u64,
-    /// One byte outside of matches, in picoseconds.
+    /// One byte outside of matches.
     pub literal_byte_ps: u64,
     /// Decompression.
     pub unpack: UnpackCosts,
@@ -174,21 +174,21 @@ impl LzoCosts {
 pub struct DeflateCosts {
     /// One piece: clearing the hashes.
     pub node_ns: Ns,
-    /// One byte, in picoseconds: copying it into the window, and its checksum.
+    /// One byte: copying it into the window, and its checksum.
     pub byte_ps: u64,
     /// One iteration of the search: counting a literal or a match.
     pub position_ns: Ns,
-    /// Entering one position into the hashes, in picoseconds.
+    /// Entering one position into the hashes.
     pub insert_ps: u64,
-    /// Examining one earlier position, in picoseconds.
+    /// Examining one earlier position.
     pub candidate_ps: u64,
-    /// Comparing one byte, in picoseconds.
+    /// Comparing one byte.
     pub compared_byte_ps: u64,
     /// One block, besides its symbols.
     pub block_ns: Ns,
     /// One leaf of a block's trees.
     pub symbol_ns: Ns,
-    /// Writing one literal or match as a code, in picoseconds.
+    /// Writing one literal or match as a code.
     pub code_ps: u64,
     /// Moving the window.
     pub slide_ns: Ns,
@@ -223,13 +223,13 @@ pub struct ZstdCosts {
     pub search_ns: Ns,
     /// Storing and coding one sequence: its lengths and offset.
     pub sequence_ns: Ns,
-    /// One byte of a match, in picoseconds.
+    /// One byte of a match.
     pub matched_byte_ps: u64,
-    /// Counting the value of one literal, in picoseconds.
+    /// Counting the value of one literal.
     pub literal_byte_ps: u64,
     /// One value of a Huffman code for literals.
     pub symbol_ns: Ns,
-    /// Writing one literal in that code, in picoseconds.
+    /// Writing one literal in that code.
     pub huffman_byte_ps: u64,
     /// Codes for the sequences of a block.
     pub codes_ns: Ns,
@@ -258,7 +258,7 @@ pub struct RtimeCosts {
     pub node_ns: Ns,
     /// One byte with the length of a run.
     pub pair_ns: Ns,
-    /// One byte of a run, in picoseconds.
+    /// One byte of a run.
     pub run_byte_ps: u64,
     /// Decompression.
     pub unpack: UnpackCosts,

@@ -1,4 +1,5 @@
-//! The NAND chip: blocks of pages that are read, programmed once and in order, and erased whole.
+//! The chip. NAND: blocks of pages that are read, programmed once and in order, and erased whole.
+//! NOR: any bytes are read; those of a page are programmed, in any order and again.
 //!
 //! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
 //! controller) are separate; an operation's time is its profile's (`ChipProfile::read_ns`). The
@@ -8,7 +9,7 @@
 //! out: planes, multi-plane commands, cached programs, read disturb, and faults other than
 //! factory-bad blocks, whose programs and erases fail (faulty.rs adds faults).
 //!
-//! Invariants:
+//! Invariants, of which the first three are NAND's:
 //! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is
 //!    transferred with it.
 //! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page.
@@ -74,6 +75,14 @@ impl Chip {
         now + time
     }
 
+    /// Whether a read may be of this span: on NOR of any that ends within the chip.
+    fn is_readable(&self, page: PageNo, span: Span) -> bool {
+        let end = u64::from(page.0) * u64::from(self.profile.page_bytes)
+            + u64::from(span.column + span.length);
+        let size = u64::from(self.pages) * u64::from(self.profile.page_bytes);
+        self.in_page(span) || self.profile.nor.is_some() && end <= size
+    }
+
     fn in_page(&self, span: Span) -> bool {
         span.column + span.length <= self.profile.page_bytes + self.profile.oob_bytes
     }
@@ -86,7 +95,7 @@ impl Flash for Chip {
 
     #[inline]
     fn read(&mut self, now: Ns, _task: Task, page: PageNo, moves: Moves) -> Done {
-        debug_assert!(self.in_page(moves.first), "read past the OOB");
+        debug_assert!(self.is_readable(page, moves.first), "read past the OOB");
         assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
         Ok(self.spend(now, self.profile.read_ns(moves.bytes)))
@@ -127,14 +136,16 @@ impl Flash for Chip {
             return Err(Failed { at: self.spend(now, time), fault: Fault::ProgramFailed });
         }
         let marks_bad = !main_area && cells.length <= BAD_MARK_BYTES;
+        let is_nor = self.profile.nor.is_some();
         assert!(
-            first >= block.programmed_bytes || marks_bad,
+            first >= block.programmed_bytes || marks_bad || is_nor,
             "page {} programmed twice or out of order (byte {first} of its block, next is {})",
             page.0,
             block.programmed_bytes
         );
         if main_area {
-            block.programmed_bytes = start + page_bytes.min(cells.column + cells.length);
+            let end = start + page_bytes.min(cells.column + cells.length);
+            block.programmed_bytes = block.programmed_bytes.max(end);
         }
         self.counts.programs += 1;
         Ok(self.spend(now, time))

@@ -74,7 +74,7 @@ pub struct ErrorCurve {
     pub retention: Term,
     /// Those that reads of the block add.
     pub disturb: Term,
-    /// The age at the mark of what was programmed before it.
+    /// The age when measuring starts of what was programmed before it.
     pub age_hours: u32,
     /// Reads that its block has had then.
     pub reads: u32,

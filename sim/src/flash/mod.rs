@@ -150,6 +150,16 @@ impl Counts {
     pub fn changes(&self) -> u64 {
         self.programs + self.erases
     }
+
+    /// What was counted after these.
+    pub fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            reads: self.reads - before.reads,
+            programs: self.programs - before.programs,
+            erases: self.erases - before.erases,
+            busy: self.busy - before.busy,
+        }
+    }
 }
 
 /// One flash operation, a row of the `flash` table.

@@ -399,6 +399,38 @@ pub trait Features {
     fn get_link(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
         Ok(now)
     }
+    /// i_op->rename with RENAME_WHITEOUT: leaves a white-out under the old name, whose inode it
+    /// returns.
+    fn rename_whiteout(
+        &mut self,
+        _now: Ns,
+        _rename: Rename<'_>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        Err(FsError::NotModelled("white-outs on this file system"))
+    }
+    /// i_op->rename with RENAME_EXCHANGE: `replaced` gets the old name.
+    fn exchange(
+        &mut self,
+        _now: Ns,
+        _rename: Rename<'_>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("exchanged names on this file system"))
+    }
+    /// i_op->mknod of a white-out: a device without a number.
+    fn whiteout(
+        &mut self,
+        _now: Ns,
+        _at: Name<'_>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        Err(FsError::NotModelled("white-outs on this file system"))
+    }
+    /// The block device of another volume of the same UBI device reads so many bytes.
+    fn read_volume(&mut self, _now: Ns, _volume: usize, _at: u64, _bytes: u32) -> Result<Ns> {
+        Err(FsError::NotModelled("a read-only root beside this file system"))
+    }
     /// i_op->tmpfile: creates a file without a name, which does not appear in the directory.
     fn tmpfile(
         &mut self,

@@ -247,6 +247,31 @@ impl<S: FlashFs> Features for Timed<S> {
         self.took(now, done)
     }
 
+    fn rename_whiteout(
+        &mut self,
+        now: Ns,
+        rename: Rename<'_>,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        let done = self.fs.rename_whiteout(now, rename, pages);
+        self.took(now, done)
+    }
+
+    fn exchange(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        let done = self.fs.exchange(now, rename, pages);
+        self.took(now, done)
+    }
+
+    fn whiteout(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        let done = self.fs.whiteout(now, at, pages);
+        self.took(now, done)
+    }
+
+    fn read_volume(&mut self, now: Ns, volume: usize, at: u64, bytes: u32) -> Result<Ns> {
+        let done = self.fs.read_volume(now, volume, at, bytes);
+        self.took(now, done)
+    }
+
     fn tmpfile(&mut self, now: Ns, above: Ino, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         let done = self.fs.tmpfile(now, above, pages);
         self.took(now, done)

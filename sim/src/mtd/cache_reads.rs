@@ -23,7 +23,7 @@ pub(super) struct CacheReads {
     last: u32,
     /// When the array has loaded the next page; none after READ CACHE END.
     loaded: Option<Ns>,
-    /// Pages by which the chip is behind the driver, which goes on by READ CACHE SEQUENTIAL after
+    /// Pages by which the chip is behind the driver, which continues by READ CACHE SEQUENTIAL after
     /// READ CACHE END: the chip moves the same page again.
     behind: u32,
 }

@@ -1,9 +1,9 @@
-//! The driver that a board's chip needs: of raw NAND, or of SPI-NAND.
+//! The driver that a board's chip needs: of raw NAND, SPI-NAND or SPI-NOR.
 //!
 //! Mirrors no kernel code, where a device tree chooses. An enum and no second type of stack: the
 //! file systems are compiled once for each chip and decorator, not for each driver as well.
 
-use super::{MtdInfo, NandDriver, RawNand, SpiNand};
+use super::{MtdInfo, NandDriver, RawNand, SpiNand, SpiNor};
 use crate::flash::{Done, Flash, Span};
 use crate::profile::BoardProfile;
 use crate::units::{BlockNo, Ns, PageNo};
@@ -14,14 +14,16 @@ use crate::units::{BlockNo, Ns, PageNo};
 pub enum Driven<F> {
     Raw(RawNand<F>),
     Spi(SpiNand<F>),
+    Nor(SpiNor<F>),
 }
 
 impl<F: Flash> Driven<F> {
     /// The driver of `board` for its chip.
     pub fn new(flash: F, board: &BoardProfile) -> Driven<F> {
-        match board.chip.spi {
-            None => Driven::Raw(RawNand::new(flash, board)),
-            Some(_) => Driven::Spi(SpiNand::new(flash, board)),
+        match (board.chip.spi, board.chip.nor) {
+            (None, None) => Driven::Raw(RawNand::new(flash, board)),
+            (Some(_), _) => Driven::Spi(SpiNand::new(flash, board)),
+            (None, Some(_)) => Driven::Nor(SpiNor::new(flash, board)),
         }
     }
 }
@@ -32,6 +34,7 @@ macro_rules! each {
         match $of {
             Driven::Raw($driver) => $what,
             Driven::Spi($driver) => $what,
+            Driven::Nor($driver) => $what,
         }
     };
 }
@@ -64,6 +67,11 @@ impl<F: Flash> NandDriver for Driven<F> {
 
     fn erases_before_mark(&self) -> bool {
         each!(self, driver => driver.erases_before_mark())
+    }
+
+    #[inline]
+    fn reads_across_pages(&self) -> bool {
+        each!(self, driver => driver.reads_across_pages())
     }
 
     #[inline]

@@ -278,6 +278,11 @@ pub trait NandDriver: Clone {
     fn erases_before_mark(&self) -> bool {
         true
     }
+    /// Whether one command reads any length, and [`NandDriver::read`] is called once for all of it.
+    #[inline]
+    fn reads_across_pages(&self) -> bool {
+        false
+    }
     /// A read of several pages begins at `column` of `page`.
     #[inline]
     fn begin_read(&mut self, _mtd: &MtdInfo, _page: PageNo, _column: u32, _length: u32) {}

@@ -2,8 +2,8 @@
 //!
 //! Mirrors drivers/mtd/mtdcore.c and mtdpart.c of Linux 6.1 and the part of a NAND driver that
 //! walks over pages. What a page takes is the driver's ([`NandDriver`]): nand_base.rs drives raw
-//! NAND. The driver builds its bad block table from the marks when it is loaded (nand_create_bbt)
-//! and keeps it in memory (nand_bbt.c). Left out: a bad block table on flash.
+//! NAND, spinor.rs SPI-NOR. The driver builds its bad block table from the marks when it is loaded
+//! (nand_create_bbt) and keeps it in memory (nand_bbt.c). Left out: a bad block table on flash.
 //!
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
@@ -19,6 +19,7 @@ mod nand_base;
 mod partition;
 mod power;
 mod spinand;
+mod spinor;
 
 pub use self::char::{Access, MtdChar};
 pub use driven::Driven;
@@ -28,11 +29,14 @@ pub(crate) use partition::PARTITION;
 pub use partition::{Device, Partition};
 pub use power::TornAt;
 pub use spinand::SpiNand;
+pub use spinor::SpiNor;
 
 use crate::causes::{Cause, Causes};
 use crate::compress::work::{Packing, Priced};
 use crate::flash::{Counts, Done, Failed, Fault, Flash, Span};
-use crate::profile::{BoardProfile, ChipProfile, EccKind, EccProfile, SoftwareCosts};
+use crate::profile::{
+    BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
+};
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 use crate::waits::{Meter, Wait, Waits};
@@ -198,6 +202,11 @@ impl<D: NandDriver> Mtd<D> {
         self.info.chip.page_bytes * self.info.chip.pages_per_block
     }
 
+    /// Whether the chip is NOR (MTD_NORFLASH).
+    pub fn is_nor(&self) -> bool {
+        self.info.chip.nor.is_some()
+    }
+
     /// Blocks in the partition.
     pub fn blocks(&self) -> u32 {
         self.info.partition.blocks
@@ -281,6 +290,16 @@ impl<D: NandDriver> Mtd<D> {
         self.read_pages(now, now + self.info.costs.mtd_call_ns, offset, length)
     }
 
+    /// mtd_read of another partition of the chip, which begins at `first_block`.
+    pub fn read_partition(&mut self, now: Ns, first_block: u32, offset: u64, length: u32) -> Done {
+        let begin = u64::from(first_block) * u64::from(self.block_bytes()) + offset;
+        let whole = PartitionProfile { first_block: 0, blocks: self.info.chip.blocks };
+        let own = std::mem::replace(&mut self.info.partition, whole);
+        let done = self.read(now, begin, length);
+        self.info.partition = own;
+        done
+    }
+
     /// Reads the remaining pages of a call whose first pages were read before.
     #[inline]
     pub fn read_on(&mut self, now: Ns, offset: u64, length: u32) -> Done {
@@ -301,8 +320,9 @@ impl<D: NandDriver> Mtd<D> {
         if column + length > page_bytes {
             self.driver.begin_read(&self.info, page, column, length);
         }
+        let whole = self.driver.reads_across_pages();
         while left > 0 {
-            let bytes = left.min(page_bytes - column);
+            let bytes = if whole { left } else { left.min(page_bytes - column) };
             self.has_power(now)?;
             let part = Span { column, length: bytes };
             now = self.driver.read(&mut self.info, now, page, part)?;
@@ -355,6 +375,23 @@ impl<D: NandDriver> Mtd<D> {
     /// mtd_write: whole pages, or whole sub-pages of one page. `causes` are the causes of the
     /// bytes.
     pub fn write_for(&mut self, now: Ns, offset: u64, length: u32, causes: &Causes) -> Done {
+        self.write_pages(now, now + self.info.costs.mtd_call_ns, offset, length, causes)
+    }
+
+    /// Writes the remaining pages of a call whose first pages were written before.
+    pub fn write_on(&mut self, now: Ns, offset: u64, length: u32, causes: &Causes) -> Done {
+        self.write_pages(now, now, offset, length, causes)
+    }
+
+    /// Writes page by page from `now` on, of a call that began at `began`.
+    fn write_pages(
+        &mut self,
+        began: Ns,
+        now: Ns,
+        offset: u64,
+        length: u32,
+        causes: &Causes,
+    ) -> Done {
         debug_assert_eq!(causes.total(), u64::from(length), "every byte has a cause");
         assert!(offset + u64::from(length) <= self.size_bytes(), "write past the partition");
         let ends = offset | u64::from(length);
@@ -363,8 +400,7 @@ impl<D: NandDriver> Mtd<D> {
         let mut page = self.info.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
-        let began = now;
-        let mut now = now + self.info.costs.mtd_call_ns;
+        let mut now = now;
         while left > 0 {
             let bytes = left.min(page_bytes - column);
             now = self.program(now, page, Span { column, length: bytes })?;

@@ -69,6 +69,15 @@ pub fn name_bytes(name: &str) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
+/// The text that stands for a name's bytes.
+pub fn name_text(name: &[u8]) -> String {
+    let text = |&byte: &u8| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    name.iter().map(text).collect()
+}
+
 /// How many bytes a checked name stands for.
 pub fn name_len(name: &str) -> usize {
     name.len() - 2 * name.bytes().filter(|&byte| byte == b'%').count()

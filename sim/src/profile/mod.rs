@@ -4,8 +4,10 @@
 //! same tables as JSON. A missing or unknown key here is our bug, and serde refuses it.
 //! `check` refuses what no chip can be, for callers without Python as well.
 
+mod nor;
 mod spi;
 
+pub use nor::NorBus;
 pub use spi::{BusPhase, EccStatus, SpiBus};
 
 use crate::compress::work::{CompressorCosts, Priced, Work};
@@ -250,33 +252,39 @@ pub struct ChipProfile {
     /// The bus of SPI-NAND, instead of the four bus times above; none for raw NAND.
     #[serde(default)]
     pub spi: Option<SpiBus>,
+    /// The bus of SPI-NOR, likewise; none for NAND.
+    #[serde(default)]
+    pub nor: Option<NorBus>,
 }
 
 impl ChipProfile {
     /// A read of a page of which so many bytes are transferred.
     #[inline]
     pub fn read_ns(&self, bytes: u32) -> Ns {
-        match &self.spi {
-            None => self.read_array_ns + self.share(self.bus_read_ns, bytes),
-            Some(spi) => spi.read_ns(self.read_array_ns, bytes),
+        match (&self.spi, &self.nor) {
+            (None, None) => self.read_array_ns + self.share(self.bus_read_ns, bytes),
+            (Some(spi), _) => spi.read_ns(self.read_array_ns, bytes),
+            (None, Some(nor)) => nor.read_ns(bytes),
         }
     }
 
     /// A program of a page, after so many bytes are transferred.
     #[inline]
     pub fn program_ns(&self, bytes: u32) -> Ns {
-        match &self.spi {
-            None => self.program_array_ns + self.share(self.bus_program_ns, bytes),
-            Some(spi) => spi.program_ns(self.program_array_ns, bytes),
+        match (&self.spi, &self.nor) {
+            (None, None) => self.program_array_ns + self.share(self.bus_program_ns, bytes),
+            (Some(spi), _) => spi.program_ns(self.program_array_ns, bytes),
+            (None, Some(nor)) => nor.program_ns(self.program_array_ns, bytes),
         }
     }
 
     /// An erase of a block.
     #[inline]
     pub fn erase_ns(&self) -> Ns {
-        match &self.spi {
-            None => self.erase_array_ns,
-            Some(spi) => spi.row_ns() + spi.erase_polled_ns(self.erase_array_ns),
+        match (&self.spi, &self.nor) {
+            (None, None) => self.erase_array_ns,
+            (Some(spi), _) => spi.row_ns() + spi.erase_polled_ns(self.erase_array_ns),
+            (None, Some(nor)) => nor.erase_ns(self.erase_array_ns),
         }
     }
 
@@ -341,14 +349,13 @@ pub struct PartitionProfile {
 pub struct SoftwareCosts {
     /// A read or write system call: entry, fd, exit.
     pub syscall_ns: Ns,
-    /// From a timer's interrupt to the program or thread that it wakes (try_to_wake_up, schedule).
+    /// From a timer's interrupt to the task that it wakes (try_to_wake_up, schedule).
     pub wake_ns: Ns,
-    /// Opening a file besides its system call: the walk along its path and the open file.
+    /// Opening a file besides its system call.
     pub open_ns: Ns,
     /// Closing a file besides its system call.
     pub close_ns: Ns,
-    /// Walking along the path of a call about an inode that is there: stat, chmod, readlink, xattr,
-    /// the old name of link. The prices of names contain their walks.
+    /// The walk along a path: of stat, chmod, readlink, xattr, link's old name.
     pub path_ns: Ns,
     /// A folder on that path.
     pub path_folder_ns: Ns,
@@ -356,16 +363,15 @@ pub struct SoftwareCosts {
     pub stat_ns: Ns,
     /// Changing an inode's attributes (notify_change), besides what the file system writes.
     pub attribute_ns: Ns,
-    /// Listing a folder, besides its two system calls, its names, and what is read of the flash.
+    /// Listing a folder, besides its system calls, names and flash reads.
     pub list_ns: Ns,
-    /// Mapping a file besides the system call: the room for it in the address space (do_mmap).
+    /// Mapping a file besides the system call (do_mmap).
     pub map_ns: Ns,
     /// Ending a mapping besides the system call (do_munmap).
     pub unmap_ns: Ns,
     /// A page that was mapped there (zap_present_pte).
     pub unmap_page_ns: Ns,
-    /// A page fault besides the processor's entry, which costs as much as a system call's, and
-    /// finding the page (handle_mm_fault).
+    /// A page fault besides entry (a system call's) and finding the page (handle_mm_fault).
     pub fault_ns: Ns,
     /// A cached page that a fault maps besides its own (filemap_map_pages).
     pub fault_page_ns: Ns,
@@ -375,21 +381,19 @@ pub struct SoftwareCosts {
     pub name_remove_ns: Ns,
     /// Renaming, likewise.
     pub name_move_ns: Ns,
-    /// Generating a byte to be written, before the call, in picoseconds: the program's own work
-    /// (the agent's data_fill), which is in no request's time.
+    /// Generating a byte to be written (the agent's data_fill), in no request's time.
     pub fill_byte_ps: u64,
     /// A write call besides the system call and its pages.
     pub write_ns: Ns,
     /// Finding one page in the page cache (filemap_get_pages).
     pub page_find_ns: Ns,
-    /// Copying one byte to the program (copy_page_to_iter), in picoseconds.
+    /// Copying one byte to the program (copy_page_to_iter).
     pub copy_to_user_byte_ps: u64,
-    /// Copying one byte from the program (copy_page_from_iter_atomic), in picoseconds.
+    /// Copying one byte from the program (copy_page_from_iter_atomic).
     pub copy_from_user_byte_ps: u64,
-    /// Adding a page to the page cache: allocation, insertion, read-ahead's bookkeeping.
+    /// Adding a page to the page cache: allocation, insertion, read-ahead.
     pub page_add_ns: Ns,
-    /// One page write besides its copy: write_begin and write_end, without what the file system
-    /// does in them.
+    /// One page of a write, besides its copy and the file system's write_begin and write_end.
     pub page_write_ns: Ns,
     /// Making a clean cached page dirty.
     pub page_dirty_ns: Ns,
@@ -397,19 +401,17 @@ pub struct SoftwareCosts {
     pub page_drop_ns: Ns,
     /// Dropping an inode and its name from memory at an unmount.
     pub inode_drop_ns: Ns,
-    /// Passing an empty slot of the cache's array in a search for pages to drop (xas_find), in
-    /// picoseconds.
+    /// Passing an empty slot of the cache in a search for pages to drop (xas_find).
     pub page_slot_ps: u64,
     /// Changing a file's size (do_truncate, notify_change), besides the call, pages and nodes.
     pub truncate_ns: Ns,
-    /// sync, besides the call and the writes: it calls each mounted file system several times.
+    /// sync, besides the call and the writes.
     pub sync_ns: Ns,
     /// Updating the inode's time at a write, once a second (file_update_time).
     pub time_update_ns: Ns,
-    /// Writing 3 into drop_caches: it calls every shrinker several times, even if there is nothing
-    /// to free.
+    /// Writing 3 into drop_caches: it calls every shrinker several times.
     pub drop_caches_ns: Ns,
-    /// A call into MTD (mtd_read, mtd_write): partition offset, chip lock.
+    /// A call into MTD (mtd_read, mtd_write).
     pub mtd_call_ns: Ns,
     /// A read command besides chip time.
     pub nand_read_ns: Ns,
@@ -417,91 +419,113 @@ pub struct SoftwareCosts {
     pub nand_program_ns: Ns,
     /// An erase command besides chip time.
     pub nand_erase_ns: Ns,
-    /// Moving one byte between controller and memory, in picoseconds.
+    /// Moving one byte between controller and memory.
     pub nand_byte_ps: u64,
-    /// Copying one byte from the page buffer to the caller (`use_bounce_buf` of nand_do_read_ops),
-    /// in picoseconds, for parts of pages and for pages that the buffer already holds.
+    /// Copying one byte from the page buffer to the caller (`use_bounce_buf`).
     pub nand_bounce_byte_ps: u64,
-    /// SPI-NAND: one operation of spi-mem, or one transfer of a direct mapping (spi_mem_exec_op,
-    /// spi_mem_poll_status, spi_mem_dirmap_read), besides the bus.
+    /// One operation of spi-mem besides the bus (spi_mem_exec_op, spi_mem_dirmap_read).
     #[serde(default)]
     pub spi_operation_ns: Ns,
     /// Calculating one ECC step in software.
     pub ecc_step_ns: Ns,
-    /// JFFS2: finding, reading and checking one node, besides its bytes.
+    /// Finding, reading and checking one node, besides its bytes.
     pub jffs2_node_ns: Ns,
-    /// JFFS2: reading an inode (jffs2_iget), besides its nodes.
+    /// Reading an inode (jffs2_iget), besides its nodes.
     pub jffs2_inode_ns: Ns,
-    /// JFFS2: CRC and copy of one node byte, in picoseconds.
+    /// CRC and copy of one node byte.
     pub jffs2_byte_ps: u64,
-    /// JFFS2: writing one data node, besides its bytes and compression.
+    /// Writing one data node, besides its bytes and compression.
     pub jffs2_write_node_ns: Ns,
-    /// JFFS2: CRC and copies of one data byte of a written node, in picoseconds.
+    /// CRC and copies of one data byte of a written node.
     pub jffs2_write_byte_ps: u64,
-    /// JFFS2: writing any node: space for it, its header and checksums, its place in the lists.
+    /// Writing any node: space, header, checksums, lists.
     pub jffs2_add_node_ns: Ns,
-    /// JFFS2: one node that becomes obsolete at a truncation or deletion.
+    /// One node that becomes obsolete at a truncation or deletion.
     pub jffs2_obsolete_ns: Ns,
-    /// JFFS2: checking one byte of an erased block, in picoseconds.
+    /// Checking one byte of an erased block.
     pub jffs2_erased_byte_ps: u64,
-    /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
+    /// One pass of garbage collection, besides the nodes it reads and writes.
     pub jffs2_gc_pass_ns: Ns,
     /// A name that a listing returns (jffs2_readdir).
     pub jffs2_listed_ns: Ns,
-    /// UBI: detaching and attaching, besides the reads: devices, a thread. 200 blocks take as many
-    /// instructions as 400.
+    /// Detaching and attaching, besides the reads.
     pub ubi_attach_ns: Ns,
-    /// UBI: a write to a logical block, besides MTD's cost.
+    /// A write to a logical block, besides MTD's cost.
     pub ubi_write_ns: Ns,
-    /// UBIFS: looking up and reading one data node, besides its bytes.
+    /// Looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
-    /// UBIFS: checking one node of a bulk-read and finding the next one (validate_data_node).
+    /// Checking one node of a bulk-read and finding the next one (validate_data_node).
     pub ubifs_bulk_node_ns: Ns,
-    /// UBIFS: zeroing a page without a node, in a hole or beyond the end (do_readpage).
+    /// Zeroing a page without a node, in a hole or beyond the end (do_readpage).
     pub ubifs_hole_ns: Ns,
-    /// UBIFS: looking up and reading the node of a name or an inode, without a page to fill.
+    /// Looking up and reading the node of a name or an inode, without a page to fill.
     pub ubifs_inode_ns: Ns,
-    /// UBIFS: reading one index node into a znode.
+    /// Reading one index node into a znode.
     pub ubifs_znode_ns: Ns,
-    /// UBIFS: removing one entry of the index in a truncation or deletion.
+    /// Removing one entry of the index in a truncation or deletion.
     pub ubifs_leaf_drop_ns: Ns,
-    /// UBIFS: CRC and copy of one node byte, in picoseconds.
+    /// CRC and copy of one node byte.
     pub ubifs_byte_ps: u64,
-    /// UBIFS: putting one node, or group of nodes, into a write-buffer, besides its bytes.
+    /// Putting one node or group of nodes into a write-buffer, besides its bytes.
     pub ubifs_write_node_ns: Ns,
-    /// UBIFS: a commit, besides its index nodes: building log, LPT and master nodes and their
-    /// checksums.
+    /// A commit, besides its index nodes.
     pub ubifs_commit_ns: Ns,
-    /// UBIFS: CRC and copies of one data byte of a written node, in picoseconds.
+    /// CRC and copies of one data byte of a written node.
     pub ubifs_write_byte_ps: u64,
-    /// UBIFS: the budget of one page that is about to be written (ubifs_write_begin).
+    /// The budget of one page that is about to be written (ubifs_write_begin).
     pub ubifs_budget_ns: Ns,
     /// A name that a listing returns (ubifs_readdir, ubifs_tnc_next_ent).
     pub ubifs_listed_ns: Ns,
-    /// YAFFS2: one chunk read or written: tnode walk, tags, copy.
+    /// One chunk read or written: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
-    /// YAFFS2: writing one chunk, besides the cost of any chunk: checking for collection,
-    /// allocating a chunk, changing the file's tree.
+    /// Writing one chunk, besides the cost of any chunk.
     pub yaffs2_write_ns: Ns,
-    /// YAFFS2: building an object's header, besides its chunk.
+    /// Building an object's header, besides its chunk.
     pub yaffs2_header_ns: Ns,
-    /// YAFFS2: creating an object's inode (yfs_iget).
+    /// Creating an object's inode (yfs_iget).
     pub yaffs2_inode_ns: Ns,
-    /// YAFFS2: deleting one chunk at a truncation or deletion.
+    /// Deleting one chunk at a truncation or deletion.
     pub yaffs2_delete_ns: Ns,
-    /// YAFFS2: one byte of a checkpoint, written or read, in picoseconds.
+    /// One byte of a checkpoint, written or read.
     pub yaffs2_checkpoint_byte_ps: u64,
-    /// YAFFS2: passing one directory entry in a search for a name (yaffs_find_by_name).
+    /// Passing one directory entry in a search for a name (yaffs_find_by_name).
     pub yaffs2_entry_ns: Ns,
     /// A name that a listing returns (yaffs_readdir).
     pub yaffs2_listed_ns: Ns,
-    /// YAFFS2: mounting, and unmounting before, besides the reads: memory, a thread.
+    /// Unmounting and mounting, besides the reads.
     pub yaffs2_mount_ns: Ns,
-    /// YAFFS2: creating one object at a mount.
+    /// Creating one object at a mount.
     pub yaffs2_object_ns: Ns,
-    /// YAFFS2: checking one byte of an erased page at the first mount (memchr_inv), in picoseconds.
+    /// Checking one byte of an erased page at the first mount (memchr_inv), in picoseconds.
     pub yaffs2_erased_byte_ps: u64,
-    /// One step of a `compute` operation, in picoseconds.
+    /// Overlayfs: opening the file below as well (ovl_open).
+    #[serde(default)]
+    pub overlay_open_ns: Ns,
+    /// Overlayfs: closing it (ovl_release).
+    #[serde(default)]
+    pub overlay_close_ns: Ns,
+    /// Overlayfs: a read of the file below (ovl_read_iter).
+    #[serde(default)]
+    pub overlay_read_ns: Ns,
+    /// Overlayfs: a write to it (ovl_write_iter).
+    #[serde(default)]
+    pub overlay_write_ns: Ns,
+    /// Overlayfs: a call about an inode or a listing, which asks the inode below.
+    #[serde(default)]
+    pub overlay_inode_ns: Ns,
+    /// Overlayfs: looking a name up (ovl_lookup), besides what the file system does.
+    #[serde(default)]
+    pub overlay_lookup_ns: Ns,
+    /// Overlayfs: making a name (ovl_create_or_link), likewise.
+    #[serde(default)]
+    pub overlay_create_ns: Ns,
+    /// Overlayfs: removing a name (ovl_do_remove), likewise.
+    #[serde(default)]
+    pub overlay_remove_ns: Ns,
+    /// Overlayfs: renaming (ovl_rename), likewise.
+    #[serde(default)]
+    pub overlay_rename_ns: Ns,
+    /// One step of a `compute` operation.
     pub compute_step_ps: u64,
     /// Compressing and decompressing, in any file system.
     #[serde(default)]
@@ -568,11 +592,14 @@ pub struct BoardProfile {
 /// Bounds of a chip, as python/flashbed/stack/bounds.py has them.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 256..=65_536;
 const OOB_BYTES: std::ops::RangeInclusive<u32> = 8..=16_384;
+/// NOR's.
+const NO_OOB_BYTES: std::ops::RangeInclusive<u32> = 0..=0;
 const PAGES_PER_BLOCK: std::ops::RangeInclusive<u32> = 1..=1_024;
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=65_536;
 const PAGES_MAX: u64 = 1 << 23;
 const SMALL_PAGE_BYTES: u32 = 512;
 const STEP_NS_MAX: u64 = 1_000_000_000;
+const NOR_ERASE_NS_MAX: u64 = 2_000_000_000;
 const SPI_HZ: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 /// Of a step of software ECC.
 const HAMMING_CODE_BYTES: u32 = 3;
@@ -598,9 +625,10 @@ impl BoardProfile {
     /// rest, as the playground does for what its address says.
     pub fn check(&self) -> Result<(), String> {
         let chip = &self.chip;
+        let is_nor = chip.nor.is_some();
         for (name, value, bounds) in [
             ("page_bytes", chip.page_bytes, &PAGE_BYTES),
-            ("oob_bytes", chip.oob_bytes, &OOB_BYTES),
+            ("oob_bytes", chip.oob_bytes, if is_nor { &NO_OOB_BYTES } else { &OOB_BYTES }),
             ("pages_per_block", chip.pages_per_block, &PAGES_PER_BLOCK),
             ("blocks", chip.blocks, &BLOCKS),
         ] {
@@ -625,6 +653,7 @@ impl BoardProfile {
         }
         self.check_times()?;
         self.check_spi()?;
+        self.check_nor()?;
         let end = u64::from(self.partition.first_block) + u64::from(self.partition.blocks);
         if self.partition.blocks == 0 || end > u64::from(chip.blocks) {
             return Err(format!(
@@ -662,6 +691,20 @@ impl BoardProfile {
         Ok(())
     }
 
+    fn check_nor(&self) -> Result<(), String> {
+        let Some(nor) = &self.chip.nor else { return Ok(()) };
+        if self.chip.spi.is_some() || self.ecc.kind != EccKind::NoEcc {
+            return Err("nor: SPI-NOR has no table [spi], and no ECC".to_owned());
+        }
+        if ![1, 2, 4].contains(&nor.read_lines) {
+            return Err("nor.lines: lines are 1, 2 or 4".to_owned());
+        }
+        if !SPI_HZ.contains(&nor.clock_hz) || nor.op_ns.0 > STEP_NS_MAX {
+            return Err(format!("nor.clock_hz: {} is not from 10^5 to 10^9", nor.clock_hz));
+        }
+        Ok(())
+    }
+
     fn check_spi(&self) -> Result<(), String> {
         let on_die = self.ecc.kind == EccKind::OnDie;
         let Some(spi) = &self.chip.spi else {
@@ -694,16 +737,20 @@ impl BoardProfile {
 
     fn check_times(&self) -> Result<(), String> {
         let chip = &self.chip;
-        for (name, time, least) in [
-            ("read_array_ns", chip.read_array_ns, 1),
-            ("program_array_ns", chip.program_array_ns, 1),
-            ("erase_array_ns", chip.erase_array_ns, 1),
-            ("bus_read_ns", chip.bus_read_ns, 0),
-            ("bus_program_ns", chip.bus_program_ns, 0),
-            ("column_change_ns", chip.column_change_ns, 0),
+        let (read_least, erase_most) = match chip.nor {
+            None => (1, STEP_NS_MAX),
+            Some(_) => (0, NOR_ERASE_NS_MAX),
+        };
+        for (name, time, least, most) in [
+            ("read_array_ns", chip.read_array_ns, read_least, STEP_NS_MAX),
+            ("program_array_ns", chip.program_array_ns, 1, STEP_NS_MAX),
+            ("erase_array_ns", chip.erase_array_ns, 1, erase_most),
+            ("bus_read_ns", chip.bus_read_ns, 0, STEP_NS_MAX),
+            ("bus_program_ns", chip.bus_program_ns, 0, STEP_NS_MAX),
+            ("column_change_ns", chip.column_change_ns, 0, STEP_NS_MAX),
         ] {
-            if time.0 < least || time.0 > STEP_NS_MAX {
-                return Err(format!("chip.{name}: {} is not from {least} to 10^9", time.0));
+            if time.0 < least || time.0 > most {
+                return Err(format!("chip.{name}: {} is not from {least} to {most}", time.0));
             }
         }
         self.check_cache_reads()

@@ -119,6 +119,12 @@ fn one() -> u32 {
     1
 }
 
+/// An operation of so many cycles.
+#[inline]
+pub(super) fn cycles_ns(op_ns: Ns, clock_hz: u64, cycles: u64) -> Ns {
+    op_ns + Ns(cycles * 1_000_000_000 / clock_hz)
+}
+
 /// Cycles of operations, by their phases.
 #[derive(Clone, Copy, Debug)]
 struct Cycles {
@@ -144,7 +150,7 @@ const ERASE_POLLS: Polls = Polls { initial: Ns(250_000), between: Ns(50_000) };
 
 impl SpiBus {
     fn op(&self, cycles: u64) -> Ns {
-        self.op_ns + Ns(cycles * 1_000_000_000 / self.clock_hz)
+        cycles_ns(self.op_ns, self.clock_hz, cycles)
     }
 
     #[inline]

@@ -20,7 +20,7 @@ use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 use std::collections::BTreeMap;
 
-// The phases of a case, as in docs/reference/agent-protocol.md and agent/job/phases.c.
+// The phases of a case, as in agent/PROTOCOL.md and agent/job/phases.c.
 
 /// Before a case and at its mark the agent sleeps until the next multiple of this, at least twice
 /// `LEAD_NS`. The kernel's ticks then fall into the same places whatever ran before.
@@ -29,7 +29,7 @@ const LEAD_NS: u64 = 2_000_000;
 /// A new file system is mounted, and a preparation begins, at multiples of this. It is a multiple
 /// of a second and of 128 ticks of 4 ms, by which JFFS2 chooses (`jiffies % 128`) and to which a
 /// timer of YAFFS2's thread is rounded.
-const ROUND_NS: u64 = 64_000_000_000;
+pub(super) const ROUND_NS: u64 = 64_000_000_000;
 /// The longest run of a machine since its chip was created: 31 years. No sum of times overflows.
 const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
 /// How long the file system's threads have after a flush to erase the blocks that it freed.
@@ -91,6 +91,11 @@ impl<S: Stack> Machine<S> {
             fill_byte_ps: software.fill_byte_ps,
             clock_read_ns: software.clock_read_ns,
         }
+    }
+
+    /// Its stack.
+    pub fn into_stack(self) -> S {
+        self.stack
     }
 
     /// Makes it end when the caller stops the run.
@@ -219,7 +224,7 @@ impl<S: Stack> Machine<S> {
             self.must(line, &operation, watch)?;
             at_mark = operation == Operation::Mark;
         }
-        // The agent sleeps until LEAD_NS before the mark, then once more. The tick at the mark
+        // The agent sleeps until LEAD_NS before the mark, then once more. The tick of the mark
         // finds its timer expired.
         let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
         let read = Ns(mark.0 - LEAD_NS) + TIMER_SLACK;
@@ -321,7 +326,7 @@ impl<S: Stack> Machine<S> {
         Ok(measured)
     }
 
-    /// Stores the counts at the mark.
+    /// Stores the counts when measuring starts.
     fn mark(&mut self, setting: &Setting<'_>) -> Mark {
         self.stack.take_cache_counts();
         let mtd = self.stack.mtd();
@@ -341,10 +346,10 @@ impl<S: Stack> Machine<S> {
 
     /// Computes the counts since the mark, and ends recording.
     fn since(&mut self, mark: &Mark, setting: &Setting<'_>, measured: &mut Measured) {
-        let spent = self.flash().counts();
-        measured.flash_reads = spent.reads - mark.counts.reads;
-        measured.flash_programs = spent.programs - mark.counts.programs;
-        measured.flash_erases = spent.erases - mark.counts.erases;
+        let spent = self.flash().counts().since(&mark.counts);
+        measured.flash_reads = spent.reads;
+        measured.flash_programs = spent.programs;
+        measured.flash_erases = spent.erases;
         measured.causes = self.stack.mtd().causes().since(&mark.causes);
         [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
             self.stack.take_cache_counts();
@@ -411,11 +416,11 @@ impl<S: Stack> Machine<S> {
         self.tasks = Tasks::default();
         self.step(&Operation::Sync).ok()?;
         self.step(&Operation::Pause { ns: SETTLE_NS }).ok()?;
-        let spent = self.flash().counts();
+        let spent = self.flash().counts().since(&counts);
         Some(Flush {
-            reads: spent.reads - counts.reads,
-            programs: spent.programs - counts.programs,
-            erases: spent.erases - counts.erases,
+            reads: spent.reads,
+            programs: spent.programs,
+            erases: spent.erases,
             causes: self.stack.mtd().causes().since(&causes),
             free_bytes: self.stack.free_bytes(),
         })

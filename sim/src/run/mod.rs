@@ -4,6 +4,7 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
+pub mod boot;
 mod failed;
 mod laboratory;
 mod layer_times;
@@ -13,6 +14,7 @@ mod metadata;
 pub mod parallel;
 mod parts;
 mod policies;
+pub mod prepared;
 mod results;
 mod stack;
 pub mod survey;
@@ -34,15 +36,18 @@ use crate::ledger::SpaceTable;
 use crate::mtd::{Device, Driven, Mtd, NandDriver, Partition};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
+use crate::squashfs::{LayersRoot, Stored};
 use crate::stop::Stop;
+use crate::ubi::Volumes;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
-use crate::vfs::Vfs;
+use crate::vfs::{RootFs, Vfs};
 use crate::waits::Waits;
 use machine::{Machine, WholeCase};
 use parts::OnStack;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A kernel, as far as the stack depends on it.
@@ -57,6 +62,24 @@ pub struct KernelProfile {
     pub jffs2: jffs2::Options,
     /// Its UBIFS.
     pub ubifs: ubifs::Options,
+    /// The volumes of UBI.
+    #[serde(default)]
+    pub volumes: Volumes,
+    /// Whether the program's folder is a layer of overlayfs over its volume.
+    #[serde(default)]
+    pub overlay: bool,
+    /// The root below that layer, where the preparation's files are in it.
+    #[serde(skip)]
+    pub root: Option<Root>,
+}
+
+/// A read-only root that holds what a case's preparation makes.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// Its volume.
+    pub volume: usize,
+    /// Its squashfs.
+    pub stored: Arc<Stored>,
 }
 
 /// The caller of a run, who may end it and take rows of a long case early.
@@ -255,12 +278,13 @@ pub fn run_cases_watched(
     cases: &[CaseInput<'_>],
     watch: &dyn Watch,
 ) -> Vec<Result<Measured, RunError>> {
-    if let Some(refused) = not_modelled(setting, state) {
+    let cuts = cases.iter().any(|case| !case.cuts.is_empty());
+    if let Some(refused) = not_modelled(setting, state, cuts) {
         return cases.iter().map(|_| Err(RunError::NotModelled(refused))).collect();
     }
     let mut chip = new_chip(setting.board, state);
     set_erases(&mut chip, setting, state);
-    if state.faults != Faults::default() || cases.iter().any(|case| !case.cuts.is_empty()) {
+    if state.faults != Faults::default() || cuts {
         let steps = setting.board.ecc.step_bytes;
         let faulty = Faulty::new(PowerCut::new(chip), state.faults.clone(), steps);
         run_on(setting, (cases, watch), Traced::new(faulty))
@@ -278,6 +302,9 @@ pub fn fresh_space(
     fs: Mount,
     bad_blocks: &[u32],
 ) -> Result<Option<SpaceTable>, RunError> {
+    if let Some(refused) = refused_on_nor(board, fs) {
+        return Err(RunError::NotModelled(refused));
+    }
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::with_driver(Driven::new(new_chip(board, &state), board), board);
     parts::on_stack(mtd, fs, kernel, FreshSpace).map_err(RunError::Format)
@@ -304,7 +331,10 @@ fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {
 }
 
 /// What is not modelled of such a chip.
-fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str> {
+fn not_modelled(setting: &Setting<'_>, state: &ChipState, cuts: bool) -> Option<&'static str> {
+    if setting.board.chip.nor.is_some() {
+        return not_modelled_on_nor(setting, state, cuts);
+    }
     let faults = &state.faults;
     let ecc = setting.board.ecc;
     let has_wrong_bits = faults.bit_flip_ppm > 0 || faults.errors.is_some();
@@ -317,6 +347,26 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
         && faults.bits_flipped > ecc.strength_bits + 1
     {
         Some(MISCORRECTED)
+    } else {
+        None
+    }
+}
+
+/// What is not modelled of a file system there.
+fn refused_on_nor(board: &BoardProfile, fs: Mount) -> Option<&'static str> {
+    let is_nor = board.chip.nor.is_some();
+    (is_nor && fs.fs != FsKind::Jffs2).then_some("another file system than JFFS2 on SPI-NOR")
+}
+
+fn not_modelled_on_nor(
+    setting: &Setting<'_>,
+    state: &ChipState,
+    cuts: bool,
+) -> Option<&'static str> {
+    if let Some(refused) = refused_on_nor(setting.board, setting.fs) {
+        Some(refused)
+    } else if cuts || state.faults != Faults::default() || !state.bad_blocks.is_empty() {
+        Some("power cuts, faults and bad blocks of SPI-NOR")
     } else {
         None
     }
@@ -388,9 +438,27 @@ fn run_vfs<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>>(
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let facts = setting.kernel.kernel;
-    let mounted = formatted
-        .map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS_AT_FIRST), now));
-    run_stack(setting, cases, mounted)
+    let root = setting.kernel.root.as_ref();
+    let Setting { board, kernel, fs, prepare, .. } = *setting;
+    let left = match root.map(|_| prepared::files_left(board, kernel, fs, prepare)).transpose() {
+        Ok(left) => left,
+        Err(why) => return cases.0.iter().map(|_| Err(why.clone())).collect(),
+    };
+    let mounted = formatted.and_then(|(fs, now)| {
+        let mut vfs = Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS_AT_FIRST);
+        let below = match root.zip(left.as_ref()) {
+            Some((root, tree)) => {
+                let fs: Box<dyn RootFs> = Box::new(LayersRoot::new(&root.stored)?);
+                Some((root.volume, fs, tree))
+            }
+            None => None,
+        };
+        let now = if kernel.overlay { vfs.new_layer(now, below)? } else { now };
+        Ok((vfs, now))
+    });
+    // What the preparation makes is in the root.
+    let prepare = if root.is_some() { prepared::NOTHING } else { prepare };
+    run_stack(&Setting { prepare, ..*setting }, cases, mounted)
 }
 
 fn run_stack<S: Stack>(

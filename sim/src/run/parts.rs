@@ -173,7 +173,8 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
         FsKind::Ubifs => {
             // The agent formats, sleeps to a phase and attaches: UBI's thread has its first turns
             // between the same ticks.
-            let made = Ubifs::format(mtd, TIMER_SLACK, kernel.ubifs, facts);
+            let options = (kernel.ubifs, facts);
+            let made = Ubifs::format_volume(mtd, TIMER_SLACK, options, &kernel.volumes);
             let bulk_read = mount.options.bulk_read;
             then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }

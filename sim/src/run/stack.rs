@@ -11,6 +11,7 @@ use crate::flash::Torn;
 use crate::fs::FlashFs;
 use crate::mtd::{Device, Mtd, NandDriver, Partition};
 use crate::ops::{Fill, Operation};
+use crate::profile::SoftwareCosts;
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use crate::vfs::Vfs;
@@ -96,6 +97,29 @@ pub trait Stack: Clone {
     }
 }
 
+/// The processor time of overlayfs itself in a call, besides lookups and names that open creates.
+fn of_layer(costs: &SoftwareCosts, operation: &Operation<'_>) -> Ns {
+    match operation {
+        Operation::Open { .. } => costs.overlay_open_ns,
+        Operation::Close { .. } => costs.overlay_close_ns,
+        Operation::Read { .. } => costs.overlay_read_ns,
+        Operation::Write { .. } => costs.overlay_write_ns,
+        Operation::Mkdir { .. } | Operation::Link { .. } | Operation::Symlink { .. } => {
+            costs.overlay_create_ns
+        }
+        Operation::Unlink { .. } | Operation::Rmdir { .. } => costs.overlay_remove_ns,
+        Operation::Rename { .. } => costs.overlay_rename_ns,
+        Operation::Stat { .. }
+        | Operation::ReadDir { .. }
+        | Operation::ReadLink { .. }
+        | Operation::Chmod { .. }
+        | Operation::Chown { .. }
+        | Operation::Utimens { .. }
+        | Operation::Truncate { .. } => costs.overlay_inode_ns,
+        _ => Ns::ZERO,
+    }
+}
+
 impl<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>> Stack for Vfs<S> {
     type Driver = S::Driver;
 
@@ -106,7 +130,9 @@ impl<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>> Stack for Vfs<S> {
             Operation::Pause { .. } | Operation::Prepared | Operation::Mark => now,
             _ => {
                 let now = vfs.catch_up(now)?;
-                vfs.read_clock(now)?
+                let of_layer =
+                    vfs.layer_costs().map_or(Ns::ZERO, |costs| of_layer(costs, operation));
+                vfs.read_clock(now)? + of_layer
             }
         };
         let outcome = match *operation {

@@ -221,7 +221,7 @@ impl Sched {
         }
     }
 
-    /// The running flusher has no work left. Its worker goes on with other work that is queued.
+    /// The running flusher has no work left. Its worker continues with other work that is queued.
     pub(super) fn finish_flusher(&mut self, now: Ns) {
         self.workers.flusher_runs = false;
         if self.workers.is_other_queued {

@@ -1,15 +1,21 @@
-//! Attaching a partition: ubiformat, the scan, and one volume over the whole device.
+//! Attaching a partition: ubiformat, the scan, and the volumes.
+//!
+//! volumes.rs makes them.
 //!
 //! Mirrors what ubiformat writes, and of drivers/mtd/ubi of Linux 6.1: attach.c (scan_all,
 //! scan_peb, ubi_add_to_av, ubi_compare_lebs), vtbl.c (ubi_read_volume_table,
-//! ubi_update_layout_vol), vmt.c (ubi_create_volume), eba.c (ubi_eba_init), wl.c (ubi_wl_init) and
-//! build.c (ubi_detach_mtd_dev). An unmapped LEB whose block was not erased yet is mapped again
+//! ubi_update_layout_vol), eba.c (ubi_eba_init), wl.c (ubi_wl_init) and build.c
+//! (ubi_detach_mtd_dev). An unmapped LEB whose block was not erased yet is mapped again
 //! after an attach, as ubi_leb_unmap documents.
 //!
-//! Left out: a volume table that was torn while it was created, more than one volume.
+//! Left out: a volume table that was torn while it was created.
 
+use super::fastmap::{fastmap_blocks, fastmap_lebs, Found};
+use super::fastmap_wl::Fastmap;
 use super::io::Seen;
-use super::wl::WearLevelling;
+use super::scanned::Scanned;
+use super::volumes::Volumes;
+use super::wl::{WearLevelling, CHANGE_BLOCKS, LEVELLING_BLOCKS, WORK_BLOCKS};
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::errno::{FsError, Result};
 use crate::flash::{Flash, Torn};
@@ -18,7 +24,7 @@ use crate::mtd::{Mtd, NandDriver, TornAt};
 use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
-use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 pub(super) const LAYOUT_LEBS: u32 = 2;
@@ -26,11 +32,6 @@ pub(super) const LAYOUT_LEBS: u32 = 2;
 pub const VOLUMES_MAX: u32 = 128;
 /// UBI_VTBL_RECORD_SIZE.
 pub const VOLUME_RECORD_BYTES: u32 = 172;
-/// WL_RESERVED_PEBS: a move needs a free block.
-const LEVELLING_BLOCKS: u32 = 1;
-/// EBA_RESERVED_PEBS: so does an atomic change of a LEB.
-const CHANGE_BLOCKS: u32 = 1;
-const WORK_BLOCKS: u32 = LEVELLING_BLOCKS + CHANGE_BLOCKS;
 /// CONFIG_MTD_UBI_BEB_LIMIT: expected bad blocks per 1024.
 const BAD_PER_1024: u32 = 20;
 
@@ -44,9 +45,10 @@ fn bad_block_reserve(chip_blocks: u32) -> u32 {
 
 /// Blocks of a partition that do not belong to the volume. Blocks that are already bad count
 /// towards the reserve (`beb_rsvd_level`).
-pub fn overhead_blocks<D: NandDriver>(mtd: &Mtd<D>) -> u32 {
+pub fn overhead_blocks<D: NandDriver>(mtd: &Mtd<D>, volumes: &Volumes) -> u32 {
     let reserve = bad_block_reserve(mtd.flash().profile().blocks);
-    LAYOUT_LEBS + WORK_BLOCKS + reserve.max(mtd.bad_blocks())
+    let of_fastmap = if volumes.fastmap { fastmap_blocks(mtd.blocks(), leb_bytes(mtd)) } else { 0 };
+    LAYOUT_LEBS + WORK_BLOCKS + of_fastmap + reserve.max(mtd.bad_blocks())
 }
 
 /// The offset of the data in a block: after both headers, at a page.
@@ -67,30 +69,26 @@ fn not_readable(error: FsError) -> FsError {
     }
 }
 
-/// The result of a scan (struct ubi_attach_info).
-#[derive(Debug, Default)]
-struct Scanned {
-    free: Vec<u32>,
-    /// Blocks to erase, in order: torn ones, the last found first, then the others.
-    torn: Vec<u32>,
-    erase: Vec<u32>,
-    volumes: BTreeMap<Leb, u32>,
-    /// Blocks in `volumes` with corrected bit errors.
-    scrub: BTreeSet<u32>,
-}
-
 impl<D: NandDriver> Ubi<D> {
     /// Erases the partition and writes an erase-counter header to every block (ubiformat). At
-    /// `now`, when that is long over, attaches it and creates one volume of all its space
-    /// (ubiattach, `ubimkvol -m`).
-    pub fn attach_formatted(mtd: Mtd<D>, now: Ns, facts: KernelFacts) -> Result<(Ubi<D>, Ns)> {
+    /// `now`, when that is long over, attaches it and makes its volumes (ubiattach, ubimkvol,
+    /// ubiupdatevol).
+    pub fn attach_formatted(
+        mtd: Mtd<D>,
+        now: Ns,
+        facts: KernelFacts,
+        volumes: &Volumes,
+    ) -> Result<(Ubi<D>, Ns)> {
         let blocks = mtd.blocks();
-        let overhead = overhead_blocks(&mtd);
+        let overhead = overhead_blocks(&mtd, volumes);
         if blocks <= overhead {
             return Err(FsError::too_small(format!(
                 "UBI keeps {overhead} blocks of this partition for itself; it has {blocks}"
             )));
         }
+        let sizes = volumes.lebs(blocks - overhead, leb_bytes(&mtd))?;
+        let lebs = sizes[volumes.program];
+        let others = sizes.iter().sum::<u32>() - lebs;
         let used = |block| Block {
             erases: mtd.block_erases(block),
             header: Header::Missing,
@@ -101,7 +99,9 @@ impl<D: NandDriver> Ubi<D> {
             leb_bytes: leb_bytes(&mtd),
             header_bytes: align(HEADER_BYTES, mtd.subpage_bytes()),
             leb_start: data_start(&mtd),
-            map: vec![UNMAPPED; (blocks - overhead) as usize],
+            map: vec![UNMAPPED; lebs as usize],
+            others: vec![UNMAPPED; others as usize],
+            other_volumes: volumes.others(&sizes),
             layout: [UNMAPPED; LAYOUT_LEBS as usize],
             blocks: (0..blocks).map(used).collect(),
             sequence: 0,
@@ -119,6 +119,9 @@ impl<D: NandDriver> Ubi<D> {
             has_refused: false,
             reserve: 0,
             own_time: Ns::ZERO,
+            fastmap: volumes
+                .fastmap
+                .then(|| Fastmap::new(blocks, fastmap_lebs(blocks, leb_bytes(&mtd)))),
             mtd,
         };
         let mut good = 0;
@@ -128,10 +131,8 @@ impl<D: NandDriver> Ubi<D> {
                 good += 1;
             }
         }
-        let mut now = ubi.attach(now)?;
-        for copy in 0..LAYOUT_LEBS {
-            now = ubi.change_leb(now, Leb::Layout(copy), ubi.table_bytes())?;
-        }
+        let now = ubi.attach(now)?;
+        let now = ubi.make_volumes(now, volumes, &sizes)?;
         Ok((ubi, now))
     }
 
@@ -163,6 +164,12 @@ impl<D: NandDriver> Ubi<D> {
         ] {
             table.take_units("ubi", name, blocks, block_bytes);
         }
+        if self.fastmap.is_some() {
+            table.take_units("ubi", "fastmap", self.fastmap_blocks(), block_bytes);
+        }
+        if !self.others.is_empty() {
+            table.take_units("ubi", "other volumes", self.others.len() as u32, block_bytes);
+        }
         table.take("ubi", "headers", i64::from(self.lebs()) * i64::from(self.leb_start));
         table.tell("lebs", u64::from(self.lebs()));
         table.tell("leb_bytes", u64::from(self.leb_bytes));
@@ -171,15 +178,26 @@ impl<D: NandDriver> Ubi<D> {
         table.tell("bad_block_reserve", u64::from(reserve));
     }
 
+    /// The blocks that UBI keeps for fastmaps.
+    fn fastmap_blocks(&self) -> u32 {
+        let blocks = self.blocks.len() as u32;
+        self.fastmap.as_ref().map_or(0, |_| fastmap_blocks(blocks, self.leb_bytes))
+    }
+
     /// `vtbl_size`: as many records as fit into a LEB (ubi_read_volume_table).
-    fn table_bytes(&self) -> u32 {
+    pub(super) fn table_bytes(&self) -> u32 {
         let slots = (self.leb_bytes / VOLUME_RECORD_BYTES).min(VOLUMES_MAX);
         align(slots * VOLUME_RECORD_BYTES, self.mtd.page_bytes())
     }
 
-    /// ubi_detach_mtd_dev and ubi_attach_mtd_dev.
+    /// ubi_detach_mtd_dev.
+    pub fn detach(&mut self, now: Ns) -> Result<Ns> {
+        let now = if self.fastmap.is_some() { self.update_fastmap(now)? } else { now };
+        self.stop_thread(now)
+    }
+
+    /// ubi_attach_mtd_dev.
     pub fn attach_again(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.stop_thread(now)?;
         self.attach(now + self.mtd.costs().ubi_attach_ns)
     }
 
@@ -222,16 +240,11 @@ impl<D: NandDriver> Ubi<D> {
     /// ubi_attach_mtd_dev.
     fn attach(&mut self, now: Ns) -> Result<Ns> {
         self.map.fill(UNMAPPED);
+        self.others.fill(UNMAPPED);
         self.layout.fill(UNMAPPED);
         self.wl = WearLevelling::new(self.blocks.len() as u32);
-        let mut scanned = Scanned::default();
-        let mut now = now;
-        for block in 0..self.blocks.len() as u32 {
-            if !self.mtd.is_bad(block) {
-                now = self.scan_block(now, block, &mut scanned)?;
-            }
-        }
-        self.guess_erases();
+        self.forget_fastmap();
+        let (mut scanned, mut now) = self.scan(now)?;
         for copy in 0..LAYOUT_LEBS {
             if let Some(&block) = scanned.volumes.get(&Leb::Layout(copy)) {
                 let (seen, later) = self.read_all(now, block, self.table_bytes())?;
@@ -241,9 +254,46 @@ impl<D: NandDriver> Ubi<D> {
                 now = later;
             }
         }
-        self.take_over(&scanned);
+        now = self.take_over(now, &scanned)?;
         self.ensure_levelling(now);
+        if self.looks_for_fastmap() {
+            self.ensure_anchor(now);
+        }
+        self.reserve = self.reserve_there();
         self.enable_thread(now)
+    }
+
+    /// The first half of ubi_attach: by a fastmap, or by a scan.
+    fn scan(&mut self, mut now: Ns) -> Result<(Scanned, Ns)> {
+        let mut scanned = Scanned::default();
+        let mut blocks = 0..self.blocks.len() as u32;
+        if self.looks_for_fastmap() {
+            now = self.scan_blocks(now, self.anchors(), &mut scanned)?;
+            let (found, later) = self.scan_fastmap(now, &scanned)?;
+            now = later;
+            match found {
+                Found::Whole(attached) => return Ok((attached, now)),
+                Found::Nothing => blocks.start = self.anchors().end,
+                Found::Bad => scanned = Scanned::default(),
+            }
+        }
+        now = self.scan_blocks(now, blocks, &mut scanned)?;
+        self.guess_erases();
+        Ok((scanned, now))
+    }
+
+    fn scan_blocks(
+        &mut self,
+        mut now: Ns,
+        blocks: Range<u32>,
+        scanned: &mut Scanned,
+    ) -> Result<Ns> {
+        for block in blocks {
+            if !self.mtd.is_bad(block) {
+                now = self.scan_block(now, block, scanned)?;
+            }
+        }
+        Ok(now)
     }
 
     /// ubi_io_read of the first bytes of a block's data.
@@ -264,13 +314,19 @@ impl<D: NandDriver> Ubi<D> {
         }
     }
 
-    /// ubi_wl_init and ubi_eba_init. The reserve for bad blocks gets as many as there are.
-    fn take_over(&mut self, scanned: &Scanned) {
-        (self.is_read_only, self.has_refused) = (false, false);
+    /// The reserve for bad blocks gets as many as there are (ubi_eba_init).
+    fn reserve_there(&self) -> u32 {
         let wanted = bad_block_reserve(self.mtd.flash().profile().blocks);
         let bad = self.mtd.bad_blocks();
-        let left = self.mtd.blocks() - bad - LAYOUT_LEBS - WORK_BLOCKS;
-        self.reserve = wanted.saturating_sub(bad).min(left.saturating_sub(self.map.len() as u32));
+        let left = self.mtd.blocks() - bad - LAYOUT_LEBS - WORK_BLOCKS - self.fastmap_blocks();
+        let volumes = (self.map.len() + self.others.len()) as u32;
+        wanted.saturating_sub(bad).min(left.saturating_sub(volumes))
+    }
+
+    /// ubi_wl_init and ubi_eba_init.
+    fn take_over(&mut self, now: Ns, scanned: &Scanned) -> Result<Ns> {
+        (self.is_read_only, self.has_refused) = (false, false);
+        self.reserve = 0;
         for &block in scanned.torn.iter().rev().chain(&scanned.erase) {
             self.wl.add_erase(block);
         }
@@ -281,6 +337,10 @@ impl<D: NandDriver> Ubi<D> {
             let scrub = scanned.scrub.contains(&block);
             self.wl.add_used(block, self.blocks[block as usize].erases, scrub);
             *self.place_mut(leb) = block;
+        }
+        match self.fastmap {
+            Some(_) => self.drop_old_fastmaps(now, scanned),
+            None => Ok(now),
         }
     }
 
@@ -295,6 +355,7 @@ impl<D: NandDriver> Ubi<D> {
         }
         let (second, now) = self.scan_header(now, block, self.header_bytes)?;
         let flips = first || second;
+        scanned.has_torn_header |= holds == Holds::Torn;
         match (holds, header) {
             (Holds::Nothing, Header::Whole) if !flips => scanned.free.push(block),
             (Holds::Torn, Header::Whole) => {
@@ -304,6 +365,7 @@ impl<D: NandDriver> Ubi<D> {
                 return Ok(self.read_all(now, block, self.leb_bytes)?.1);
             }
             (Holds::Nothing | Holds::Torn, _) => scanned.torn.push(block),
+            (Holds::Leb { leb: Leb::Fastmap(_), .. }, _) => scanned.fastmap.push(block),
             (Holds::Leb { leb, .. }, _) => {
                 if flips {
                     scanned.scrub.insert(block);
@@ -324,7 +386,7 @@ impl<D: NandDriver> Ubi<D> {
 
     /// ubi_add_to_av and ubi_compare_lebs: of two blocks with the same LEB the newer one counts,
     /// unless it is an unfinished copy.
-    fn add_to_volume(
+    pub(super) fn add_to_volume(
         &mut self,
         now: Ns,
         block: u32,

@@ -44,12 +44,19 @@ pub(super) struct Erase {
     next: Next,
     /// Failed erases since the last success.
     failed: u32,
+    /// It is erased by ubi_sync_erase, for a caller who keeps it.
+    is_kept: bool,
 }
 
 impl Erase {
     pub fn new(block: u32, torture: bool) -> Erase {
         let patterns = if torture { PATTERNS } else { 0 };
-        Erase { block, patterns, next: Next::Erase, failed: 0 }
+        Erase { block, patterns, next: Next::Erase, failed: 0, is_kept: false }
+    }
+
+    /// ubi_sync_erase: the caller keeps the block.
+    pub fn kept(block: u32, torture: bool) -> Erase {
+        Erase { is_kept: true, ..Erase::new(block, torture) }
     }
 
     /// Whether the next step writes the first torture pattern.
@@ -93,7 +100,9 @@ impl<D: NandDriver> Ubi<D> {
             }
             Next::Header => match self.write_erase_header(now, erase.block) {
                 Ok(now) => {
-                    self.file_erased(now, erase.block);
+                    if !erase.is_kept {
+                        self.file_erased(now, erase.block);
+                    }
                     Ok((None, now))
                 }
                 Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: self.header_bytes }), now)),
@@ -102,6 +111,7 @@ impl<D: NandDriver> Ubi<D> {
             Next::Dump { bytes } => {
                 Ok((then(Next::MarkBad), self.dump_flash(now, erase.block, 0, bytes)?))
             }
+            Next::MarkBad if erase.is_kept => Err(FsError::Io(now)),
             Next::MarkBad => self.mark_bad(now, erase.block),
         }
     }

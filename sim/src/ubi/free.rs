@@ -33,13 +33,14 @@ struct Node {
 pub struct FreeBlocks {
     nodes: Vec<Node>,
     root: u32,
+    count: u32,
 }
 
 impl FreeBlocks {
     /// An empty tree for blocks `0..blocks`.
     pub fn new(blocks: u32) -> FreeBlocks {
         let node = Node { parent: NONE, children: [NONE; 2], erases: 0, red: false };
-        FreeBlocks { nodes: vec![node; blocks as usize], root: NONE }
+        FreeBlocks { nodes: vec![node; blocks as usize], root: NONE, count: 0 }
     }
 
     /// Whether no block is free.
@@ -47,16 +48,55 @@ impl FreeBlocks {
         self.root == NONE
     }
 
+    /// How many are free (`free_count`).
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
     /// Takes a block for data (find_mean_wl_entry): the root. If the erase counts differ by more
     /// than `max_difference`, a block with `WL_FREE_MAX_DIFF / 2` more erases than the least worn
-    /// one.
-    pub fn take(&mut self, max_difference: u32) -> Option<u32> {
+    /// one. A root below `held_back` is left, and the block after it is taken
+    /// (may_reserve_for_fm).
+    pub fn take(&mut self, max_difference: u32, held_back: u32) -> Option<u32> {
         let (first, last) = (self.end(LEFT)?, self.end(RIGHT)?);
         let apart = self.erases(last) - self.erases(first);
-        let block =
-            if apart < max_difference { self.root } else { self.closest(max_difference / 2)? };
+        let block = if apart >= max_difference {
+            self.closest(max_difference / 2)?
+        } else if self.root < held_back {
+            self.next(self.root)?
+        } else {
+            self.root
+        };
         self.remove(block);
         Some(block)
+    }
+
+    /// Takes the least worn of the blocks below `end` (find_anchor_wl_entry).
+    pub fn take_below(&mut self, end: u32) -> Option<u32> {
+        let block = self.in_order().find(|&block| block < end)?;
+        self.remove(block);
+        Some(block)
+    }
+
+    /// All of them, from the least worn on.
+    pub fn in_order(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.end(LEFT), |&block| self.next(block))
+    }
+
+    /// rb_next.
+    fn next(&self, block: u32) -> Option<u32> {
+        let mut at = self.child(block, RIGHT);
+        if at != NONE {
+            while self.child(at, LEFT) != NONE {
+                at = self.child(at, LEFT);
+            }
+            return Some(at);
+        }
+        at = block;
+        while self.parent(at) != NONE && self.child(self.parent(at), RIGHT) == at {
+            at = self.parent(at);
+        }
+        Some(self.parent(at)).filter(|&parent| parent != NONE)
     }
 
     /// Takes a worn block (get_peb_for_wl).
@@ -96,6 +136,7 @@ impl FreeBlocks {
 
     /// Adds a block that is not in the tree.
     pub fn insert(&mut self, block: u32, erases: u32) {
+        self.count += 1;
         let (mut parent, mut side, mut at) = (NONE, LEFT, self.root);
         while at != NONE {
             let node = &self.nodes[at as usize];
@@ -182,6 +223,7 @@ impl FreeBlocks {
     }
 
     fn remove(&mut self, block: u32) {
+        self.count -= 1;
         let [left, right] = self.nodes[block as usize].children;
         let lost_red;
         let hole;
@@ -283,7 +325,7 @@ mod tests {
         let mut free = 300;
         for round in 0..2000u32 {
             let taken = (round * 7919 % 11).min(free);
-            let blocks: Vec<u32> = (0..taken).filter_map(|_| tree.take(8192)).collect();
+            let blocks: Vec<u32> = (0..taken).filter_map(|_| tree.take(8192, 0)).collect();
             free -= taken;
             for &block in blocks.iter().skip((round % 3) as usize) {
                 tree.insert(block, round % 5);
@@ -308,7 +350,7 @@ mod tests {
     fn blocks_in_order_make_the_tree_every_textbook_draws() {
         let mut tree = FreeBlocks::new(8);
         (0..8).for_each(|block| tree.insert(block, 0));
-        assert_eq!(tree.take(8192), Some(3));
-        assert_eq!(tree.take(8192), Some(4), "its successor took its place");
+        assert_eq!(tree.take(8192, 0), Some(3));
+        assert_eq!(tree.take(8192, 0), Some(4), "its successor took its place");
     }
 }

@@ -1,13 +1,11 @@
-//! UBI: logical erase blocks (LEBs) of one volume over the physical ones of an MTD partition.
+//! UBI: logical erase blocks (LEBs) of volumes over the physical ones of an MTD partition.
 //!
-//! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap. This module maps LEBs on demand and unmaps
+//! Mirrors drivers/mtd/ubi of Linux 6.1. This module maps LEBs on demand and unmaps
 //! them (eba.c ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb,
-//! ubi_eba_atomic_leb_change). attach.rs scans a partition and creates its one dynamic volume.
-//! wl.rs has the free blocks and the thread, erase.rs and moves.rs the thread's works, io.rs the
-//! calls into MTD. docs/models/ubi.md says what reaches the flash when, and how failures are
-//! handled.
-//!
-//! Left out: more than one volume.
+//! ubi_eba_atomic_leb_change). attach.rs scans a partition. volumes.rs makes its volumes, of which
+//! one is the program's; block.rs reads the others as block devices. wl.rs has the free blocks and
+//! the thread, erase.rs and moves.rs the thread's works, io.rs the calls into MTD.
+//! docs/models/ubi.md says what reaches the flash when, and how failures are handled.
 //!
 //! Invariants:
 //! 1. A block is mapped, free, waiting to be erased, or bad.
@@ -17,10 +15,15 @@
 //!    transfers a page for each.
 
 mod attach;
+mod block;
 mod erase;
+mod fastmap;
+mod fastmap_wl;
 mod free;
 mod io;
 mod moves;
+mod scanned;
+mod volumes;
 mod wl;
 
 use crate::causes::{Cause, Causes};
@@ -32,7 +35,10 @@ use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use attach::LAYOUT_LEBS;
 pub use attach::{leb_bytes, overhead_blocks, VOLUMES_MAX, VOLUME_RECORD_BYTES};
+use fastmap_wl::Fastmap;
 use io::{Seen, RETRIES};
+use std::ops::Range;
+pub use volumes::{Volume, Volumes};
 use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
@@ -45,8 +51,12 @@ const UNMAPPED: u32 = u32::MAX;
 enum Leb {
     /// A copy of the volume table.
     Layout(u32),
-    /// A LEB of the volume.
+    /// A LEB of the program's volume.
     Data(u32),
+    /// A LEB of another volume.
+    Other(u32),
+    /// A part of a fastmap.
+    Fastmap(u32),
 }
 
 /// A header as a read would find it.
@@ -83,15 +93,18 @@ struct Block {
     written_bytes: u32,
 }
 
-/// A UBI device with one volume over all of it.
+/// A UBI device.
 #[derive(Clone, Debug)]
 pub struct Ubi<D> {
     mtd: Mtd<D>,
     header_bytes: u32,
     leb_start: u32,
     leb_bytes: u32,
-    /// The physical block of each LEB (`eba_tbl`).
+    /// The physical block of each LEB (`eba_tbl`) of the program's volume, and of the others.
     map: Vec<u32>,
+    others: Vec<u32>,
+    /// The LEBs of each volume among `others`; none of the program's.
+    other_volumes: Vec<Range<u32>>,
     layout: [u32; LAYOUT_LEBS as usize],
     blocks: Vec<Block>,
     /// `global_sqnum`.
@@ -120,6 +133,8 @@ pub struct Ubi<D> {
     reserve: u32,
     /// See [`Ubi::own_time`].
     own_time: Ns,
+    /// Of a kernel with CONFIG_MTD_UBI_FASTMAP.
+    fastmap: Option<Fastmap>,
 }
 
 /// Offset in a LEB, length and causes of a write.
@@ -136,7 +151,7 @@ impl<D: NandDriver> Ubi<D> {
         self.leb_bytes
     }
 
-    /// The number of LEBs in the volume.
+    /// The number of LEBs in the program's volume.
     pub fn lebs(&self) -> u32 {
         self.map.len() as u32
     }
@@ -184,14 +199,20 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     /// Adds to each physical block its headers and the bytes of its LEB that are of use, which
-    /// `live` says of a LEB of the volume. The two of the layout volume are of use as a whole.
+    /// `live` says of a LEB of the program's volume. Those of the layout volume and of the fastmap,
+    /// and what is written of other volumes, are of use as a whole.
     pub fn mark_live(&self, blocks: &mut [u32], live: impl Fn(u32) -> u32) {
         let data = (0..).zip(&self.map).filter(|&(_, &block)| block != UNMAPPED);
         for (leb, &block) in data {
             blocks[block as usize] += self.leb_start + live(leb);
         }
-        for &block in self.layout.iter().filter(|&&block| block != UNMAPPED) {
+        let layout = self.layout.iter().copied().filter(|&block| block != UNMAPPED);
+        let of_fastmap = self.fastmap.iter().flat_map(|fm| &fm.current).map(|part| part.block);
+        for block in layout.chain(of_fastmap) {
             blocks[block as usize] += self.leb_start + self.leb_bytes;
+        }
+        for &block in self.others.iter().filter(|&&block| block != UNMAPPED) {
+            blocks[block as usize] += self.leb_start + self.blocks[block as usize].written_bytes;
         }
     }
 
@@ -204,6 +225,8 @@ impl<D: NandDriver> Ubi<D> {
         match leb {
             Leb::Layout(copy) => &mut self.layout[copy as usize],
             Leb::Data(leb) => &mut self.map[leb as usize],
+            Leb::Other(leb) => &mut self.others[leb as usize],
+            Leb::Fastmap(_) => unreachable!("no volume has a fastmap's LEB"),
         }
     }
 
@@ -229,6 +252,15 @@ impl<D: NandDriver> Ubi<D> {
         }
     }
 
+    /// Before a mapped LEB is read or written.
+    #[inline]
+    fn check_leb(&mut self, now: Ns, leb: Leb) -> Result<Ns> {
+        match self.fastmap {
+            Some(_) => self.check_mapping(now, leb),
+            None => Ok(now),
+        }
+    }
+
     /// ubi_leb_read of data that UBIFS needs.
     #[inline]
     pub fn read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
@@ -248,7 +280,11 @@ impl<D: NandDriver> Ubi<D> {
             return Ok(now);
         }
         let now = self.lock_leb(now, Leb::Data(leb))?;
+        let now = self.check_leb(now, Leb::Data(leb))?;
         let block = self.map[leb as usize];
+        if block == UNMAPPED {
+            return self.unlock_leb(now);
+        }
         match self.io_read(now, block, self.leb_start + offset, length) {
             Ok((seen, now)) => {
                 if seen == Seen::BitFlips {
@@ -283,7 +319,10 @@ impl<D: NandDriver> Ubi<D> {
     ) -> Result<Ns> {
         assert!(offset + length <= self.leb_bytes, "write past LEB {leb}");
         self.check_writable(now)?;
-        let now = self.lock_leb(now, Leb::Data(leb))?;
+        let mut now = self.lock_leb(now, Leb::Data(leb))?;
+        if self.is_mapped(leb) {
+            now = self.check_leb(now, Leb::Data(leb))?;
+        }
         let block = self.map[leb as usize];
         if block == UNMAPPED {
             let written = self.write_new(now, Leb::Data(leb), None, (offset, length, causes));

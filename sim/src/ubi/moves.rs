@@ -37,6 +37,15 @@ enum Next {
     Finish,
 }
 
+/// Why a block is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Wear,
+    Scrub,
+    /// So that the next fastmap can begin in it.
+    Anchor,
+}
+
 /// A move in progress (`move_from`, `move_to`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Move {
@@ -54,6 +63,8 @@ enum Cancelled {
     Locked,
     /// MOVE_SOURCE_RD_ERR.
     SourceUnreadable,
+    /// No volume header: after an attach by a fastmap the block may be erased, or its erase be cut.
+    NoHeader,
     /// MOVE_TARGET_WR_ERR, MOVE_TARGET_BITFLIPS.
     TargetFailed,
 }
@@ -98,26 +109,39 @@ impl Step {
 impl<D: NandDriver> Ubi<D> {
     /// The beginning of wear_leveling_worker: chooses source and target, if there is anything to
     /// move.
-    pub(super) fn begin_move(&mut self) -> Option<Step> {
-        let scrub = self.wl.scrub.first().copied();
-        let Some((erases, from)) = scrub.or_else(|| self.wl.used.first().copied()) else {
+    pub(super) fn begin_move(&mut self, now: Ns) -> Option<Step> {
+        let begun = self.choose_blocks(now);
+        if begun.is_none() {
             self.wl.is_level_scheduled = false;
-            return None;
+        }
+        begun.map(Step::Move)
+    }
+
+    fn choose_blocks(&mut self, now: Ns) -> Option<Move> {
+        let has_pools = self.fastmap.is_some();
+        let (why, (erases, from)) = if has_pools {
+            self.choose_move(now)?
+        } else {
+            let scrub = self.wl.scrub.first().map(|&entry| (Why::Scrub, entry));
+            scrub.or_else(|| self.wl.used.first().map(|&entry| (Why::Wear, entry)))?
         };
-        let Some(to) = self.wl.free.take_worn(FREE_MAX_DIFF) else {
-            self.wl.is_level_scheduled = false;
-            return None;
+        let to = if has_pools {
+            self.take_for_move(now)?
+        } else {
+            self.wl.free.take_worn(FREE_MAX_DIFF)?
         };
         let to_erases = self.blocks[to as usize].erases;
-        if scrub.is_none() && to_erases < erases + THRESHOLD {
+        if why == Why::Wear && to_erases < erases + THRESHOLD {
             self.wl.free.insert(to, to_erases);
-            self.wl.is_level_scheduled = false;
             return None;
         }
-        self.wl.scrub.remove(&(erases, from));
-        self.wl.used.remove(&(erases, from));
-        let next = Next::ReadHeader;
-        Some(Step::Move(Move { from, to, scrub: scrub.is_some(), next }))
+        if why == Why::Anchor {
+            self.begin_anchor();
+        }
+        let scrub = why == Why::Scrub;
+        let tree = if scrub { &mut self.wl.scrub } else { &mut self.wl.used };
+        tree.remove(&(erases, from));
+        Some(Move { from, to, scrub, next: Next::ReadHeader })
     }
 
     fn leb_in(&self, block: u32) -> (Leb, u32) {
@@ -131,6 +155,10 @@ impl<D: NandDriver> Ubi<D> {
     /// Makes the next call; returns the remaining work.
     pub(super) fn continue_move(&mut self, now: Ns, moving: Move) -> Result<(Option<Step>, Ns)> {
         let Move { from, to, .. } = moving;
+        if self.holds(from).is_none() {
+            let now = self.read_header(now, from, self.header_bytes)?.1;
+            return self.cancel(now, moving, Cancelled::NoHeader);
+        }
         let (leb, bytes) = self.leb_in(from);
         let then = |next| Some(Step::Move(Move { next, ..moving }));
         match moving.next {
@@ -212,6 +240,7 @@ impl<D: NandDriver> Ubi<D> {
                 }
                 self.wl.erroneous.insert(from);
             }
+            (Cancelled::NoHeader, _) => self.protect(from),
             (_, true) => _ = self.wl.scrub.insert(entry),
             (_, false) => _ = self.wl.used.insert(entry),
         }

@@ -1,13 +1,13 @@
 //! Wear levelling: the free blocks, the queue of works and the thread that runs them.
 //!
-//! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1 without fastmap: ubi_wl_get_peb with produce_free_peb,
-//! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The
-//! thread is a task of its own (sched/) and can be preempted between any two calls into MTD.
-//! erase.rs and moves.rs have its works.
+//! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1: ubi_wl_get_peb with produce_free_peb, ubi_wl_put_peb,
+//! ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The thread is a task of
+//! its own (sched/) and can be preempted between any two calls into MTD. erase.rs and moves.rs have
+//! its works, fastmap_wl.rs what a kernel with fastmap does otherwise.
 //!
 //! Invariants:
 //! 1. A good block is in exactly one of: `free`, `used`, `scrub`, `erroneous`, `protected`, a
-//!    queued work, the work that the thread is running.
+//!    queued work, the work that the thread is running, what fastmap keeps.
 //! 2. Once it was woken, the thread is runnable while there are works.
 
 use super::erase::Erase;
@@ -21,16 +21,27 @@ use crate::units::Ns;
 use crate::waits::{over, Wait};
 use std::collections::{BTreeSet, VecDeque};
 
+/// WL_RESERVED_PEBS: a move needs a free block.
+pub(super) const LEVELLING_BLOCKS: u32 = 1;
+/// EBA_RESERVED_PEBS: so does an atomic change of a LEB.
+pub(super) const CHANGE_BLOCKS: u32 = 1;
+pub(super) const WORK_BLOCKS: u32 = LEVELLING_BLOCKS + CHANGE_BLOCKS;
 /// UBI_PROT_QUEUE_LEN.
 const PROTECTED_ERASES: usize = 10;
 
 /// struct ubi_work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+pub(super) enum Work {
     /// erase_worker.
     Erase { block: u32, torture: bool },
     /// wear_leveling_worker.
     Level,
+}
+
+impl Work {
+    pub fn erase(block: u32, torture: bool) -> Work {
+        Work::Erase { block, torture }
+    }
 }
 
 /// The state of ubi->free, used, pq and works.
@@ -49,6 +60,10 @@ pub(super) struct WearLevelling {
     pub is_level_scheduled: bool,
     thread_enabled: bool,
     step: Option<Step>,
+    /// The foreground holds `work_sem`, so that no work begins.
+    works_locked: bool,
+    /// The thread waits for `work_sem` in do_work.
+    thread_waits_for_works: bool,
     /// ubi->move_mutex, which the thread holds during a move.
     move_mutex: Mutex,
     /// The thread was preempted within a call into MTD, before it released the chip's lock.
@@ -68,6 +83,8 @@ impl WearLevelling {
             is_level_scheduled: false,
             thread_enabled: false,
             step: None,
+            works_locked: false,
+            thread_waits_for_works: false,
             move_mutex: Mutex::default(),
             thread_has_chip: false,
         }
@@ -87,6 +104,19 @@ impl WearLevelling {
     /// ubi_wl_init: adds a block that the thread will erase once it is started.
     pub fn add_erase(&mut self, block: u32) {
         self.works.push_back(Work::Erase { block, torture: false });
+    }
+
+    /// ubi_for_each_protected_peb.
+    pub fn protected_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        self.protected.iter().flatten().copied()
+    }
+
+    /// The blocks of queued works, in order.
+    pub fn blocks_to_erase(&self) -> impl Iterator<Item = u32> + '_ {
+        self.works.iter().filter_map(|work| match *work {
+            Work::Erase { block, .. } => Some(block),
+            Work::Level => None,
+        })
     }
 
     /// Whether the thread has nothing to do.
@@ -284,6 +314,9 @@ impl<D: NandDriver> Ubi<D> {
     #[inline]
     pub(super) fn unlock_leb(&mut self, now: Ns) -> Result<Ns> {
         self.locked = None;
+        if self.has_fastmap_work() {
+            self.wake_thread(now);
+        }
         self.reach_resched(now)
     }
 
@@ -304,7 +337,9 @@ impl<D: NandDriver> Ubi<D> {
             // chip's lock until `task` runs again and has released it.
             if self.sched.current() == Some(Task::UbiThread) && !self.wl.is_idle() {
                 self.sched.sleep(now);
-                is_waiting = true;
+                // It waits for `work_sem` instead if it would begin a work while that is held.
+                self.wl.thread_waits_for_works = self.wl.works_locked;
+                is_waiting |= !self.wl.works_locked;
             } else {
                 now = self.run_other(now, None)?;
             }
@@ -335,9 +370,20 @@ impl<D: NandDriver> Ubi<D> {
         if self.sched.resched(now) != Some(Task::UbiThread) {
             return Ok(now);
         }
-        if self.wl.step.is_none() && (self.is_read_only || self.wl.works.is_empty()) {
-            self.sched.sleep(now);
-            return Ok(now);
+        if self.wl.step.is_none() {
+            if self.has_fastmap_work() && !self.wl.works_locked {
+                return self.do_fastmap_work(now);
+            }
+            if self.is_read_only || self.wl.works.is_empty() {
+                self.wl.thread_waits_for_works = false;
+                self.sched.sleep(now);
+                return Ok(now);
+            }
+            self.wl.thread_waits_for_works = self.wl.works_locked;
+            if self.wl.works_locked {
+                self.sched.sleep(now);
+                return Ok(now);
+            }
         }
         if !self.thread_locks_moves() {
             self.sched.sleep(now);
@@ -345,7 +391,7 @@ impl<D: NandDriver> Ubi<D> {
         }
         let step = self.wl.step.or_else(|| {
             let work = self.wl.works.pop_front()?;
-            self.begin(work)
+            self.begin(now, work)
         });
         // The foreground holds buf_mutex: the thread keeps this step for when it is woken.
         if self.has_buffer && step.is_some_and(|step| step.locks_buffer()) {
@@ -405,10 +451,10 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     /// The first step of a work; none if there is nothing to do.
-    fn begin(&mut self, work: Work) -> Option<Step> {
+    fn begin(&mut self, now: Ns, work: Work) -> Option<Step> {
         match work {
             Work::Erase { block, torture } => Some(Step::Erase(Erase::new(block, torture))),
-            Work::Level => self.begin_move(),
+            Work::Level => self.begin_move(now),
         }
     }
 
@@ -435,15 +481,66 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     /// do_work of a task other than the thread, without interruption.
-    fn do_work(&mut self, now: Ns, step: Option<Step>) -> Result<Ns> {
+    pub(super) fn do_work(&mut self, now: Ns, step: Option<Step>) -> Result<Ns> {
         let was_working = std::mem::replace(&mut self.is_working, true);
         let (mut step, mut now) = (step, now);
         while let Some(next) = step {
-            (step, now) = self.continue_work(now, next)?;
+            match self.continue_work(now, next) {
+                Ok(done) => (step, now) = done,
+                Err(error) => {
+                    self.is_working = was_working;
+                    return Err(error);
+                }
+            }
         }
         self.is_yielding = false;
         self.is_working = was_working;
         Ok(now)
+    }
+
+    /// do_work of the first queued work, if there is one.
+    pub(super) fn do_next_work(&mut self, now: Ns) -> Result<Option<Ns>> {
+        let Some(work) = self.wl.works.pop_front() else { return Ok(None) };
+        let step = self.begin(now, work);
+        self.do_work(now, step).map(Some)
+    }
+
+    /// ubi_sync_erase by the foreground, which keeps the block.
+    pub(super) fn sync_erase(&mut self, now: Ns, block: u32, torture: bool) -> Result<Ns> {
+        self.do_work(now, Some(Step::Erase(Erase::kept(block, torture))))
+    }
+
+    /// ubi_wl_flush of all works: the caller does them.
+    pub(super) fn flush_works(&mut self, mut now: Ns) -> Result<Ns> {
+        while let Some(later) = self.do_next_work(now)? {
+            now = later;
+        }
+        Ok(now)
+    }
+
+    /// down_write of `work_sem`: the thread ends the work that it does, and begins no other.
+    pub(super) fn lock_works(&mut self, now: Ns) -> Result<Ns> {
+        let mut now = now;
+        if !self.is_working {
+            now = self.cond_resched(now)?;
+            now =
+                self.wait_while(now, |ubi| ubi.wl.step.is_some() || ubi.wl.thread_waits_for_works)?;
+        }
+        self.wl.works_locked = true;
+        Ok(now)
+    }
+
+    /// up_write of `work_sem`.
+    pub(super) fn unlock_works(&mut self, now: Ns) {
+        self.wl.works_locked = false;
+        if self.wl.thread_waits_for_works {
+            self.wake_thread(now);
+        }
+    }
+
+    /// cond_resched of the foreground.
+    pub(super) fn cond_resched(&mut self, now: Ns) -> Result<Ns> {
+        self.contended().map_or(Ok(now), |task| self.might_resched(now, task))
     }
 
     /// leb_read_lock, leb_write_lock: waits while the LEB is being moved.
@@ -497,12 +594,12 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     /// __schedule_ubi_work.
-    fn schedule(&mut self, now: Ns, work: Work) {
+    pub(super) fn schedule(&mut self, now: Ns, work: Work) {
         self.wl.works.push_back(work);
         self.wake_thread(now);
     }
 
-    fn wake_thread(&mut self, now: Ns) {
+    pub(super) fn wake_thread(&mut self, now: Ns) {
         self.thread_waits = false;
         if self.wl.thread_enabled && !self.sched.is_runnable(Task::UbiThread) {
             self.sched.wake(now, Task::UbiThread);
@@ -521,28 +618,39 @@ impl<D: NandDriver> Ubi<D> {
     /// kthread_stop in ubi_detach_mtd_dev: the thread finishes its current work; queued works are
     /// dropped (shutdown_work).
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
+        if std::mem::take(&mut self.wl.thread_waits_for_works) {
+            let work = self.wl.works.pop_front();
+            self.wl.step = work.and_then(|work| self.begin(now, work));
+        }
         self.wl.works.clear();
         self.stop_kthread(now, Task::UbiThread)
     }
 
     /// ubi_wl_get_peb: takes a free block. The caller may have to produce one itself.
     pub(super) fn get_block(&mut self, now: Ns) -> Result<(u32, Ns)> {
-        let mut now = now;
-        while self.wl.free.is_empty() {
-            let Some(work) = self.wl.works.pop_front() else { return Err(FsError::NoSpace(now)) };
-            let step = self.begin(work);
-            now = self.do_work(now, step)?;
-            if self.is_read_only {
-                return Err(FsError::ReadOnly(now));
-            }
+        if self.fastmap.is_some() {
+            return self.get_pool_block(now);
         }
-        let block = self.wl.free.take(FREE_MAX_DIFF).ok_or(FsError::NoSpace(now))?;
+        let now = self.produce_free(now)?;
+        let block = self.wl.free.take(FREE_MAX_DIFF, 0).ok_or(FsError::NoSpace(now))?;
         self.protect(block);
         Ok((block, now))
     }
 
+    /// produce_free_peb: does works until a block is free, as long as there are any.
+    pub(super) fn produce_free(&mut self, mut now: Ns) -> Result<Ns> {
+        while self.wl.free.is_empty() {
+            let Some(later) = self.do_next_work(now)? else { return Ok(now) };
+            now = later;
+            if self.is_read_only {
+                return Err(FsError::ReadOnly(now));
+            }
+        }
+        Ok(now)
+    }
+
     /// prot_queue_add.
-    fn protect(&mut self, block: u32) {
+    pub(super) fn protect(&mut self, block: u32) {
         self.wl.protected[PROTECTED_ERASES - 1].push(block);
     }
 
@@ -562,7 +670,7 @@ impl<D: NandDriver> Ubi<D> {
         } else {
             assert!(self.is_read_only, "block {block} is put and was not taken");
         }
-        self.contended().map_or(Ok(now), |task| self.might_resched(now, task))
+        self.cond_resched(now)
     }
 
     /// ubi_wl_scrub_peb: queues a block with corrected bit flips to be moved.
@@ -580,7 +688,9 @@ impl<D: NandDriver> Ubi<D> {
 
     /// The rest of __erase_worker for a block that is erased and has its header.
     pub(super) fn file_erased(&mut self, now: Ns, block: u32) {
-        self.wl.free.insert(block, self.blocks[block as usize].erases);
+        if !self.keep_anchor(block) {
+            self.wl.free.insert(block, self.blocks[block as usize].erases);
+        }
         self.serve_protection_queue();
         self.ensure_levelling(now);
     }
@@ -603,10 +713,13 @@ impl<D: NandDriver> Ubi<D> {
         self.schedule(now, Work::Level);
     }
 
+    /// need_wear_leveling.
     fn is_levelling_due(&self) -> bool {
-        let worn = self.wl.free.closest(FREE_MAX_DIFF);
+        let in_pool = self.fastmap.as_ref().and_then(|_| self.next_for_move());
+        let targets = self.wl.free.closest(FREE_MAX_DIFF).into_iter().chain(in_pool);
+        let worn = targets.map(|block| self.blocks[block as usize].erases).max();
         let least = self.wl.used.first().copied();
         let (Some((erases, _)), Some(worn)) = (least, worn) else { return false };
-        self.blocks[worn as usize].erases >= erases + THRESHOLD
+        worn >= erases + THRESHOLD
     }
 }

@@ -197,7 +197,7 @@ mod tests {
         assert!(share_after(&KernelFacts::USER_MODE, 1, 1));
         assert!(
             !share_after(&KernelFacts::USER_MODE, 1, 5),
-            "two were counted, and one is left, which is none of ours"
+            "two were counted, and one is left, which another read"
         );
         assert!(share_after(&KernelFacts::USER_MODE, 2, 5));
         assert!(share_after(&KernelFacts::USER_MODE, 256, 100), "the last of 257 is ours for ever");

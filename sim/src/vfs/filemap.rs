@@ -8,7 +8,7 @@
 
 use super::inode::Inode;
 use super::readahead::{self, Asked, PreviousPosition, ReadAheadState, Window};
-use super::{ReadPosition, Vfs};
+use super::{ReadPosition, Vfs, Wanted};
 use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};
 use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
@@ -67,7 +67,7 @@ impl<S: FlashFs> Vfs<S> {
                 let next = end.min((u64::from(page) + 1) * page_bytes);
                 position.readahead.previous_page = (next / page_bytes) as i64;
             }
-            if position.last_page.replace(page) != Some(page) {
+            if position.last_page.replace(page) != Some(page) && !self.inodes[inode].is_lower() {
                 self.inodes.mark_accessed(inode, page);
             }
         }
@@ -129,6 +129,9 @@ impl<S: FlashFs> Vfs<S> {
         page: u32,
         wanted: u32,
     ) -> core::result::Result<Ns, FsError> {
+        if self.inodes[inode].is_lower() {
+            return self.read_lower(now, inode, ahead, Wanted::Page(page, wanted));
+        }
         let cache = &mut self.inodes[inode].cache;
         if !cache.contains(page) {
             self.cache_misses += 1;
@@ -170,6 +173,10 @@ impl<S: FlashFs> Vfs<S> {
         let Inode { ino, ref cache, .. } = self.inodes[index];
         if cache.is_uptodate(page) {
             return Ok(now);
+        }
+        if self.inodes[index].is_lower() {
+            let ahead = &mut ReadAheadState::new(0);
+            return self.read_lower(now, index, ahead, Wanted::Folio(page));
         }
         let read = self.fs.read_page(now, ino, page, &mut self.inodes);
         self.cache_adds += std::mem::take(&mut self.inodes.added_besides);

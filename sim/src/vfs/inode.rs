@@ -23,6 +23,9 @@ pub struct DirtyState {
 pub(super) struct Inode {
     pub ino: Ino,
     pub is_directory: bool,
+    /// Its inode in the read-only root below a layer: of a directory that is merged with it, or of
+    /// what was or will be copied up.
+    pub lower: Option<u32>,
     /// d_parent of a directory: the place of the directory above it, none for one in the root. A
     /// removed directory keeps it.
     pub parent: Option<usize>,
@@ -46,7 +49,15 @@ pub(super) struct Inode {
     pub write_error: Option<i64>,
 }
 
+/// Numbers of inodes of the read-only root have this bit; those of the file system have not.
+pub(super) const LOWER: u32 = 1 << 31;
+
 impl Inode {
+    /// Whether the layer's volume has nothing of it yet.
+    pub fn is_lower(&self) -> bool {
+        self.ino.0 & LOWER != 0
+    }
+
     /// clear_page_dirty_for_io, and the zero_user_segment of writepage: what lies behind the end of
     /// the file is not written.
     pub fn clear_page_dirty(&mut self, page: u32) {

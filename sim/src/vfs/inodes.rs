@@ -65,6 +65,7 @@ impl Inodes {
         self.list.push(Inode {
             ino,
             is_directory,
+            lower: None,
             parent: None,
             target: None,
             names: 1,

@@ -14,7 +14,7 @@ use super::walk::Walked;
 use super::{Answer, Vfs};
 use crate::errno::{errno, FsError, Outcome};
 use crate::errno::{EBADF, EEXIST, EINVAL, ENOENT, ENOTDIR, EPERM};
-use crate::fs::{Attribute, FlashFs, Ino, ROOT};
+use crate::fs::{Attribute, FlashFs, Ino};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {
@@ -43,6 +43,9 @@ impl<S: FlashFs> Vfs<S> {
         call: impl FnOnce(&mut Self, Ns, usize) -> Result<(i64, Ns), FsError>,
     ) -> Outcome {
         let (index, now) = match self.walk_to_inode(now, path, true)? {
+            (Ok((index, walked)), now) if self.inodes[index].is_lower() => {
+                self.copy_up(now, &walked.path, true)?
+            }
             (Ok((index, _)), now) => (index, now),
             (Err(errno), now) => return Ok((errno, now)),
         };
@@ -75,10 +78,14 @@ impl<S: FlashFs> Vfs<S> {
         let names = self.names.paths.range(below.clone()..);
         let names = names.take_while(|(path, _)| path.starts_with(&below));
         let entries = names.filter(|(path, _)| !path[below.len()..].contains('/')).count();
-        let ino = self.inodes[index].ino;
         let listed = entries as i64;
         let now = now + self.fs.listed_ns() * listed.unsigned_abs();
-        match self.fs.read_dir(now, ino, &mut self.inodes) {
+        let ino = self.inodes[index].ino;
+        let read = match self.has_lower() {
+            true => self.read_merged(now, index),
+            false => self.fs.read_dir(now, ino, &mut self.inodes),
+        };
+        match read {
             Ok(now) => Ok((2 + listed, now)),
             Err(error) => errno(error, now),
         }
@@ -110,14 +117,22 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((EEXIST, now));
         }
         let inode = &self.inodes[index];
+        if inode.is_lower() {
+            return Err(FsError::NotModelled("a link to a file of the read-only root"));
+        }
         if inode.is_directory {
             return Ok((EPERM, now));
         }
         if inode.names == 0 && !inode.is_linkable {
             return Ok((ENOENT, now));
         }
-        let (ino, now) = (inode.ino, now + self.costs.name_add_ns);
-        let at = self.name_in(to.directory, &to.path);
+        let (ino, mut now) = (inode.ino, now + self.costs.name_add_ns);
+        let mut directory = to.directory;
+        if self.has_lower() {
+            self.refuse_whiteout(&to.path)?;
+            (directory, now) = self.copy_up_above(now, &to.path)?;
+        }
+        let at = self.name_in(directory, &to.path);
         let now = match self.fs.link(now, at, ino, &mut self.inodes) {
             Ok(later) => later,
             Err(error) => return errno(error, now),
@@ -139,8 +154,11 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((EEXIST, now));
         }
         let now = now + self.costs.name_add_ns;
-        let at = self.name_in(to.directory, &to.path);
-        match self.fs.symlink(now, at, target, &mut self.inodes) {
+        let made =
+            self.create_in_layer(now, (to.directory, &to.path), false, |fs, now, at, pages| {
+                fs.symlink(now, at, target, pages)
+            });
+        match made {
             Ok((ino, later)) => {
                 let index = self.add_inode(now, &to.path, ino, false);
                 self.inodes[index].target = Some(target.into());
@@ -158,8 +176,7 @@ impl<S: FlashFs> Vfs<S> {
         };
         let Some(target) = &self.inodes[index].target else { return Ok((EINVAL, now)) };
         let bytes = crate::ops::name_len(target) as i64;
-        let ino = self.inodes[index].ino;
-        match self.fs.get_link(now, ino) {
+        match self.get_link(now, index) {
             Ok(now) => Ok((bytes, now)),
             Err(error) => errno(error, now),
         }
@@ -175,13 +192,14 @@ impl<S: FlashFs> Vfs<S> {
         if !self.inodes[directory].is_directory {
             return Ok((Err(ENOTDIR), now));
         }
+        self.refuse_layer(super::overlay::TMPFILE)?;
         let (above, now) = (self.inodes[directory].ino, now + self.costs.name_add_ns);
         let (ino, later) = self.fs.tmpfile(now, above, &mut self.inodes)?;
         let inode = self.inodes.add(now, ino, false);
         (self.inodes[inode].names, self.inodes[inode].is_linkable) = (0, true);
         // d_tmpfile: the inode becomes dirty because its link count drops to 0.
         self.inodes.mark_dirty(later, inode);
-        let directory = (above != ROOT).then_some(directory);
+        let directory = (above != self.root_ino()).then_some(directory);
         Ok((Ok(Opened { inode, directory, path: None, is_new: true }), later))
     }
 
@@ -222,11 +240,19 @@ impl<S: FlashFs> Vfs<S> {
         path: &str,
         ask: impl FnOnce(&mut S, Ns, Ino) -> Result<(u32, Ns), FsError>,
     ) -> Outcome {
-        self.with_inode(now, path, |vfs, now, index| {
+        let (index, now) = match self.walk_to_inode(now, path, true)? {
+            (Ok((index, _)), now) => (index, now),
+            (Err(errno), now) => return Ok((errno, now)),
+        };
+        if self.inodes[index].is_lower() {
+            return Err(FsError::NotModelled("attributes of a file of the read-only root"));
+        }
+        let call = |vfs: &mut Self| {
             let (bytes, now) = ask(&mut vfs.fs, now, vfs.inodes[index].ino)?;
             let copied = Ns::from_ps(bytes.into(), vfs.costs.copy_to_user_byte_ps);
             Ok((bytes.into(), now + copied))
-        })
+        };
+        call(self).or_else(|error| errno(error, now))
     }
 
     /// removexattr.

@@ -46,7 +46,7 @@ pub enum Sharing {
 pub(super) struct Mapping {
     /// The place of its file in `Vfs::slots`.
     pub file: usize,
-    inode: usize,
+    pub inode: usize,
     first_page: u32,
     pages: u32,
     /// VM_SHARED: it may be writable, now or after mprotect.
@@ -130,7 +130,9 @@ impl<S: FlashFs> Vfs<S> {
         };
         now += self.costs.unmap_page_ns * gone.shown.len() as u64;
         for &page in gone.shown.keys() {
-            self.inodes.mark_accessed(gone.inode, page);
+            if !self.inodes[gone.inode].is_lower() {
+                self.inodes.mark_accessed(gone.inode, page);
+            }
             if !self.is_shown(gone.inode, page) {
                 self.inodes[gone.inode].cache.set_mapped(page, false);
             }
@@ -385,7 +387,10 @@ impl<S: FlashFs> Vfs<S> {
             (has_read, now) = self.sync_mmap_readahead(now, inode, file, page)?;
             if !self.inodes[inode].cache.contains(page) {
                 let alone = Window { start: page, pages: 1, marker: None };
-                now = self.fill(now, inode, alone)?;
+                now = match self.inodes[inode].is_lower() {
+                    true => self.update_page(now, inode, page)?,
+                    false => self.fill(now, inode, alone)?,
+                };
                 let is_read = self.inodes[inode].cache.is_uptodate(page);
                 return Ok((if is_read { Fault::Again } else { Fault::Bus }, now));
             }
@@ -419,7 +424,7 @@ impl<S: FlashFs> Vfs<S> {
         }
         let window = state.around(page);
         self.wants(page, 1);
-        Ok((true, self.fill(now, inode, window)?))
+        Ok((true, self.fill_mapped(now, inode, file, window)?))
     }
 
     /// do_async_mmap_readahead: a marker on the page continues a window.
@@ -445,7 +450,7 @@ impl<S: FlashFs> Vfs<S> {
         match readahead::on_marker(&self.kernel, &mut self.policy, asked) {
             Some(window) => {
                 self.wants(page, 1);
-                Ok((true, self.fill(now, inode, window)?))
+                Ok((true, self.fill_mapped(now, inode, file, window)?))
             }
             None => Ok((true, now)),
         }

@@ -2,8 +2,8 @@
 //!
 //! Mirrors mm/filemap.c (generic_perform_write here; filemap.rs reads), mm/fadvise.c, fs/namei.c
 //! and fs/dcache.c (namei.rs, rename.rs), and the part of fs/fs-writeback.c that a single writer
-//! sees (writeback.rs). mmap.rs has mapped files. Left out: direct I/O. docs/models/vfs.md has the
-//! list.
+//! sees (writeback.rs). mmap.rs has mapped files, overlay.rs a layer over a read-only root. Left
+//! out: direct I/O. docs/models/vfs.md has the list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
@@ -11,14 +11,17 @@
 
 mod cache;
 mod completions;
+mod copy_up;
 mod filemap;
 mod flusher;
 mod inode;
 mod inodes;
 mod links;
 mod locks_and_ranges;
+mod lower;
 mod mmap;
 mod namei;
+mod overlay;
 mod page_writeback;
 pub mod readahead;
 pub mod reclaim;
@@ -44,6 +47,7 @@ use inode::Inode;
 use inodes::Inodes;
 use mmap::Mapping;
 use namei::Names;
+use overlay::Layer;
 use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, Own, ReadAhead, ReadAheadState, Window};
 use reclaim::Reclaim;
@@ -52,7 +56,10 @@ use std::sync::Arc;
 use truncate::Truncated;
 
 pub use cache::FileCache;
+pub use lower::{ReadDevice, Reading, RootFs, Wanted, ROOT_WINDOW_PAGES};
 pub use mmap::Sharing;
+pub use namei::{Left, Tree, What};
+pub use overlay::FilesBelow;
 
 /// The result of a step of a system call, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
@@ -100,6 +107,8 @@ pub struct Vfs<S> {
     read_ahead_pages: u32,
     inodes: Inodes,
     names: Names,
+    /// Where the program's root is one of overlayfs.
+    layer: Option<Layer>,
     limits: DirtyLimits,
     /// See [`KernelFacts`].
     masks_interrupts: bool,
@@ -144,6 +153,7 @@ impl<S: FlashFs> Vfs<S> {
             read_ahead_pages: 0,
             inodes: Inodes::new(facts, memory.1, ticks, Ns::ZERO, completions),
             names: Names::default(),
+            layer: None,
             limits: DirtyLimits::new(memory.0, memory.1),
             masks_interrupts: facts.masks_interrupts,
             memory,
@@ -197,7 +207,7 @@ impl<S: FlashFs> Vfs<S> {
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         let index = open.inode;
         let Inode { ino, is_directory, .. } = self.inodes[index];
-        let (result, mut now) = match is_directory {
+        let (result, mut now) = match is_directory || self.inodes[index].is_lower() {
             true => (0, now), // whose files have no `flush`
             false => answered(self.fs.flush(now, ino).map(|later| (0, later)), now)?,
         };
@@ -247,6 +257,10 @@ impl<S: FlashFs> Vfs<S> {
         if names > 0 || self.is_held(index) {
             return Ok(now);
         }
+        if self.inodes[index].is_lower() {
+            self.inodes.evict(index);
+            return Ok(now);
+        }
         let now = self.wait_for_writeback(now, index)?;
         self.fs.begin_evict(now, ino);
         let gone = Truncated::from(&self.inodes[index].cache, 0);
@@ -290,6 +304,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// Restarts after a power cut: no file is open, and the inodes are those that the mount finds.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> core::result::Result<Ns, FsError> {
+        self.refuse_layer(overlay::CUT)?;
         let (found, now) = self.fs.power_up(now, torn)?;
         self.slots.truncate(SLOTS);
         self.slots.fill(None);
@@ -310,22 +325,45 @@ impl<S: FlashFs> Vfs<S> {
 
     /// umount and mount: writes everything back, empties every cache and closes all slots.
     pub fn remount(&mut self, now: Ns) -> Outcome {
-        let now = self.fs.kill_sb(now + self.costs.syscall_ns, &mut self.inodes)?;
-        let now = self.write_back_dirty(now)?;
-        let now = self.write_back_all(now, false)?;
-        let mut now = ignore_errno(self.fs.sync(now, &mut self.inodes), now)?;
+        let now = self.unmount(now + self.costs.syscall_ns)?;
+        let now = self.fs.remount(now)?;
+        self.mounted(now);
+        let now = self.remount_lower(now)?;
+        Ok((0, self.mount_layer(now)?))
+    }
+
+    /// umount, up to what the file system does.
+    pub fn unmount(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
+        let now = match self.layer {
+            Some(_) => self.sync_filesystem(now)?, // ovl_sync_fs
+            None => now,
+        };
+        let now = self.fs.kill_sb(now, &mut self.inodes)?;
+        let mut now = self.sync_filesystem(now)?;
         for gone in self.inodes.iter_mut().map(Inode::forget_pages).collect::<Vec<_>>() {
             now = self.truncate_inode_pages(now, gone)?;
         }
         self.inodes.pages_gone();
         self.names.forget_dentries();
+        if let Some(layer) = &mut self.layer {
+            layer.forget_dentries();
+        }
         now += self.costs.inode_drop_ns * self.fs.inodes_in_memory();
-        let now = self.fs.remount(now)?;
+        Ok(now)
+    }
+
+    fn sync_filesystem(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
+        let now = self.write_back_dirty(now)?;
+        let now = self.write_back_all(now, false)?;
+        ignore_errno(self.fs.sync(now, &mut self.inodes), now)
+    }
+
+    /// The file system is mounted: a new flusher has it.
+    pub fn mounted(&mut self, now: Ns) {
         self.fs.sched().stop_flusher();
         self.empty_lost_and_found();
         let completions = self.inodes.flusher.completions.of_new_device();
         self.inodes.flusher = Flusher::new(self.inodes.ticks, now, self.memory, completions);
-        Ok((0, now))
     }
 
     /// pwrite (generic_perform_write): page by page, through the page cache to flash or only into
@@ -511,7 +549,8 @@ impl<S: FlashFs> Vfs<S> {
         advice: Advice,
     ) -> Outcome {
         let now = now + self.costs.syscall_ns;
-        let pages = self.read_ahead_pages;
+        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        let pages = self.window_of(open.inode);
         let Some(open) = self.slots[slot].as_mut() else { return Ok((EBADF, now)) };
         let index = open.inode;
         let end = if length == 0 { u64::MAX } else { offset.saturating_add(length) };
@@ -532,7 +571,7 @@ impl<S: FlashFs> Vfs<S> {
                 let wanted = end_page(end.saturating_add(page_bytes - 1)).saturating_sub(start);
                 let limit = open.position.readahead.max_pages;
                 let window = Window { start, pages: wanted.min(limit), marker: None };
-                return Ok((0, self.fill(now, index, window)?));
+                return Ok((0, self.fill_mapped(now, index, slot, window)?));
             }
             Advice::DontNeed => {
                 let last = end.saturating_sub(1) / page_bytes;
@@ -563,7 +602,13 @@ impl<S: FlashFs> Vfs<S> {
             inode.cache.drop_clean(0, u32::MAX);
         }
         self.inodes.pages_gone();
-        let kept = self.shrink_dcache();
+        let mut kept = self.shrink_dcache();
+        self.drop_lower(&kept);
+        kept.retain(|ino| ino.0 & inode::LOWER == 0);
+        if let Some(layer) = &mut self.layer {
+            layer.forget_dentries();
+        }
+        kept.extend(self.layer.iter().flat_map(Layer::held));
         let now = now + self.costs.syscall_ns + self.costs.drop_caches_ns;
         let now = self.fs.drop_caches(now, &kept)?;
         self.fs.call_rcu(now); // at least the file in /proc

@@ -39,6 +39,33 @@ impl Names {
     }
 }
 
+/// What is on a file system.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// What is below each path.
+    pub files: BTreeMap<String, Left>,
+    /// How many writes had recorded bytes.
+    pub written: u64,
+}
+
+/// What is below a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Equal for the names of one file.
+    pub number: usize,
+    /// What it is.
+    pub what: What,
+}
+
+/// A folder, a symbolic link and its target, or a file's size and content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum What {
+    Folder,
+    Link(String),
+    File(u64, Contents),
+}
+
 /// The file that an open found or created.
 #[derive(Clone, Debug)]
 pub(super) struct Opened {
@@ -51,8 +78,13 @@ pub(super) struct Opened {
 }
 
 impl<S: FlashFs> Vfs<S> {
+    /// The directory that the program's root shows.
+    pub(super) fn root_ino(&self) -> Ino {
+        self.layer.as_ref().map_or(ROOT, |layer| layer.upper)
+    }
+
     fn ino_of(&self, directory: Option<usize>) -> Ino {
-        directory.map_or(ROOT, |index| self.inodes[index].ino)
+        directory.map_or(self.root_ino(), |index| self.inodes[index].ino)
     }
 
     /// The inode of a path, after its last component was looked up.
@@ -66,16 +98,33 @@ impl<S: FlashFs> Vfs<S> {
         if self.names.dentries.contains(path) {
             return Ok((found, now));
         }
-        let ino = found.map(|index| self.inodes[index].ino);
-        let now = self.fs.lookup(now, self.name_in(directory, path), ino)?;
+        let mut now = now;
+        if self.has_lower() {
+            now = self.look_up_merged(now, directory, path, found)?;
+        } else {
+            let ino = found.map(|index| self.inodes[index].ino);
+            now = self.fs.lookup(now, self.name_in(directory, path), ino)?;
+            if let Some(index) = found {
+                now = self.look_up_layer(now, index)?;
+            }
+        }
         self.names.dentries.insert(path.to_owned());
         Ok((found, now))
     }
 
     pub(super) fn add_inode(&mut self, now: Ns, path: &str, ino: Ino, is_directory: bool) -> usize {
-        let index = self.inodes.add(now, ino, is_directory);
+        let index = match self.inodes.find(ino) {
+            Some(index) => index, // in the place of a white-out
+            None => self.inodes.add(now, ino, is_directory),
+        };
         self.names.paths.insert(path.to_owned(), index);
         index
+    }
+
+    /// The directory of a path, which may have been copied up since the walk.
+    fn directory_of(&self, walked: &Walked<'_>) -> Option<usize> {
+        let above = walked.path.rsplit_once('/').filter(|_| walked.directory.is_some());
+        above.and_then(|(above, _)| self.names.paths.get(above).copied()).or(walked.directory)
     }
 
     /// Adds the directory that every mount of this file system has.
@@ -130,6 +179,22 @@ impl<S: FlashFs> Vfs<S> {
             .map(|(path, inode)| (path.as_str(), inode.size_bytes, &inode.contents))
     }
 
+    /// What is below every path. The directory that every mount makes is left out.
+    pub fn tree(&self) -> Tree {
+        let made = self.fs.lost_and_found().map(|(name, _)| name);
+        let ours = self.names.paths.iter().filter(|(path, _)| Some(path.as_str()) != made);
+        let left = |(path, &number): (&String, &usize)| {
+            let inode = &self.inodes[number];
+            let what = match &inode.target {
+                _ if inode.is_directory => What::Folder,
+                Some(target) => What::Link(target.to_string()),
+                None => What::File(inode.size_bytes, inode.contents.clone()),
+            };
+            (path.clone(), Left { number, what })
+        };
+        Tree { files: ours.map(left).collect(), written: self.written }
+    }
+
     /// Every symbolic link's path and target, in the order of paths.
     pub fn links(&self) -> impl Iterator<Item = (&str, &str)> {
         let inodes = self.names.paths.iter().map(|(path, &index)| (path, &self.inodes[index]));
@@ -152,11 +217,12 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((EEXIST, now));
         }
         let now = now + self.costs.name_add_ns;
-        let at = self.name_in(walked.directory, &walked.path);
-        match self.fs.mkdir(now, at, &mut self.inodes) {
+        let at = (walked.directory, &*walked.path);
+        let made = self.create_in_layer(now, at, true, S::mkdir);
+        match made {
             Ok((ino, later)) => {
                 let index = self.add_inode(now, &walked.path, ino, true);
-                self.inodes[index].parent = walked.directory;
+                self.inodes[index].parent = self.directory_of(&walked);
                 Ok((0, later))
             }
             Err(error) => errno(error, now),
@@ -181,12 +247,19 @@ impl<S: FlashFs> Vfs<S> {
                 return Ok((errno, now));
             }
         };
-        let Opened { inode, directory, path, is_new } = opened;
+        let Opened { mut inode, mut directory, path, is_new } = opened;
         if flags.direct {
             // do_dentry_open: none of the file systems has a_ops->direct_IO.
             now = self.put_inode(now, inode)?;
             self.file_free(now);
             return Ok((EINVAL, now));
+        }
+        if flags.write || flags.trunc {
+            // ovl_open; its file is that of the volume afterwards.
+            if let Some(path) = path.as_deref().filter(|_| self.inodes[inode].is_lower()) {
+                (inode, now) = self.copy_up(now, path, !flags.trunc)?;
+                directory = path.rsplit_once('/').map(|(above, _)| self.names.paths[above]);
+            }
         }
         if flags.trunc && !is_new {
             match self.do_truncate(now, inode, 0)? {
@@ -194,7 +267,7 @@ impl<S: FlashFs> Vfs<S> {
                 failed => return Ok(failed),
             }
         }
-        let readahead = ReadAheadState::new(self.read_ahead_pages);
+        let readahead = ReadAheadState::new(self.window_of(inode));
         let position = ReadPosition { readahead, last_page: None };
         let is_deleted = path.is_none();
         let path = path.unwrap_or_default();
@@ -220,9 +293,10 @@ impl<S: FlashFs> Vfs<S> {
                 return Ok((Err(ENOENT), now));
             }
             let Walked { directory, path, .. } = walked;
-            let now = now + self.costs.name_add_ns;
-            let at = self.name_in(directory, &path);
-            let (ino, later) = self.fs.create(now, at, &mut self.inodes)?;
+            let now = now + self.costs.name_add_ns + self.layer_create_ns();
+            let (ino, later) = self.create_in_layer(now, (directory, &path), false, S::create)?;
+            let directory =
+                self.directory_of(&Walked { directory, path: path.clone(), found: None });
             let inode = self.add_inode(now, &path, ino, false);
             let path = Some(path.into());
             return Ok((Ok(Opened { inode, directory, path, is_new: true }), later));

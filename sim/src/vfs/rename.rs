@@ -25,7 +25,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// Whether an inode is a directory that is not empty.
-    fn has_entries(&self, path: &str) -> bool {
+    pub(super) fn has_entries(&self, path: &str) -> bool {
         let first = format!("{path}/");
         self.names.paths.range(first..).next().is_some_and(|(found, _)| Self::is_below(found, path))
     }
@@ -47,7 +47,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// Unhashes the dentry of a path, so that only open files still refer to it. Returns whether
     /// any does.
-    fn unhash(&mut self, path: &str) -> bool {
+    pub(super) fn unhash(&mut self, path: &str) -> bool {
         let mut is_open = false;
         for open in self.slots.iter_mut().flatten() {
             if *open.path == *path && !open.is_deleted {
@@ -80,10 +80,13 @@ impl<S: FlashFs> Vfs<S> {
             false if is_directory => return Ok((EISDIR, now)),
             true if path == TOP => return Ok((EINVAL, now)), // LAST_DOT
             true if !is_directory => return Ok((ENOTDIR, now)),
-            true if self.has_entries(path) => {
+            true if self.has_entries(path) && !self.has_lower() => {
                 return Ok((ENOTEMPTY, self.fs.check_dir_empty(now, ino, &[at])?));
             }
             _ => {}
+        }
+        if self.has_lower() {
+            return self.remove_from_layer(now, &walked, index);
         }
         let removed = if is_directory {
             self.fs.rmdir(now, at, ino, &mut self.inodes)
@@ -122,6 +125,13 @@ impl<S: FlashFs> Vfs<S> {
         if target == Some(moved) {
             return Ok((0, now));
         }
+        if self.has_lower() {
+            let renamed = self.rename_in_layer(now, (old_in, old), (new_in, new), target)?;
+            return match renamed {
+                (Ok(moved), now) => self.end_rename(now, (moved, target), old, new),
+                (Err(errno), now) => Ok((errno, now)),
+            };
+        }
         if self.longest_below(old) + new.len() > PATH_MAX_BYTES + old.len() {
             return Err(FsError::NotModelled(TOO_DEEP));
         }
@@ -131,13 +141,30 @@ impl<S: FlashFs> Vfs<S> {
             new: self.name_in(new_in, new),
             replaced: target.map(|index| self.inodes[index].ino),
         };
+        let now = match self.inodes[moved].is_directory {
+            true => self.set_opaque(now, new_in, rename.ino)?,
+            false => now,
+        };
         let now = match self.fs.rename(now, rename, &mut self.inodes) {
             Ok(later) => later,
             Err(error) => return errno(error, now),
         };
+        self.end_rename(now, (moved, target), old, new)
+    }
+
+    /// vfs_rename after the file system's part.
+    fn end_rename(
+        &mut self,
+        now: Ns,
+        (moved, target): (usize, Option<usize>),
+        old: &str,
+        new: &str,
+    ) -> Outcome {
         if let Some(target) = target {
             self.inodes[target].names -= 1;
         }
+        let above = new.rsplit_once('/').map(|(above, _)| above);
+        let new_in = above.and_then(|above| self.names.paths.get(above).copied());
         self.move_names(old, new);
         self.move_dentry(moved, new_in, new);
         let now = target.map_or(Ok(now), |target| self.put_inode(now, target))?;

@@ -8,7 +8,7 @@
 use super::{Bytes, Vfs};
 use crate::content::{Contents, Source};
 use crate::errno::Outcome;
-use crate::errno::{EBADF, EFBIG, EINVAL, EISDIR, EOVERFLOW};
+use crate::errno::{EBADF, EFBIG, EINVAL, EISDIR, EOVERFLOW, EXDEV};
 use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
 
@@ -65,6 +65,9 @@ impl<S: FlashFs> Vfs<S> {
         }
         if !source.flags.read || !target.flags.write || target.flags.append {
             return Err(EBADF);
+        }
+        if self.inodes[source.inode].is_lower() {
+            return Err(EXDEV);
         }
         let size = self.inodes[source.inode].size_bytes;
         let max = self.fs.max_file_bytes();

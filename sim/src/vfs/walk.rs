@@ -11,7 +11,7 @@
 
 use super::{Answer, Vfs};
 use crate::errno::{FsError, ELOOP, ENOENT, ENOTDIR};
-use crate::fs::{FlashFs, ROOT};
+use crate::fs::FlashFs;
 use crate::units::Ns;
 use std::borrow::Cow;
 
@@ -55,9 +55,10 @@ impl At {
 impl<S: FlashFs> Vfs<S> {
     /// The root's inode, created when a call first refers to the root itself.
     pub(super) fn root(&mut self, now: Ns) -> usize {
-        match self.inodes.find(ROOT) {
+        let ino = self.root_ino();
+        match self.inodes.find(ino) {
             Some(index) => index,
-            None => self.inodes.add(now, ROOT, true),
+            None => self.inodes.add(now, ino, true),
         }
     }
 
@@ -145,7 +146,7 @@ impl<S: FlashFs> Vfs<S> {
                 if links > LINKS_MAX {
                     return Ok((Err(ELOOP), now));
                 }
-                now = self.fs.get_link(now, self.inodes[index].ino)?;
+                now = self.get_link(now, index)?;
                 names.extend(reversed(&target));
                 if target.starts_with('/') {
                     return walk_outside(now, &names);

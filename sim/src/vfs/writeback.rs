@@ -292,6 +292,9 @@ impl<S: FlashFs> Vfs<S> {
     pub fn fsync(&mut self, now: Ns, slot: usize, data_only: bool) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        if self.inodes[open.inode].is_lower() {
+            return Ok((0, now)); // ovl_fsync
+        }
         self.sync_range(now, open.inode, 0, u64::MAX, data_only)
     }
 

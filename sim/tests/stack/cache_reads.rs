@@ -74,7 +74,7 @@ fn only_software_ecc_and_chips_that_have_them_read_so() {
     assert_eq!(read(&without, 0, 8 * 2048).0, plain(8));
 }
 
-/// Linux 6.12.117 goes on with READ CACHE SEQUENTIAL after READ CACHE END.
+/// Linux 6.12.117 continues with READ CACHE SEQUENTIAL after READ CACHE END.
 #[test]
 fn behind_the_end_of_a_block_the_chip_is_a_page_behind_the_driver() {
     let (time, pages) = read(&board(), 60 * 2048, 8 * 2048);

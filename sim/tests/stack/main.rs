@@ -29,6 +29,7 @@ mod profiles;
 mod readahead;
 mod runs;
 mod spinand;
+mod spinor;
 mod stopping;
 #[path = "../support/mod.rs"]
 mod support;
@@ -37,5 +38,6 @@ mod ubifs_bulk;
 mod ubifs_powercut;
 mod ubifs_space;
 mod vfs;
+mod volumes;
 mod waits;
 mod yaffs2;

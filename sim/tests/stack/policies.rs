@@ -1,5 +1,5 @@
 //! Policies of one's own: this file is all that one of each takes
-//! (docs/models/policies.md quotes it).
+//! (policies/README.md quotes it).
 
 use crate::support;
 use sim::causes::Cause;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use sim::run::survey::{Held, Run, Survey};
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
+use sim::ubi::Volumes;
 use std::fmt::Write;
 
 const FILES: [&str; 3] = ["a", "b", "c"];
@@ -76,10 +77,11 @@ fn text(steps: &[Step]) -> String {
     text
 }
 
-fn measure(fs: FsKind, steps: &[Step], cuts: &[u64]) -> Measured {
+fn measure(fs: FsKind, volumes: &Volumes, steps: &[Step], cuts: &[u64]) -> Measured {
     let mut board = super::board("emulated");
     board.partition.blocks = if fs == FsKind::Jffs2 { 40 } else { 96 };
-    let kernel = super::kernel("6.1");
+    let mut kernel = super::kernel("6.1");
+    kernel.volumes.clone_from(volumes);
     let prepare = "flashbed-ops 1\nprepared\n";
     let setting = super::setting(&board, &kernel, fs, prepare);
     let case = CaseInput { read_ahead_kib: 0, body: &text(steps), cuts, gc_choices: &[] };
@@ -140,11 +142,21 @@ fn check(steps: &[Step], measured: &Measured, survey: &Survey) -> Result<(), Tes
 /// Runs the program with cuts at these fractions of its changes; every surveyed state has to be
 /// allowed.
 pub fn survives(fs: FsKind, steps: &[Step], at: &[f64]) -> Result<(), TestCaseError> {
-    let changes = measure(fs, steps, &[]).requests.last().expect("a step").changes;
+    survives_on(fs, &Volumes::default(), steps, at)
+}
+
+/// The same on volumes.
+pub fn survives_on(
+    fs: FsKind,
+    volumes: &Volumes,
+    steps: &[Step],
+    at: &[f64],
+) -> Result<(), TestCaseError> {
+    let changes = measure(fs, volumes, steps, &[]).requests.last().expect("a step").changes;
     if changes == 0 {
         return Ok(());
     }
     let cuts: Vec<u64> = at.iter().map(|at| 1 + (at * changes as f64) as u64).collect();
-    let measured = measure(fs, steps, &cuts);
+    let measured = measure(fs, volumes, steps, &cuts);
     measured.surveys.iter().try_for_each(|survey| check(steps, &measured, survey))
 }

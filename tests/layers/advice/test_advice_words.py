@@ -62,7 +62,7 @@ def test_settings_without_effect_share_a_line_that_says_why() -> None:
     rows = {UBIFS: base, slower: row(time_ns=200, page_writes=25), **dict.fromkeys(tried, base)}
     lines = effects([*tried, slower], UBIFS, rows, calls={"write": 5}, measure="time_ns")
     assert lines == [
-        "compressor zlib: 2.00 times fewer page writes, but 2.00 times more time",
+        "compressor zlib: 2.00 times fewer page writes, but 2.00 times more time in calls",
         "read_ahead_kib 0; read_ahead_kib 128: no effect, the program reads no file",
     ]
 
@@ -72,15 +72,15 @@ def test_a_weaker_choice_is_named_with_what_a_cut_took_where_that_is_known() -> 
     rows = {UBIFS: row(time_ns=300), JFFS2: row(time_ns=100), other: row(time_ns=150)}
     found = {JFFS2: Durability(cuts=100, damaging=5)}
     assert weaker_lines([JFFS2, other], UBIFS, rows, found, measure="time_ns") == [
-        "jffs2: 3.00 times less time: may damage (5 of 100 cuts)",
-        "jffs2, compressor none: 2.00 times less time",
+        "jffs2: 3.00 times less time in calls: may damage (5 of 100 cuts)",
+        "jffs2, compressor none: 2.00 times less time in calls",
     ]
 
 
 def test_the_headline_says_what_to_take_or_to_keep() -> None:
     rows = {UBIFS: row(time_ns=100), JFFS2: row(time_ns=300)}
     taken = headline(UBIFS, JFFS2, rows, "time_ns")
-    assert taken.startswith("take ubifs: 3.00 times less time than now (jffs2)")
+    assert taken.startswith("take ubifs: 3.00 times less time in calls than now (jffs2)")
     assert headline(UBIFS, UBIFS, rows, "time_ns").startswith("keep ubifs: ")
 
 

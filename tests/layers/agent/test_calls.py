@@ -118,7 +118,7 @@ def test_a_pause_makes_only_its_own_task_wait(tmp_path: Path) -> None:
     begun = {line: start for line, (start, _, _) in rows.items()}
     end = {line: start + latency for line, (start, latency, _) in rows.items()}
     assert list(rows) == [3, 4, 6, 8, 10, 12, 13], "task has no row"
-    assert rows[3][:2] == (0, 0), "task 1 begins with task 0, at the mark"
+    assert rows[3][:2] == (0, 0), "task 1 begins with task 0, when measuring starts"
     assert rows[4][:2] == (0, 200_000_000)
     assert begun[8] >= end[4]
     assert rows[10][:2] == (end[6], 150_000_000), "it counts from the end of the task's own sync"

@@ -230,17 +230,17 @@ def test_what_is_shipped_is_a_run_of_its_own() -> None:
     """
     without = [case(128, 1, 100, 10), case(0, 1, 50, 5)]
     for shipped, expected in (
-        (case(128, 1, 100, 10, window="shipped"), 50),
-        (case(0, 1, 50, 5, window="shipped"), 0),
-        (case(0, 1, 80, 8, window="shipped"), 37.5),
-        (case(128, 1, 50, 5, window="shipped"), 0),
+        (case(128, 1, 100, 10, window="default"), 50),
+        (case(0, 1, 50, 5, window="default"), 0),
+        (case(0, 1, 80, 8, window="default"), 37.5),
+        (case(128, 1, 50, 5, window="default"), 0),
     ):
         saved = savings(pl.DataFrame([*without, shipped]))
-        rows = saved.filter(window="shipped")
+        rows = saved.filter(window="default")
         assert rows["time_saved_pct"].to_list() == rows["flash_reads_saved_pct"].to_list()
         assert rows["time_saved_pct"].to_list() == [expected]
         assert saved.filter(window="forced")["time_saved_pct"].to_list() == [50]
-    assert not savings(pl.DataFrame(without)).filter(window="shipped").height
+    assert not savings(pl.DataFrame(without)).filter(window="default").height
 
 
 def test_points_are_chosen_by_their_axes_or_are_the_usual_ones() -> None:

@@ -84,7 +84,7 @@ def test_a_choice_whose_calls_failed_stands_last_and_did_not_the_same_work() -> 
     few = {"partition": "blocks=62", "failed": 11257, "failed_errno": "ENOSPC 11255, short 2"}
     found = answer(cases({"time_ns": 90}, few | {"time_ns": 10}, {"fs": "ubifs"}), PAGE)
     assert found.rows["failed"].to_list() == [None, None, 11257]
-    assert found.title.startswith("2 of 3 choices did the same work, the least time first")
+    assert found.title.startswith("2 of 3 configurations did the same work, fastest first")
     (note,) = found.notes
     assert note.startswith("WARNING: 11,257 calls failed (ENOSPC 11,255, short writes 2)")
     assert "failed" in found.measured
@@ -93,7 +93,7 @@ def test_a_choice_whose_calls_failed_stands_last_and_did_not_the_same_work() -> 
 def test_choices_that_all_failed_are_no_comparison() -> None:
     failed = {"failed": 3, "failed_errno": "EINVAL 3"}
     found = answer(cases(failed, failed | {"fs": "ubifs"}), PAGE)
-    assert found.title == "2 choices; calls failed in each of them"
+    assert found.title == "2 configurations; calls failed in each of them"
     assert "WARNING: 6 calls failed (EINVAL)" in found.notes[0]
     (one,) = answer(cases(failed), PAGE).notes
     assert answer(cases(failed), PAGE).title == "1 case; calls failed"
@@ -112,12 +112,12 @@ def test_an_axis_that_was_asked_for_is_a_column_beside_the_choices() -> None:
     assert answer(cases(*rows), PAGE).axes == ("fs",)
     found = answer(cases(*rows), PAGE, apart=["requests"])
     assert (found.axes, found.rows.height) == (("fs", "requests"), 4)
-    assert found.title == "4 cases, the least time first"
+    assert found.title == "4 cases, fastest first"
 
 
 def test_seeds_are_repetitions_and_no_column() -> None:
     found = answer(cases({"seed": 1}, {"seed": 2}), PAGE)
-    assert (found.axes, found.title) == ((), "The sum over 2 cases")
+    assert (found.axes, found.title) == ((), "The sum of 2 cases")
 
 
 def test_a_time_that_is_not_known_is_told_with_its_reason() -> None:

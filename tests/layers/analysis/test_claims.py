@@ -177,7 +177,7 @@ def of_kernels(moved: float) -> pl.DataFrame:
         case = item.case
         shipped_kib = load_kernel(case.kernel).shipped_kib(case.fs)
         kib = shipped_kib if case.forced_kib is None else case.forced_kib
-        reads = round((200 if kib else 100) * (moved if case.window == "shipped" else 1))
+        reads = round((200 if kib else 100) * (moved if case.window == "default" else 1))
         axes = {axis: getattr(case, axis) for axis in POINTS}
         axes |= {axis: str(getattr(case, axis)) for axis in CONDITIONS}
         rows.append({"target": "sim", **axes, "read_ahead_kib": kib, "flash_reads": reads})

@@ -88,7 +88,7 @@ def test_the_best_is_first_and_what_failed_last() -> None:
     )
     assert column(found, "fs") == ["yaffs2", "ubifs", "jffs2"]
     (said,) = sentences(found)
-    assert said.startswith("yaffs2: 1.50 times less time than ubifs; no difference in")
+    assert said.startswith("yaffs2: 1.50 times less time in calls than ubifs; no difference in")
     assert "failed" in found.measured
 
 
@@ -100,7 +100,7 @@ def test_ties_are_ordered_by_page_writes_and_unknown_values_are_behind() -> None
         by="energy_nj",
     )
     assert column(found, "fs") == ["ubifs", "jffs2", "yaffs2"]
-    assert found.title == "3 choices, the least energy first"
+    assert found.title == "3 configurations, least energy first"
 
 
 def test_differences_below_2_percent_are_none() -> None:
@@ -108,7 +108,7 @@ def test_differences_below_2_percent_are_none() -> None:
         {"time_ns": 1000}, {"fs": "ubifs", "time_ns": 1019}, {"fs": "yaffs2", "time_ns": 1021}
     )
     better, alike = sentences(found)
-    assert better.startswith("jffs2: 1.02 times less time than yaffs2")
+    assert better.startswith("jffs2: 1.02 times less time in calls than yaffs2")
     assert alike == "jffs2: no difference from ubifs"
 
 
@@ -118,8 +118,8 @@ def test_a_sentence_says_what_is_better_worse_and_none_of_both() -> None:
         {"fs": "ubifs", "time_ns": 142, "flash_programs": 15, "flash_erases": 3},
     )
     assert sentences(found) == [
-        "jffs2: 1.42 times less time, no page reads instead of 11 than ubifs, which has 2.00 times"
-        " fewer page writes, 40.40 times fewer erases"
+        "jffs2: 1.42 times less time in calls, no page reads instead of 11 than ubifs,"
+        " which has 2.00 times fewer page writes, 40.40 times fewer erases"
     ]
 
 
@@ -180,7 +180,7 @@ def test_targets_stand_beside_each_other_in_the_order_of_the_first() -> None:
         ("ubifs", "sim"), ("ubifs", "uml"), ("jffs2", "sim"), ("jffs2", "uml"),
     ]  # fmt: skip
     assert orders(found) == [
-        "chip time in calls: on sim less with ubifs than with jffs2, on uml the other way round"
+        "chip busy: on sim less with ubifs than with jffs2, on uml the other way round"
     ]
 
 
@@ -189,7 +189,7 @@ def test_targets_that_agree_are_said_to() -> None:
         {}, {"fs": "ubifs", "flash_programs": 90},
         {"target": "uml"}, {"target": "uml", "fs": "ubifs", "flash_programs": 91},
     )  # fmt: skip
-    assert orders(found) == ["sim and uml order the choices alike by page writes"]
+    assert orders(found) == ["sim and uml order the configurations alike by page writes"]
 
 
 def test_changes_are_in_percent_of_the_kept_row() -> None:
@@ -232,7 +232,8 @@ def test_an_effect_is_said_from_the_side_of_what_is_set() -> None:
     assert effect(base | {"time_ns": 101}, base, by="time_ns") is None
     slower = base | {"time_ns": 150, "p99_ns": 100, "page_writes": 5}
     assert effect(slower, base, by="time_ns") == (
-        "2.00 times fewer page writes, but 1.50 times more time, 2.00 times higher p99 latency"
+        "2.00 times fewer page writes, but 1.50 times more time in calls, 2.00"
+        " times higher p99 latency"
     )
     fuller = base | {"left_bytes": 50}
     assert effect(fuller, base | {"left_bytes": 100}, by="left_bytes") == (

@@ -23,7 +23,7 @@ set = ["fs=ubifs", "compressor=zstd"]
 [[program]]
 name = "logger"
 run = "logger.ops"
-repeat = "6/h"
+rate = "6/h"
 set = ["read_ahead_kib=0"]
 limits = { page_writes = 90, failed_calls = 3 }
 
@@ -53,7 +53,7 @@ def test_a_programs_limits_replace_those_of_all(tmp_path: Path) -> None:
     assert budget.settings_of(budget.stack[0], logger) == [
         "fs=ubifs", "compressor=zstd", "read_ahead_kib=0",
     ]  # fmt: skip
-    assert (logger.rate, settings.rate) == (144.0, 288.0)
+    assert (logger.runs_per_day, settings.runs_per_day) == (144.0, 288.0)
     assert budget.baseline == tmp_path / "budget.baseline.json"
 
 
@@ -82,8 +82,8 @@ def test_a_budget_without_a_name_is_called_as_its_file(tmp_path: Path) -> None:
         ("years = 10", "years = 5000", "together.years: 5000 is not at most 1000"),
         ('name = "thermostat"', 'watched = ["ears"]', "watched: ears: no measure; there are"),
         ("years = 10", "page_writes = 5", "together.page_writes: unknown key"),
-        ('"6/h"', '"often"', "program.1.repeat: often: N/UNIT"),
-        ('repeat = "6/h"', "", "together: how often does logger run?"),
+        ('"6/h"', '"often"', "program.1.rate: often: N/UNIT"),
+        ('rate = "6/h"', "", "together: how often does logger run?"),
         ('run = "logger.ops"', "", "program.1: either run or command"),
         ('run = "logger.ops"', 'run = "a"\ncommand = ["b"]', "program.1: either run or command"),
         ("[limits]", "[limit]", "limit: unknown key, limits is meant?"),

@@ -128,7 +128,7 @@ def test_a_small_fit_predicts_a_board_and_a_chip_that_it_has_not_seen(tmp_path: 
 def test_predictions_of_boards_and_chips_that_were_held_out_keep_to_bounds() -> None:
     """By file system and board; erases of YAFFS2 once it has written its partition over.
 
-    docs/evidence/device-costs.md has the chips: JFFS2's time is over the bound on some of them.
+    evidence/device-costs.md has the chips: JFFS2's time is over the bound on some of them.
     """
     groups = defaultdict(list)
     for one in held_out(fitted()):

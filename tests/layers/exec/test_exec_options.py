@@ -178,11 +178,11 @@ def test_a_kernel_or_a_chip_that_the_target_does_not_have_is_refused() -> None:
         requests_of(board, _stacks(sysctls=("vm.dirty_ratio=5",)), _said)
 
 
-@pytest.mark.parametrize("option", ["repeat", "shell", "sysctl"])
+@pytest.mark.parametrize("option", ["rate", "shell", "sysctl"])
 def test_what_a_replay_cannot_have_is_refused_with_what_to_do(option: str) -> None:
     with pytest.raises(InputError, match=f"--{option}: not with --on sim; "):
         refuse(**{option: "1/h"})
-    refuse(repeat=None, shell=False, sysctl=[])
+    refuse(rate=None, shell=False, sysctl=[])
 
 
 def test_several_systems_end_in_one_table() -> None:
@@ -197,7 +197,7 @@ def test_several_systems_end_in_one_table() -> None:
     ]  # fmt: skip
     title, head, *rows = compared(list(zip(requests, outcomes, strict=True)), None)[1:]
     assert title == "sh on 2 systems, each from a new file system"
-    assert head.split()[:2] == ["compressor", "time"]
+    assert head.split()[:2] == ["compressor", "elapsed"]
     assert [row.split()[0] for row in rows] == ["zlib", "none"]
     assert [row.split()[3:9] for row in rows] == [
         ["1.000", "ms", "1", n, "0", "7"] for n in ("3", "5")

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
+from flashbed.answers.lifetimes.volume_update import image_bytes
 from flashbed.api.booting import boots, files_of
 from flashbed.api.exec_options import ExecOptions
 from flashbed.base import paths
 from flashbed.base.errors import InputError
 from flashbed.plan.stacks import one_stack, stacks
+from flashbed.plan.workloads.space import space_table
 from flashbed.stack.layouts import load_layout
 from flashbed.targets.exec.outcome import FileRead, MountStep, outcome_of
-from flashbed.targets.guest.layout_images import Images, given_images, leb_bytes, lines
+from flashbed.targets.guest.layout_images import (
+    Images,
+    given_images,
+    leb_bytes,
+    lines,
+    partitions,
+)
+from flashbed.targets.guest.verity import with_hash_tree
 
 SQUASHFS = "layout=squashfs-overlay-ubifs"
 OWN = """\
@@ -35,20 +46,22 @@ holds = "ubifs"
 @pytest.mark.parametrize("name", sorted(paths.layout_files()))
 def test_each_layout_has_one_volume_to_write_to(name: str) -> None:
     layout = load_layout(name)
-    assert layout.fs == "ubifs"
-    assert layout.images
-    assert (layout.root is None) == (layout.layer is not None)
+    assert layout.fs == {"ubi": "ubifs", "mtd": "jffs2"}[layout.on]
+    assert layout.images or name == "jffs2-only"
+    assert not layout.images or (layout.root is None) == (layout.layer is not None)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         ('writes_to = "data"', 'writes_to = "log"', "log: no such volume"),
-        ('writes_to = "data"', 'writes_to = "env"', "a volume of UBIFS"),
+        ('writes_to = "data"', 'writes_to = "env"', "a volume of ubifs, on ubi"),
         ('name = "env"', 'name = "data"', "two have the same name"),
         ("size = 1\n", 'size = "rest"\n', "the one that takes the rest is the last"),
         ("size = 1\n", 'size = "data"\n', "no volume before it"),
         ('holds = "nothing"', 'holds = "ext4"', "squashfs"),
+        ('holds = "nothing"', 'holds = "jffs2"', "volume env: holds jffs2: not on ubi"),
+        ('title = "mine"', 'title = "mine"\non = "mtd"', "a volume of jffs2, on mtd"),
         ("size = 1\n", "size = 1\nsise = 2\n", "sise"),
     ],
 )
@@ -93,14 +106,75 @@ def test_a_layout_becomes_lines_of_a_request() -> None:
     assert slots[-1] == "root rootfs_a"
 
 
-def test_a_stack_with_a_layout_is_another_one_and_only_programs_have_it() -> None:
+def test_a_checked_volume_is_told_with_its_hashes() -> None:
+    stack = one_stack([SQUASHFS, "layout.verity=1"])
+    image, found = with_hash_tree(bytes(1000))
+    told = lines(stack, Images({"rootfs": image}, {"rootfs": found}))
+    assert told[0].split()[3] == str(3 * 4096), "data, superblock, hashes"
+    assert told[2] == f"verity rootfs 1 {found.root} {found.salt}"
+    assert "layout.verity" in str(stack.not_simulated)
+
+
+def test_a_hash_covers_128_below_it() -> None:
+    image, found = with_hash_tree(b"x" * 4096 * 129)
+    assert found.blocks == 129
+    assert len(image) == 4096 * (129 + 1 + 1 + 2), "data, superblock, the top, two blocks of hashes"
+    top, first = image[4096 * 130 : 4096 * 131], image[4096 * 131 : 4096 * 132]
+    salt = bytes.fromhex(found.salt)
+    assert hashlib.sha256(salt + top).hexdigest() == found.root
+    assert top[:32] == hashlib.sha256(salt + first).digest()
+    assert first[:32] == hashlib.sha256(salt + b"x" * 4096).digest()
+
+
+def test_partitions_of_mtd_have_whole_blocks() -> None:
+    nor = ["layout=nor-squashfs-overlay-jffs2", "fs=jffs2", "chip=W25Q128JV"]
+    stack = one_stack(nor)
+    images = Images({"rootfs": bytes(100_000)})
+    assert partitions(stack, images) == {"rootfs": 2, "rootfs_data": 254}
+    assert lines(stack, images)[0] == "volume rootfs partition 100000 squashfs - /images/rootfs"
+    assert stack.blocks == range(64, 256), "behind an image of 4 MiB"
+    told = json.loads(stack.simulated_board)["partition"]
+    assert (told["first_block"], told["blocks"]) == (64, 192)
+    assert partitions(one_stack([SQUASHFS]), images) == {}
+    with pytest.raises(InputError, match="rootfs_data takes the rest; 0 of the partition's 64"):
+        _ = one_stack([*nor, "partition.blocks=64"]).blocks
+
+
+def test_the_wear_of_a_partition_is_its_own() -> None:
+    with pytest.raises(InputError, match="each of which wears alone"):
+        image_bytes("nor-squashfs-overlay-jffs2", "rootfs")
+
+
+def test_a_stack_with_a_layout_is_another_one() -> None:
     plain, laid, finer = (
         one_stack(given) for given in ([], [SQUASHFS], [SQUASHFS, "layout.block_kib=4"])
     )
     assert len({plain, laid, finer}) == 3
-    assert plain.only_executed is None
-    assert "a case has no image for it" in str(laid.only_executed)
-    assert "the simulator has none" in str(laid.not_simulated)
+    assert laid.only_in_user_mode is None
+    assert laid.not_simulated is None
+    fastmap = one_stack([SQUASHFS, "layout.fastmap=1"])
+    assert json.loads(fastmap.simulated_kernel)["volumes"]["fastmap"] is True
+    assert fastmap.not_simulated is None
+
+
+def test_the_simulator_is_told_the_volumes_and_the_layer() -> None:
+    stack = one_stack([SQUASHFS, "layout.image_kib=1000"])
+    told = json.loads(stack.simulated_kernel)
+    assert told["overlay"] is True
+    image = {"bytes": 1_024_000, "lebs_min": 0, "image_bytes": 1_024_000}
+    rest = {"bytes": 0, "lebs_min": 17, "image_bytes": 0}
+    assert told["volumes"] == {"volumes": [image, rest], "program": 1, "fastmap": False}
+    slots = json.loads(one_stack(["layout=two-slots"]).simulated_kernel)
+    a, b, data = slots["volumes"]["volumes"]
+    assert (a["bytes"], a["image_bytes"]) == (10 << 20, 8 << 20)
+    assert (b["bytes"], b["image_bytes"], data["bytes"]) == (10 << 20, 0, 0)
+    assert not slots["overlay"]
+
+
+def test_volumes_that_do_not_fit_are_refused_by_the_simulator() -> None:
+    stack = one_stack(["layout=two-slots", "layout.image_kib=40000"])
+    with pytest.raises(InputError, match="volume 0 of UBI takes 397 LEBs; 356 of the partition"):
+        space_table("ubifs", stack.board, (), stack.layout)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +185,7 @@ def test_a_stack_with_a_layout_is_another_one_and_only_programs_have_it() -> Non
         (["layout.block_kib=4"], "--set layout=NAME too"),
         ([SQUASHFS, "layout.block_kib=0"], "block_kib"),
         ([SQUASHFS, "layout.color=4"], "color"),
+        (["layout=ubifs-ro-ubifs-rw", "layout.verity=1"], "has no squashfs and no erofs"),
     ],
 )
 def test_a_layout_that_cannot_be_is_refused(settings: list[str], why: str) -> None:

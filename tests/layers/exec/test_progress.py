@@ -25,8 +25,8 @@ class _Terminal(StringIO):
 
 def test_it_names_virtual_time_its_end_where_known_and_the_programs() -> None:
     """24 hours of virtual time took nine minutes without a word."""
-    assert line(90 * SECOND_NS, None, 1234) == "90 s of virtual time, 1,234 programs"
-    assert line(90 * SECOND_NS, 360.0, 0) == "90 s of 360 s (25 %) of virtual time, 0 programs"
+    assert line(90 * SECOND_NS, None, 1234) == "90 s of virtual time, 1,234 page writes"
+    assert line(90 * SECOND_NS, 360.0, 0) == "90 s of 360 s (25 %) of virtual time, 0 page writes"
     assert "(100 %)" in line(2 * SECOND_NS, 1.0, 0)
 
 
@@ -47,7 +47,7 @@ def test_it_is_written_on_a_terminal_between_lines_of_the_program_and_erased_at_
         with file.open("r+b") as at:
             at.write(pack("=QQQQII", SECOND_NS, 3 * SECOND_NS, 5, 12, 0, 0))
         shown.show()
-        assert terminal.getvalue() == "\r\x1b[K2 s of 10 s (20 %) of virtual time, 7 programs"
+        assert terminal.getvalue() == "\r\x1b[K2 s of 10 s (20 %) of virtual time, 7 page writes"
         assert file.read_bytes()[32] == 1, "the kernel erases it before the program prints"
     assert terminal.getvalue().endswith("\r\x1b[K")
 

@@ -118,8 +118,8 @@ def test_the_answer_becomes_counts_and_a_lifetime() -> None:
     assert found["amplification"] == 11.0
     assert found["years"]["low"] > 0
     said = text(_request(), outcome, None)
-    assert "20 programs" in said
-    assert "amplification  11.00" in said
+    assert "20 page writes" in said
+    assert "WAF            11.00" in said
 
 
 @pytest.mark.parametrize(

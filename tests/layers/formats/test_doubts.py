@@ -34,4 +34,4 @@ def test_a_forgotten_factor_is_named(name: str, value: int, end: str) -> None:
 def test_software_without_prices_is_doubted() -> None:
     board = load_board("emulated")
     (doubt,) = doubts(board.without_software())
-    assert "emulated.toml: [software] has no prices: code takes no time" in doubt
+    assert "emulated.toml: [software] is not calibrated: code takes no time" in doubt

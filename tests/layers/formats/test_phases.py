@@ -10,7 +10,7 @@ from tests.support import PROJECT
 
 _ROW = re.compile(r"^\| `([A-Z_]+_NS)` \| ([0-9,]+) \|$", re.MULTILINE)
 _CONSTANT = re.compile(
-    r"^(?:static )?const (?:u?int64_t )?([A-Z_]+_NS)(?:: u64)? = ([0-9_]+);", re.M
+    r"^(?:static |pub\(super\) )?const (?:u?int64_t )?([A-Z_]+_NS)(?:: u64)? = ([0-9_]+);", re.M
 )
 OF_BOARDS_ONLY = {"SHARED_PHASE_NS"}
 
@@ -22,7 +22,7 @@ def phases(table: str) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, int]:
-    page = (PROJECT / "docs/reference/agent-protocol.md").read_text()
+    page = (PROJECT / "agent/PROTOCOL.md").read_text()
     section = page.split("## Phases of a case")[1].split("\n## ")[0]
     rows = _ROW.findall(section)
     return {name: int(value.replace(",", "")) for name, value in rows}

@@ -49,6 +49,7 @@ def test_every_shipped_kernel_is_complete() -> None:
         "5.10",
         "5.15",
         "6.1",
+        "6.1-no-summary",
         "6.1-wbuf-verify",
         "6.6",
         "6.12",

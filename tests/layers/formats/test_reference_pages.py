@@ -97,7 +97,8 @@ def test_every_key_and_column_of_a_recording_has_a_row() -> None:
 
 
 def test_the_example_of_a_job_is_one() -> None:
-    job, stream = re.findall(r"```text\n(flashbed-.*?)```", page("agent-protocol.md"), re.DOTALL)
+    protocol = (PROJECT / "agent" / "PROTOCOL.md").read_text(encoding="utf-8")
+    job, stream = re.findall(r"```text\n(flashbed-.*?)```", protocol, re.DOTALL)
     lines = job.splitlines()
     at = [number for number, line in enumerate(lines) if line.startswith("ops ")]
     assert len(at) == 2

@@ -487,7 +487,8 @@ def test_the_command_ends_with_1_for_a_difference_and_0_for_none(
     assert out == (
         "10 programs of class reads on jffs2, ubifs, seeds from 3: 10 exact, 0 differing,"
         " 0 refused by the simulator, 0 that did not run\n"
-        "  programs and erases: as many in 10 of 10, within 2% in 10; reads: within 1% in 10\n"
+        "  page writes and erases: as many in 10 of 10, within 2% in 10;"
+        " page reads: within 1% in 10\n"
     )
     real = OracleTarget("uml", misreads_above(5_000))
     assert command(monkeypatch, real, "--set", "fs=jffs2", "--format", "json") == 1

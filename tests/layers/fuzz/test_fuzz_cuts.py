@@ -43,7 +43,7 @@ def ran(plan: CampaignPlan, target: Target) -> Report:
     ("fs", "without"), [("jffs2", ()), ("yaffs2", ("truncate", "trunc")), ("ubifs", ())]
 )
 def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None:
-    """A truncation of YAFFS2 is not atomic (docs/evidence/power-cuts.md)."""
+    """A truncation of YAFFS2 is not atomic (evidence/power-cuts.md)."""
     report = ran(
         CampaignPlan(kind="cuts", file_systems=(fs,), cases=200, without=without), SimTarget()
     )

@@ -132,7 +132,7 @@ def test_an_image_is_the_chip(boot: Boot, fs: str, ecc: str) -> None:
 
 
 def assert_image_is_as_documented(image: bytes) -> None:
-    """Reads it as docs/reference/flashbed-nand.md says."""
+    """Reads it as kernel/flashbed_nand/README.md says."""
     magic, page, oob, pages, blocks = struct.unpack_from("<16s4I", image)
     assert magic == b"flashbed-chip 1\n"
     assert (page, oob, pages, blocks) == (2048, 64, 64, 128)

@@ -68,7 +68,7 @@ def test_other_engines_and_other_chips_read_page_by_page(
 
 
 def test_linux_6_12_reads_the_wrong_pages_behind_the_end_of_a_block(boot: Boot) -> None:
-    """It goes on with READ CACHE SEQUENTIAL after READ CACHE END, which moves the page again."""
+    """It continues with READ CACHE SEQUENTIAL after READ CACHE END, which moves the page again."""
     script = [load(SOFTWARE, CACHED), f"write 0 {2 * PAGES * PAGE} 1", "ctl clear"]
     script += [f"read {60 * PAGE} {8 * PAGE}", COPY_LOG]
     script += [f"read {60 * PAGE} {4 * PAGE}", f"read {64 * PAGE} {4 * PAGE}", SHOW_COUNTS]

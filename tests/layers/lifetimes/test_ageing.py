@@ -1,6 +1,6 @@
 """A program runs until its free space is used up, so that both ends of an answer are measured.
 
-The truth here is a run that goes on, four times as long: its counts a round are the same.
+The truth here is a run that continues, four times as long: its counts a round are the same.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_both_ends_are_measured_and_a_long_run_agrees(tmp_path: Path, fs: str) -
     assert f"runs {2 * before:,} times, to use up free space and measure" in said
     assert answer["steady"]
     assert answer["erases"] > 20
-    assert any(f"it ran {before} times to use up free space" in s for s in answer["stands_on"])
+    assert any(f"it ran {before} times to use up free space" in s for s in answer["assumes"])
     assert 0 < answer["years"]["low"] < answer["years"]["high"]
 
     settings = ("--set", f"fs={fs}", "--set", f"rounds={4 * before}", *SMALL)
@@ -105,7 +105,7 @@ def test_runs_of_more_than_31_years_are_not_tried(tmp_path: Path) -> None:
     answer, said = years_of(tmp_path, *SMALL)
     assert answer["rounds_before"] == 0
     assert "to use up free space" not in said
-    assert any("runs are longer than 31 years" in line for line in answer["stands_on"])
+    assert any("runs are longer than 31 years" in line for line in answer["assumes"])
 
 
 def test_the_time_of_a_replay_is_no_warning_where_a_rate_is_given(
@@ -173,5 +173,5 @@ def test_a_program_that_cannot_run_again_is_bounded_and_says_why(tmp_path: Path)
     )
     answer, _ = years_of(tmp_path, *SMALL)
     assert answer["rounds_before"] == 0
-    assert any("when it ran again, " in line and "EBADF" in line for line in answer["stands_on"])
+    assert any("when it ran again, " in line and "EBADF" in line for line in answer["assumes"])
     assert pl.Series([answer["years"]["low"], answer["years"]["high"]]).is_not_null().all()

@@ -64,7 +64,7 @@ def test_the_worse_type_counts_and_the_first_step_has_no_upper_bound() -> None:
     assert first.low == pytest.approx(9.0)
     assert math.isinf(first.high)
     assert as_json("it", DiskLife(1, 1), first)["years"] == {"low": first.low, "high": None}
-    assert "nothing bounds the time" in text("it", DiskLife(1, 1), first, since_before=False)
+    assert "too early to bound the time" in text("it", DiskLife(1, 1), first, since_before=False)
 
 
 def test_an_earlier_reading_gives_the_rate_since() -> None:

@@ -68,9 +68,10 @@ def test_without_static_levelling_data_that_stays_keeps_its_blocks() -> None:
 
 
 def test_seven_erases_are_no_band_of_levelling() -> None:
-    """`the levelling seen: 23 months to 16 years` was printed."""
+    """`if the worst block keeps this rate: 23 months to 16 years` was printed."""
     said = text(subject(), estimate(SHORT, CYCLES), CYCLES, "s")
-    assert "the levelling seen: no block was erased more than 7 times: too few to say" in said
+    few = "no block was erased more than 7 times: too few to say"
+    assert f"if the worst block keeps this rate: {few}" in said
     assert as_json(subject(), estimate(SHORT, CYCLES), CYCLES, "s")["years_levelling_seen"] == {
         "low": None, "value": None, "high": None,
     }  # fmt: skip
@@ -97,9 +98,9 @@ def test_without_a_rate_there_are_no_years_but_how_to_ask() -> None:
     unrated = subject(replace(SHORT, seconds=None), rounds_per_day=None, given_rate=False)
     assert unrated.lasting(CYCLES) is None
     said = text(unrated, None, CYCLES, "s")
-    assert "  lifetime      not known: how often does it run? `--repeat 1/h`" in said
+    assert "  lifetime      not known: how often does it run? `--rate 1/h`" in said
     assert "years" not in said
-    assert row(unrated, None)[-1] == "how often? --repeat"
+    assert row(unrated, None)[-1] == "how often? --rate"
     assert as_json(unrated, None, CYCLES, "s")["years"] is None
 
 
@@ -177,7 +178,7 @@ def test_programs_share_a_flash_only_where_it_is_the_same() -> None:
 
 
 def test_each_result_of_a_mix_has_a_rate() -> None:
-    with pytest.raises(InputError, match="repeat: 1 rates for 2 results"):
+    with pytest.raises(InputError, match="rate: 1 rates for 2 results"):
         fb.lifetime(["a", "b"], ["1/d"])
-    with pytest.raises(InputError, match="repeat: one result has one rate"):
+    with pytest.raises(InputError, match="rate: one result has one rate"):
         fb.lifetime("a", ["1/d"])

@@ -86,7 +86,7 @@ def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> N
         ("requests=0", "grid.1.requests.1: "),
         ("mount=bulk_read", "mount takes default, and FS:OPTION[+OPTION]"),
         ("mount=ubifs:compr=zlib", "mount takes default, and FS:OPTION[+OPTION]"),
-        ("state=valid0.5~", "no such name, and no state such as valid0.6-invalid0.2"),
+        ("state=valid0.5~", "no such name, and no state such as valid0.6-obsolete0.2"),
         ("state.valid=2", "--set state.valid=2: valid: 2 is not at most 1"),
         ("state.colour=2", "no key of state; keys are seed, valid"),
         ("fs.kind=2", "no key of fs; it has no keys"),
@@ -215,12 +215,12 @@ def test_a_script_is_of_postmark_only(small: Path) -> None:
 def test_a_window_may_be_left_to_the_kernel() -> None:
     experiment = load_experiment("figure3")
     settings = parse_settings(
-        ["read_ahead_kib=0,shipped", "fs=jffs2", "seed=1", "requests=8", "pattern=sequential"]
+        ["read_ahead_kib=0,default", "fs=jffs2", "seed=1", "requests=8", "pattern=sequential"]
     )
     planned = [item.case for item in plan(experiment, settings) if item.case.kernel == "2.6.37"]
     told = {case.case_id.split("-")[-2]: (case.forced_kib, case.window) for case in planned}
-    assert told == {"ra0": (0, "forced"), "rashipped": (None, "shipped")}
+    assert told == {"ra0": (0, "forced"), "radefault": (None, "default")}
     (program,) = programs_of(experiment, planned[-1:])
     assert (program.stack.read_ahead_kib, program.stack.modelled_kib) == (None, 128)
-    with pytest.raises(ExperimentError, match="read_ahead_kib takes whole numbers and shipped"):
+    with pytest.raises(ExperimentError, match="read_ahead_kib takes whole numbers and default"):
         parse_settings(["read_ahead_kib=many"])

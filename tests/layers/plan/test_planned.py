@@ -47,7 +47,7 @@ kernel = ["6.1"]
 fs = ["ubifs", "yaffs2"]
 pattern = ["random"]
 requests = [4, 16]
-read_ahead_kib = [128, "shipped"]
+read_ahead_kib = [128, "default"]
 seed = [2, 3]
 """
 

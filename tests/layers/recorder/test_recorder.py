@@ -352,7 +352,7 @@ def test_a_program_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
         time.sleep(0.3)
         assert (tmp_path / "log").stat().st_size == size
         os.kill(process, signal.SIGCONT)
-        until(lambda: (tmp_path / "log").stat().st_size > size, "it did not go on")
+        until(lambda: (tmp_path / "log").stat().st_size > size, "it did not continue")
         (tmp_path / "go").touch()
         assert child.stdout.readline() == "over\n"
         assert child.wait(WAIT_S) == 0
@@ -377,7 +377,7 @@ def test_a_shell_stops_it_continues_it_and_interrupts_it(tmp_path: Path) -> None
         until(lambda: settled(count), "it did not stop")
         at = count.read_text(encoding="ascii")
         os.write(terminal, b"fg\n")
-        until(lambda: count.read_text(encoding="ascii") != at, "it did not go on")
+        until(lambda: count.read_text(encoding="ascii") != at, "it did not continue")
         os.write(terminal, b"\x03")
         until((tmp_path / "x.rec").exists, "it was not interrupted")
     finally:

@@ -142,7 +142,7 @@ def test_positions_follow_the_descriptor_and_appends_the_file(tmp_path: Path) ->
     prepare, body, _ = do.lines(tmp_path)
     assert prepare == [
         "open 0 log wo,create", "write 0 0 100 1 0", "close 0",
-        "sync", "remount", "pause 7", "prepared",
+        "sync", "remount", "sync", "pause 7", "prepared",
     ]  # fmt: skip
     assert body == [
         "open 0 log wo,append", "open 1 log rw", "write 0 100 10 1 0", "read 1 0 4",
@@ -362,7 +362,7 @@ def test_a_folder_that_the_file_system_has_by_itself_is_not_made(tmp_path: Path)
     assert prepare[:2] == ["chmod . 493", "mkdir lost%2Bfound"]
     recording = open_recording(tmp_path / "program.rec")
     made = translate(recording, None, 7, own=b"lost+found")[0].splitlines()
-    assert made[1:] == ["chmod . 493", "sync", "remount", "pause 7", "prepared"]
+    assert made[1:] == ["chmod . 493", "sync", "remount", "sync", "pause 7", "prepared"]
 
 
 def test_a_long_write_is_cut_where_a_line_ends(tmp_path: Path) -> None:

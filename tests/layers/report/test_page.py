@@ -174,7 +174,7 @@ def test_an_experiment_without_figures_has_the_default_ones_and_the_table(
     assert time.x == "requests"
     assert {time.colour, time.columns, time.rows} >= {"fs", "read_ahead_kib"}
     text = write_report([run], tmp_path / "report.html").read_text()
-    assert "choices, the sum over the same" in text or "cases, the least" in text
+    assert "adds up the same" in text or "cases, fastest" in text
     assert text.count("<figure>") == len(content.experiment.figure)
 
 
@@ -188,7 +188,7 @@ colour = "fs"
 rows = "pattern"
 columns = "board"
 caption = "Drawn over cases that this run has not."
-only = { window = ["shipped"] }
+only = { window = ["default"] }
 """
 
 
@@ -200,7 +200,7 @@ def test_a_figure_that_selects_nothing_is_told_and_the_table_is_printed(
     text = write_report([ran(tmp_path / "run")], tmp_path / "report.html").read_text()
     told = "Not drawn: Figure 8. What the kernel"
     assert told in text
-    assert "no case of this run has time_ms with window shipped" in text
+    assert "no case of this run has time_ms with window default" in text
     assert text.index("<figure>") < text.index(told) < text.index('<table class="numbers text">')
 
 

@@ -24,7 +24,7 @@ GIT = paths.root() / "experiments/programs/git.parquet"
 def case(**other: Any) -> Case:
     usual: dict[str, Any] = {
         "experiment": "a/b", "board": "emulated", "kernel": "6.1", "fs": "jffs2",
-        "pattern": "sequential", "requests": 64, "read_ahead_kib": "shipped", "seed": 1,
+        "pattern": "sequential", "requests": 64, "read_ahead_kib": "default", "seed": 1,
         "pause_ns": 0, "advice": "none", "mount": "default", "file_bytes": 1 << 20,
         "request_bytes": 4096,
     }  # fmt: skip

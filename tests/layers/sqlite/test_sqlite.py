@@ -209,7 +209,7 @@ def test_a_board_without_a_price_of_text_takes_the_fitted_steps() -> None:
 def test_a_statement_costs_what_it_did_in_the_papers_version(
     board: str, pattern: str, ratio: float
 ) -> None:
-    """Instructions of SQLite 3.7.8 and 3.54.1 (docs/evidence/sqlite.md), an insert's beside them.
+    """Instructions of SQLite 3.7.8 and 3.54.1 (evidence/sqlite.md), an insert's beside them.
 
     Statements that are prepared once have no text, which has a price of its own.
     """

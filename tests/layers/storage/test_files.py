@@ -1,4 +1,4 @@
-"""Files of others: no pipe, device or bomb. Files of ours: whole, and under no planted name."""
+"""Files of others: no pipe, device or bomb. Its own: whole, and under no planted name."""
 
 from __future__ import annotations
 

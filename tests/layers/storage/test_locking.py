@@ -169,7 +169,7 @@ kept.dismiss()
 
 @pytest.mark.parametrize("killed", [True, False])
 def test_a_group_ends_with_us_with_all_its_children(killed: bool) -> None:
-    """The processes that user-mode Linux had traced went on as programs of the host."""
+    """The processes that user-mode Linux had traced continued as programs of the host."""
     us = subprocess.Popen(
         [sys.executable, "-c", GROUP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -140,7 +140,7 @@ for name, window in zip(cases, {windows!r}):
     out.write(text if window[0] == "a" else window + "\\n")
 out.write("done\\n")
 """
-    programs = [program("right"), program("wrong"), program("shipped"), program("unknown")]
+    programs = [program("right"), program("wrong"), program("default"), program("unknown")]
     programs += [program("refused")]
     shipped = [
         replace(item, stack=replace(item.stack, read_ahead_kib=None)) for item in programs[2:4]
@@ -149,7 +149,7 @@ out.write("done\\n")
     batches = list(board(ANSWER + said).run(programs))
     measured = [row for batch in batches for row in batch.cases.to_dicts()]
     assert {row["case_id"]: row["read_ahead_kib"] for row in measured} == {
-        "right": 0, "shipped": 128,
+        "right": 0, "default": 128,
     }  # fmt: skip
     failures = [failure for batch in batches for failure in batch.failures]
     assert all(failure.not_measured for failure in failures)

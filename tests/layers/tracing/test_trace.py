@@ -155,7 +155,7 @@ def test_the_summary_adds_up() -> None:
     assert write.ratio is None
     assert list(perfetto.free_blocks(trace)) == [(1200, -1), (1300, 0), (1500, -1)]
     text = "\n".join(lines(trace))
-    assert "flash bytes read for each byte read: 0.62" in text
+    assert "flash bytes read per byte read by the program: 0.62" in text
     assert "written" not in text
     assert TracingCost(106, 100).pct == 6
 

@@ -25,7 +25,7 @@ PREPARE = prepared([written_file("file.bin", MIB, 4096, 1)], 1000)
 
 CONDITIONS: list[tuple[Condition, str]] = [
     (NEW, "new"),
-    (State(valid=0.6, invalid=0.2), "valid0.6-invalid0.2"),
+    (State(valid=0.6, obsolete=0.2), "valid0.6-obsolete0.2"),
     (State(fragmented=1.0, worn=1000, seed=2), "fragmented1-worn1000-seed2"),
     (State(worn=Worn(mean=1000, spread=50)), "worn1000~50"),
     (NONE, "none"),
@@ -93,7 +93,7 @@ def test_a_bad_block_past_the_partition_is_refused(small: Path) -> None:
 @pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
 def test_a_filler_writes_what_was_asked_for(fs: str) -> None:
     board = load_board("emulated")
-    state = State(valid=0.6, invalid=0.2)
+    state = State(valid=0.6, obsolete=0.2)
     operations = parse(in_state(state, fs, board=board, bad_blocks=(), prepare=PREPARE))
     assert operations[-1].name == "prepared"
     written: dict[tuple[str, int], int] = {}
@@ -194,11 +194,11 @@ def test_the_files_of_a_recorded_program_leave_the_filler_its_share(fs: str) -> 
 @pytest.mark.parametrize(
     ("fs", "state", "says"),
     [
-        ("jffs2", State(valid=0.7, invalid=0.4), "valid and invalid are more than all the space"),
+        ("jffs2", State(valid=0.7, obsolete=0.4), "valid and obsolete are more than all the space"),
         ("jffs2", State(valid=0.01), "the workload's own files are 0.021 of the usable space"),
-        ("jffs2", State(valid=0.5, invalid=0.45), "at most 0.82 of the filler's live data"),
-        ("ubifs", State(valid=0.3, invalid=0.4), "at most 1.00 of the filler's live data"),
-        ("jffs2", State(valid=0.9, invalid=0.1), "JFFS2 collects if fewer than two blocks"),
+        ("jffs2", State(valid=0.5, obsolete=0.45), "at most 0.82 of the filler's live data"),
+        ("ubifs", State(valid=0.3, obsolete=0.4), "at most 1.00 of the filler's live data"),
+        ("jffs2", State(valid=0.9, obsolete=0.1), "JFFS2 collects if fewer than two blocks"),
     ],
 )
 def test_what_is_impossible_is_refused_in_a_line(fs: str, state: State, says: str) -> None:

@@ -1,1 +1,1 @@
-"""Programs recorded on real boards, run again on a target (docs/evidence/board-traces.md)."""
+"""Programs recorded on real boards, run again on a target (evidence/board-traces.md)."""

@@ -5,7 +5,7 @@ about 140 leaves the tree has an inner page between root and leaf, which every I
 writes. SQLite itself therefore runs the INSERTs here, and its files show what it journals and
 writes. The order of page writes is that of the strace (tests/golden/test_board_traces.py).
 
-docs/evidence/board-traces.md tells how the record's length was found, and that it is text of
+evidence/board-traces.md tells how the record's length was found, and that it is text of
 letters and digits.
 """
 

@@ -1,7 +1,7 @@
 """System calls of an SQLite program, from a strace made on a board.
 
 Reads the CSV of the omap3evm traces (time in s; call; arguments; file; elapsed). That strace was
-filtered: it has no fsync and no unlink (docs/evidence/board-traces.md says where they belong). A
+filtered: it has no fsync and no unlink (evidence/board-traces.md says where they belong). A
 program that only reads is replayed as logged. One that writes is regenerated (inserts.py) and takes
 only its pace from here.
 """

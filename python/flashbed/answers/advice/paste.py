@@ -43,7 +43,7 @@ def _mount(choice: Combination) -> Iterator[tuple[str, str]]:
 
 def _of_values(fs: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     window = values.get("read_ahead_kib")
-    if window not in (None, "shipped") and fs in _BACKING:
+    if window not in (None, "default") and fs in _BACKING:
         yield "at boot", f"echo {window} > /sys/class/bdi/{_BACKING[fs]}/read_ahead_kb"
     for key, name in _PRAGMAS.items():
         if key in values:

@@ -19,14 +19,14 @@ def front_table(
     front: Sequence[Combination], rows: Rows, *, advised: Combination, now: Combination,
     measure: str,
 ) -> pl.DataFrame:  # fmt: skip
-    """`choice`, and the measures that are known; the chip's time only where the time is not.
+    """`configuration`, and the measures that are known; the chip's time only where the time is not.
 
     Bytes left are one where they are the goal's `measure`.
     """
     marks = {advised: "take ", now: "now "}
     marks |= {advised: "take, now "} if advised == now else {}
     names = [f"{marks.get(choice, '')}{choice.label}" for choice in front]
-    found: dict[str, list[object]] = {"choice": [*names]}
+    found: dict[str, list[object]] = {"configuration": [*names]}
     kept = [rows[choice] for choice in front]
     unsaid = {"left_bytes"} - {measure}
     timed = any(row["time_ns"] is not None for row in kept)

@@ -29,14 +29,14 @@ COUNTS = (
 """Columns of `cases` that are summed over works."""
 HEADS = {
     "failed": "failed calls",
-    "time_ns": "time",
-    "flash_time_ns": "chip time in calls",
-    "flash_reads": "reads",
-    "flash_programs": "programs",
+    "time_ns": "time in calls",
+    "flash_time_ns": "chip busy",
+    "flash_reads": "page reads",
+    "flash_programs": "page writes",
     "flash_erases": "erases",
     "flush_programs": "left in cache",
     "bytes_written": "written",
-    "amplification": "amplification",
+    "amplification": "WAF",
     "energy_nj": "energy",
 }
 """Measures of a case or an answer, in display order -> their headings."""
@@ -84,27 +84,28 @@ class Answer:
     def title(self) -> str:
         """What the rows are."""
         rows = self.rows.height + self.left
-        by = "chip time" if self.best_by == "flash_time_ns" else "time"
+        first = "least chip time first" if self.best_by == "flash_time_ns" else "fastest first"
         if rows == 1 and self.works:
-            title = "1 case" if self.works == 1 else f"The sum over {self.works:,} cases"
+            title = "1 case" if self.works == 1 else f"The sum of {self.works:,} cases"
             return f"{title}; calls failed" if self.failing else title
         if not self.works or not set(self.axes) <= set(CHOICES):
-            each = f"rows, each the sum over {self.works:,} cases" if self.works > 1 else "cases"
-            title = f"{rows:,} {each}, the least {by} first"
+            each = f"rows, each adds up {self.works:,} cases" if self.works > 1 else "cases"
+            title = f"{rows:,} {each}, {first}"
             last = f"; {self.failing:,} with failed calls last" if self.failing else ""
             return title + last
         work = "the same work" if self.works == 1 else f"the same {self.works:,} cases"
+        named = f"{rows:,} configurations"
         if self.failing == rows:
-            return f"{rows:,} choices; calls failed in each of them"
+            return f"{named}; calls failed in each of them"
         if self.failing:
-            did = f"{rows - self.failing:,} of {rows:,} choices did {work}, the least {by} first"
+            did = f"{rows - self.failing:,} of {named} did {work}, {first}"
             return f"{did}; in the others calls failed"
-        each = work if self.works == 1 else f"the sum over {work}"
-        return f"{rows:,} choices, {each} for each, the least {by} first"
+        each = f"doing {work}" if self.works == 1 else f"each row adds up {work}"
+        return f"{named}{' ' if self.works == 1 else ', '}{each}, {first}"
 
     @property
     def measured(self) -> list[str]:
-        """Measures that are known and not 0 everywhere; programs and erases may be 0."""
+        """Measures that are known and not 0 everywhere; page writes and erases may be 0."""
         names = []
         for name in HEADS:
             values = set(self.rows[name])

@@ -34,16 +34,16 @@ SAME = 0.02
 """Simulator and kernel agree within 2 %, so a smaller difference is called none."""
 HEADS = {
     "failed": "failed calls",
-    "time_ns": "time",
+    "time_ns": "time in calls",
     "p50_ns": "p50",
     "p99_ns": "p99",
     "worst_ns": "worst",
-    "flash_time_ns": "chip time in calls",
+    "flash_time_ns": "chip busy",
     "page_reads": "page reads",
     "page_writes": "page writes",
     "left_in_cache": "left in cache",
     "erases": "erases",
-    "amplification": "amplification",
+    "amplification": "WAF",
     "years_low": "years from",
     "years_high": "years to",
     "energy_nj": "energy",
@@ -64,7 +64,7 @@ CALLS = ("case_id", "target", "op", "latency_ns")
 _ORDERED = ("time_ns", "flash_time_ns", "page_reads", "page_writes", "erases")
 """Measures by which targets may order choices: where both know them."""
 _SAID = {
-    "time_ns": "time", "p99_ns": "p99 latency", "flash_time_ns": "chip time in calls",
+    "time_ns": "time in calls", "p99_ns": "p99 latency", "flash_time_ns": "chip time in calls",
     "page_reads": "page reads", "page_writes": "page writes", "erases": "erases",
     "energy_nj": "energy",
 }  # fmt: skip
@@ -77,7 +77,7 @@ _MORE = {"p99_ns": "higher"}
 """The word for a larger value, where it is not more."""
 _TITLES = {
     "years_low": "years", "p50_ns": "p50 latency", "p99_ns": "p99 latency",
-    "worst_ns": "latency of the worst call",
+    "worst_ns": "latency of the worst call", "flash_time_ns": "chip time in calls",
 }  # fmt: skip
 """Where the heading of a column is no name of what is in it."""
 NO_CALLS = ("pause", "compute", "spawn", "wait")
@@ -127,10 +127,11 @@ class Comparison:
         """What the rows are, and which is first."""
         count = self.rows.height
         if count == 1:
-            return "1 choice"
+            return "1 configuration"
         most = "most" if self.by in _MOST else "least"
         word = most if self.by in (*_THAN, *_MOST) or self.by.endswith("_ns") else "fewest"
-        return f"{count:,} choices, the {word} {_TITLES.get(self.by, HEADS[self.by])} first"
+        first = f"{word} {_TITLES.get(self.by, HEADS[self.by])} first"
+        return f"{count:,} configurations, {'fastest first' if self.by == 'time_ns' else first}"
 
     @property
     def choices(self) -> list[str]:
@@ -450,7 +451,8 @@ def _order(
         if len(turned) > _FEW:
             said.append(f"{HEADS[name]}: {len(turned) - _FEW:,} more pairs in another order")
     if alike:
-        said.insert(0, f"{names[0]} and {names[1]} order the choices alike by {', '.join(alike)}")
+        those = ", ".join(alike)
+        said.insert(0, f"{names[0]} and {names[1]} order the configurations alike by {those}")
     return said
 
 

@@ -57,7 +57,7 @@ def savings(cases: pl.DataFrame) -> pl.DataFrame:
     Figures 3 and 4.
 
     `disabled_by` is `kernel` (read_ahead_kib is 0) or `fadvise` (POSIX_FADV_RANDOM). `window` is
-    `forced` for a window that was set, or `shipped` for the kernel's own, which counts as a case of
+    `forced` for a window that was set, or `default` for the kernel's own, which counts as a case of
     its own even if it is 0.
     """
     summed = cases.with_columns(

@@ -16,7 +16,7 @@ from flashbed.answers.energy.fold import activity
 from flashbed.answers.energy.timeline import RAILS, power_over_time, sampled
 from flashbed.answers.power.recording import Floats
 from flashbed.stack.energy import Energy
-from flashbed.stack.names import SHIPPED
+from flashbed.stack.names import DEFAULT_WINDOW
 
 __all__ = ["POWER_COLUMNS", "measured_points", "power_points"]
 
@@ -66,7 +66,9 @@ def _line(case: Mapping[str, object], axes: list[str]) -> str:
              "request_bytes": "of {} bytes"}  # fmt: skip
     words = [names.get(axis, "{}").format(case[axis]) for axis in axes]
     ahead = "read-ahead on" if case["read_ahead_kib"] else "read-ahead off"
-    return ", ".join([f"{ahead}, as shipped" if case["window"] == SHIPPED else ahead, *words])
+    return ", ".join(
+        [f"{ahead}, the default" if case["window"] == DEFAULT_WINDOW else ahead, *words]
+    )
 
 
 def _points(steps: pl.DataFrame, case: Mapping[str, object], line: str) -> pl.DataFrame:

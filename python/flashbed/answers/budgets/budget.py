@@ -1,24 +1,38 @@
-"""A flash budget: programs, the stacks they run on, and what they may cost the flash.
+"""A product: its programs and updates, the stacks they run on, and what they may cost the flash.
 
-Reads and checks a budget's file (docs/reference/budget-file.md). limits_held.py judges
-what was measured.
+Reads and checks a product's file (docs/reference/product-file.md), which `flashbed lifetime` and
+`flashbed check` take. limits_held.py judges what was measured.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from flashbed.answers.budgets.limits_held import MEASURES
-from flashbed.answers.lifetimes.given import rate_per_day
+from flashbed.answers.lifetimes.given import UPDATE, rate_per_day
 from flashbed.base.errors import InputError
-from flashbed.base.toml import FromFile, Strict, read_model, read_toml
-from flashbed.stack.names import Label, Text
+from flashbed.base.files import read_text
+from flashbed.base.paths import experiment_file
+from flashbed.base.toml import TOML_BYTES_MAX, FromFile, Strict, loads, read_model, read_toml
+from flashbed.stack.names import Label, Name, Text
 
-__all__ = ["BudgetProgram", "BudgetStack", "Limits", "ProductBudget", "read_budget"]
+__all__ = [
+    "BudgetProgram",
+    "BudgetStack",
+    "BudgetUpdate",
+    "Limits",
+    "ProductBudget",
+    "on_top",
+    "product_file",
+    "read_budget",
+]
 
+PRODUCT = "product"
+"""The name of a product's file in its folder, without its end."""
 _MS_MAX = 1e9
 _COUNT_MAX = 10**12
 Milliseconds = Annotated[float, Field(gt=0, le=_MS_MAX, allow_inf_nan=False)]
@@ -85,7 +99,8 @@ class BudgetProgram(Strict):
     name: Label
     run: Text | None = None
     command: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)] | None = None
-    repeat: Text | None = None
+    rate: Text | None = Field(None, validation_alias=AliasChoices("rate", "repeat"))
+    """Until version 0.2 also under its old name, `repeat`."""
     set: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     limits: Limits = Limits()
 
@@ -95,30 +110,43 @@ class BudgetProgram(Strict):
             raise ValueError("either run or command: a recording or experiment, or a command line")
         return self
 
-    @field_validator("repeat")
+    @field_validator("rate")
     @classmethod
-    def _rate(cls, given: str | None) -> str | None:
-        try:
-            if given is not None:
-                rate_per_day(given)
-        except InputError as why:
-            raise ValueError(str(why).removeprefix("--repeat ")) from None
-        return given
+    def _known_rate(cls, given: str | None) -> str | None:
+        return None if given is None else _checked_rate(given)
 
     @property
-    def rate(self) -> float | None:
+    def runs_per_day(self) -> float | None:
         """How often a day it runs."""
-        return None if self.repeat is None else rate_per_day(self.repeat)
+        return None if self.rate is None else rate_per_day(self.rate)
+
+
+class BudgetUpdate(Strict):
+    """`[[update]]`: a volume of the layout that is written whole, and how often."""
+
+    volume: Name
+    rate: Text
+
+    @field_validator("rate")
+    @classmethod
+    def _known_rate(cls, given: str) -> str:
+        return _checked_rate(given)
+
+    @property
+    def name(self) -> str:
+        """How the output calls it: as the command line does."""
+        return f"{UPDATE}{self.volume}"
 
 
 class ProductBudget(FromFile):
-    """A whole budget."""
+    """A whole file."""
 
     name: Label | None = None
     watched: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)] = tuple(MEASURES)
     limits: Limits = Limits()
     stack: Annotated[tuple[BudgetStack, ...], Field(min_length=1, strict=False)]
     program: Annotated[tuple[BudgetProgram, ...], Field(min_length=1, strict=False)]
+    update: Annotated[tuple[BudgetUpdate, ...], Field(strict=False)] = ()
     together: WearLimits = WearLimits()
 
     @field_validator("watched")
@@ -134,15 +162,17 @@ class ProductBudget(FromFile):
         for what, names in (
             ("stack", [each.name for each in self.stack]),
             ("program", [each.name for each in self.program]),
+            ("update", [each.volume for each in self.update]),
         ):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
-                raise ValueError(f"{what}: two of them are called {twice}")
+                of = "of" if what == "update" else "called"
+                raise ValueError(f"{what}: two of them are {of} {twice}")
         if self.together.given:
-            rateless = [each.name for each in self.program if each.repeat is None]
+            rateless = [each.name for each in self.program if each.rate is None]
             if rateless:
                 raise ValueError(
-                    f'together: how often does {rateless[0]} run? repeat = "1/h" says once an hour'
+                    f'together: how often does {rateless[0]} run? rate = "1/h" says once an hour'
                 )
         return self
 
@@ -160,9 +190,11 @@ class ProductBudget(FromFile):
         """The limits of a program: its own, else those of all."""
         return {**self.limits.given, **program.limits.given}
 
-    def settings_of(self, stack: BudgetStack, program: BudgetProgram) -> list[str]:
-        """The settings of a program on a stack."""
-        return [*stack.set, *program.set]
+    def settings_of(
+        self, stack: BudgetStack, program: BudgetProgram, more: Sequence[str] = ()
+    ) -> list[str]:
+        """The settings of a program on a stack; `more` is of `--set`."""
+        return on_top([*stack.set, *program.set], more)
 
     def what(self, program: BudgetProgram) -> str:
         """The file or experiment that a program without a command is."""
@@ -171,12 +203,42 @@ class ProductBudget(FromFile):
         return str(beside) if _is_there(beside) else program.run
 
 
+def on_top(settings: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Settings with others, each in the place of the one that has its name."""
+    named = {each.partition("=")[0] for each in more}
+    return [*(each for each in settings if each.partition("=")[0] not in named), *more]
+
+
+def product_file(name: str) -> Path | None:
+    """The file of a product: by its path, or STUDY/NAME of those that ship; None for none."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = experiment_file(f"{name}/{PRODUCT}")
+    if not _is_there(path):
+        return None
+    try:
+        values = loads(read_text(path, TOML_BYTES_MAX, InputError))
+    except (InputError, RecursionError, ValueError):  # said by what reads it next
+        return None
+    is_one = "experiment" not in values and {"stack", "program", "update"} & values.keys()
+    return path if is_one else None
+
+
 def read_budget(path: Path) -> ProductBudget:
-    """Reads a budget's file. Raises `InputError`, which names file and key."""
+    """Reads a product's file. Raises `InputError`, which names file and key."""
     values = read_toml(path, InputError)
     budget = read_model(ProductBudget, values, path, InputError)
     budget._path = path
     return budget
+
+
+def _checked_rate(given: str) -> str:
+    """A rate that can be one. Raises `ValueError`."""
+    try:
+        rate_per_day(given)
+    except InputError as why:
+        raise ValueError(str(why).removeprefix("--rate ")) from None
+    return given
 
 
 def _is_there(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Counts what a program's calls take: calls, cached pages, pages that its file system writes.
 
 `counts` walks over the operations of a program once, without simulating time. What it counts are
-the amounts that a device model prices (docs/models/device-costs.md).
+the amounts that a device model prices (python/flashbed/answers/costs/README.md).
 
 Left out, and refused by name: programs that pause, whose pages the kernel writes back meanwhile;
 calls that SQLite does not make.

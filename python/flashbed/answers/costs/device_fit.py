@@ -142,7 +142,7 @@ def _chip_event(one: Seen, event: str) -> float:
         return float(one.call_writes)
     if event != "call_reads":
         return float(one.values[event] or 0)
-    # The chip's time within calls, beside programs and erases.
+    # The chip's time within calls, beside page writes and erases.
     chip = chip_times(one.board)
     others = one.call_writes * chip.program_ns + one.call_erases * chip.erase_ns
     return max(0.0, (one.flash_time_ns - others) / chip.read_ns)

@@ -462,7 +462,7 @@ _LOGS = {log.fs: log for log in (_Jffs2, _Yaffs2, _Ubifs)}
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """Blocks of a partition: what files take at the end, how many more than at the mark.
+    """Blocks of a partition: what files take at the end, how many more than when measuring starts.
 
     `dead` are those that were erased because nothing in them was live.
     """

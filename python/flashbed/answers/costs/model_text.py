@@ -15,8 +15,8 @@ __all__ = ["amount", "model_text", "name_of", "prediction_json", "prediction_tex
 WIDTH = 100
 _NAMES = {
     "time_ns": "time",
-    "flash_reads": "reads",
-    "flash_programs": "programs",
+    "flash_reads": "page reads",
+    "flash_programs": "page writes",
     "flash_erases": "erases",
     "energy_nj": "energy",
     "component_energy_nj": "component energy",
@@ -67,7 +67,7 @@ def _of_pattern(model: CostModel) -> list[str]:
     lines = [
         f"{model.pattern}: {model.cases} cases, {model.held_out_cases} of them held out"
         f" ({', '.join(held)})",
-        f"{'':14}explained within   held out within",
+        f"{'':14}    fit error      error on held-out cases",
         f"{'':14}  mean     worst     mean    worst",
     ]
     for name, prices in model.quantities.items():

@@ -134,7 +134,7 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
     erases, programs = found.quantities["flash_erases"], found.quantities["flash_programs"]
     time = found.quantities["time_ns"]
     if erases is None or programs is None:
-        raise InputError("--repeat: the model knows no erases and programs")
+        raise InputError("--rate: the model knows no erases and page writes")
     chip = board.chip
     synchronous = Database.parse(found.model.setting.database).synchronous
     block_bytes = chip.page_bytes * chip.pages_per_block

@@ -37,9 +37,9 @@ COMPONENTS = {
     "component_cpu_busy_nj": "CPU outside the driver",
     "component_cpu_driver_nj": "CPU in the driver",
     "component_memory_nj": "memory",
-    "component_flash_read_nj": "flash reads",
-    "component_flash_program_nj": "flash programs",
-    "component_flash_erase_nj": "flash erases",
+    "component_flash_read_nj": "page reads",
+    "component_flash_program_nj": "page writes",
+    "component_flash_erase_nj": "erases",
     "component_bus_nj": "bus",
 }
 """Columns of convention `component` -> component. Their sum is the case's energy."""

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any
 
 from flashbed.answers.lifetimes.estimate import DAY_S, dispersion
-from flashbed.answers.lifetimes.given import early_erases
+from flashbed.answers.lifetimes.given import blocks_filled, early_erases
 from flashbed.answers.lifetimes.subject import Subject
 
 __all__ = ["PASSES", "STEPS_MAX", "CaseCounts", "aged", "rounds_of", "rounds_to_use_up", "steps_of"]
@@ -22,7 +22,7 @@ PASSES = 4
 STEPS_MAX = {"sim": 10_000_000, "uml": 1_000_000}
 """Target -> the most steps of a replay: about a minute. On other targets nothing is replayed."""
 _PAGE_STEPS = 5
-"""A page program takes as long as so many lines of operations."""
+"""A page write takes as long as so many lines of operations."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class CaseCounts:
 
 
 def rounds_to_use_up(subject: Subject) -> int | None:
-    """Runs until the pages programmed are as many as were free; None if they need not be known.
+    """Runs until the pages written are as many as were free; None if they need not be known.
 
     Where erases did not keep up yet, twice as many as before: UBIFS leaves garbage while it has
     empty blocks, and blocks that are erased early come back before they were full.
@@ -47,8 +47,10 @@ def rounds_to_use_up(subject: Subject) -> int | None:
         return None
     if subject.rounds_before:
         return 2 * subject.rounds_before
-    free = seen.blocks * board.chip.pages_per_block * (1 - ((seen.used or 0.0) - seen.grown))
-    return max(1, ceil(free / work.programs))
+    free = seen.blocks * (1 - ((seen.used or 0.0) - seen.grown))
+    known = work.bytes_programmed if work.bytes_by_cause else None
+    filled = blocks_filled(board, work.programs, known)
+    return max(1, ceil(free / filled)) if filled else None
 
 
 def steps_of(rounds: int, lines: int, programs: float) -> float:
@@ -83,7 +85,9 @@ def aged(subject: Subject, before: int, first: CaseCounts, whole: CaseCounts) ->
         erases=float(sum(erases)),
         worst=max(erases, default=0),
         dispersion=dispersion(erases),
-        programmed_blocks=programs / pages,
+        programmed_blocks=blocks_filled(
+            board, programs, None if causes is None else programmed * before
+        ),
         early_erases=early_erases(subject.fs, sum(erases)),
     )
     mean = replace(

@@ -44,7 +44,7 @@ class Counters:
 
 
 def wl_threshold_of(fs: str | None) -> int | None:
-    """The usual threshold of UBI below a file system; None for one that does not stand on UBI."""
+    """The usual threshold of UBI below a file system; None for one that is not on UBI."""
     row = FILE_SYSTEMS.get(fs or "")
     return _UBI_WL_THRESHOLD if row is not None and row.stands_on == "ubi" else None
 

@@ -50,7 +50,7 @@ ALIKE = 1.15
 """Ends of an interval that differ by less are printed as one number."""
 UNSYNCED_SHARE = 0.5
 """A program whose data comes to more than this from the flush is said to rest on unsynced data."""
-HOW_OFTEN = "not known: how often does it run? `--repeat 1/h` says once an hour"
+HOW_OFTEN = "not known: how often does it run? `--rate 1/h` says once an hour"
 
 
 def years_text(low: float | None, high: float | None) -> str:
@@ -60,11 +60,11 @@ def years_text(low: float | None, high: float | None) -> str:
     if low is not None and low > LONG_YEARS:
         return f"over {LONG_YEARS:,.0f} years"
     if low is None and high is not None and high > LONG_YEARS:
-        return f"no bound below {LONG_YEARS:,.0f} years"
+        return f"over {LONG_YEARS:,.0f} years, or too little data"
     if low is None:
-        return "no bound known" if high is None else f"at most {_years(high)}"
+        return "too little data" if high is None else f"<= {_years(high)}"
     if high is None:
-        return f"at least {_years(low)}"
+        return f">= {_years(low)}"
     if high <= low * ALIKE:
         return f"about {_years((low * high) ** 0.5)}"
     first = _in_unit(low)
@@ -107,7 +107,7 @@ def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> li
     seen, work = subject.observed, subject.workload
     said = [f"endurance: {endurance_source}"]
     if work is None:
-        said.append("the device goes on being used as it was in that time")
+        said.append("the device continues to be used as it was in that time")
         if seen.erases is None:
             said.append(
                 "ubinfo and max_ec know the worst block only; the kernel's log and debugfs more"
@@ -117,7 +117,7 @@ def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> li
     elif work.lasts:
         said.append("rounds follow each other without a break, each as the measured one")
     if work and work.bytes_flushed:
-        said.append("every round ends with sync(): what it leaves in memory is written")
+        said.append("every round ends with sync(): what it leaves in cache is written")
     said += replayed(subject)
     if found is not None:
         said += assumed_of(seen, found)
@@ -133,7 +133,7 @@ def replayed(subject: Subject) -> list[str]:
         times = "once" if subject.rounds_before == 1 else f"{subject.rounds_before:,} times"
         said.append(
             f"it ran {times} to use up free space, and {times} more, which are measured; it rested"
-            " between two runs until the kernel had written what was left in memory"
+            " between two runs until the kernel had written what was left in cache"
         )
     if subject.unaged is not None:
         said.append(f"free space was not used up: {subject.unaged}")
@@ -175,7 +175,7 @@ def _doubts(subject: Subject, found: Estimate | None) -> list[str]:
         if large and work.rounds_per_day > OFTEN_PER_DAY:
             doubts.append(
                 f"WARNING: {_percent(work.bytes_flushed / (work.bytes_programmed or 1))} of what is"
-                " programmed comes from the sync() after each round, and no device syncs so often:"
+                " written comes from the sync() after each round, and no device syncs so often:"
                 " record an hour of it, with its pauses"
             )
     if found is None:
@@ -183,8 +183,8 @@ def _doubts(subject: Subject, found: Estimate | None) -> list[str]:
     if found.steady is False and seen.used is None:
         doubts.append(
             f"WARNING: {seen.erases or 0:,.0f} blocks were erased and"
-            f" {seen.programmed_blocks or 0:,.0f} programmed: free space was used up, and what"
-            " collecting it again costs is not in here; measure a longer part, or after more writes"
+            f" {seen.programmed_blocks or 0:,.0f} written: free space was used up, and garbage"
+            " collection had hardly started; measure a longer part, or after more writes"
         )
     alone = work is not None and seen.programmed_blocks is None
     if alone and seen.blocks and seen.erases is not None and seen.erases < seen.blocks:
@@ -193,7 +193,7 @@ def _doubts(subject: Subject, found: Estimate | None) -> list[str]:
             " evenly blocks wear"
         )
     if seen.worst is None:
-        doubts.append("no block is known by itself: what levelling makes of it is not in here")
+        doubts.append("erases of single blocks are not known: uneven wear is not counted")
     return doubts
 
 
@@ -219,20 +219,20 @@ def text(subject: Subject, found: Estimate | None, endurance: int, endurance_sou
     if work and work.rounds_per_day and work.programs is not None:
         fact("", _a_day(subject, work, work.rounds_per_day))
     if work and work.bytes_flushed:
-        fact("flush", f"{_bytes(work.bytes_flushed)} left in memory, programmed by sync() after it")
+        fact("left in cache", f"{_bytes(work.bytes_flushed)} at the end, written by sync()")
     if work and work.bytes_written:
-        fact("amplification", _amplification(work))
+        fact("WAF", _amplification(work))
     if found is None:
         fact("lifetime", without_years(subject))
     else:
-        fact("lifetime" if work else "time left", years_text(found.low, found.high))
-        fact("", f"perfect levelling: {_interval(found.perfect_levelling)}")
-        fact("", f"the levelling seen: {_seen(seen, found)}")
+        fact("lifetime" if work else "time left", _years_and_why(seen, found, endurance))
+        fact("", f"if all blocks wear alike: {_interval(found.perfect_levelling)}")
+        fact("", f"if the worst block keeps this rate: {_seen(seen, found)}")
     guess = usual_guess_years(subject, endurance)
     if guess is not None:
-        fact("", f"guessing an amplification of {USUAL_AMPLIFICATION}: {years_text(guess, guess)}")
+        fact("", f"guessing a WAF of {USUAL_AMPLIFICATION}: {years_text(guess, guess)}")
     for number, note in enumerate(notes(subject, found, endurance_source)):
-        fact("stands on" if number == 0 else "", note)
+        fact("assumes" if number == 0 else "", note)
     return "\n".join(lines)
 
 
@@ -243,6 +243,17 @@ def without_years(subject: Subject) -> str:
         calls = "1 call" if work.failed == 1 else f"{work.failed:,} calls"
         return f"none: {calls} failed, so this is not what the program does to flash"
     return _without_wear(subject) if work and work.rounds_per_day else HOW_OFTEN
+
+
+def _years_and_why(seen: Observed, found: Estimate, endurance: int) -> str:
+    """The years; a bound with what it is made of."""
+    said = years_text(found.low, found.high)
+    if found.low is not None or found.high is None or seen.blocks is None:
+        return said
+    why = f"{seen.blocks:,} blocks x {endurance:,} erases"
+    if seen.erases is not None and seen.erases < seen.blocks:
+        why += "; fewer erases than blocks: too short to say more"
+    return f"{said} ({why})"
 
 
 def _interval(interval: Interval) -> str:
@@ -320,15 +331,15 @@ def _unflushed(subject: Subject) -> bool:
 
 def _without_wear(subject: Subject) -> str:
     if _unflushed(subject):
-        return "unknown: nothing was programmed yet, and what was written may be in the page cache"
-    return "no end: nothing was programmed or erased"
+        return "unknown: nothing reached the flash yet; what was written may be in the page cache"
+    return "no end: nothing was written to the flash or erased"
 
 
 def _amplification(work: RoundWork) -> str:
     share = work.a_byte_written()
     line = (
-        f"{share['programmed'] or 0:.2f} bytes programmed and {share['erased'] or 0:.2f} erased"
-        " a byte written"
+        f"{share['programmed'] or 0:.2f} bytes reach the flash and {share['erased'] or 0:.2f} are"
+        " erased per byte written"
     )
     parts = [f"{name.replace('_', ' ')} {share[name]:.2f}" for name in CAUSES if share[name]]
     return f"{line}: {', '.join(parts)}" if parts else line
@@ -358,7 +369,7 @@ def row(subject: Subject, found: Estimate | None) -> list[str]:
     if work and work.failed:
         nothing = f"none: {work.failed:,} calls failed"
     elif work and not work.rounds_per_day:
-        nothing = "how often? --repeat"
+        nothing = "how often? --rate"
     return [
         subject.name,
         subject.target or "",
@@ -407,7 +418,7 @@ def as_json(
         "years_levelling_seen": _json(found.levelling_seen) if found else None,
         "years_guessed_amplification": usual_guess_years(subject, endurance),
         "steady": found.steady if found else None,
-        "stands_on": notes(subject, found, endurance_source),
+        "assumes": notes(subject, found, endurance_source),
     }
 
 

@@ -108,10 +108,10 @@ def text(name: str, life: DiskLife, years: Years, *, since_before: bool) -> str:
         ("time left", years.text),
         ("from", "EXT_CSD (JESD84-B51): the device's own estimate, in steps of 10 %"),
         ("", "no maker says how its device counts"),
-        ("assumes", "the device goes on being used as it was in that time"),
+        ("assumes", "the device continues to be used as it was in that time"),
     ]
     if not since_before and max(life.used.values()) == 1:
-        facts.append(("", "the first step: nothing bounds the time from above yet"))
+        facts.append(("", "the first step: too early to bound the time from above"))
     return "\n".join([name, *(f"  {head:<14}{what}" for head, what in facts)])
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from flashbed.answers.lifetimes.subject import Subject
 
 __all__ = [
+    "UPDATE",
+    "blocks_filled",
     "cycles_of",
     "duration_s",
     "early_erases",
@@ -26,6 +28,8 @@ __all__ = [
     "with_rate",
 ]
 
+UPDATE = "update:"
+"""Of a word that names a volume's update (volume_update.py), not a program."""
 _SECONDS = {
     "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "w": 604_800.0,
     "week": 604_800.0, "mo": 2_629_800.0, "month": 2_629_800.0, "y": 31_557_600.0,
@@ -50,10 +54,10 @@ def rate_per_day(text: str) -> float:
     """`1/min`, `10/h`, `1/5min` as rounds a day. Raises `InputError`."""
     match = re.fullmatch(_RATE, text.strip())
     if not match or match[3] not in _SECONDS:
-        raise InputError(f"--repeat {text}: N/UNIT with a unit of {_UNITS}, as in 1/min")
+        raise InputError(f"--rate {text}: N/UNIT with a unit of {_UNITS}, as in 1/min")
     often, period = float(match[1]), float(match[2] or 1)
     if often <= 0 or period <= 0:
-        raise InputError(f"--repeat {text}: has to be above 0")
+        raise InputError(f"--rate {text}: has to be above 0")
     return often * 86_400.0 / (period * _SECONDS[match[3]])
 
 
@@ -89,6 +93,17 @@ def early_erases(fs: str | None, erases: int) -> float:
     """
     row = FILE_SYSTEMS.get(fs or "")
     return 0.0 if row is not None and row.fills_blocks else float(erases)
+
+
+def blocks_filled(board: Board, programs: float, programmed_bytes: float | None) -> float:
+    """Blocks that were filled. NAND programs whole pages, NOR any part of one.
+
+    `programmed_bytes` is None where they are not known; a page then counts as whole.
+    """
+    chip = board.chip
+    if board.nor is None or programmed_bytes is None:
+        return programs / chip.pages_per_block
+    return programmed_bytes / (chip.block_bytes)
 
 
 def time_text(seconds: float) -> str:

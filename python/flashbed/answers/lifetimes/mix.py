@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flashbed.answers.lifetimes.estimate import (
+    DAY_S,
+    YEAR_S,
     Estimate,
     Observed,
     erases_per_day,
@@ -27,20 +29,73 @@ from flashbed.answers.lifetimes.estimate_text import (
     without_years,
     years_text,
 )
+from flashbed.answers.lifetimes.given import UPDATE
 from flashbed.answers.lifetimes.subject import Subject
 from flashbed.base.errors import InputError
 from flashbed.plan.case import NAME_WORDS
 from flashbed.plan.case_units import OF_PROGRAMS
 
-__all__ = ["Mix", "mixes_of"]
+__all__ = ["HottestBlock", "LargestPart", "Mix", "mixes_of"]
+
+
+TEN_YEARS_DAYS = 3652.5
+
+
+@dataclass(frozen=True)
+class HottestBlock:
+    """Erases of the block that ends the flash, at most.
+
+    `per_day` is its rate at the low end. With UBI that is the mean block's, and the hottest is
+    `ahead` erases ahead of it at most; None without such a bound.
+    """
+
+    per_day: float | None
+    ahead: int | None
+
+    @property
+    def in_ten_years(self) -> float | None:
+        """Erases that it has after ten years, at most."""
+        return None if self.per_day is None else self.per_day * TEN_YEARS_DAYS + (self.ahead or 0)
+
+    def text(self, endurance: int) -> str:
+        """The line of an answer."""
+        said = f"<= {digits_small(self.per_day or 0)} erases a day"
+        if self.ahead is not None:
+            said += f" and {self.ahead:,} ahead of the mean"
+        return f"{said}: <= {self.in_ten_years or 0:,.0f} of {endurance:,} in ten years"
+
+    def json(self) -> dict[str, Any]:
+        """All values; unknown is null."""
+        return {
+            "erases_per_day_max": self.per_day,
+            "erases_ahead_max": self.ahead,
+            "erases_in_ten_years_max": self.in_ten_years,
+        }
+
+
+@dataclass(frozen=True)
+class LargestPart:
+    """The program or update that wears the flash most, and the flash without it."""
+
+    name: str
+    share: float
+    without: Estimate | None
+
+    def json(self) -> dict[str, Any]:
+        """All values; unknown is null, and so are years without an end."""
+        left = self.without
+        years = None if left is None else {"low": left.low, "high": left.high}
+        return {"program": self.name, "share": self.share, "years_without": years}
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Programs on the same flash, with their names."""
+    """Programs on the same flash, with their names, and those of their product and stack."""
 
     programs: tuple[str, ...]
     parts: tuple[Subject, ...]
+    product: str = ""
+    stack: str = ""
 
     @property
     def observed(self) -> list[Observed]:
@@ -80,8 +135,25 @@ class Mix:
             return [None for _ in each]
         return [count / whole for count in known]
 
+    def hottest(self, found: Estimate, endurance: int) -> HottestBlock:
+        """The block that ends the flash, as the low end of the answer has it."""
+        low = found.levelled_by_ubi_low
+        ahead = 2 * (self.parts[0].observed.wl_threshold or 0) if low is not None else None
+        left = endurance - (ahead or 0)
+        years = found.low if ahead is None else low
+        return HottestBlock(per_day=left / (years * YEAR_S / DAY_S) if years else None, ahead=ahead)
+
+    def largest(self, endurance: int) -> LargestPart | None:
+        """The program or update that wears the flash most; None if it is not known."""
+        shares = [share for share in self.shares() if share is not None]
+        if not shares or len(self.parts) < 2:
+            return None
+        at = shares.index(max(shares))
+        others = [part for n, part in enumerate(self.observed) if n != at]
+        return LargestPart(self.programs[at], shares[at], estimate_mix(others, endurance))
+
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each part: its rate, page programs and erases a day, and its share."""
+        """A row for each part: its rate, page writes and erases a day, and its share."""
         rows = []
         for name, part, share in zip(self.programs, self.parts, self.shares(), strict=True):
             work = part.workload
@@ -105,20 +177,45 @@ class Mix:
         """The answer and its parts, for a person."""
         found = self.lasting(endurance)
         first = self.parts[0]
-        lines = [f"{len(self.parts)} programs, {self.name} on {first.target}"]
+        product = f"{self.product}, {self.stack}: " if self.product else ""
+        lines = [f"{product}{self._counted}, {self.name} on {first.target}"]
         lines.append(f"  {'flash':<14}{flash_text(first, endurance)}")
         lines += [f"  {line}" for line in self._table()]
+        lines.append(f"  {'lifetime':<14}{self.answer(found)}")
+        if found is not None:
+            lines += self._limits(found, endurance)
+        for number, note in enumerate(self.notes(found, source)):
+            lines.append(f"  {'assumes' if number == 0 else '':<14}{note}")
+        return "\n".join(lines)
+
+    def answer(self, found: Estimate | None) -> str:
+        """The years in words, or why there are none."""
         silent = self._silent
         if silent is not None:
-            said = f"{silent[0]}: {without_years(silent[1])}"
-        elif found is None:
-            said = "no end: nothing was programmed or erased"
-        else:
-            said = years_text(found.low, found.high)
-        lines.append(f"  {'lifetime':<14}{said}")
-        for number, note in enumerate(self.notes(found, source)):
-            lines.append(f"  {'stands on' if number == 0 else '':<14}{note}")
-        return "\n".join(lines)
+            return f"{silent[0]}: {without_years(silent[1])}"
+        if found is None:
+            return "no end: nothing was written to the flash or erased"
+        return years_text(found.low, found.high)
+
+    @property
+    def _counted(self) -> str:
+        updates = sum(name.startswith(UPDATE) for name in self.programs)
+        counts = ((len(self.parts) - updates, "program"), (updates, "update"))
+        words = [f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts if n]
+        return " and ".join(words)
+
+    def _limits(self, found: Estimate, endurance: int) -> list[str]:
+        """The hottest block, and the part that wears the flash most."""
+        block, part = self.hottest(found, endurance), self.largest(endurance)
+        lines = []
+        if block.per_day is not None:
+            lines.append(f"  {'hottest block':<14}{block.text(endurance)}")
+        if part is not None:
+            without = "no end"
+            if part.without is not None:
+                without = years_text(part.without.low, part.without.high)
+            lines.append(f"  {'most wear':<14}{part.name}: {part.share:.1%}; without it {without}")
+        return lines
 
     def _table(self) -> list[str]:
         heads = [
@@ -148,7 +245,7 @@ class Mix:
         """The assumptions, and the doubts of each part by its name."""
         said = [f"endurance: {source}", "the erases of the programs add up"]
         if any(part.workload and part.workload.bytes_flushed for part in self.parts):
-            said.append("every run ends with sync(): what it leaves in memory is written")
+            said.append("every run ends with sync(): what it leaves in cache is written")
         for name, part in zip(self.programs, self.parts, strict=True):
             said += [f"{name}: {line}" for line in replayed(part)]
         if found is not None:
@@ -165,8 +262,12 @@ class Mix:
     def json(self, endurance: int, source: str) -> dict[str, Any]:
         """All values; unknown is null."""
         found, first = self.lasting(endurance), self.parts[0]
+        block = None if found is None else self.hottest(found, endurance)
+        part = None if found is None else self.largest(endurance)
         return {
             "name": self.name,
+            "product": self.product or None,
+            "stack": self.stack or None,
             "programs": self.rows(),
             "target": first.target,
             "fs": first.fs,
@@ -177,8 +278,10 @@ class Mix:
             "used_share": used_by(self.observed).used,
             "mean_block_erases_per_day": found.mean_block_per_day if found else None,
             "years": {"low": found.low, "high": found.high} if found else None,
+            "hottest_block": None if block is None else block.json(),
+            "most_wear": None if part is None else part.json(),
             "steady": found.steady if found else None,
-            "stands_on": self.notes(found, source),
+            "assumes": self.notes(found, source),
         }
 
 

@@ -17,15 +17,17 @@ import polars as pl
 from flashbed.answers.lifetimes.ageing import CaseCounts, aged, rounds_of
 from flashbed.answers.lifetimes.counters import Counters, wl_threshold_of
 from flashbed.answers.lifetimes.estimate import DAY_S, USED_MAX, Observed, dispersion
-from flashbed.answers.lifetimes.given import early_erases, rounds_per_day
+from flashbed.answers.lifetimes.given import blocks_filled, early_erases, rounds_per_day
 from flashbed.answers.lifetimes.subject import CAUSES, RoundWork, Subject
 from flashbed.base.errors import InputError
 from flashbed.base.frames import UNREADABLE, DamagedError, read_parquet
 from flashbed.base.paths import shown
 from flashbed.plan.case import AXES
+from flashbed.plan.workloads.space import space_table
 from flashbed.results.plausible import implausible
 from flashbed.results.run_directory import SCHEMAS, read_table, scan_table
-from flashbed.stack.changes import changes_of
+from flashbed.stack.changes import UNCHANGED, LayoutChange, changes_of
+from flashbed.stack.layouts import changed_layout
 from flashbed.stack.names import is_name
 from flashbed.stack.profiles import Board, load_board, read_board
 
@@ -121,7 +123,7 @@ def _case(
     rounds: float | None,
 ) -> Subject:
     """A case with its wear; `moved` has seconds and bytes if `cases` has none."""
-    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    block_bytes = board.chip.block_bytes
     if case["elapsed_ns"] is not None:
         seconds, written = case["elapsed_ns"] / 1e9, case["bytes_written"]
     else:
@@ -150,13 +152,22 @@ def _case(
         failed=case.get("failed"),
     )
     grown = min(programmed, programmed if moved.extent is None else moved.extent)
-    share = grown / (board.partition.blocks * block_bytes)
+    share = grown / _space_bytes(case, board)
     subject = _of_wear(
         wear, case["case_id"], workload, board, target=case["target"], fs=case["fs"],
-        programmed_blocks=programs / board.chip.pages_per_block,
+        programmed_blocks=blocks_filled(board, programs, programmed if causes else None),
         used=case["state_valid"] or 0.0, grown=share,
     )  # fmt: skip
     return replace(subject, axes={axis: case[axis] for axis in AXES})
+
+
+def _space_bytes(case: Mapping[str, Any], board: Board) -> int:
+    """The space that the file system shares out: its partition, or its volume of a layout."""
+    layout = changed_layout(LayoutChange.parse(str(case.get("layout") or UNCHANGED)))
+    if layout is None:
+        block_bytes = board.chip.block_bytes
+        return board.partition.blocks * block_bytes
+    return space_table(case["fs"], board, (), layout).size_bytes
 
 
 def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
@@ -280,8 +291,8 @@ def _of_wear(
 ) -> Subject:  # fmt: skip
     """A new chip under rounds of a workload, one of which was measured. Bad blocks do not wear.
 
-    A block of unknown state counts as good. `used` is the share of the partition that files used at
-    the mark, `grown` the share that they can have added.
+    A block of unknown state counts as good. `used` is the share of the partition that files used
+    when measuring started, `grown` the share that they can have added.
     """
     there = wear.filter(pl.col("state").fill_null("good") == "good")
     good = _erases(there)

@@ -1,4 +1,4 @@
-"""What UBI keeps for a fastmap, which no target of flashbed writes.
+"""What UBI keeps for a fastmap on a kernel that has them, whether or not it writes one.
 
 Mirrors ubi_calc_fm_size of drivers/mtd/ubi/fastmap.c and ubi_fastmap_init of wl.h, Linux 6.1: a
 kernel with CONFIG_MTD_UBI_FASTMAP keeps blocks for two, whether or not it writes one. Left out: the

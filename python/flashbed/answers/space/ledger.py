@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flashbed._sim import SpaceTable
-from flashbed.answers.space.parts import MEANINGS, NOT_IN_VOLUME
+from flashbed.answers.space.parts import MEANINGS, NOT_IN_VOLUME, OTHER_PARTITIONS
 
-__all__ = ["Ledger", "SpacePart", "ledger_of"]
+__all__ = ["Ledger", "SpacePart", "beside", "ledger_of"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,15 @@ def ledger_of(device: SpaceTable, volume: SpaceTable | None = None) -> Ledger:
         below.append(SpacePart("ubi", NOT_IN_VOLUME, left, left * dict(device.facts)["leb_bytes"]))
     above = [part for part in _parts(volume) if part.layer != "ubi"]
     return _ledger(device, volume, (*below, *above))
+
+
+def beside(ledger: Ledger, blocks: int, block_bytes: int) -> Ledger:
+    """The ledger with so many blocks of a layout's other partitions."""
+    if not blocks:
+        return ledger
+    part = SpacePart("mtd", OTHER_PARTITIONS, blocks, blocks * block_bytes)
+    whole = ledger.partition_bytes + part.bytes
+    return replace(ledger, parts=(part, *ledger.parts), partition_bytes=whole)
 
 
 def _ledger(device: SpaceTable, volume: SpaceTable, parts: tuple[SpacePart, ...]) -> Ledger:

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FASTMAP", "MEANINGS", "NOT_IN_VOLUME"]
+__all__ = ["FASTMAP", "MEANINGS", "NOT_IN_VOLUME", "OTHER_PARTITIONS"]
 
 FASTMAP = "fastmap"
 NOT_IN_VOLUME = "other volumes"
+OTHER_PARTITIONS = "other partitions"
 _BAD = "marked by the maker"
 _ROUNDED = "df counts pages of 4 KiB"
 MEANINGS: Mapping[tuple[str, str], str] = {
+    ("mtd", OTHER_PARTITIONS): "those of the layout, whole blocks each",
     ("ubi", "bad blocks"): _BAD,
     ("ubi", "bad-block reserve"): "20 of 1,024 blocks of the whole chip",
     ("ubi", "layout volume"): "two copies of the volume table",
     ("ubi", "wear levelling"): "the target of a move",
     ("ubi", "atomic LEB change"): "the new copy of a LEB",
-    ("ubi", FASTMAP): "two copies, with --fastmap",
+    ("ubi", FASTMAP): "two copies, with --fastmap or layout.fastmap=1",
     ("ubi", "headers"): "erase counter and volume header",
     ("ubi", NOT_IN_VOLUME): "LEBs that this volume does not have",
     ("ubifs", "superblock"): "format and geometry",
     ("ubifs", "master nodes"): "where log, index and LPT are, twice",
     ("ubifs", "log"): "which LEBs the journal has",
-    ("ubifs", "LEB properties (LPT)"): "free and dirty bytes of each LEB",
+    ("ubifs", "LEB properties (LPT)"): "free and obsolete bytes of each LEB",
     ("ubifs", "orphans"): "removed files that are still open",
     ("ubifs", "index"): "three times its size, and a LEB",
     ("ubifs", "garbage collection"): "the LEB that it collects into",
@@ -38,6 +40,7 @@ MEANINGS: Mapping[tuple[str, str], str] = {
     ("ubifs", "root's reserve"): "5 %, at most 5 MiB; root may fill it",
     ("ubifs", "headers and index of full pages"): "of the pages that df expects",
     ("jffs2", "bad blocks"): _BAD,
+    ("jffs2", "clean markers"): "12 bytes of each free block of NOR",
     ("jffs2", "files"): "nodes in use",
     ("jffs2", "files not checked yet"): "nodes that the scan found",
     ("jffs2", "wasted ends and erases"): "padding, blocks being erased",

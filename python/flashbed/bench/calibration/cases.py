@@ -1,6 +1,6 @@
 """The cases of a calibration: programs whose only purpose is to isolate prices of the table.
 
-They are fixed, listed in docs/evidence/calibration.md, and shared with no experiment. A board that
+They are fixed, listed in evidence/calibration.md, and shared with no experiment. A board that
 lacks a file system measures the other cases.
 """
 

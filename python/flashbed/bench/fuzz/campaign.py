@@ -94,7 +94,7 @@ class Report:
     programs: int = 0
     exact: int = 0
     compared: int = 0
-    """Programs that both sides ran. Of them: those with equal numbers of programs and erases, those
+    """Programs that both sides ran. Of them: those with as many page writes and erases, those
     within `NEAR` of that, and those with reads within `READS_NEAR`."""
     changes_equal: int = 0
     changes_near: int = 0

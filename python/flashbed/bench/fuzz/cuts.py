@@ -7,7 +7,7 @@ differently; bench/powercut/judge.py judges each.
 Left out of the programs: `append`, whose bytes a survey cannot identify; `remount`, for which a
 real kernel must boot; faults other than the cut. There is a `sync` between a rename and the next
 open, and before and after a truncation: without it both file systems keep less than the judge
-requires (docs/evidence/power-cuts.md, what was found).
+requires (evidence/power-cuts.md, what was found).
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class BothCounts:
         return abs(sim - real) <= part * real
 
     def changes_within(self, part: float) -> bool:
-        """Whether programs and erases differ by at most this part of the kernel's.
+        """Whether page writes and erases differ by at most this part of the kernel's.
 
         One erase more or less is ignored where there are few.
         """
@@ -146,7 +146,7 @@ class BothCounts:
 
 
 def counts_of(sim: FuzzOutcome, real: FuzzOutcome) -> BothCounts:
-    """The numbers of reads, programs and erases of the chip."""
+    """The numbers of page reads, page writes and erases of the chip."""
     sides = [Counter(op.kind for op in outcome.flash) for outcome in (sim, real)]
     reads, programs, erases = (
         (sides[0][kind], sides[1][kind]) for kind in ("read", "program", "erase")

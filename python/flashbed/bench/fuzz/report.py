@@ -31,9 +31,9 @@ def summary(report: Report) -> str:
     ]
     if report.compared:
         lines.append(
-            f"  programs and erases: as many in {report.changes_equal:,} of {report.compared:,},"
+            f"  page writes and erases: as many in {report.changes_equal:,} of {report.compared:,},"
             f" within {NEAR:.0%} in {report.changes_near:,};"
-            f" reads: within {READS_NEAR:.0%} in {report.reads_near:,}"
+            f" page reads: within {READS_NEAR:.0%} in {report.reads_near:,}"
         )
     for what, times in sorted(report.refused.items(), key=lambda item: (-item[1], item[0])):
         lines.append(f"  refused: {what}: {times:,}")

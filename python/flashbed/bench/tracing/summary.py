@@ -19,7 +19,7 @@ _REQUESTED = (("read", READING, "read"), ("write", WRITING, "program"))
 
 @dataclass(frozen=True)
 class Amplification:
-    """Bytes a program read or wrote, and what the flash read or programmed for it."""
+    """Bytes a program read or wrote, and what the flash read or wrote for it."""
 
     what: str
     asked_bytes: int
@@ -104,7 +104,7 @@ def lines(trace: Trace) -> Iterator[str]:
         yield f"  {its if its != layer else '':<14}{operation:<28}{count:>8,}{took}"
         layer = its
     if trace.has("flash"):
-        yield "  tasks, by reads, programs, erases of the flash"
+        yield "  tasks, by page reads, page writes and erases"
         for task, *numbers in by_task(trace).iter_rows():
             yield f"    {task:<26}" + "".join(f"{number:>10,}" for number in numbers)
         hot = hot_blocks(trace)
@@ -114,9 +114,8 @@ def lines(trace: Trace) -> Iterator[str]:
             yield f"    {block:<26}" + "".join(f"{number:>10,}" for number in numbers)
         for part in amplification(trace):
             if part.ratio is not None:
-                words = {"read": ("read", "read"), "write": ("programmed", "written")}
-                done, requested = words[part.what]
-                yield f"  flash bytes {done} for each byte {requested}: {part.ratio:.2f}"
+                done = {"read": "read", "write": "written"}[part.what]
+                yield f"  flash bytes {done} per byte {done} by the program: {part.ratio:.2f}"
     if facts.ecc and any(facts.ecc):
         corrected, failed, bad = facts.ecc
         yield f"  ECC: {corrected} bits corrected, {failed} steps not; {bad} blocks went bad"

@@ -33,7 +33,7 @@ _OPERATIONS = {"requests": "op", "vfs": "kind", "functions": "function", "flash"
 """Each layer's table, and its column that names the operation."""
 _LAYERS_CAPTION = (
     "The VFS's calls and pages in the cache, the file system's functions with the flash pages that "
-    "each read and programmed itself, the driver. A call is drawn where it began; if a layer has "
+    "each read and wrote itself, the driver. A call is drawn where it began; if a layer has "
     f"more than {CALLS_MAX:,}, only the longest. Durations have a logarithmic scale; a dashed line "
     "is one page of the chip (the median). Cached pages count from the trace's beginning."
 )

@@ -1,4 +1,4 @@
-"""The reads suite: read patterns that no experiment has.
+"""The reads suite: read patterns used for nothing else.
 
 Requests of 512 B to 128 KiB under windows of 0 to 512 KiB: in order, at random, backward, in
 strides, interleaved on two files and on one; unaligned, past the end, repeated; the advices of

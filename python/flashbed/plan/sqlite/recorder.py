@@ -41,7 +41,7 @@ VM_STEPS_MAX = 500_000_000
 TURN_STEPS = 10_000
 """Between two looks at the clock."""
 STATEMENT_S = 300.0
-"""Processor time of one statement. Within an instruction SQLite goes on however long its function
+"""Processor time of one statement. Within an instruction SQLite continues however long its function
 takes, and LIKE over values of megabytes is one: few of them take hours."""
 ROWS_MAX = 2_000_000
 VALUE_BYTES_MAX = 1 << 24

@@ -1,7 +1,7 @@
 """A statement's processor time, as steps of `compute`, which the board prices.
 
 Fitted to SQLite 3.54.1 on the emulated board (ARMv7, zig's clang -O2, an instruction 4 ns, a step
-6.53 ns): 904 statements of 35 kinds on tables, texts and an index that no experiment has, within a
+6.53 ns): 904 statements of 35 kinds on tables, texts and an index used for nothing else, within a
 transaction and each in its own, prepared before or not. The fitted time is a statement's time minus
 the chip's time and minus the time of the same statement's recorded calls:
 

@@ -74,6 +74,9 @@ def operations_on(case: Case, stack: Stack, workload: WorkloadTable) -> tuple[st
     """
     prepare, once = operations(workload.kind, case, workload.settle_ns, workload.given)
     bad = case.faults.bad(stack.board.partition.blocks)
-    prepared = in_state(case.state, case.fs, board=stack.board, bad_blocks=bad, prepare=prepare)
+    prepared = in_state(
+        case.state, case.fs, board=stack.board, bad_blocks=bad, prepare=prepare,
+        layout=stack.layout,
+    )  # fmt: skip
     step_ps = None if stack.board.software is None else stack.board.software.compute_step_ps
     return prepared, in_rounds(synced_every(once, case.sync_every_s, step_ps), case.rounds, case.vm)

@@ -54,7 +54,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         return prepared([written], settle_ns), text_of(itertools.chain(before, reads))
     if case.pattern == "write-random":
         if raw and not disk:
-            raise InputError(f"{case.case_id}: a page of {case.fs} is programmed once; fs=mtdblock")
+            raise InputError(f"{case.case_id}: a page of {case.fs} is written once; fs=mtdblock")
         written = list(_written(path, case.file_bytes, how, raw=raw))
         return prepared([written], settle_ns), text_of(_overwrites(case, path, how))
     if case.pattern == "write":
@@ -94,7 +94,7 @@ def _written(path: str, length_bytes: int, how: str, *, raw: bool) -> Iterator[s
 
 def _erases(case: Case) -> str:
     board = case.profile()
-    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    block_bytes = board.chip.block_bytes
     blocks = (number % board.partition.blocks for number in range(case.requests))
     erases = (f"erase 0 {block * block_bytes} {block_bytes}" for block in blocks)
     return text_of(itertools.chain((f"open 0 {PARTITION} rw", "mark"), erases))

@@ -25,6 +25,7 @@ from flashbed.program.operation_fields import pieces
 from flashbed.program.operations import Operation, parse, text_of
 from flashbed.stack.conditions import State
 from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS, ON_FTL
+from flashbed.stack.layouts import Layout
 from flashbed.stack.profiles import Board
 
 __all__ = ["in_state"]
@@ -45,16 +46,22 @@ _SEED = 1_000_000
 
 
 def in_state(
-    state: State, fs: str, *, board: Board, bad_blocks: tuple[int, ...], prepare: str
+    state: State,
+    fs: str,
+    *,
+    board: Board,
+    bad_blocks: tuple[int, ...],
+    prepare: str,
+    layout: Layout | None = None,
 ) -> str:
     """The preparation of a workload on a file system in this state. Raises `InputError`."""
-    if not (state.valid or state.invalid or state.fragmented):
+    if not (state.valid or state.obsolete or state.fragmented):
         return prepare
     if fs in ON_FTL:
         raise InputError(f"state {state}: is made on raw flash, and fs {fs} is on a disk")
-    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    block_bytes = board.chip.block_bytes
     try:
-        space_bytes = usable_bytes(fs, board, bad_blocks)
+        space_bytes = usable_bytes(fs, board, bad_blocks, layout)
         return _in_state(
             state, fs, space_bytes=space_bytes, block_bytes=block_bytes, prepare=prepare
         )
@@ -66,7 +73,7 @@ def in_state(
 def _in_state(state: State, fs: str, *, space_bytes: int, block_bytes: int, prepare: str) -> str:
     operations = parse(prepare)
     lines: list[str] = []
-    if state.valid or state.invalid:
+    if state.valid or state.obsolete:
         lines += _filled(
             state,
             fs,
@@ -142,21 +149,21 @@ def _fill(state: State, fs: str, *, space_bytes: int, block_bytes: int, own_byte
     row = FILE_SYSTEMS[fs]
     node = row.df_page_bytes
     own = -(-own_bytes // PAGE_BYTES) * node
-    if state.valid + state.invalid > 1 + 1e-9:
-        raise InputError("valid and invalid are more than all the space there is")
+    if state.valid + state.obsolete > 1 + 1e-9:
+        raise InputError("valid and obsolete are more than all the space there is")
     if own > state.valid * space_bytes:
         raise InputError(
             f"valid: the workload's own files are {own / space_bytes:.3f} of the usable"
             " space already"
         )
     if (
-        state.invalid
+        state.obsolete
         and fs == "jffs2"
-        and (1 - state.valid - state.invalid) * space_bytes < 2 * block_bytes
+        and (1 - state.valid - state.obsolete) * space_bytes < 2 * block_bytes
     ):
-        raise InputError("invalid: JFFS2 collects if fewer than two blocks of its space are free")
+        raise InputError("obsolete: JFFS2 collects if fewer than two blocks of its space are free")
     live = round((state.valid * space_bytes - own) / node)
-    obsolete = round(state.invalid * space_bytes / node)
+    obsolete = round(state.obsolete * space_bytes / node)
     pages = live + obsolete
     segment = max(1, min(SEGMENT_BLOCKS * block_bytes // node, pages // 8))
     segments = [segment] * (pages // segment) if pages else []
@@ -169,7 +176,7 @@ def _fill(state: State, fs: str, *, space_bytes: int, block_bytes: int, own_byte
         possible = limit / (1 - limit)
         why = ", where JFFS2 does not collect" if fs == "jffs2" else ""
         raise InputError(
-            f"invalid: at most {possible:.2f} of the filler's live data{why}"
+            f"obsolete: at most {possible:.2f} of the filler's live data{why}"
             f" ({live * node / space_bytes:.3f} here)"
         )
     return fill

@@ -154,7 +154,7 @@ class Parsed:
 def parse_call(name: str, texts: Sequence[bytes], *, joined: bool = False) -> Parsed:
     """Parses a call; `name` is empty if the call changes nothing here.
 
-    The program's own output stands behind the last argument of one that is `joined`. Raises
+    The program's own output follows the last argument of one that is `joined`. Raises
     `ValueError` for a malformed argument.
     """
     canonical = ALIASES.get(name, name)

@@ -80,7 +80,7 @@ class RecordingWriter:
         self.path = path
         self._about = about
         try:
-            if is_stream(path):  # beside a device or a pipe stands nothing of ours
+            if is_stream(path):  # beside a device or a pipe stands nothing of flashbed's
                 self._folder = Path(tempfile.mkdtemp(prefix="flashbed-"))
             else:
                 self._folder = parts_of(own_file(path))

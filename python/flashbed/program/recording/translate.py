@@ -368,7 +368,8 @@ def _texts(made: Translation, settle_ns: int) -> tuple[str, str]:
             f"{shown(made.recording.path)}: {rows:,} calls and files; {_ROWS_MAX:,} are replayed"
             " at most: `flashbed ops cut` makes a part of it"
         )
-    rest = ("sync", "remount", f"pause {settle_ns}", "prepared")
+    # As exec does: the mount itself leaves something to commit (agent/host/launch.c).
+    rest = ("sync", "remount", "sync", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
     return prepare, text_of(made.body(), HEADER_2)
 

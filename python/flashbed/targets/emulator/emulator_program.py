@@ -37,7 +37,11 @@ from flashbed.targets.exec.sysroot import Sysroot
 from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
-from flashbed.targets.guest.layout_images import modules_of_layout
+from flashbed.targets.guest.layout_images import (
+    modules_of_layout,
+    modules_of_mount,
+    partitions,
+)
 from flashbed.targets.guest.module import built_module
 
 __all__ = ["execute"]
@@ -129,13 +133,15 @@ def _image(
         *ONE_FILE_MODULES,
         *(module.stem for module in ours[1:]),
         *modules_of_layout(request.stack.layout),
+        *modules_of_mount(request.stack),
     )
     modules = initramfs.load_order(kernel.modules, wanted, ours)
     files = {"request": (0o600, request.text().encode("ascii")), "io/in": (0o644, given)}
     for number, put in enumerate(request.puts):
         if put.kind == "file":
             files[request.source(number).lstrip("/")] = (0o600, Path(put.source).read_bytes())
-    parameters = {chip.stem: nand.parameters(request.board, wait="halt")}
+    parts = partitions(request.stack, request.images)
+    parameters = {chip.stem: nand.parameters(request.board, wait="halt", parts=parts)}
     more = sysroot.more(files, ("io", "put")).and_(request.images.more)
     return initramfs.archive(agent(ARCHITECTURE), modules, parameters, more)
 
@@ -153,7 +159,7 @@ def _boot(qemu_command: list[str], request: ExecRequest, folder: Path) -> None:
         while process.poll() is None:
             if request.patience_s is not None and monotonic() - began > request.patience_s:
                 raise NotRunError(
-                    f"the program did not end within {request.patience_s:g} s (--patience)",
+                    f"the program did not end within {request.patience_s:g} s (--host-timeout)",
                     TIMED_OUT,
                 )
             sleep(_POLL_S)

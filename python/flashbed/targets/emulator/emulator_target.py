@@ -9,7 +9,7 @@ docs/models/emulator.md says what is measured.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from flashbed.base import paths
@@ -33,8 +33,16 @@ from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
+from flashbed.targets.guest.layout_images import (
+    Images,
+    lines,
+    modules_of_layout,
+    modules_of_mount,
+    partitions,
+)
 from flashbed.targets.guest.module import ModuleNotBuilt, OtherKernel, built_module
 from flashbed.targets.guest.results import Measuring, failed
+from flashbed.targets.guest.root_files import RootNotMade, images_for, over_root, root_of
 from flashbed.targets.unavailable import Unavailable
 
 __all__ = ["EmulatorTarget", "NandsimTarget"]
@@ -72,7 +80,7 @@ class EmulatorTarget:
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
         self.wait = wait
-        """How the chip waits (docs/reference/flashbed-nand.md). Halting costs the host less, but
+        """How the chip waits (kernel/flashbed_nand/README.md). Halting costs the host less, but
         then a wait is charged at the call's end, and probes see commands before the chip does."""
 
     def prepare(self, say: Callable[[str], None], kernel: str = KERNELS[0]) -> None:
@@ -108,7 +116,9 @@ class EmulatorTarget:
                 refused.append(Failure(case_id=program.case_id, message=why))
             else:
                 fs = program.stack.fs
-                more = (fs == yaffs2.FS, _only_for(fs), has_statements(program))
+                layout = (repr(program.stack.layout), root_of(program))
+                of_stack = (*layout, *modules_of_mount(program.stack))
+                more = (fs == yaffs2.FS, _only_for(fs), has_statements(program), of_stack)
                 same_kernel = (program.stack.kernel.name, program.stack.vm)
                 stack = (program.stack.board.sha256, *same_kernel, *more)
                 stacks.setdefault(stack, []).append(program)
@@ -119,9 +129,12 @@ class EmulatorTarget:
                 chip = self._chip(kernel, say)
                 modules = [chip, *self._modules(kernel, same[0].stack, options.progress)]
                 same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
-                guests.append((self._guest(qemu, kernel, modules, same[0]), same))
-            except (ModuleNotBuilt, NoSqlite) as why:
-                never = isinstance(why, OtherKernel)
+                images = images_for(same[0], cache=self.cache, say=say)
+                same = over_root(same)
+                guest = self._guest(qemu, kernel, same[0], ours=modules, images=images)
+                guests.append((guest, same))
+            except (ModuleNotBuilt, NoSqlite, RootNotMade) as why:
+                never = isinstance(why, (OtherKernel, RootNotMade))
                 refused += [
                     Failure(case_id=program.case_id, message=str(why), not_measured=never)
                     for program in same
@@ -140,9 +153,9 @@ class EmulatorTarget:
         tree = fetch_headers(self.cache, kernel, say)
         return built_module(self.cache, nand.source(), tree, say)
 
-    def _parameters(self, board: Board) -> str:
-        """Parameters of the chip's driver."""
-        return nand.parameters(board, wait=self.wait)
+    def _parameters(self, board: Board, parts: Mapping[str, int]) -> str:
+        """Parameters of the chip's driver, with the partitions of a layout."""
+        return nand.parameters(board, wait=self.wait, parts=parts)
 
     def _refusal(self, program: Program) -> str | None:
         """Why a program cannot run on the emulated board, before anything is booted."""
@@ -170,19 +183,23 @@ class EmulatorTarget:
         )
         return [*driver, *yaffs2.modules_of(stack.fs, self.cache, tree, say)]
 
-    def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
+    def _guest(
+        self, qemu: str, kernel: KernelFiles, first: Program, *, ours: list[Path], images: Images
+    ) -> Guest:
         board, chip = first.stack.board, ours[0]
         more = [*(module.stem for module in ours[1:]), *_only_for(first.stack.fs)]
+        more += [*modules_of_layout(first.stack.layout), *modules_of_mount(first.stack)]
         wanted = (*spinand.names(board), chip.stem, *initramfs.MODULES, *more)
         modules = initramfs.load_order(kernel.modules, wanted, ours)
         loaded = "".join(f"-{name}" for name in more)
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
-        loaded = f"{loaded}-{kernel.series}"
+        loaded = f"{loaded}{images.named}-{kernel.series}"
         image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
-        parameters = {chip.stem: self._parameters(board)}
-        initramfs.keep(initramfs.archive(program, modules, parameters), image)
+        parts = partitions(first.stack, images)
+        parameters = {chip.stem: self._parameters(board, parts)}
+        initramfs.keep(initramfs.archive(program, modules, parameters, images.more), image)
         machine = Machine(
             name="the board",
             process="QEMU",
@@ -200,6 +217,7 @@ class EmulatorTarget:
             board=board,
             kernel=kernel.series,
             measuring=measuring,
+            layout=lines(first.stack, images),
             remembers_changes=self.remembers_changes,
         )
 
@@ -223,10 +241,13 @@ class NandsimTarget(EmulatorTarget):
     def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:  # noqa: ARG002
         return initramfs.modules_of(kernel.modules)["nandsim"]
 
-    def _parameters(self, board: Board) -> str:
+    def _parameters(self, board: Board, parts: Mapping[str, int]) -> str:  # noqa: ARG002
         return (board.emulator and board.emulator.nandsim) or ""
 
     def _refusal(self, program: Program) -> str | None:
-        if not self._parameters(program.stack.board):
+        layout = program.stack.layout
+        if layout is not None and layout.on == "mtd":
+            return f"layout={layout.name}: nandsim has one partition"
+        if not self._parameters(program.stack.board, {}):
             return f"{paths.shown(program.stack.board.path)}: [emulator] has no nandsim"
         return super()._refusal(program)

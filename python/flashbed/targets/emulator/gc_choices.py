@@ -50,7 +50,7 @@ _NEAR = 64
 
 @cache
 def tracers(module: Path) -> str:
-    """The words of a job's `trace` line that record every choice (docs/models/tracers.md).
+    """The words of a job's `trace` line that record every choice (agent/tracing/README.md).
 
     `module` is the kernel's jffs2.ko. Raises `RunError` if a choice cannot be located.
     """

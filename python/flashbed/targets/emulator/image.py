@@ -1,7 +1,7 @@
 """The kernel image as the emulated board boots it: decompressed by the host.
 
 A zImage decompresses itself, which takes the emulated CPU as long as all the rest of a boot. The
-host does it once instead. A few instructions of ours then move the image to where the decompressor
+host does it once instead. A few instructions then move the image to where the decompressor
 would have put it (arch/arm/boot/compressed/head.S: base of RAM plus TEXT_OFFSET), and jump there
 with the boot's registers unchanged. A zImage with another compression boots unchanged.
 """

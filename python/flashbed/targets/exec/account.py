@@ -46,12 +46,12 @@ def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> st
         fact("exit status", str(outcome.exit_status))
     if outcome.spun:
         fact("", f"{outcome.failure}: {request.spin_s:g} s without a system call (--spin)")
-    fact("time", _time_said(request, outcome))
+    fact("elapsed", _time_said(request, outcome))
     for number, line in enumerate(_steps(outcome) if request.stack.layout else ()):
         fact("mounted before" if number == 0 else "", line)
     if outcome.unseen is None:
         fact("flash", _counts(outcome.ran))
-        fact("at sync after", _counts(outcome.flushed))
+        fact("left in cache", f"{_counts(outcome.flushed)}, by a sync at exit")
     else:
         fact("flash", f"not seen: {outcome.unseen}")
     if outcome.missed:
@@ -59,7 +59,7 @@ def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> st
     if request.where == "uml":
         _say_written(fact, outcome)
     else:
-        fact("programmed", f"{_bytes(outcome.bytes_programmed)}")
+        fact("to the flash", f"{_bytes(outcome.bytes_programmed)}")
     _say_lifetime(fact, request, outcome, rounds)
     for number, line in enumerate(_calls(outcome)):
         fact("calls" if number == 0 else "", line)
@@ -81,19 +81,19 @@ def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> st
 def _time_said(request: ExecRequest, outcome: ExecOutcome) -> str:
     said = _time(outcome.time_ns)
     if outcome.ran.busy_ns >= 0 and outcome.unseen is None:
-        said += f", of it chip {_time(outcome.ran.busy_ns)}"
+        said += f", chip busy {_time(outcome.ran.busy_ns)}"
     if request.where != "uml":
-        return f"{said}; software's time is in it"
+        return f"{said}; CPU time is in it"
     calls = sum(call.calls for call in outcome.calls)
-    return f"{said}; {calls:,} system calls; {request.costs.description()}"
+    return f"{said}; {calls:,} system calls, {request.costs.description()}"
 
 
 def _say_written(fact: Any, outcome: ExecOutcome) -> None:
     mapped = f", {_bytes(outcome.bytes_mapped)} of it mapped" if outcome.bytes_mapped else ""
     fact("written", f"{_bytes(outcome.bytes_written)} by the program{mapped},"
-                    f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
+                    f" {_bytes(outcome.bytes_programmed)} to the flash")  # fmt: skip
     ratio = _ratio(outcome)
-    fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
+    fact("WAF", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
 
 
 def _say_lifetime(
@@ -107,7 +107,7 @@ def _say_lifetime(
     how = "" if runs is None else f", {_rate(runs)} runs a day"
     fact("lifetime", f"{years_text(found.low, found.high)}{how}")
     for number, note in enumerate(known.notes or []):
-        fact("stands on" if number == 0 else "", note)
+        fact("assumes" if number == 0 else "", note)
 
 
 def _rate(a_day: float) -> str:
@@ -116,7 +116,7 @@ def _rate(a_day: float) -> str:
 
 def _counts(counts: ChipCounts) -> str:
     return (
-        f"{counts.reads:,} reads, {counts.programs:,} programs, {counts.erases:,} erases"
+        f"{counts.reads:,} page reads, {counts.programs:,} page writes, {counts.erases:,} erases"
         f"{f' in {_time(counts.busy_ns)}' if counts.busy_ns >= 0 else ''}"
     )
 
@@ -261,5 +261,5 @@ def as_json(
             "not_followed": outcome.recorded.about.not_followed,
         },
         "years": {"low": found.low, "high": found.high} if found else None,
-        "stands_on": known.notes,
+        "assumes": known.notes,
     }

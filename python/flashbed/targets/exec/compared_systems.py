@@ -17,8 +17,8 @@ Ran = tuple[ExecRequest, ExecOutcome | NotRunError]
 """A program on one system; an error where that cannot mount or run it."""
 
 _HEADS = (
-    "time", "chip time in calls", "reads", "programs", "erases", "left in cache", "written",
-    "amplification", "lifetime",
+    "elapsed", "chip busy", "page reads", "page writes", "erases", "left in cache", "written",
+    "WAF", "lifetime",
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ _NOT_RUN = "not run"
 def compared(ran: Sequence[Ran], rounds: float | None) -> list[str]:
     """A line for each system, with what differs between them, in the columns of `run`.
 
-    Times and counts are those of the run; `left in cache` is what a sync then programs.
+    Times and counts are those of the run; `left in cache` is what a sync then writes.
     Below the table are the reasons of those that could not run.
     """
     names = [name for name, _ in ran[0][0].changes]

@@ -67,7 +67,7 @@ def _subject(
     request: ExecRequest, outcome: ExecOutcome, rounds: float | None, *, given: bool
 ) -> Subject:
     chip = request.board.chip
-    block_bytes = chip.page_bytes * chip.pages_per_block
+    block_bytes = chip.block_bytes
     programmed = outcome.bytes_programmed
     workload = RoundWork(
         seconds=outcome.time_ns / 1e9,
@@ -107,7 +107,7 @@ def _subject(
 
 
 def _unsynced(request: ExecRequest, outcome: ExecOutcome) -> float | None:
-    """The share of the page programs that the flush did, if the program never synced."""
+    """The share of the page writes that the flush did, if the program never synced."""
     synced = any(file.syncs for file in outcome.files) or any(
         call.name in SYNCS for call in outcome.calls
     )

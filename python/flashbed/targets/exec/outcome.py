@@ -154,7 +154,7 @@ class ExecOutcome:
     after: FoundState = field(default_factory=FoundState)
     """The same, after all of its changes."""
     changes: int = 0
-    """Programs and erases of the program, and of the write-back after it."""
+    """Page writes and erases of the program, and of the write-back after it."""
     cuts: list[CutBoot] = field(default_factory=list)
     looked: FoundState = field(default_factory=FoundState)
     """The one of these that the next lines of the answer belong to."""

@@ -1,6 +1,6 @@
 """How far a program on user-mode Linux is: one line on a terminal, after two seconds.
 
-The kernel writes its clock and its count of page programs into a file that both map
+The kernel writes its clock and its count of page writes into a file that both map
 (kernel/uml/programs/tree/arch/um/include/shared/flashbed_host.h). It erases the line before the
 program prints. The line waits while the program's own output is in the middle of one.
 """
@@ -32,7 +32,7 @@ def line(passed_ns: int, until_s: float | None, programs: int) -> str:
     if until_s is not None:
         percent = min(int(passed_ns / until_s / 1e7), 100)
         of = f" of {until_s:,.10g} s ({percent} %)"
-    return f"{passed_ns // 10**9:,} s{of} of virtual time, {programs:,} programs"
+    return f"{passed_ns // 10**9:,} s{of} of virtual time, {programs:,} page writes"
 
 
 class ProgressLine:

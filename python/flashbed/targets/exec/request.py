@@ -79,7 +79,7 @@ class ExecRequest:
     """Whether the program has the user's terminal."""
     shell: str | None = None
     """A shell that is opened on the terminal afterwards."""
-    where: Literal["uml", "emulator", "board"] = "uml"
+    where: Literal["sim", "uml", "emulator", "board"] = "uml"
     address: str = ""
     """Where it runs; `board` is one over ssh."""
     symbols: bool = False

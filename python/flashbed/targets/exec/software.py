@@ -50,12 +50,12 @@ class Costs:
     def description(self) -> str:
         """A phrase for the program's account."""
         if self.how == "none":
-            return "software costs nothing"
+            return "CPU time counts as 0"
         if self.how == "flat":
-            return f"{self.each_ns / 1000:g} us a system call, no other software"
+            return f"{self.each_ns / 1000:g} us charged per call; other CPU time counts as 0"
         return (
-            f"{self.each_ns / 1000:g} us a system call, {len(self.kinds)} kinds by the board's"
-            " prices, no other software"
+            f"{self.each_ns / 1000:g} us charged per call, {len(self.kinds)} kinds by the board's"
+            " prices; other CPU time counts as 0"
         )
 
 

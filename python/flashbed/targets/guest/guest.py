@@ -73,6 +73,8 @@ class Guest:
     kernel: str
     """The kernel profile that it runs."""
     measuring: Measuring
+    layout: Sequence[str] = ()
+    """The lines of the layout that all its programs have."""
     remembers_changes: bool = False
     """Whether its chip is flashbed_nand, which power cuts, wear and faults need."""
 
@@ -137,7 +139,7 @@ def _geometry_refusal(fs: str, board: Board) -> str | None:
     if fs in RAW or fs in ON_FTL:
         return None
     row = FILE_SYSTEMS[fs]
-    bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block
+    bytes_there = blocks * board.chip.block_bytes
     if row.mib_end is not None and bytes_there >= row.mib_end << 20:
         return f"{blocks} is too large, {fs} counts the bytes of a partition in 32 bits"
     smallest, why = row.blocks_min, f", {row.blocks_min_why}" if row.blocks_min_why else ""
@@ -156,7 +158,7 @@ def _mismatch(board: Board, info: dict[str, str]) -> str | None:
     expected = {
         "page_bytes": ("chip.page_bytes", chip.page_bytes),
         "oob_bytes": ("chip.oob_bytes", chip.oob_bytes),
-        "block_bytes": ("chip.pages_per_block", chip.page_bytes * chip.pages_per_block),
+        "block_bytes": ("chip.pages_per_block", chip.block_bytes),
         "partition_bytes": ("partition.blocks", board.partition_bytes),
     }
     for key, (name, value) in expected.items():
@@ -256,7 +258,10 @@ class _Run:
         self.running, self.preparing, self.cutting = None, groups[0].name, None
         self.info = {}
         ours = self.guest.remembers_changes
-        text = text_of(groups, trace_flash=self.options.trace_flash, our_chip=ours)
+        text = text_of(
+            groups,
+            layout=self.guest.layout, trace_flash=self.options.trace_flash, our_chip=ours,
+        )  # fmt: skip
         self.progress(f"booting {self.guest.machine.name}", self.done)
         reader, ended = Reader(), False
         try:

@@ -1,10 +1,11 @@
-"""Makes the agent's input from programs: `flashbed-job 1` (docs/reference/agent-protocol.md).
+"""Makes the agent's input from programs: `flashbed-job 1` (agent/PROTOCOL.md).
 
 Cases with the same file system and preparation share a group: a fresh file system, prepared once.
 Some cases change more than their group allows:
 
 - A case that writes is the last of its group; the next one would not find the state it starts from.
 - So is a case on YAFFS2 with tags in the pages: what it reads stays in the core's short-op cache.
+  One whose files are in a read-only root leaves blocks in squashfs' caches.
 - A case that remounts JFFS2, in its preparation or later, is the last of its boot. The kernel sums
   up the nodes it finds (`pseudo_random` of fs/jffs2/scan.c), rotates its lists of blocks by that,
   and keeps the sum.
@@ -14,7 +15,7 @@ Some cases change more than their group allows:
 - A case that writes on a kernel since 6.6 has a boot of its own. The kernel's threads keep the lag
   that they had when they last slept (kernel/sched/fair.c), over all cases.
 
-Identifiers in the job are numbers of ours, so a case_id may hold anything.
+Identifiers in the job are flashbed's numbers, so a case_id may hold anything.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from functools import cached_property, lru_cache
 
 from flashbed.program.operations import canonical, each, header_of, writes
 from flashbed.program.sql import statement_kind
-from flashbed.stack.names import SHIPPED
+from flashbed.stack.names import DEFAULT_WINDOW
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 
@@ -64,9 +65,11 @@ class JobItem:
         return faults or writes(self.body)
 
     @property
-    def leaves_chunks(self) -> bool:
-        """Whether the next case would find chunks that this one has read in memory."""
+    def leaves_in_memory(self) -> bool:
+        """Whether the next case would find what this one has read in memory."""
         stack = self.program.stack
+        if stack.root_volume is not None:
+            return True
         spare = stack.board.spi.oob_free_bytes if stack.board.spi is not None else _TAGS_BYTES
         inband = "inband-tags" in stack.mount_options.split(",") or spare < _TAGS_BYTES
         return stack.fs == "yaffs2" and inband
@@ -190,7 +193,7 @@ def groups_of(items: Iterable[JobItem]) -> list[Group]:
             if fresh:
                 groups.append(Group(f"g{len(groups)}"))
             groups[-1].items.append(item)
-            fresh = item.writes or item.leaves_chunks or bool(item.cuts)
+            fresh = item.writes or item.leaves_in_memory or bool(item.cuts)
     return groups
 
 
@@ -225,9 +228,11 @@ def _is_cut(program: Program) -> bool:
     return program.record_changes or bool(program.cuts)
 
 
-def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> str:
-    """The job's text. Only our own chip takes commands."""
-    parts = ["flashbed-job 1\n"]
+def text_of(
+    groups: Sequence[Group], *, layout: Sequence[str] = (), trace_flash: bool, our_chip: bool
+) -> str:
+    """The job's text. Only our own chip takes commands; `layout` are the lines of a layout."""
+    parts = ["flashbed-job 1\n", *(f"{line}\n" for line in layout)]
     for group in groups:
         first = group.items[0]
         if our_chip:
@@ -242,7 +247,9 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
             parts += [f"trace {program.tracers}\n"] if program.tracers else []
             words = _trace(item, trace_flash=trace_flash)
             window = (
-                SHIPPED if program.stack.read_ahead_kib is None else program.stack.read_ahead_kib
+                DEFAULT_WINDOW
+                if program.stack.read_ahead_kib is None
+                else program.stack.read_ahead_kib
             )
             parts.append(f"case {item.name} {window} {words}\n")
             parts.append(_section(item.body))

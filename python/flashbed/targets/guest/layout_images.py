@@ -7,11 +7,13 @@ system. It travels into the guest with the initramfs, below /images.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import random
 import subprocess
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.base.errors import InputError, RunError
@@ -21,6 +23,7 @@ from flashbed.stack.layouts import READ_ONLY, Layout, Volume
 from flashbed.stack.stack import Stack
 from flashbed.targets.guest.image_tools import image_tool
 from flashbed.targets.guest.initramfs import More
+from flashbed.targets.guest.verity import Verity, with_hash_tree
 
 __all__ = [
     "NO_IMAGES",
@@ -31,6 +34,8 @@ __all__ = [
     "leb_bytes",
     "lines",
     "modules_of_layout",
+    "modules_of_mount",
+    "partitions",
 ]
 
 _FOLDER = "images"
@@ -39,6 +44,12 @@ _TIMEOUT_S = 600
 _SUPERBLOCK_BYTES = 4096
 _CRC, _UUID = slice(4, 8), slice(108, 124)
 _LEBS_MAX = 65_536
+_FREE = {True: b"\xff", False: b"\0"}
+"""What fills an image up, on UBIFS and elsewhere: UBI leaves what is free on UBIFS unwritten."""
+_UBIFS_OWN_LEBS = 16
+"""More than its areas before the main one, the index and the collector take in a small image."""
+_UBIFS_DATA_PCT = 95
+"""Of a LEB in the main area what is left beside headers of nodes."""
 _MIB = 1 << 20
 
 Say = Callable[[str], None]
@@ -50,11 +61,26 @@ class Images:
 
     content: Mapping[str, bytes]
     """Volume -> what is written to it."""
+    checked: Mapping[str, Verity] = field(default_factory=dict)
+    """Volume -> how dm-verity checks it, if it does."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each."""
+        return {name: len(content) for name, content in self.content.items()}
 
     @property
     def mib(self) -> int:
         """The memory that they take in a guest."""
-        return -(-sum(map(len, self.content.values())) // _MIB)
+        return -(-sum(self.sizes.values()) // _MIB)
+
+    @property
+    def named(self) -> str:
+        """What tells an initramfs with them from one with others; empty without images."""
+        digest = hashlib.sha256()
+        for name, content in self.content.items():
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+        return f"-images-{digest.hexdigest()[:16]}" if self.content else ""
 
     @property
     def more(self) -> More:
@@ -70,9 +96,9 @@ NO_IMAGES = Images({})
 def leb_bytes(stack: Stack) -> int:
     """A LEB, as the simulated UBI lays out its blocks."""
     # Loads the tables of workloads, which an image of other file systems does not need.
-    from flashbed.plan.workloads.space import space_table
+    from flashbed.plan.workloads.space import leb_bytes as of_board
 
-    return dict(space_table("ubifs", stack.board).facts)["leb_bytes"]
+    return of_board(stack.board)
 
 
 def given_images(words: Sequence[str], layout: Layout | None) -> dict[str, Path]:
@@ -95,36 +121,66 @@ def given_images(words: Sequence[str], layout: Layout | None) -> dict[str, Path]
 
 
 def images_of(stack: Stack, given: Mapping[str, Path], *, cache: Path, say: Say) -> Images:
-    """The images of a stack's layout; of a volume that is given none, that of an empty folder.
+    """The images of a stack's layout; a volume that is given none gets an empty one, filled up.
 
     Raises `InputError`, `RunError` where a tool fails, `Unavailable`.
     """
     layout = stack.layout
     if layout is None:
         return NO_IMAGES
-    made = {}
+    made, checked = {}, {}
     for volume in layout.images:
         path = given.get(volume.name)
         if path is not None and path.is_file():
             made[volume.name] = path.read_bytes()
         else:
-            made[volume.name] = image_of(stack, volume, folder=path, cache=cache, say=say)
+            image = image_of(stack, volume, folder=path, cache=cache, say=say)
+            kib = (volume.image_kib or 0) if path is None or volume is layout.root_volume else 0
+            made[volume.name] = image.ljust(kib << 10, _FREE[volume.holds == "ubifs"])
         if not made[volume.name]:
             raise InputError(f"--image {volume.name}: the image is empty")
-    return Images(made)
+        if volume.verity:
+            made[volume.name], checked[volume.name] = with_hash_tree(made[volume.name])
+        if layout.on == "mtd":
+            made[volume.name] = _whole_pages(made[volume.name], stack.board.chip.page_bytes)
+    return Images(made, checked)
+
+
+def _whole_pages(image: bytes, page_bytes: int) -> bytes:
+    """What is written to a partition, as nandwrite fills up the last page (`--pad`)."""
+    return image.ljust(-(-len(image) // page_bytes) * page_bytes, b"\xff")
+
+
+def partitions(stack: Stack, images: Images) -> dict[str, int]:
+    """The partitions of a layout and the blocks of each; none for other layouts.
+
+    Raises `InputError`.
+    """
+    layout, board = stack.layout, stack.board
+    if layout is None or layout.on != "mtd":
+        return {}
+    there = board.partition.blocks
+    found = layout.blocks(images.sizes, block_bytes=board.chip.block_bytes, there=there)
+    return {name: len(blocks) for name, blocks in found.items()}
 
 
 def lines(stack: Stack, images: Images) -> list[str]:
-    """The layout as lines of a request (agent/host/request.c)."""
+    """The layout as lines of a job or a request (agent/fs/layout_lines.c)."""
     layout = stack.layout
     if layout is None:
         return []
-    bytes_ = _sizes(layout, images, FILE_SYSTEMS["ubifs"].blocks_min * leb_bytes(stack))
+    bytes_ = layout.sizes(images.sizes)
+    for volume in layout.images:
+        if volume.holds == "ubifs":
+            least = FILE_SYSTEMS["ubifs"].blocks_min * leb_bytes(stack)
+            bytes_[volume.name] = max(bytes_[volume.name], least)
     found = [
-        f"volume {volume.name} {'static' if volume.fixed else 'dynamic'} {bytes_[volume.name]}"
+        f"volume {volume.name} {_type(layout, volume)} {bytes_[volume.name]}"
         f" {volume.holds} - {f'/{_FOLDER}/{volume.name}' if volume.name in images.content else '-'}"
         for volume in layout.volume
     ]
+    for name, of in images.checked.items():
+        found.append(f"verity {name} {of.blocks} {of.root} {of.salt}")
     found.append(f"writes_to {layout.writes_to}")
     if layout.root is not None:
         found.append(f"root {layout.root}")
@@ -133,42 +189,55 @@ def lines(stack: Stack, images: Images) -> list[str]:
     return found
 
 
+def _type(layout: Layout, volume: Volume) -> str:
+    if layout.on == "mtd":
+        return "partition"
+    return "static" if volume.fixed else "dynamic"
+
+
 def modules_of_layout(layout: Layout | None) -> list[str]:
-    """The modules of Debian's kernel that a layout needs beside UBIFS."""
+    """The modules of Debian's kernel that a layout needs beside the program's file system."""
     if layout is None:
         return []
     read_only = {each.holds for each in layout.volume if each.holds in READ_ONLY}
-    return [*sorted(read_only), *(["overlay"] if layout.layer else [])]
+    below = ["mtdblock"] if read_only and layout.on == "mtd" else []
+    checked = ["dm-verity"] if layout.verity else []
+    return [*below, *sorted(read_only), *checked, *(["overlay"] if layout.layer else [])]
 
 
-def _sizes(layout: Layout, images: Images, ubifs_min: int) -> dict[str, int]:
-    """Bytes of each volume, which UBI makes whole LEBs; 0 for all that is left."""
-    found: dict[str, int] = {}
-    for volume in layout.volume:
-        if isinstance(volume.size, int):
-            bytes_ = volume.size * _MIB
-        elif volume.size == "image":
-            bytes_ = len(images.content[volume.name]) * (100 + volume.spare_pct) // 100
-            if volume.holds == "ubifs":
-                bytes_ = max(bytes_, ubifs_min)
-        else:
-            bytes_ = found.get(volume.size, 0)
-        found[volume.name] = bytes_
-    return found
+def modules_of_mount(stack: Stack) -> list[str]:
+    """The modules of Debian's kernel that fscrypt asks for by name (fs/crypto/Kconfig)."""
+    return ["sha512_generic", "ecb", "xts", "cts"] if "encrypted" in stack.protection else []
 
 
 def image_of(stack: Stack, volume: Volume, *, folder: Path | None, cache: Path, say: Say) -> bytes:
-    """The image of a folder, or of an empty one."""
+    """The image of a folder, or of one without files of the user's."""
     cache.mkdir(parents=True, exist_ok=True)
     with scratch(cache, "image-") as work:
         out = work / "image"
         source = work / "empty" if folder is None else folder
         if folder is None:
             source.mkdir()
+            _fill(source, stack, volume)
             os.utime(source, (0, 0))
         if volume.holds == "ubifs":
             return _ubifs(stack, volume, source, out, cache=cache, say=say)
         return _run(_words(volume, str(source), str(out)), out, cache=cache, say=say)
+
+
+def _fill(folder: Path, stack: Stack, volume: Volume) -> None:
+    """Fills the folder of a UBIFS image that is to take `image_kib`.
+
+    Free space at the end of a read-only image of another kind is not looked at, so that is longer.
+    """
+    if volume.holds != "ubifs" or volume.image_kib is None:
+        return
+    leb = leb_bytes(stack)
+    lebs = (volume.image_kib << 10) // leb - _UBIFS_OWN_LEBS
+    if lebs > 0:
+        filler = folder / "filler"
+        filler.write_bytes(random.Random(0).randbytes(lebs * leb * _UBIFS_DATA_PCT // 100))
+        os.utime(filler, (0, 0))
 
 
 def _ubifs(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from flashbed.stack.board_tables import Chip, Spi
+from flashbed.stack.board_tables import Chip, Nor, Spi
 from flashbed.stack.conditions import PPM
 from flashbed.stack.profiles import Board
 from flashbed.targets.guest.module import ModuleSource, sources_of
@@ -39,8 +40,11 @@ def memory_mib(board: Board) -> int:
     return ram_mib if cells_mib <= ram_mib // 2 else ram_mib + cells_mib
 
 
-def parameters(board: Board, *, wait: str) -> str:
-    """The module parameters that make its chip the board's (docs/reference/flashbed-nand.md)."""
+def parameters(board: Board, *, wait: str, parts: Mapping[str, int] | None = None) -> str:
+    """The module parameters that make its chip the board's (kernel/flashbed_nand/README.md).
+
+    `parts` are the partitions of a layout and the blocks of each.
+    """
     chip, ecc, partition = board.chip, board.ecc, board.partition
     values: dict[str, int | str] = {
         **_chip_parameters(chip),
@@ -50,13 +54,15 @@ def parameters(board: Board, *, wait: str) -> str:
         "ecc_step_bytes": ecc.step_bytes,
         "ecc_strength_bits": ecc.strength_bits,
         "wait": wait,
+        **({"parts": ",".join(f"{name}:{parts[name]}" for name in parts)} if parts else {}),
         **(_spi_parameters(board.spi) if board.spi else {}),
+        **(_nor_parameters(board.nor) if board.nor else {}),
     }
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 
 def _chip_parameters(chip: Chip) -> dict[str, int | str]:
-    of_cells = {"source", "cells", "pairing", "slc_mode"}
+    of_cells = {"source", "kind", "cells", "pairing", "slc_mode"}
     values: dict[str, int | str] = chip.model_dump(exclude=of_cells, exclude_none=True)
     if chip.cells != "slc":
         values["bits_per_cell"] = _BITS[chip.cells]
@@ -82,6 +88,20 @@ def _spi_parameters(spi: Spi) -> dict[str, int | str]:
     }
 
 
+def _nor_parameters(nor: Nor) -> dict[str, int | str]:
+    return {
+        "nor_id": ",".join(map(str, nor.id)),
+        "nor_quad": nor.quad_enable,
+        "nor_small_erases": int(nor.small_erases),
+        "nor_first_byte_ns": nor.program_first_byte_ns or 0,
+        "nor_next_byte_ns": nor.program_next_byte_ns or 0,
+        "spi_hz": nor.clock_hz,
+        "spi_rx_lines": nor.lines,
+        "spi_tx_lines": nor.lines,
+        "spi_op_ns": nor.op_ns,
+    }
+
+
 def setup_commands(program: Program) -> list[str]:
     """Commands for the chip that a program begins with: new, but for wear and bad blocks."""
     first, faults = program.stack.board.partition.first_block, program.stack.faults
@@ -98,7 +118,7 @@ def setup_commands(program: Program) -> list[str]:
 
 
 def begin_commands(program: Program) -> list[str]:
-    """Commands for the chip at the mark."""
+    """Commands for the chip when measuring starts."""
     faults = program.stack.faults
     rates, chosen = [], []
     for kind, given in (("program", faults.program_fail), ("erase", faults.erase_fail)):

@@ -257,7 +257,7 @@ def _wrong_window(program: Program, read_back: int | None) -> str | None:
 
 
 def _flushed(item: JobItem, case: CaseDone) -> tuple[int | None, int | None, int | None]:
-    """Reads, programs and erases of the flush after the case; None if unknown.
+    """Page reads, page writes and erases of what was left in cache; None if unknown.
 
     A case that only reads has nothing to flush.
     """
@@ -272,7 +272,7 @@ def _flushed(item: JobItem, case: CaseDone) -> tuple[int | None, int | None, int
 def _wear_of(
     item: JobItem, case: CaseDone
 ) -> list[tuple[str, int, int | None, int, str | None, int | None]]:
-    """A row for each block of the partition, if wear was requested.
+    """A row for each block of the program's partition, if wear was requested.
 
     A board that reports only erases omits blocks without any: they get a row with 0.
     """
@@ -281,8 +281,6 @@ def _wear_of(
         return []
     known = _flushed(item, case)[-1] is not None
     seen = {block: rest for block, *rest in case.wear}
-    first = program.stack.board.partition.first_block
-    blocks = range(first, first + program.stack.board.partition.blocks)
     return [
         (
             program.case_id,
@@ -290,5 +288,5 @@ def _wear_of(
             *seen.get(block, (None, 0, None)),
             case.flush_erases.get(block, 0) if known else None,
         )
-        for block in blocks
+        for block in program.stack.blocks
     ]

@@ -44,7 +44,7 @@ def modules_of(
 
 
 def _source(cache: Path, series: str, say: Callable[[str], None]) -> ModuleSource:
-    """The driver's files with a Kbuild of ours."""
+    """The driver's files with a Kbuild of flashbed's."""
     files = {
         path.name: _ALIASES.sub(b"", path.read_bytes()) for path in _driver(cache, series, say)
     }

@@ -1,4 +1,4 @@
-"""Reads the agent's output, `flashbed-stream 1` (docs/reference/agent-protocol.md), as it grows.
+"""Reads the agent's output, `flashbed-stream 1` (agent/PROTOCOL.md), as it grows.
 
 `Reader.feed` takes bytes as they arrive and yields whole things. A finished case is one object; a
 long case is several, of which it is the last. Anything else raises `StreamError`.

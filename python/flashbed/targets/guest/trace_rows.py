@@ -1,4 +1,4 @@
-"""Parses rows of `flashbed-trace 1` (docs/models/tracers.md), from a stream or from a case."""
+"""Parses rows of `flashbed-trace 1` (agent/tracing/README.md), from a stream or from a case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the agent's stream `flashbed-record 1` (docs/reference/agent-protocol.md) as it arrives.
+"""Reads the agent's stream `flashbed-record 1` (agent/PROTOCOL.md) as it arrives.
 
 A thread reads ahead, up to `READ_AHEAD_BYTES`, so that the recorder does not wait for this process.
 A stream that was cut off has no `last`.

@@ -1,6 +1,6 @@
 """Writes a first profile of a board: what is known, and `?` for what is not.
 
-`flashbed doctor --profile NAME` writes it; with `--on ssh://...` the board reports its memory and
+`flashbed board new NAME --blank` writes it; with `--on ssh://...` the board reports its memory and
 geometry. Loading it lists every `?`. Prices of software are left out until they are measured, or
 are those of another board by the clocks of both (`--like`).
 """
@@ -30,7 +30,7 @@ class Like(BorrowedPrices):
         if board.board.cpu_mhz is None:
             raise InputError(f"--like {name}: {shown(board.path)} has no board.cpu_mhz")
         if board.software.is_free:
-            raise InputError(f"--like {name}: {shown(board.path)} has no prices in [software]")
+            raise InputError(f"--like {name}: {shown(board.path)} is not calibrated")
         software, clock = board.software, board.board.cpu_mhz
         return cls(name=name, software=software, clock_mhz=clock, mhz=mhz)
 

@@ -205,6 +205,9 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
         return "power cuts: a real chip does not record its changes"
     if program.stack.erases or program.stack.faults != NONE:
         return "wear and faults: a real chip cannot be set up for them"
+    if program.stack.layout is not None:
+        name = program.stack.layout.name
+        return f"layout {name}: a board's flash is laid out as it is; --on sim and uml have layouts"
     if program.stack.only_in_user_mode is not None:
         return program.stack.only_in_user_mode
     if program.stack.vm != AS_BOOTED:

@@ -62,7 +62,8 @@ def _run(request: ExecRequest, board: OnBoard, aside: bool) -> ExecOutcome:
             client.kill()
             client.communicate()
             raise NotRunError(
-                f"the program did not end within {request.patience_s:g} s (--patience)", TIMED_OUT
+                f"the program did not end within {request.patience_s:g} s (--host-timeout)",
+                TIMED_OUT,
             ) from None
         except KeyboardInterrupt:
             client.kill()

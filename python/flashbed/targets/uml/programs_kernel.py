@@ -1,7 +1,8 @@
 """The recipe of user-mode Linux's kernel for programs of the host (docs/guide/my-program.md).
 
 It adds to the kernel that experiments run on. Everything that becomes part of the kernel is in
-kernel/uml/programs: options (`config`), added files (`tree/`), replaced lines (`changes`).
+kernel/uml/programs: options (`config`), added files (`tree/`), replaced lines (`changes`). What
+layouts need is kernel/uml/layouts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def programs_kernel(more: Sequence[str] = ()) -> Recipe:
     try:
         options = [
             line
-            for config in (folder / "config", ours / "config")
+            for config in (folder / "config", ours / "config", folder / "layouts" / "config")
             for line in config.read_text(encoding="utf-8").splitlines()
         ]
         changes = list(_changes((ours / "changes").read_text(encoding="utf-8")))

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from flashbed.base import paths
 from flashbed.base.locking import locked, scratch
-from flashbed.stack.file_systems import ON_FTL
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.linux_source import fetched_source, unpacked_source
 from flashbed.targets.uml.kernel_changes import (
@@ -46,7 +45,6 @@ __all__ = [
     "cached_kernel",
     "can_build",
     "compiled",
-    "disk_options",
     "kernels",
     "plain_recipe",
     "with_options",
@@ -57,6 +55,7 @@ KERNELS = ("6.1", "6.12", "5.10", "7.3")
 first."""
 VARIANTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "6.1-wbuf-verify": ("6.1", ("CONFIG_JFFS2_FS_WBUF_VERIFY=y",)),
+    "6.1-no-summary": ("6.1", ("# CONFIG_JFFS2_SUMMARY is not set",)),
 }
 """Kernel profile -> the series whose sources it is built from, and its own options."""
 BUILD_TOOLS = {
@@ -130,14 +129,6 @@ def plain_recipe(more: Sequence[str] = ()) -> Recipe:
     return Recipe("uml", with_options(text.split("\n"), more))
 
 
-def disk_options(fs: str) -> list[str]:
-    """Options of the kernel for cases on a file system of disks; none for others."""
-    if fs not in ON_FTL:
-        return []
-    text = (paths.root() / "kernel" / "uml" / "disks" / "config").read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if not line.startswith("#")]
-
-
 def with_options(lines: Sequence[str], more: Sequence[str]) -> list[str]:
     """A configuration with other lines in the place of those for the same options."""
     others = set(map(_option_of, more))
@@ -175,10 +166,10 @@ def kernels(cache: Path) -> tuple[str, ...]:
     return (*KERNELS, *VARIANTS, *own_kernel_names(cache))
 
 
-def _usual(name: str, fs: str = "") -> tuple[str, Recipe]:
+def _usual(name: str, more: Sequence[str] = ()) -> tuple[str, Recipe]:
     """The series and the recipe of a kernel that experiments run on."""
-    series, more = VARIANTS.get(name, (name, ()))
-    return series, plain_recipe((*more, *disk_options(fs)))
+    series, own = VARIANTS.get(name, (name, ()))
+    return series, plain_recipe((*own, *more))
 
 
 def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> UmlKernel | None:
@@ -199,11 +190,14 @@ def built_kernel(
     say: Callable[[str], None],
     recipe: Recipe | None = None,
     *,
-    fs: str = "",
+    more: Sequence[str] = (),
 ) -> UmlKernel:
-    """The kernel of a series for cases on `fs`; builds it on first use. Raises `Unavailable`."""
+    """The kernel of a series, or that of experiments with more options (kernel_options.py).
+
+    It is built on first use. Raises `Unavailable`.
+    """
     if recipe is None:
-        series, recipe = _usual(series, fs)
+        series, recipe = _usual(series, more)
     found = cached_kernel(cache, series, recipe)
     if found:
         return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from math import inf
 from pathlib import Path
@@ -21,7 +21,6 @@ from flashbed.base import paths
 from flashbed.base.locking import scratch, tidy
 from flashbed.base.paths import cache_folder
 from flashbed.program.recording.about import About, shortened
-from flashbed.stack.layouts import Layout
 from flashbed.targets.exec.outcome import ExecOutcome, NotRunError, outcome_of
 from flashbed.targets.exec.progress import EVERY_S, ProgressLine, progress_line
 from flashbed.targets.exec.request import ExecRequest
@@ -31,11 +30,13 @@ from flashbed.targets.exec.unpacking import unpack
 from flashbed.targets.guest import disks, initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
+from flashbed.targets.guest.layout_images import partitions
 from flashbed.targets.guest.module import BuildTree, built_module
 from flashbed.targets.recorder.recorded_run import CONTENTS_THERE, LACKS, RecordedRun
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
+from flashbed.targets.uml.kernel_options import program_options
 from flashbed.targets.uml.programs_kernel import programs_kernel
-from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel, disk_options
+from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
 
 __all__ = ["execute", "prepare"]
 
@@ -48,21 +49,20 @@ _TERMINAL = 9
 _START_NS = 2_082_758_400_000_000_000
 """2036-01-01: later than any file of the host, and its seconds still fit into 31 bits."""
 _SAID_AFTER_S = 10.0
-_WITH_FASTMAP = ("CONFIG_MTD_UBI_FASTMAP=y",)
 _RELAY_S = 0.05
 _CONSOLE_LINES = 3
 
 Say = Callable[[str], None]
 
 
-def prepare(
-    kernel: str, say: Say, fs: str = "", layout: Layout | None = None
-) -> tuple[UmlKernel, Path]:
-    """Builds the kernel for programs and its chip driver if needed. Raises `Unavailable`."""
+def prepare(kernel: str, say: Say, more: Sequence[str] = ()) -> tuple[UmlKernel, Path]:
+    """Builds the kernel for programs, with more options, and its chip driver if needed.
+
+    Raises `Unavailable`.
+    """
     agent("host")
     cache = cache_folder()
     tidy(cache)
-    more = [*disk_options(fs), *(_WITH_FASTMAP if layout and layout.fastmap else ())]
     built = built_kernel(cache, kernel, say, programs_kernel(more))
     return built, built_module(cache, nand.source(), BuildTree(built.tree, "um"), say)
 
@@ -71,7 +71,7 @@ def execute(
     request: ExecRequest, say: Say, *, aside: bool = False
 ) -> tuple[ExecRequest, ExecOutcome]:
     """See `exec.executors.Execute`."""
-    kernel, chip = prepare(request.kernel, say, request.fs, request.stack.layout)
+    kernel, chip = prepare(request.kernel, say, program_options(request.stack))
     cache, tree = cache_folder(), BuildTree(kernel.tree, "um")
     modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
     modules += disks.modules_of(request.fs, cache, tree, say)
@@ -79,7 +79,8 @@ def execute(
     work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder, _terminal(request) as terminal:
-        parameters = {chip.stem: nand.parameters(request.board, wait="busy")}
+        parts = partitions(request.stack, request.images)
+        parameters = {chip.stem: nand.parameters(request.board, wait="busy", parts=parts)}
         more = makers.and_(request.images.more)
         image = initramfs.archive(agent("host"), modules, parameters, more)
         (folder / "image").write_bytes(image)
@@ -150,11 +151,7 @@ def _command(kernel: UmlKernel, request: ExecRequest) -> list[str]:
         f"time-travel-start={_START_NS}",
         f"syscall_ns={request.costs.each_ns}",
         *([f"flashbed_terminal={_TERMINAL}"] if request.terminal or request.shell else ()),
-        *(
-            ["ubi.fm_autoconvert=1"]
-            if request.stack.layout and request.stack.layout.fastmap
-            else ()
-        ),
+        *request.stack.of_ubi,
         *("con=null", "con0=null,fd:1", "ssl=null"),
         *("quiet", "panic=-1", "oops=panic"),
         # The same options as for experiments (flashbed.targets.uml.uml_target).
@@ -224,8 +221,8 @@ def _waited(
         left_s = patience_s - (monotonic() - began)
         if left_s <= 0:
             raise NotRunError(
-                f"the program did not end within {patience_s:g} s (--patience); running code takes"
-                " no time here: --spin SECONDS ends a process that only computes, and --until"
+                f"the program did not end within {patience_s:g} s (--host-timeout); running code"
+                " takes no time here: --spin SECONDS ends a process that only computes, and --until"
                 " SECONDS of virtual time a program that does not end by itself",
                 TIMED_OUT,
             )
@@ -242,8 +239,8 @@ def _waited(
         if said_s < monotonic() - began < patience_s:
             progress.erase()
             say(
-                f"running for {monotonic() - began:.0f} s; --patience ends it at {patience_s:g} s;"
-                " --until SECONDS of virtual time ends a program that does not end by itself"
+                f"running for {monotonic() - began:.0f} s; --host-timeout ends it at {patience_s:g}"
+                " s; --until SECONDS of virtual time ends a program that does not end by itself"
             )
             said_s *= 2
 

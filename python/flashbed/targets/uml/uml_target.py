@@ -2,7 +2,7 @@
 
 With `time-travel=inf-cpu` and a fixed start, running code takes no time, and a wait takes exactly
 its length without costing the host anything. Flash operations and flash time are therefore exact
-and reproducible; software time is unknown, null in the tables. docs/models/uml.md says what is
+and reproducible; software time is unknown, null in the tables. kernel/uml/README.md says what is
 measured.
 """
 
@@ -22,9 +22,12 @@ from flashbed.targets.guest import disks, initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
+from flashbed.targets.guest.layout_images import lines, partitions
 from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, OtherKernel, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
+from flashbed.targets.guest.root_files import RootNotMade, images_for, over_root, root_of
 from flashbed.targets.uml.host_process import at_fixed_addresses, memory_folder
+from flashbed.targets.uml.kernel_options import case_options
 from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel, kernels
 
 __all__ = ["UmlTarget"]
@@ -60,12 +63,14 @@ class UmlTarget:
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
-    def prepare(self, say: Callable[[str], None], kernel: str = KERNELS[0]) -> None:
-        """Builds a kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
+    def prepare(
+        self, say: Callable[[str], None], kernel: str = KERNELS[0], more: Sequence[str] = ()
+    ) -> None:
+        """Builds a kernel with more options, the chip's driver, YAFFS2. See `Target.prepare`."""
         if kernel not in kernels(self.cache):
             raise InputError(_no_such(kernel, self.cache))
         agent(ARCHITECTURE)
-        tree = BuildTree(built_kernel(self.cache, kernel, say).tree, "um")
+        tree = BuildTree(built_kernel(self.cache, kernel, say, more=more).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
         yaffs2.prepare(self.cache, tree, say)
         disks.prepare(self.cache, tree, say)
@@ -80,21 +85,23 @@ class UmlTarget:
                 why = _no_such(program.stack.kernel.name, self.cache)
                 refused.append(Failure(case_id=program.case_id, message=why))
                 continue
-            lacking = program.stack.only_executed or program.stack.only_simulated
+            wanted = program.stack
+            lacking = wanted.only_simulated or wanted.refused_on_nor
             if lacking is not None:
                 refused.append(program.not_measured(lacking))
                 continue
             fs = program.stack.fs
             own = fs if fs == yaffs2.FS or has_ftl(fs) else ""
-            more = (own, has_statements(program))
+            of_kernel = (repr(wanted.layout), bool(wanted.protection), root_of(program))
+            more = (own, has_statements(program), *of_kernel)
             stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)
             stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
             try:
-                guests.append((self._guest(same[0], options.progress), same))
-            except (ModuleNotBuilt, NoSqlite) as why:
-                never = isinstance(why, OtherKernel)
+                guests.append((self._guest(same[0], options.progress), over_root(same)))
+            except (ModuleNotBuilt, NoSqlite, RootNotMade) as why:
+                never = isinstance(why, (OtherKernel, RootNotMade))
                 refused += [
                     Failure(case_id=program.case_id, message=str(why), not_measured=never)
                     for program in same
@@ -112,26 +119,30 @@ class UmlTarget:
             progress(what, 0)
 
         board, series, fs = first.stack.board, first.stack.kernel.name, first.stack.fs
-        kernel = built_kernel(self.cache, series, say, fs=fs)
+        kernel = built_kernel(self.cache, series, say, more=case_options(first.stack))
+        images = images_for(first, cache=self.cache, say=say)
         tree = BuildTree(kernel.tree, "um")
         chip = built_module(self.cache, nand.source(), tree, say)
         modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
         modules += disks.modules_of(fs, self.cache, tree, say)
-        makers = disks.makers(fs, self.cache, say)
+        makers = disks.makers(fs, self.cache, say).and_(images.more)
         self.work.mkdir(parents=True, exist_ok=True)
         loaded = "".join(f"-{module.stem}" for module in modules[1:])
-        loaded += f"-{fs}" if makers.files else ""
+        loaded += f"-{fs}" if has_ftl(fs) else ""
+        loaded += images.named
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
         image = self.work / f"initramfs-{series}{loaded}-{board.sha256[:16]}"
-        parameters = {chip.stem: nand.parameters(board, wait="busy")}
-        memory_mib = nand.memory_mib(board) + disks.memory_mib(fs)
+        parameters = {
+            chip.stem: nand.parameters(board, wait="busy", parts=partitions(first.stack, images))
+        }
+        memory_mib = nand.memory_mib(board) + disks.memory_mib(fs) + images.mib
         initramfs.keep(initramfs.archive(program, modules, parameters, makers), image)
         machine = Machine(
             name="user-mode Linux",
             process="the kernel",
-            command=_command(kernel, first, image),
+            command=_command(kernel, first, image, memory_mib),
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
             console_is_output=True,
@@ -143,8 +154,9 @@ class UmlTarget:
         )
         measuring = Measuring(software_time=False)
         return Guest(
-            machine=machine, board=board, kernel=series, measuring=measuring, remembers_changes=True
-        )
+            machine=machine, board=board, kernel=series, measuring=measuring,
+            layout=lines(first.stack, images), remembers_changes=True,
+        )  # fmt: skip
 
 
 def _no_such(kernel: str, cache: Path) -> str:
@@ -152,11 +164,11 @@ def _no_such(kernel: str, cache: Path) -> str:
     return f"kernel {kernel}: uml has Linux {', '.join(others)} and {last}"
 
 
-def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
+def _command(kernel: UmlKernel, program: Program, image: Path, memory_mib: int) -> list[str]:
     return [
         *at_fixed_addresses(),
         str(kernel.program),
-        f"mem={nand.memory_mib(program.stack.board) + disks.memory_mib(program.stack.fs)}M",
+        f"mem={memory_mib}M",
         # No path of the host: the kernel mixes its command line into its random numbers.
         f"initrd=../../{image.name}",
         "time-travel=inf-cpu",

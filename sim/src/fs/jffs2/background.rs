@@ -108,7 +108,7 @@ pub struct Collector {
     pub(super) in_call: Option<Ns>,
     /// The thread has read a page of an erased block and will now check it for 0xff.
     has_read: bool,
-    /// The call into MTD goes on to its next page, so the thread keeps the chip's lock.
+    /// The call into MTD continues to its next page, so the thread keeps the chip's lock.
     pub(super) keeps_chip_lock: bool,
     /// While a pass is being computed, its calls into MTD are made at once instead of deferred.
     pub(super) makes_deferred_at_once: bool,
@@ -290,7 +290,10 @@ impl<D: NandDriver> Jffs2<D> {
             Some(ino) => {
                 self.collector.step = Step::Work;
                 self.collector.inode = Some((ino, true));
-                self.defer_calls(|fs| fs.check_inode(now, ino))
+                self.defer_calls(|fs| {
+                    let now = fs.verify_data(now)?;
+                    fs.check_inode(now, ino)
+                })
             }
             None => {
                 self.exit_thread(now);
@@ -360,7 +363,13 @@ impl<D: NandDriver> Jffs2<D> {
             if !self.thread_locks_chip(now) {
                 return Ok(now);
             }
-            let call = self.collector.work.pop_front().expect("there is one");
+            let mut call = self.collector.work.pop_front().expect("there is one");
+            if !self.medium.has_wbuf {
+                let (first, rest) = call.split(self.mtd.page_bytes());
+                self.collector.keeps_chip_lock = rest.is_some();
+                rest.into_iter().for_each(|rest| self.collector.work.push_front(rest));
+                call = first;
+            }
             return Ok(self.thread_call(now, call)?);
         }
         self.collector.inode = None;
@@ -460,7 +469,8 @@ impl<D: NandDriver> Jffs2<D> {
     /// whole.
     fn check_page_of(&self, block: u32, offset: u32) -> (u32, Call) {
         let page_bytes = self.mtd.page_bytes();
-        if page_bytes >= PAGE_BYTES || self.mtd.flash().wrong_bits().is_some() {
+        let is_one_read = page_bytes >= PAGE_BYTES || !self.medium.has_wbuf;
+        if is_one_read || self.mtd.flash().wrong_bits().is_some() {
             return self.check_of(block, offset);
         }
         let at = block * self.block_bytes + offset;

@@ -86,7 +86,9 @@ impl<D: NandDriver> Jffs2<D> {
 
     /// jffs2_do_fill_super, with `torn` the page that the power cut interrupted.
     fn mount(&mut self, now: Ns, torn: Option<u32>) -> Result<Ns> {
+        self.xattrs.check_mount()?;
         let now = self.scan_medium(now, torn)?;
+        self.is_building = true;
         self.count_links(now);
         for index in self.in_chains() {
             if self.files[index].links == 0 {
@@ -96,6 +98,8 @@ impl<D: NandDriver> Jffs2<D> {
         for file in &mut self.files {
             file.entries = BTreeMap::new();
         }
+        let now = self.verify_references(now)?;
+        self.is_building = false;
         self.rotate_lists();
         let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ROOT, false)?;
         self.file_mut(ROOT).state = InodeState::Present;

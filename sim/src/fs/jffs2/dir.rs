@@ -6,7 +6,7 @@
 //!
 //! A node on NAND cannot be marked obsolete in place. JFFS2 therefore removes a name by writing an
 //! entry that refers to no inode (a deletion dirent). That entry is needed until no older entry of
-//! the name is on flash.
+//! the name is on flash. On NOR see medium.rs.
 //!
 //! Left out: device nodes. Entries are in the order of their names, not of their hashes.
 //!
@@ -72,7 +72,7 @@ impl<D: NandDriver> Jffs2<D> {
         let node = Node { size_bytes, ..Node::new(ino, role, version) };
         let (id, now) = self.write_dnode(now, node, Some(ino))?;
         self.file_mut(ino).metadata = Some(id);
-        self.complete_reservation(now);
+        let now = self.complete_reservation(now)?;
         match self.do_link(now, at, Some(ino), is_directory, Priority::Normal, pages) {
             Ok(now) => Ok((ino, now)),
             Err(error) => {
@@ -95,7 +95,7 @@ impl<D: NandDriver> Jffs2<D> {
         Ok(now)
     }
 
-    /// jffs2_do_link, and the first half of jffs2_do_unlink if `ino` is none: writes the
+    /// jffs2_do_link, and on NAND the first half of jffs2_do_unlink if `ino` is none: writes the
     /// directory's new entry of a name.
     fn do_link(
         &mut self,
@@ -115,8 +115,7 @@ impl<D: NandDriver> Jffs2<D> {
         let node = Node::new(at.directory, role, version);
         let (id, now) = self.write_dirent(now, node, Some(at.directory))?;
         self.add_entry(now, id);
-        self.complete_reservation(now);
-        Ok(now)
+        self.complete_reservation(now)
     }
 
     /// jffs2_add_fd_to_list: of two entries of a name, the higher version stays.
@@ -146,12 +145,25 @@ impl<D: NandDriver> Jffs2<D> {
         dead: Ino,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        let now = self.do_link(now, at, None, false, Priority::Deletion, pages)?;
+        let now = self.remove_name(now, at, pages)?;
         for id in std::mem::take(&mut self.file_mut(dead).entries).into_values() {
             self.mark_obsolete(now, id);
         }
         self.lose_link(dead);
-        Ok(now)
+        self.write_marks(now)
+    }
+
+    /// The first half of jffs2_do_unlink. Where nodes are marked on flash it writes no entry.
+    fn remove_name(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        if !self.medium.marks_obsolete {
+            return self.do_link(now, at, None, false, Priority::Deletion, pages);
+        }
+        let now = self.lock_alloc(now, pages)?;
+        let name = self.names.intern(at.name);
+        if let Some(id) = self.file_mut(at.directory).entries.remove(&name) {
+            self.mark_obsolete(now, id);
+        }
+        self.complete_reservation(now)
     }
 
     /// Decrements pino_nlink of an inode that loses a name.
@@ -173,6 +185,6 @@ impl<D: NandDriver> Jffs2<D> {
         if let Some(replaced) = replaced {
             self.lose_link(replaced);
         }
-        self.do_link(now, old, None, false, Priority::Deletion, pages)
+        self.remove_name(now, old, pages)
     }
 }

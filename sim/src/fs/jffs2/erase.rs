@@ -9,7 +9,7 @@
 //! `erasing_blocks`.
 
 use super::call::Call;
-use super::node::Node;
+use super::node::{Node, Role};
 use super::space::{Books, List};
 use super::tasks::reborrow;
 use super::Jffs2;
@@ -101,6 +101,9 @@ impl<D: NandDriver> Jffs2<D> {
         while let Some(id) = next {
             let Node { ino, role, next_in_block, .. } = self.nodes.get(id);
             next = next_in_block;
+            if role == Role::Xref {
+                self.xattrs.forget_node(id);
+            }
             if !role.is_bare() {
                 self.files[ino.0 as usize - 1].nodes.remove(&mut self.nodes, id);
             }
@@ -150,6 +153,7 @@ impl<D: NandDriver> Jffs2<D> {
         let block_bytes = self.block_bytes;
         self.space.change(block, |books| books.free_bytes = block_bytes);
         self.space.erasing_bytes -= block_bytes;
+        self.link_marker(block);
         self.space.push_back(List::Free, block);
         self.space.erasing_blocks -= 1;
         self.wake_waiter(now);

@@ -34,7 +34,7 @@ impl<D: NandDriver> Jffs2<D> {
             let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
             let (_, later) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
             now = self.write_piece(later, ino, None, size..start, Some(ino), pages)?;
-            self.complete_reservation(now);
+            now = self.complete_reservation(now)?;
         }
         now = self.lock_alloc(now, pages)?;
         if !cached {

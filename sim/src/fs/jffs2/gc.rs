@@ -50,6 +50,7 @@ impl<D: NandDriver> Jffs2<D> {
     fn foreground_pass(&mut self, mut now: Ns, pages: &mut dyn PageCache) -> Result<(Pass, Ns)> {
         now = self.lock_alloc(now, pages)?;
         if self.space.total.unchecked_bytes > 0 {
+            now = self.verify_data(now)?;
             let checked = match self.next_unchecked() {
                 Some(ino) => self.check_inode(now, ino),
                 None => Err(FsError::NoSpace(now)),
@@ -94,8 +95,7 @@ impl<D: NandDriver> Jffs2<D> {
     /// The inode of a node, and whether it is absent from memory.
     pub(super) fn inode_of(&self, id: NodeId) -> Option<(Ino, bool)> {
         let Node { ino, role, .. } = self.nodes.get(id);
-        let has_inode = !matches!(role, Role::Summary { .. } | Role::Padding { .. });
-        has_inode.then(|| (ino, self.file(ino).state != InodeState::Present))
+        (!role.is_bare()).then(|| (ino, self.file(ino).state != InodeState::Present))
     }
 
     /// Moves the next node of the block being collected, if it has a valid one left.
@@ -104,7 +104,8 @@ impl<D: NandDriver> Jffs2<D> {
         if let Some(gc) = &mut self.gc_block {
             gc.node = Some(id);
         }
-        self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages)
+        let now = self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages)?;
+        self.write_marks(now)
     }
 
     /// Queues the block being collected for erasing if no valid node is left in it.
@@ -178,7 +179,10 @@ impl<D: NandDriver> Jffs2<D> {
     /// memory.
     fn collect(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
         let node = self.nodes.get(id);
-        if matches!(node.role, Role::Summary { .. }) {
+        if matches!(node.role, Role::Xattr { .. } | Role::Xref) {
+            return self.collect_attribute(now, id);
+        }
+        if node.role.is_bare() {
             self.mark_obsolete(now, id);
             return Ok(now);
         }
@@ -219,7 +223,9 @@ impl<D: NandDriver> Jffs2<D> {
     fn collect_deletion_dirent(&mut self, mut now: Ns, id: NodeId, name: NameId) -> Result<Ns> {
         let node = self.nodes.get(id);
         let block = self.block_of(node.flash_offset);
-        let mut next = self.file(node.ino).nodes.last();
+        // Where nodes are marked on flash, no older entry can come back.
+        let is_read = !self.medium.marks_obsolete;
+        let mut next = self.file(node.ino).nodes.last().filter(|_| is_read);
         while let Some(older) = next {
             next = InodeNodes::before(&self.nodes, older);
             let old = self.nodes.get(older);
@@ -330,7 +336,7 @@ impl<D: NandDriver> Jffs2<D> {
             };
             let node = Node { file_offset, role: Role::Hole { file_bytes }, ..node };
             let (new, now) = self.write_dnode(now, node, None)?;
-            self.add_fragment(now, ino, new);
+            let now = self.add_fragment(now, ino, new)?;
             if let Some(metadata) = self.file_mut(ino).metadata.take() {
                 self.mark_obsolete(now, metadata);
             }

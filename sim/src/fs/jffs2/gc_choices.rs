@@ -5,7 +5,7 @@
 //! (gc.c), jffs2_mark_node_obsolete (nodemgmt.c) and jffs2_refile_wbuf_blocks (wbuf.c), which adds
 //! a counter. The tick depends on all that happened before: a kernel that starts some microseconds
 //! later chooses differently. A run can therefore replay the choices of a recorded kernel
-//! (docs/evidence/validation.md, *The kernel's choices*).
+//! (evidence/validation.md, *The kernel's choices*).
 //!
 //! Invariant: each recorded choice is used once, in the order of its place. When a place's recorded
 //! choices are used up, it computes its own.

@@ -91,11 +91,15 @@ impl<D: NandDriver> Jffs2<D> {
         ino: Ino,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
+        self.xattrs.delete_inode(ino);
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
             self.mark_obsolete(now, metadata);
         }
         let fragments = &mut self.files[ino.0 as usize - 1].fragments;
         let gone = fragments.kill(&mut self.nodes);
+        if self.medium.marks_obsolete {
+            return self.delete_and_mark(now, ino, gone, pages);
+        }
         for &id in &gone {
             self.mark_obsolete(now, id);
         }
@@ -103,6 +107,25 @@ impl<D: NandDriver> Jffs2<D> {
         for _ in gone {
             now = self.might_resched(now + self.mtd.costs().jffs2_obsolete_ns, Some(pages))?;
         }
+        self.set_reading(now, None);
+        Ok(now)
+    }
+
+    /// The same where each node is marked on flash before the next one.
+    fn delete_and_mark(
+        &mut self,
+        mut now: Ns,
+        ino: Ino,
+        gone: Vec<NodeId>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        now = self.write_marks(now)?;
+        for id in gone {
+            self.mark_obsolete(now, id);
+            now = self.write_marks(now)?;
+            now = self.might_resched(now + self.mtd.costs().jffs2_obsolete_ns, Some(pages))?;
+        }
+        self.forget_inode(ino);
         self.set_reading(now, None);
         Ok(now)
     }
@@ -133,7 +156,7 @@ impl<D: NandDriver> Jffs2<D> {
         let before = self.file(ino).size_bytes;
         if size > before {
             let now = self.write_piece(now, ino, None, before..size, Some(ino), pages)?;
-            self.complete_reservation(now);
+            let now = self.complete_reservation(now)?;
             pages.i_size_write(ino, u64::from(size));
             return Ok(now);
         }
@@ -146,6 +169,7 @@ impl<D: NandDriver> Jffs2<D> {
             now += self.mtd.costs().jffs2_obsolete_ns * gone.len() as u64;
             for id in gone {
                 self.mark_obsolete(now, id);
+                now = self.write_marks(now)?;
             }
         }
         let file = self.file_mut(ino);
@@ -153,7 +177,7 @@ impl<D: NandDriver> Jffs2<D> {
         if let Some(old) = file.metadata.replace(id) {
             self.mark_obsolete(now, old);
         }
-        self.complete_reservation(now);
+        let now = self.complete_reservation(now)?;
         if size < before {
             pages.truncate_setsize(ino, u64::from(size));
         }

@@ -9,6 +9,8 @@ pub const RAW_INODE_BYTES: u32 = 68;
 pub const RAW_DIRENT_BYTES: u32 = 40;
 /// struct jffs2_raw_xattr, name and value not included.
 pub const RAW_XATTR_BYTES: u32 = 32;
+/// struct jffs2_raw_xref.
+pub const RAW_XREF_BYTES: u32 = 28;
 /// JFFS2_MIN_NODE_HEADER: what jffs2_get_inode_nodes reads of a node before it knows its kind.
 pub const MIN_HEADER_BYTES: u32 = RAW_DIRENT_BYTES;
 /// JFFS2_MIN_DATA_LEN: a data node is only written where at least this much data fits.
@@ -19,6 +21,8 @@ pub const SUMMARY_INODE_BYTES: u32 = 18;
 pub const SUMMARY_DIRENT_BYTES: u32 = 24;
 /// JFFS2_SUMMARY_XATTR_SIZE.
 pub const SUMMARY_XATTR_BYTES: u32 = 18;
+/// JFFS2_SUMMARY_XREF_SIZE.
+pub const SUMMARY_XREF_BYTES: u32 = 6;
 /// struct jffs2_raw_summary: the head of a summary.
 pub const RAW_SUMMARY_BYTES: u32 = 32;
 /// JFFS2_SUMMARY_FRAME_SIZE: the head, and the marker in the block's last bytes.
@@ -29,6 +33,8 @@ pub const SUMMARY_BYTES_MAX: u32 = 65536;
 pub const SUMMARY_MARKER_BYTES: u32 = 8;
 /// The cleanmarker in the OOB of a block's first page.
 pub const CLEANMARKER_BYTES: u32 = 8;
+/// The cleanmarker at the start of a block of NOR (struct jffs2_unknown_node).
+pub const CLEANMARKER_NODE_BYTES: u32 = 12;
 
 /// PAD: nodes start on multiples of four.
 pub const fn pad(bytes: u32) -> u32 {
@@ -66,6 +72,8 @@ pub enum Summary {
     Dirent(u32),
     /// An entry for an extended attribute.
     Xattr,
+    /// An entry for an inode's reference to one.
+    Xref,
     /// None: the block gets no summary (JFFS2_SUMMARY_NOSUM_SIZE).
     Unwanted,
     /// The upper bound that jffs2_garbage_collect_pristine uses: the length of the node itself.
@@ -79,6 +87,7 @@ impl Summary {
             Summary::Inode => SUMMARY_INODE_BYTES,
             Summary::Dirent(name) => SUMMARY_DIRENT_BYTES + name,
             Summary::Xattr => SUMMARY_XATTR_BYTES,
+            Summary::Xref => SUMMARY_XREF_BYTES,
             Summary::AtMost(bytes) => bytes,
             Summary::Unwanted => 0,
         }

@@ -7,13 +7,13 @@
 //! of every fragment, header first and then data (jffs2_read_dnode), through the NAND driver's page
 //! buffer if it has one.
 //!
-//! Left out: extended attributes on kernels that have them. The simulator refuses what it does not
-//! model, and docs/models/jffs2.md lists it.
+//! The simulator refuses what it does not model, and docs/models/jffs2.md lists it.
 //!
 //! Invariants:
 //! 1. Every byte of a file below its size is in a fragment or in a hole.
 //! 2. Nodes are written only into reserved space, at the end of `next_block`.
 
+mod attributes;
 mod background;
 mod build;
 mod call;
@@ -26,6 +26,7 @@ mod gc;
 mod gc_choices;
 mod inode;
 pub mod layout;
+mod medium;
 mod node;
 mod nodelist;
 mod nodemgmt;
@@ -42,7 +43,7 @@ mod write;
 
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
-use crate::errno::{ENAMETOOLONG, ENODATA, EOPNOTSUPP};
+use crate::errno::{EINVAL, ENAMETOOLONG};
 use crate::flash::Torn;
 use crate::fs::{
     Attribute, Features, FlashFs, Found, FsError, Ino, Name, Observed, PageCache, PageWrite,
@@ -55,18 +56,18 @@ use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
 use crate::victim::Victim;
+use attributes::Xattrs;
 use background::Collector;
 use compr::Compression;
 use dir::Kind;
 use file::{LAST_PAGE, WRAPPED};
 use inode::{File, InodeState};
-use layout::{Summary, CLEANMARKER_BYTES, RAW_XATTR_BYTES};
+use medium::Medium;
 use node::{NodeId, Role};
 use nodelist::{Names, Nodes};
-use nodemgmt::Priority;
 use serde::Deserialize;
 use space::{Levels, List, Space};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 pub use wbuf::WbufFlush;
 use wbuf::WriteBuffer;
@@ -76,11 +77,8 @@ use wbuf::WriteBuffer;
 const BLOCKS_MIN: u32 = 5;
 /// JFFS2_MAX_NAME_LEN.
 const NAME_BYTES_MAX: usize = 254;
-/// XATTR_USER_PREFIX, which is stored as a number.
-const USER_PREFIX: &str = "user.";
 
-/// CONFIG_JFFS2_FS_XATTR of a kernel. The nodes that JFFS2 writes for extended attributes are not
-/// modelled.
+/// CONFIG_JFFS2_FS_XATTR of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Xattr {
@@ -121,6 +119,7 @@ pub struct Options {
 pub struct Jffs2<D> {
     mtd: Mtd<D>,
     options: Options,
+    medium: Medium,
     compression: Compression,
     block_bytes: u32,
     /// Blocks are powers of two.
@@ -155,6 +154,7 @@ pub struct Jffs2<D> {
     wbuf: WriteBuffer,
     nodes: Nodes,
     names: Names,
+    xattrs: Xattrs,
     /// By inode number, from 1.
     files: Vec<File>,
     /// Where the next check of an inode begins to look (c->check_ino).
@@ -163,6 +163,10 @@ pub struct Jffs2<D> {
     pseudo_random: u32,
     /// JFFS2_SB_FLAG_SCANNING.
     is_scanning: bool,
+    /// JFFS2_SB_FLAG_BUILDING.
+    is_building: bool,
+    /// Where nodes became obsolete that are not marked on flash yet (medium.rs).
+    unmarked: VecDeque<u32>,
     /// Scratch of `add_fragment`: the nodes that the new node covers whole. Empty otherwise; only
     /// its allocation is kept.
     covered: Vec<NodeId>,
@@ -171,17 +175,18 @@ pub struct Jffs2<D> {
 }
 
 impl<D: NandDriver> Jffs2<D> {
-    /// Formats the partition as flash_erase -j does (erases every block and writes a cleanmarker
-    /// into its OOB), then mounts it. The tick, `jiffies`, decides which blocks are collected
-    /// later.
+    /// Formats the partition as flash_erase -j does (erases every block and writes a cleanmarker,
+    /// on NAND into its OOB), then mounts it. The tick, `jiffies`, decides which blocks are
+    /// collected later.
     pub fn format(
         mut mtd: Mtd<D>,
-        mut now: Ns,
+        now: Ns,
         options: Options,
         facts: KernelFacts,
     ) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
         assert!(block_bytes.is_power_of_two(), "checked profiles");
+        let medium = Medium::of(&mtd, options.summary);
         if mtd.size_bytes() > u64::from(u32::MAX) {
             return Err(FsError::too_small(
                 "jffs2 counts the bytes of a partition in 32 bits, this one has more",
@@ -194,15 +199,13 @@ impl<D: NandDriver> Jffs2<D> {
             );
             return Err(FsError::too_small(message));
         }
-        for block in (0..mtd.blocks()).filter(|&block| !mtd.is_bad(block)).collect::<Vec<_>>() {
-            let offset = u64::from(block) * u64::from(block_bytes);
-            now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
-        }
+        let now = medium.mark_clean(&mut mtd, now)?;
         let mut fs = Jffs2 {
+            medium,
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
             block_shift: block_bytes.trailing_zeros(),
-            space: fresh(&mtd),
+            space: fresh(&mtd, medium),
             ticks: Ticks::new(facts.ticks_per_second),
             collector: Collector::default(),
             sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
@@ -224,6 +227,7 @@ impl<D: NandDriver> Jffs2<D> {
             wbuf: WriteBuffer::default(),
             nodes: Nodes::default(),
             names: Names::default(),
+            xattrs: Xattrs::default(),
             files: vec![File {
                 state: InodeState::Present,
                 links: 1,
@@ -233,10 +237,13 @@ impl<D: NandDriver> Jffs2<D> {
             check_ino: 0,
             pseudo_random: 0,
             is_scanning: false,
+            is_building: false,
+            unmarked: VecDeque::new(),
             covered: Vec::new(),
             stored: mtd.can_lose_power().then(BTreeMap::new),
             mtd,
         };
+        (0..fs.mtd.blocks()).for_each(|block| fs.link_marker(block));
         let now = fs.start_collector(now)?;
         Ok((fs, now))
     }
@@ -250,14 +257,6 @@ impl<D: NandDriver> Jffs2<D> {
     /// The number of nodes on flash, obsolete ones included, and of fragments of files in memory.
     pub fn nodes_and_fragments(&self) -> (usize, usize) {
         (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
-    }
-
-    /// The answer about an extended attribute of an inode that has none. Without
-    /// CONFIG_JFFS2_FS_XATTR no handler takes the call. Where the configuration is not known,
-    /// Kconfig's default holds.
-    fn no_xattr(&self, now: Ns) -> FsError {
-        let is_on = self.options.xattr == Xattr::On;
-        FsError::Errno(if is_on { ENODATA } else { EOPNOTSUPP }, now)
     }
 
     /// Makes all references to a moved node refer to its copy.
@@ -277,15 +276,15 @@ impl<D: NandDriver> Jffs2<D> {
                     *id = to;
                 }
             }
-            Role::Summary { .. } | Role::Padding { .. } => {}
+            _ => assert!(node.role.is_bare(), "a node that nothing refers to"),
         }
     }
 }
 
 /// The state after the first scan. The scan puts every empty block at the head of the free list,
 /// and jffs2_rotate_lists rotates the list by one even if the count is 0.
-fn fresh<D: NandDriver>(mtd: &Mtd<D>) -> Space {
-    let mut space = Space::new(mtd.blocks(), mtd.block_bytes());
+fn fresh<D: NandDriver>(mtd: &Mtd<D>, medium: Medium) -> Space {
+    let mut space = Space::new(mtd.blocks(), mtd.block_bytes(), medium.marks_obsolete);
     for block in (0..mtd.blocks()).rev() {
         if mtd.is_bad(block) {
             space.change(block, |books| books.free_bytes = 0); // bad_size
@@ -475,37 +474,36 @@ impl<D: NandDriver> Features for Jffs2<D> {
     fn set_xattr(
         &mut self,
         now: Ns,
-        _ino: Ino,
-        _name: &str,
-        _bytes: u32,
-        _pages: &mut dyn PageCache,
+        ino: Ino,
+        name: &str,
+        bytes: u32,
+        pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        Err(match self.options.xattr {
-            Xattr::Off => self.no_xattr(now),
-            _ => FsError::NotModelled("an extended attribute that is set on JFFS2"),
-        })
+        self.write_xattr(now, ino, (name, bytes), pages)
     }
 
-    /// do_jffs2_getxattr: the attributes of an inode are in memory with it.
-    fn get_xattr(&mut self, now: Ns, _ino: Ino, _name: &str) -> Result<(u32, Ns)> {
-        Err(self.no_xattr(now))
+    fn get_xattr(&mut self, now: Ns, ino: Ino, name: &str) -> Result<(u32, Ns)> {
+        self.xattr_bytes(now, ino, name)
     }
 
-    /// do_jffs2_setxattr reserves space before it finds that there is no such attribute.
     fn remove_xattr(
         &mut self,
         now: Ns,
-        _ino: Ino,
+        ino: Ino,
         name: &str,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        if self.options.xattr != Xattr::On {
-            return Err(self.no_xattr(now));
-        }
-        let bytes = RAW_XATTR_BYTES + (name_len(name) - USER_PREFIX.len()) as u32 + 1;
-        let (_, now) = self.reserve_space(now, bytes, Priority::Normal, Summary::Xattr, pages)?;
-        self.complete_reservation(now);
-        Err(self.no_xattr(now))
+        self.delete_xattr(now, ino, name, pages)
+    }
+
+    /// jffs2_rename knows no RENAME_WHITEOUT.
+    fn rename_whiteout(
+        &mut self,
+        now: Ns,
+        _rename: Rename<'_>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        Err(FsError::Errno(EINVAL, now))
     }
 
     /// generic_file_readonly_mmap.
@@ -529,7 +527,11 @@ impl<D: NandDriver> Observed for Jffs2<D> {
         let size_bytes = u64::from(self.mtd.blocks()) * u64::from(block_bytes);
         let mut table = SpaceTable::new(size_bytes);
         table.take_units("jffs2", "bad blocks", self.mtd.bad_blocks(), block_bytes);
-        table.take("jffs2", "files", i64::from(total.used_bytes));
+        let markers = self.markers_bytes();
+        if markers > 0 {
+            table.take("jffs2", "clean markers", i64::from(markers));
+        }
+        table.take("jffs2", "files", i64::from(total.used_bytes - markers));
         table.take("jffs2", "files not checked yet", i64::from(total.unchecked_bytes));
         let room = i64::from(total.dirty_bytes) + i64::from(total.free_bytes);
         table.take("jffs2", "wasted ends and erases", table.left_bytes() - room);

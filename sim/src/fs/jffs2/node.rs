@@ -2,7 +2,9 @@
 //!
 //! Mirrors struct jffs2_raw_node_ref and jffs2_full_dnode of fs/jffs2/nodelist.h (Linux 6.1).
 
-use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::layout::{
+    pad, CLEANMARKER_NODE_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES, RAW_XATTR_BYTES, RAW_XREF_BYTES,
+};
 use crate::collections::slab::Key;
 use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
@@ -41,6 +43,12 @@ pub enum Role {
     Metadata,
     /// A directory entry with a name of `name_bytes`. A deletion dirent removes the name.
     Dirent { name_bytes: u8, is_deletion: bool, entry: EntryId },
+    /// An extended attribute: name, NUL and value.
+    Xattr { payload_bytes: u32 },
+    /// That an inode has an extended attribute, or no longer.
+    Xref,
+    /// The mark of an erased block, at its start (NOR).
+    CleanMarker,
     /// The summary at the end of a block.
     Summary { total_bytes: u32 },
     /// Fills the rest of a flushed write buffer's page, or of a block that was left early.
@@ -72,13 +80,23 @@ impl Role {
             Role::Data { data_bytes, .. } => [RAW_INODE_BYTES, data_bytes.into()],
             Role::Hole { .. } | Role::Metadata => [RAW_INODE_BYTES, 0],
             Role::Dirent { name_bytes, .. } => [RAW_DIRENT_BYTES, name_bytes.into()],
+            Role::Xattr { payload_bytes } => [RAW_XATTR_BYTES, payload_bytes],
+            Role::Xref => [RAW_XREF_BYTES, 0],
+            Role::CleanMarker => [CLEANMARKER_NODE_BYTES, 0],
             Role::Summary { total_bytes } | Role::Padding { total_bytes } => [total_bytes, 0],
         }
     }
 
     /// Whether it belongs to no inode.
     pub fn is_bare(self) -> bool {
-        matches!(self, Role::Summary { .. } | Role::Padding { .. })
+        matches!(
+            self,
+            Role::Xattr { .. }
+                | Role::Xref
+                | Role::CleanMarker
+                | Role::Summary { .. }
+                | Role::Padding { .. }
+        )
     }
 }
 

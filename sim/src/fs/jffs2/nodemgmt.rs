@@ -153,6 +153,7 @@ impl<D: NandDriver> Jffs2<D> {
         let block = self.next_block.expect("just found");
         let free = self.space.block(block).books.free_bytes;
         let reserve = if without_summary { 0 } else { self.summary_reserve(summary) };
+        let now = self.use_up_marker(now, block)?;
         Ok((Some(free - reserve), now))
     }
 
@@ -258,7 +259,9 @@ impl<D: NandDriver> Jffs2<D> {
     ) -> Result<(NodeId, Ns)> {
         let block = self.next_block.expect("space was reserved");
         let id = self.link_node(block, node);
-        self.files[node.ino.0 as usize - 1].nodes.push(&mut self.nodes, id);
+        if !node.role.is_bare() {
+            self.files[node.ino.0 as usize - 1].nodes.push(&mut self.nodes, id);
+        }
         self.summary_bytes += summary.bytes();
         let full = self.space.block(block).books;
         let mut now = now;
@@ -299,6 +302,11 @@ impl<D: NandDriver> Jffs2<D> {
         }
     }
 
+    /// Appends a node that belongs to no inode.
+    pub(super) fn link_bare(&mut self, block: u32, role: Role, state: State) {
+        self.link_node(block, Node { state, ..bare(role) });
+    }
+
     /// Books space without nodes: a flushed page's padding or the end of a skipped block.
     pub(super) fn link_wasted(&mut self, block: u32, bytes: u32) {
         self.link_node(
@@ -312,12 +320,14 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// jffs2_complete_reservation: a write is done, so the collector may have work.
-    pub(super) fn complete_reservation(&mut self, now: Ns) {
+    pub(super) fn complete_reservation(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.write_marks(now)?;
         self.trigger_collector(now);
         self.unlock_alloc(now);
+        Ok(now)
     }
 
-    /// jffs2_mark_node_obsolete on NAND, which sets the mark in memory only.
+    /// jffs2_mark_node_obsolete, which on NAND sets the mark in memory only.
     pub(super) fn mark_obsolete(&mut self, now: Ns, id: NodeId) {
         let node = self.nodes.set_state(id, State::Obsolete);
         let (flash_offset, total_bytes) = (node.flash_offset, node.total_bytes());
@@ -343,6 +353,7 @@ impl<D: NandDriver> Jffs2<D> {
         if !writing && !self.is_scanning {
             self.refile(now, number, dirty_before);
         }
+        self.mark_on_flash(id);
     }
 
     /// Marks a node obsolete unless it already is.

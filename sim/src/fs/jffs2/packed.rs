@@ -16,6 +16,11 @@ const METADATA: u32 = 2;
 const DIRENT: u32 = 3;
 const SUMMARY: u32 = 4;
 const PADDING: u32 = 5;
+const CLEAN_MARKER: u32 = 6;
+const XATTR: u32 = 7;
+
+/// In place of an attribute's length, for a reference.
+const XREF: u32 = u32::MAX;
 
 /// Fields of `about` from the lowest bit on: kind, damaged, compressor of data, fragments.
 const DAMAGED_BIT: u32 = 3;
@@ -79,6 +84,9 @@ impl Packed {
             }
             Role::Summary { total_bytes } => (SUMMARY, total_bytes, at),
             Role::Padding { total_bytes } => (PADDING, total_bytes, at),
+            Role::CleanMarker => (CLEAN_MARKER, 0, at),
+            Role::Xattr { payload_bytes } => (XATTR, payload_bytes, at),
+            Role::Xref => (XATTR, XREF, at),
         };
         assert!(node.flash_offset % 4 == 0, "nodes begin at whole words");
         let is_damaged = u32::from(node.is_damaged) << DAMAGED_BIT;
@@ -153,6 +161,9 @@ impl Packed {
                 entry: EntryId(self.role),
             },
             SUMMARY => Role::Summary { total_bytes: self.role },
+            CLEAN_MARKER => Role::CleanMarker,
+            XATTR if self.role == XREF => Role::Xref,
+            XATTR => Role::Xattr { payload_bytes: self.role },
             _ => Role::Padding { total_bytes: self.role },
         }
     }
@@ -174,6 +185,9 @@ mod tests {
             Role::Dirent { name_bytes: 0, is_deletion: false, entry: EntryId(0) },
             Role::Summary { total_bytes: u32::MAX },
             Role::Padding { total_bytes: 12 },
+            Role::CleanMarker,
+            Role::Xattr { payload_bytes: 16 },
+            Role::Xref,
         ];
         for role in roles {
             for (number, state) in (0..).zip(State::ALL) {

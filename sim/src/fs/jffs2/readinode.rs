@@ -43,6 +43,11 @@ impl<D: NandDriver> Jffs2<D> {
     /// page, and the rest of a name beyond that page. Then it reads the header of the latest
     /// version, and unless this is only a check the target of a symbolic link.
     pub(super) fn read_inode(&mut self, now: Ns, ino: Ino, is_check: bool) -> Result<Ns> {
+        let now = self.read_nodes(now, ino, is_check)?;
+        self.write_marks(now)
+    }
+
+    fn read_nodes(&mut self, now: Ns, ino: Ino, is_check: bool) -> Result<Ns> {
         let mut reading = Reading::default();
         let mut now = now;
         let mut next = self.file(ino).nodes.last();
@@ -83,7 +88,7 @@ impl<D: NandDriver> Jffs2<D> {
 
     /// One iteration of jffs2_get_inode_nodes.
     fn read_head(&mut self, now: Ns, id: NodeId, reading: &mut Reading) -> Result<Ns> {
-        let page_bytes = self.mtd.page_bytes();
+        let page_bytes = self.medium.unit_bytes;
         let Node { flash_offset: at, role, ino, version, .. } = self.nodes.get(id);
         let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
         let now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read)?;
@@ -126,7 +131,7 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// Marks a valid node that a mount has found as checked.
-    fn mark_checked(&mut self, id: NodeId, state: State) {
+    pub(super) fn mark_checked(&mut self, id: NodeId, state: State) {
         if self.nodes.get(id).state != State::Unchecked {
             return;
         }
@@ -147,7 +152,7 @@ impl<D: NandDriver> Jffs2<D> {
         };
         let data_bytes = u32::from(data_bytes);
         let data = flash_offset + RAW_INODE_BYTES;
-        let seen = data.next_multiple_of(self.mtd.page_bytes()) - data;
+        let seen = data.next_multiple_of(self.medium.unit_bytes) - data;
         let mut now = now;
         if seen < data_bytes {
             let left = data_bytes - seen;
@@ -273,7 +278,7 @@ impl<D: NandDriver> Jffs2<D> {
                     highest = found.version;
                     reading.latest = Some(found.node);
                 }
-                self.add_fragment(now, ino, found.node);
+                now = self.add_fragment(now, ino, found.node)?;
             }
         }
         Ok(now)

@@ -87,12 +87,11 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// Prepares the block that is written next. Its dirty bytes count as wasted, and its write
-    /// buffer begins at a page. Its summary goes on from the entries in it, if that still fits.
+    /// buffer begins at a page. Its summary continues from the entries in it, if that still fits.
     fn ready_next_block(&mut self) {
         let Some(number) = self.next_block else { return };
-        let page_bytes = self.mtd.page_bytes();
         self.space.dirt_to_waste(number);
-        let skip = self.space.block(number).books.free_bytes % page_bytes;
+        let skip = self.space.block(number).books.free_bytes % self.medium.unit_bytes;
         self.scan_dirty_space(number, skip);
     }
 
@@ -109,7 +108,7 @@ impl<D: NandDriver> Jffs2<D> {
             }
             Found::Clean => self.space.push_front(List::Clean, number),
             Found::PartlyDirty => {
-                let min_bytes = self.mtd.page_bytes().max(2 * RAW_INODE_BYTES);
+                let min_bytes = self.medium.unit_bytes.max(2 * RAW_INODE_BYTES);
                 let free = |number: u32| self.space.block(number).books.free_bytes;
                 let better = self.next_block.is_none_or(|next| free(next) < books.free_bytes);
                 if books.free_bytes <= min_bytes || !better {
@@ -135,7 +134,9 @@ impl<D: NandDriver> Jffs2<D> {
     fn summary_entry(&self, id: NodeId) -> u32 {
         match self.nodes.get(id).role {
             Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes.into()).bytes(),
-            Role::Summary { .. } | Role::Padding { .. } => 0,
+            Role::CleanMarker | Role::Summary { .. } | Role::Padding { .. } => 0,
+            Role::Xattr { .. } => Summary::Xattr.bytes(),
+            Role::Xref => Summary::Xref.bytes(),
             _ => Summary::Inode.bytes(),
         }
     }
@@ -175,7 +176,10 @@ impl<D: NandDriver> Jffs2<D> {
         let programmed = start + self.mtd.programmed_bytes(number);
         let torn = torn.filter(|&torn| self.block_of(torn) == number);
         let readable = torn.unwrap_or(programmed);
-        let mut now = self.mtd.read_oob(now, u64::from(start), 1)?;
+        let mut now = now;
+        if self.medium.has_wbuf {
+            now = self.mtd.read_oob(now, u64::from(start), 1)?;
+        }
         if self.options.summary {
             let (summarized, later) = self.scan_summary(now, start, readable, &nodes)?;
             now = later;
@@ -186,6 +190,9 @@ impl<D: NandDriver> Jffs2<D> {
         now = self.flash_read(now, start, EMPTY_SCAN_BYTES)?;
         if programmed == start {
             nodes.into_iter().for_each(|id| self.nodes.remove(id));
+            if !self.medium.has_wbuf {
+                return Ok((Found::AllErased, now));
+            }
             now = self.mtd.read_oob(now, u64::from(start), OOB_SCAN_PAGES)?;
             // A block has no books from before its erase until its cleanmarker is written.
             let found = if is_counted { Found::CleanMarker } else { Found::AllErased };
@@ -204,20 +211,20 @@ impl<D: NandDriver> Jffs2<D> {
         readable: u32,
         nodes: &[NodeId],
     ) -> Result<(bool, Ns)> {
-        let page_bytes = self.mtd.page_bytes();
+        let end_bytes = self.medium.summary_end_bytes;
         let end = start + self.block_bytes;
-        let now = self.flash_read(now, end - page_bytes, page_bytes)?;
+        let now = self.flash_read(now, end - end_bytes, end_bytes)?;
         let last = nodes.last().map(|&id| self.nodes.get(id));
         let whole = |node: &Node| matches!(node.role, Role::Summary { .. }) && readable == end;
         let Some(summary) = last.filter(whole) else {
             return Ok((false, now));
         };
-        let more = summary.total_bytes().saturating_sub(page_bytes);
+        let more = summary.total_bytes().saturating_sub(end_bytes);
         let now =
             if more > 0 { self.flash_read(now, end - summary.total_bytes(), more)? } else { now };
         for &id in nodes {
             let state = match self.nodes.get(id).role {
-                Role::Summary { .. } => State::Normal,
+                Role::CleanMarker | Role::Summary { .. } => State::Normal,
                 Role::Padding { .. } => State::Obsolete,
                 _ => State::Unchecked,
             };
@@ -261,6 +268,7 @@ impl<D: NandDriver> Jffs2<D> {
     fn scan_node(&mut self, now: Ns, id: NodeId, visible: u32, buffer: &mut Buffer) -> Result<Ns> {
         let Node { flash_offset: at, role, .. } = self.nodes.get(id);
         let total_bytes = self.nodes.get(id).total_bytes();
+        let written_bytes = role.parts().iter().sum::<u32>();
         let now = self.fetch(now, buffer, at, UNKNOWN_NODE_BYTES)?;
         let (head, state) = match role {
             Role::Data { .. } | Role::Hole { .. } | Role::Metadata => {
@@ -269,11 +277,13 @@ impl<D: NandDriver> Jffs2<D> {
             Role::Dirent { name_bytes, .. } => {
                 (RAW_DIRENT_BYTES + u32::from(name_bytes), self.nodes.get(id).dirent_state())
             }
+            Role::CleanMarker => (0, State::Normal),
+            Role::Xattr { .. } | Role::Xref => (total_bytes, State::Pristine),
             Role::Summary { .. } | Role::Padding { .. } => (0, State::Obsolete),
         };
         let now = self.fetch(now, buffer, at, head)?;
         self.nodes.change(id, |node| {
-            node.is_damaged = total_bytes > visible;
+            node.is_damaged = written_bytes > visible;
             if visible < head {
                 node.role = Role::Padding { total_bytes };
             }
@@ -283,12 +293,14 @@ impl<D: NandDriver> Jffs2<D> {
         Ok(now)
     }
 
-    /// Makes `bytes` at `at` available: they are in the buffer, or the rest of the block is read.
+    /// Makes `bytes` at `at` available: they are in the buffer, or the rest of the block is read,
+    /// on NOR a part of it.
     fn fetch(&mut self, now: Ns, buffer: &mut Buffer, at: u32, bytes: u32) -> Result<Ns> {
         if buffer.end >= at + bytes || at + UNKNOWN_NODE_BYTES > buffer.block_end {
             return Ok(now);
         }
-        (buffer.start, buffer.end) = (at, buffer.block_end);
+        buffer.start = at;
+        buffer.end = buffer.block_end.min(at + self.medium.scan_bytes);
         self.flash_read(now, at, buffer.end - at)
     }
 
@@ -300,11 +312,19 @@ impl<D: NandDriver> Jffs2<D> {
         }
         let now = self.fetch(now, buffer, empty, UNKNOWN_NODE_BYTES)?;
         let seen = (buffer.start + EMPTY_SCAN_BYTES / 8).min(buffer.end);
-        let at = seen.max(empty + 4);
-        if at == buffer.block_end {
-            return Ok(now);
+        let number = self.block_of(empty);
+        let is_new = self.medium.marker_bytes > 0 && self.is_only_marker(number);
+        if is_new && buffer.start == number * self.block_bytes {
+            return Ok(now); // Found::CleanMarker without a look at the rest
         }
-        self.flash_read(now, at, buffer.block_end - at)
+        let mut at = seen.max(empty + 4);
+        let mut now = now;
+        while at < buffer.block_end {
+            let bytes = self.medium.scan_bytes.min(buffer.block_end - at);
+            now = self.flash_read(now, at, bytes)?;
+            at += bytes;
+        }
+        Ok(now)
     }
 
     /// jffs2_link_node_ref of a node that was found.
@@ -333,11 +353,21 @@ impl<D: NandDriver> Jffs2<D> {
         }
     }
 
+    /// Whether nothing else than a clean marker was found in a block of NOR.
+    fn is_only_marker(&self, number: u32) -> bool {
+        let block = self.space.block(number);
+        let is_first_last = block.first_node.is_some() && block.first_node == block.last_node;
+        is_first_last && block.books.dirty_bytes == 0 && self.has_only_marker(number).is_some()
+    }
+
     /// jffs2_scan_classify_jeb.
     fn classify(&mut self, number: u32) -> Found {
         let block_bytes = self.block_bytes;
         let books = self.space.block(number).books;
         let good = books.used_bytes + books.unchecked_bytes;
+        if self.is_only_marker(number) {
+            return Found::CleanMarker;
+        }
         if !is_dirty(block_bytes - good) {
             self.space.dirt_to_waste(number);
             return Found::Clean;

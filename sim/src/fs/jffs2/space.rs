@@ -105,7 +105,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    fn new(blocks: u32, block_bytes: u32) -> Levels {
+    fn new(blocks: u32, block_bytes: u32, marks_obsolete: bool) -> Levels {
         let flash_bytes = u64::from(blocks) * u64::from(block_bytes);
         let deletion_blocks = DELETION_BLOCKS;
         let write_blocks = write_blocks(blocks, block_bytes);
@@ -116,7 +116,7 @@ impl Levels {
             trigger_blocks: write_blocks + 1,
             merge_blocks: deletion_blocks + 1,
             bad_blocks: 0,
-            very_dirty_blocks: write_blocks + 1,
+            very_dirty_blocks: (write_blocks + 1) * if marks_obsolete { 10 } else { 1 },
             no_space_dirty_bytes: u32::try_from(no_space).expect("a partition below 4 GiB"),
         }
     }
@@ -128,6 +128,8 @@ pub struct Space {
     blocks: Vec<Block>,
     ends: [Ends; LISTS],
     block_bytes: u32,
+    /// jffs2_can_mark_obsolete: dirty blocks cost a mount nothing more.
+    marks_obsolete: bool,
     pub levels: Levels,
     pub total: Books,
     /// erasing_size: bytes of blocks whose erase has begun and that are not free yet.
@@ -138,7 +140,7 @@ pub struct Space {
 
 impl Space {
     /// Erased blocks that are on no list yet.
-    pub fn new(blocks: u32, block_bytes: u32) -> Space {
+    pub fn new(blocks: u32, block_bytes: u32, marks_obsolete: bool) -> Space {
         let books = Books { free_bytes: block_bytes, ..Books::default() };
         let block = Block {
             books,
@@ -154,7 +156,8 @@ impl Space {
             blocks: vec![block; blocks as usize],
             ends: [Ends { first: NONE, last: NONE, blocks: 0 }; LISTS],
             block_bytes,
-            levels: Levels::new(blocks, block_bytes),
+            marks_obsolete,
+            levels: Levels::new(blocks, block_bytes, marks_obsolete),
             total,
             erasing_bytes: 0,
             erasing_blocks: 0,
@@ -181,7 +184,7 @@ impl Space {
     /// Resets everything for a mount.
     pub fn forget(&mut self) {
         let blocks = u32::try_from(self.blocks.len()).expect("fewer than 2^32 blocks");
-        let mut fresh = Space::new(blocks, self.block_bytes);
+        let mut fresh = Space::new(blocks, self.block_bytes, self.marks_obsolete);
         for (new, old) in fresh.blocks.iter_mut().zip(&self.blocks) {
             *new = Block { list: None, before: NONE, after: NONE, failed_erases: 0, ..*old };
         }

@@ -247,6 +247,18 @@ impl<D: NandDriver> Jffs2<D> {
         &mut self,
         now: Ns,
         call: Call,
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<Done> {
+        let now = self.write_marks(now)?;
+        self.call_at_once(now, call, pages)
+    }
+
+    /// The same, although nodes may have to be marked obsolete on flash.
+    #[inline]
+    pub(super) fn call_at_once(
+        &mut self,
+        now: Ns,
+        call: Call,
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Done> {
         if self.collector.defers_calls && self.collector.makes_deferred_at_once {
@@ -255,6 +267,9 @@ impl<D: NandDriver> Jffs2<D> {
         if self.collector.defers_calls {
             self.collector.work.push_back(call);
             return Ok(Ok(now));
+        }
+        if !self.medium.has_wbuf {
+            return self.call_in_parts(now, call, pages);
         }
         // Without competition for the chip its lock need not be modelled.
         if !self.is_shared(now) {
@@ -267,18 +282,39 @@ impl<D: NandDriver> Jffs2<D> {
         Ok(done)
     }
 
+    /// A call of the foreground on NOR. A program takes so long there that a task that is woken
+    /// meanwhile runs before the next program of the call.
+    fn call_in_parts(
+        &mut self,
+        now: Ns,
+        call: Call,
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<Done> {
+        let mut now = self.lock_chip(now, reborrow(&mut pages))?;
+        let (mut part, mut rest) = call.split(self.mtd.page_bytes());
+        let done = loop {
+            let done = self.perform(now, part);
+            let (Ok(at), Some(more)) = (done, rest) else { break done };
+            now = self.might_resched(at, reborrow(&mut pages))?;
+            (part, rest) = more.split(self.mtd.page_bytes());
+        };
+        let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
+        self.unlock_chip(over, pages)?;
+        Ok(done)
+    }
+
     fn perform(&mut self, now: Ns, call: Call) -> Done {
-        let at = |block: u32| u64::from(block) * u64::from(self.block_bytes);
         match call {
             Call::Read { offset, bytes } => self.mtd.read(now, offset.into(), bytes),
             Call::ReadOn { offset, bytes } => self.mtd.read_on(now, offset.into(), bytes),
             Call::Write { offset, bytes, causes } => {
                 self.mtd.write_for(now, offset.into(), bytes, &causes)
             }
-            Call::Erase { block } => self.mtd.erase(now, block),
-            Call::WriteMarker { block } => {
-                self.mtd.write_oob(now, at(block), super::layout::CLEANMARKER_BYTES)
+            Call::WriteOn { offset, bytes, causes } => {
+                self.mtd.write_on(now, offset.into(), bytes, &causes)
             }
+            Call::Erase { block } => self.mtd.erase(now, block),
+            Call::WriteMarker { block } => self.medium.mark_block(&mut self.mtd, now, block),
         }
     }
 

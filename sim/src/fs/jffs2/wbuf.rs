@@ -62,6 +62,9 @@ impl<D: NandDriver> Jffs2<D> {
         vectors: &[&[(Cause, u32)]],
         ino: Option<Ino>,
     ) -> Result<Ns> {
+        if !self.medium.has_wbuf {
+            return self.write_direct(now, to, vectors);
+        }
         let mut now = self.aim_wbuf(now, to)?;
         for vector in vectors {
             let mut left = 0;
@@ -250,6 +253,9 @@ impl<D: NandDriver> Jffs2<D> {
         ino: Option<Ino>,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
+        if !self.medium.has_wbuf {
+            return Ok(now);
+        }
         now = self.lock_alloc(now, pages)?;
         let is_pending = match ino {
             Some(ino) => self.wbuf.pending.contains(&ino),

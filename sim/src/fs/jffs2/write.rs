@@ -33,7 +33,7 @@ impl<D: NandDriver> Jffs2<D> {
         let summary = match node.role {
             Role::Data { .. } | Role::Hole { .. } | Role::Metadata => Summary::Inode,
             Role::Dirent { .. } => Summary::Dirent(parts[1]),
-            Role::Summary { .. } | Role::Padding { .. } => unreachable!("written elsewhere"),
+            _ => unreachable!("written elsewhere"),
         };
         let causes = match (writer, node.role) {
             (None, _) => [Cause::Collection; 2],
@@ -82,13 +82,13 @@ impl<D: NandDriver> Jffs2<D> {
     /// Reserves space for a node whose program failed.
     fn reserve_again(
         &mut self,
-        now: Ns,
+        mut now: Ns,
         bytes: u32,
         summary: Summary,
         writer: Option<Ino>,
     ) -> Result<Ns> {
         if writer.is_some() {
-            self.complete_reservation(now);
+            now = self.complete_reservation(now)?;
             if self.space.free_or_erasing_blocks() < self.space.levels.write_blocks {
                 return Err(FsError::NotModelled("JFFS2 that collects before it writes again"));
             }
@@ -155,7 +155,7 @@ impl<D: NandDriver> Jffs2<D> {
                 other => (false, other?),
             };
             if writer.is_some() {
-                self.complete_reservation(now);
+                now = self.complete_reservation(now)?;
             }
             if !is_retried {
                 offset = end;
@@ -197,7 +197,7 @@ impl<D: NandDriver> Jffs2<D> {
         self.file_mut(ino).size_bytes = size_bytes;
         // jffs2_alloc_node_frag allocates memory with c->alloc_sem held, and may reschedule.
         let now = self.might_resched(now, None)?;
-        self.add_fragment(now, ino, id);
+        let now = self.add_fragment(now, ino, id)?;
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
             self.mark_obsolete(now, metadata);
         }
@@ -205,12 +205,14 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// jffs2_add_full_dnode_to_inode: nodes that the new one covers whole become obsolete.
-    pub(super) fn add_fragment(&mut self, now: Ns, ino: Ino, id: NodeId) {
+    pub(super) fn add_fragment(&mut self, mut now: Ns, ino: Ino, id: NodeId) -> Result<Ns> {
         let mut covered = std::mem::take(&mut self.covered);
         self.files[ino.0 as usize - 1].fragments.add(&mut self.nodes, id, &mut covered);
         for id in covered.drain(..) {
             self.mark_obsolete(now, id);
+            now = self.write_marks(now)?;
         }
         self.covered = covered;
+        Ok(now)
     }
 }

@@ -62,6 +62,11 @@ impl Request {
     /// do_rename.
     pub const RENAME: Request =
         Request { new_dent: true, mod_dent: true, dirtied_inodes: 3, ..Request::NOTHING };
+    /// ubifs_xrename.
+    pub const EXCHANGE: Request =
+        Request { new_dent: true, mod_dent: true, dirtied_inodes: 2, ..Request::NOTHING };
+    /// The white-out that do_rename leaves, with its device's number.
+    pub const WHITEOUT: Request = Request { new_inode: true, new_bytes: 8, ..Request::NOTHING };
     const NOTHING: Request = Request {
         new_page: false,
         dirtied_page: false,

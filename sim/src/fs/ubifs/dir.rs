@@ -1,9 +1,9 @@
 //! Directories: creating, looking up, removing and renaming names, and deleting an inode.
 //!
-//! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_symlink, ubifs_link,
-//! ubifs_tmpfile, ubifs_readdir, ubifs_unlink, ubifs_rmdir, do_rename) and super.c
-//! (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that runs as root. Creating a
-//! name needs a budget; removing one proceeds without. Left out: RENAME_EXCHANGE, names with equal
+//! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_mknod, ubifs_symlink,
+//! ubifs_link, ubifs_tmpfile, ubifs_readdir, ubifs_unlink, ubifs_rmdir, do_rename, ubifs_xrename)
+//! and super.c (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that runs as root.
+//! Creating a name needs a budget; removing one proceeds without. Left out: names with equal
 //! hashes.
 
 use super::budget::Request;
@@ -19,15 +19,14 @@ use crate::units::Ns;
 use std::collections::BTreeMap;
 
 impl<D: NandDriver> Ubifs<D> {
-    /// ubifs_create, ubifs_mkdir and ubifs_symlink.
+    /// ubifs_create, ubifs_mkdir, ubifs_mknod and ubifs_symlink.
     pub(super) fn create_inode(
         &mut self,
         now: Ns,
         at: Name<'_>,
-        kind: Kind,
+        inode: Inode,
         pages: &mut dyn PageCache,
     ) -> Result<(Ino, Ns)> {
-        let inode = Inode::new(kind);
         let new_bytes = u64::from(align(inode.data_bytes, 8));
         let request = Request { new_bytes, ..Request::CREATE };
         let now = self.budget_space(now, &request, pages)?;
@@ -199,6 +198,7 @@ impl<D: NandDriver> Ubifs<D> {
         &mut self,
         now: Ns,
         rename: Rename<'_>,
+        whiteout: Option<u32>,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let Rename { ino, replaced, .. } = rename;
@@ -221,10 +221,39 @@ impl<D: NandDriver> Ubifs<D> {
         if let Some(replaced) = replaced {
             self.inode(replaced.0).links -= 1;
         }
-        now = self.jnl_rename(now, rename)?;
+        now = self.jnl_rename(now, rename, (whiteout, true))?;
         self.release_budget(&request);
         self.make_inode_dirty(ino);
         pages.mark_inode_dirty(now, ino, false);
+        Ok(now)
+    }
+
+    /// do_rename with RENAME_WHITEOUT: the white-out is a device without a number.
+    pub(super) fn rename_with_whiteout(
+        &mut self,
+        now: Ns,
+        rename: Rename<'_>,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        let now = self.budget_space(now, &Request::WHITEOUT, pages)?;
+        let inum = self.add_inode(Inode::whiteout());
+        let now = self.rename_entry(now, rename, Some(inum), pages)?;
+        self.release_budget(&Request::WHITEOUT);
+        Ok((Ino(inum), now))
+    }
+
+    /// ubifs_xrename: each gets the other's name.
+    pub(super) fn exchange_entries(
+        &mut self,
+        now: Ns,
+        rename: Rename<'_>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = self.budget_space(now, &Request::EXCHANGE, pages)?;
+        let behind = rename.replaced.map(|other| other.0);
+        let rename = Rename { replaced: None, ..rename };
+        let now = self.jnl_rename(now, rename, (behind, false))?;
+        self.release_budget(&Request::EXCHANGE);
         Ok(now)
     }
 

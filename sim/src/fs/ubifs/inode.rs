@@ -11,6 +11,9 @@ use super::geometry::{align, INODE_BYTES};
 use crate::ops::name_len;
 use std::collections::BTreeMap;
 
+/// `ubifs_encode_dev` of a new number.
+const DEVICE_BYTES: u32 = 4;
+
 /// A set of pages, one bit a page.
 #[derive(Clone, Debug, Default)]
 struct PageSet(Vec<u64>);
@@ -109,6 +112,11 @@ impl Inode {
             budgeted: PageSet::default(),
             holes: PageSet::default(),
         }
+    }
+
+    /// A white-out of overlayfs: a device without a number.
+    pub fn whiteout() -> Inode {
+        Inode { data_bytes: DEVICE_BYTES, ..Inode::new(Kind::File) }
     }
 
     pub fn is_directory(&self) -> bool {

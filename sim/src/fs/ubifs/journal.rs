@@ -365,14 +365,20 @@ impl<D: NandDriver> Ubifs<D> {
 
     /// ubifs_jnl_rename: writes the new entry, the old name's deletion entry, the replaced inode,
     /// and the directories.
-    pub(super) fn jnl_rename(&mut self, now: Ns, rename: Rename<'_>) -> Result<Ns> {
+    pub(super) fn jnl_rename(
+        &mut self,
+        now: Ns,
+        rename: Rename<'_>,
+        (behind, is_new): (Option<u32>, bool),
+    ) -> Result<Ns> {
         let Rename { old, new, .. } = rename;
         let (moved, replaced) = (rename.ino.0, rename.replaced.map(|replaced| replaced.0));
         let (old_dir, new_dir) = (old.directory.0, new.directory.0);
         let (new_dent, old_dent) = (Key::dent(new_dir, new.name), Key::dent(old_dir, old.name));
         let mut nodes = vec![(new_dent, dent_bytes(new.name)), (old_dent, dent_bytes(old.name))];
         let directories = [Some(old_dir), (new_dir != old_dir).then_some(new_dir)];
-        let inodes = replaced.into_iter().chain(directories.into_iter().flatten());
+        let inodes = replaced.into_iter().chain(behind.filter(|_| is_new));
+        let inodes = inodes.chain(directories.into_iter().flatten());
         let inodes: Vec<u32> = inodes.collect();
         let node_of = |&inum: &u32| (Key::inode(inum), self.inodes[&inum].node_bytes());
         nodes.extend(inodes.iter().map(node_of));
@@ -383,10 +389,14 @@ impl<D: NandDriver> Ubifs<D> {
         }
         let (places, now) = self.write_group(now, &nodes, 0, &inodes)?;
         self.store_entry(places[0], new.name, Some(moved));
-        self.store_entry(places[1], old.name, None);
-        let now = self.add_name(now, new_dent, places[0])?;
-        let now = self.add_dirt(now, places[1].leb, places[1].bytes)?;
-        let mut now = self.remove_name(now, old_dent)?;
+        self.store_entry(places[1], old.name, behind);
+        let mut now = self.add_name(now, new_dent, places[0])?;
+        if behind.is_some() {
+            now = self.add_name(now, old_dent, places[1])?;
+        } else {
+            now = self.add_dirt(now, places[1].leb, places[1].bytes)?;
+            now = self.remove_name(now, old_dent)?;
+        }
         for (&inum, &place) in inodes.iter().zip(&places[2..]) {
             now = self.add_leaf(now, Key::inode(inum), place)?;
         }

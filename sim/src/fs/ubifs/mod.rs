@@ -131,6 +131,11 @@ pub struct Ubifs<D> {
 }
 
 impl<D: NandDriver> Ubifs<D> {
+    /// The UBI device below, for other volumes of it.
+    pub fn ubi_mut(&mut self) -> &mut Ubi<D> {
+        &mut self.ubi
+    }
+
     /// ubiformat, ubiattach, `ubimkvol -m` and the first mount (create_default_filesystem,
     /// mount_ubifs). Returns when the background threads are idle.
     pub fn format(
@@ -139,7 +144,17 @@ impl<D: NandDriver> Ubifs<D> {
         options: Options,
         facts: KernelFacts,
     ) -> Result<(Ubifs<D>, Ns)> {
-        let overhead = ubi::overhead_blocks(&mtd);
+        Ubifs::format_volume(mtd, now, (options, facts), &ubi::Volumes::default())
+    }
+
+    /// The same on one of several volumes.
+    pub fn format_volume(
+        mtd: Mtd<D>,
+        now: Ns,
+        (options, facts): (Options, KernelFacts),
+        volumes: &ubi::Volumes,
+    ) -> Result<(Ubifs<D>, Ns)> {
+        let overhead = ubi::overhead_blocks(&mtd, volumes);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
             return Err(FsError::too_small(format!(
@@ -156,8 +171,15 @@ impl<D: NandDriver> Ubifs<D> {
                 geometry::LEB_BYTES_MIN
             )));
         }
-        let geometry = Geometry::new(leb_bytes, blocks - overhead, page)?;
-        let (mut ubi, now) = Ubi::attach_formatted(mtd, now, facts)?;
+        let lebs = volumes.program_lebs(blocks - overhead, leb_bytes)?;
+        if lebs < geometry::LEBS_MIN {
+            return Err(FsError::too_small(format!(
+                "UBIFS needs a volume of at least {} LEBs here; beside the others {lebs} are left",
+                geometry::LEBS_MIN
+            )));
+        }
+        let geometry = Geometry::new(leb_bytes, lebs, page)?;
+        let (mut ubi, now) = Ubi::attach_formatted(mtd, now, facts, volumes)?;
         let (lpt, now) = Lpt::create(geometry, &mut ubi, now)?;
         let main = geometry.main_first;
         let root_place =
@@ -281,7 +303,7 @@ impl<D: NandDriver> Ubifs<D> {
     }
 
     /// One step of ubifs_bg_thread, which has the processor, unless another task preempts it first:
-    /// writes one write-buffer. The tasks that it blocks go on afterwards.
+    /// writes one write-buffer. The tasks that it blocks continue afterwards.
     fn run_background_thread(&mut self, now: Ns) -> Result<Ns> {
         let before = self.ubi.mtd_mut().enter(now, Wait::WriteBack);
         let done = self.sync_next_head(now);
@@ -316,11 +338,11 @@ impl<D: NandDriver> FlashFs for Ubifs<D> {
     type Driver = D;
 
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.create_inode(now, at, Kind::File, pages)
+        self.create_inode(now, at, Inode::new(Kind::File), pages)
     }
 
     fn mkdir(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.create_inode(now, at, Kind::Directory, pages)
+        self.create_inode(now, at, Inode::new(Kind::Directory), pages)
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
@@ -348,7 +370,7 @@ impl<D: NandDriver> FlashFs for Ubifs<D> {
     }
 
     fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.rename_entry(now, rename, pages)
+        self.rename_entry(now, rename, None, pages)
     }
 
     fn truncate(
@@ -370,6 +392,7 @@ impl<D: NandDriver> FlashFs for Ubifs<D> {
             return Err(FsError::NotModelled("a remount of UBIFS after it went read-only"));
         }
         let now = self.unmount(now)?;
+        let now = self.ubi.detach(now)?;
         let now = self.ubi.attach_again(now)?;
         self.mount(now)
     }
@@ -448,11 +471,32 @@ impl<D: NandDriver> Features for Ubifs<D> {
         target: &str,
         pages: &mut dyn PageCache,
     ) -> Result<(Ino, Ns)> {
-        self.create_inode(now, at, Kind::Link(target.into()), pages)
+        self.create_inode(now, at, Inode::new(Kind::Link(target.into())), pages)
     }
 
     fn link(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
         self.link_inode(now, at, ino, pages)
+    }
+
+    fn rename_whiteout(
+        &mut self,
+        now: Ns,
+        rename: Rename<'_>,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        self.rename_with_whiteout(now, rename, pages)
+    }
+
+    fn exchange(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.exchange_entries(now, rename, pages)
+    }
+
+    fn whiteout(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        self.create_inode(now, at, Inode::whiteout(), pages)
+    }
+
+    fn read_volume(&mut self, now: Ns, volume: usize, at: u64, bytes: u32) -> Result<Ns> {
+        self.ubi.read_volume(now, volume, at, bytes)
     }
 
     fn tmpfile(&mut self, now: Ns, directory: Ino, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {

@@ -23,7 +23,7 @@ pub(super) const TAKE: Change =
 
 impl<D: NandDriver> Ubifs<D> {
     /// ubifs_put_super, after sync_filesystem.
-    pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
+    pub fn unmount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.ubi.stop_kthread(now, Task::UbifsThread)?;
         let now = self.sync_heads(now)?;
         let now = self.write_master(now)?;
@@ -43,7 +43,7 @@ impl<D: NandDriver> Ubifs<D> {
     }
 
     /// mount_ubifs, and the root inode.
-    pub(super) fn mount(&mut self, now: Ns) -> Result<Ns> {
+    pub fn mount(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
         now = self.ubi.run_kthread(now, Task::UbifsThread)?;

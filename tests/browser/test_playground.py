@@ -563,10 +563,10 @@ def test_a_program_of_a_million_calls_says_how_far_it_is_and_can_be_ended(
 
 
 def test_the_page_is_one_small_file() -> None:
-    """1.5 MB on the wire, which compresses base64 away."""
+    """1.2 MB on the wire, which compresses base64 away."""
     import gzip
 
-    assert len(gzip.compress(PAGE.read_bytes())) < 1_500_000
+    assert len(gzip.compress(PAGE.read_bytes())) < 1_200_000
     text = PAGE.read_text(encoding="utf-8")
     assert 'src="' not in text.split("<script")[0]
     assert shutil.which("npm") or "https://" not in text

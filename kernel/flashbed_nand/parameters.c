@@ -316,9 +316,8 @@ static int check_nor(struct fbn_parameters *to)
 	REFUSE_UNLESS(nor_id_bytes >= 3, nor_id_bytes, "nor_id has a maker and a device");
 	REFUSE_UNLESS(bad_blocks == 0, bad_blocks, "0 of SPI-NOR");
 	REFUSE_UNLESS(nor_small_erases <= 1, nor_small_erases, "0 or 1");
-	if (to->ecc != FBN_ECC_NONE || to->wait == FBN_WAIT_HALT) {
-		pr_err("nor_id is impossible with this ecc or wait: SPI-NOR has ecc=none, and "
-		       "wait=busy or sleep\n");
+	if (to->ecc != FBN_ECC_NONE) {
+		pr_err("nor_id is impossible with this ecc: SPI-NOR has ecc=none\n");
 		return -EINVAL;
 	}
 	quad = choose("nor_quad", nor_quad, quads, "always, sr1-bit6 or sr2-bit1");

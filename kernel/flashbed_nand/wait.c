@@ -13,7 +13,8 @@
  * (calls.c). The sum is the same. But the effect of a timer's interrupt within a call is seen only
  * after the operation in which it expires, and preemption waits for the core's next preemption
  * point. So time is never owed beyond a tick, nor by a kernel thread, because the timer of a
- * sleeping program may expire within its calls at any time. The start of a command in the log
+ * sleeping program may expire within its calls at any time; nor on NOR, where the calls into MTD
+ * are Linux' own and one operation is one wait. The start of a command in the log
  * includes the time owed before it.
  *
  * Invariants: `busy` returns when the operation is over, counted from its start, and `halt` when
@@ -152,7 +153,8 @@ static void owe(u64 started_ns, u64 spent_ns)
 
 	if (spent_ns > passed_ns)
 		atomic64_add(spent_ns - passed_ns, &owed);
-	if ((current->flags & PF_KTHREAD) || is_past_a_tick(started_ns + passed_ns, fbn_owed_ns()))
+	if (flashbed.p.nor || (current->flags & PF_KTHREAD) ||
+	    is_past_a_tick(started_ns + passed_ns, fbn_owed_ns()))
 		fbn_pay();
 }
 

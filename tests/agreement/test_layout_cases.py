@@ -29,6 +29,13 @@ KNOWN = {
     ): "UBIFS' thread is preempted in its commit, which the program makes here"
 }
 """Program and layout -> why the simulator counts otherwise."""
+KNOWN_ON_BOARD = {
+    (
+        "postmark",
+        "nor-squashfs-overlay-jffs2",
+    ): "68 of 122 page reads fewer, 2 of 3,173 page writes later: the collector has another turn"
+}
+"""The same against the emulated board, where the processor's time counts."""
 
 
 def programs_on(
@@ -78,7 +85,8 @@ def test_programs_on_all_layouts_with_fastmaps_do_the_same_to_the_flash(layout: 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_emulated_board_takes_nearly_the_same_time(layout: str) -> None:
-    programs = [program for name in TIMED for program in programs_on(name, layout, chip=None)]
+    names = [name for name in TIMED if (name, layout) not in KNOWN_ON_BOARD]
+    programs = [program for name in names for program in programs_on(name, layout)]
     assert counts("sim", programs) == counts("emulator", programs)
     measured = times("emulator", programs)
     for case_id, time_ns in times("sim", programs).items():

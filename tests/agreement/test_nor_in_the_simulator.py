@@ -17,7 +17,7 @@ from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.agreement.test_spi_nand import measured
 from tests.support.nor import w25q128jv
 
-pytestmark = [pytest.mark.extension, pytest.mark.uml, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extension, pytest.mark.timeout(600)]
 
 MARKS = "6.1-no-summary"
 """A kernel whose JFFS2 clears a bit of a node that becomes obsolete."""
@@ -28,6 +28,7 @@ def on_both(suite: list[Program]) -> dict[str, Any]:
     return summary(compare(measured("sim", alike), measured("uml", suite)))
 
 
+@pytest.mark.uml
 @pytest.mark.parametrize("lines", [1, 2, 4])
 def test_reads_are_exact_to_the_nanosecond_of_the_chip(lines: int) -> None:
     board = w25q128jv(lines=lines)
@@ -37,6 +38,20 @@ def test_reads_are_exact_to_the_nanosecond_of_the_chip(lines: int) -> None:
         assert told[name]["exact_share"] == 1, name
 
 
+@pytest.mark.emulator
+def test_the_emulated_board_reads_the_same_in_nearly_the_same_time() -> None:
+    """JFFS2's prices are those of NAND, where each byte is copied once more."""
+    suite = [
+        program
+        for program in programs("reads", w25q128jv(), load_kernel("6.1"))
+        if program.stack.fs == "jffs2"
+    ]
+    told = summary(compare(measured("sim", suite), measured("emulator", suite)))
+    for name in ("flash_reads", "flash_programs", "flash_erases", "flash_time"):
+        assert told[name]["exact_share"] == 1, name
+    assert told["time"]["mean_error_pct"] < 5
+
+
 def judged(kind: str, kernel: str, cases: int) -> list[FuzzVerdict]:
     board = w25q128jv()
     bench = Bench(load_target("sim"), load_target("uml"), board, load_kernel(kernel))
@@ -44,6 +59,7 @@ def judged(kind: str, kernel: str, cases: int) -> list[FuzzVerdict]:
     return list(bench.verdicts(chosen, lambda _what, _done: None))
 
 
+@pytest.mark.uml
 @pytest.mark.parametrize("kernel", ["6.1", MARKS])
 @pytest.mark.parametrize("kind", ["any", "calls"])
 def test_what_random_programs_do_to_the_chip_is_exact(kind: str, kernel: str) -> None:

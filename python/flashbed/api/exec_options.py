@@ -227,8 +227,8 @@ def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
         raise InputError(f"--set {chosen.stack.only_simulated}")
     if chosen.stack.refused_on_nor is not None:
         raise InputError(f"--set {chosen.stack.refused_on_nor}")
-    if chosen.stack.board.nor is not None and options.on not in ("sim", "uml"):
-        raise InputError(f"--on {options.on}: SPI-NOR is on sim and uml (fs={chosen.stack.fs})")
+    if chosen.stack.board.nor is not None and options.on not in ("sim", "uml", "emulator"):
+        raise InputError(f"--on {options.on}: SPI-NOR is on sim, uml and emulator")
     kernel = chosen.stack.kernel.name
     able = program_kernels(cache_folder())
     if kernel not in able:

@@ -206,8 +206,8 @@ class Stack:
     @property
     def only_in_user_mode(self) -> str | None:
         """Why the emulated board and a real one cannot be this stack; None if they can."""
-        if self.board.nor is not None:
-            return f"{self._nor_chip}: SPI-NOR is on sim and uml only"
+        if self.refused_on_nor is not None:
+            return self.refused_on_nor
         if self.layout is not None and self.layout.fastmap:
             return "layout.fastmap: Debian's kernel has none; --on uml has it"
         if "authenticated" in self.protection:

@@ -11,7 +11,7 @@ from flashbed.base.errors import InputError
 from flashbed.base.paths import kernel_file, kernel_files
 from flashbed.stack.imported.begun_kernel import begun_kernel_text
 from flashbed.stack.profiles import kernel_names, load_board, load_kernel
-from flashbed.targets.guest import spinand, yaffs2
+from flashbed.targets.guest import spi_drivers, yaffs2
 from flashbed.targets.guest.debian import _for_releases
 from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, OtherKernel
 from flashbed.targets.uml.kernel_added import add_kernel
@@ -176,13 +176,13 @@ def test_a_driver_that_is_not_built_is_no_failure_of_yaffs2(
     def offline(*_: object) -> None:
         raise Unavailable("Linux 6.1 could not be fetched")
 
-    monkeypatch.setattr(spinand, "fetched_source", offline)
+    monkeypatch.setattr(spi_drivers, "fetched_source", offline)
     board, tree = (
         load_board("emulated").changed({"chip": {"part": "W25N01GV"}}),
         BuildTree(tmp_path, "arm"),
     )
     with pytest.raises(ModuleNotBuilt, match=r"^Linux 6\.1 could not be fetched$"):
-        spinand.modules_of(board, "6.1", cache=tmp_path, tree=tree, say=_say)
+        spi_drivers.modules_of(board, "6.1", cache=tmp_path, tree=tree, say=_say)
 
 
 def test_a_profile_is_listed_if_it_can_be_read(cache: Path) -> None:

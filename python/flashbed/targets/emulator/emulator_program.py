@@ -34,7 +34,7 @@ from flashbed.targets.exec.outcome import ExecOutcome, NotRunError
 from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.exec.symbols import elf, functions
 from flashbed.targets.exec.sysroot import Sysroot
-from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
+from flashbed.targets.guest import initramfs, nand, spi_drivers, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
 from flashbed.targets.guest.layout_images import (
@@ -124,10 +124,10 @@ def _image(
     cache = cache_folder()
     tree = fetch_headers(cache, kernel, say)
     chip = built_module(cache, nand.source(), tree, say)
-    driver = spinand.modules_of(request.board, request.kernel, cache=cache, tree=tree, say=say)
+    driver = spi_drivers.modules_of(request.board, request.kernel, cache=cache, tree=tree, say=say)
     ours = [chip, *driver, *yaffs2.modules_of(request.fs, cache, tree, say)]
     wanted = (
-        *spinand.names(request.board),
+        *spi_drivers.names(request.board),
         chip.stem,
         *initramfs.MODULES,
         *ONE_FILE_MODULES,

@@ -29,7 +29,7 @@ from flashbed.targets.emulator.debian_kernel import (
 )
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import ARCHITECTURE, QEMU, command, find_qemu
-from flashbed.targets.guest import initramfs, nand, spinand, yaffs2
+from flashbed.targets.guest import initramfs, nand, spi_drivers, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
@@ -168,7 +168,7 @@ class EmulatorTarget:
 
     def _modules(self, kernel: KernelFiles, stack: Stack, progress: Progress) -> list[Path]:
         """Modules that a stack needs besides the kernel's. Raises `ModuleNotBuilt`."""
-        if stack.fs != yaffs2.FS and stack.board.spi is None:
+        if stack.fs != yaffs2.FS and not spi_drivers.names(stack.board):
             return []
 
         def say(what: str) -> None:
@@ -178,7 +178,7 @@ class EmulatorTarget:
             tree = fetch_headers(self.cache, kernel, say)
         except Unavailable as why:
             raise ModuleNotBuilt(f"fs {stack.fs}: {why}") from None
-        driver = spinand.modules_of(
+        driver = spi_drivers.modules_of(
             stack.board, kernel.series, cache=self.cache, tree=tree, say=say
         )
         return [*driver, *yaffs2.modules_of(stack.fs, self.cache, tree, say)]
@@ -189,7 +189,7 @@ class EmulatorTarget:
         board, chip = first.stack.board, ours[0]
         more = [*(module.stem for module in ours[1:]), *_only_for(first.stack.fs)]
         more += [*modules_of_layout(first.stack.layout), *modules_of_mount(first.stack)]
-        wanted = (*spinand.names(board), chip.stem, *initramfs.MODULES, *more)
+        wanted = (*spi_drivers.names(board), chip.stem, *initramfs.MODULES, *more)
         modules = initramfs.load_order(kernel.modules, wanted, ours)
         loaded = "".join(f"-{name}" for name in more)
         program = agent(ARCHITECTURE)

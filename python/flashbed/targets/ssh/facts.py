@@ -210,6 +210,8 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
         return f"layout {name}: a board's flash is laid out as it is; --on sim and uml have layouts"
     if program.stack.only_in_user_mode is not None:
         return program.stack.only_in_user_mode
+    if program.stack.board.nor is not None:
+        return "SPI-NOR: real boards are measured on NAND; sim, uml and emulator have NOR"
     if program.stack.vm != AS_BOOTED:
         return "vm: a board keeps the settings of its kernel; sysctl(8) on the board changes them"
     if program.stack.fs == "mtd-driver":

@@ -234,6 +234,9 @@ def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
     if kernel not in able:
         raise InputError(f"--kernel {kernel}: programs run on Linux {' or '.join(able)}")
     layout = chosen.stack.layout
+    if layout is not None and layout.root_volume is not None:
+        volume = layout.root_volume.name
+        raise InputError(f"--set layout.files=root: of cases; here --image {volume}=DIR fills it")
     if layout is not None and layout.fastmap and options.on == "emulator":
         raise InputError("--set layout.fastmap=1: Debian's kernel has no fastmap; --on uml has it")
     if chosen.stack.fs in RAW:

@@ -117,6 +117,8 @@ class Layout(FromFile):
         for name in named:
             if name not in names:
                 raise ValueError(f"{name}: no such volume")
+        if self.fastmap and self.on == "mtd":
+            raise ValueError("fastmap: UBI's, and this layout is on mtd")
         if self.of(self.writes_to).holds != _WRITABLE[self.on]:
             raise ValueError(f"writes_to: a volume of {_WRITABLE[self.on]}, on {self.on}")
         able = (*READ_ONLY, "nothing", _WRITABLE[self.on])
@@ -260,12 +262,14 @@ class Layout(FromFile):
     def changed(self, values: Mapping[str, Any]) -> Layout:
         """The layout with other values: its own, and those of all volumes that have an image.
 
-        Raises `InputError` for `verity` without a read-only file system.
+        Raises `InputError` for what none of its volumes can have.
         """
         own = {key: value for key, value in values.items() if key in type(self).model_fields}
         of_images = {key: value for key, value in values.items() if key not in own}
         if "verity" in of_images and not any(each.holds in READ_ONLY for each in self.images):
             raise InputError(f"layout.verity: {self.name} has no {' and no '.join(READ_ONLY)}")
+        if own.get("fastmap") and self.on == "mtd":
+            raise InputError(f"layout.fastmap=1: UBI's, and {self.name} has partitions of MTD")
         volumes = [
             volume.model_copy(update=of_images) if volume in self.images else volume
             for volume in self.volume

@@ -10,7 +10,7 @@ import pytest
 
 from flashbed.answers.lifetimes.volume_update import image_bytes
 from flashbed.api.booting import boots, files_of
-from flashbed.api.exec_options import ExecOptions
+from flashbed.api.exec_options import ExecOptions, requests_of
 from flashbed.base import paths
 from flashbed.base.errors import InputError
 from flashbed.plan.stacks import one_stack, stacks
@@ -186,6 +186,7 @@ def test_volumes_that_do_not_fit_are_refused_by_the_simulator() -> None:
         ([SQUASHFS, "layout.block_kib=0"], "block_kib"),
         ([SQUASHFS, "layout.color=4"], "color"),
         (["layout=ubifs-ro-ubifs-rw", "layout.verity=1"], "has no squashfs and no erofs"),
+        (["layout=jffs2-only", "layout.fastmap=1"], "jffs2-only has partitions of MTD"),
     ],
 )
 def test_a_layout_that_cannot_be_is_refused(settings: list[str], why: str) -> None:
@@ -250,6 +251,18 @@ def test_an_answer_says_what_each_part_of_a_boot_took() -> None:
     assert isinstance(read, FileRead)
     assert (read.ns, read.bytes) == (7, 100)
     assert why == "No such file or directory"
+
+
+def test_the_root_of_a_program_is_filled_by_an_image() -> None:
+    """`layout.files=root` was taken, and had no effect."""
+    options = ExecOptions(
+        words=["true"], on="uml", put=[], env=[], memory=None, patience=None, keep=None
+    )
+    given = stacks([SQUASHFS, "layout.files=root"])
+    with pytest.raises(InputError, match=r"of cases; here --image rootfs=DIR fills it"):
+        requests_of(options, given, print)
+    with pytest.raises(InputError, match=r"of cases; here --image rootfs=DIR fills it"):
+        boots(options, given, off="clean", files=[], say=print)
 
 
 def test_a_fastmap_needs_a_kernel_that_has_it() -> None:

@@ -11,6 +11,9 @@
  *   flashbed_nand the headers get the chip's erase counts, which a case may have set, and
  *   formatting leaves these unchanged. Elsewhere the headers count from 0.
  *
+ * With a dump (dump.c) the blocks that it fills are erased, on NAND of JFFS2 marked, and get its
+ * pages; those after it are marked as of a new file system, as `ubiformat -f` does.
+ *
  * Kernel interfaces: /dev/mtdN with MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h).
  */
 #define _GNU_SOURCE
@@ -30,6 +33,7 @@ enum {
 	UBI_HEADER_BYTES = 64,
 	MAX_PAGE_BYTES = 16384,
 	MAX_VOLUMES = 128,
+	UBI_LAYOUT_BLOCKS = 2,
 	VOLUME_RECORD_BYTES = 172
 };
 
@@ -185,6 +189,7 @@ struct plan {
 	/* good blocks so far: the first two hold UBI's layout volume */
 	uint32_t good;
 	const uint32_t *erases; /* of each block before formatting, or NULL */
+	uint64_t dumped;        /* bytes that a dump fills */
 };
 
 /* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr. The volume-identifier header comes at the next
@@ -207,7 +212,7 @@ static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, struct
 	put_big_endian(block + 16, unit, 4);
 	put_big_endian(block + 20, data, 4);
 	seal_header(block);
-	if (good < 2)
+	if (good < UBI_LAYOUT_BLOCKS)
 		bytes = put_layout(fs, block, unit, data, good);
 	const ssize_t put = pwrite(fd, block, bytes, (off_t)start);
 
@@ -227,6 +232,8 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 	if (err)
 		return err;
 	if (plan->kind != FS_JFFS2 && plan->kind != FS_UBIFS)
+		return 0;
+	if (start < plan->dumped && (plan->kind == FS_UBIFS || fs->nor))
 		return 0;
 	if (plan->kind == FS_UBIFS)
 		return write_ubi_headers(fs, fd, start, plan);
@@ -321,10 +328,15 @@ int format_partition(struct fs *fs, enum fs_kind kind)
 	}
 	plan.unit = (uint32_t)unit;
 	plan.erases = erases;
-	if (err)
-		err = fs_fail(fs, err, "reading sub-page size and wear");
-	else
+	err = fs_fail(fs, err, "reading sub-page size and wear");
+	if (!err && fs->dump) {
+		plan.good = UBI_LAYOUT_BLOCKS; /* the dump has them */
+		err = dump_begin(fs, first, &plan.dumped);
+	}
+	if (!err)
 		err = format_blocks(fs, &plan);
+	if (!err && fs->dump)
+		err = dump_write(fs, plan.dumped, erases);
 	if (!err && erases)
 		err = fs_fail(fs, set_erases(first, block_count(fs), erases), "setting the wear");
 	free(erases);

@@ -273,7 +273,7 @@ int fs_mount_fresh(struct fs *fs)
 	if (fs->directory && !err)
 		fs->mounted = fs->kind;
 	else if (!err)
-		err = mount_kind(fs, fs->kind, true);
+		err = mount_kind(fs, fs->kind, !fs->dump);
 	return err ? err : fs_space(fs, &fs->fresh);
 }
 

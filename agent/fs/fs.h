@@ -119,6 +119,9 @@ struct fs {
 	unsigned int map_pages;
 	struct flash_geometry geometry;
 	const struct layout *layout; /* NULL for one volume or partition with one file system */
+	const char
+		*dump; /* what the partition holds in place of a new file system; NULL for none */
+	uint32_t dump_oob_bytes; /* behind each page of it */
 	/* of the mounted volumes of a layout their numbers in UBI or MTD, and 1 more */
 	int volumes_up[LAYOUT_VOLUMES];
 	bool layer_up;
@@ -193,6 +196,14 @@ int first_block(const struct fs *fs, uint32_t *first); /* of the partition, in t
 /* Writes the cause of a failure into `detail` and returns `err`; does nothing if that is 0. */
 int fs_fail(struct fs *fs, int err, const char *what);
 int format_partition(struct fs *fs, enum fs_kind kind);
+
+/* dump.c: what a device's flash held; used by format.c */
+
+/* Bytes of the partition that the dump fills; its bad blocks become bad. `first` is the
+ * partition's first block, in the chip's numbers. */
+int dump_begin(struct fs *fs, uint32_t first, uint64_t *bytes);
+/* Onto erased blocks. `erases` of UBI's headers are taken over; NULL if nobody wants them. */
+int dump_write(struct fs *fs, uint64_t bytes, uint32_t *erases);
 
 /* window.c: the backing device of a file system's inodes, and its read_ahead_kb */
 

@@ -5,6 +5,8 @@
  * Switched off in the middle means that nothing is synced or unmounted: the chip returns to the
  * state that it had when the program ended. Only flashbed_nand can do that.
  *
+ * A dump of a device without a program is booted as it is, for the first time.
+ *
  * With cuts the power goes in so many of the changes that the program makes, evenly spread. Each
  * time the device is booted and its files are looked at.
  *
@@ -189,9 +191,10 @@ int host_boot(const struct host_request *request, struct fs *fs, struct channel 
 
 	if (!err && request->cuts)
 		return boot_after_cuts(request, fs, out);
-	if (!err)
+	if (!err && fs->mounted == FS_NONE)
+		err = fs_mount(fs);
+	else if (!err)
 		err = request->boot == BOOT_UNCLEAN ? cut_and_mount(fs) : fs_remount(fs);
-
 	if (err)
 		return err;
 	host_say_steps(out, fs, "boot");

@@ -39,8 +39,10 @@ enum host_boot { BOOT_NONE, BOOT_CLEAN, BOOT_UNCLEAN };
 struct host_request {
 	const char *fs;       /* with its mount options: "ubifs,bulk_read" */
 	struct layout layout; /* of a product; no volumes for none */
-	const char *at;       /* where the program sees the flash */
-	const char *program;  /* its path */
+	const char *dump;     /* what the flash holds at first; NULL for a new file system */
+	uint32_t dump_oob_bytes;
+	const char *at;      /* where the program sees the flash */
+	const char *program; /* its path */
 	uid_t uid;
 	gid_t gid;
 	gid_t groups[HOST_GROUPS];
@@ -97,6 +99,8 @@ int host_enter_view(const struct host_request *request, const struct host_place 
 
 /* put.c */
 
+/* Where the guest has mounted the host's files; empty where files travel with the guest. */
+const char *host_files(const struct host_place *place);
 int host_put_all(const struct host_request *request, const struct host_place *place,
 		 const char **what);
 

@@ -327,7 +327,30 @@ static int set_sysctls(const struct host_request *request, const char **what)
 	return err;
 }
 
-/* Prepares a new file system with the request's files on it, none of them in memory. */
+/* Names the dump that the partition holds at first. */
+static int take_dump(const struct host_request *request, const struct host_place *place,
+		     struct fs *fs)
+{
+	static char path[MAX_PATH_BYTES + 16];
+
+	if (!request->dump)
+		return 0;
+	if (snprintf(path, sizeof(path), "%s%s", host_files(place), request->dump) >=
+	    (int)sizeof(path))
+		return fs_fail(fs, -ENAMETOOLONG, "naming the dump");
+	fs->dump = path;
+	fs->dump_oob_bytes = request->dump_oob_bytes;
+	return 0;
+}
+
+/* Whether the first mount of a dump is the boot that is looked at. */
+static bool boots_dump(const struct host_request *request)
+{
+	return request->dump && !request->arguments && !request->puts_count;
+}
+
+/* Prepares a new file system, or what a dump holds, with the request's files on it, none of them
+ * in memory. */
 static int prepare(const struct host_request *request, const struct host_place *place,
 		   struct fs *fs, struct host_recorder **recorder, struct channel *out,
 		   const char **what)
@@ -344,9 +367,13 @@ static int prepare(const struct host_request *request, const struct host_place *
 	fs->layout = request->layout.count ? &request->layout : NULL;
 	*what = fs->detail;
 	if (!err)
+		err = take_dump(request, place, fs);
+	if (!err)
 		err = fs_format(fs, request->fs);
 	if (!err)
 		err = phase_sleep_to_round(shared);
+	if (!err && boots_dump(request))
+		return 0;
 	if (!err)
 		err = fs_mount_fresh(fs);
 	if (!err)
@@ -354,7 +381,7 @@ static int prepare(const struct host_request *request, const struct host_place *
 	if (err)
 		return err;
 	*what = "the folder on flash";
-	if (!shared)
+	if (!shared && !request->dump)
 		err = give_folder(request, place->mount_point);
 	if (!err)
 		err = host_put_all(request, place, what);

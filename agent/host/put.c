@@ -61,11 +61,15 @@ static int give(const struct host_request *request, const struct host_put *put, 
 	return chmod(path, put->mode) ? -errno : 0;
 }
 
+const char *host_files(const struct host_place *place)
+{
+	return place->where == HOST_USER_MODE ? "/host" : "";
+}
+
 int host_put_all(const struct host_request *request, const struct host_place *place,
 		 const char **what)
 {
-	/* Where the guest has mounted the host's files. */
-	const char *root = place->where == HOST_USER_MODE ? "/host" : "";
+	const char *root = host_files(place);
 	const char *folder = place->mount_point;
 	char path[MAX_PATH_BYTES + 16];
 	int err = 0;

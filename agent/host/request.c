@@ -6,6 +6,7 @@
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
  *   volume NAME static|dynamic BYTES HOLDS OPTIONS IMAGE | layer LOWER UPPER | writes_to NAME
  *   root NAME
+ *   dump OOB_BYTES PATH
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
  *   boot clean|unclean | cuts N | read PATH
  *   until NS | keep yes | record yes | terminal yes | symbols yes | shell PATH
@@ -122,6 +123,17 @@ static int read_user(struct host_request *request, char **rest)
 
 enum { ARGUMENTS, VARIABLES, COSTS, SYSCTLS, READS, LISTS };
 
+static int read_dump(struct host_request *request, char **rest)
+{
+	const char *oob_bytes = strsep(rest, " ");
+
+	if (!*rest)
+		return -EPROTO;
+	request->dump_oob_bytes = (uint32_t)strtoul(oob_bytes, NULL, 10);
+	request->dump = decoded(*rest);
+	return 0;
+}
+
 /* Reads an optional line; false for another word. */
 static bool read_option(struct host_request *request, const char *word, char *rest)
 {
@@ -161,6 +173,8 @@ static int read_line(struct host_request *request, const char *word, char *rest,
 		return err;
 	if (strcmp(word, "user") == 0)
 		return read_user(request, &rest);
+	if (strcmp(word, "dump") == 0)
+		return read_dump(request, &rest);
 	if (strcmp(word, "folder") == 0)
 		return add_put(request, HOST_FOLDER, &rest);
 	if (strcmp(word, "file") == 0)

@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from flashbed.api.exec_options import ExecOptions, check_stack, requests_of, with_images
+from flashbed.api.exec_options import (
+    ExecOptions,
+    check_dump,
+    check_stack,
+    requests_of,
+    with_images,
+)
 from flashbed.base.errors import InputError
 from flashbed.base.files import read_text
 from flashbed.plan.stacks import ChosenStack
@@ -190,7 +196,7 @@ def _check_simulated(
     """Checks that the simulator can boot this. Raises `InputError`."""
     given = {
         "COMMAND": bool(options.words), "--put": bool(options.put),
-        "--off unclean": off == "unclean", "--cuts": bool(cuts),
+        "--off unclean": off == "unclean", "--cuts": bool(cuts), "--dump": options.dump is not None,
     }  # fmt: skip
     for option, is_given in given.items():
         if is_given:
@@ -246,6 +252,7 @@ def _without_program(options: ExecOptions, chosen: ChosenStack, say: Say) -> Exe
     where = _PLACES.get(options.on)
     if where is None:
         raise InputError(f"--on {options.on}: sim, uml or emulator")
+    check_dump(options)
     check_stack(options, chosen)
     made = ExecRequest(
         stack=chosen.stack,

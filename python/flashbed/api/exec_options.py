@@ -27,7 +27,9 @@ from flashbed.targets.guest.layout_images import given_images, images_of
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import program_kernels
 
-__all__ = ["PATIENCE_S", "ExecOptions", "check_stack", "requests_of", "with_images"]
+__all__ = [
+    "PATIENCE_S", "ExecOptions", "check_dump", "check_stack", "requests_of", "with_images",
+]  # fmt: skip
 
 SPIN_S = 60.0
 """Of one processor, without a system call, a page fault or a signal."""
@@ -62,6 +64,10 @@ class ExecOptions:
     spin: float | None = None
     image: Sequence[str] = ()
     """PATH, or VOLUME=PATH of a layout's volumes."""
+    dump: Path | None = None
+    """What the flash holds at first, in place of a new file system."""
+    volume: str | None = None
+    """The program's volume of that dump."""
 
 
 def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -> list[ExecRequest]:
@@ -96,7 +102,12 @@ def requests_of(options: ExecOptions, stacks: Sequence[ChosenStack], say: Say) -
 
 
 def with_images(options: ExecOptions, request: ExecRequest, say: Say) -> ExecRequest:
-    """The request with the images of its layout's volumes. Raises `InputError`."""
+    """The request with its dump, or the images of its layout's volumes. Raises `InputError`."""
+    if options.dump is not None:
+        # Loads the reader of images, which other requests do not need.
+        from flashbed.api.dumped_flash import dumped
+
+        return replace(request, dump=dumped(options.dump, options.volume, request.stack))
     given = given_images(options.image, request.stack.layout)
     if request.stack.layout is None:
         return request
@@ -216,9 +227,24 @@ def _check(options: ExecOptions) -> None:
         raise InputError("--record: does not go with --shell")
     if options.contents and options.record is None:
         raise InputError("--contents: what --record FILE keeps; give it too")
+    check_dump(options)
     if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
         raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
     _check_target(options)
+
+
+def check_dump(options: ExecOptions) -> None:
+    """Checks what goes with a dump. Raises `InputError`."""
+    if options.volume is not None and options.dump is None:
+        raise InputError("--volume: of --dump FILE; give it too")
+    if options.dump is None:
+        return
+    if options.on not in ("uml", "emulator"):
+        raise InputError(f"--dump: works with --on uml and --on emulator, not {options.on}")
+    others = {"--image": bool(options.image), "--record": options.record is not None}
+    for name, given in others.items():
+        if given:
+            raise InputError(f"{name}: not with --dump, which has files already")
 
 
 def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:

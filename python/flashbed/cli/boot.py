@@ -12,7 +12,7 @@ import typer
 
 from flashbed.base.errors import Interrupted, RunError
 from flashbed.base.human import aligned, bytes_text, count_text, time_text
-from flashbed.cli.options import Format, Image, Put, StackSet, known
+from flashbed.cli.options import Dump, Format, Image, Put, StackSet, Volume, known
 from flashbed.cli.progress import say
 from flashbed.cli.remarks import say_remarks
 from flashbed.plan.stacks import stacks
@@ -90,6 +90,8 @@ def boot(
     *,
     settings: StackSet = None,
     image: Image = None,
+    dump: Dump = None,
+    volume: Volume = None,
     put: Put = None,
     read: Read = None,
     off: Off = "clean",
@@ -107,7 +109,7 @@ def boot(
 
     options = ExecOptions(
         words=words or [], on=on, put=put or [], env=[], memory=None, patience=None, keep=None,
-        image=image or [],
+        image=image or [], dump=dump, volume=volume,
     )  # fmt: skip
     found = stacks(settings or [], disks=False)
     say_remarks(one.stack.board for one in found)

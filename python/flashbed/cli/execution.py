@@ -14,6 +14,7 @@ from flashbed.base.errors import Interrupted, RunError
 from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Rate
 from flashbed.cli.options import (
+    Dump,
     Format,
     FsName,
     Image,
@@ -21,6 +22,7 @@ from flashbed.cli.options import (
     OnBoard,
     Put,
     StackSet,
+    Volume,
     chosen,
 )
 from flashbed.cli.progress import say
@@ -70,6 +72,8 @@ def exec_(
     settings: StackSet = None,
     put: Put = None,
     image: Image = None,
+    dump: Dump = None,
+    volume: Volume = None,
     env: Annotated[
         list[str] | None,
         typer.Option("--env", metavar="NAME[=VALUE]", help="An environment variable to pass on."),
@@ -181,6 +185,8 @@ def exec_(
         contents=contents,
         spin=spin,
         image=image or [],
+        dump=dump,
+        volume=volume,
     )
     wanted = chosen(settings, fs=fs, board=board, kernel=kernel)
     ran: list[Ran] = []
@@ -188,7 +194,7 @@ def exec_(
         if on == "sim":
             from flashbed.cli.execution_on_sim import refuse, replayed
 
-            refuse(sysctl=sysctls, rate=rate, shell=shell)
+            refuse(sysctl=sysctls, rate=rate, shell=shell, dump=dump)
             ran = [replayed(options, wanted, output=output, note=_note)]
             sys.exit(_status(ran))
         found = stacks(wanted, sysctls=sysctls or [], raw=on == "emulator", disks=on == "uml")

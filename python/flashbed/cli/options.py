@@ -88,6 +88,18 @@ Image = Annotated[
         help="A folder or an image for a volume of --set layout=NAME.",
     ),
 ]
+Dump = Annotated[
+    Path | None,
+    typer.Option(
+        "--dump",
+        metavar="FILE",
+        help="Begin with what a device's flash held: a dump by nanddump, an image for nandwrite.",
+    ),
+]
+Volume = Annotated[
+    str | None,
+    typer.Option("--volume", metavar="NAME", help="The program's volume of it, if several."),
+]
 CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Run only this case.")]
 Jobs = Annotated[
     int | None,

@@ -143,6 +143,8 @@ def _image(
     parts = partitions(request.stack, request.images)
     parameters = {chip.stem: nand.parameters(request.board, wait="halt", parts=parts)}
     more = sysroot.more(files, ("io", "put")).and_(request.images.more)
+    if request.dump is not None:
+        more = more.and_(request.dump.more)
     return initramfs.archive(agent(ARCHITECTURE), modules, parameters, more)
 
 

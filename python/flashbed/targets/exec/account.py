@@ -38,6 +38,8 @@ def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> st
     def fact(name: str, value: str) -> None:
         lines.append(f"  {name:<14} {value}")
 
+    if request.dump is not None:
+        fact("began with", escaped(request.dump.told))
     if outcome.until is not None:
         fact("ended", f"after {request.until_s:g} s, by --until: {_told(outcome)}")
     elif outcome.signal is not None:
@@ -47,7 +49,8 @@ def text(request: ExecRequest, outcome: ExecOutcome, rounds: float | None) -> st
     if outcome.spun:
         fact("", f"{outcome.failure}: {request.spin_s:g} s without a system call (--spin)")
     fact("elapsed", _time_said(request, outcome))
-    for number, line in enumerate(_steps(outcome) if request.stack.layout else ()):
+    shown = request.stack.layout is not None or request.dump is not None
+    for number, line in enumerate(_steps(outcome) if shown else ()):
         fact("mounted before" if number == 0 else "", line)
     if outcome.unseen is None:
         fact("flash", _counts(outcome.ran))
@@ -218,6 +221,7 @@ def as_json(
     seen, counted = outcome.unseen is None, request.where == "uml"
     return {
         **_named(request),
+        "dump": None if request.dump is None else request.dump.told,
         "exit_status": outcome.exit_status,
         "signal": outcome.signal,
         "time_ns": outcome.time_ns,

@@ -22,6 +22,7 @@ from flashbed.stack.stack import Stack
 from flashbed.targets.exec.folders import AT, COVERS, KERNELS, USUAL_PATH, at
 from flashbed.targets.exec.software import FREE, Costs
 from flashbed.targets.exec.sysroot import Sysroot
+from flashbed.targets.guest.flash_dump import Dump
 from flashbed.targets.guest.layout_images import NO_IMAGES, Images
 from flashbed.targets.guest.layout_images import lines as layout_lines
 
@@ -66,6 +67,8 @@ class ExecRequest:
     puts: Sequence[Put] = ()
     images: Images = NO_IMAGES
     """Of the volumes of the stack's layout."""
+    dump: Dump | None = None
+    """What the flash holds at first; None for a new file system."""
     memory_mib: int | None = None
     """Memory of the guest; None for the board's."""
     patience_s: float | None = 600.0
@@ -150,19 +153,26 @@ class ExecRequest:
                     sizes += Path(put.source).stat().st_size
         return sizes
 
+    def _flash(self) -> list[str]:
+        """What is made on the flash first, as the agent reads it."""
+        if self.dump is None:
+            return layout_lines(self.stack, self.images)
+        place = _field(self.dump.place(copied=self.where == "emulator"))
+        return [f"dump {self.dump.oob_bytes} {place}", *self.dump.volumes(self.stack.layout)]
+
     def text(self) -> str:
         """The request as the agent reads it."""
-        user = (os.getuid(), os.getgid(), *sorted(os.getgroups()))
+        user = f"user {os.getuid()} {os.getgid()} {' '.join(map(str, sorted(os.getgroups())))}"
         lines = [
             "flashbed-program 1",
             f"fs {_field(self.stack.mounted)}",
             f"at {_field(at() if self.where == 'uml' else AT)}",
             *([f"program {_field(self.program)}"] if self.program else ()),
-            f"user {' '.join(map(str, user))}",
+            user.rstrip() if self.dump is None else self.dump.user,
             f"memory {self.memory << 19}",
             *(f"cover {folder}" for folder in COVERS),
         ]
-        lines += layout_lines(self.stack, self.images)
+        lines += self._flash()
         for number, put in enumerate(self.puts):
             source = ""
             if put.kind != "folder":

@@ -1,0 +1,69 @@
+"""A dump of a device, or an image for nandwrite, as what a guest's flash holds at first.
+
+The agent writes its pages onto the erased partition (agent/fs/dump.c): in user-mode Linux from the
+host's file, on the emulated board from a copy in the initramfs. Nothing is made, and no file system
+is new. Which pages and volumes it has is read before (api/dumped_flash.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed.base.paths import shown
+from flashbed.stack.layouts import Layout
+from flashbed.targets.guest.initramfs import More
+
+__all__ = ["Dump"]
+
+_COPY = "dump"
+_OWNER = "user 0 0"
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A dump, and how it is read."""
+
+    path: Path
+    oob_bytes: int
+    """Behind each page of the file; 0 for none."""
+    volume: str | None
+    """The volume with the program's UBIFS; None without UBI, and where a layout says it."""
+
+    @property
+    def told(self) -> str:
+        """It, in a line for a person."""
+        return shown(self.path) if self.volume is None else f"{shown(self.path)}, {self.volume}"
+
+    @property
+    def user(self) -> str:
+        """The program's user: root, to whom a device's files belong."""
+        return _OWNER
+
+    @property
+    def more(self) -> More:
+        """It, as a part of an initramfs."""
+        return More(files={_COPY: (0o600, self.path.read_bytes())})
+
+    def place(self, *, copied: bool) -> str:
+        """Where the agent finds it."""
+        return f"/{_COPY}" if copied else str(self.path.resolve())
+
+    def volumes(self, layout: Layout | None) -> list[str]:
+        """The volumes that are mounted, as lines of a request (agent/fs/layout_lines.c)."""
+        if layout is not None:
+            return _there(layout)
+        if self.volume is None:
+            return []
+        return [f"volume {self.volume} dynamic 0 ubifs - -", f"writes_to {self.volume}"]
+
+
+def _there(layout: Layout) -> list[str]:
+    """The volumes of a layout, none of which is made."""
+    lines = [f"volume {each.name} dynamic 0 {each.holds} - -" for each in layout.volume]
+    lines.append(f"writes_to {layout.writes_to}")
+    if layout.root is not None:
+        lines.append(f"root {layout.root}")
+    if layout.layer is not None:
+        lines.append(f"layer {layout.layer.lower} {layout.layer.upper}")
+    return lines

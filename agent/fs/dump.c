@@ -84,7 +84,7 @@ static int mark_bad(const struct fs *fs, int fd, uint32_t first, uint64_t blocks
 	return err;
 }
 
-int dump_begin(struct fs *fs, uint32_t first, uint64_t *bytes)
+int dump_begin(const struct fs *fs, uint32_t first, uint64_t *bytes)
 {
 	const uint64_t page = fs->geometry.page_bytes + fs->dump_oob_bytes;
 	const uint64_t block = page * (fs->geometry.block_bytes / fs->geometry.page_bytes);
@@ -100,7 +100,7 @@ int dump_begin(struct fs *fs, uint32_t first, uint64_t *bytes)
 		err = mark_bad(fs, fd, first, blocks);
 	if (fd >= 0)
 		(void)close(fd);
-	return fs_fail(fs, err, "reading the dump");
+	return err;
 }
 
 /* What UBI's header says of the erases of its block. */
@@ -142,18 +142,15 @@ static int write_block(const struct fs *fs, int from, int to, uint64_t start, ui
 	return 0;
 }
 
-int dump_write(struct fs *fs, uint64_t bytes, uint32_t *erases)
+int dump_write(const struct fs *fs, int to, uint64_t bytes, uint32_t *erases)
 {
 	const uint32_t block = fs->geometry.block_bytes;
 	const int from = open_dump(fs);
-	const int to = from < 0 ? from : open_mtd(fs->mtd);
-	int err = to < 0 ? to : 0;
+	int err = from < 0 ? from : 0;
 
 	for (uint64_t at = 0; at < bytes && !err; at += block)
 		err = write_block(fs, from, to, at, erases ? erases + at / block : NULL);
-	if (to >= 0 && close(to) && !err)
-		err = -errno;
 	if (from >= 0)
 		(void)close(from);
-	return fs_fail(fs, err, "writing the dump");
+	return err;
 }

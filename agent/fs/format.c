@@ -309,6 +309,16 @@ static int format_blocks(struct fs *fs, struct plan *plan)
 	return err;
 }
 
+static int write_dump(struct fs *fs, uint64_t bytes, uint32_t *erases)
+{
+	const int to = open_mtd(fs->mtd);
+	int err = to < 0 ? to : dump_write(fs, to, bytes, erases);
+
+	if (to >= 0 && close(to) && !err)
+		err = -errno;
+	return fs_fail(fs, err, "writing the dump");
+}
+
 int format_partition(struct fs *fs, enum fs_kind kind)
 {
 	struct plan plan = {.kind = kind};
@@ -331,12 +341,12 @@ int format_partition(struct fs *fs, enum fs_kind kind)
 	err = fs_fail(fs, err, "reading sub-page size and wear");
 	if (!err && fs->dump) {
 		plan.good = UBI_LAYOUT_BLOCKS; /* the dump has them */
-		err = dump_begin(fs, first, &plan.dumped);
+		err = fs_fail(fs, dump_begin(fs, first, &plan.dumped), "reading the dump");
 	}
 	if (!err)
 		err = format_blocks(fs, &plan);
 	if (!err && fs->dump)
-		err = dump_write(fs, plan.dumped, erases);
+		err = write_dump(fs, plan.dumped, erases);
 	if (!err && erases)
 		err = fs_fail(fs, set_erases(first, block_count(fs), erases), "setting the wear");
 	free(erases);

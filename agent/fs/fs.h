@@ -201,9 +201,9 @@ int format_partition(struct fs *fs, enum fs_kind kind);
 
 /* Bytes of the partition that the dump fills; its bad blocks become bad. `first` is the
  * partition's first block, in the chip's numbers. */
-int dump_begin(struct fs *fs, uint32_t first, uint64_t *bytes);
-/* Onto erased blocks. `erases` of UBI's headers are taken over; NULL if nobody wants them. */
-int dump_write(struct fs *fs, uint64_t bytes, uint32_t *erases);
+int dump_begin(const struct fs *fs, uint32_t first, uint64_t *bytes);
+/* Onto erased blocks of the device `to`. `erases` get those of UBI's headers, if not NULL. */
+int dump_write(const struct fs *fs, int to, uint64_t bytes, uint32_t *erases);
 
 /* window.c: the backing device of a file system's inodes, and its read_ahead_kb */
 

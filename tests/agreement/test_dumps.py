@@ -17,7 +17,7 @@ import pytest
 from tests.agreement.test_exec import pytestmark
 from tests.agreement.test_images import BLOCKS, Trial, trials
 from tests.agreement.test_layouts import _flashbed
-from tests.support.image_files import Tree, make, with_oob
+from tests.support.image_files import Tree, make, run_tool, with_oob
 from tests.support.nand import Boot, boot, made
 
 __all__ = ["boot", "made", "pytestmark"]
@@ -127,6 +127,43 @@ def test_blocks_that_are_marked_bad_are_bad(tmp_path: Path) -> None:
         attach.append(json.loads(ran.out)["boots"][0]["parts"][0]["reads"])
     # A block that is empty is read once in the scan; the headers that UBI then writes are not read.
     assert attach[0] > attach[1]
+
+
+def _product(here: Path) -> Path:
+    """An image of UBI with a root in squashfs and an empty volume for the layer."""
+    (here / "root").mkdir()
+    (here / "root" / "config").write_text("old\n")
+    run_tool("mksquashfs", here / "root", here / "s.squashfs", "-noappend")
+    sections = [
+        ["[a]", "mode=ubi", "vol_id=0", "vol_type=dynamic", "vol_name=rootfs", "vol_size=1MiB",
+         f"image={here / 's.squashfs'}"],
+        ["[b]", "mode=ubi", "vol_id=1", "vol_type=dynamic", "vol_name=rootfs_data",
+         "vol_size=20MiB"],
+    ]  # fmt: skip
+    (here / "p.ini").write_text("\n".join(line for lines in sections for line in lines) + "\n")
+    run_tool("ubinize", "-p", KIB << 10, "-m", PAGE, "-o", here / "p.ubi", here / "p.ini")
+    return here / "p.ubi"
+
+
+def test_the_image_of_a_product_boots_in_its_layout(tmp_path: Path) -> None:
+    """Its first boot makes UBIFS on the empty volume; after each cut the file is old or new."""
+    dump = ("--set", "layout=squashfs-overlay-ubifs", "--dump", str(_product(tmp_path)))
+    script = "cat config; echo new >config.new; sync; mv config.new config; sync"
+    given = (*CHIP, *dump, "--format", "json")
+    ran = _flashbed("exec", *given, "--", "sh", "-c", script, here=tmp_path)
+    assert ran.status == 0, ran.err
+    assert "\nold\n" in f"\n{ran.err}"
+    (tmp_path / "list").write_text("config\n")
+    ran = _flashbed("boot", "--on", "uml", *given, "--read", "list", "--cuts", "8", "--", "sh",
+                    "-c", script, here=tmp_path)  # fmt: skip
+    assert ran.status == 0, ran.err
+    (booted,) = json.loads(ran.out)["boots"]
+    assert booted["cuts"]["booted"] == 8
+    (file,) = booted["cuts"]["files"]
+    assert (file["missing"], file["other"]) == (0, 0)
+    ran = _flashbed("exec", *CHIP, "--set", "layout=two-slots", *dump[2:], "--", "true",
+                    here=tmp_path)  # fmt: skip
+    assert "no volume rootfs_a of layout=two-slots; it has rootfs, rootfs_data" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any
 from flashbed.base.paths import cache_folder
 from flashbed.targets.guest.image_tools import image_tool
 
-__all__ = ["MadeImage", "Tree", "drawn_tree", "make", "with_oob"]
+__all__ = ["MadeImage", "Tree", "drawn_tree", "make", "run_tool", "with_oob"]
 
 GEOMETRIES = (
     (512, 16), (512, 16), (2048, 64), (2048, 128), (2048, 256), (4096, 256),
@@ -101,7 +101,8 @@ class MadeImage:
     options: dict[str, Any]
 
 
-def _run(name: str, *words: object) -> None:
+def run_tool(name: str, *words: object) -> None:
+    """Runs a program of mtd-utils and the like, which must succeed."""
     command = [*image_tool(name, cache_folder(), print), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, (command, done.stdout, done.stderr)
@@ -147,7 +148,7 @@ def _ubifs(
         more += ["-k", "test"]
     if draw.random() < 0.3:
         more += ["-f", draw.choice((4, 16))]
-    _run("mkfs.ubifs", "-r", folder / f"{name}.root", "-m", page, "-e", leb, "-c", lebs,
+    run_tool("mkfs.ubifs", "-r", folder / f"{name}.root", "-m", page, "-e", leb, "-c", lebs,
          "-x", compressor, *more, "-o", out)  # fmt: skip
     return out, tree, {"compressor": compressor, "lebs_max": lebs, "page": page, "leb": leb,
                        "more": more}  # fmt: skip
@@ -190,7 +191,7 @@ def _make_ubi(draw: random.Random, folder: Path, geometry: tuple[int, int] | Non
     (folder / "u.ini").write_text("\n".join("\n".join(lines) for lines in sections) + "\n")
     erases, sequence = draw.choice((0, 7, 100_000)), draw.randrange(1, 1 << 31)
     out = folder / "u.ubi"
-    _run("ubinize", "-o", out, "-p", block, "-m", page, "-s", sub, "-e", erases, "-Q", sequence,
+    run_tool("ubinize", "-o", out, "-p", block, "-m", page, "-s", sub, "-e", erases, "-Q", sequence,
          folder / "u.ini")  # fmt: skip
     options: dict[str, Any] = {
         "page": page, "sub": sub, "block": block, "erases": erases, "sequence": sequence,
@@ -215,10 +216,10 @@ def _make_jffs2(draw: random.Random, folder: Path, geometry: tuple[int, int] | N
     words += [] if marked else ["-n"]
     mode = draw.choice(("none", "priority", "size"))
     lzo = draw.random() < 0.5
-    _run("mkfs.jffs2", *words, "-m", mode, *(["-X", "lzo", "-y", "90:lzo"] if lzo else []),
+    run_tool("mkfs.jffs2", *words, "-m", mode, *(["-X", "lzo", "-y", "90:lzo"] if lzo else []),
          *(["-p"] if draw.random() < 0.5 else []))  # fmt: skip
     if summed:
-        _run("sumtool", "-i", out, "-o", folder / "s.jffs2", "-e", f"{kib}KiB", order,
+        run_tool("sumtool", "-i", out, "-o", folder / "s.jffs2", "-e", f"{kib}KiB", order,
              *([] if marked else ["-n"]))  # fmt: skip
         out = folder / "s.jffs2"
     options = {"block": block, "big": order == "-b", "marked": marked, "summed": summed,
@@ -234,7 +235,7 @@ def _make_squashfs(draw: random.Random, folder: Path, _: tuple[int, int] | None)
         draw.choice(("gzip", "lzo", "xz", "zstd", "lz4")),
     )
     out = folder / "a.squashfs"
-    _run("mksquashfs", folder / "root", out, "-b", kib << 10, "-comp", compressor, "-noappend")
+    run_tool("mksquashfs", folder / "root", out, "-b", kib << 10, "-comp", compressor, "-noappend")
     return MadeImage(out, "squashfs", {"": tree}, {"block": kib << 10, "compressor": compressor})
 
 
@@ -243,7 +244,7 @@ def _make_erofs(draw: random.Random, folder: Path, _: tuple[int, int] | None) ->
     tree.write(folder / "root")
     compressor = draw.choice(("", "lz4", "lz4hc"))
     out = folder / "a.erofs"
-    _run("mkfs.erofs", *([f"-z{compressor}"] if compressor else []), out, folder / "root")
+    run_tool("mkfs.erofs", *([f"-z{compressor}"] if compressor else []), out, folder / "root")
     return MadeImage(out, "erofs", {"": tree}, {"compressor": compressor[:3]})
 
 

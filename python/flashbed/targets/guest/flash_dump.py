@@ -13,6 +13,7 @@ from pathlib import Path
 from flashbed.base.paths import shown
 from flashbed.stack.layouts import Layout
 from flashbed.targets.guest.initramfs import More
+from flashbed.targets.guest.layout_images import uses_of
 
 __all__ = ["Dump"]
 
@@ -52,18 +53,8 @@ class Dump:
     def volumes(self, layout: Layout | None) -> list[str]:
         """The volumes that are mounted, as lines of a request (agent/fs/layout_lines.c)."""
         if layout is not None:
-            return _there(layout)
+            there = [f"volume {each.name} dynamic 0 {each.holds} - -" for each in layout.volume]
+            return [*there, *uses_of(layout)]
         if self.volume is None:
             return []
         return [f"volume {self.volume} dynamic 0 ubifs - -", f"writes_to {self.volume}"]
-
-
-def _there(layout: Layout) -> list[str]:
-    """The volumes of a layout, none of which is made."""
-    lines = [f"volume {each.name} dynamic 0 {each.holds} - -" for each in layout.volume]
-    lines.append(f"writes_to {layout.writes_to}")
-    if layout.root is not None:
-        lines.append(f"root {layout.root}")
-    if layout.layer is not None:
-        lines.append(f"layer {layout.layer.lower} {layout.layer.upper}")
-    return lines

@@ -36,6 +36,7 @@ __all__ = [
     "modules_of_layout",
     "modules_of_mount",
     "partitions",
+    "uses_of",
 ]
 
 _FOLDER = "images"
@@ -181,7 +182,12 @@ def lines(stack: Stack, images: Images) -> list[str]:
     ]
     for name, of in images.checked.items():
         found.append(f"verity {name} {of.blocks} {of.root} {of.salt}")
-    found.append(f"writes_to {layout.writes_to}")
+    return [*found, *uses_of(layout)]
+
+
+def uses_of(layout: Layout) -> list[str]:
+    """What its volumes are for, as lines after them."""
+    found = [f"writes_to {layout.writes_to}"]
     if layout.root is not None:
         found.append(f"root {layout.root}")
     if layout.layer is not None:

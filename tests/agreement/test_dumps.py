@@ -93,6 +93,21 @@ def test_a_program_goes_on_from_there_and_twice_alike(tmp_path: Path) -> None:
     assert [step["name"] for step in runs[0]["mount"]] == ["attach", "v0"]
 
 
+def test_what_a_device_has_behind_it_shortens_the_lifetime(tmp_path: Path) -> None:
+    """UBI's counters are taken from the endurance; a device at its end has no years left."""
+    seeds = {7: 5, 100_000: 7}
+    told = {}
+    for erases, seed in seeds.items():
+        image = make("ubi", seed, tmp_path / str(erases), (PAGE, KIB))
+        assert image.options["erases"] == erases
+        given = (*words("ubi", image.path), "--rate", "1/min", "--", "sh", "-c", "echo a >a; sync")
+        ran = _flashbed("exec", *given, here=tmp_path)
+        assert ran.status == 0, ran.err
+        told[erases] = ran.err
+    assert "less the 7 that a block of the dump has" in told[7]
+    assert "none: a block has 100,000 erases, of 100,000" in told[100_000]
+
+
 @pytest.mark.emulator
 @pytest.mark.parametrize("kind", ["ubi", "jffs2"])
 def test_its_first_boot_is_the_same_on_both_kernels(kind: str, tmp_path: Path) -> None:

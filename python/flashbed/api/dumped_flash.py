@@ -59,7 +59,9 @@ def dumped(file: Path, volume: str | None, stack: Stack) -> Dump:
             f"--dump {shown(file)}: {blocks:,} blocks, the partition has {there:,}:"
             f" --set partition.blocks={blocks}"
         )
-    return Dump(path=file, oob_bytes=oob_bytes, volume=chosen)
+    counted = None if image.ubi is None else image.ubi["erases"]
+    erases = None if counted is None else counted["max"]
+    return Dump(path=file, oob_bytes=oob_bytes, volume=chosen, erases=erases)
 
 
 def _read(file: Path, stack: Stack) -> Image:

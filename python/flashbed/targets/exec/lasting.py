@@ -50,11 +50,24 @@ def lasting_of(request: ExecRequest, outcome: ExecOutcome, rounds: float | None)
     except InputError as why_not:  # the rest of the answer is as it is
         return Lasting(None, None, None, str(why_not))
     subject = _subject(request, outcome, a_day, given=rounds is not None)
-    found = subject.lasting(endurance.cycles)
+    worn = 0 if request.dump is None else request.dump.erases or 0
+    if worn >= endurance.cycles:
+        why = f"none: a block has {worn:,} erases, of {endurance.cycles:,}"
+        return Lasting(subject, None, None, why)
+    found = subject.lasting(endurance.cycles - worn)
     if found is None:
         return Lasting(subject, None, None, without_years(subject))
     source = f"{endurance.cycles:,} erases ({endurance.source})"
-    return Lasting(subject, found, notes(subject, found, source), "")
+    return Lasting(subject, found, notes(subject, found, f"{source}{_less(request)}"), "")
+
+
+def _less(request: ExecRequest) -> str:
+    """What a device has behind it, as far as its dump says."""
+    if request.dump is None:
+        return ""
+    if request.dump.erases is None:
+        return ", as of a new chip: a dump of JFFS2 has no counters"
+    return f", less the {request.dump.erases:,} that a block of the dump has"
 
 
 def _busy_s(request: ExecRequest, outcome: ExecOutcome) -> float:

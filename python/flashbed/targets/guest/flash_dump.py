@@ -30,6 +30,8 @@ class Dump:
     """Behind each page of the file; 0 for none."""
     volume: str | None
     """The volume with the program's UBIFS; None without UBI, and where a layout says it."""
+    erases: int | None = None
+    """Of the block that was erased most; None where nothing counts them."""
 
     @property
     def told(self) -> str:

@@ -128,6 +128,22 @@ def test_its_first_boot_is_the_same_on_both_kernels(kind: str, tmp_path: Path) -
     assert sum(reads for _, reads in found[0]) > BLOCKS
 
 
+def test_an_image_of_jffs2_is_mounted_on_nor(tmp_path: Path) -> None:
+    """Its clean markers are in the blocks; those after it get one each."""
+    tree = Tree(files={f"file{number}": bytes([number]) * 9_000 for number in range(40)})
+    tree.write(tmp_path / "root")
+    run_tool("mkfs.jffs2", "-r", tmp_path / "root", "-o", tmp_path / "nor", "-e", "64KiB", "-l",
+             "-m", "none")  # fmt: skip
+    nor = ("--set", "chip=W25Q128JV", "--set", "fs=jffs2", "--dump", str(tmp_path / "nor"))
+    given = (*nor, "--keep", str(tmp_path / "kept"), "--format", "json")
+    script = "cp file1 copy; sync; rm copy"
+    ran = _flashbed("exec", *given, "--", "sh", "-c", script, here=tmp_path)
+    assert ran.status == 0, ran.err
+    assert tree_of(tmp_path / "kept") == tree.files
+    (ran_,) = json.loads(ran.out)["exec"]
+    assert ran_["run"]["erases"] == 0, "no block waits for its marker"
+
+
 def test_blocks_that_are_marked_bad_are_bad(tmp_path: Path) -> None:
     image = make("ubi", 5, tmp_path / "made", (PAGE, KIB))
     block = KIB << 10

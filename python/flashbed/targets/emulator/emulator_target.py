@@ -38,6 +38,7 @@ from flashbed.targets.guest.layout_images import (
     lines,
     modules_of_layout,
     modules_of_mount,
+    named,
     partitions,
 )
 from flashbed.targets.guest.module import ModuleNotBuilt, OtherKernel, built_module
@@ -195,9 +196,9 @@ class EmulatorTarget:
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
-        loaded = f"{loaded}{images.named}-{kernel.series}"
-        image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
         parts = partitions(first.stack, images)
+        loaded = f"{loaded}{named(images, parts)}-{kernel.series}"
+        image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board, parts)}
         initramfs.keep(initramfs.archive(program, modules, parameters, images.more), image)
         machine = Machine(

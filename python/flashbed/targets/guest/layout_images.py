@@ -35,6 +35,7 @@ __all__ = [
     "lines",
     "modules_of_layout",
     "modules_of_mount",
+    "named",
     "partitions",
     "uses_of",
 ]
@@ -76,18 +77,20 @@ class Images:
         return -(-sum(self.sizes.values()) // _MIB)
 
     @property
-    def named(self) -> str:
-        """What tells an initramfs with them from one with others; empty without images."""
-        digest = hashlib.sha256()
-        for name, content in self.content.items():
-            digest.update(f"{name} {len(content)}\n".encode() + content)
-        return f"-images-{digest.hexdigest()[:16]}" if self.content else ""
-
-    @property
     def more(self) -> More:
         """They, as a part of an initramfs."""
         files = {f"{_FOLDER}/{name}": (0o644, content) for name, content in self.content.items()}
         return More(folders=(_FOLDER,) if files else (), files=files)
+
+
+def named(images: Images, parts: Mapping[str, int]) -> str:
+    """What tells an initramfs with these images and partitions from others; empty for none."""
+    if not images.content and not parts:
+        return ""
+    digest = hashlib.sha256(repr(sorted(parts.items())).encode())
+    for name, content in images.content.items():
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return f"-layout-{digest.hexdigest()[:16]}"
 
 
 NO_IMAGES = Images({})

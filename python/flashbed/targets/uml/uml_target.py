@@ -22,7 +22,7 @@ from flashbed.targets.guest import disks, initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
-from flashbed.targets.guest.layout_images import lines, partitions
+from flashbed.targets.guest.layout_images import lines, named, partitions
 from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, OtherKernel, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.guest.root_files import RootNotMade, images_for, over_root, root_of
@@ -129,14 +129,14 @@ class UmlTarget:
         self.work.mkdir(parents=True, exist_ok=True)
         loaded = "".join(f"-{module.stem}" for module in modules[1:])
         loaded += f"-{fs}" if has_ftl(fs) else ""
-        loaded += images.named
+        parts = partitions(first.stack, images)
+        loaded += named(images, parts)
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
-        image = self.work / f"initramfs-{series}{loaded}-{board.sha256[:16]}"
-        parameters = {
-            chip.stem: nand.parameters(board, wait="busy", parts=partitions(first.stack, images))
-        }
+        # Kernels with other options have modules of their own, in folders of their own.
+        image = self.work / f"initramfs-{series}{loaded}-{chip.parent.name}-{board.sha256[:16]}"
+        parameters = {chip.stem: nand.parameters(board, wait="busy", parts=parts)}
         memory_mib = nand.memory_mib(board) + disks.memory_mib(fs) + images.mib
         initramfs.keep(initramfs.archive(program, modules, parameters, makers), image)
         machine = Machine(

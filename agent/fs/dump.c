@@ -21,6 +21,8 @@
 #include "fs/fs.h"
 
 enum { PAGE_BYTES_MAX = 16384, OOB_BYTES_MAX = 4096, EC_HEADER_BYTES = 16, MARKED_PAGES = 2 };
+/* NAND_BBM_POS_LARGE and NAND_BBM_POS_SMALL of include/linux/mtd/rawnand.h. */
+enum { SMALL_PAGE_BYTES = 512, BAD_MARK = 0, BAD_MARK_SMALL = 5 };
 
 static const uint8_t EC_MAGIC[] = {0x55, 0x42, 0x49, 0x23};
 
@@ -65,6 +67,8 @@ static int mark_bad(const struct fs *fs, int fd, uint32_t first, uint64_t blocks
 {
 	static uint8_t bytes[PAGE_BYTES_MAX + OOB_BYTES_MAX];
 	const uint32_t pages = fs->geometry.block_bytes / fs->geometry.page_bytes;
+	const bool small = fs->geometry.page_bytes <= SMALL_PAGE_BYTES;
+	const uint32_t mark = fs->geometry.page_bytes + (small ? BAD_MARK_SMALL : BAD_MARK);
 	int err = 0;
 
 	for (uint64_t block = 0; block < blocks && !err; block++) {
@@ -72,7 +76,7 @@ static int mark_bad(const struct fs *fs, int fd, uint32_t first, uint64_t blocks
 
 		for (uint32_t page = 0; page < MARKED_PAGES && !err; page++) {
 			err = read_page(fd, fs, block * pages + page, bytes);
-			bad = bad || bytes[fs->geometry.page_bytes] == 0;
+			bad = bad || bytes[mark] == 0;
 		}
 		if (bad && !err) {
 			char command[32];

@@ -16,6 +16,17 @@ pub struct Pages {
     pub oob_bytes: usize,
 }
 
+impl Pages {
+    /// Where in the OOB a bad block is marked: NAND_BBM_POS_SMALL, NAND_BBM_POS_LARGE.
+    fn bad_mark(self) -> usize {
+        if self.page_bytes > 512 {
+            0
+        } else {
+            5
+        }
+    }
+}
+
 /// Geometries of chips with OOB.
 const KNOWN: [Pages; 12] = [
     Pages { page_bytes: 512, oob_bytes: 16 },
@@ -42,7 +53,7 @@ pub struct Flat {
     pub bytes: Vec<u8>,
     /// Their geometry, if there was OOB.
     pub pages: Option<Pages>,
-    /// The first byte of each page's OOB, where a maker marks a bad block.
+    /// The byte of each page's OOB in which a maker marks a bad block.
     markers: Vec<u8>,
 }
 
@@ -55,7 +66,8 @@ impl Flat {
             return Flat { bytes: file, pages: None, markers: Vec::new() };
         };
         let markers = file.chunks(pages.page_bytes + pages.oob_bytes);
-        let markers = markers.map(|chunk| chunk.get(pages.page_bytes).copied().unwrap_or(0xff));
+        let at = pages.page_bytes + pages.bad_mark();
+        let markers = markers.map(|chunk| chunk.get(at).copied().unwrap_or(0xff));
         Flat { markers: markers.collect(), bytes: without(&file, pages), pages: Some(pages) }
     }
 

@@ -56,7 +56,8 @@ def dump_of(chip: bytes, *, with_oob: bool = False) -> bytes:
         for number in range(pages):
             main, spare = found.get(number, (b"\xff" * page, b"\xff" * oob))
             if state and number == 0:
-                spare = b"\0" + spare[1:]
+                mark = 0 if page > 512 else 5
+                spare = spare[:mark] + b"\0" + spare[mark + 1 :]
             out += main + (spare if with_oob else b"")
     assert at == len(chip)
     return bytes(out)

@@ -116,7 +116,7 @@ def with_oob(
     for at in range(0, len(data), page):
         spare = bytearray(b"\xff" * oob)
         if block and at // block in bad:
-            spare[0] = 0
+            spare[0 if page > 512 else 5] = 0
         else:
             spare[oob // 2 :] = bytes(byte ^ 0x5A for byte in data[at : at + oob - oob // 2])
         out += data[at : at + page].ljust(page, b"\xff") + spare

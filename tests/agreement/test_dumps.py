@@ -202,7 +202,7 @@ def test_the_image_of_a_product_boots_in_its_layout(tmp_path: Path) -> None:
     [
         ("ubi", ("--set", "fs=jffs2"), "holds ubifs: --set fs=ubifs"),
         ("jffs2", (), "holds jffs2: --set fs=jffs2"),
-        ("ubi", ("--set", "fs=yaffs2"), "of UBI or JFFS2, not of yaffs2"),
+        ("ubi", ("--set", "fs=yaffs2"), "holds ubifs: --set fs=ubifs"),
         ("ubi", (*SPI, "--volume", "none"), "UBIFS on v0"),
         ("ubi", (*SPI, "--record", "x"), "--record: not with --dump"),
         ("ubi", (), "UBI's headers need no sub-pages"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["dumped"]
 
-_READ = ("ubifs", "jffs2")
 _ENDIAN = "little"
 _GUESSED_BY = "nodes"
 
@@ -34,8 +33,6 @@ def dumped(file: Path, volume: str | None, stack: Stack) -> Dump:
 
     Raises `InputError`.
     """
-    if stack.fs not in _READ:
-        raise InputError(f"--dump {shown(file)}: of UBI or JFFS2, not of {stack.fs}")
     image = _read(file, stack)
     fs = "ubifs" if image.ubi is not None else str(image.parts[0]["content"]["format"])
     if fs == "ubifs" and image.ubi is None:

@@ -195,6 +195,8 @@ def test_the_image_of_a_product_boots_in_its_layout(tmp_path: Path) -> None:
     ran = _flashbed("exec", *CHIP, "--set", "layout=two-slots", *dump[2:], "--", "true",
                     here=tmp_path)  # fmt: skip
     assert "no volume rootfs_a of layout=two-slots; it has rootfs, rootfs_data" in ran.err
+    ran = _flashbed("exec", *CHIP, *dump, "--volume", "rootfs_data", "--", "true", here=tmp_path)
+    assert "--volume rootfs_data: layout=squashfs-overlay-ubifs says it" in ran.err
 
 
 @pytest.mark.parametrize(

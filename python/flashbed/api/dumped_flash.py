@@ -8,6 +8,7 @@ Left out: YAFFS2, layouts on partitions of MTD (a dump is of one), dm-verity, th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from flashbed._sim import Image
 from flashbed.api.images import read_image
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
+from flashbed.stack.layouts import Layout
 from flashbed.stack.stack import Stack
 from flashbed.targets.guest.flash_dump import Dump
 from flashbed.targets.guest.layout_images import leb_bytes
@@ -43,7 +45,7 @@ def dumped(file: Path, volume: str | None, stack: Stack) -> Dump:
         _check_ubi(file, image.ubi, stack)
         chosen = _volume(file, image, volume, stack)
     else:
-        _check_jffs2(file, dict(image.parts[0]["content"]), stack)
+        _check_jffs2(file, image.parts[0]["content"], stack)
         chosen = None
         if volume is not None:
             raise InputError(f"--volume {volume}: {shown(file)} has no volumes")
@@ -110,17 +112,10 @@ def _volume(file: Path, image: Image, wanted: str | None, stack: Stack) -> str |
     """The volume that the program writes to; None where a layout says it."""
     assert image.ubi is not None
     volumes = image.ubi["volumes"]
-    names = [each["name"] for each in volumes]
     if stack.layout is not None:
-        if stack.layout.verity:
-            raise InputError("layout.verity: not with --dump, which has no root hash")
-        for each in stack.layout.volume:
-            if each.name not in names:
-                has = ", ".join(names) or "none"
-                raise InputError(
-                    f"--dump {shown(file)}: no volume {each.name} of layout={stack.layout.name};"
-                    f" it has {has}"
-                )
+        if wanted is not None:
+            raise InputError(f"--volume {wanted}: layout={stack.layout.name} says it")
+        _check_layout(file, [each["name"] for each in volumes], stack.layout)
         return None
     able = [
         each["name"]
@@ -137,3 +132,15 @@ def _volume(file: Path, image: Image, wanted: str | None, stack: Stack) -> str |
     if any(character.isspace() for character in found):
         raise InputError(f"--dump {shown(file)}: volume {found!r}: a name without spaces is needed")
     return found
+
+
+def _check_layout(file: Path, names: Sequence[str], layout: Layout) -> None:
+    """Checks that the dump has the layout's volumes."""
+    if layout.verity:
+        raise InputError("layout.verity: not with --dump, which has no root hash")
+    for volume in layout.volume:
+        if volume.name not in names:
+            raise InputError(
+                f"--dump {shown(file)}: no volume {volume.name} of layout={layout.name};"
+                f" it has {', '.join(names) or 'none'}"
+            )

@@ -119,8 +119,8 @@ struct fs {
 	unsigned int map_pages;
 	struct flash_geometry geometry;
 	const struct layout *layout; /* NULL for one volume or partition with one file system */
-	const char
-		*dump; /* what the partition holds in place of a new file system; NULL for none */
+	/* what the partition holds in place of a new file system; NULL for none */
+	const char *dump;
 	uint32_t dump_oob_bytes; /* behind each page of it */
 	/* of the mounted volumes of a layout their numbers in UBI or MTD, and 1 more */
 	int volumes_up[LAYOUT_VOLUMES];

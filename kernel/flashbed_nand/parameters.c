@@ -330,9 +330,6 @@ static int check_nor(struct fbn_parameters *to)
 	to->nor_next_byte_ns = nor_next_byte_ns;
 	memcpy(to->nor_id, nor_id, sizeof(nor_id));
 	to->nor_id_bytes = nor_id_bytes;
-	to->spi_rx_lines = spi_rx_lines;
-	to->spi_tx_lines = spi_tx_lines;
-	to->spi_op_ns = spi_op_ns;
 	return 0;
 }
 
@@ -341,6 +338,9 @@ static int check_spi(struct fbn_parameters *to)
 	int status;
 
 	to->spi_hz = spi_hz;
+	to->spi_rx_lines = spi_rx_lines;
+	to->spi_tx_lines = spi_tx_lines;
+	to->spi_op_ns = spi_op_ns;
 	if (nor_id_bytes)
 		return check_nor(to);
 	if (!spi_hz) {
@@ -368,9 +368,6 @@ static int check_spi(struct fbn_parameters *to)
 	if (status < 0)
 		return status;
 	to->spi_ecc_status = status;
-	to->spi_rx_lines = spi_rx_lines;
-	to->spi_tx_lines = spi_tx_lines;
-	to->spi_op_ns = spi_op_ns;
 	to->spi_dtr = spi_dtr;
 	to->spi_continuous_reads = spi_continuous_reads;
 	to->spi_read_opcode = spi_read_opcode;

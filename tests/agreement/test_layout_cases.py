@@ -51,14 +51,12 @@ def programs_on(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_program_that_ships_does_the_same_to_the_flash(layout: str) -> None:
-    names = [name for name in NAMES if (name, layout) not in KNOWN]
-    programs = [program for name in names for program in programs_on(name, layout)]
-    assert counts("sim-chip", programs) == counts("uml", programs)
+    _same_as_the_kernel(layout)
 
 
-def _same_with_fastmaps(layout: str) -> None:
+def _same_as_the_kernel(layout: str, fastmap: int = 0) -> None:
     names = [name for name in NAMES if (name, layout) not in KNOWN]
-    programs = [program for name in names for program in programs_on(name, layout, fastmap=1)]
+    programs = [program for name in names for program in programs_on(name, layout, fastmap)]
     assert counts("sim-chip", programs) == counts("uml", programs)
 
 
@@ -67,7 +65,7 @@ def _same_with_fastmaps(layout: str) -> None:
 @pytest.mark.timeout(900, func_only=True)
 @pytest.mark.usefixtures("cases_with_fastmap")
 def test_a_program_on_a_device_with_fastmaps_does_the_same_to_the_flash() -> None:
-    _same_with_fastmaps("squashfs-overlay-ubifs")
+    _same_as_the_kernel("squashfs-overlay-ubifs", fastmap=1)
 
 
 @pytest.mark.uml
@@ -77,7 +75,7 @@ def test_a_program_on_a_device_with_fastmaps_does_the_same_to_the_flash() -> Non
 @pytest.mark.usefixtures("cases_with_fastmap")
 @pytest.mark.parametrize("layout", ON_UBI)
 def test_programs_on_all_layouts_with_fastmaps_do_the_same_to_the_flash(layout: str) -> None:
-    _same_with_fastmaps(layout)
+    _same_as_the_kernel(layout, fastmap=1)
 
 
 @pytest.mark.emulator

@@ -253,8 +253,6 @@ def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
         raise InputError(f"--set {chosen.stack.only_simulated}")
     if chosen.stack.refused_on_nor is not None:
         raise InputError(f"--set {chosen.stack.refused_on_nor}")
-    if chosen.stack.board.nor is not None and options.on not in ("sim", "uml", "emulator"):
-        raise InputError(f"--on {options.on}: SPI-NOR is on sim, uml and emulator")
     kernel = chosen.stack.kernel.name
     able = program_kernels(cache_folder())
     if kernel not in able:
@@ -269,6 +267,8 @@ def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:
         _check_partition(options, chosen.stack.fs)
     if not is_address(options.on):
         return
+    if chosen.stack.board.nor is not None:
+        raise InputError(f"--on {options.on}: SPI-NOR is on sim, uml and emulator")
     if chosen.stack.layout is not None:
         raise InputError("--set layout: a real board's flash is laid out as it is")
     for name, _ in chosen.changes:

@@ -1,9 +1,10 @@
-"""Random programs on a layout: `exec` on the kernel's own code, replayed in the simulator.
+"""Random programs on a layout: recorded by `exec`, replayed on the kernel and in the simulator.
 
 `python -m tests.support.laid_out --layout two-slots --seeds 0:60` prints a row for each program,
 and how far off the simulator is. Counts are reads/programs/erases, the sync after the program
-included. A program makes folders and files, writes, syncs, moves, links and removes them, some of
-it in the folder that the layer merges, some below; it is the same for a seed.
+included; first those of `exec`, where they are others than the kernel's of the replay. A program
+makes folders and files, writes, syncs, moves, links and removes them, some of it in the folder that
+the layer merges, some below; it is the same for a seed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class LaidOut:
     """One program on one layout."""
 
     seed: int
+    executed: Counts
     kernel: Counts
     simulated: Counts
 
@@ -140,7 +142,7 @@ def program_of(seed: int) -> str:
     return "\n".join(drawn.lines)
 
 
-def _kernel(layout: str, script: str, recording: Path) -> Counts:
+def _executed(layout: str, script: str, recording: Path) -> Counts:
     words = ["exec", "--on", "uml", "--format", "json"]
     words += [word for setting in settings_of(layout) for word in ("--set", setting)]
     words += ["--record", str(recording), "--contents", "--", PYTHON, "-c", script]
@@ -155,12 +157,12 @@ def _kernel(layout: str, script: str, recording: Path) -> Counts:
     return reads, programs, erases
 
 
-def _simulated(layout: str, recording: Path) -> Counts:
+def _replayed(target: str, layout: str, recording: Path) -> Counts:
     experiment = load_experiment(str(written_experiment(recording)))
     planned = plan(experiment, parse_settings(settings_of(layout)))
     cases = [item.case for item in planned if item.case.pattern == "recorded"]
     (program,) = programs_of(experiment, cases)
-    (batch,) = load_target("sim-chip").run([program], RunOptions())
+    (batch,) = load_target(target).run([program], RunOptions())
     assert not batch.failures, batch.failures
     (row,) = batch.cases.iter_rows(named=True)
     reads, programs, erases = (row[f"flash_{kind}"] + row[f"flush_{kind}"] for kind in KINDS)
@@ -168,11 +170,12 @@ def _simulated(layout: str, recording: Path) -> Counts:
 
 
 def compared_on(layout: str, seed: int) -> LaidOut:
-    """Runs the program of a seed on the kernel, and its recording in the simulator."""
+    """Runs the program of a seed, and its recording on the kernel and in the simulator."""
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / f"seed{seed}.rec"
-        kernel = _kernel(layout, program_of(seed), recording)
-        return LaidOut(seed, kernel, _simulated(layout, recording))
+        executed = _executed(layout, program_of(seed), recording)
+        kernel, simulated = (_replayed(on, layout, recording) for on in ("uml", "sim-chip"))
+        return LaidOut(seed, executed, kernel, simulated)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -187,7 +190,8 @@ def main(words: Sequence[str] | None = None) -> None:
         row = compared_on(asked.layout, seed)
         rows.append(row)
         same = "the same" if row.kernel == row.simulated else "/".join(map(str, row.simulated))
-        print(f"{seed:4} {'/'.join(map(str, row.kernel)):>16}  {same}", flush=True)
+        executed = "" if row.executed == row.kernel else "/".join(map(str, row.executed))
+        print(f"{seed:4} {executed:>16} {'/'.join(map(str, row.kernel)):>16}  {same}", flush=True)
     equal = sum(row.kernel == row.simulated for row in rows)
     print(f"{asked.layout}: {equal} of {len(rows)} the same")
     for at, kind in enumerate(KINDS):

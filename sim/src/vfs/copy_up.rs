@@ -255,6 +255,28 @@ impl<S: FlashFs> Vfs<S> {
     pub(super) fn create_in_layer(
         &mut self,
         now: Ns,
+        at: At<'_>,
+        is_directory: bool,
+        make: impl FnOnce(&mut S, Ns, Name<'_>, &mut dyn PageCache) -> Result<(Ino, Ns)>,
+    ) -> Result<(Ino, Ns)> {
+        let (ino, now) = self.create_upper(now, at, is_directory, make)?;
+        Ok((ino, self.revert_creds(now)?))
+    }
+
+    /// The end of ovl_create_or_link, which frees the credentials it took. ovl_instantiate before
+    /// it may sleep.
+    pub(super) fn revert_creds(&mut self, now: Ns) -> Result<Ns> {
+        if self.layer.is_none() {
+            return Ok(now);
+        }
+        let now = self.resched(now)?;
+        self.fs.call_rcu(now); // put_cred_rcu
+        Ok(now)
+    }
+
+    fn create_upper(
+        &mut self,
+        now: Ns,
         (directory, path): At<'_>,
         is_directory: bool,
         make: impl FnOnce(&mut S, Ns, Name<'_>, &mut dyn PageCache) -> Result<(Ino, Ns)>,
@@ -486,7 +508,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// d_drop: the next walk looks the name up again.
-    fn drop_dentry(&mut self, path: &str) {
+    pub(super) fn drop_dentry(&mut self, path: &str) {
         let Names { paths, dentries } = &mut self.names;
         paths.remove(path);
         dentries.remove(path);

@@ -141,7 +141,7 @@ impl<S: FlashFs> Vfs<S> {
         inode.names += 1;
         inode.is_linkable = false;
         self.names.paths.insert(to.path.into_owned(), index);
-        Ok((0, now))
+        Ok((0, self.revert_creds(now)?))
     }
 
     /// symlink.

@@ -45,6 +45,15 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
+    /// shrink_dcache_parent of an empty directory: frees the negative dentries below.
+    fn shrink_dcache_parent(&mut self, now: Ns, directory: &str) {
+        let before = self.names.dentries.len();
+        self.names.dentries.retain(|path| !Self::is_below(path, directory));
+        if self.names.dentries.len() < before {
+            self.fs.call_rcu(now); // dentry_free
+        }
+    }
+
     /// Unhashes the dentry of a path, so that only open files still refer to it. Returns whether
     /// any does.
     pub(super) fn unhash(&mut self, path: &str) -> bool {
@@ -97,6 +106,7 @@ impl<S: FlashFs> Vfs<S> {
             Ok(later) => later,
             Err(error) => return errno(error, now),
         };
+        self.shrink_dcache_parent(now, path);
         self.delete_dentry(path);
         self.inodes[index].names -= 1;
         Ok((0, self.put_inode(now, index)?))
@@ -167,7 +177,10 @@ impl<S: FlashFs> Vfs<S> {
         let new_in = above.and_then(|above| self.names.paths.get(above).copied());
         self.move_names(old, new);
         self.move_dentry(moved, new_in, new);
+        // dput of the new name's dentry, which d_move has unhashed: it may sleep, and frees.
+        let now = self.resched(now)?;
         let now = target.map_or(Ok(now), |target| self.put_inode(now, target))?;
+        self.fs.call_rcu(now);
         Ok((0, now))
     }
 

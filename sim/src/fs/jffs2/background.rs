@@ -112,6 +112,8 @@ pub struct Collector {
     pub(super) keeps_chip_lock: bool,
     /// While a pass is being computed, its calls into MTD are made at once instead of deferred.
     pub(super) makes_deferred_at_once: bool,
+    /// The pass allocates memory after its last call into MTD.
+    pub(super) allocates_last: bool,
     /// The thread sleeps on c->inocache_wq until another task has read or evicted the inode.
     pub(super) waits_for_inode: bool,
     /// The thread sleeps on f->sem or the page's lock until the foreground has read the page.
@@ -212,7 +214,7 @@ impl<D: NandDriver> Jffs2<D> {
 
     fn collector_step(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         self.end_thread_call(now);
-        if self.sched.resched(now) != Some(Task::Jffs2Thread) {
+        if self.may_be_preempted() && self.sched.resched(now) != Some(Task::Jffs2Thread) {
             return Ok(now);
         }
         if std::mem::take(&mut self.collector.has_read) {
@@ -249,6 +251,18 @@ impl<D: NandDriver> Jffs2<D> {
         Ok(now)
     }
 
+    /// Whether the thread may be preempted before its step. From the end of a pass to its next sleep
+    /// nothing in the kernel's code may sleep; and on NOR the pass ends after its last call into
+    /// MTD, unless a fragment is allocated for what it has written.
+    fn may_be_preempted(&self) -> bool {
+        let Collector { step, ref work, allocates_last, .. } = self.collector;
+        match step {
+            Step::Loop | Step::Nap => false,
+            Step::Work => self.medium.has_wbuf || allocates_last || !work.is_empty(),
+            _ => true,
+        }
+    }
+
     fn has_or_awaits_lock(&mut self, now: Ns, has_it: bool, erased: bool) {
         if has_it {
             self.collector.step = Step::Decide { erased };
@@ -270,6 +284,7 @@ impl<D: NandDriver> Jffs2<D> {
             return Ok(now);
         }
         self.collector.step = Step::Work;
+        self.collector.allocates_last = false;
         let mut now = now;
         if self.gc_block.is_none() {
             now = self.defer_calls(|fs| fs.find_gc_block(now, Why::Idle))?;
@@ -290,6 +305,7 @@ impl<D: NandDriver> Jffs2<D> {
             Some(ino) => {
                 self.collector.step = Step::Work;
                 self.collector.inode = Some((ino, true));
+                self.collector.allocates_last = true;
                 self.defer_calls(|fs| {
                     let now = fs.verify_data(now)?;
                     fs.check_inode(now, ino)
@@ -330,6 +346,7 @@ impl<D: NandDriver> Jffs2<D> {
         }
         self.collector.step = Step::Work;
         self.collector.inode = inode;
+        self.collector.allocates_last = false;
         self.defer_calls(|fs| fs.collect_next_node(now, pages))
     }
 

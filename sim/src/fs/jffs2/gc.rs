@@ -294,7 +294,10 @@ impl<D: NandDriver> Jffs2<D> {
         Ok((true, now))
     }
 
+    /// jffs2_flash_write. On NOR jffs2_flash_direct_write adds to the summary after its write; for
+    /// other nodes jffs2_flash_direct_writev does so before.
     fn write_copy(&mut self, now: Ns, bytes: u32) -> Result<Ns> {
+        self.collector.allocates_last |= self.options.summary; // jffs2_sum_add_kvec
         let to = self.write_offset(self.next_block.expect("space was reserved"));
         self.flash_write(now, to, &[&[(Cause::Collection, bytes)]], None)
     }

@@ -206,6 +206,7 @@ impl<D: NandDriver> Jffs2<D> {
 
     /// jffs2_add_full_dnode_to_inode: nodes that the new one covers whole become obsolete.
     pub(super) fn add_fragment(&mut self, mut now: Ns, ino: Ino, id: NodeId) -> Result<Ns> {
+        self.collector.allocates_last = true; // jffs2_alloc_node_frag
         let mut covered = std::mem::take(&mut self.covered);
         self.files[ino.0 as usize - 1].fragments.add(&mut self.nodes, id, &mut covered);
         for id in covered.drain(..) {

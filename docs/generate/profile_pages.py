@@ -73,6 +73,8 @@ Another file system needs a row there, its code in the simulator, and its name i
 _LAYOUTS = """A layout is a file `boards/layouts/NAME.toml`: what lies on the flash of a product,
 which `--set layout=NAME` chooses. docs/models/layouts.md says how it is made.
 `--set layout.KEY=VALUE` changes `fastmap`, `files`, and the keys of all volumes with an image."""
+_OF_PRICES = ("compressors", "squashfs")
+"""Tables whose keys are among the prices."""
 COMMON = 3
 """A place is said of a table as a whole if so many keys are found there."""
 _USUAL = (0, 1_000_000_000)
@@ -138,7 +140,7 @@ def _one_table(
         yield "\n".join(_priced())
     keys = [key for key, field in model.model_fields.items() if not field.json_schema_extra]
     rows = [
-        key for key in keys if key != "source" and (model is not Software or key != "compressors")
+        key for key in keys if key != "source" and (model is not Software or key not in _OF_PRICES)
     ]
     common = _common_place(model, rows)
     if common:
@@ -188,11 +190,14 @@ def _priced() -> Iterator[str]:
 
 def _folded(keys: list[str]) -> list[str]:
     """Keys that differ in the compressor alone are one: `compressors.{lzo,zstd}.search_ns`."""
-    parts = [key.split(".", 2) for key in keys]
-    if len(keys) == 1 or len({(first, *rest[1:]) for first, *rest in parts}) > 1:
+    parts = [key.split(".") for key in keys]
+    differ = [at for at, names in enumerate(zip(*parts, strict=False)) if len(set(names)) > 1]
+    alike = len(differ) == 1 and len({len(each) for each in parts}) == 1
+    if not alike or differ[0] + 1 == len(parts[0]):
         return keys
-    first, _, last = parts[0]
-    return [f"{first}.{{{','.join(name for _, name, _ in parts)}}}.{last}"]
+    (at,) = differ
+    names = ",".join(each[at] for each in parts)
+    return [".".join([*parts[0][:at], f"{{{names}}}", *parts[0][at + 1 :]])]
 
 
 def about(model: type[BaseModel]) -> str:

@@ -76,7 +76,8 @@ pub fn stored(bytes: &[u8]) -> Result<Stored, String> {
     for at in ids.iter().chain(&fragments) {
         reader.block(*at)?;
     }
-    Ok(Stored { superblock, metadata: reader.metadata, ids, fragments })
+    let last_fragment = reader.last_fragment(&superblock, &fragments);
+    Ok(Stored { superblock, metadata: reader.metadata, ids, fragments, last_fragment })
 }
 
 struct Reader<'a> {
@@ -100,6 +101,23 @@ impl Reader<'_> {
     /// The positions of the metadata blocks with so many entries.
     fn index(&self, at: u64, entries: u64, entry_bytes: u64) -> Result<Vec<u64>, String> {
         self.positions(at, Superblock::index_blocks(entries, entry_bytes))
+    }
+
+    /// Where the last block of fragments is, and how long it is; none if it is broken.
+    fn last_fragment(&self, superblock: &Superblock, fragments: &[u64]) -> Option<(u64, u32)> {
+        let last = u64::from(superblock.fragments.checked_sub(1)?);
+        let entry = (last * FRAGMENT_BYTES % u64::from(METADATA_BYTES)) as usize;
+        let table = self.metadata.get(fragments.last()?)?;
+        let fields = Fields::little(part(&table.bytes, entry, FRAGMENT_BYTES as usize));
+        let (at, size) = (fields.u64(0), Size::of(fields.u32(8))?);
+        let stored = part(self.bytes, usize::try_from(at).ok()?, size.stored() as usize);
+        let bytes = match size.is_compressed() {
+            true => {
+                unpack_most(self.packing, stored, superblock.block_bytes() as usize).ok()?.len()
+            }
+            false => stored.len(),
+        };
+        Some((at, bytes as u32))
     }
 
     /// Metadata blocks one behind the other.
@@ -164,7 +182,7 @@ fn tree(stored: Stored, problems: &mut Problems) -> Result<(Tree, u32), String> 
     let (packing, block_bytes) =
         (packing(stored.superblock.compressor), stored.superblock.block_bytes());
     let broken = |_: FsError| "the root's inode is broken".to_owned();
-    let (mut mounted, _) = Squashfs::mount(stored, &mut Free, Ns::ZERO).map_err(broken)?;
+    let (mut mounted, _) = Squashfs::mount(stored, None, &mut Free, Ns::ZERO).map_err(broken)?;
     let root = mounted.root();
     let mut names: BTreeMap<u32, Vec<Name>> = BTreeMap::new();
     let mut seen = BTreeSet::from([root]);

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 from pathlib import Path
 
@@ -13,11 +14,13 @@ import pytest
 from tests.agreement.test_exec import pytestmark
 from tests.support.booted import KINDS, Booted, booted
 from tests.support.exec_and_replay import FLASHBED
+from tests.support.squashfs_prices import draw_root, times
 
 __all__ = ["pytestmark"]
 
 SEEDS, ALL_SEEDS = (1, 2, 4, 7), 64
 FASTMAP_SEEDS = (1, 2, 10)
+FILES_READ = 24
 WHOLE_KIB = 64
 """Blocks up to which no request of the kernel is split by where its memory is."""
 READS_OFF_MAX = 0.01
@@ -128,3 +131,31 @@ def test_a_boot_is_the_same_every_time(tmp_path: Path) -> None:
     )  # fmt: skip
     assert first == again
     assert all(kind in first.decode() for kind in KINDS)
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize(("compressor", "off_max"), [("lz4", 0.05), ("xz", 0.20)])
+def test_a_boot_takes_about_as_long_as_on_the_board(
+    compressor: str, off_max: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that the prices were not found with (evidence/layouts.md)."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    files = draw_root(1, tmp_path)[:FILES_READ]
+    settings = [f"layout.compressor={compressor}", "layout.block_kib=64"]
+    board, simulated = (times(on, settings, tmp_path, files) for on in ("emulator", "sim"))
+    assert [busy for *_, busy in simulated] == [busy for *_, busy in board]
+    whole = [sum(ns for _, ns, _ in rows) for rows in (board, simulated)]
+    assert whole[1] == pytest.approx(whole[0], rel=off_max)
+
+
+def test_a_board_without_prices_takes_the_flashs_time_alone(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_bytes(b"a line\n" * 9_000)
+    both = {"emulated": "the processor's time and", "emulated-4k": "the flash's time alone"}
+    for board, said in both.items():
+        ran = subprocess.run(
+            [FLASHBED, "boot", "--on", "sim", "--set", f"board={board}", "--set",
+             "layout=squashfs-overlay-ubifs", "--image", "root"],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert said in ran.stdout

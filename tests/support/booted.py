@@ -171,7 +171,7 @@ def booted(seed: int, *, fastmap: bool = False, on_mtd: bool = False) -> Booted:
         blocks = drawn.choice(PARTITION_BLOCKS)
         if fastmap:
             words += ["--set", "layout.fastmap=1", "--set", f"partition.blocks={blocks}"]
-        kernel, simulated = (_boot(on, words, here) for on in ("uml", "sim"))
+        kernel, simulated = (_boot(on, words, here) for on in ("uml", "sim-chip"))
     return Booted(
         seed=seed,
         setting=f"{layout} {chip} {kib} KiB {compressor}" + (f" {blocks} PEBs" if fastmap else ""),

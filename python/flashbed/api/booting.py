@@ -25,6 +25,7 @@ from flashbed.api.exec_options import (
 from flashbed.base.errors import InputError
 from flashbed.base.files import read_text
 from flashbed.plan.stacks import ChosenStack
+from flashbed.results.run_directory import CHIP_ALONE
 from flashbed.stack.layouts import Layout
 from flashbed.targets.exec.executors import load_executor
 from flashbed.targets.exec.outcome import (
@@ -35,7 +36,7 @@ from flashbed.targets.exec.outcome import (
     NotRunError,
 )
 from flashbed.targets.exec.request import PATH_BYTES_MAX, ExecRequest, puts_of
-from flashbed.targets.exec.simulated_boot import refused, simulated_boot
+from flashbed.targets.exec.simulated_boot import has_prices, refused, simulated_boot
 from flashbed.targets.exec.sysroot import Sysroot
 
 __all__ = ["BootFile", "BootPart", "CutFile", "Cuts", "MeasuredBoot", "boots", "files_of"]
@@ -44,7 +45,7 @@ FILES_MAX = 10_000
 _OPENED = re.compile(r'\bopen(?:at)?\([^"]*"([^"]+)", O_RDONLY(?![^)]*O_DIRECTORY)[^)]*\) = \d')
 """A file that strace saw opened."""
 _PLACES: Mapping[str, Literal["sim", "uml", "emulator"]] = {
-    "sim": "sim", "uml": "uml", "emulator": "emulator",
+    "sim": "sim", CHIP_ALONE: "sim", "uml": "uml", "emulator": "emulator",
 }  # fmt: skip
 _NOT_ON_FLASH = ("/proc/", "/sys/", "/dev/")
 _NOTHING = ChipCounts()
@@ -134,6 +135,12 @@ class MeasuredBoot:
         return _sum([part.chip for part in self.parts])
 
     @property
+    def has_software_time(self) -> bool:
+        """Whether the processor's time is in its times, besides the flash's."""
+        where = self.request.where
+        return where == "emulator" or (where == "sim" and has_prices(self.request))
+
+    @property
     def unread(self) -> list[BootFile]:
         """The files that could not be read."""
         return [each for each in self.files if isinstance(each.read, str)]
@@ -171,8 +178,10 @@ def boots(
 
     Raises `InputError` and `Unavailable`.
     """
-    if options.on == "sim":
+    if _PLACES.get(options.on) == "sim":
         _check_simulated(options, stacks, off=off, cuts=cuts)
+    if options.on == CHIP_ALONE:
+        stacks = [replace(each, stack=each.stack.in_user_mode) for each in stacks]
     if cuts and not options.words:
         raise InputError("--cuts: needs a program to cut; -- COMMAND")
     if options.words:

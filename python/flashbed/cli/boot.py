@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-TARGETS = ("emulator", "uml", "sim")
+TARGETS = ("emulator", "uml", "sim", "sim-chip")
 CUTS_MAX = 100_000
+_WHERE = {"emulator": "emulated board", "sim": "simulated"}
 _BAR = 32
 _SLOWEST = 5
 
@@ -50,7 +51,7 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="TARGET",
-        help="emulator: the processor's time too; uml, sim: the flash's alone.",
+        help="emulator, sim: the processor's time too; uml, sim-chip: the flash's alone.",
         callback=known("--on", TARGETS),
     ),
 ]
@@ -152,11 +153,10 @@ def _text(booted: Sequence[MeasuredBoot]) -> list[str]:
 
 
 def _where(booted: MeasuredBoot) -> str:
-    kernel = f"Linux {booted.request.kernel}"
-    if booted.request.where == "emulator":
-        return f"{kernel}, emulated board: the processor's time and the flash's"
-    where = "simulated" if booted.request.where == "sim" else "user-mode"
-    return f"{kernel}, {where}: the flash's time alone"
+    where = _WHERE.get(booted.request.where, "user-mode")
+    both = "the processor's time and the flash's"
+    whose = both if booted.has_software_time else "the flash's time alone"
+    return f"Linux {booted.request.kernel}, {where}: {whose}"
 
 
 def _headline(booted: MeasuredBoot) -> str:
@@ -270,6 +270,7 @@ def _json(booted: MeasuredBoot) -> dict[str, Any]:
         "board": request.board.name,
         "kernel": request.kernel,
         "on": request.where,
+        "software_time": booted.has_software_time,
         "settings": dict(request.changes),
         "off": request.boot or None,
         "failed": booted.failed,

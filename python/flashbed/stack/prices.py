@@ -66,7 +66,7 @@ def of_layer(meaning: str) -> Any:
     return _price(meaning, "by hand", _OF_LAYER, default=0)
 
 
-_OF_LAYER = "calls with a layer less those without"
+_OF_LAYER = "calls on a layer"
 
 
 class UnpackCosts(Strict):
@@ -149,6 +149,44 @@ class CompressorCosts(Strict):
     deflate: DeflateCosts | None = None
     zstd: ZstdCosts | None = None
     rtime: RtimeCosts | None = None
+
+
+def of_squashfs(meaning: str) -> Any:
+    """A price of squashfs."""
+    return _price(meaning, "by hand", _OF_SQUASHFS)
+
+
+_OF_SQUASHFS = "boots of a root"
+
+
+class SquashfsUnpackCosts(Strict):
+    """Decompression by one compressor: a block mixes what compresses and what does not."""
+
+    block_ns: Ns = of_squashfs("One block.")
+    packed_byte_ps: Ps = of_squashfs("One compressed byte.")
+    kept_byte_ps: Ps = of_squashfs("One byte of what does not compress.")
+    saved_byte_ps: Ps = of_squashfs("One byte that compression saved.")
+
+
+class SquashfsUnpackAll(Strict):
+    """A price for each compressor. A boot or a case with another has no time of the processor."""
+
+    gzip: SquashfsUnpackCosts | None = None
+    lzo: SquashfsUnpackCosts | None = None
+    xz: SquashfsUnpackCosts | None = None
+    lz4: SquashfsUnpackCosts | None = None
+    zstd: SquashfsUnpackCosts | None = None
+
+
+class SquashfsCosts(Strict):
+    """`[software] squashfs`: a read-only root."""
+
+    request_ns: Ns = of_squashfs("A request to the block device: its queue, its worker.")
+    request_byte_ps: Ps = of_squashfs("One byte of it.")
+    page_ns: Ns = of_squashfs("A page that is added to the cache (readahead_expand).")
+    inode_ns: Ns = of_squashfs("Reading an inode (squashfs_read_inode).")
+    mount_ns: Ns = of_squashfs("A mount, besides its reads.")
+    unpack: SquashfsUnpackAll = SquashfsUnpackAll()
 
 
 class Software(Strict):
@@ -357,6 +395,7 @@ class Software(Strict):
     )
     compute_step_ps: Ps = fitted("One step of a `compute` operation.")
     compressors: CompressorCosts = CompressorCosts()
+    squashfs: SquashfsCosts | None = None
     not_known: Annotated[tuple[str, ...], Field(strict=False, max_length=200)] = ()
     """Prices that no source has; each counts as 0."""
     sched_clock_ns: Annotated[int, Field(gt=0, le=1_000_000_000)] = 1

@@ -254,7 +254,7 @@ class Board(FromFile):
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "clock_read_ns": CLOCK_READ_NS}
-        nothing |= {"compressors": _free(CompressorCosts), "not_known": ()}
+        nothing |= {"compressors": _free(CompressorCosts), "squashfs": None, "not_known": ()}
         nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
         return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
 

@@ -376,7 +376,7 @@ def _failures(made: Sequence[tuple[int, int]]) -> str | None:
     return failures_text({failure_of(result): count for result, count in made})
 
 
-_OF_ROOT = "decompressing and copying up a root's files have no price"
+_OF_ROOT = "copying up a root's files has no price"
 
 
 def _unpriced(results: _sim.Results, programs: Sequence[Program]) -> dict[str, str]:

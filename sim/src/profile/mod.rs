@@ -6,9 +6,11 @@
 
 mod nor;
 mod spi;
+mod squashfs;
 
 pub use nor::NorBus;
 pub use spi::{BusPhase, EccStatus, SpiBus};
+pub use squashfs::{SquashfsCosts, UnpackAll, UnpackBlockCosts};
 
 use crate::compress::work::{CompressorCosts, Priced, Work};
 use crate::compress::UbifsData;
@@ -525,6 +527,9 @@ pub struct SoftwareCosts {
     /// Overlayfs: renaming (ovl_rename), likewise.
     #[serde(default)]
     pub overlay_rename_ns: Ns,
+    /// squashfs; none where nothing is priced.
+    #[serde(default)]
+    pub squashfs: Option<SquashfsCosts>,
     /// One step of a `compute` operation.
     pub compute_step_ps: u64,
     /// Compressing and decompressing, in any file system.

@@ -13,13 +13,13 @@ use crate::errno::{FsError, Result};
 use crate::flash::{Counts, Flash};
 use crate::fs::jffs2::Jffs2;
 use crate::fs::ubifs::Ubifs;
-use crate::fs::{Attribute, FlashFs};
+use crate::fs::{Attribute, FlashFs, PAGE_BYTES};
 use crate::mtd::{Driven, Mtd, NandDriver};
 use crate::ops;
 use crate::profile::BoardProfile;
 use crate::run::{FsKind, KernelProfile, Mount};
 use crate::sched::TIMER_SLACK;
-use crate::squashfs::{Below, Squashfs, Stored};
+use crate::squashfs::{Below, Squashfs, Stored, CALL_BYTES};
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
@@ -243,7 +243,9 @@ impl<S: Bootable<Driver: NandDriver<Flash: Laboratory>>> Booting<S> {
                 }
                 Holds::Squashfs(stored) => {
                     let below = &mut OnVolume { vfs: &mut self.vfs, boot, volume };
-                    let (mounted, later) = Squashfs::mount((**stored).clone(), below, now)?;
+                    let (stored, costs) = ((**stored).clone(), &boot.board.software);
+                    let costs = costs.squashfs.as_ref();
+                    let (mounted, later) = Squashfs::mount(stored, costs, below, now)?;
                     now = later;
                     if volume == boot.root {
                         root = Some(mounted);
@@ -276,11 +278,24 @@ impl<S: Bootable<Driver: NandDriver<Flash: Laboratory>>> Booting<S> {
                 Ok(inode) => root.read_whole(below, later, inode, &boot.kernel.readahead)?,
                 Err(errno) => (Err(errno), later),
             };
-            now = later;
+            now = later + calls_ns(boot, read.unwrap_or(0));
             self.end(Part::File(read), begun, now);
         }
         Ok(core::mem::take(&mut self.steps))
     }
+}
+
+/// The calls of the agent that reads a file, besides what squashfs does.
+fn calls_ns(boot: &Boot<'_>, bytes: u64) -> Ns {
+    let costs = &boot.board.software;
+    let reads = bytes.div_ceil(CALL_BYTES) + 1; // the last one finds the end
+    let layer = match boot.kernel.overlay {
+        true => costs.overlay_open_ns + costs.overlay_close_ns + costs.overlay_read_ns * reads,
+        false => Ns::ZERO,
+    };
+    let pages = costs.page_find_ns * bytes.div_ceil(PAGE_BYTES.into());
+    let copied = Ns::from_ps(bytes, costs.copy_to_user_byte_ps);
+    costs.open_ns + costs.close_ns + costs.syscall_ns * (reads + 2) + pages + copied + layer
 }
 
 /// A volume as squashfs has it.

@@ -448,7 +448,7 @@ fn run_vfs<S: FlashFs<Driver: NandDriver<Flash: Laboratory>>>(
         let mut vfs = Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS_AT_FIRST);
         let below = match root.zip(left.as_ref()) {
             Some((root, tree)) => {
-                let fs: Box<dyn RootFs> = Box::new(LayersRoot::new(&root.stored)?);
+                let fs: Box<dyn RootFs> = Box::new(LayersRoot::new(&root.stored, costs.squashfs)?);
                 Some((root.volume, fs, tree))
             }
             None => None,

@@ -121,7 +121,7 @@ impl Squashfs {
         number: u32,
         most: usize,
     ) -> Result<Vec<(Size, u64)>> {
-        let mut io = Io { below, now: Ns::ZERO };
+        let mut io = Io { below, now: Ns::ZERO, prices: self.prices };
         let Some(&Inode { what: What::File { bytes, start, mut list, fragment }, .. }) =
             self.inodes.get(&number)
         else {

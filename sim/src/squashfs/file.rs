@@ -20,7 +20,7 @@ use crate::vfs::readahead::{self, Asked, KernelReadAhead, ReadAheadState, Window
 use crate::vfs::{FileCache, ROOT_WINDOW_PAGES};
 
 /// The agent reads so much at once (agent/host/boot.c).
-const CALL_BYTES: u64 = 131_072;
+pub const CALL_BYTES: u64 = 131_072;
 const PAGE: u64 = PAGE_BYTES as u64;
 /// The model's limit of a file: pages have 32 bits.
 const FILE_BYTES_MAX: u64 = 1 << 40;
@@ -40,6 +40,8 @@ pub(super) struct Open {
     pub cache: FileCache,
     pub ahead: ReadAheadState,
     pub kernel: KernelReadAhead,
+    /// Pages that were added to the cache and are not paid for yet.
+    pub added: u64,
 }
 
 impl Open {
@@ -54,6 +56,7 @@ impl Open {
 
     /// A page that is cached and not up to date.
     pub fn add_empty(&mut self, page: u32) {
+        self.added += 1;
         self.cache.insert(page);
         self.cache.clear_uptodate(page);
     }
@@ -92,7 +95,7 @@ impl Squashfs {
         inode: u32,
         kernel: &KernelReadAhead,
     ) -> Result<(core::result::Result<u64, i64>, Ns)> {
-        let mut io = Io { below, now };
+        let mut io = Io { below, now, prices: self.prices };
         let (bytes, fragment) = match self.inodes.get(&inode).map(|inode| inode.what) {
             Some(What::File { bytes, fragment, .. }) => (bytes, fragment),
             Some(What::Directory { .. }) => return Ok((Err(EISDIR), now)),
@@ -103,7 +106,8 @@ impl Squashfs {
         }
         let cache = self.pages.remove(&inode).unwrap_or_else(|| FileCache::new(u32::MAX));
         let ahead = ReadAheadState::new(ROOT_WINDOW_PAGES);
-        let mut open = Open { inode, bytes, fragment, cache, ahead, kernel: *kernel };
+        let kernel = *kernel;
+        let mut open = Open { inode, bytes, fragment, cache, ahead, kernel, added: 0 };
         let read = self.read_to_end(&mut io, &mut open);
         self.pages.insert(inode, open.cache);
         read.map(|()| (Ok(bytes), io.now))
@@ -214,6 +218,7 @@ impl Squashfs {
         let length = u64::from(control.pages) * PAGE + position - start;
         let file_end = open.bytes >> log;
         open.expand(control, start, (length | mask) + 1);
+        io.now += io.prices.pages(core::mem::take(&mut open.added));
         let expected = match start >> log == file_end {
             true => open.bytes & mask,
             false => mask + 1,
@@ -258,13 +263,14 @@ impl Squashfs {
         found: u64,
         expected: u64,
     ) -> Result<bool> {
-        match self.read_data(io, at, size, expected) {
+        match self.read_data(io, at, size, (expected, found)) {
             Err(FsError::Io(_)) => Ok(false),
             read => read.map(|()| found == expected),
         }
     }
 
     pub(super) fn read_folio(&mut self, io: &mut Io<'_>, open: &mut Open, page: u32) -> Result<()> {
+        io.now += io.prices.pages(core::mem::take(&mut open.added));
         let log = self.stored.superblock.block_log;
         let shift = log - PAGE_BYTES.ilog2();
         let block = u64::from(page >> shift);
@@ -276,7 +282,7 @@ impl Squashfs {
             let (size, at) = self.read_block_list(io, open.inode, block)?;
             let found = (open.bytes - (block << log)).min(self.block_bytes());
             if !size.is_hole() {
-                self.read_data(io, at, size, found)?;
+                self.read_data(io, at, size, (found, found))?;
             }
         }
         (first..end).for_each(|page| open.cache.insert(page));

@@ -137,6 +137,19 @@ pub struct Stored {
     pub ids: Vec<u64>,
     /// The positions of those with fragments.
     pub fragments: Vec<u64>,
+    /// Where the last block of fragments is, and its bytes when it is decompressed. The others are
+    /// full.
+    pub last_fragment: Option<(u64, u32)>,
+}
+
+impl Stored {
+    /// The bytes of a block of fragments.
+    pub(super) fn fragment_bytes(&self, block: u64) -> u64 {
+        match self.last_fragment {
+            Some((last, bytes)) if last == block => bytes.into(),
+            _ => self.superblock.block_bytes().into(),
+        }
+    }
 }
 
 /// A place in metadata: the position of a block, and an offset in it.

@@ -9,6 +9,7 @@ use super::lookup::INVENTED;
 use super::{Below, Inode, Io, Squashfs, Stored};
 use crate::errno::{FsError, Result};
 use crate::ops::{name_bytes, name_text};
+use crate::profile::SquashfsCosts;
 use crate::units::Ns;
 use crate::vfs::{ReadDevice, Reading, RootFs, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct LayersRoot {
     stored: Arc<Stored>,
+    costs: Option<SquashfsCosts>,
     mounted: Squashfs,
 }
 
@@ -41,15 +43,21 @@ impl Below for AtOnce {
 
 impl LayersRoot {
     /// The root of an image, which fails if that is broken.
-    pub fn new(stored: &Arc<Stored>) -> Result<LayersRoot> {
-        let (mounted, _) = Squashfs::mount((**stored).clone(), &mut AtOnce, Ns::ZERO)?;
-        Ok(LayersRoot { stored: Arc::clone(stored), mounted })
+    pub fn new(stored: &Arc<Stored>, costs: Option<SquashfsCosts>) -> Result<LayersRoot> {
+        let own = (**stored).clone();
+        let (mounted, _) = Squashfs::mount(own, costs.as_ref(), &mut AtOnce, Ns::ZERO)?;
+        Ok(LayersRoot { stored: Arc::clone(stored), costs, mounted })
+    }
+
+    fn io<'a>(&self, below: &'a mut dyn Below, now: Ns) -> Io<'a> {
+        Io { below, now, prices: self.mounted.prices }
     }
 }
 
 impl RootFs for LayersRoot {
     fn mount(&mut self, device: &mut ReadDevice<'_>, now: Ns) -> Result<Ns> {
-        let (mounted, now) = Squashfs::mount((*self.stored).clone(), &mut Called(device), now)?;
+        let (stored, costs) = ((*self.stored).clone(), self.costs.as_ref());
+        let (mounted, now) = Squashfs::mount(stored, costs, &mut Called(device), now)?;
         self.mounted = mounted;
         Ok(now)
     }
@@ -69,18 +77,23 @@ impl RootFs for LayersRoot {
         directory: u32,
         name: &str,
     ) -> Result<(Option<u32>, Ns)> {
-        let mut io = Io { below: &mut Called(device), now };
+        let below = &mut Called(device);
+        let mut io = self.io(below, now);
         let bytes: Vec<u8> = name_bytes(name).collect();
         let found = self.mounted.lookup(&mut io, directory, (name, &bytes))?;
         Ok((found, io.now))
     }
 
     fn get_link(&mut self, device: &mut ReadDevice<'_>, now: Ns, inode: u32) -> Result<Ns> {
-        self.mounted.get_link(Io { below: &mut Called(device), now }, inode)
+        let below = &mut Called(device);
+        let io = self.io(below, now);
+        self.mounted.get_link(io, inode)
     }
 
     fn read_dir(&mut self, device: &mut ReadDevice<'_>, now: Ns, directory: u32) -> Result<Ns> {
-        self.mounted.read_dir(Io { below: &mut Called(device), now }, directory)
+        let below = &mut Called(device);
+        let io = self.io(below, now);
+        self.mounted.read_dir(io, directory)
     }
 
     fn read_file(
@@ -90,7 +103,9 @@ impl RootFs for LayersRoot {
         of: Reading<'_>,
         wanted: Wanted,
     ) -> Result<Ns> {
-        self.mounted.read_file(Io { below: &mut Called(device), now }, of, wanted)
+        let below = &mut Called(device);
+        let io = self.io(below, now);
+        self.mounted.read_file(io, of, wanted)
     }
 
     fn keep(&mut self, kept: &BTreeSet<u32>) {
@@ -131,7 +146,7 @@ impl Squashfs {
         };
         let cache = core::mem::take(of.cache);
         let (inode, ahead, kernel) = (of.inode, *of.ahead, *of.kernel);
-        let mut open = Open { inode, bytes, fragment, cache, ahead, kernel };
+        let mut open = Open { inode, bytes, fragment, cache, ahead, kernel, added: 0 };
         let read = match wanted {
             Wanted::Page(page, wanted) => self.get_page(&mut io, &mut open, page, wanted),
             Wanted::Window(window) => self.fill(&mut io, &mut open, window),

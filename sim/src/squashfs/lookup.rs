@@ -48,7 +48,7 @@ impl Squashfs {
         now: Ns,
         path: &str,
     ) -> Result<(core::result::Result<u32, i64>, Ns)> {
-        let mut io = Io { below, now };
+        let mut io = Io { below, now, prices: self.prices };
         let mut rest: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
         let mut above = vec![];
         let mut here = self.root;
@@ -240,7 +240,7 @@ impl Squashfs {
 
     /// The entries of a directory, each with its inode, for a reader that does not count requests.
     pub fn list(&mut self, below: &mut dyn Below, directory: u32) -> Result<Vec<Entry>> {
-        let mut io = Io { below, now: Ns::ZERO };
+        let mut io = Io { below, now: Ns::ZERO, prices: self.prices };
         let Some(&Inode { what: What::Directory { entries, bytes, .. }, .. }) =
             self.inodes.get(&directory)
         else {
@@ -261,7 +261,7 @@ impl Squashfs {
 
     /// The target of a link, likewise.
     pub fn target(&mut self, below: &mut dyn Below, inode: u32) -> Result<Vec<u8>> {
-        let mut io = Io { below, now: Ns::ZERO };
+        let mut io = Io { below, now: Ns::ZERO, prices: self.prices };
         match self.inodes.get(&inode) {
             Some(&Inode { what: What::Link { bytes, mut target }, .. }) => {
                 self.read_metadata(&mut io, &mut target, bytes)

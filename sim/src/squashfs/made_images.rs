@@ -26,6 +26,7 @@ fn empty_root() -> Stored {
     (inode[0], inode[12], inode[24]) = (1, 1, 3);
     let block = |at: u64, bytes: Vec<u8>| (at, Metadata { next: at + 2 + 100, bytes });
     Stored {
+        last_fragment: None,
         superblock: Superblock {
             inodes: 1,
             block_log: 12,
@@ -47,7 +48,8 @@ fn empty_root() -> Stored {
 #[test]
 fn a_mount_reads_superblock_ids_and_the_roots_inode() {
     let mut noted = Noted::default();
-    let (mut mounted, now) = Squashfs::mount(empty_root(), &mut noted, Ns::ZERO).expect("whole");
+    let (mut mounted, now) =
+        Squashfs::mount(empty_root(), None, &mut noted, Ns::ZERO).expect("whole");
     let table = [(0, 1024), (4096, 1024)];
     let metadata = [(1024, 1024), (1024, 1024), (3072, 1024), (3072, 1024)];
     assert_eq!(noted.0, [&table[..], &metadata].concat());
@@ -60,7 +62,7 @@ fn a_mount_reads_superblock_ids_and_the_roots_inode() {
 fn a_root_whose_inode_is_missing_is_an_error() {
     let mut stored = empty_root();
     stored.metadata.remove(&INODES);
-    let failed = Squashfs::mount(stored, &mut Noted::default(), Ns(5)).expect_err("broken");
+    let failed = Squashfs::mount(stored, None, &mut Noted::default(), Ns(5)).expect_err("broken");
     assert_eq!(failed, FsError::Io(Ns(5)));
 }
 
@@ -80,7 +82,7 @@ fn any_bytes_of_metadata_are_read_or_refused() {
             inode.bytes[at] ^= if draw() < 40 { draw() } else { 0 };
         }
         let mut noted = Noted::default();
-        if let Ok((mut mounted, now)) = Squashfs::mount(stored, &mut noted, Ns::ZERO) {
+        if let Ok((mut mounted, now)) = Squashfs::mount(stored, None, &mut noted, Ns::ZERO) {
             let _ = mounted.walk(&mut noted, now, "\u{1}/..");
             let _ = mounted.list(&mut noted, mounted.root());
         }

@@ -7,7 +7,9 @@
 //! (format.rs); the caches here hold positions. README.md has the list of what is
 //! modelled.
 //!
-//! Left out: the processor's time, extended attributes, NFS, reclaim.
+//! prices.rs has what the processor's time costs.
+//!
+//! Left out: extended attributes, NFS, reclaim.
 //!
 //! Invariant: no image makes it panic. What the kernel would refuse is `FsError::Io`.
 
@@ -18,17 +20,21 @@ mod layer;
 mod lookup;
 #[cfg(test)]
 mod made_images;
+mod prices;
 
 use crate::errno::{FsError, Result};
 use crate::fs::PAGE_BYTES;
+use crate::profile::SquashfsCosts;
 use crate::units::Ns;
 use crate::vfs::FileCache;
 use block_list::Indexes;
+pub use file::CALL_BYTES;
 use format::{u16_at, u32_at, u64_at, Body, HEAD_BYTES};
 pub use format::{Fragment, Inode, Metadata, Place, Size, Stored, Superblock, What};
 pub use format::{METADATA_BYTES, NO_TABLE, SUPERBLOCK_BYTES};
 pub use layer::LayersRoot;
 pub use lookup::Entry;
+use prices::Prices;
 use std::collections::BTreeMap;
 
 /// SQUASHFS_CACHED_BLKS.
@@ -73,6 +79,7 @@ pub trait Below {
 struct Io<'a> {
     below: &'a mut dyn Below,
     now: Ns,
+    prices: Prices,
 }
 
 impl Io<'_> {
@@ -80,7 +87,8 @@ impl Io<'_> {
     fn read(&mut self, at: u64, bytes: u32) -> Result<()> {
         let first = at / SECTOR_BYTES * SECTOR_BYTES;
         let end = (at + u64::from(bytes)).next_multiple_of(SECTOR_BYTES);
-        self.now = self.below.read(self.now, first, (end - first) as u32)?;
+        let bytes = (end - first) as u32;
+        self.now = self.below.read(self.now + self.prices.request(bytes), first, bytes)?;
         Ok(())
     }
 
@@ -117,6 +125,7 @@ impl Cache {
 #[derive(Clone, Debug)]
 pub struct Squashfs {
     stored: Stored,
+    prices: Prices,
     metadata: Cache,
     fragments: Cache,
     indexes: Indexes,
@@ -131,11 +140,18 @@ pub struct Squashfs {
 }
 
 impl Squashfs {
-    /// squashfs_fill_super.
-    pub fn mount(stored: Stored, below: &mut dyn Below, now: Ns) -> Result<(Squashfs, Ns)> {
+    /// squashfs_fill_super. Without prices the processor takes no time.
+    pub fn mount(
+        stored: Stored,
+        costs: Option<&SquashfsCosts>,
+        below: &mut dyn Below,
+        now: Ns,
+    ) -> Result<(Squashfs, Ns)> {
         let superblock = stored.superblock;
+        let prices = Prices::of(costs, superblock.compressor);
         let mut mounted = Squashfs {
             stored,
+            prices,
             metadata: Cache::new(CACHED_BLOCKS),
             fragments: Cache::new(CACHED_FRAGMENTS),
             indexes: Indexes::default(),
@@ -145,7 +161,7 @@ impl Squashfs {
             targets: BTreeMap::new(),
             dentries: BTreeMap::new(),
         };
-        let mut io = Io { below, now };
+        let mut io = Io { below, now: now + prices.mount(), prices };
         io.read(0, SUPERBLOCK_BYTES)?;
         if superblock.has_options {
             mounted.read_block_of_metadata(&mut io, SUPERBLOCK_BYTES.into())?;
@@ -219,8 +235,10 @@ impl Squashfs {
     fn read_block_of_metadata(&self, io: &mut Io<'_>, at: u64) -> Result<()> {
         let Some(block) = self.stored.metadata.get(&at) else { return io.broken() };
         io.read(at, 2)?;
-        let stored = block.next.saturating_sub(at + 2);
-        io.read(at + 2, stored.min(u64::from(METADATA_BYTES)) as u32)
+        let stored = block.next.saturating_sub(at + 2).min(u64::from(METADATA_BYTES)) as u32;
+        io.read(at + 2, stored)?;
+        io.now += io.prices.unpack(stored, block.bytes.len() as u32);
+        Ok(())
     }
 
     /// An entry of a table whose metadata blocks an index has.
@@ -257,18 +275,31 @@ impl Squashfs {
     fn get_fragment(&mut self, io: &mut Io<'_>, fragment: Fragment) -> Result<()> {
         match self.fragments.get(fragment.block) {
             true => Ok(()),
-            false => self.read_data(io, fragment.block, fragment.size, self.block_bytes()),
+            false => {
+                let bytes = self.stored.fragment_bytes(fragment.block);
+                self.read_data(io, fragment.block, fragment.size, (self.block_bytes(), bytes))
+            }
         }
     }
 
-    /// squashfs_read_data of a block that holds at most so many bytes.
-    fn read_data(&self, io: &mut Io<'_>, at: u64, size: Size, most: u64) -> Result<()> {
+    /// squashfs_read_data of a block that may take so many bytes at most, and holds so many.
+    fn read_data(
+        &self,
+        io: &mut Io<'_>,
+        at: u64,
+        size: Size,
+        (most, bytes): (u64, u64),
+    ) -> Result<()> {
         let stored = u64::from(size.stored());
         let end = at.saturating_add(stored);
         if stored == 0 || stored > most || end > self.stored.superblock.bytes {
             return io.broken();
         }
-        io.read(at, stored as u32)
+        io.read(at, stored as u32)?;
+        if size.is_compressed() {
+            io.now += io.prices.unpack(stored as u32, bytes as u32);
+        }
+        Ok(())
     }
 
     /// squashfs_read_inode: its number. `reference` says where it is.
@@ -278,6 +309,7 @@ impl Squashfs {
             block: superblock.inode_table.saturating_add(reference >> 16 & u64::from(u32::MAX)),
             offset: (reference & 0xffff) as u32,
         };
+        io.now += io.prices.inode();
         let head = self.read_metadata(io, &mut begin.clone(), HEAD_BYTES)?;
         for id in [u16_at(&head, 4), u16_at(&head, 6)] {
             self.read_id(io, id)?;

@@ -1,6 +1,7 @@
 """A boot in the simulator: the same parts as on a real kernel (sim/src/run/boot.rs).
 
-Software takes no time, as on user-mode Linux. What the model leaves out is refused in a line.
+The processor takes its time where the board has prices of squashfs and of the root's compressor.
+Else it takes none, as on user-mode Linux. What the model leaves out is refused in a line.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from flashbed.targets.exec.outcome import ChipCounts, FileRead, MountStep, NotRu
 from flashbed.targets.exec.request import ExecRequest
 from flashbed.targets.sim import chip_of
 
-__all__ = ["refused", "simulated_boot"]
+__all__ = ["has_prices", "refused", "simulated_boot"]
 
 _KERNEL = "6.1"
 _REAL = "--on uml runs the kernel's"
+_COMPRESSORS = {1: "gzip", 3: "lzo", 4: "xz", 5: "lz4", 6: "zstd"}
+"""struct squashfs_super_block, `compression`."""
+_COMPRESSOR = slice(20, 22)
 
 
 def refused(stack: Stack) -> str | None:
@@ -41,12 +45,26 @@ def refused(stack: Stack) -> str | None:
     return None
 
 
+def has_prices(request: ExecRequest) -> bool:
+    """Whether the board's profile prices all that the processor does in this boot."""
+    layout, prices = request.stack.layout, request.stack.board.software.squashfs
+    if layout is None or prices is None:
+        return False
+    squashfs = [
+        image for name, image in request.images.content.items()
+        if layout.of(name).holds == "squashfs"
+    ]  # fmt: skip
+    numbers = {int.from_bytes(image[_COMPRESSOR], "little") for image in squashfs}
+    names = [_COMPRESSORS.get(number) for number in numbers]
+    return all(name is not None and getattr(prices.unpack, name) is not None for name in names)
+
+
 def simulated_boot(request: ExecRequest) -> tuple[list[MountStep], list[FileRead | str]]:
     """The parts of a boot up to the mounts, and each file that is read, or why it was not.
 
     Raises `NotRunError`.
     """
-    stack = request.stack.in_user_mode
+    stack = request.stack if has_prices(request) else request.stack.in_user_mode
     layout = stack.layout
     assert layout is not None
     images = request.images.content

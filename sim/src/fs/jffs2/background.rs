@@ -251,9 +251,9 @@ impl<D: NandDriver> Jffs2<D> {
         Ok(now)
     }
 
-    /// Whether the thread may be preempted before its step. From the end of a pass to its next sleep
-    /// nothing in the kernel's code may sleep; and on NOR the pass ends after its last call into
-    /// MTD, unless a fragment is allocated for what it has written.
+    /// Whether the thread may be preempted before its step. From the end of a pass to its next
+    /// sleep nothing in the kernel's code may sleep; and on NOR the pass ends after its last call
+    /// into MTD, unless a fragment is allocated for what it has written.
     fn may_be_preempted(&self) -> bool {
         let Collector { step, ref work, allocates_last, .. } = self.collector;
         match step {

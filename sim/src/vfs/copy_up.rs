@@ -508,7 +508,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// d_drop: the next walk looks the name up again.
-    pub(super) fn drop_dentry(&mut self, path: &str) {
+    fn drop_dentry(&mut self, path: &str) {
         let Names { paths, dentries } = &mut self.names;
         paths.remove(path);
         dentries.remove(path);

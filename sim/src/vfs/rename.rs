@@ -47,9 +47,14 @@ impl<S: FlashFs> Vfs<S> {
 
     /// shrink_dcache_parent of an empty directory: frees the negative dentries below.
     fn shrink_dcache_parent(&mut self, now: Ns, directory: &str) {
-        let before = self.names.dentries.len();
-        self.names.dentries.retain(|path| !Self::is_below(path, directory));
-        if self.names.dentries.len() < before {
+        let below = format!("{directory}/");
+        let dentries = self.names.dentries.range(below.clone()..);
+        let gone: Vec<String> =
+            dentries.take_while(|path| path.starts_with(&below)).cloned().collect();
+        for path in &gone {
+            self.names.dentries.remove(path);
+        }
+        if !gone.is_empty() {
             self.fs.call_rcu(now); // dentry_free
         }
     }
@@ -106,7 +111,9 @@ impl<S: FlashFs> Vfs<S> {
             Ok(later) => later,
             Err(error) => return errno(error, now),
         };
-        self.shrink_dcache_parent(now, path);
+        if is_directory {
+            self.shrink_dcache_parent(now, path);
+        }
         self.delete_dentry(path);
         self.inodes[index].names -= 1;
         Ok((0, self.put_inode(now, index)?))

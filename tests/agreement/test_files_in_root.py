@@ -123,7 +123,7 @@ def test_the_simulator_copies_up_as_the_kernel_does() -> None:
 def test_a_time_without_a_price_is_unknown() -> None:
     cases = ran("sim", program("layout.files=root")).cases
     assert cases["time_ns"].to_list() == [None]
-    assert "have no price" in cases["time_unknown"].item()
+    assert "copying up a root's files has no price" in cases["time_unknown"].item()
 
 
 @pytest.mark.emulator

@@ -93,9 +93,9 @@ def with_software_table(
     for price in _of("folded"):
         lines.append(f"{price.key} = {seen.get(price.key, 0):_}  # {price.why}")
     for price in _of("by hand"):
-        value = known_price(board.software, price.key)
-        if value is not None:
-            lines.append(f"{price.key} = {value:_}  # {price.why}")
+        there = known_price(board.software, price.key)
+        if there is not None:
+            lines.append(f"{price.key} = {there:_}  # {price.why}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
 
 

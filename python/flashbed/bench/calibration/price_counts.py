@@ -48,7 +48,7 @@ def _priced(board: Board, costs: dict[str, int]) -> str:
     """The board's profile for the simulator with these costs and no others."""
     profile = json.loads(board.sim_json)
     kept = {name: profile["software"].pop(name) for name in ("sched_clock_ns", "pointer_bytes")}
-    nothing = {"compressors": {}, "squashfs": None}
+    nothing: dict[str, Any] = {"compressors": {}, "squashfs": None}
     software: dict[str, Any] = dict.fromkeys(profile["software"], 0) | kept | nothing
     for name in FITTED:
         *tables, key = name.split(".")

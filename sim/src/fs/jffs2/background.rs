@@ -251,14 +251,15 @@ impl<D: NandDriver> Jffs2<D> {
         Ok(now)
     }
 
-    /// Whether the thread may be preempted before its step. From the end of a pass to its next
-    /// sleep nothing in the kernel's code may sleep; and on NOR the pass ends after its last call
-    /// into MTD, unless a fragment is allocated for what it has written.
+    /// Whether the thread may be preempted before its step. On NOR nothing in the kernel's code may
+    /// sleep from the last call of a pass into MTD, unless a fragment is allocated for what it has
+    /// written, to the thread's next sleep. (On NAND the pass's end counts as a place to sleep.)
     fn may_be_preempted(&self) -> bool {
         let Collector { step, ref work, allocates_last, .. } = self.collector;
         match step {
+            _ if self.medium.has_wbuf => true,
             Step::Loop | Step::Nap => false,
-            Step::Work => self.medium.has_wbuf || allocates_last || !work.is_empty(),
+            Step::Work => allocates_last || !work.is_empty(),
             _ => true,
         }
     }

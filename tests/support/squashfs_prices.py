@@ -52,8 +52,10 @@ def draw_root(seed: int, folder: Path) -> list[str]:
     there = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
     there = [path for path in there if path.stat().st_size <= BYTES_MAX]
     drawn.shuffle(there)
-    programs = [path for path in there if path.read_bytes()[:4] == ELF]
-    others = [path for path in there if path not in programs]
+    programs: list[Path] = []
+    others: list[Path] = []
+    for path in there:
+        (programs if path.read_bytes().startswith(ELF) else others).append(path)
     part = slice(seed * FILES // 2, (seed + 1) * FILES // 2)
     chosen = [*programs[part], *others[part]]
     drawn.shuffle(chosen)

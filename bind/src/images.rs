@@ -113,6 +113,11 @@ impl Image {
 }
 
 impl Image {
+    /// It as `image` has it.
+    pub fn inner(&self) -> &image::Image {
+        &self.0
+    }
+
     fn part(&self, part: usize) -> PyResult<&image::Part> {
         self.0.parts.get(part).ok_or_else(|| PyIndexError::new_err("no such part"))
     }

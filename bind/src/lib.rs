@@ -3,8 +3,8 @@
 //! `_sim.pyi` documents its interface for Python. `case.rs` has the inputs, `results.rs` and
 //! `columns.rs` the outputs, `errors.rs` the exceptions, `operations.rs` the functions on
 //! flashbed-ops files, `space.rs` those on a partition's space, `compressors.rs` and `pieces.rs`
-//! those on bytes, `boot.rs` boots. `workloads.rs`, `energy.rs` and `lifetime.rs` hand on what
-//! `common` works out, `images.rs` what `image` reads.
+//! those on bytes, `boot.rs` boots, `dump.rs` what a device's flash held. `workloads.rs`,
+//! `energy.rs` and `lifetime.rs` hand on what `common` works out, `images.rs` what `image` reads.
 //! `policies.rs` asks the user's policies, and `decisions.rs` ends those that do not return.
 //! `wait.rs` releases the interpreter lock, waits for the simulator's threads and checks for
 //! Ctrl-C. `bug.rs` turns a panic into one line.
@@ -15,6 +15,7 @@ mod case;
 mod columns;
 mod compressors;
 mod decisions;
+mod dump;
 mod energy;
 mod errors;
 mod images;
@@ -29,6 +30,7 @@ mod wait;
 mod workloads;
 
 use case::{Case, Recorded};
+use dump::Dump;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use results::Results;
@@ -84,7 +86,9 @@ fn spi_phases(
 }
 
 #[pyfunction]
-#[pyo3(signature = (board_json, kernel_json, cases, recorded, threads, sink=None, root=None))]
+#[pyo3(signature = (
+    board_json, kernel_json, cases, recorded, threads, sink=None, root=None, dump=None,
+))]
 #[allow(clippy::too_many_arguments, reason = "Python names them")]
 fn run_cases(
     py: Python<'_>,
@@ -95,8 +99,10 @@ fn run_cases(
     threads: usize,
     sink: Option<Py<PyAny>>,
     root: Option<(usize, Vec<u8>)>,
+    dump: Option<Py<Dump>>,
 ) -> PyResult<Results> {
     let mut kernel = kernel(kernel_json)?;
+    kernel.dump = dump.map(|dump| dump.get().0.clone());
     if let Some((volume, image)) = root {
         kernel.root = Some(Root { volume, stored: Arc::new(boot::stored(&image)?) });
     }
@@ -123,6 +129,7 @@ mod _sim {
         case::{Case, Chip, ErrorCurve, Faults, Recorded},
         check_board,
         compressors::compressed_size,
+        dump::Dump,
         energy::{activity, EnergyConstants, Stretches},
         errors::{FormatError, NotModelled},
         images::{Image, ImageFile},

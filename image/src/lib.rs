@@ -24,7 +24,7 @@ mod unpack;
 use crate::bytes::part;
 use flat::Flat;
 pub use flat::Pages;
-pub use jffs2::Jffs2;
+pub use jffs2::{dumped as dumped_jffs2, Chip, Jffs2};
 use lebs::{Lebs, Places};
 pub use problems::Problems;
 pub use readonly::{Erofs, Squashfs};

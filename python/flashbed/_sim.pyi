@@ -25,6 +25,7 @@ __all__ = [
     "Candidates",
     "Case",
     "Chip",
+    "Dump",
     "EnergyConstants",
     "ErrorCurve",
     "Failure",
@@ -869,15 +870,27 @@ def run_cases(
     threads: int,
     sink: Callable[[Piece], object] | None = None,
     root: tuple[int, bytes] | None = None,
+    dump: Dump | None = None,
 ) -> Results:
     """Runs cases on one board and kernel, given as JSON. Raises `ValueError` if that is wrong.
 
-    `root` is the volume and the image of squashfs in which the files of the preparation are.
+    `root` is the volume and the image of squashfs in which the files of the preparation are, `dump`
+    what the chip holds before the preparation, in place of a new file system.
 
     With a `sink`, which is called on this thread, rows of long cases come in pieces. A piece whose
     `seq` begins at 0 replaces those of its case that came before. Ctrl-C ends the call within
     milliseconds: the results have what ended by then, and what the handler raised.
     """
+
+@final
+class Dump:
+    """What a device's flash held, as the simulator begins with it."""
+
+    def __new__(cls, image: Image, board_json: str) -> Dump:
+        """That of an image or a dump on a board's chip.
+
+        Raises `ValueError` with one line for what the simulator does not mount.
+        """
 
 @final
 class PieceSizer:

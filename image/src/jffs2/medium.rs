@@ -94,17 +94,29 @@ pub fn node_at(bytes: &[u8], start: usize, big: bool) -> Option<Node<'_>> {
 }
 
 impl Node<'_> {
+    /// Whether a part of it has the sum that it says at an offset.
+    fn sum(&self, name: &str, seen: &[u8], at: usize) -> Result<(), String> {
+        let (found, said) = (crc32(0, seen), self.fields.u32(at));
+        if found == said {
+            Ok(())
+        } else {
+            Err(format!("{name}: CRC 0x{found:08x}, not 0x{said:08x}"))
+        }
+    }
+
+    /// What is wrong with the head of an inode node, which a scan checks without its data.
+    pub fn check_head(&self) -> Result<(), String> {
+        let stored = self.fields.u32(48) as usize;
+        if self.fields.part(RAW_INODE_BYTES as usize, stored).len() != stored {
+            return Err(format!("inode node: {stored} bytes of data"));
+        }
+        self.sum("inode node", self.fields.part(0, 60), 64)
+    }
+
     /// What is wrong with what follows the header.
     pub fn check(&self) -> Result<(), String> {
         let fields = self.fields;
-        let of = |name: &str, seen: &[u8], at: usize| {
-            let (found, said) = (crc32(0, seen), fields.u32(at));
-            if found == said {
-                Ok(())
-            } else {
-                Err(format!("{name}: CRC 0x{found:08x}, not 0x{said:08x}"))
-            }
-        };
+        let of = |name: &str, seen: &[u8], at: usize| self.sum(name, seen, at);
         let rest = fields.len();
         match self.kind {
             Kind::Dirent => {
@@ -116,12 +128,8 @@ impl Node<'_> {
                 of("name node: name", name, 36)
             }
             Kind::Inode => {
-                of("inode node", fields.part(0, 60), 64)?;
-                let stored = fields.u32(48) as usize;
-                let data = fields.part(RAW_INODE_BYTES as usize, stored);
-                if data.len() != stored {
-                    return Err(format!("inode node: {stored} bytes of data"));
-                }
+                self.check_head()?;
+                let data = fields.part(RAW_INODE_BYTES as usize, fields.u32(48) as usize);
                 of("inode node: data", data, 60)
             }
             Kind::Summary => {

@@ -4,6 +4,7 @@
 //! Left out: the rubin compressors, and values of extended attributes.
 
 mod books;
+mod dumped;
 mod medium;
 
 use crate::bytes::Fields;
@@ -12,6 +13,7 @@ use crate::problems::Problems;
 use crate::tree::{device, Inode, Kind as FileKind, Name, Piece, Sums, Tree};
 use crate::unpack::Packing;
 use books::Books;
+pub use dumped::{dumped, Chip};
 pub use medium::score;
 use medium::{scan, Kind, Known, Met, Node};
 use serde::Serialize;
@@ -275,14 +277,7 @@ impl Reader<'_> {
 
     fn part(&mut self, node: Node<'_>, block: u32, start: usize, problems: &mut Problems) {
         let fields = node.fields;
-        let packing = match fields.u8(56) {
-            0 => Packing::None,
-            1 => Packing::Zero,
-            2 => Packing::Rtime,
-            6 => Packing::Zlib,
-            7 => Packing::Lzo,
-            other => Packing::Other(other.into()),
-        };
+        let packing = packing(fields.u8(56));
         let bytes = fields.u32(52);
         if packing != Packing::Zero && bytes > NODE_BYTES_MAX {
             problems.add(format!(
@@ -420,6 +415,18 @@ impl Reader<'_> {
                 self.obsolete(part.start, self.length(part.start));
             }
         }
+    }
+}
+
+/// What a node's `compr` stands for.
+fn packing(number: u8) -> Packing {
+    match number {
+        0 => Packing::None,
+        1 => Packing::Zero,
+        2 => Packing::Rtime,
+        6 => Packing::Zlib,
+        7 => Packing::Lzo,
+        other => Packing::Other(other.into()),
     }
 }
 

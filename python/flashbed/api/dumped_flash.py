@@ -3,7 +3,7 @@
 `image show` reads the same file by the same reader. What a kernel then makes of it is not foreseen
 here; a partition that it refuses fails as it would on the device.
 
-Left out: YAFFS2, layouts on partitions of MTD (a dump is of one), dm-verity, the simulator.
+Left out: YAFFS2, layouts on partitions of MTD (a dump is of one), dm-verity.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashbed._sim import Image
-from flashbed.api.images import read_image
 from flashbed.base.errors import InputError
 from flashbed.base.paths import shown
+from flashbed.stack.flash_image import read_dump
 from flashbed.stack.layouts import Layout
 from flashbed.stack.stack import Stack
 from flashbed.targets.guest.flash_dump import Dump
@@ -35,7 +35,7 @@ def dumped(file: Path, volume: str | None, stack: Stack) -> Dump:
 
     Raises `InputError`.
     """
-    image = _read(file, stack)
+    image = read_dump(file, stack.board.chip)
     fs = "ubifs" if image.ubi is not None else str(image.parts[0]["content"]["format"])
     if fs == "ubifs" and image.ubi is None:
         raise InputError(f"--dump {shown(file)}: a bare image of UBIFS; ubinize makes one of UBI")
@@ -61,16 +61,6 @@ def dumped(file: Path, volume: str | None, stack: Stack) -> Dump:
     counted = None if image.ubi is None else image.ubi["erases"]
     erases = None if counted is None else counted["max"]
     return Dump(path=file, oob_bytes=oob_bytes, volume=chosen, erases=erases)
-
-
-def _read(file: Path, stack: Stack) -> Image:
-    """The file. OOB in which nothing is written shows in its size alone."""
-    image, chip = read_image(file), stack.board.chip
-    both = (chip.page_bytes + chip.oob_bytes) * chip.pages_per_block
-    size = file.stat().st_size
-    if image.pages is not None or size % both or not size % chip.block_bytes:
-        return image
-    return read_image(file, page_bytes=chip.page_bytes, oob_bytes=chip.oob_bytes)
 
 
 def _check_bytes(file: Path, what: str, dump: int, chip: int) -> None:

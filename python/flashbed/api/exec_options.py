@@ -241,10 +241,8 @@ def check_dump(options: ExecOptions) -> None:
         return
     if options.on not in ("uml", "emulator"):
         raise InputError(f"--dump: works with --on uml and --on emulator, not {options.on}")
-    others = {"--image": bool(options.image), "--record": options.record is not None}
-    for name, given in others.items():
-        if given:
-            raise InputError(f"{name}: not with --dump, which has files already")
+    if options.image:
+        raise InputError("--image: not with --dump, which has files already")
 
 
 def check_stack(options: ExecOptions, chosen: ChosenStack) -> None:

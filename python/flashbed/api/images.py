@@ -1,4 +1,4 @@
-"""Reads flash images and dumps, and copies the files of one into a folder.
+"""Makes flash images, and copies the files of one into a folder.
 
 A file may come from anyone, and so may the names in it. Nothing is written outside of the folder:
 it is new, a path of an image has no `..`, and what it goes through are folders that were made here.
@@ -13,33 +13,16 @@ from pathlib import Path
 
 from flashbed._sim import Image, ImageFile
 from flashbed.base.errors import InputError, RunError
-from flashbed.base.files import read_bytes
 from flashbed.base.paths import cache_folder, shown
 from flashbed.plan.stacks import one_stack
 from flashbed.targets.guest.layout_images import image_of
 
-__all__ = ["content", "extract", "new_image", "read_image"]
+__all__ = ["content", "extract", "new_image"]
 
-IMAGE_BYTES_MAX = 4 << 30
 CONTENT_BYTES_MAX = 1 << 30
 ZEROS_BYTES = 1 << 20
 _HOLE_BYTES_MAX = 1 << 40
 _COPIED = ("file", "folder", "link")
-
-
-def read_image(
-    file: Path,
-    *,
-    page_bytes: int | None = None,
-    oob_bytes: int | None = None,
-    block_bytes: int | None = None,
-) -> Image:
-    """Reads an image or a dump. Raises `InputError` if it is none that flashbed knows."""
-    data = read_bytes(file, IMAGE_BYTES_MAX)
-    try:
-        return Image(data, page_bytes=page_bytes, oob_bytes=oob_bytes, block_bytes=block_bytes)
-    except ValueError as why:
-        raise InputError(f"{shown(file)}: {why}") from None
 
 
 def new_image(

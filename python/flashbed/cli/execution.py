@@ -194,7 +194,7 @@ def exec_(
         if on == "sim":
             from flashbed.cli.execution_on_sim import refuse, replayed
 
-            refuse(sysctl=sysctls, rate=rate, shell=shell, dump=dump)
+            refuse(sysctl=sysctls, rate=rate, shell=shell)
             ran = [replayed(options, wanted, output=output, note=_note)]
             sys.exit(_status(ran))
         found = stacks(wanted, sysctls=sysctls or [], raw=on == "emulator", disks=on == "uml")

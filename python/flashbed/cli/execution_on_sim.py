@@ -33,7 +33,6 @@ _INSTEAD = {
     "rate": "--record FILE, then `flashbed lifetime FILE`",
     "shell": "a shell has no end that could be replayed",
     "sysctl": "--set vm.KEY=VALUE is the same",
-    "dump": "the simulator begins with a new file system",
 }
 
 

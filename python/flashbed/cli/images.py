@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flashbed.api.images import extract, new_image, read_image
+from flashbed.api.images import extract, new_image
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.files import output as output_file
 from flashbed.base.human import aligned, bytes_text, count_text
@@ -20,6 +20,7 @@ from flashbed.cli.command_group import add_group
 from flashbed.cli.options import OUT, Format, StackSet
 from flashbed.cli.progress import say
 from flashbed.stack.file_systems import FILE_SYSTEMS
+from flashbed.stack.flash_image import read_image
 from flashbed.stack.names import escaped
 
 if TYPE_CHECKING:

@@ -205,6 +205,7 @@ def _keys(programs: Sequence[Program], job: RunJob) -> dict[str, str]:
             program.stack.sha256,
             prepared[program.prepare],
             program.body,
+            *([] if program.dump is None else [program.dump.sha256, program.dump.volume or ""]),
             f"{recorded} {'waits ' if job.trace_waits else ''}{job.conditions}",
             *(job.energy_code if program.stack.board.energy else []),
         )

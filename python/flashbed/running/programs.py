@@ -9,6 +9,7 @@ from flashbed.plan.case import Case
 from flashbed.plan.case_profiles import Profiles
 from flashbed.plan.experiment import Experiment, ExperimentFacts, WorkloadTable
 from flashbed.plan.workloads import operations_on
+from flashbed.plan.workloads.recorded_program import begins_with
 from flashbed.targets.base import Program
 
 __all__ = ["RunFacts", "programs_of", "programs_with"]
@@ -55,12 +56,14 @@ def programs_with(
     programs: list[Program] = []
     for case, stack in zip(cases, profiles.stacks(cases), strict=True):
         prepare, body = operations_on(case, stack, run_facts.workload)
+        dump = begins_with(run_facts.workload)
         programs.append(
             Program(
                 case_id=case.case_id,
                 stack=stack,
                 prepare=prepare,
                 body=body,
+                dump=dump,
                 record_wear=record_wear,
                 record_flush=True,
                 record_requests=case.rounds == 1 and "requests" not in run_facts.facts.omit,

@@ -13,6 +13,7 @@ from typing import Protocol
 import polars as pl
 
 from flashbed.plan.case_units import Together
+from flashbed.stack.flash_image import DumpFile
 from flashbed.stack.stack import Stack
 from flashbed.targets.long_rows import LongRows
 
@@ -78,12 +79,19 @@ class Program:
     """The preparation brings the whole partition into a state (plan/workloads/state.py)."""
     record_gc_choices: bool = False
     """Records JFFS2's choices (`Batch.gc_choices`), on kernels where that is possible."""
+    dump: DumpFile | None = None
+    """What the chip holds before the preparation, in place of a new file system."""
     gc_choices: tuple[int, ...] = ()
     """Choices that the simulator's JFFS2 replays from the mark on, as a kernel made them."""
 
     def not_measured(self, why: str) -> Failure:
         """That a target lacks what the program needs."""
         return Failure(case_id=self.case_id, message=why, not_measured=True)
+
+    @property
+    def not_replayed(self) -> str | None:
+        """Why the program alone, and no replay of it, runs on a kernel; None where both do."""
+        return None if self.dump is None else "a recording on a dump is replayed on sim alone"
 
     @property
     def in_user_mode(self) -> Program:

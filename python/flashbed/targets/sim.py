@@ -12,7 +12,8 @@ from typing import cast
 import polars as pl
 
 from flashbed import _sim
-from flashbed.base.errors import RunError
+from flashbed.base.errors import InputError, RunError
+from flashbed.base.paths import shown
 from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
@@ -72,7 +73,8 @@ class SimTarget:
             options.progress(f"{first.stack.board.name}, Linux {first.stack.kernel.name}", done)
             try:
                 kernel, root = self._on_root(first)
-            except RunError as why:
+                dump = _dump_of(first)
+            except (InputError, RunError) as why:
                 yield failed_alike(group, str(why))
                 done += len(group)
                 continue
@@ -84,6 +86,7 @@ class SimTarget:
                 threads=threads,
                 sink=self._sink(group, options.long_rows),
                 root=root,
+                dump=dump,
             )
             done += len(group)
             batch = self._without_times(batch_of(results, group))
@@ -162,6 +165,17 @@ class ChipOnlyTarget(SimTarget):
 def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     known = column in frame.columns
     return frame.with_columns(pl.lit(None, pl.Int64).alias(column)) if known else frame
+
+
+def _dump_of(program: Program) -> _sim.Dump | None:
+    """What a program's chip holds at first. Raises `InputError`."""
+    if program.dump is None:
+        return None
+    image = program.dump.read(program.stack.board.chip)
+    try:
+        return _sim.Dump(image, program.stack.simulated_board)
+    except ValueError as why:
+        raise InputError(f"{shown(program.dump.path)}: {why}") from None
 
 
 def _recorded(program: Program, options: RunOptions) -> _sim.Recorded:
@@ -304,6 +318,7 @@ def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
             mounted,
             *recorded,
             "" if program.stack.root_volume is None else program.prepare,
+            program.dump,
         )
         groups.setdefault(key, []).append(program)
     for group in groups.values():

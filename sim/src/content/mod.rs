@@ -27,6 +27,9 @@ use region::{joined, Extent, Region, REGION_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Numbers of a dump's bytes come behind those of writes, which are counted from 1.
+const OF_DUMP: u64 = 1 << 32;
+
 /// The content that a write replaces: mostly one extent, which needs no list.
 #[derive(Clone, Debug, Default)]
 pub struct Overwritten {
@@ -79,6 +82,15 @@ impl Contents {
     pub fn write_from(&mut self, start: u64, end: u64, source: Source, offset: u64) {
         assert!(start <= end);
         self.write_extent(Extent { start, end, source, shift: offset.wrapping_sub(start) });
+    }
+
+    /// Bytes that were on a flash from the beginning. `number` tells them from others there.
+    pub fn of_dump(number: u64, start: u64, bytes: Vec<u8>) -> Contents {
+        let (end, source) = (start + bytes.len() as u64, Source::of_write(OF_DUMP + number));
+        let mut contents = Contents::new();
+        contents.keep(source, &Arc::new(Written::Bytes { offset: start, bytes }));
+        contents.write(start, end, source);
+        contents
     }
 
     /// Stores the bytes of a write that follows; [`Source::of_write`] is its source.

@@ -189,7 +189,7 @@ pub enum Writeback {
     Sleep,
 }
 
-/// A file or directory found by a mount after a power cut.
+/// A file or directory found by a mount after a power cut, or of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The directory of its name.
@@ -558,6 +558,10 @@ pub trait Observed {
     /// memory.
     fn power_up(&mut self, _now: Ns, _torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
         Err(FsError::NotModelled("a power cut on this file system"))
+    }
+    /// What the mount of a dump has found, in the same order; only once.
+    fn take_found(&mut self) -> Vec<Found> {
+        Vec::new()
     }
     /// statfs, and where the rest of the partition is; none if the model does not know.
     fn space(&self) -> Option<SpaceTable> {

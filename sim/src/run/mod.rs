@@ -71,6 +71,25 @@ pub struct KernelProfile {
     /// The root below that layer, where the preparation's files are in it.
     #[serde(skip)]
     pub root: Option<Root>,
+    /// What the chip holds at first, in place of a new file system.
+    #[serde(skip)]
+    pub dump: Option<Dump>,
+}
+
+/// What a device's flash held.
+#[derive(Clone, Debug)]
+pub enum Dump {
+    /// A JFFS2.
+    Jffs2(Arc<jffs2::dumped::Dumped>),
+}
+
+impl Dump {
+    /// The blocks of the partition that are marked bad in it.
+    pub fn bad_blocks(&self) -> &[u32] {
+        match self {
+            Dump::Jffs2(dumped) => &dumped.bad_blocks,
+        }
+    }
 }
 
 /// A read-only root that holds what a case's preparation makes.
@@ -282,6 +301,7 @@ pub fn run_cases_watched(
     if let Some(refused) = not_modelled(setting, state, cuts) {
         return cases.iter().map(|_| Err(RunError::NotModelled(refused))).collect();
     }
+    let state = &with_dump(setting.kernel, state);
     let mut chip = new_chip(setting.board, state);
     set_erases(&mut chip, setting, state);
     if state.faults != Faults::default() || cuts {
@@ -323,6 +343,13 @@ impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for FreshSpace {
     fn device<B: Device<Driver = D>>(self, _: B) -> Self::Output {
         Ok(None)
     }
+}
+
+/// The chip with the dump's bad blocks.
+fn with_dump(kernel: &KernelProfile, state: &ChipState) -> ChipState {
+    let mut state = state.clone();
+    state.bad_blocks.extend(kernel.dump.iter().flat_map(Dump::bad_blocks));
+    state
 }
 
 fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {

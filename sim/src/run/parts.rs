@@ -5,7 +5,7 @@
 //! a stack, whatever it is made of, is an [`OnStack`].
 
 use super::laboratory::Laboratory;
-use super::KernelProfile;
+use super::{Dump, KernelProfile};
 use crate::block::{BlockDevice, BlockFile, Disk, WithDisk};
 use crate::errno::FsError;
 use crate::fs::jffs2::Jffs2;
@@ -161,6 +161,9 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
     then: T,
 ) -> T::Output {
     let facts = kernel.kernel;
+    if let Some(dump) = &kernel.dump {
+        return on_dump(mtd, mount, (kernel, dump), then);
+    }
     match mount.fs {
         FsKind::Jffs2 => {
             then.file_system(Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), facts))
@@ -180,6 +183,24 @@ pub(super) fn on_stack<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
         }
         FsKind::Mtd(access) => then.device(MtdChar::new(mtd, access)),
         FsKind::Disk(disk) => disk.on(mtd, OnFile(then)),
+    }
+}
+
+/// The same on what a device's flash held.
+fn on_dump<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
+    mtd: Mtd<D>,
+    mount: Mount,
+    (kernel, dump): (&KernelProfile, &Dump),
+    then: T,
+) -> T::Output {
+    match (mount.fs, dump) {
+        (FsKind::Jffs2, Dump::Jffs2(dumped)) => {
+            let facts = (kernel.jffs2.clone(), kernel.kernel);
+            then.file_system(Jffs2::mount_dumped(mtd, TIMER_SLACK, facts, dumped))
+        }
+        _ => then.file_system(Err::<(Jffs2<D>, Ns), _>(FsError::NotModelled(
+            "a dump of another file system",
+        ))),
     }
 }
 

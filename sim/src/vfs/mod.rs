@@ -168,6 +168,7 @@ impl<S: FlashFs> Vfs<S> {
             cache_adds: 0,
         };
         vfs.add_lost_and_found(Ns::ZERO);
+        vfs.fs.take_found().into_iter().for_each(|file| vfs.add_found(Ns::ZERO, file));
         vfs
     }
 

@@ -12,18 +12,20 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import load_experiment
+from flashbed.plan.experiment import WorkloadTable, load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.plan.workloads.kept_translation import translated_once
 from flashbed.program.recording.file import open_recording
 from flashbed.program.recording.fill import Compressor, as_compressor
 from flashbed.program.recording.translate import Storing, apart, translate, translate_for_each
 from flashbed.stack.file_systems import COMPRESSING, FILE_SYSTEMS, ON_FTL
+from flashbed.stack.flash_image import DumpFile
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Kernel, load_kernel
 
 __all__ = [
     "Way",
     "as_recorded",
+    "begins_with",
     "compressor_of",
     "operations",
     "second_of",
@@ -58,6 +60,20 @@ def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
     compressors = compressor_of(case), second_of(case)
     think = case.pattern == RECORDED
     return translated_for(path, compressors, settle_ns, case.fs, think=think)
+
+
+def begins_with(workload: WorkloadTable) -> DumpFile | None:
+    """What the flash held before the recorded program. Raises `RecordingError`."""
+    if workload.recording is None:
+        return None
+    path = Path(workload.recording)
+    return _dump(path, _stamp(path))
+
+
+@lru_cache(maxsize=4)
+def _dump(path: Path, _changed: tuple[int, int]) -> DumpFile | None:
+    facts = open_recording(path).about.dump
+    return None if facts is None else DumpFile(Path(facts.file), facts.sha256, facts.volume)
 
 
 def compressor_of(case: Case) -> Compressor | None:

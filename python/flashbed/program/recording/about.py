@@ -13,13 +13,22 @@ from flashbed.base.toml import Strict
 from flashbed.base.toml_errors import wrong_lines
 from flashbed.stack.names import Text
 
-__all__ = ["VERSION", "About", "Think", "about_of", "shortened"]
+__all__ = ["VERSION", "About", "DumpFacts", "Think", "about_of", "shortened"]
 
 VERSION = 1
 Think = Literal["cpu", "slept", "gaps", "none"]
 _WORD_CHARACTERS = 4096
 _Word = Annotated[str, Field(max_length=_WORD_CHARACTERS)]
 _WORDS_MAX = 4096
+
+
+class DumpFacts(Strict):
+    """A dump or an image that was on the flash."""
+
+    file: _Word
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    volume: _Word | None = None
+    """Of UBI: the program's."""
 
 
 class About(Strict):
@@ -41,6 +50,7 @@ class About(Strict):
         not_followed: what the recorder saw but does not know, and how often: calls by name, `lost`
             for those that it was too slow for.
         lacks: what the source cannot contain, a sentence each.
+        dump: what the flash held before, in place of files that a replay makes.
     """
 
     version: Literal[1] = 1
@@ -55,6 +65,7 @@ class About(Strict):
         default_factory=dict
     )
     lacks: Annotated[tuple[_Word, ...], Field(strict=False, max_length=_WORDS_MAX)] = ()
+    dump: DumpFacts | None = None
 
 
 def shortened(command: Sequence[str]) -> tuple[str, ...]:

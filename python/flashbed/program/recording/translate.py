@@ -105,9 +105,13 @@ class Translation:
         return dict(sorted(self.state.left_out.items()))
 
     def prepare(self) -> Iterator[str]:
-        """Lines that make what existed before, up to but without `sync`."""
+        """Lines that make what existed before, up to but without `sync`; none on a dump."""
         itself, there = self._needed()
         total_bytes = 0
+        if self.recording.about.dump is not None:
+            for call in there:
+                _put(self.state, call)
+            return
         if itself is not None:
             # Only `flashbed exec` records this: it sets the folder's mode.
             yield f"chmod . {stat.S_IMODE(itself.number('mode'))}"

@@ -109,7 +109,7 @@ class EmulatorTarget:
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
-            lacking = program.stack.only_in_user_mode
+            lacking = program.stack.only_in_user_mode or program.not_replayed
             why = self._refusal(program)
             if lacking is not None:
                 refused.append(program.not_measured(lacking))

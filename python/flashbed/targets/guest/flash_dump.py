@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashbed.base.paths import shown
+from flashbed.base.paths import sha256_of, shown
+from flashbed.program.recording.about import DumpFacts
 from flashbed.stack.layouts import Layout
 from flashbed.targets.guest.initramfs import More
 from flashbed.targets.guest.layout_images import uses_of
@@ -37,6 +38,12 @@ class Dump:
     def told(self) -> str:
         """It, in a line for a person."""
         return shown(self.path) if self.volume is None else f"{shown(self.path)}, {self.volume}"
+
+    @property
+    def facts(self) -> DumpFacts:
+        """It, as a recording names it."""
+        path = self.path.resolve()
+        return DumpFacts(file=str(path), sha256=sha256_of(path), volume=self.volume)
 
     @property
     def user(self) -> str:

@@ -148,6 +148,7 @@ def why_not(program: Program, board: FoundBoard, allowed: AllowedBoard) -> str |
         or other_flash(program.stack.board, board, allowed)
         or _other_file_system(program.stack.fs, board, allowed)
         or _asks_too_much(program, allowed)
+        or program.not_replayed
         or _lacking(program, board, allowed)
     )
 

@@ -125,6 +125,7 @@ def _recorded(request: ExecRequest, kernel: UmlKernel, stream: Path) -> Recorded
         mapped="present",
         # The folder starts empty: only files of --put are there, and their contents are known.
         lacks=tuple(each for each in LACKS if each != CONTENTS_THERE),
+        dump=None if request.dump is None else request.dump.facts,
     )
     there = {os.fsencode(put.path): Path(put.source) for put in request.puts if put.kind == "file"}
     with stream.open("rb") as of:

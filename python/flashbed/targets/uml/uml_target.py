@@ -86,7 +86,7 @@ class UmlTarget:
                 refused.append(Failure(case_id=program.case_id, message=why))
                 continue
             wanted = program.stack
-            lacking = wanted.only_simulated or wanted.refused_on_nor
+            lacking = wanted.only_simulated or wanted.refused_on_nor or program.not_replayed
             if lacking is not None:
                 refused.append(program.not_measured(lacking))
                 continue

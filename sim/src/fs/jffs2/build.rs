@@ -45,7 +45,7 @@ impl<D: NandDriver> Jffs2<D> {
 
     /// Every name, from the root down. Reads every inode into memory, so it is meant for a copy of
     /// the file system.
-    fn tree(&mut self, now: Ns) -> Result<Vec<Found>> {
+    pub(super) fn tree(&mut self, now: Ns) -> Result<Vec<Found>> {
         let mut tree = Vec::new();
         let mut directories = VecDeque::from([ROOT]);
         while let Some(directory) = directories.pop_front() {
@@ -85,7 +85,7 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// jffs2_do_fill_super, with `torn` the page that the power cut interrupted.
-    fn mount(&mut self, now: Ns, torn: Option<u32>) -> Result<Ns> {
+    pub(super) fn mount(&mut self, now: Ns, torn: Option<u32>) -> Result<Ns> {
         self.xattrs.check_mount()?;
         let now = self.scan_medium(now, torn)?;
         self.is_building = true;

@@ -40,6 +40,8 @@ pub struct File {
     pub is_directory: bool,
     /// The target of a symbolic link (f->target).
     pub target: Option<Box<str>>,
+    /// A node of a block or character device; only dumps have them.
+    pub is_device: bool,
     /// Its nodes in the order in which they were found or written, including those that are
     /// obsolete and not yet erased.
     pub nodes: InodeNodes,
@@ -49,6 +51,13 @@ pub struct File {
     pub fragments: Fragments,
     /// The entries of a directory (`f->dents`).
     pub entries: BTreeMap<NameId, NodeId>,
+}
+
+impl File {
+    /// Whether it has one data node, which is kept as `metadata`.
+    pub fn has_one_node(&self) -> bool {
+        self.target.is_some() || self.is_device
+    }
 }
 
 impl<D: NandDriver> Jffs2<D> {
@@ -68,10 +77,19 @@ impl<D: NandDriver> Jffs2<D> {
         }
         self.set_reading(now, Some(ino));
         let read = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino, false);
+        let read = read.and_then(|now| self.read_device(now, ino));
         self.set_reading(*read.as_ref().unwrap_or(&now), None);
         let now = read?;
         self.file_mut(ino).state = InodeState::Present;
         Ok(now)
+    }
+
+    /// The end of jffs2_iget of a device, whose number is in its node.
+    fn read_device(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        match self.file(ino).metadata {
+            Some(node) if self.file(ino).is_device => self.read_node(now, node, None),
+            _ => Ok(now),
+        }
     }
 
     /// jffs2_do_clear_inode of an inode that still has a name: drops it from memory.

@@ -73,9 +73,14 @@ impl Medium {
         }
     }
 
-    /// Writes the clean marker of each good block, as flash_erase -j does.
-    pub fn mark_clean<D: NandDriver>(&self, mtd: &mut Mtd<D>, mut now: Ns) -> Result<Ns> {
-        for block in 0..mtd.blocks() {
+    /// Writes the clean marker of each good block from `first` on, as flash_erase -j does.
+    pub fn mark_clean<D: NandDriver>(
+        &self,
+        mtd: &mut Mtd<D>,
+        mut now: Ns,
+        first: u32,
+    ) -> Result<Ns> {
+        for block in first..mtd.blocks() {
             if !mtd.is_bad(block) {
                 now = self.mark_block(mtd, now, block)?;
             }

@@ -19,6 +19,7 @@ mod build;
 mod call;
 mod compr;
 mod dir;
+pub mod dumped;
 mod erase;
 mod file;
 mod fragments;
@@ -172,6 +173,8 @@ pub struct Jffs2<D> {
     covered: Vec<NodeId>,
     /// The bytes of data nodes by inode and version; kept only where the power can fail.
     stored: Option<BTreeMap<(Ino, u32), Contents>>,
+    /// What the mount of a dump has found, until it is taken.
+    found: Vec<Found>,
 }
 
 impl<D: NandDriver> Jffs2<D> {
@@ -179,11 +182,20 @@ impl<D: NandDriver> Jffs2<D> {
     /// on NAND into its OOB), then mounts it. The tick, `jiffies`, decides which blocks are
     /// collected later.
     pub fn format(
-        mut mtd: Mtd<D>,
+        mtd: Mtd<D>,
         now: Ns,
         options: Options,
         facts: KernelFacts,
     ) -> Result<(Self, Ns)> {
+        let mut fs = Jffs2::erased(mtd, options, facts)?;
+        let now = fs.medium.mark_clean(&mut fs.mtd, now, 0)?;
+        (0..fs.mtd.blocks()).for_each(|block| fs.link_marker(block));
+        let now = fs.start_collector(now)?;
+        Ok((fs, now))
+    }
+
+    /// A partition on which nothing is written yet.
+    fn erased(mtd: Mtd<D>, options: Options, facts: KernelFacts) -> Result<Self> {
         let block_bytes = mtd.block_bytes();
         assert!(block_bytes.is_power_of_two(), "checked profiles");
         let medium = Medium::of(&mtd, options.summary);
@@ -199,8 +211,7 @@ impl<D: NandDriver> Jffs2<D> {
             );
             return Err(FsError::too_small(message));
         }
-        let now = medium.mark_clean(&mut mtd, now)?;
-        let mut fs = Jffs2 {
+        Ok(Jffs2 {
             medium,
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
@@ -241,11 +252,9 @@ impl<D: NandDriver> Jffs2<D> {
             unmarked: VecDeque::new(),
             covered: Vec::new(),
             stored: mtd.can_lose_power().then(BTreeMap::new),
+            found: Vec::new(),
             mtd,
-        };
-        (0..fs.mtd.blocks()).for_each(|block| fs.link_marker(block));
-        let now = fs.start_collector(now)?;
-        Ok((fs, now))
+        })
     }
 
     /// The block of an offset.
@@ -265,7 +274,7 @@ impl<D: NandDriver> Jffs2<D> {
         self.nodes.set_fragments(to, node.fragments);
         let file = &mut self.files[node.ino.0 as usize - 1];
         match node.role {
-            Role::Data { .. } if file.target.is_some() => file.metadata = file.metadata.map(|_| to),
+            Role::Data { .. } if file.has_one_node() => file.metadata = file.metadata.map(|_| to),
             Role::Data { .. } | Role::Hole { .. } => {
                 file.fragments.move_node(&self.nodes, from, to)
             }
@@ -519,6 +528,10 @@ impl<D: NandDriver> Features for Jffs2<D> {
 impl<D: NandDriver> Observed for Jffs2<D> {
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
         self.mount_after_power_cut(now, torn)
+    }
+
+    fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
     }
 
     /// jffs2_statfs.

@@ -68,13 +68,15 @@ impl<D: NandDriver> Jffs2<D> {
         let Some(latest) = reading.latest else { return Ok(now) };
         let Node { flash_offset, size_bytes, .. } = self.nodes.get(latest);
         let now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
-        if self.file(ino).target.is_some() {
+        if self.file(ino).has_one_node() {
             self.nodes.set_fragments(latest, 0);
             let file = self.file_mut(ino);
             (file.fragments, file.metadata) = (Fragments::default(), Some(latest));
             file.size_bytes = size_bytes;
-            let target = flash_offset + RAW_INODE_BYTES;
-            return if is_check { Ok(now) } else { self.flash_read(now, target, size_bytes) };
+            if is_check || file.is_device {
+                return Ok(now);
+            }
+            return self.flash_read(now, flash_offset + RAW_INODE_BYTES, size_bytes);
         }
         if !self.file(ino).is_directory {
             let fragments = &mut self.files[ino.0 as usize - 1].fragments;

@@ -57,8 +57,8 @@ impl<D: NandDriver> Jffs2<D> {
         self.wbuf = WriteBuffer::default();
         self.check_ino = 0;
         for file in &mut self.files {
-            let target = file.target.take();
-            *file = File { is_directory: file.is_directory, target, ..File::default() };
+            let File { is_directory, is_device, target, .. } = std::mem::take(file);
+            *file = File { is_directory, is_device, target, ..File::default() };
         }
         self.files[0].links = 1;
         self.is_scanning = true;
@@ -246,16 +246,19 @@ impl<D: NandDriver> Jffs2<D> {
         let block_end = start + self.block_bytes;
         let mut buffer = Buffer { start, end: start + EMPTY_SCAN_BYTES, block_end };
         let mut at = start;
+        let mut is_cut = readable < programmed;
         for &id in nodes {
             let visible = readable.saturating_sub(self.nodes.get(id).flash_offset);
             if visible < UNKNOWN_NODE_BYTES.min(self.nodes.get(id).total_bytes()) {
                 self.nodes.remove(id);
+                is_cut = true;
                 continue;
             }
             now = self.scan_node(now, id, visible, &mut buffer)?;
             at += self.nodes.get(id).total_bytes();
         }
-        while at < programmed {
+        // The kernel fills pages up. An image may end within one, whose rest is still erased.
+        while is_cut && at < programmed {
             now = self.fetch(now, &mut buffer, at, UNKNOWN_NODE_BYTES)?;
             self.scan_dirty_space(self.block_of(start), 4);
             at += 4;
@@ -283,7 +286,7 @@ impl<D: NandDriver> Jffs2<D> {
         };
         let now = self.fetch(now, buffer, at, head)?;
         self.nodes.change(id, |node| {
-            node.is_damaged = written_bytes > visible;
+            node.is_damaged |= written_bytes > visible;
             if visible < head {
                 node.role = Role::Padding { total_bytes };
             }
@@ -346,7 +349,7 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// jffs2_scan_make_ino_cache.
-    fn make_ino_cache(&mut self, ino: Ino) {
+    pub(super) fn make_ino_cache(&mut self, ino: Ino) {
         let index = ino.0 as usize - 1;
         if index >= self.files.len() {
             self.files.resize_with(index + 1, File::default);

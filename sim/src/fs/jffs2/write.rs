@@ -65,8 +65,8 @@ impl<D: NandDriver> Jffs2<D> {
     /// the program's data.
     #[cold]
     fn is_tried_by_caller(&self, node: Node, writer: Option<Ino>) -> bool {
-        let is_link = self.file(node.ino).target.is_some();
-        writer.is_some() && !is_link && matches!(node.role, Role::Data { .. })
+        let one = self.file(node.ino).has_one_node();
+        writer.is_some() && !one && matches!(node.role, Role::Data { .. })
     }
 
     fn write_parts(

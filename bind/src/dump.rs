@@ -1,0 +1,37 @@
+//! What a device's flash held, for the simulator to begin with.
+
+use crate::images::Image;
+use crate::{board, bug};
+use image::{dumped_jffs2, Chip, Content};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sim::run;
+use std::sync::Arc;
+
+/// An image or a dump as the simulator has it; see `_sim.pyi`.
+#[pyclass(frozen, module = "flashbed._sim")]
+pub struct Dump(pub run::Dump);
+
+#[pymethods]
+impl Dump {
+    #[new]
+    #[pyo3(signature = (image, board_json))]
+    fn new(py: Python<'_>, image: &Image, board_json: &str) -> PyResult<Dump> {
+        let chip = board(board_json)?.chip;
+        let chip = Chip {
+            page_bytes: chip.page_bytes as usize,
+            block_bytes: chip.page_bytes as usize * chip.pages_per_block as usize,
+            is_nor: chip.nor.is_some(),
+        };
+        let image = image.inner();
+        let read = py.detach(|| bug::caught(|| dumped(image, chip)))?;
+        read.map(Dump).map_err(PyValueError::new_err)
+    }
+}
+
+fn dumped(image: &image::Image, chip: Chip) -> Result<run::Dump, String> {
+    match image.parts.first().map(|part| &part.content) {
+        Some(Content::Jffs2(_)) => Ok(run::Dump::Jffs2(Arc::new(dumped_jffs2(image, chip)?))),
+        _ => Err("the simulator begins with JFFS2 alone".to_owned()),
+    }
+}

@@ -1,0 +1,59 @@
+"""Reads flash images and dumps of devices, also those that a program's chip begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed._sim import Image
+from flashbed.base.errors import InputError
+from flashbed.base.files import read_bytes
+from flashbed.base.paths import sha256_of, shown
+from flashbed.stack.board_tables import Chip
+
+__all__ = ["DumpFile", "read_dump", "read_image"]
+
+IMAGE_BYTES_MAX = 4 << 30
+
+
+@dataclass(frozen=True)
+class DumpFile:
+    """What a device's flash held, in a file."""
+
+    path: Path
+    sha256: str
+    volume: str | None = None
+    """Of UBI: the program's."""
+
+    def read(self, chip: Chip) -> Image:
+        """It, on a chip. Raises `InputError`, also if the file is another one by now."""
+        if not self.path.is_file():
+            raise InputError(f"{shown(self.path)}: no such file; the recording began with it")
+        if sha256_of(self.path) != self.sha256:
+            raise InputError(f"{shown(self.path)}: not what it was when the recording was made")
+        return read_dump(self.path, chip)
+
+
+def read_image(
+    file: Path,
+    *,
+    page_bytes: int | None = None,
+    oob_bytes: int | None = None,
+    block_bytes: int | None = None,
+) -> Image:
+    """Reads an image or a dump. Raises `InputError` if it is none that flashbed knows."""
+    data = read_bytes(file, IMAGE_BYTES_MAX)
+    try:
+        return Image(data, page_bytes=page_bytes, oob_bytes=oob_bytes, block_bytes=block_bytes)
+    except ValueError as why:
+        raise InputError(f"{shown(file)}: {why}") from None
+
+
+def read_dump(file: Path, chip: Chip) -> Image:
+    """A dump of a chip. OOB in which nothing is written shows in the file's size alone."""
+    image = read_image(file)
+    both = (chip.page_bytes + chip.oob_bytes) * chip.pages_per_block
+    size = file.stat().st_size
+    if image.pages is not None or size % both or not size % chip.block_bytes:
+        return image
+    return read_image(file, page_bytes=chip.page_bytes, oob_bytes=chip.oob_bytes)

@@ -61,6 +61,19 @@ static int layout(struct job *job)
 	return err > 0 ? -EPROTO : err;
 }
 
+/* Takes `dump OOB_BYTES PATH`, before the first group. */
+static bool dump(struct job *job)
+{
+	char path[MAX_LINE];
+
+	if (job->fs.mounted != FS_NONE ||
+	    sscanf(job->line, "dump %" SCNu32 " %4095[^\n]", &job->fs.dump_oob_bytes, path) != 2)
+		return false;
+	(void)snprintf(job->dump, sizeof(job->dump), "%s", path);
+	job->fs.dump = job->dump;
+	return true;
+}
+
 /* Runs the next line outside of operations; returns 1 for `done`. */
 static int step(struct job *job)
 {
@@ -90,6 +103,8 @@ static int step(struct job *job)
 	if (sscanf(job->line, "chip %63[^\n]", command) == 1)
 		return chip(job, command);
 	if (sscanf(job->line, "trace %4095[^\n]", job->traced) == 1)
+		return 0;
+	if (dump(job))
 		return 0;
 	if (sscanf(job->line, "cut %255s %" SCNu64 " %" SCNu64, id, &number, &seed) == 3)
 		return cut(job, id, number, seed);

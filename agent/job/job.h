@@ -194,6 +194,7 @@ struct job {
 	struct channel *out;
 	struct fs fs;
 	struct layout layout; /* no volumes for none */
+	char dump[MAX_LINE];  /* what the flash of each group holds at first, or empty */
 	struct runner runner;
 	struct flash_counts before;
 	struct flash_counts flushed; /* when `sync()` after the case returned */

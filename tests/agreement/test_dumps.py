@@ -206,10 +206,8 @@ def test_the_image_of_a_product_boots_in_its_layout(tmp_path: Path) -> None:
         ("jffs2", (), "holds jffs2: --set fs=jffs2"),
         ("ubi", ("--set", "fs=yaffs2"), "holds ubifs: --set fs=ubifs"),
         ("ubi", (*SPI, "--volume", "none"), "UBIFS on v0"),
-        ("ubi", (*SPI, "--record", "x"), "--record: not with --dump"),
         ("ubi", (), "UBI's headers need no sub-pages"),
         ("ubi", ("--set", "board=emulated-4k"), "blocks of 131,072 bytes, the chip has"),
-        ("ubi", (*SPI, "--on", "sim"), "--dump: not with --on sim"),
         ("ubifs", SPI, "a bare image of UBIFS; ubinize makes one"),
     ],
 )

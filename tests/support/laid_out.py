@@ -28,7 +28,7 @@ from flashbed.targets.base import RunOptions
 from tests.support.exec_and_replay import FLASHBED, KINDS, Counts
 from tests.support.layout_settings import settings_of
 
-__all__ = ["LaidOut", "compared_on", "program_of"]
+__all__ = ["LaidOut", "compared", "compared_on", "program_of"]
 
 PYTHON = "/usr/bin/python3"
 CALLS_MAX = 120
@@ -131,9 +131,11 @@ class _Drawn:
         self.lines.append("os.sync()")
 
 
-def program_of(seed: int) -> str:
-    """The program of a seed, in Python."""
+def program_of(seed: int, files: Sequence[str] = (), folders: Sequence[str] = ()) -> str:
+    """The program of a seed, in Python; these files and folders are there already."""
     drawn = _Drawn(seed)
+    drawn.files.extend(files)
+    drawn.folders.extend(f"{folder}/" for folder in folders)
     drawn.lines.append(f"import random; drawn = random.Random({seed}).randbytes")
     steps = [drawn.write] * 10 + [drawn.mkdir, drawn.rename, drawn.move_folder, drawn.unlink] * 2
     steps += [drawn.link, drawn.read, drawn.attribute, drawn.truncate, drawn.sync]
@@ -142,9 +144,24 @@ def program_of(seed: int) -> str:
     return "\n".join(drawn.lines)
 
 
-def _executed(layout: str, script: str, recording: Path) -> Counts:
-    words = ["exec", "--on", "uml", "--format", "json"]
-    words += [word for setting in settings_of(layout) for word in ("--set", setting)]
+def compared(
+    settings: Sequence[str], program: str, recording: Path, *words: str
+) -> tuple[Counts, Counts, Counts]:
+    """What `exec` counts of a program, and of its recording the kernel and the simulator.
+
+    `words` are more options of `exec`.
+    """
+    executed = _executed([*_set(settings), *words], program, recording)
+    kernel, simulated = (_replayed(on, settings, recording) for on in ("uml", "sim-chip"))
+    return executed, kernel, simulated
+
+
+def _set(settings: Sequence[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def _executed(given: Sequence[str], script: str, recording: Path) -> Counts:
+    words = ["exec", "--on", "uml", "--format", "json", *given]
     words += ["--record", str(recording), "--contents", "--", PYTHON, "-c", script]
     ran = subprocess.run(
         [FLASHBED, *words], stdin=subprocess.DEVNULL, capture_output=True, check=False,
@@ -157,9 +174,9 @@ def _executed(layout: str, script: str, recording: Path) -> Counts:
     return reads, programs, erases
 
 
-def _replayed(target: str, layout: str, recording: Path) -> Counts:
+def _replayed(target: str, settings: Sequence[str], recording: Path) -> Counts:
     experiment = load_experiment(str(written_experiment(recording)))
-    planned = plan(experiment, parse_settings(settings_of(layout)))
+    planned = plan(experiment, parse_settings(settings))
     cases = [item.case for item in planned if item.case.pattern == "recorded"]
     (program,) = programs_of(experiment, cases)
     (batch,) = load_target(target).run([program], RunOptions())
@@ -173,9 +190,7 @@ def compared_on(layout: str, seed: int) -> LaidOut:
     """Runs the program of a seed, and its recording on the kernel and in the simulator."""
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / f"seed{seed}.rec"
-        executed = _executed(layout, program_of(seed), recording)
-        kernel, simulated = (_replayed(on, layout, recording) for on in ("uml", "sim-chip"))
-        return LaidOut(seed, executed, kernel, simulated)
+        return LaidOut(seed, *compared(settings_of(layout), program_of(seed), recording))
 
 
 def main(words: Sequence[str] | None = None) -> None:

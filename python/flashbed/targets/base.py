@@ -89,11 +89,6 @@ class Program:
         return Failure(case_id=self.case_id, message=why, not_measured=True)
 
     @property
-    def not_replayed(self) -> str | None:
-        """Why the program alone, and no replay of it, runs on a kernel; None where both do."""
-        return None if self.dump is None else "a recording on a dump is replayed on sim alone"
-
-    @property
     def in_user_mode(self) -> Program:
         """The program on user-mode Linux's board and kernel, for the simulator."""
         return replace(self, stack=self.stack.in_user_mode)

@@ -171,6 +171,8 @@ def _dump_of(program: Program) -> _sim.Dump | None:
     """What a program's chip holds at first. Raises `InputError`."""
     if program.dump is None:
         return None
+    if program.stack.layout is not None:
+        raise InputError("a dump of a layout is not modelled; --on uml runs the kernel's")
     image = program.dump.read(program.stack.board.chip)
     try:
         return _sim.Dump(image, program.stack.simulated_board)

@@ -32,10 +32,10 @@ from flashbed.targets.emulator.machine import ARCHITECTURE, QEMU, command, find_
 from flashbed.targets.guest import initramfs, nand, spi_drivers, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
+from flashbed.targets.guest.flash_dump import AtFirst
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.layout_images import (
     Images,
-    lines,
     modules_of_layout,
     modules_of_mount,
     named,
@@ -109,7 +109,7 @@ class EmulatorTarget:
         stacks: dict[tuple[object, ...], list[Program]] = {}
         refused = []
         for program in programs:
-            lacking = program.stack.only_in_user_mode or program.not_replayed
+            lacking = program.stack.only_in_user_mode
             why = self._refusal(program)
             if lacking is not None:
                 refused.append(program.not_measured(lacking))
@@ -117,7 +117,7 @@ class EmulatorTarget:
                 refused.append(Failure(case_id=program.case_id, message=why))
             else:
                 fs = program.stack.fs
-                layout = (repr(program.stack.layout), root_of(program))
+                layout = (repr(program.stack.layout), root_of(program), program.dump)
                 of_stack = (*layout, *modules_of_mount(program.stack))
                 more = (fs == yaffs2.FS, _only_for(fs), has_statements(program), of_stack)
                 same_kernel = (program.stack.kernel.name, program.stack.vm)
@@ -196,11 +196,11 @@ class EmulatorTarget:
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
-        parts = partitions(first.stack, images)
-        loaded = f"{loaded}{named(images, parts)}-{kernel.series}"
+        parts, at_first = partitions(first.stack, images), AtFirst.of(first, images)
+        loaded = f"{loaded}{named(images, parts)}{at_first.name}-{kernel.series}"
         image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board, parts)}
-        initramfs.keep(initramfs.archive(program, modules, parameters, images.more), image)
+        initramfs.keep(initramfs.archive(program, modules, parameters, at_first.more), image)
         machine = Machine(
             name="the board",
             process="QEMU",
@@ -218,7 +218,7 @@ class EmulatorTarget:
             board=board,
             kernel=kernel.series,
             measuring=measuring,
-            layout=lines(first.stack, images),
+            layout=at_first.lines,
             remembers_changes=self.remembers_changes,
         )
 

@@ -158,7 +158,7 @@ class ExecRequest:
         if self.dump is None:
             return layout_lines(self.stack, self.images)
         place = _field(self.dump.place(copied=self.where == "emulator"))
-        return [f"dump {self.dump.oob_bytes} {place}", *self.dump.volumes(self.stack.layout)]
+        return self.dump.lines(place, self.stack.layout)
 
     def text(self) -> str:
         """The request as the agent reads it."""

@@ -148,7 +148,7 @@ def why_not(program: Program, board: FoundBoard, allowed: AllowedBoard) -> str |
         or other_flash(program.stack.board, board, allowed)
         or _other_file_system(program.stack.fs, board, allowed)
         or _asks_too_much(program, allowed)
-        or program.not_replayed
+        or (program.dump and "a recording on a dump: no board's flash is overwritten with it")
         or _lacking(program, board, allowed)
     )
 

@@ -21,8 +21,9 @@ from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOpti
 from flashbed.targets.guest import disks, initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
+from flashbed.targets.guest.flash_dump import AtFirst
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
-from flashbed.targets.guest.layout_images import lines, named, partitions
+from flashbed.targets.guest.layout_images import named, partitions
 from flashbed.targets.guest.module import BuildTree, ModuleNotBuilt, OtherKernel, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.guest.root_files import RootNotMade, images_for, over_root, root_of
@@ -86,13 +87,18 @@ class UmlTarget:
                 refused.append(Failure(case_id=program.case_id, message=why))
                 continue
             wanted = program.stack
-            lacking = wanted.only_simulated or wanted.refused_on_nor or program.not_replayed
+            lacking = wanted.only_simulated or wanted.refused_on_nor
             if lacking is not None:
                 refused.append(program.not_measured(lacking))
                 continue
             fs = program.stack.fs
             own = fs if fs == yaffs2.FS or has_ftl(fs) else ""
-            of_kernel = (repr(wanted.layout), bool(wanted.protection), root_of(program))
+            of_kernel = (
+                repr(wanted.layout),
+                bool(wanted.protection),
+                root_of(program),
+                program.dump,
+            )
             more = (own, has_statements(program), *of_kernel)
             stack = (program.stack.board.sha256, program.stack.kernel.name, program.stack.vm, *more)
             stacks.setdefault(stack, []).append(program)
@@ -121,23 +127,24 @@ class UmlTarget:
         board, series, fs = first.stack.board, first.stack.kernel.name, first.stack.fs
         kernel = built_kernel(self.cache, series, say, more=case_options(first.stack))
         images = images_for(first, cache=self.cache, say=say)
+        at_first = AtFirst.of(first, images)
         tree = BuildTree(kernel.tree, "um")
         chip = built_module(self.cache, nand.source(), tree, say)
         modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
         modules += disks.modules_of(fs, self.cache, tree, say)
-        makers = disks.makers(fs, self.cache, say).and_(images.more)
+        makers = disks.makers(fs, self.cache, say).and_(at_first.more)
         self.work.mkdir(parents=True, exist_ok=True)
         loaded = "".join(f"-{module.stem}" for module in modules[1:])
         loaded += f"-{fs}" if has_ftl(fs) else ""
         parts = partitions(first.stack, images)
-        loaded += named(images, parts)
+        loaded += named(images, parts) + at_first.name
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
         # Kernels with other options have modules of their own, in folders of their own.
         image = self.work / f"initramfs-{series}{loaded}-{chip.parent.name}-{board.sha256[:16]}"
         parameters = {chip.stem: nand.parameters(board, wait="busy", parts=parts)}
-        memory_mib = nand.memory_mib(board) + disks.memory_mib(fs) + images.mib
+        memory_mib = nand.memory_mib(board) + disks.memory_mib(fs) + at_first.mib
         initramfs.keep(initramfs.archive(program, modules, parameters, makers), image)
         machine = Machine(
             name="user-mode Linux",
@@ -155,7 +162,7 @@ class UmlTarget:
         measuring = Measuring(software_time=False)
         return Guest(
             machine=machine, board=board, kernel=series, measuring=measuring,
-            layout=lines(first.stack, images), remembers_changes=True,
+            layout=at_first.lines, remembers_changes=True,
         )  # fmt: skip
 
 

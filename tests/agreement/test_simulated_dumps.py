@@ -1,0 +1,86 @@
+"""Programs on what a device's flash held: the simulator counts what the kernel counts.
+
+Images are those of mtd-utils, dumps those of a chip that a kernel wrote to. Random programs change
+the files that they find and make others; partitions are small enough for collectors to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.agreement.test_dumps import KIB, OOB, PAGE
+from tests.agreement.test_exec import pytestmark
+from tests.agreement.test_images import trials
+from tests.support.image_files import Tree, make, run_tool
+from tests.support.laid_out import compared, program_of
+from tests.support.nand import Boot, boot, made
+
+__all__ = ["boot", "made", "pytestmark"]
+
+CHIP = ("chip=W25N01GV",)
+NOR = ("chip=W25Q128JV", "partition.blocks=128", "fs=jffs2")
+SEEDS, ALL_SEEDS = 12, 60
+_BLOCKS = (24, 40, 512)
+
+
+def of_kind(kind: str, blocks: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The settings and the options of `exec`."""
+    fs, volume = ("ubifs", ("--volume", "v0")) if kind == "ubi" else ("jffs2", ())
+    return (*CHIP, f"fs={fs}", f"partition.blocks={blocks}"), volume
+
+
+def programs(seeds: Iterable[int], names: Iterable[str]) -> list[str]:
+    """A program of each seed that finds these files."""
+    return [program_of(seed, sorted(names)) for seed in seeds]
+
+
+@pytest.mark.parametrize("kind", ["jffs2"])
+def test_a_program_on_an_image_is_exact(
+    kind: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    off = []
+    for seed in range(ALL_SEEDS if pytestconfig.getoption("--long") else SEEDS):
+        image = make(kind, seed, tmp_path / str(seed), (PAGE, KIB))
+        if image.options.get("big"):
+            continue  # of a device whose processor is big-endian
+        least = -(-image.path.stat().st_size // (KIB << 10)) + 8
+        settings, volume = of_kind(kind, max(_BLOCKS[seed % 3], least))
+        files = image.trees["v0" if kind == "ubi" else ""].files
+        (program,) = programs([seed], files)
+        found = compared(settings, program, tmp_path / f"{seed}.rec",
+                         "--dump", str(image.path), *volume)  # fmt: skip
+        if found[1] != found[2]:
+            off.append((seed, *found))
+    assert not off
+
+
+@pytest.mark.parametrize("kind", ["jffs2"])
+def test_a_program_on_a_dump_is_exact(kind: str, boot: Boot, tmp_path: Path) -> None:
+    """With OOB and without it."""
+    settings, volume = of_kind(kind, 512)
+    for number, trial in enumerate(trials(kind, (PAGE, OOB, KIB), range(3), boot, tmp_path)):
+        if trial.made.options.get("big"):
+            continue
+        there = [path for path in trial.found.rglob("*") if path.is_file()]
+        names = [str(path.relative_to(trial.found)) for path in there if not path.is_symlink()]
+        for data in (trial.dump, trial.dump_with_oob):
+            (tmp_path / "dump").write_bytes(data)
+            (program,) = programs([number], names)
+            recording = tmp_path / f"{number}-{len(data)}.rec"
+            words = ("--dump", str(tmp_path / "dump"), *volume)
+            _, kernel, simulated = compared(settings, program, recording, *words)
+            assert kernel == simulated, number
+
+
+def test_a_program_on_an_image_for_nor_is_exact(tmp_path: Path) -> None:
+    tree = Tree(files={f"file{number}": bytes([number]) * 9_000 for number in range(40)})
+    tree.write(tmp_path / "root")
+    run_tool("mkfs.jffs2", "-r", tmp_path / "root", "-o", tmp_path / "nor", "-e", "64KiB", "-l",
+             "-m", "none")  # fmt: skip
+    for number, program in enumerate(programs(range(6), tree.files)):
+        recording = tmp_path / f"{number}.rec"
+        _, kernel, simulated = compared(NOR, program, recording, "--dump", str(tmp_path / "nor"))
+        assert kernel == simulated, number

@@ -16,7 +16,7 @@ use crate::flash::Torn;
 use crate::fs::{Found, Ino, Result, ROOT};
 use crate::mtd::{NandDriver, TornAt};
 use crate::units::Ns;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 impl<D: NandDriver> Jffs2<D> {
     /// jffs2_put_super, then jffs2_do_fill_super from what is on flash.
@@ -48,13 +48,14 @@ impl<D: NandDriver> Jffs2<D> {
     pub(super) fn tree(&mut self, now: Ns) -> Result<Vec<Found>> {
         let mut tree = Vec::new();
         let mut directories = VecDeque::from([ROOT]);
+        let mut seen = BTreeSet::from([ROOT]);
         while let Some(directory) = directories.pop_front() {
             for id in self.file(directory).entries.clone().into_values() {
                 let Role::Dirent { entry, .. } = self.nodes.get(id).role else { continue };
                 let entry = self.names.entry(entry);
                 let Some(ino) = entry.ino else { continue };
                 self.iget(now, ino)?;
-                if entry.is_directory {
+                if entry.is_directory && seen.insert(ino) {
                     directories.push_back(ino);
                 }
                 tree.push(Found {

@@ -66,7 +66,7 @@ impl<D: NandDriver> Jffs2<D> {
             None => {}
         }
         let Some(latest) = reading.latest else { return Ok(now) };
-        let Node { flash_offset, size_bytes, .. } = self.nodes.get(latest);
+        let Node { flash_offset, size_bytes, role, .. } = self.nodes.get(latest);
         let now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
         if self.file(ino).has_one_node() {
             self.nodes.set_fragments(latest, 0);
@@ -76,7 +76,7 @@ impl<D: NandDriver> Jffs2<D> {
             if is_check || file.is_device {
                 return Ok(now);
             }
-            return self.flash_read(now, flash_offset + RAW_INODE_BYTES, size_bytes);
+            return self.flash_read(now, flash_offset + RAW_INODE_BYTES, role.parts()[1]);
         }
         if !self.file(ino).is_directory {
             let fragments = &mut self.files[ino.0 as usize - 1].fragments;

@@ -1,0 +1,98 @@
+"""Images with wrong bytes as what the simulator begins with: it mounts them or says why it does not.
+
+`python -m tests.support.mounted_images SECONDS [SEED]` mounts such images for so many seconds of
+processor time, runs a few calls on each, and prints what became of them. A panic ends it with the
+bytes in a file.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from flashbed import _sim
+from flashbed.plan.stacks import one_stack
+from flashbed.stack.stack import Stack
+from tests.support.broken_images import broken
+from tests.support.image_files import make
+
+__all__ = ["images", "mounted", "stacks"]
+
+CHIP = ("chip=W25N01GV", "partition.blocks=80")
+PREPARE = "flashbed-ops 1\nsync\nremount\nsync\npause 1000000000\nprepared\n"
+BODY = """\
+flashbed-ops 1
+open 0 new rw,create
+write 0 0 9000 1 0
+fsync 0
+close 0
+remount
+unlink new
+sync
+"""
+_BUG = "bug"
+
+
+def stacks() -> dict[str, Stack]:
+    """The stack of each kind of image."""
+    return {
+        kind: one_stack([*CHIP, f"fs={fs}"]) for kind, fs in (("jffs2", "jffs2"), ("ubi", "ubifs"))
+    }
+
+
+def images(folder: Path, kinds: Sequence[str]) -> dict[str, bytes]:
+    """Small whole images."""
+    return {
+        f"{kind} {seed}": make(kind, seed, folder / f"{kind}{seed}", (2048, 128)).path.read_bytes()
+        for kind in kinds
+        for seed in range(4)
+    }
+
+
+def mounted(data: bytes, stack: Stack) -> str:
+    """What becomes of it; a panic is an `AssertionError`."""
+    board = stack.simulated_board
+    try:
+        image = _sim.Image(data, oob_bytes=0, block_bytes=stack.board.chip.block_bytes)
+        dump = _sim.Dump(image, board)
+    except ValueError as why:
+        assert "\n" not in str(why) and _BUG not in str(why), why
+        return "refused"
+    case = _sim.Case(
+        fs=stack.simulated_fs, prepare=PREPARE, body=BODY, read_ahead_kib=0, chip=_sim.Chip()
+    )
+    results = _sim.run_cases(
+        board, stack.simulated_kernel, [case], _sim.Recorded(), 1, dump=dump
+    )
+    for failure in results.failures:
+        assert failure.what is not None or _BUG not in failure.message, failure.message
+        return "not modelled" if failure.what else "failed"
+    return "ran"
+
+
+def _main(seconds: float, seed: int, kinds: Sequence[str]) -> None:
+    draw, counts = random.Random(seed), Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        good, on = images(Path(folder), kinds), stacks()
+    begin = time.process_time()
+    while time.process_time() - begin < seconds:
+        name = draw.choice(list(good))
+        data, kind = broken(draw, good[name]), name.split()[0]
+        try:
+            counts[f"{kind} {mounted(data, on[kind])}"] += 1
+        except BaseException:
+            Path("broken.img").write_bytes(data)
+            print(f"{name}: broken.img", file=sys.stderr)
+            raise
+    print(f"{sum(counts.values()):,} images in {seconds:.0f} s")
+    for what, count in sorted(counts.items()):
+        print(f"  {count:8,}  {what}")
+
+
+if __name__ == "__main__":
+    _main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1, sys.argv[3:] or ["jffs2"])

@@ -1,6 +1,7 @@
 //! A boot, for Python.
 
 use crate::case::Chip;
+use crate::dump::Dump;
 use crate::{board, bug, errors, kernel};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -57,7 +58,9 @@ fn holds((what, image): (String, Option<Vec<u8>>)) -> PyResult<Holds> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (board_json, kernel_json, *, chip, volumes, partitions, root, files))]
+#[pyo3(signature = (
+    board_json, kernel_json, *, chip, volumes, partitions, root, files, read_ahead_kib, dump=None,
+))]
 #[allow(clippy::too_many_arguments, reason = "Python names them")]
 pub fn boot_layout(
     py: Python<'_>,
@@ -68,12 +71,17 @@ pub fn boot_layout(
     partitions: Vec<u32>,
     root: usize,
     files: Vec<String>,
+    read_ahead_kib: u32,
+    dump: Option<Py<Dump>>,
 ) -> PyResult<Vec<BootStep>> {
-    let kernel = kernel(kernel_json)?;
+    let mut kernel = kernel(kernel_json)?;
+    kernel.dump = dump.map(|dump| dump.get().0.clone());
     let board = board(board_json)?.driven_by(&kernel.kernel);
     let volumes = volumes.into_iter().map(holds).collect::<PyResult<_>>()?;
     let (kernel, state) = (&kernel, chip.get().state());
-    let boot = Boot { board: &board, kernel, state, volumes, partitions, root, files: &files };
+    let files = &files;
+    let boot =
+        Boot { board: &board, kernel, state, volumes, partitions, root, files, read_ahead_kib };
     let booted = py.detach(|| bug::caught(|| boot::boot(&boot)))?;
     let steps = booted.map_err(|error| errors::run_error(py, &error))?;
     Ok(steps.iter().map(step).collect())

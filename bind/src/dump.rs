@@ -15,8 +15,13 @@ pub struct Dump(pub run::Dump);
 #[pymethods]
 impl Dump {
     #[new]
-    #[pyo3(signature = (image, board_json))]
-    fn new(py: Python<'_>, image: &Image, board_json: &str) -> PyResult<Dump> {
+    #[pyo3(signature = (image, board_json, volume=None))]
+    fn new(
+        py: Python<'_>,
+        image: &Image,
+        board_json: &str,
+        volume: Option<&str>,
+    ) -> PyResult<Dump> {
         let chip = board(board_json)?.chip;
         let chip = Chip {
             page_bytes: chip.page_bytes as usize,
@@ -24,12 +29,15 @@ impl Dump {
             is_nor: chip.nor.is_some(),
         };
         let image = image.inner();
-        let read = py.detach(|| bug::caught(|| dumped(image, chip)))?;
+        let read = py.detach(|| bug::caught(|| dumped(image, chip, volume)))?;
         read.map(Dump).map_err(PyValueError::new_err)
     }
 }
 
-fn dumped(image: &image::Image, chip: Chip) -> Result<run::Dump, String> {
+fn dumped(image: &image::Image, chip: Chip, volume: Option<&str>) -> Result<run::Dump, String> {
+    if let Some(volume) = volume {
+        return Err(format!("volume {volume}: the simulator begins with JFFS2 alone"));
+    }
     match image.parts.first().map(|part| &part.content) {
         Some(Content::Jffs2(_)) => Ok(run::Dump::Jffs2(Arc::new(dumped_jffs2(image, chip)?))),
         _ => Err("the simulator begins with JFFS2 alone".to_owned()),

@@ -886,8 +886,8 @@ def run_cases(
 class Dump:
     """What a device's flash held, as the simulator begins with it."""
 
-    def __new__(cls, image: Image, board_json: str) -> Dump:
-        """That of an image or a dump on a board's chip.
+    def __new__(cls, image: Image, board_json: str, volume: str | None = None) -> Dump:
+        """That of an image or a dump on a board's chip; of UBI the program's volume.
 
         Raises `ValueError` with one line for what the simulator does not mount.
         """
@@ -1051,12 +1051,15 @@ def boot_layout(
     partitions: Sequence[int],
     root: int,
     files: Sequence[str],
+    read_ahead_kib: int,
+    dump: Dump | None = None,
 ) -> list[BootStep]:
     """Attaches UBI, mounts its volumes and reads files of the root; the parts in order.
 
     A volume is `squashfs` with its image, `program` or `nothing`; `root` is the place of the one
-    with the root. `partitions` are the chip's first blocks of volumes on MTD; none for UBI. Raises
-    `NotModelled`, or another `ValueError` for a broken image.
+    with the root. `partitions` are the chip's first blocks of volumes on MTD; none for UBI. With a
+    `dump` it is the first mount of that. `read_ahead_kib` is the window of the program's volume.
+    Raises `NotModelled`, or another `ValueError` for a broken image.
     """
 
 def written_file(path: str, length_bytes: int, request_bytes: int, seed: int) -> list[str]:

@@ -6,7 +6,8 @@ the files that they find and make others; partitions are small enough for collec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.agreement.test_dumps import KIB, OOB, PAGE
 from tests.agreement.test_exec import pytestmark
 from tests.agreement.test_images import trials
+from tests.agreement.test_layouts import _flashbed
 from tests.support.image_files import Tree, make, run_tool
 from tests.support.laid_out import compared, program_of
 from tests.support.nand import Boot, boot, made
@@ -84,3 +86,25 @@ def test_a_program_on_an_image_for_nor_is_exact(tmp_path: Path) -> None:
         recording = tmp_path / f"{number}.rec"
         _, kernel, simulated = compared(NOR, program, recording, "--dump", str(tmp_path / "nor"))
         assert kernel == simulated, number
+
+
+@pytest.mark.parametrize("kind", ["jffs2"])
+def test_the_first_boot_of_an_image_is_exact(kind: str, tmp_path: Path) -> None:
+    """Its mount, and its files: reads, page writes and erases."""
+    for seed in range(4, 8):
+        image = make(kind, seed, tmp_path / str(seed), (PAGE, KIB))
+        names = sorted(image.trees["v0" if kind == "ubi" else ""].files)
+        (tmp_path / "list").write_text("".join(f"{name}\n" for name in names))
+        settings, volume = of_kind(kind, 512)
+        given = [word for setting in settings for word in ("--set", setting)]
+        words = (*given, "--dump", str(image.path), *volume, "--read", "list")
+        kernel, simulated = (_parts(on, words, tmp_path) for on in ("uml", "sim-chip"))
+        assert kernel == simulated, seed
+
+
+def _parts(on: str, words: Sequence[str], here: Path) -> list[tuple[object, ...]]:
+    ran = _flashbed("boot", "--on", on, *words, "--format", "json", here=here)
+    assert ran.status == 0, ran.err
+    (booted,) = json.loads(ran.out)["boots"]
+    kinds = ("name", "reads", "programs", "erases")
+    return [tuple(part[kind] for kind in kinds) for part in booted["parts"]]

@@ -1,4 +1,4 @@
-"""Images with wrong bytes as what the simulator begins with: it mounts them or says why it does not.
+"""Images with wrong bytes, which the simulator mounts, or says why it does not.
 
 `python -m tests.support.mounted_images SECONDS [SEED]` mounts such images for so many seconds of
 processor time, runs a few calls on each, and prints what became of them. A panic ends it with the
@@ -61,14 +61,18 @@ def mounted(data: bytes, stack: Stack) -> str:
         image = _sim.Image(data, oob_bytes=0, block_bytes=stack.board.chip.block_bytes)
         dump = _sim.Dump(image, board)
     except ValueError as why:
-        assert "\n" not in str(why) and _BUG not in str(why), why
-        return "refused"
+        refused = str(why)
+    else:
+        return _ran(dump, stack, board)
+    assert "\n" not in refused, refused
+    return "refused"
+
+
+def _ran(dump: _sim.Dump, stack: Stack, board: str) -> str:
     case = _sim.Case(
         fs=stack.simulated_fs, prepare=PREPARE, body=BODY, read_ahead_kib=0, chip=_sim.Chip()
     )
-    results = _sim.run_cases(
-        board, stack.simulated_kernel, [case], _sim.Recorded(), 1, dump=dump
-    )
+    results = _sim.run_cases(board, stack.simulated_kernel, [case], _sim.Recorded(), 1, dump=dump)
     for failure in results.failures:
         assert failure.what is not None or _BUG not in failure.message, failure.message
         return "not modelled" if failure.what else "failed"
@@ -95,4 +99,5 @@ def _main(seconds: float, seed: int, kinds: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    _main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1, sys.argv[3:] or ["jffs2"])
+    _, seconds, *more = sys.argv
+    _main(float(seconds), int(more[0]) if more else 1, more[1:] or ["jffs2"])

@@ -205,13 +205,13 @@ def _check_simulated(
     """Checks that the simulator can boot this. Raises `InputError`."""
     given = {
         "COMMAND": bool(options.words), "--put": bool(options.put),
-        "--off unclean": off == "unclean", "--cuts": bool(cuts), "--dump": options.dump is not None,
+        "--off unclean": off == "unclean", "--cuts": bool(cuts),
     }  # fmt: skip
     for option, is_given in given.items():
         if is_given:
             raise InputError(f"{option}: the simulator boots an unchanged layout; --on uml has it")
     for chosen in stacks:
-        why = refused(chosen.stack)
+        why = refused(chosen.stack, dumped=options.dump is not None)
         if why is not None:
             raise InputError(f"--on sim: {why}")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
 from flashbed.plan.stacks import ChosenStack
+from flashbed.results.run_directory import CHIP_ALONE
 from flashbed.stack.changes import OF_BOARD
 from flashbed.stack.file_systems import RAW
 from flashbed.targets.exec.folders import USUAL_PATH
@@ -239,8 +240,8 @@ def check_dump(options: ExecOptions) -> None:
         raise InputError("--volume: of --dump FILE; give it too")
     if options.dump is None:
         return
-    if options.on not in ("uml", "emulator"):
-        raise InputError(f"--dump: works with --on uml and --on emulator, not {options.on}")
+    if options.on not in ("sim", CHIP_ALONE, "uml", "emulator"):
+        raise InputError(f"--dump: works with --on sim, uml and emulator, not {options.on}")
     if options.image:
         raise InputError("--image: not with --dump, which has files already")
 

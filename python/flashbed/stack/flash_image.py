@@ -25,13 +25,12 @@ class DumpFile:
     volume: str | None = None
     """Of UBI: the program's."""
 
-    def read(self, chip: Chip) -> Image:
-        """It, on a chip. Raises `InputError`, also if the file is another one by now."""
+    def check(self) -> None:
+        """Raises `InputError` if the file is not there, or is another one by now."""
         if not self.path.is_file():
             raise InputError(f"{shown(self.path)}: no such file; the recording began with it")
         if sha256_of(self.path) != self.sha256:
             raise InputError(f"{shown(self.path)}: not what it was when the recording was made")
-        return read_dump(self.path, chip)
 
 
 def read_image(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import polars as pl
@@ -18,6 +19,7 @@ from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.stack.conditions import PPM
+from flashbed.stack.flash_image import read_dump
 from flashbed.stack.layouts import in_layout
 from flashbed.stack.policies import Policy, simulated
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
@@ -37,7 +39,7 @@ from flashbed.targets.failing import failure_of, failures_text
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
 
-__all__ = ["ChipOnlyTarget", "SimTarget", "cases_of", "chip_of"]
+__all__ = ["ChipOnlyTarget", "SimTarget", "begun_with", "cases_of", "chip_of"]
 
 CASES_PER_CALL = 2000
 TEXT_PER_CALL = 4 << 20
@@ -171,13 +173,19 @@ def _dump_of(program: Program) -> _sim.Dump | None:
     """What a program's chip holds at first. Raises `InputError`."""
     if program.dump is None:
         return None
-    if program.stack.layout is not None:
+    program.dump.check()
+    return begun_with(program.dump.path, program.stack, program.dump.volume)
+
+
+def begun_with(file: Path, stack: Stack, volume: str | None) -> _sim.Dump:
+    """A dump as a stack's chip begins with it. Raises `InputError`."""
+    if stack.layout is not None:
         raise InputError("a dump of a layout is not modelled; --on uml runs the kernel's")
-    image = program.dump.read(program.stack.board.chip)
+    image = read_dump(file, stack.board.chip)
     try:
-        return _sim.Dump(image, program.stack.simulated_board)
+        return _sim.Dump(image, stack.simulated_board, volume)
     except ValueError as why:
-        raise InputError(f"{shown(program.dump.path)}: {why}") from None
+        raise InputError(f"{shown(file)}: {why}") from None
 
 
 def _recorded(program: Program, options: RunOptions) -> _sim.Recorded:

@@ -2,20 +2,25 @@
 //! volumes are partitions, read through mtdblock.
 //!
 //! agent/host/boot.c and agent/fs/layout.c do the same on a real kernel. The stack is made, mounted
-//! and mounted again, as before a program; the boot is the mount after that.
+//! and mounted again, as before a program; the boot is the mount after that. A dump is mounted as
+//! it is, for the first time.
 //!
-//! Left out: a program that runs before, power cuts, files of a root that is not squashfs.
+//! Left out: a program that runs before, power cuts, and where the root is not squashfs, other
+//! volumes than the program's.
 
 use super::laboratory::Laboratory;
 use super::machine::ROUND_NS;
-use super::{new_chip, not_modelled, set_erases, ChipState, Policies, Recorded, RunError, Setting};
+use super::{
+    new_chip, not_modelled, set_erases, with_dump, ChipState, Dump, Policies, Recorded, RunError,
+    Setting,
+};
 use crate::errno::{FsError, Result};
 use crate::flash::{Counts, Flash};
 use crate::fs::jffs2::Jffs2;
 use crate::fs::ubifs::Ubifs;
 use crate::fs::{Attribute, FlashFs, PAGE_BYTES};
 use crate::mtd::{Driven, Mtd, NandDriver};
-use crate::ops;
+use crate::ops::{self, Flags};
 use crate::profile::BoardProfile;
 use crate::run::{FsKind, KernelProfile, Mount};
 use crate::sched::TIMER_SLACK;
@@ -56,6 +61,8 @@ pub struct Boot<'a> {
     pub root: usize,
     /// Files that are read whole.
     pub files: &'a [String],
+    /// The read-ahead window of files of the program's volume.
+    pub read_ahead_kib: u32,
 }
 
 /// What a part of a boot is.
@@ -68,8 +75,11 @@ pub enum Part {
     /// The mount of the layer.
     Layer,
     /// A file: its size, or an errno.
-    File(core::result::Result<u64, i64>),
+    File(Read),
 }
+
+/// The size of a file that was read, or an errno.
+pub type Read = core::result::Result<u64, i64>;
 
 /// A part of a boot.
 #[derive(Clone, Copy, Debug)]
@@ -99,14 +109,39 @@ pub fn boot(boot: &Boot<'_>) -> core::result::Result<Vec<Step>, RunError> {
     if let Some(refused) = not_modelled(&setting, boot.state, false) {
         return Err(RunError::NotModelled(refused));
     }
-    let mut chip = new_chip(boot.board, boot.state);
-    set_erases(&mut chip, &setting, boot.state);
+    let state = &with_dump(boot.kernel, boot.state);
+    let mut chip = new_chip(boot.board, state);
+    set_erases(&mut chip, &setting, state);
     let mtd = Mtd::with_driver(Driven::new(chip, boot.board), boot.board);
     let (kernel, facts) = (boot.kernel, boot.kernel.kernel);
+    if let Some(dump) = &kernel.dump {
+        return dumped(boot, mtd, dump);
+    }
     if boot.is_on_mtd() {
         return booted(boot, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), facts));
     }
     booted(boot, Ubifs::format_volume(mtd, TIMER_SLACK, (kernel.ubifs, facts), &kernel.volumes))
+}
+
+/// Mounts a dump, and reads files of it.
+fn dumped<D: NandDriver<Flash: Laboratory>>(
+    boot: &Boot<'_>,
+    mtd: Mtd<D>,
+    dump: &Dump,
+) -> core::result::Result<Vec<Step>, RunError> {
+    let (kernel, facts) = (boot.kernel, boot.kernel.kernel);
+    let booted = match dump {
+        Dump::Jffs2(dumped) => {
+            Jffs2::put(mtd, (kernel.jffs2.clone(), facts), dumped).and_then(|fs| {
+                let mut steps = Steps::default();
+                let begun = steps.begin(TIMER_SLACK, fs.mtd());
+                let (fs, now) = fs.mount_found(TIMER_SLACK)?;
+                steps.end(Part::Volume(0), begun, (now, fs.mtd()));
+                Booting::mounted(boot, fs, steps).run_files(boot, None, now)
+            })
+        }
+    };
+    booted.map_err(RunError::Format)
 }
 
 fn booted<S: Bootable<Driver: NandDriver<Flash: Laboratory>>>(
@@ -114,7 +149,7 @@ fn booted<S: Bootable<Driver: NandDriver<Flash: Laboratory>>>(
     made: Result<(S, Ns)>,
 ) -> core::result::Result<Vec<Step>, RunError> {
     let made = made.and_then(|(fs, now)| Booting::new(boot, fs, now));
-    let (mut machine, now) = made.map_err(RunError::Format)?;
+    let (machine, now) = made.map_err(RunError::Format)?;
     machine.run(boot, now).map_err(RunError::Interrupted)
 }
 
@@ -190,51 +225,77 @@ impl<D: NandDriver<Flash: Laboratory>> Bootable for Jffs2<D> {
     }
 }
 
+/// The parts so far.
+#[derive(Default)]
+struct Steps(Vec<Step>);
+
+impl Steps {
+    fn begin<D: NandDriver>(&self, now: Ns, mtd: &Mtd<D>) -> (Ns, Counts) {
+        (now, mtd.flash().counts())
+    }
+
+    /// Ends a part that began at a time with these counts.
+    fn end<D: NandDriver>(
+        &mut self,
+        part: Part,
+        (begun, before): (Ns, Counts),
+        (now, mtd): (Ns, &Mtd<D>),
+    ) {
+        let counts = mtd.flash().counts().since(&before);
+        self.0.push(Step { part, took: now - begun, counts });
+    }
+}
+
 /// The machine that boots.
 struct Booting<S: FlashFs> {
     vfs: Vfs<S>,
-    steps: Vec<Step>,
+    steps: Steps,
 }
 
 impl<S: Bootable<Driver: NandDriver<Flash: Laboratory>>> Booting<S> {
-    /// The stack after its first mount, when the agent has slept.
-    fn new(boot: &Boot<'_>, fs: S, now: Ns) -> Result<(Booting<S>, Ns)> {
+    /// The machine when these parts are over.
+    fn mounted(boot: &Boot<'_>, fs: S, steps: Steps) -> Booting<S> {
         let (kernel, board) = (boot.kernel, boot.board);
         let (costs, slots) = (board.software, ops::SLOTS_AT_FIRST);
         let mut vfs = Vfs::new(fs, kernel.readahead, costs, board.memory, kernel.kernel, slots);
-        let now = if kernel.overlay { vfs.new_layer(now, None)? } else { now };
+        vfs.set_read_ahead_kib(boot.read_ahead_kib);
+        Booting { vfs, steps }
+    }
+
+    /// The stack after its first mount, when the agent has slept.
+    fn new(boot: &Boot<'_>, fs: S, now: Ns) -> Result<(Booting<S>, Ns)> {
+        let Booting { mut vfs, .. } = Booting::mounted(boot, fs, Steps::default());
+        let now = if boot.kernel.overlay { vfs.new_layer(now, None)? } else { now };
         let round = Ns(now.0.next_multiple_of(ROUND_NS)) + TIMER_SLACK;
         let now = vfs.pause(now, round)?;
         // give_folder of agent/host/launch.c
         let (_, now) = vfs.set_attribute(now, TOP, Attribute::Mode)?;
-        let mut machine = Booting { vfs, steps: Vec::new() };
+        let mut machine = Booting { vfs, steps: Steps::default() };
         let (_, now) = machine.mount_again(boot, now)?;
-        machine.steps.clear();
+        machine.steps = Steps::default();
         Ok((machine, now))
     }
 
-    fn counts(&self) -> Counts {
-        self.vfs.fs().mtd().flash().counts()
+    fn begin(&self, now: Ns) -> (Ns, Counts) {
+        self.steps.begin(now, self.vfs.fs().mtd())
     }
 
-    /// Ends a part that began at `begun` with these counts.
-    fn end(&mut self, part: Part, (begun, before): (Ns, Counts), now: Ns) {
-        let counts = self.counts().since(&before);
-        self.steps.push(Step { part, took: now - begun, counts });
+    fn end(&mut self, part: Part, begun: (Ns, Counts), now: Ns) {
+        self.steps.end(part, begun, (now, self.vfs.fs().mtd()));
     }
 
     /// Unmounts and detaches, then attaches and mounts all; returns the root, if it is squashfs.
     fn mount_again(&mut self, boot: &Boot<'_>, now: Ns) -> Result<(Option<Squashfs>, Ns)> {
         let now = self.vfs.unmount(now)?;
         let mut now = self.vfs.fs_mut().turn_off(now)?;
-        let begun = (now, self.counts());
+        let begun = self.begin(now);
         if let Some(attached) = self.vfs.fs_mut().attach(now) {
             now = attached?;
             self.end(Part::Attach, begun, now);
         }
         let mut root = None;
         for (volume, holds) in boot.volumes.iter().enumerate() {
-            let (begun, before) = (now, self.counts());
+            let begun = self.begin(now);
             match holds {
                 Holds::Nothing => continue,
                 Holds::Program => {
@@ -252,36 +313,75 @@ impl<S: Bootable<Driver: NandDriver<Flash: Laboratory>>> Booting<S> {
                     }
                 }
             }
-            self.end(Part::Volume(volume), (begun, before), now);
+            self.end(Part::Volume(volume), begun, now);
         }
         if boot.kernel.overlay {
-            let begun = (now, self.counts());
+            let begun = self.begin(now);
             now = self.vfs.mount_layer(now)?;
             self.end(Part::Layer, begun, now);
         }
         Ok((root, now))
     }
 
-    fn run(&mut self, boot: &Boot<'_>, now: Ns) -> Result<Vec<Step>> {
-        let (root, mut now) = self.mount_again(boot, now)?;
-        if boot.files.is_empty() {
-            return Ok(core::mem::take(&mut self.steps));
-        }
-        let Some(mut root) = root else {
-            return Err(FsError::NotModelled("a boot from a root that is not squashfs"));
-        };
+    fn run(mut self, boot: &Boot<'_>, now: Ns) -> Result<Vec<Step>> {
+        let (root, now) = self.mount_again(boot, now)?;
+        self.run_files(boot, root, now)
+    }
+
+    /// Reads the files: of the squashfs, if the root is one.
+    fn run_files(
+        mut self,
+        boot: &Boot<'_>,
+        mut root: Option<Squashfs>,
+        mut now: Ns,
+    ) -> Result<Vec<Step>> {
+        let is_own = matches!(boot.volumes[boot.root], Holds::Program);
         for path in boot.files {
-            let begun = (now, self.counts());
-            let below = &mut OnVolume { vfs: &mut self.vfs, boot, volume: boot.root };
-            let (found, later) = root.walk(below, now, path)?;
-            let (read, later) = match found {
-                Ok(inode) => root.read_whole(below, later, inode, &boot.kernel.readahead)?,
-                Err(errno) => (Err(errno), later),
+            let begun = self.begin(now);
+            let (read, later) = match &mut root {
+                Some(root) => self.read_squashfs(boot, root, path, now)?,
+                None if is_own => self.read_own(path, now)?,
+                None => return Err(FsError::NotModelled("a boot from another root than squashfs")),
             };
-            now = later + calls_ns(boot, read.unwrap_or(0));
+            now = later;
             self.end(Part::File(read), begun, now);
         }
-        Ok(core::mem::take(&mut self.steps))
+        Ok(self.steps.0)
+    }
+
+    fn read_squashfs(
+        &mut self,
+        boot: &Boot<'_>,
+        root: &mut Squashfs,
+        path: &str,
+        now: Ns,
+    ) -> Result<(Read, Ns)> {
+        let below = &mut OnVolume { vfs: &mut self.vfs, boot, volume: boot.root };
+        let (found, later) = root.walk(below, now, path)?;
+        let (read, later) = match found {
+            Ok(inode) => root.read_whole(below, later, inode, &boot.kernel.readahead)?,
+            Err(errno) => (Err(errno), later),
+        };
+        Ok((read, later + calls_ns(boot, read.unwrap_or(0))))
+    }
+
+    /// A file of the file system that the program writes to.
+    fn read_own(&mut self, path: &str, now: Ns) -> Result<(Read, Ns)> {
+        let flags = Flags { read: true, ..Flags::default() };
+        let (opened, mut now) = self.vfs.open(now, 0, path, flags)?;
+        if opened < 0 {
+            return Ok((Err(opened), now));
+        }
+        let mut bytes = 0;
+        loop {
+            let (got, later) = self.vfs.read(now, 0, bytes, CALL_BYTES)?;
+            now = later;
+            match u64::try_from(got) {
+                Ok(0) => return Ok((Ok(bytes), self.vfs.close(now, 0)?.1)),
+                Ok(more) => bytes += more,
+                Err(_) => return Ok((Err(got), self.vfs.close(now, 0)?.1)),
+            }
+        }
     }
 }
 

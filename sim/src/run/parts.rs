@@ -196,7 +196,9 @@ fn on_dump<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
     match (mount.fs, dump) {
         (FsKind::Jffs2, Dump::Jffs2(dumped)) => {
             let facts = (kernel.jffs2.clone(), kernel.kernel);
-            then.file_system(Jffs2::mount_dumped(mtd, TIMER_SLACK, facts, dumped))
+            // As the agent does: it has slept since it wrote the dump.
+            let put = Jffs2::put(mtd, facts, dumped);
+            then.file_system(put.and_then(|fs| fs.mount_found(TIMER_SLACK)))
         }
         _ => then.file_system(Err::<(Jffs2<D>, Ns), _>(FsError::NotModelled(
             "a dump of another file system",

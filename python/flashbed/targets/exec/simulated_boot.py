@@ -10,11 +10,12 @@ import os
 from collections.abc import Mapping
 
 from flashbed import _sim
+from flashbed.base.errors import InputError
 from flashbed.stack.layouts import Layout, in_layout, on_partition
 from flashbed.stack.stack import Stack
 from flashbed.targets.exec.outcome import ChipCounts, FileRead, MountStep, NotRunError
 from flashbed.targets.exec.request import ExecRequest
-from flashbed.targets.sim import chip_of
+from flashbed.targets.sim import begun_with, chip_of
 
 __all__ = ["has_prices", "refused", "simulated_boot"]
 
@@ -25,13 +26,17 @@ _COMPRESSORS = {1: "gzip", 3: "lzo", 4: "xz", 5: "lz4", 6: "zstd"}
 _COMPRESSOR = slice(20, 22)
 
 
-def refused(stack: Stack) -> str | None:
-    """Why the simulator cannot boot this stack; None if it can."""
+def refused(stack: Stack, *, dumped: bool) -> str | None:
+    """Why the simulator cannot boot this stack, or a dump on it; None if it can."""
     layout = stack.layout
-    if layout is None:
-        return "boots a layout; --set layout=squashfs-overlay-ubifs"
+    if layout is None and not dumped:
+        return "boots a layout, or a dump; --set layout=squashfs-overlay-ubifs"
     if stack.not_simulated is not None:
         return stack.not_simulated
+    if layout is None:
+        return None
+    if dumped:
+        return f"the dump of layout={layout.name}; {_REAL}"
     if stack.kernel.name.partition("-")[0] != _KERNEL:
         return f"--set kernel={stack.kernel.name}: squashfs is that of Linux {_KERNEL}"
     for volume in layout.volume:
@@ -47,8 +52,11 @@ def refused(stack: Stack) -> str | None:
 
 def has_prices(request: ExecRequest) -> bool:
     """Whether the board's profile prices all that the processor does in this boot."""
-    layout, prices = request.stack.layout, request.stack.board.software.squashfs
-    if layout is None or prices is None:
+    layout, software = request.stack.layout, request.stack.board.software
+    if layout is None:
+        return software.syscall_ns > 0
+    prices = software.squashfs
+    if prices is None:
         return False
     squashfs = [
         image for name, image in request.images.content.items()
@@ -66,7 +74,8 @@ def simulated_boot(request: ExecRequest) -> tuple[list[MountStep], list[FileRead
     """
     stack = request.stack if has_prices(request) else request.stack.in_user_mode
     layout = stack.layout
-    assert layout is not None
+    if layout is None:
+        return _dump_booted(request, stack)
     images = request.images.content
     sizes = request.images.sizes
     names = [volume.name for volume in layout.volume]
@@ -80,9 +89,39 @@ def simulated_boot(request: ExecRequest) -> tuple[list[MountStep], list[FileRead
             partitions=_first_blocks(stack, sizes),
             root=names.index(root),
             files=request.reads,
+            read_ahead_kib=stack.modelled_kib,
         )
     except ValueError as why:
         raise NotRunError(str(why)) from None
+    return _parts(steps, names)
+
+
+def _dump_booted(
+    request: ExecRequest, stack: Stack
+) -> tuple[list[MountStep], list[FileRead | str]]:
+    """The same of a dump. Raises `NotRunError`."""
+    dump = request.dump
+    assert dump is not None
+    try:
+        steps = _sim.boot_layout(
+            stack.simulated_board,
+            stack.simulated_kernel,
+            chip=chip_of(stack),
+            volumes=[("program", None)],
+            partitions=[] if stack.fs == "ubifs" else [stack.board.partition.first_block],
+            root=0,
+            files=request.reads,
+            read_ahead_kib=stack.modelled_kib,
+            dump=begun_with(dump.path, stack, dump.volume),
+        )
+    except (InputError, ValueError) as why:
+        raise NotRunError(str(why)) from None
+    return _parts(steps, [dump.volume or "mount"])
+
+
+def _parts(
+    steps: list[_sim.BootStep], names: list[str]
+) -> tuple[list[MountStep], list[FileRead | str]]:
     mounts = [_mount(step, names) for step in steps if step.part != "file"]
     return mounts, [_read(step) for step in steps if step.part == "file"]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import sha256_of, shown
 from flashbed.program.recording.about import DumpFacts
+from flashbed.stack.flash_image import read_dump
 from flashbed.stack.layouts import Layout
 from flashbed.targets.base import Program
 from flashbed.targets.guest.initramfs import More
@@ -65,7 +66,8 @@ class Dump:
         if program.dump is None:
             return None
         try:
-            image = program.dump.read(program.stack.board.chip)
+            program.dump.check()
+            image = read_dump(program.dump.path, program.stack.board.chip)
         except InputError as why:
             raise RunError(str(why)) from None
         oob_bytes = 0 if image.pages is None else image.pages[1]

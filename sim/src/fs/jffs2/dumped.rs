@@ -20,7 +20,6 @@ use crate::fs::{Ino, Result};
 use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
 use crate::units::Ns;
-use std::sync::Arc;
 
 /// The kernel counts inodes from 1; the simulator has room for each number up to the highest.
 pub const INODES_MAX: u32 = 1 << 22;
@@ -129,25 +128,28 @@ impl Part {
 }
 
 impl<D: NandDriver> Jffs2<D> {
-    /// Puts what was dumped onto the erased partition, and mounts it at `now`, when that is long
-    /// over.
-    pub fn mount_dumped(
+    /// Puts what was dumped onto the erased partition.
+    pub fn put(
         mtd: Mtd<D>,
-        now: Ns,
         (options, facts): (Options, KernelFacts),
-        dumped: &Arc<Dumped>,
-    ) -> Result<(Self, Ns)> {
+        dumped: &Dumped,
+    ) -> Result<Self> {
         let mut fs = Jffs2::erased(mtd, options, facts)?;
-        let keeps = fs.stored.is_some();
         fs.stored.get_or_insert_default();
         fs.program(dumped)?;
         for (number, found) in (1..).zip(&dumped.nodes) {
-            fs.put(number, found);
+            fs.put_node(number, found);
         }
-        let now = fs.mount(now, None)?;
-        fs.found = fs.clone().tree(now)?;
-        fs.stored = fs.stored.filter(|_| keeps);
-        Ok((fs, now))
+        Ok(fs)
+    }
+
+    /// Mounts what was put there, for the first time.
+    pub fn mount_found(mut self, now: Ns) -> Result<(Self, Ns)> {
+        let now = self.mount(now, None)?;
+        self.found = self.clone().tree(now)?;
+        let keeps = self.mtd.can_lose_power();
+        self.stored = self.stored.filter(|_| keeps);
+        Ok((self, now))
     }
 
     /// Writes clean markers and pages. When these are written does not matter.
@@ -164,7 +166,7 @@ impl<D: NandDriver> Jffs2<D> {
     }
 
     /// Links a node into its block, where the scan looks for it. `number` identifies its data.
-    fn put(&mut self, number: u64, found: &Found) {
+    fn put_node(&mut self, number: u64, found: &Found) {
         let flash_offset = found.flash_offset;
         let (ino, role, version) = match &found.what {
             What::Inode(part) => (part.ino, part.role(self.lzo()), part.version),

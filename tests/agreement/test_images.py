@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from flashbed.api.images import content
-from flashbed.stack.flash_image import read_image
+from flashbed.stack.flash_image import content, read_image
 from tests.support.chip_images import chip_of, dump_of
 from tests.support.image_files import MadeImage, make
 from tests.support.nand import DEBUGFS, NONE, Boot, boot, load, made

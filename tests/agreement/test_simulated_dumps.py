@@ -108,3 +108,39 @@ def _parts(on: str, words: Sequence[str], here: Path) -> list[tuple[object, ...]
     (booted,) = json.loads(ran.out)["boots"]
     kinds = ("name", "reads", "programs", "erases")
     return [tuple(part[kind] for kind in kinds) for part in booted["parts"]]
+
+
+def test_names_of_all_bytes_are_found(tmp_path: Path) -> None:
+    """What operations encode is encoded of a dump too, of a link's target likewise."""
+    odd = "a b%/é,#"
+    tree = Tree(files={f"{odd}/x y": b"12345" * 2000}, links={"to it": f"{odd}/x y"},
+                folders={odd})  # fmt: skip
+    tree.write(tmp_path / "root")
+    run_tool("mkfs.jffs2", "-r", tmp_path / "root", "-o", tmp_path / "odd", "-e", "128KiB", "-n",
+             "-s", str(PAGE))  # fmt: skip
+    program = f"open('to it', 'ab').write(b'more'); import os; os.rename('{odd}/x y', '{odd}/z')"
+    settings, _ = of_kind("jffs2", 40)
+    given = ("--dump", str(tmp_path / "odd"))
+    _, kernel, simulated = compared(settings, program, tmp_path / "odd.rec", *given)
+    assert kernel == simulated
+    assert simulated[1] > 0
+    (tmp_path / "list").write_text(f"to it\n{odd}/x y\n")
+    words = [*(word for setting in settings for word in ("--set", setting)), *given]
+    boots = (_parts(on, [*words, "--read", "list"], tmp_path) for on in ("uml", "sim-chip"))
+    assert next(boots) == next(boots)
+
+
+@pytest.mark.parametrize("kind", ["jffs2"])
+def test_what_a_power_cut_leaves_of_a_dump(kind: str, tmp_path: Path) -> None:
+    """Files that the program did not touch are there; both find the same of the others."""
+    image = make(kind, 3, tmp_path / "made", (PAGE, KIB))
+    settings, volume = of_kind(kind, 512)
+    given = [word for setting in settings for word in ("--set", setting)]
+    (program,) = programs([3], image.trees["v0" if kind == "ubi" else ""].files)
+    compared(settings, program, tmp_path / "p.rec", "--dump", str(image.path), *volume)
+    told = []
+    for on in ("sim", "uml"):
+        ran = _flashbed("powercut", "p.rec", *given, "--on", on, "--samples", "10", here=tmp_path)
+        assert "10 of 10 cuts recovered" in ran.out, ran.out + ran.err
+        told.append([line for line in ran.out.splitlines() if line.startswith("    ")])
+    assert told[0] == told[1]

@@ -14,6 +14,7 @@ use crate::Image;
 use sim::compress::Jffs2Compressor;
 use sim::fs::jffs2::dumped::{self, Dumped, Found, Part, What, INODES_MAX};
 use sim::fs::jffs2::layout::{pad, CLEANMARKER_NODE_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use sim::ops::{name_text, path_text};
 
 /// JFFS2_COMPAT_MASK of a node's type, and the kinds that a kernel may delete.
 const COMPATIBLE: u16 = 0xc000;
@@ -152,20 +153,15 @@ fn inode_number(number: u32) -> Result<u32, String> {
     }
 }
 
-fn text(bytes: &[u8]) -> Result<String, String> {
-    let known = std::str::from_utf8(bytes);
-    known.map(str::to_owned).map_err(|_| "a name that is not UTF-8".to_owned())
-}
-
 fn entry(node: Node<'_>) -> Result<(What, u32), String> {
     let fields = node.fields;
-    let name = text(fields.part(RAW_DIRENT_BYTES as usize, usize::from(fields.u8(28))))?;
+    let name = fields.part(RAW_DIRENT_BYTES as usize, usize::from(fields.u8(28)));
     let ino = fields.u32(20);
     let bytes = pad(RAW_DIRENT_BYTES + name.len() as u32);
     let what = What::Entry {
         directory: inode_number(fields.u32(12))?,
         version: fields.u32(16),
-        name,
+        name: name_text(name),
         ino: if ino == 0 { None } else { Some(inode_number(ino)?) },
         is_directory: fields.u8(29) == FOLDER,
     };
@@ -211,7 +207,7 @@ fn part(node: Node<'_>) -> Result<(What, u32), String> {
 fn kind(mode: u32, data: &[u8]) -> Result<dumped::Kind, String> {
     Ok(match FileKind::of_mode(mode).ok_or_else(|| format!("mode 0o{mode:o}"))? {
         FileKind::Folder => dumped::Kind::Directory,
-        FileKind::Link => dumped::Kind::Link(text(data)?),
+        FileKind::Link => dumped::Kind::Link(path_text(data)),
         FileKind::Block | FileKind::Char => dumped::Kind::Device,
         FileKind::File | FileKind::Pipe | FileKind::Socket => dumped::Kind::File,
     })

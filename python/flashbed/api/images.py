@@ -15,12 +15,11 @@ from flashbed._sim import Image, ImageFile
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import cache_folder, shown
 from flashbed.plan.stacks import one_stack
+from flashbed.stack.flash_image import pieces_of
 from flashbed.targets.guest.layout_images import image_of
 
-__all__ = ["content", "extract", "new_image"]
+__all__ = ["extract", "new_image"]
 
-CONTENT_BYTES_MAX = 1 << 30
-ZEROS_BYTES = 1 << 20
 _HOLE_BYTES_MAX = 1 << 40
 _COPIED = ("file", "folder", "link")
 
@@ -46,30 +45,6 @@ def new_image(
     if wanted.verity:
         raise InputError("layout.verity: exec and boot add the hashes, veritysetup a product's")
     return image_of(stack, wanted, folder=folder, cache=cache_folder(), say=say)
-
-
-def content(image: Image, part: int, file: ImageFile) -> bytes:
-    """The bytes of a file. Raises `RunError` if they cannot be read."""
-    if file.bytes > CONTENT_BYTES_MAX:
-        raise RunError(f"{os.fsdecode(file.path)}: {file.bytes:,} bytes")
-    data = bytearray(file.bytes)
-    for at, piece in _pieces(image, part, file):
-        data[at : at + len(piece)] = piece
-    return bytes(data[: file.bytes])
-
-
-def _pieces(image: Image, part: int, file: ImageFile) -> Iterator[tuple[int, bytes]]:
-    for number in range(file.pieces):
-        try:
-            at, size, piece = image.piece(part, file.inode, number)
-        except ValueError as why:
-            raise RunError(f"{os.fsdecode(file.path)}: {why}") from None
-        end = min(at + size, file.bytes)
-        if piece:
-            yield at, piece[: max(0, end - at)]
-            continue
-        for start in range(at, end, ZEROS_BYTES):
-            yield start, bytes(min(ZEROS_BYTES, end - start))
 
 
 def extract(image: Image, part: int, folder: Path) -> tuple[int, list[str]]:
@@ -136,7 +111,7 @@ def _write(image: Image, part: int, file: ImageFile, place: tuple[int, bytes]) -
         raise RunError(f"{file.bytes:,} bytes")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(last, flags, 0o600, dir_fd=parent), "wb") as out:  # noqa: PTH123
-        for at, piece in _pieces(image, part, file):
+        for at, piece in pieces_of(image, part, file):
             out.seek(at)
             out.write(piece)
         out.truncate(file.bytes)

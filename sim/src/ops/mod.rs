@@ -21,7 +21,7 @@ mod text;
 
 pub use fill::{data_bytes, pieces, Fill};
 pub use grammar::{COPY, NAMES, PAUSE, READ, SEND, STORE, WRITE};
-pub use names::{name_byte_at, name_bytes, name_len, name_text};
+pub use names::{name_byte_at, name_bytes, name_len, name_text, path_text};
 pub use text::canonical;
 
 use fill::data_len;

@@ -78,6 +78,11 @@ pub fn name_text(name: &[u8]) -> String {
     name.iter().map(text).collect()
 }
 
+/// The text that stands for a path, or a link's target.
+pub fn path_text(path: &[u8]) -> String {
+    path.split(|&byte| byte == b'/').map(name_text).collect::<Vec<_>>().join("/")
+}
+
 /// How many bytes a checked name stands for.
 pub fn name_len(name: &str) -> usize {
     name.len() - 2 * name.bytes().filter(|&byte| byte == b'%').count()

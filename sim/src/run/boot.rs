@@ -20,7 +20,7 @@ use crate::fs::jffs2::Jffs2;
 use crate::fs::ubifs::Ubifs;
 use crate::fs::{Attribute, FlashFs, PAGE_BYTES};
 use crate::mtd::{Driven, Mtd, NandDriver};
-use crate::ops::{self, Flags};
+use crate::ops::{self, path_text, Flags};
 use crate::profile::BoardProfile;
 use crate::run::{FsKind, KernelProfile, Mount};
 use crate::sched::TIMER_SLACK;
@@ -368,7 +368,7 @@ impl<S: Bootable<Driver: NandDriver<Flash: Laboratory>>> Booting<S> {
     /// A file of the file system that the program writes to.
     fn read_own(&mut self, path: &str, now: Ns) -> Result<(Read, Ns)> {
         let flags = Flags { read: true, ..Flags::default() };
-        let (opened, mut now) = self.vfs.open(now, 0, path, flags)?;
+        let (opened, mut now) = self.vfs.open(now, 0, &path_text(path.as_bytes()), flags)?;
         if opened < 0 {
             return Ok((Err(opened), now));
         }

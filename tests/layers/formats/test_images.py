@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from flashbed.api.images import content, extract, new_image
+from flashbed.api.images import extract, new_image
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder
-from flashbed.stack.flash_image import read_image
+from flashbed.stack.flash_image import content, read_image
 from flashbed.targets.guest.image_tools import image_tool
 from flashbed.targets.unavailable import Unavailable
 from tests.support.broken_images import broken, good_images, outcome

@@ -18,6 +18,7 @@ import polars as pl
 
 from flashbed.base.errors import InputError
 from flashbed.base.paths import sha256_of
+from flashbed.bench.powercut.dumped_tree import begun_with
 from flashbed.bench.powercut.judge import DoneOperation, judge
 from flashbed.bench.powercut.program_files import DAMAGED, STATES, ProgramFiles
 from flashbed.plan.workloads.rounds import rest_ns
@@ -162,7 +163,8 @@ def _judged(batch: Batch, programs: dict[str, Program], *, files: bool) -> Batch
         program = ProgramFiles(done, first) if files else None
         try:
             disk = programs[case_id].stack.fs in RAW
-            found = judge(done, surveys, program, disk=disk)
+            there = begun_with(programs[case_id])
+            found = judge(done, surveys, program, disk=disk, there=there)
             cuts = [(cut.change, (case_id, *astuple(cut))) for cut in found]
             rows += [(*row, *_counts(program, change)) for change, row in cuts]
             states += [(case_id, *astuple(state)) for state in program.rows()] if program else []

@@ -41,6 +41,7 @@ NOT_MOUNTED = "not mounted"
 LOST = "lost"
 CORRUPT = "corrupt"
 UNUSABLE = "unusable"
+_NOTHING: Mapping[str, Entry] = {}
 VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
 
 
@@ -68,15 +69,16 @@ class _Fault:
 
 def judge(
     done: Sequence[DoneOperation], surveys: Sequence[Survey], program: ProgramFiles | None = None,
-    *, disk: bool = False,
+    *, disk: bool = False, there: Mapping[str, Entry] = _NOTHING,
 ) -> Iterator[JudgedCut]:  # fmt: skip
     """Judges every survey, sorted by change; `program` judges what its files hold.
 
-    A `disk` has one file from the begin, itself, which is all zeros.
+    A `disk` has one file from the begin, itself, which is all zeros. Others have what is `there`.
 
     Raises `InputError` for what cannot be judged.
     """
     tree, history, returned, begun = FileTree(), History(), 0, 0
+    tree.add(there)
     if disk:
         tree.add_disks(file for survey in surveys[:1] for file in survey.files)
 

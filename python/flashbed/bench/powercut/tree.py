@@ -24,7 +24,7 @@ Invariant: the state of the last moment is always allowed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -176,6 +176,11 @@ class FileTree:
             file.resize(each.size_bytes)
             file.make_durable()
             self.names[each.path] = [file]
+
+    def add(self, entries: Mapping[str, Entry]) -> None:
+        """Adds what was there before any operation."""
+        for path, entry in entries.items():
+            self.names[path] = [entry]
 
     def file_of(self, operation: Operation) -> TreeFile | None:
         """The file that an operation writes to, by its slot or mapping."""

@@ -57,7 +57,7 @@ pub enum What {
         directory: u32,
         /// The node's version.
         version: u32,
-        /// The name.
+        /// The name, encoded as in operations.
         name: String,
         /// The inode.
         ino: Option<u32>,
@@ -79,7 +79,7 @@ pub enum Kind {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link to a target.
+    /// A symbolic link to a target, encoded as in operations.
     Link(String),
     /// A block or character device.
     Device,

@@ -125,14 +125,21 @@ impl Block<'_> {
 
     /// What a node is, and its bytes; none if it is of no use.
     fn what(&self, node: Node<'_>) -> Result<Option<(What, u32)>, String> {
-        let is_damaged = node.kind == Kind::Inode && node.check_head().is_ok();
-        if node.obsolete || (node.check().is_err() && !is_damaged) {
+        let is_found = match node.kind {
+            Kind::Inode => node.check_head().is_ok(),
+            Kind::Summary => true,
+            _ => node.check().is_ok(),
+        };
+        if node.obsolete || !is_found {
             return Ok(None);
         }
         match node.kind {
             Kind::Dirent => entry(node).map(Some),
             Kind::Inode => part(node).map(Some),
-            Kind::Summary => Ok(Some((What::Summary(pad(node.bytes)), pad(node.bytes)))),
+            Kind::Summary => {
+                let (bytes, is_damaged) = (pad(node.bytes), node.check().is_err());
+                Ok(Some((What::Summary { bytes, is_damaged }, bytes)))
+            }
             Kind::CleanMarker => {
                 let is_first = self.is_nor && node.start == self.start;
                 let whole = is_first && node.bytes == CLEANMARKER_NODE_BYTES;

@@ -66,8 +66,13 @@ pub enum What {
     },
     /// The clean marker at the start of a block.
     CleanMarker,
-    /// A summary of so many bytes.
-    Summary(u32),
+    /// The summary of a block.
+    Summary {
+        /// Its bytes.
+        bytes: u32,
+        /// Whether its sums are wrong: the mount reads it, and then the block.
+        is_damaged: bool,
+    },
     /// So many bytes that are of no use: padding, an obsolete or a broken node, or none at all.
     Padding(u32),
 }
@@ -176,13 +181,14 @@ impl<D: NandDriver> Jffs2<D> {
                 (*directory, self.names.add_entry(entry), *version)
             }
             What::CleanMarker => (0, Role::CleanMarker, 0),
-            What::Summary(total_bytes) => (0, Role::Summary { total_bytes: *total_bytes }, 0),
+            What::Summary { bytes, .. } => (0, Role::Summary { total_bytes: *bytes }, 0),
             What::Padding(total_bytes) => (0, Role::Padding { total_bytes: *total_bytes }, 0),
         };
         let mut node = Node { flash_offset, ..Node::new(Ino(ino), role, version) };
         if !role.is_bare() {
             self.make_ino_cache(Ino(ino));
         }
+        node.is_damaged = matches!(found.what, What::Summary { is_damaged: true, .. });
         if let What::Inode(part) = &found.what {
             (node.file_offset, node.size_bytes) = (part.file_offset, part.size_bytes);
             node.is_damaged = part.is_damaged;

@@ -78,11 +78,13 @@ impl<D: NandDriver> Jffs2<D> {
             }
             return self.flash_read(now, flash_offset + RAW_INODE_BYTES, role.parts()[1]);
         }
+        let mut size_bytes = size_bytes;
         if !self.file(ino).is_directory {
             let fragments = &mut self.files[ino.0 as usize - 1].fragments;
-            for gone in fragments.truncate(&mut self.nodes, size_bytes) {
-                self.mark_obsolete(now, gone);
-            }
+            let gone = fragments.truncate(&mut self.nodes, size_bytes);
+            // mkfs.jffs2 writes the whole size into each node, and the last may be broken.
+            size_bytes = size_bytes.min(fragments.end().unwrap_or(0));
+            gone.into_iter().for_each(|gone| self.mark_obsolete(now, gone));
         }
         self.file_mut(ino).size_bytes = size_bytes;
         Ok(now)

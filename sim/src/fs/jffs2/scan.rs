@@ -222,6 +222,9 @@ impl<D: NandDriver> Jffs2<D> {
         let more = summary.total_bytes().saturating_sub(end_bytes);
         let now =
             if more > 0 { self.flash_read(now, end - summary.total_bytes(), more)? } else { now };
+        if summary.is_damaged {
+            return Ok((false, now)); // its sums are checked once it is read
+        }
         for &id in nodes {
             let state = match self.nodes.get(id).role {
                 Role::CleanMarker | Role::Summary { .. } => State::Normal,

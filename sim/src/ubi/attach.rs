@@ -14,7 +14,7 @@ use super::fastmap::{fastmap_blocks, fastmap_lebs, Found};
 use super::fastmap_wl::Fastmap;
 use super::io::Seen;
 use super::scanned::Scanned;
-use super::volumes::Volumes;
+use super::volumes::{other_ranges, Volumes};
 use super::wl::{WearLevelling, CHANGE_BLOCKS, LEVELLING_BLOCKS, WORK_BLOCKS};
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::errno::{FsError, Result};
@@ -52,7 +52,7 @@ pub fn overhead_blocks<D: NandDriver>(mtd: &Mtd<D>, volumes: &Volumes) -> u32 {
 }
 
 /// The offset of the data in a block: after both headers, at a page.
-fn data_start<D: NandDriver>(mtd: &Mtd<D>) -> u32 {
+pub(super) fn data_start<D: NandDriver>(mtd: &Mtd<D>) -> u32 {
     align(align(HEADER_BYTES, mtd.subpage_bytes()) + HEADER_BYTES, mtd.page_bytes())
 }
 
@@ -69,7 +69,66 @@ fn not_readable(error: FsError) -> FsError {
     }
 }
 
+/// What a kernel without fastmap keeps of a partition for volumes.
+pub(super) struct Reserved {
+    /// Good blocks that volumes and replacements of bad ones can have.
+    pub left: u32,
+    /// Those that replace bad ones, as long as volumes leave them (`beb_rsvd_level`).
+    pub replacements: u32,
+}
+
+impl Reserved {
+    pub fn of<D: NandDriver>(mtd: &Mtd<D>) -> Reserved {
+        let bad = mtd.bad_blocks();
+        let wanted = bad_block_reserve(mtd.flash().profile().blocks);
+        Reserved {
+            left: (mtd.blocks() - bad).saturating_sub(LAYOUT_LEBS + WORK_BLOCKS),
+            replacements: wanted.saturating_sub(bad),
+        }
+    }
+}
+
 impl<D: NandDriver> Ubi<D> {
+    /// A device of volumes of these sizes, before its attach.
+    pub(super) fn new(
+        mtd: Mtd<D>,
+        facts: KernelFacts,
+        sizes: &[u32],
+        program: usize,
+        blocks: Vec<Block>,
+    ) -> Ubi<D> {
+        let lebs = sizes[program];
+        let others = sizes.iter().sum::<u32>() - lebs;
+        Ubi {
+            leb_bytes: leb_bytes(&mtd),
+            header_bytes: align(HEADER_BYTES, mtd.subpage_bytes()),
+            leb_start: data_start(&mtd),
+            map: vec![UNMAPPED; lebs as usize],
+            others: vec![UNMAPPED; others as usize],
+            other_volumes: other_ranges(sizes, program),
+            layout: [UNMAPPED; LAYOUT_LEBS as usize],
+            sequence: 0,
+            wl: WearLevelling::new(blocks.len() as u32),
+            blocks,
+            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
+            foreground: Some(Task::Program),
+            locked: None,
+            is_working: false,
+            is_yielding: false,
+            has_buffer: false,
+            chip_released: false,
+            thread_waits: false,
+            is_resizing: false,
+            is_read_only: false,
+            has_refused: false,
+            reserve: 0,
+            own_time: Ns::ZERO,
+            fastmap: None,
+            mtd,
+        }
+    }
+
     /// Erases the partition and writes an erase-counter header to every block (ubiformat). At
     /// `now`, when that is long over, attaches it and makes its volumes (ubiattach, ubimkvol,
     /// ubiupdatevol).
@@ -87,43 +146,17 @@ impl<D: NandDriver> Ubi<D> {
             )));
         }
         let sizes = volumes.lebs(blocks - overhead, leb_bytes(&mtd))?;
-        let lebs = sizes[volumes.program];
-        let others = sizes.iter().sum::<u32>() - lebs;
         let used = |block| Block {
             erases: mtd.block_erases(block),
             header: Header::Missing,
             holds: Holds::Nothing,
             written_bytes: 0,
         };
-        let mut ubi = Ubi {
-            leb_bytes: leb_bytes(&mtd),
-            header_bytes: align(HEADER_BYTES, mtd.subpage_bytes()),
-            leb_start: data_start(&mtd),
-            map: vec![UNMAPPED; lebs as usize],
-            others: vec![UNMAPPED; others as usize],
-            other_volumes: volumes.others(&sizes),
-            layout: [UNMAPPED; LAYOUT_LEBS as usize],
-            blocks: (0..blocks).map(used).collect(),
-            sequence: 0,
-            wl: WearLevelling::new(blocks),
-            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
-            facts,
-            foreground: Some(Task::Program),
-            locked: None,
-            is_working: false,
-            is_yielding: false,
-            has_buffer: false,
-            chip_released: false,
-            thread_waits: false,
-            is_read_only: false,
-            has_refused: false,
-            reserve: 0,
-            own_time: Ns::ZERO,
-            fastmap: volumes
-                .fastmap
-                .then(|| Fastmap::new(blocks, fastmap_lebs(blocks, leb_bytes(&mtd)))),
-            mtd,
-        };
+        let formatted = (0..blocks).map(used).collect();
+        let mut ubi = Ubi::new(mtd, facts, &sizes, volumes.program, formatted);
+        ubi.fastmap = volumes
+            .fastmap
+            .then(|| Fastmap::new(blocks, fastmap_lebs(blocks, leb_bytes(&ubi.mtd))));
         let mut good = 0;
         for block in 0..blocks {
             if !ubi.mtd.is_bad(block) {
@@ -229,6 +262,14 @@ impl<D: NandDriver> Ubi<D> {
         }
     }
 
+    /// What a LEB has behind an offset is torn.
+    pub fn forget_behind(&mut self, leb: u32, end: u32) {
+        if let Some(block) = self.map.get(leb as usize).filter(|&&block| block != UNMAPPED) {
+            let written = &mut self.blocks[*block as usize].written_bytes;
+            *written = end.min(*written);
+        }
+    }
+
     /// Whether a LEB has a programmed page at or after an offset.
     pub fn is_used_behind(&self, leb: u32, offset: u32) -> bool {
         match self.map[leb as usize] {
@@ -260,6 +301,9 @@ impl<D: NandDriver> Ubi<D> {
             self.ensure_anchor(now);
         }
         self.reserve = self.reserve_there();
+        if std::mem::take(&mut self.is_resizing) {
+            now = self.change_volume_table(now)?; // autoresize
+        }
         self.enable_thread(now)
     }
 
@@ -365,7 +409,11 @@ impl<D: NandDriver> Ubi<D> {
                 return Ok(self.read_all(now, block, self.leb_bytes)?.1);
             }
             (Holds::Nothing | Holds::Torn, _) => scanned.torn.push(block),
-            (Holds::Leb { leb: Leb::Fastmap(_), .. }, _) => scanned.fastmap.push(block),
+            (Holds::Leb { leb: Leb::Fastmap(_), .. }, _) if self.fastmap.is_some() => {
+                scanned.fastmap.push(block);
+            }
+            // UBI_COMPAT_DELETE: a kernel without fastmap erases it.
+            (Holds::Leb { leb: Leb::Fastmap(_), .. }, _) => scanned.torn.push(block),
             (Holds::Leb { leb, .. }, _) => {
                 if flips {
                     scanned.scrub.insert(block);

@@ -16,6 +16,7 @@
 
 mod attach;
 mod block;
+mod dumped_device;
 mod erase;
 mod fastmap;
 mod fastmap_wl;
@@ -35,6 +36,7 @@ use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use attach::LAYOUT_LEBS;
 pub use attach::{leb_bytes, overhead_blocks, VOLUMES_MAX, VOLUME_RECORD_BYTES};
+pub use dumped_device::{Dumped, DumpedBlock, DumpedCounter, DumpedHolds, DumpedLeb, DumpedVolume};
 use fastmap_wl::Fastmap;
 use io::{Seen, RETRIES};
 use std::ops::Range;
@@ -126,6 +128,8 @@ pub struct Ubi<D> {
     thread_waits: bool,
     /// Whether the current work yields after this step.
     is_yielding: bool,
+    /// The next attach makes a volume larger, and writes the table of volumes.
+    is_resizing: bool,
     /// `ro_mode`.
     is_read_only: bool,
     has_refused: bool,

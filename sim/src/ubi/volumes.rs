@@ -70,21 +70,21 @@ impl Volumes {
         Ok(found)
     }
 
-    /// The LEBs of each volume among those of all but the program's.
-    pub(super) fn others(&self, sizes: &[u32]) -> Vec<Range<u32>> {
-        let mut first = 0;
-        let of_volume = |(number, lebs): (usize, &u32)| {
-            let begin = first;
-            first += if number == self.program { 0 } else { *lebs };
-            begin..first
-        };
-        sizes.iter().enumerate().map(of_volume).collect()
-    }
-
     /// The LEBs of the program's volume. See `lebs`.
     pub fn program_lebs(&self, left: u32, leb_bytes: u32) -> Result<u32> {
         Ok(self.lebs(left, leb_bytes)?[self.program])
     }
+}
+
+/// The LEBs of each volume among those of all but the program's.
+pub(super) fn other_ranges(sizes: &[u32], program: usize) -> Vec<Range<u32>> {
+    let mut first = 0;
+    let of_volume = |(number, lebs): (usize, &u32)| {
+        let begin = first;
+        first += if number == program { 0 } else { *lebs };
+        begin..first
+    };
+    sizes.iter().enumerate().map(of_volume).collect()
 }
 
 impl<D: NandDriver> Ubi<D> {
@@ -113,7 +113,7 @@ impl<D: NandDriver> Ubi<D> {
     }
 
     /// ubi_change_vtbl_record: both copies of the table are written again.
-    fn change_volume_table(&mut self, mut now: Ns) -> Result<Ns> {
+    pub(super) fn change_volume_table(&mut self, mut now: Ns) -> Result<Ns> {
         for copy in 0..LAYOUT_LEBS {
             now = self.change_leb(now, Leb::Layout(copy), self.table_bytes())?;
         }

@@ -378,13 +378,13 @@ impl<S: FlashFs> Observed for Timed<S> {
         self.fs.time_in_ubi()
     }
 
-    fn take_found(&mut self) -> Vec<Found> {
-        self.fs.take_found()
-    }
-
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
         let done = self.fs.power_up(now, torn);
         self.took(now, done)
+    }
+
+    fn take_found(&mut self) -> Vec<Found> {
+        self.fs.take_found()
     }
 
     fn space(&self) -> Option<SpaceTable> {

@@ -17,10 +17,6 @@ use crate::ledger::SpaceTable;
 use crate::mtd::NandDriver;
 use crate::units::Ns;
 
-/// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
-const RESERVED_PERCENT: u64 = 5;
-const RESERVED_BYTES_MAX: u64 = 5 << 20;
-
 /// What ubifs_calc_available keeps besides the index and a LEB for each journal head.
 const GC_LEBS: u32 = 1;
 const DELETION_LEBS: u32 = 1;
@@ -137,12 +133,6 @@ fn reported(bytes: u64, fanout: usize) -> u64 {
     bytes * u64::from(PAGE_BYTES) / (u64::from(DATA_NODE_BYTES) + index)
 }
 
-/// What create_default_filesystem keeps for root (`rp_size`).
-fn pool(geometry: &Geometry) -> u64 {
-    let main_bytes = u64::from(geometry.main_lebs) * u64::from(geometry.leb_bytes);
-    (main_bytes * RESERVED_PERCENT / 100).min(RESERVED_BYTES_MAX)
-}
-
 /// ubifs_calc_min_idx_lebs: three times the index, and one LEB for its head.
 fn index_lebs_min(leb_bytes: u32, index_bytes: u64, fanout: usize) -> u32 {
     let leb = u64::from(leb_bytes) - largest_index_node(fanout);
@@ -256,7 +246,7 @@ impl Budget {
             lebs_for_index: lpt.lebs_for_index(),
             index_bytes: self.index_bytes(),
             budgeted_bytes: self.data_growth + self.dirty_growth,
-            pool_bytes: pool(geometry),
+            pool_bytes: geometry.pool_bytes,
         }
     }
 
@@ -439,7 +429,7 @@ mod tests {
             let leb = u64::from(g.leb_bytes);
             let size = u64::from(g.main_lebs) * leb;
             let journal = u64::from(g.log_lebs) * leb + g.bud_bytes_max;
-            assert_eq!([size, journal, reported(pool(&g), FANOUT)], printed, "{lebs} LEBs");
+            assert_eq!([size, journal, reported(g.pool_bytes, FANOUT)], printed, "{lebs} LEBs");
         }
     }
 }

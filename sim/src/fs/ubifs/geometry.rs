@@ -101,6 +101,45 @@ pub fn dark_bytes(page_bytes: u32) -> u32 {
     align(LARGEST_NODE_BYTES, page_bytes)
 }
 
+/// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
+const RESERVED_PERCENT: u64 = 5;
+const RESERVED_BYTES_MAX: u64 = 5 << 20;
+
+/// What a superblock says of areas and limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Superblock {
+    /// `leb_size`.
+    pub leb_bytes: u32,
+    /// `min_io_size`.
+    pub page_bytes: u32,
+    /// `leb_cnt`.
+    pub lebs: u32,
+    /// `max_leb_cnt`.
+    pub lebs_max: u32,
+    /// `log_lebs`.
+    pub log_lebs: u32,
+    /// `lpt_lebs`.
+    pub lpt_lebs: u32,
+    /// `orph_lebs`.
+    pub orphan_lebs: u32,
+    /// `max_bud_bytes`.
+    pub bud_bytes_max: u64,
+    /// `rp_size`.
+    pub pool_bytes: u64,
+}
+
+impl Superblock {
+    /// LEBs that it has on a volume of so many (ubifs_read_superblock).
+    pub fn grown(&self, volume: u32) -> u32 {
+        self.lebs.max(volume.min(self.lebs_max))
+    }
+
+    /// The first LEB of the main area.
+    pub fn main_first(&self) -> u32 {
+        LOG_LEB + self.log_lebs + self.lpt_lebs + self.orphan_lebs
+    }
+}
+
 /// Sizes of the LPT.
 #[derive(Clone, Copy, Debug)]
 pub struct LptGeometry {
@@ -143,6 +182,8 @@ pub struct Geometry {
     pub dead_bytes: u32,
     /// `dark_wm`: less space than this may be useless.
     pub dark_bytes: u32,
+    /// What is kept for root (`rp_size`).
+    pub pool_bytes: u64,
     /// The LPT's sizes.
     pub lpt: LptGeometry,
 }
@@ -172,10 +213,14 @@ pub fn lpt_node_bytes(leb_bytes: u32, lpt_lebs: u32, number_bits: u32) -> (u32, 
     (pnode, (header + branch_bits * LPT_FANOUT).div_ceil(8))
 }
 
-/// do_calc_lpt_geom for the small model.
-fn lpt_geometry(leb_bytes: u32, page_bytes: u32, main_lebs: u32, lpt_lebs: u32) -> LptGeometry {
+/// do_calc_lpt_geom for the small model, of a main area that can grow to `main_lebs_max`.
+fn lpt_geometry(
+    (leb_bytes, page_bytes): (u32, u32),
+    (main_lebs, main_lebs_max): (u32, u32),
+    lpt_lebs: u32,
+) -> LptGeometry {
     let pnodes = main_lebs.div_ceil(LPT_FANOUT);
-    let height = lpt_height(pnodes);
+    let height = lpt_height(main_lebs_max.div_ceil(LPT_FANOUT));
     let (mut nnodes, mut row) = (0, pnodes);
     for _ in 0..height {
         row = row.div_ceil(LPT_FANOUT);
@@ -209,7 +254,7 @@ fn default_lpt(leb_bytes: u32, page_bytes: u32, others: u32) -> Result<(LptGeome
     let mut lebs = 2;
     for _ in 0..64 {
         let main = others.saturating_sub(lebs).max(1);
-        let lpt = lpt_geometry(leb_bytes, page_bytes, main, lebs);
+        let lpt = lpt_geometry((leb_bytes, page_bytes), (main, main), lebs);
         if lebs == 2 && lpt.total_bytes > leb_bytes {
             return Err(FsError::NotModelled("the big LPT of a volume this large"));
         }
@@ -247,20 +292,56 @@ impl Geometry {
                 "UBIFS has no room for its main area in {lebs} LEBs of {leb_bytes} bytes"
             )));
         }
-        let bud_bytes_max = u64::from(buds) * u64::from(leb_bytes);
-        let least = (HEADS as u64 + 1) * u64::from(leb_bytes) + 1;
-        Ok(Geometry {
+        let main_bytes = u64::from(main_lebs) * u64::from(leb_bytes);
+        let geometry = Geometry {
             leb_bytes,
             page_bytes,
             log_lebs,
             main_first: lebs - main_lebs,
             main_lebs,
-            bud_bytes_max: bud_bytes_max.max(least + u64::from(leb_bytes)),
-            bud_bytes_background: ((bud_bytes_max * 13) >> 4).max(least),
+            bud_bytes_max: 0,
+            bud_bytes_background: 0,
             dead_bytes: dead_bytes(page_bytes),
             dark_bytes: dark_bytes(page_bytes),
+            pool_bytes: (main_bytes * RESERVED_PERCENT / 100).min(RESERVED_BYTES_MAX),
             lpt,
-        })
+        };
+        Ok(geometry.with_buds(u64::from(buds) * u64::from(leb_bytes)))
+    }
+
+    /// What a superblock says, after it has grown to `lebs`.
+    pub fn of_superblock(found: &Superblock, lebs: u32) -> Geometry {
+        let Superblock { leb_bytes, page_bytes, log_lebs, lpt_lebs, .. } = *found;
+        let main_first = found.main_first();
+        let main_lebs = lebs - main_first;
+        let main_lebs_max = found.lebs_max.max(lebs) - main_first;
+        let pages = (leb_bytes, page_bytes);
+        let mut lpt = lpt_geometry(pages, (main_lebs, main_lebs_max), lpt_lebs);
+        lpt.first_leb = LOG_LEB + log_lebs;
+        let geometry = Geometry {
+            leb_bytes,
+            page_bytes,
+            log_lebs,
+            main_first,
+            main_lebs,
+            bud_bytes_max: 0,
+            bud_bytes_background: 0,
+            dead_bytes: dead_bytes(page_bytes),
+            dark_bytes: dark_bytes(page_bytes),
+            pool_bytes: found.pool_bytes,
+            lpt,
+        };
+        geometry.with_buds(found.bud_bytes_max)
+    }
+
+    /// With the limits of the journal (init_constants_sb).
+    fn with_buds(self, bud_bytes_max: u64) -> Geometry {
+        let least = (HEADS as u64 + 1) * u64::from(self.leb_bytes) + 1;
+        Geometry {
+            bud_bytes_max: bud_bytes_max.max(least + u64::from(self.leb_bytes)),
+            bud_bytes_background: ((bud_bytes_max * 13) >> 4).max(least),
+            ..self
+        }
     }
 
     /// Takes the areas besides the main area.

@@ -163,8 +163,11 @@ const fn reserved(hash: u32) -> u32 {
 /// The place of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
+    /// Its LEB.
     pub leb: u32,
+    /// Its offset there.
     pub offset: u32,
+    /// Its bytes, without padding.
     pub bytes: u32,
 }
 

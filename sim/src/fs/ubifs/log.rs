@@ -35,8 +35,11 @@ pub struct Journal {
 /// A LEB of the journal, and the offset where its bud starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Bud {
+    /// The LEB.
     pub leb: u32,
+    /// Where the bud starts.
     pub start: u32,
+    /// The journal head that writes to it.
     pub head: usize,
 }
 

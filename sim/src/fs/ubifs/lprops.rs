@@ -88,6 +88,16 @@ impl Lpt {
         }
     }
 
+    /// Sums the totals over all LEBs.
+    pub(super) fn count_totals(&mut self) {
+        let mut totals = Totals::default();
+        for lp in &self.lebs {
+            totals.replace_lebs(&Totals::default(), &self.share_of_lebs(lp));
+            totals.replace_bytes(&Totals::default(), &self.share_of_bytes(lp));
+        }
+        self.totals = totals;
+    }
+
     /// Updates the totals after a LEB's properties changed. Most changes are of dirty bytes alone.
     #[inline]
     fn count(&mut self, before: &Properties, lp: &Properties) {

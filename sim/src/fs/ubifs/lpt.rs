@@ -8,6 +8,7 @@
 //! 1. A pnode that was never loaded describes only empty LEBs.
 //! 2. If a node is loaded or dirty, so are all nodes above it. A dirty node is loaded.
 
+use super::dumped_trees::{DumpedLpt, DumpedProperties};
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
 use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
 use super::heap::Categories;
@@ -18,6 +19,9 @@ use crate::mtd::NandDriver;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 use std::collections::BTreeMap;
+
+/// The LEB of a node that was never written.
+const NOWHERE: u32 = 0;
 
 /// A node of the tree. The tree's array has pnodes first, then the levels of nnodes, the root last.
 #[derive(Clone, Copy, Debug)]
@@ -76,13 +80,21 @@ pub struct Lpt {
     pub(super) scanned: u32,
 }
 
+/// The properties of the LEBs of a main area, those of a dump first.
+fn properties_of(geometry: &Geometry, found: &[DumpedProperties]) -> Vec<Properties> {
+    let none = DumpedProperties { free: geometry.leb_bytes, dirty: 0, index: false };
+    let grown = (geometry.main_lebs as usize).saturating_sub(found.len());
+    let all = found.iter().copied().chain(std::iter::repeat_n(none, grown));
+    let known = |DumpedProperties { free, dirty, index }| {
+        let flags = if index { INDEX } else { 0 };
+        Properties { free, dirty, flags, category: Category::Unknown }
+    };
+    all.map(known).collect()
+}
+
 impl Lpt {
-    /// ubifs_create_dflt_lpt: writes the tree of an empty file system, and loads nothing of it.
-    pub fn create<D: NandDriver>(
-        geometry: Geometry,
-        ubi: &mut Ubi<D>,
-        now: Ns,
-    ) -> Result<(Lpt, Ns)> {
+    /// A tree over these properties, of which nothing is in memory and no node was written.
+    pub(super) fn empty(geometry: Geometry, lebs: Vec<Properties>) -> Lpt {
         let lpt = geometry.lpt;
         let mut levels = vec![0];
         let mut row = lpt.pnodes;
@@ -95,17 +107,20 @@ impl Lpt {
         let area = Area { free: geometry.leb_bytes, dirty: 0, collected: false };
         let mut tree = Lpt {
             geometry,
-            lebs: Self::fresh_properties(&geometry),
+            lebs,
             categories: Categories::new(geometry.main_lebs),
             totals: Totals::default(),
             lebs_by_room: BTreeMap::new(),
             index_gc: 0,
             dirty_index: Vec::new(),
             is_replaying: false,
-            nodes: Vec::with_capacity(count as usize),
+            nodes: vec![
+                Node { leb: NOWHERE, offset: 0, loaded: false, dirty: false };
+                count as usize
+            ],
             levels,
             areas: vec![area; lpt.lebs as usize],
-            written_areas: Vec::new(),
+            written_areas: vec![area; lpt.lebs as usize],
             table_leb: 0,
             table_offset: 0,
             table_dirty: false,
@@ -113,8 +128,48 @@ impl Lpt {
             head_offset: 0,
             scanned: geometry.main_first,
         };
-        tree.totals = tree.fresh_totals();
+        tree.count_totals();
         tree.count_all_room();
+        tree
+    }
+
+    /// A tree that a dump has, of which nothing is in memory.
+    pub(super) fn of_dump(geometry: Geometry, found: &DumpedLpt) -> Lpt {
+        let mut lpt = Lpt::empty(geometry, properties_of(&geometry, &found.properties));
+        for level in 0..lpt.levels.len() {
+            let first = lpt.levels[level];
+            let end = lpt.levels.get(level + 1).map_or(lpt.nodes.len() as u32, |&next| next);
+            for number in 0..end - first {
+                let at = (level as u32, number);
+                let (leb, offset) = found.nodes.get(&at).copied().unwrap_or((NOWHERE, 0));
+                let node = &mut lpt.nodes[(first + number) as usize];
+                (node.leb, node.offset) = (leb, offset);
+            }
+        }
+        for (area, &(free, dirty)) in lpt.areas.iter_mut().zip(&found.areas) {
+            (area.free, area.dirty) = (free, dirty);
+        }
+        lpt.written_areas.clone_from(&lpt.areas);
+        (lpt.table_leb, lpt.table_offset) = found.table;
+        (lpt.head_leb, lpt.head_offset) = found.head;
+        lpt.scanned = found.scanned;
+        lpt
+    }
+
+    /// The free bytes of each LEB of the LPT area.
+    pub fn free_of_area(&self) -> Vec<(u32, u32)> {
+        (self.geometry.lpt.first_leb..).zip(self.areas.iter().map(|area| area.free)).collect()
+    }
+
+    /// ubifs_create_dflt_lpt: writes the tree of an empty file system, and loads nothing of it.
+    pub fn create<D: NandDriver>(
+        geometry: Geometry,
+        ubi: &mut Ubi<D>,
+        now: Ns,
+    ) -> Result<(Lpt, Ns)> {
+        let lpt = geometry.lpt;
+        let mut tree = Lpt::empty(geometry, Self::fresh_properties(&geometry));
+        let count = tree.nodes.len() as u32;
         let mut now = now;
         for index in 0..=count {
             let bytes = tree.bytes_of(index.min(count - 1));
@@ -128,7 +183,7 @@ impl Lpt {
             if index == count {
                 (tree.table_leb, tree.table_offset) = (leb, offset);
             } else {
-                tree.nodes.push(Node { leb, offset, loaded: false, dirty: false });
+                (tree.nodes[index as usize].leb, tree.nodes[index as usize].offset) = (leb, offset);
             }
             tree.head_offset += bytes;
         }
@@ -156,18 +211,6 @@ impl Lpt {
             lebs[leb as usize] = Properties { free, dirty: used - node, flags, ..none };
         }
         lebs
-    }
-
-    fn fresh_totals(&self) -> Totals {
-        let main = u64::from(self.geometry.main_lebs);
-        Totals {
-            empty_lebs: self.geometry.main_lebs - 2,
-            taken_empty_lebs: 0,
-            index_lebs: 1,
-            used_bytes: u64::from(INODE_BYTES),
-            dead_bytes: 0,
-            dark_bytes: (main - 1) * u64::from(self.geometry.dark_bytes),
-        }
     }
 
     fn write_fresh_leb<D: NandDriver>(&mut self, ubi: &mut Ubi<D>, now: Ns) -> Result<Ns> {
@@ -280,12 +323,20 @@ impl Lpt {
         let mut now = now;
         let missing: Vec<usize> = self.path(pnode).filter(|&n| !self.nodes[n].loaded).collect();
         for index in missing {
-            let node = self.nodes[index];
-            now = ubi.read(now, node.leb, node.offset, self.bytes_of(index as u32))?;
+            now = self.read_node(ubi, now, index)?;
             self.nodes[index].loaded = true;
         }
         self.update_categories(pnode);
         Ok(now)
+    }
+
+    /// read_pnode and read_nnode; a node that was never written describes empty LEBs.
+    fn read_node<D: NandDriver>(&self, ubi: &mut Ubi<D>, now: Ns, index: usize) -> Result<Ns> {
+        let Node { leb, offset, .. } = self.nodes[index];
+        if leb == NOWHERE {
+            return Ok(now);
+        }
+        ubi.read(now, leb, offset, self.bytes_of(index as u32))
     }
 
     /// update_cats: categorises the LEBs of a pnode that was loaded.
@@ -310,9 +361,8 @@ impl Lpt {
         let same = path.iter().zip(held.iter()).take_while(|(a, b)| a == b).count();
         held.truncate(same);
         for &index in &path[same..] {
-            let node = self.nodes[index];
-            if !node.loaded {
-                now = ubi.read(now, node.leb, node.offset, self.bytes_of(index as u32))?;
+            if !self.nodes[index].loaded {
+                now = self.read_node(ubi, now, index)?;
             }
             held.push(index);
         }
@@ -361,7 +411,9 @@ impl Lpt {
                 break;
             }
             let (leb, bytes) = (self.nodes[index].leb, self.bytes_of(index as u32));
-            self.area(leb).dirty += bytes;
+            if leb != NOWHERE {
+                self.area(leb).dirty += bytes;
+            }
         }
         if !self.table_dirty {
             self.table_dirty = true;

@@ -19,6 +19,8 @@ mod budget;
 mod bulk;
 mod commit;
 mod dir;
+mod dumped_trees;
+mod dumped_volume;
 mod file;
 mod find;
 mod gc;
@@ -64,22 +66,29 @@ use crate::victim::Victim;
 use crate::waits::{over, Wait};
 use budget::Budget;
 pub use budget::Counted;
+pub use dumped_trees::{DumpedBranch, DumpedIndex, DumpedLpt, DumpedProperties, DumpedZnode};
+use dumped_volume::FirstMount;
+pub use dumped_volume::{Dumped, Master};
 use file::WorkingSpace;
 use gc::CollectedIndex;
 use geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES};
 use geometry::{FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_LEB};
 use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
-use inode::{Inode, Kind};
-pub use key::Key;
-use key::{Place, BLOCK_BITS};
+use inode::Inode;
+pub use inode::Kind;
+use key::BLOCK_BITS;
+pub use key::{Key, Place};
+pub use log::Bud;
 use log::Journal;
 use lpt::Lpt;
 use orphan::Orphans;
 pub use properties::Totals;
+pub use scan::Node;
 use scan::Written;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stored::OnFlash;
+pub use stored::{Stored, What};
 use tnc::Tnc;
 
 /// Inode numbers below this are UBIFS's own (UBIFS_FIRST_INO).
@@ -128,6 +137,10 @@ pub struct Ubifs<D> {
     compressors: WorkingSpace,
     /// What a mount after a power cut would find; kept where the power can fail.
     on_flash: Option<Box<OnFlash>>,
+    /// What the first mount of a dump does besides.
+    first: FirstMount,
+    /// What the mount of a dump has found, until it is asked.
+    found: Vec<Found>,
 }
 
 impl<D: NandDriver> Ubifs<D> {
@@ -207,6 +220,8 @@ impl<D: NandDriver> Ubifs<D> {
             timer: Ns::from_ms(facts.vm.writeback_ms()),
             compressors: WorkingSpace::default(),
             on_flash: None,
+            first: FirstMount::default(),
+            found: Vec::new(),
             geometry,
         };
         fs.written.add(root_place, Key::inode(ROOT.0), 0);
@@ -574,6 +589,10 @@ impl<D: NandDriver> Observed for Ubifs<D> {
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
         let now = self.mount_after_power_cut(now, torn)?;
         Ok((self.tree(), now))
+    }
+
+    fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
     }
 
     /// ubifs_statfs.

@@ -9,6 +9,7 @@
 //! Invariant: after a mount, memory holds what the mount has read and the properties of the LEBs it
 //! has taken.
 
+use super::dumped_volume::FirstMount;
 use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use super::orphan::Orphans;
 use super::properties::{Change, TAKEN};
@@ -44,6 +45,11 @@ impl<D: NandDriver> Ubifs<D> {
 
     /// mount_ubifs, and the root inode.
     pub fn mount(&mut self, now: Ns) -> Result<Ns> {
+        self.mount_as(now, FirstMount::default())
+    }
+
+    /// The same, where it is perhaps the first mount of a dump.
+    pub(super) fn mount_as(&mut self, now: Ns, first: FirstMount) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
         now = self.ubi.run_kthread(now, Task::UbifsThread)?;
@@ -54,10 +60,17 @@ impl<D: NandDriver> Ubifs<D> {
         let root = self.tnc.root_place();
         now = self.ubi.read(now, root.leb, root.offset, root.bytes)?;
         now = self.lpt.mount(&mut self.ubi, now)?;
+        if first.fixes_space {
+            now = self.fix_free_space(now)?;
+        }
         now = self.write_master(now)?;
+        now = self.write_changed_superblock(now, first)?;
         now = self.lpt.change(&mut self.ubi, now, self.index_head.0, TAKE)?;
         now = self.read_log(now)?;
-        now = self.replay_buds(now)?;
+        now = match first.replays {
+            true => self.replay_whole_buds(now)?,
+            false => self.replay_buds(now)?,
+        };
         for leb in self.geometry.orphans_first()..self.geometry.main_first {
             now = self.ubi.unmap(now, leb)?;
         }

@@ -14,8 +14,9 @@
 //! Invariant: nothing that was only in memory is used. on_flash knows the nodes.
 
 use super::budget::Budget;
+use super::dumped_volume::FirstMount;
 use super::geometry::align;
-use super::geometry::{LOG_LEB, MASTER_BYTES, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
+use super::geometry::{MASTER_BYTES, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use super::inode::{Attribute, Inode, Kind};
 use super::key::{Key, Place};
 use super::log::Journal;
@@ -31,27 +32,36 @@ use crate::fs::{Found, FsError, Ino, Result, PAGE_BYTES, ROOT};
 use crate::mtd::NandDriver;
 use crate::sched::Task;
 use crate::units::Ns;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 impl<D: NandDriver> Ubifs<D> {
     /// ubi_attach_mtd_dev and mount_ubifs.
     pub(super) fn mount_after_power_cut(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
-        let mut now = self.ubi.power_up(now, torn)?;
+        let now = self.ubi.power_up(now, torn)?;
+        self.mount_unclean(now, FirstMount::default())
+    }
+
+    /// mount_ubifs after a power cut.
+    pub(super) fn mount_unclean(&mut self, now: Ns, first: FirstMount) -> Result<Ns> {
         self.forget_all();
-        now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
+        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
         now = self.ubi.run_kthread(now, Task::UbifsThread)?;
         now = self.recover_master(now)?;
         let root = self.tnc.root_place();
         now = self.ubi.read(now, root.leb, root.offset, root.bytes)?;
         now = self.lpt.mount(&mut self.ubi, now)?;
+        if first.fixes_space {
+            now = self.fix_free_space(now)?;
+        }
         for (leb, offset) in [self.index_head, self.lpt.head()] {
             now = self.recover_head(now, leb, offset)?;
         }
         now = self.write_master(now)?;
+        now = self.write_changed_superblock(now, first)?;
         now = self.lpt.change(&mut self.ubi, now, self.index_head.0, TAKE)?;
         now = self.recover_log(now)?;
         let buds = self.journal.buds.clone();
-        let (sizes, later) = self.replay_journal(now, &buds)?;
+        let (sizes, later) = self.replay_journal(now, &buds, true)?;
         now = self.kill_orphans(later)?;
         now = self.recover_sizes(now, sizes)?;
         self.find_inodes();
@@ -136,20 +146,12 @@ impl<D: NandDriver> Ubifs<D> {
         self.ubi.change(now, leb, end)
     }
 
-    /// Scans the log; ubifs_recover_log_leb repairs its end.
+    /// Scans the log; ubifs_recover_log_leb repairs its end. Older LEBs stay as they are.
     fn recover_log(&mut self, now: Ns) -> Result<Ns> {
         let mut now = self.read_log(now)?;
         let (head, offset) = (self.journal.log_leb, self.journal.log_offset);
         if offset < self.geometry.leb_bytes && self.ubi.is_used_behind(head, offset) {
             now = self.rewrite_leb(now, head, 0, offset)?;
-        }
-        let mut leb = self.geometry.next_log_leb(head);
-        for _ in LOG_LEB..LOG_LEB + self.geometry.log_lebs {
-            if leb == self.journal.log_tail || leb == head {
-                break;
-            }
-            now = self.ubi.unmap(now, leb)?;
-            leb = self.geometry.next_log_leb(leb);
         }
         Ok(now)
     }
@@ -205,7 +207,7 @@ impl<D: NandDriver> Ubifs<D> {
     }
 
     /// Lists every inode of the index with its extended attributes, none of them in memory.
-    fn find_inodes(&mut self) {
+    pub(super) fn find_inodes(&mut self) {
         let leaves = self.tnc.leaves();
         for &(key, place) in &leaves {
             if let What::Inode { size_bytes, kind, links, data_bytes } = self.what(place).clone() {
@@ -260,10 +262,14 @@ impl<D: NandDriver> Ubifs<D> {
         }
         let mut tree = Vec::new();
         let mut directories = VecDeque::from([ROOT.0]);
+        let mut seen = BTreeSet::from([ROOT.0]);
         while let Some(directory) = directories.pop_front() {
             for &(name, inum) in names.get(&directory).into_iter().flatten() {
                 let Some(inode) = self.inodes.get(&inum) else { continue };
                 if inode.is_directory() {
+                    if !seen.insert(inum) {
+                        continue; // a dump may have loops
+                    }
                     directories.push_back(inum);
                 }
                 tree.push(Found {

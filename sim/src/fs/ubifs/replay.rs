@@ -37,18 +37,29 @@ struct Entry {
 }
 
 impl<D: NandDriver> Ubifs<D> {
-    /// ubifs_replay_journal after the log was read.
+    /// The same after a remount as read-only, which leaves a whole journal.
+    pub(super) fn replay_whole_buds(&mut self, now: Ns) -> Result<Ns> {
+        let buds = self.journal.buds.clone();
+        let now = self.replay_journal(now, &buds, false)?.1;
+        self.find_inodes();
+        Ok(now)
+    }
+
+    /// ubifs_replay_journal after the log was read. After a power cut it `repairs` the ends of
+    /// buds.
     pub(super) fn replay_journal(
         &mut self,
         now: Ns,
         buds: &[Bud],
+        repairs: bool,
     ) -> Result<(BTreeMap<u32, Sizes>, Ns)> {
         let mut now = now;
         let mut entries = Vec::new();
         let mut ends = BTreeMap::new();
         for (number, bud) in buds.iter().enumerate() {
             let is_last = !buds[number + 1..].iter().any(|later| later.head == bud.head);
-            let (end, later) = self.replay_bud(now, bud, is_last, &mut entries)?;
+            let (end, later) = self.replay_bud(now, bud, repairs && is_last, &mut entries)?;
+
             now = later;
             ends.insert(bud.leb, end);
             if is_last {
@@ -78,7 +89,7 @@ impl<D: NandDriver> Ubifs<D> {
         &mut self,
         now: Ns,
         bud: &Bud,
-        is_last: bool,
+        repairs: bool,
         entries: &mut Vec<Entry>,
     ) -> Result<(u32, Ns)> {
         let (whole, page) = (self.geometry.leb_bytes, self.geometry.page_bytes);
@@ -107,7 +118,7 @@ impl<D: NandDriver> Ubifs<D> {
             entries.push(Entry { key: node.key, place, data_bytes, stored });
         }
         self.written.set(bud.leb, &nodes);
-        if is_last {
+        if repairs {
             now = self.rewrite_leb(now, bud.leb, bud.start, end)?;
         }
         Ok((end, now))

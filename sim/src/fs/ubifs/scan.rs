@@ -15,10 +15,13 @@ use super::key::{Key, Place};
 /// A node as a scan finds it (`struct ubifs_scan_node`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
+    /// Its offset in its LEB.
     pub offset: u32,
+    /// Its bytes, without padding.
     pub bytes: u16,
     /// For a data node its unpacked bytes, for an index node its level.
     pub extra: u16,
+    /// Its key; of an index node the first in it.
     pub key: Key,
 }
 

@@ -21,9 +21,12 @@ use std::collections::BTreeMap;
 
 /// The content of a node besides its key.
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub enum What {
+    /// An inode.
     Inode {
+        /// Its size.
         size_bytes: u64,
+        /// What it is.
         kind: Kind,
         /// nlink.
         links: u32,
@@ -32,23 +35,30 @@ pub(super) enum What {
     },
     /// A directory entry; one that removes a name has no inode.
     Entry {
+        /// The name, as operations have it.
         name: String,
+        /// The inode that it names.
         target: Option<u32>,
     },
+    /// A block of a file, at its offset there.
     Data(Contents),
+    /// A truncation.
     Truncation {
+        /// The size before.
         old_bytes: u64,
+        /// The size after.
         new_bytes: u64,
     },
 }
 
 /// A node.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
+pub struct Stored {
     /// `sqnum`; a copy by the collector keeps it.
     pub sequence: u64,
     /// UBIFS_IN_NODE_GROUP: more nodes of its group follow.
     pub more_follow: bool,
+    /// What it holds.
     pub what: What,
 }
 
@@ -70,17 +80,17 @@ pub(super) struct Committed {
 #[derive(Clone, Debug)]
 pub(super) struct OnFlash {
     pub nodes: BTreeMap<(u32, u32), Stored>,
-    sequence: u64,
+    pub sequence: u64,
     pub committed: Committed,
     /// What the next master node will point to.
-    pending: Option<Committed>,
+    pub pending: Option<Committed>,
     pub master_offset: u32,
     pub buds: Vec<Bud>,
     pub log_head: (u32, u32),
 }
 
 impl<D: NandDriver> Ubifs<D> {
-    fn commit_point(&self) -> Committed {
+    pub(super) fn commit_point(&self) -> Committed {
         Committed {
             tnc: self.tnc.clone(),
             lpt: self.lpt.clone(),

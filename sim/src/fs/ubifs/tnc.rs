@@ -13,6 +13,7 @@
 //! 2. A znode that is not in memory is clean, and a clean one has a place on flash.
 //! 3. Keys in a znode ascend, and the key of a branch is not above the first key below it.
 
+use super::dumped_trees::{DumpedBranch, DumpedIndex};
 use super::geometry::{align, index_node_bytes};
 use super::key::{Key, Place};
 use super::lpt::Lpt;
@@ -113,6 +114,40 @@ impl Tnc {
             unused: Vec::new(),
             root: 0,
             root_place,
+            dirty: 0,
+            bytes,
+            old: OldIndex::default(),
+            last: NONE,
+            hints: Hints::default(),
+        }
+    }
+
+    /// The index that a dump has, not in memory.
+    pub(super) fn of_dump(found: &DumpedIndex) -> Tnc {
+        let mut znodes = Pieces::default();
+        for node in &found.nodes {
+            let mut znode = Znode::new(node.level);
+            for (slot, &DumpedBranch { key, place, child }) in node.branches.iter().enumerate() {
+                znode.insert(slot, Branch { key, place, child });
+            }
+            znodes.push(znode);
+        }
+        let mut bytes = u64::from(align(found.root.bytes, 8));
+        for (at, node) in (0..).zip(&found.nodes) {
+            if node.level == 0 {
+                continue;
+            }
+            for (slot, branch) in (0..).zip(&node.branches) {
+                bytes += u64::from(align(branch.place.bytes, 8));
+                let child = &mut znodes[branch.child as usize];
+                (child.parent, child.slot) = (at, slot);
+            }
+        }
+        Tnc {
+            znodes,
+            unused: Vec::new(),
+            root: 0,
+            root_place: found.root,
             dirty: 0,
             bytes,
             old: OldIndex::default(),

@@ -10,6 +10,7 @@
 //! Left out: YAFFS2, what is in files of squashfs, files of EROFS, and all that writes.
 
 mod bytes;
+mod dumped_ubi;
 mod flat;
 mod jffs2;
 mod lebs;
@@ -22,6 +23,7 @@ mod ubifs;
 mod unpack;
 
 use crate::bytes::part;
+pub use dumped_ubi::dumped_ubi;
 use flat::Flat;
 pub use flat::Pages;
 pub use jffs2::{dumped as dumped_jffs2, Chip, Jffs2};

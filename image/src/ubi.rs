@@ -15,14 +15,16 @@ use std::ops::Range;
 const EC_MAGIC: u32 = 0x5542_4923;
 const VID_MAGIC: u32 = 0x5542_4921;
 /// UBI_LAYOUT_VOLUME_ID, which is UBI_INTERNAL_VOL_START.
-const LAYOUT_VOLUME: u32 = 0x7fff_efff;
+pub const LAYOUT_VOLUME: u32 = 0x7fff_efff;
 /// UBI_FM_SB_VOLUME_ID and UBI_FM_DATA_VOLUME_ID.
 const FASTMAP_VOLUME: u32 = LAYOUT_VOLUME + 1;
 const FASTMAP_DATA_VOLUME: u32 = LAYOUT_VOLUME + 2;
 const FASTMAP_MAGIC: u32 = 0x7b11_d69f;
 const FASTMAP_BLOCKS_MAX: u32 = 32;
-const HEADER: usize = HEADER_BYTES as usize;
-const RECORD: usize = VOLUME_RECORD_BYTES as usize;
+/// Bytes of a header.
+pub const HEADER: usize = HEADER_BYTES as usize;
+/// Bytes of a record of the table of volumes.
+pub const RECORD: usize = VOLUME_RECORD_BYTES as usize;
 /// Sizes of blocks that chips have.
 const SHIFTS: Range<u32> = 12..24;
 /// Classes of a histogram.
@@ -154,7 +156,7 @@ struct Vid {
 }
 
 /// An erase-counter header; none if there is none that is whole.
-fn erase_header(bytes: &[u8]) -> Option<Fields<'_>> {
+pub fn erase_header(bytes: &[u8]) -> Option<Fields<'_>> {
     let head = Fields::big(part(bytes, 0, HEADER));
     let whole = head.u32(0) == EC_MAGIC
         && head.u8(4) == 1
@@ -162,7 +164,8 @@ fn erase_header(bytes: &[u8]) -> Option<Fields<'_>> {
     whole.then_some(head)
 }
 
-fn volume_header(bytes: &[u8]) -> Result<Fields<'_>, String> {
+/// A volume header; an error says what is wrong with it.
+pub fn volume_header(bytes: &[u8]) -> Result<Fields<'_>, String> {
     let head = Fields::big(part(bytes, 0, HEADER));
     if head.u32(0) != VID_MAGIC {
         return Err(format!("magic 0x{:08x}, not 0x{VID_MAGIC:08x}", head.u32(0)));
@@ -549,6 +552,11 @@ impl<'a> Scan<'a> {
             valid: whole,
         })
     }
+}
+
+/// Whether every record of a table is whole.
+pub fn is_table(data: &[u8]) -> bool {
+    records(data).is_ok()
 }
 
 /// The records of a table that are of a volume.

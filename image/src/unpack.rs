@@ -34,6 +34,17 @@ pub enum Packing {
 }
 
 impl Packing {
+    /// That of a data node of UBIFS.
+    pub fn of_ubifs(number: u16) -> Packing {
+        match number {
+            0 => Packing::None,
+            1 => Packing::Lzo,
+            2 => Packing::Deflate,
+            3 => Packing::Zstd,
+            other => Packing::Other(other),
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> String {
         let name = match self {

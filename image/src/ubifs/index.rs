@@ -9,7 +9,7 @@ use sim::fs::ubifs::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes before the branches of an index node.
-const HEADER: usize = 28;
+pub const HEADER: usize = 28;
 /// Bytes of a branch before its key.
 const BRANCH: usize = 12;
 /// UBIFS_SK_LEN.

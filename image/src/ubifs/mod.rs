@@ -4,6 +4,7 @@
 //! out: what a mount of a device whose power was cut cleans up, the orphans' names, and the content
 //! of encrypted files.
 
+mod dumped_volume;
 mod index;
 mod nodes;
 mod properties_tree;
@@ -15,6 +16,7 @@ use crate::lebs::Lebs;
 use crate::problems::Problems;
 use crate::tree::{device, Inode, Kind, Name, Piece, Sums, Tree};
 use crate::unpack::Packing;
+pub use dumped_volume::dumped;
 use index::{read_index, Index, Place};
 use nodes::{kind, node_of};
 use properties_tree::{read_properties, Properties};
@@ -105,8 +107,8 @@ pub fn read(
             superblock.lebs
         ));
     }
-    let references = unreplayed::references(lebs, &superblock, &master, problems);
-    let mut taken: BTreeSet<u32> = references.iter().map(|(leb, _)| *leb).collect();
+    let log = unreplayed::references(lebs, &superblock, &master, problems);
+    let mut taken: BTreeSet<u32> = log.buds.iter().map(|bud| bud.leb).collect();
     taken.extend([master.gc_leb, master.index_head]);
     let space = match read_properties(lebs, &superblock, &master) {
         Ok(found) => Some(space(&superblock, &master, &found, most, &taken, problems)),
@@ -116,7 +118,7 @@ pub fn read(
         }
     };
     let mut index = read_index(lebs, &superblock, &master, problems);
-    let journal = unreplayed::replay(lebs, &superblock, &master, &references, &mut index, problems);
+    let journal = unreplayed::replay(lebs, &superblock, &master, &log.buds, &mut index, problems);
     let mut files = Files::default();
     files.read(lebs, &index, problems);
     if !master.clean {
@@ -314,12 +316,6 @@ fn piece(lebs: Lebs<'_>, key: Key, place: Place, fields: Fields<'_>) -> Result<P
         bytes,
         start: leb + place.offset as usize + 48,
         stored: fields.len() as u32 - 48,
-        packing: match fields.u16(44) {
-            0 => Packing::None,
-            1 => Packing::Lzo,
-            2 => Packing::Deflate,
-            3 => Packing::Zstd,
-            other => Packing::Other(other),
-        },
+        packing: Packing::of_ubifs(fields.u16(44)),
     })
 }

@@ -6,7 +6,7 @@ use crate::lebs::Lebs;
 use sim::fs::ubifs::geometry::{
     bits, lpt_height, lpt_node_bytes, LPT_CRC_BITS, LPT_FANOUT, LPT_HEADER_BITS,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The properties of a LEB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,9 @@ impl Bits<'_> {
     }
 }
 
+/// UBIFS_LPT_LTAB.
+const TABLE: u32 = 2;
+
 /// UBIFS_LPT_PNODE and UBIFS_LPT_NNODE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -56,7 +59,12 @@ struct Tree<'a> {
     inner_bytes: u32,
     seen: BTreeSet<(u32, u32)>,
     found: Vec<Properties>,
+    /// The place of each node, by its level, leaves first, and its number there.
+    places: Nodes,
 }
+
+/// Places of nodes by their level and their number there.
+pub type Nodes = BTreeMap<(u32, u32), (u32, u32)>;
 
 /// The properties of each LEB of the main area.
 pub fn read_properties(
@@ -64,6 +72,15 @@ pub fn read_properties(
     superblock: &Superblock,
     master: &Master,
 ) -> Result<Vec<Properties>, String> {
+    read_tree(lebs, superblock, master).map(|(found, _)| found)
+}
+
+/// The same, and where each node is.
+pub fn read_tree(
+    lebs: Lebs<'_>,
+    superblock: &Superblock,
+    master: &Master,
+) -> Result<(Vec<Properties>, Nodes), String> {
     let main = superblock.main_lebs;
     let most = u64::from(main) + u64::from(superblock.lebs_max - superblock.lebs);
     let leaves_max = u32::try_from(most.div_ceil(u64::from(LPT_FANOUT))).unwrap_or(u32::MAX);
@@ -81,10 +98,38 @@ pub fn read_properties(
         inner_bytes,
         seen: BTreeSet::new(),
         found: Vec::new(),
+        places: Nodes::new(),
     };
     tree.inner(master.lpt, tree.height, 0)?;
     tree.found.truncate(main as usize);
-    Ok(tree.found)
+    Ok((tree.found, tree.places))
+}
+
+/// The table of the LPT's own LEBs: free and dirty bytes of each (read_ltab).
+pub fn read_table(
+    lebs: Lebs<'_>,
+    superblock: &Superblock,
+    (leb, offset): (u32, u32),
+) -> Result<Vec<(u32, u32)>, String> {
+    let space_bits = bits(superblock.leb_bytes);
+    let table_bits = LPT_HEADER_BITS + superblock.lpt_lebs.saturating_mul(2 * space_bits);
+    let bytes = table_bits.div_ceil(8) as usize;
+    let table = part(lebs.leb(leb), offset as usize, bytes);
+    let mut taken = Bits { bytes: table, at: 0 };
+    let said = taken.take(LPT_CRC_BITS);
+    let found = u32::from(crc16(part(table, LPT_CRC_BITS as usize / 8, bytes)));
+    let is_table = taken.take(LPT_HEADER_BITS - LPT_CRC_BITS) == TABLE;
+    if table.len() < bytes || said != found || !is_table {
+        return Err(format!("LEB {leb}:{offset}: the table of the LPT's LEBs is broken"));
+    }
+    let whole = superblock.leb_bytes;
+    (0..superblock.lpt_lebs)
+        .map(|_| (taken.take(space_bits), taken.take(space_bits)))
+        .map(|(free, dirty)| match free.saturating_add(dirty) > whole {
+            true => Err(format!("LEB {leb}:{offset}: {free} free and {dirty} dirty bytes")),
+            false => Ok((free, dirty)),
+        })
+        .collect()
 }
 
 impl<'a> Tree<'a> {
@@ -116,6 +161,7 @@ impl<'a> Tree<'a> {
     /// A node above the leaves, whose first leaf is `first`.
     fn inner(&mut self, place: (u32, u32), height: u32, first: u32) -> Result<(), String> {
         let mut node = self.node(place, Kind::Inner)?;
+        self.places.insert((height, first >> (2 * height).min(31)), place);
         let leb_bits = bits(self.superblock.lpt_lebs);
         let offset_bits = bits(self.superblock.leb_bytes - 1);
         // Leaves below each child.
@@ -137,6 +183,7 @@ impl<'a> Tree<'a> {
             if height > 1 {
                 self.inner(place, height - 1, begin)?;
             } else {
+                self.places.insert((0, begin), place);
                 self.leaf(place)?;
             }
         }

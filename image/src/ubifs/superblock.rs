@@ -219,17 +219,32 @@ pub struct Master {
     /// The root of the LPT.
     #[serde(skip)]
     pub lpt: (u32, u32),
+    /// Where it is in its LEB.
+    #[serde(skip)]
+    pub offset: u32,
+    /// The offset to which the index is written.
+    #[serde(skip)]
+    pub index_offset: u32,
+    /// Where the LPT is written.
+    #[serde(skip)]
+    pub lpt_head: (u32, u32),
+    /// Where the table of the LPT's LEBs is.
+    #[serde(skip)]
+    pub lpt_table: (u32, u32),
+    /// Where the last scan of the LPT ended.
+    #[serde(skip)]
+    pub lpt_scanned: u32,
 }
 
 /// The newest master node of the two LEBs that have them (ubifs_recover_master_node).
 pub fn read_master(lebs: Lebs<'_>, problems: &mut Problems) -> Result<Master, String> {
-    let mut newest: Option<Node<'_>> = None;
+    let mut newest: Option<(u32, Node<'_>)> = None;
     for number in MASTER_LEB..=MASTER_LEB + 1 {
         let leb = lebs.leb(number);
         let masters = nodes(leb, 0).filter(|(_, node)| node.kind == kind::MASTER);
         match masters.last() {
-            Some((_, node)) if newest.is_none_or(|known| known.sequence < node.sequence) => {
-                newest = Some(node);
+            Some((at, node)) if newest.is_none_or(|(_, known)| known.sequence < node.sequence) => {
+                newest = Some((at, node));
             }
             Some(_) => {}
             None => {
@@ -238,7 +253,7 @@ pub fn read_master(lebs: Lebs<'_>, problems: &mut Problems) -> Result<Master, St
             }
         }
     }
-    let Some(node) = newest else {
+    let Some((offset, node)) = newest else {
         return Err(format!("LEB {MASTER_LEB} and {}: no master node", MASTER_LEB + 1));
     };
     let fields = node.fields;
@@ -262,5 +277,10 @@ pub fn read_master(lebs: Lebs<'_>, problems: &mut Problems) -> Result<Master, St
         gc_leb: fields.u32(60),
         index_head: fields.u32(64),
         lpt: (fields.u32(120), fields.u32(124)),
+        offset,
+        index_offset: fields.u32(68),
+        lpt_head: (fields.u32(128), fields.u32(132)),
+        lpt_table: (fields.u32(136), fields.u32(140)),
+        lpt_scanned: fields.u32(152),
     })
 }

@@ -11,7 +11,7 @@ use crate::lebs::Lebs;
 use crate::problems::Problems;
 use serde::Serialize;
 use sim::fs::ubifs::geometry::LOG_LEB;
-use sim::fs::ubifs::Key;
+use sim::fs::ubifs::{Bud, Key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// UBIFS_BLOCK_SIZE.
@@ -41,18 +41,26 @@ struct Entry {
     place: Place,
 }
 
+/// The log since the last commit.
+pub struct Log {
+    /// The parts of LEBs that it names.
+    pub buds: Vec<Bud>,
+    /// The LEB and the offset where it ends.
+    pub head: (u32, u32),
+}
+
 /// Applies the journal, whose LEBs the log names, to the index.
 pub fn replay(
     lebs: Lebs<'_>,
     superblock: &Superblock,
     master: &Master,
-    references: &[(u32, u32)],
+    buds: &[Bud],
     index: &mut Index,
     problems: &mut Problems,
 ) -> Journal {
     let mut journal = Journal::default();
     let mut entries = Vec::new();
-    for &(leb, offset) in references {
+    for &Bud { leb, start: offset, .. } in buds {
         journal.lebs += 1;
         let bytes = lebs.leb(leb);
         for (at, node) in nodes(bytes, offset) {
@@ -104,8 +112,8 @@ pub fn references(
     superblock: &Superblock,
     master: &Master,
     problems: &mut Problems,
-) -> Vec<(u32, u32)> {
-    let mut found = Vec::new();
+) -> Log {
+    let mut found = Log { buds: Vec::new(), head: (master.log_leb, 0) };
     let log = LOG_LEB..LOG_LEB + superblock.log_lebs;
     if !log.contains(&master.log_leb) {
         problems.add(format!("master node: the log begins in LEB {}", master.log_leb));
@@ -127,11 +135,15 @@ pub fn references(
                 return found;
             }
             any = true;
-            let reference = (node.fields.u32(24), node.fields.u32(28));
-            let of_main = (superblock.main_first()..superblock.lebs).contains(&reference.0);
-            if node.kind == kind::REFERENCE && of_main && seen.insert(reference.0) {
-                found.push(reference);
+            let [leb, start, head] = [24, 28, 32].map(|at| node.fields.u32(at));
+            let of_main = (superblock.main_first()..superblock.lebs).contains(&leb);
+            if node.kind == kind::REFERENCE && of_main && seen.insert(leb) {
+                found.buds.push(Bud { leb, start, head: head as usize });
             }
+        }
+        if any {
+            let end = end_of_nodes(lebs.leb(number), 0);
+            found.head = (number, end.next_multiple_of(superblock.min_io_bytes));
         }
         if begun.is_none() {
             problems.add(format!("LEB {number}: the log is missing"));

@@ -2,7 +2,7 @@
 
 use crate::images::Image;
 use crate::{board, bug};
-use image::{dumped_jffs2, Chip, Content};
+use image::{dumped_jffs2, dumped_ubi, Chip, Content};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sim::run;
@@ -35,11 +35,11 @@ impl Dump {
 }
 
 fn dumped(image: &image::Image, chip: Chip, volume: Option<&str>) -> Result<run::Dump, String> {
-    if let Some(volume) = volume {
-        return Err(format!("volume {volume}: the simulator begins with JFFS2 alone"));
+    if image.ubi.is_some() {
+        return Ok(run::Dump::Ubifs(Arc::new(dumped_ubi(image, volume)?)));
     }
     match image.parts.first().map(|part| &part.content) {
         Some(Content::Jffs2(_)) => Ok(run::Dump::Jffs2(Arc::new(dumped_jffs2(image, chip)?))),
-        _ => Err("the simulator begins with JFFS2 alone".to_owned()),
+        _ => Err("the simulator begins with JFFS2, or UBIFS on UBI".to_owned()),
     }
 }

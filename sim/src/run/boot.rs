@@ -109,7 +109,7 @@ pub fn boot(boot: &Boot<'_>) -> core::result::Result<Vec<Step>, RunError> {
     if let Some(refused) = not_modelled(&setting, boot.state, false) {
         return Err(RunError::NotModelled(refused));
     }
-    let state = &with_dump(boot.kernel, boot.state);
+    let state = &with_dump(&setting, boot.state);
     let mut chip = new_chip(boot.board, state);
     set_erases(&mut chip, &setting, state);
     let mtd = Mtd::with_driver(Driven::new(chip, boot.board), boot.board);
@@ -140,6 +140,16 @@ fn dumped<D: NandDriver<Flash: Laboratory>>(
                 Booting::mounted(boot, fs, steps).run_files(boot, None, now)
             })
         }
+        Dump::Ubifs(dumped) => Ubifs::put(mtd, facts, &dumped.0, &dumped.1).and_then(|mut fs| {
+            let mut steps = Steps::default();
+            let begun = steps.begin(TIMER_SLACK, fs.mtd());
+            let now = fs.attach_found(TIMER_SLACK)?;
+            steps.end(Part::Attach, begun, (now, fs.mtd()));
+            let begun = steps.begin(now, fs.mtd());
+            let now = fs.mount_found(now)?;
+            steps.end(Part::Volume(0), begun, (now, fs.mtd()));
+            Booting::mounted(boot, fs, steps).run_files(boot, None, now)
+        }),
     };
     booted.map_err(RunError::Format)
 }

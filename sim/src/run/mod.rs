@@ -38,7 +38,7 @@ use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
 use crate::squashfs::{LayersRoot, Stored};
 use crate::stop::Stop;
-use crate::ubi::Volumes;
+use crate::ubi::{self, Volumes};
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::{RootFs, Vfs};
@@ -81,13 +81,24 @@ pub struct KernelProfile {
 pub enum Dump {
     /// A JFFS2.
     Jffs2(Arc<jffs2::dumped::Dumped>),
+    /// A UBIFS on a volume of UBI.
+    Ubifs(Arc<(ubi::Dumped, ubifs::Dumped)>),
 }
 
 impl Dump {
     /// The blocks of the partition that are marked bad in it.
-    pub fn bad_blocks(&self) -> &[u32] {
+    pub fn bad_blocks(&self) -> Vec<u32> {
         match self {
-            Dump::Jffs2(dumped) => &dumped.bad_blocks,
+            Dump::Jffs2(dumped) => dumped.bad_blocks.clone(),
+            Dump::Ubifs(dumped) => dumped.0.bad_blocks().collect(),
+        }
+    }
+
+    /// How often a block of the partition was erased, if the dump says so.
+    fn erases(&self, block: u32) -> Option<u32> {
+        match self {
+            Dump::Jffs2(_) => None,
+            Dump::Ubifs(dumped) => dumped.0.erases(block),
         }
     }
 }
@@ -301,7 +312,7 @@ pub fn run_cases_watched(
     if let Some(refused) = not_modelled(setting, state, cuts) {
         return cases.iter().map(|_| Err(RunError::NotModelled(refused))).collect();
     }
-    let state = &with_dump(setting.kernel, state);
+    let state = &with_dump(setting, state);
     let mut chip = new_chip(setting.board, state);
     set_erases(&mut chip, setting, state);
     if state.faults != Faults::default() || cuts {
@@ -345,10 +356,15 @@ impl<D: NandDriver<Flash: Laboratory>> OnStack<D> for FreshSpace {
     }
 }
 
-/// The chip with the dump's bad blocks.
-fn with_dump(kernel: &KernelProfile, state: &ChipState) -> ChipState {
+/// The chip with the dump's bad blocks and wear.
+fn with_dump(setting: &Setting<'_>, state: &ChipState) -> ChipState {
     let mut state = state.clone();
-    state.bad_blocks.extend(kernel.dump.iter().flat_map(Dump::bad_blocks));
+    let Some(dump) = &setting.kernel.dump else { return state };
+    state.bad_blocks.extend(dump.bad_blocks());
+    state.erases.resize(setting.board.partition.blocks as usize, 0);
+    for (block, erases) in (0..).zip(&mut state.erases) {
+        *erases = dump.erases(block).unwrap_or(*erases);
+    }
     state
 }
 

@@ -200,6 +200,17 @@ fn on_dump<D: NandDriver<Flash: Laboratory>, T: OnStack<D>>(
             let put = Jffs2::put(mtd, facts, dumped);
             then.file_system(put.and_then(|fs| fs.mount_found(TIMER_SLACK)))
         }
+        (FsKind::Ubifs, Dump::Ubifs(_)) if kernel.volumes.fastmap => {
+            then.file_system(Err::<(Ubifs<D>, Ns), _>(FsError::NotModelled(
+                "a dump of UBI on a kernel with fastmap",
+            )))
+        }
+        (FsKind::Ubifs, Dump::Ubifs(dumped)) => {
+            let (ubi, ubifs) = &**dumped;
+            let made = Ubifs::mount_dumped(mtd, TIMER_SLACK, kernel.kernel, ubi, ubifs);
+            let bulk_read = mount.options.bulk_read;
+            then.file_system(made.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
+        }
         _ => then.file_system(Err::<(Jffs2<D>, Ns), _>(FsError::NotModelled(
             "a dump of another file system",
         ))),

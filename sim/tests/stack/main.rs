@@ -11,6 +11,7 @@ mod chip;
 mod compress;
 mod content;
 mod drivers;
+mod dumps;
 mod errors;
 mod failing;
 mod faults;

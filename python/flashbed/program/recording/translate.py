@@ -372,8 +372,10 @@ def _texts(made: Translation, settle_ns: int) -> tuple[str, str]:
             f"{shown(made.recording.path)}: {rows:,} calls and files; {_ROWS_MAX:,} are replayed"
             " at most: `flashbed ops cut` makes a part of it"
         )
-    # As exec does: the mount itself leaves something to commit (agent/host/launch.c).
-    rest = ("sync", "remount", "sync", f"pause {settle_ns}", "prepared")
+    # As exec does: the mount itself leaves something to commit (agent/host/launch.c). A dump has
+    # been mounted and nothing else.
+    first = () if made.recording.about.dump is not None else ("sync",)
+    rest = (*first, "remount", "sync", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
     return prepare, text_of(made.body(), HEADER_2)
 

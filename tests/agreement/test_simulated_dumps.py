@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.base.errors import InputError
+from flashbed.plan.stacks import one_stack
+from flashbed.targets.sim import begun_with
 from tests.agreement.test_dumps import KIB, OOB, PAGE
 from tests.agreement.test_exec import pytestmark
 from tests.agreement.test_images import trials
@@ -26,6 +29,9 @@ CHIP = ("chip=W25N01GV",)
 NOR = ("chip=W25Q128JV", "partition.blocks=128", "fs=jffs2")
 SEEDS, ALL_SEEDS = 12, 60
 _BLOCKS = (24, 40, 512)
+"""Of JFFS2; volumes of UBI need the most."""
+_OTHERS = ("UBIFS with another hash than r5", "UBIFS with another fanout")
+"""What mkfs.ubifs makes with `-k test` and `-f`."""
 
 
 def of_kind(kind: str, blocks: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -34,12 +40,25 @@ def of_kind(kind: str, blocks: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (*CHIP, f"fs={fs}", f"partition.blocks={blocks}"), volume
 
 
+def is_other(file: Path, settings: Sequence[str], volume: Sequence[str]) -> bool:
+    """Whether the image is one of those that the simulator refuses by name."""
+    name = volume[-1] if volume else None
+    try:
+        begun_with(file, one_stack(list(settings)), name)
+    except InputError as why:
+        refused = str(why)
+    else:
+        return False
+    assert any(other in refused for other in _OTHERS), refused
+    return True
+
+
 def programs(seeds: Iterable[int], names: Iterable[str]) -> list[str]:
     """A program of each seed that finds these files."""
     return [program_of(seed, sorted(names)) for seed in seeds]
 
 
-@pytest.mark.parametrize("kind", ["jffs2"])
+@pytest.mark.parametrize("kind", ["jffs2", "ubi"])
 def test_a_program_on_an_image_is_exact(
     kind: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
@@ -49,7 +68,10 @@ def test_a_program_on_an_image_is_exact(
         if image.options.get("big"):
             continue  # of a device whose processor is big-endian
         least = -(-image.path.stat().st_size // (KIB << 10)) + 8
-        settings, volume = of_kind(kind, max(_BLOCKS[seed % 3], least))
+        blocks = _BLOCKS[seed % 3] if kind == "jffs2" else _BLOCKS[-1]
+        settings, volume = of_kind(kind, max(blocks, least))
+        if is_other(image.path, settings, volume):
+            continue
         files = image.trees["v0" if kind == "ubi" else ""].files
         (program,) = programs([seed], files)
         found = compared(settings, program, tmp_path / f"{seed}.rec",
@@ -59,19 +81,22 @@ def test_a_program_on_an_image_is_exact(
     assert not off
 
 
-@pytest.mark.parametrize("kind", ["jffs2"])
+@pytest.mark.parametrize("kind", ["jffs2", "ubi"])
 def test_a_program_on_a_dump_is_exact(kind: str, boot: Boot, tmp_path: Path) -> None:
-    """With OOB and without it."""
+    """With OOB and without it; of UBIFS also while it was mounted."""
     settings, volume = of_kind(kind, 512)
     for number, trial in enumerate(trials(kind, (PAGE, OOB, KIB), range(3), boot, tmp_path)):
         if trial.made.options.get("big"):
             continue
         there = [path for path in trial.found.rglob("*") if path.is_file()]
         names = [str(path.relative_to(trial.found)) for path in there if not path.is_symlink()]
-        for data in (trial.dump, trial.dump_with_oob):
+        mounted = (trial.last,) if kind == "ubi" else ()
+        for data in (trial.dump, trial.dump_with_oob, *mounted):
             (tmp_path / "dump").write_bytes(data)
+            if is_other(tmp_path / "dump", settings, volume):
+                continue
             (program,) = programs([number], names)
-            recording = tmp_path / f"{number}-{len(data)}.rec"
+            recording = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}.rec"
             words = ("--dump", str(tmp_path / "dump"), *volume)
             _, kernel, simulated = compared(settings, program, recording, *words)
             assert kernel == simulated, number
@@ -88,17 +113,25 @@ def test_a_program_on_an_image_for_nor_is_exact(tmp_path: Path) -> None:
         assert kernel == simulated, number
 
 
-@pytest.mark.parametrize("kind", ["jffs2"])
+@pytest.mark.parametrize("kind", ["jffs2", "ubi"])
 def test_the_first_boot_of_an_image_is_exact(kind: str, tmp_path: Path) -> None:
-    """Its mount, and its files: reads, page writes and erases."""
+    """Its mount, and its files.
+
+    What UBI's thread erases meanwhile is not compared: a moment more or less decides of which part
+    it is.
+    """
     for seed in range(4, 8):
         image = make(kind, seed, tmp_path / str(seed), (PAGE, KIB))
         names = sorted(image.trees["v0" if kind == "ubi" else ""].files)
         (tmp_path / "list").write_text("".join(f"{name}\n" for name in names))
         settings, volume = of_kind(kind, 512)
+        if is_other(image.path, settings, volume):
+            continue
         given = [word for setting in settings for word in ("--set", setting)]
         words = (*given, "--dump", str(image.path), *volume, "--read", "list")
         kernel, simulated = (_parts(on, words, tmp_path) for on in ("uml", "sim-chip"))
+        if kind == "ubi":
+            kernel, simulated = ([part[:2] for part in each] for each in (kernel, simulated))
         assert kernel == simulated, seed
 
 
@@ -130,17 +163,20 @@ def test_names_of_all_bytes_are_found(tmp_path: Path) -> None:
     assert next(boots) == next(boots)
 
 
-@pytest.mark.parametrize("kind", ["jffs2"])
+@pytest.mark.parametrize("kind", ["jffs2", "ubi"])
 def test_what_a_power_cut_leaves_of_a_dump(kind: str, tmp_path: Path) -> None:
-    """Files that the program did not touch are there; both find the same of the others."""
-    image = make(kind, 3, tmp_path / "made", (PAGE, KIB))
+    """Files that the program did not touch are there; of JFFS2 both find the same of the others.
+
+    UBIFS writes back by the clock, and in the simulator the processor takes time.
+    """
+    image = make(kind, 4, tmp_path / "made", (PAGE, KIB))
     settings, volume = of_kind(kind, 512)
     given = [word for setting in settings for word in ("--set", setting)]
-    (program,) = programs([3], image.trees["v0" if kind == "ubi" else ""].files)
+    (program,) = programs([4], image.trees["v0" if kind == "ubi" else ""].files)
     compared(settings, program, tmp_path / "p.rec", "--dump", str(image.path), *volume)
     told = []
     for on in ("sim", "uml"):
         ran = _flashbed("powercut", "p.rec", *given, "--on", on, "--samples", "10", here=tmp_path)
         assert "10 of 10 cuts recovered" in ran.out, ran.out + ran.err
         told.append([line for line in ran.out.splitlines() if line.startswith("    ")])
-    assert told[0] == told[1]
+    assert kind == "ubi" or told[0] == told[1]

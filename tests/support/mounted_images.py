@@ -23,7 +23,8 @@ from tests.support.image_files import make
 
 __all__ = ["images", "mounted", "stacks"]
 
-CHIP = ("chip=W25N01GV", "partition.blocks=80")
+_STACKS = {"jffs2": ("jffs2", 80), "ubi": ("ubifs", 512)}
+"""The file system of each kind, and blocks that hold its images."""
 PREPARE = "flashbed-ops 1\nsync\nremount\nsync\npause 1000000000\nprepared\n"
 BODY = """\
 flashbed-ops 1
@@ -41,7 +42,8 @@ _BUG = "bug"
 def stacks() -> dict[str, Stack]:
     """The stack of each kind of image."""
     return {
-        kind: one_stack([*CHIP, f"fs={fs}"]) for kind, fs in (("jffs2", "jffs2"), ("ubi", "ubifs"))
+        kind: one_stack(["chip=W25N01GV", f"partition.blocks={blocks}", f"fs={fs}"])
+        for kind, (fs, blocks) in _STACKS.items()
     }
 
 
@@ -59,7 +61,7 @@ def mounted(data: bytes, stack: Stack) -> str:
     board = stack.simulated_board
     try:
         image = _sim.Image(data, oob_bytes=0, block_bytes=stack.board.chip.block_bytes)
-        dump = _sim.Dump(image, board)
+        dump = _sim.Dump(image, board, "v0" if stack.fs == "ubifs" else None)
     except ValueError as why:
         refused = str(why)
     else:

@@ -26,7 +26,7 @@ use sim::fs::ubifs::{
     Bud, Dumped, DumpedBranch, DumpedIndex, DumpedLpt, DumpedProperties, DumpedZnode, Key, Kind,
     Place, Stored, What,
 };
-use sim::ops::name_text;
+use sim::ops::{name_text, path_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// UBIFS_IN_NODE_GROUP.
@@ -487,7 +487,7 @@ fn inode(fields: Fields<'_>) -> Result<What, String> {
     let kind = match FileKind::of_mode(found.mode) {
         _ if fields.u32(108) & XATTR_FLAG != 0 => Kind::Attribute,
         Some(FileKind::Folder) => Kind::Directory,
-        Some(FileKind::Link) => Kind::Link(name_text(&found.target).into()),
+        Some(FileKind::Link) => Kind::Link(path_text(&found.target).into()),
         _ => Kind::File,
     };
     // The simulator counts neither the entries of a directory nor their bytes.

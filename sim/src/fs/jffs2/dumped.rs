@@ -16,7 +16,7 @@ use super::node::{Entry, Node, Role};
 use super::{Jffs2, Options};
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
-use crate::fs::{Ino, Result};
+use crate::fs::{FsError, Ino, Result};
 use crate::mtd::{Mtd, NandDriver};
 use crate::profile::KernelFacts;
 use crate::units::Ns;
@@ -139,6 +139,13 @@ impl<D: NandDriver> Jffs2<D> {
         (options, facts): (Options, KernelFacts),
         dumped: &Dumped,
     ) -> Result<Self> {
+        if dumped.blocks > mtd.blocks() {
+            return Err(FsError::too_small(format!(
+                "the dump has {} blocks, the partition {}",
+                dumped.blocks,
+                mtd.blocks()
+            )));
+        }
         let mut fs = Jffs2::erased(mtd, options, facts)?;
         fs.stored.get_or_insert_default();
         fs.program(dumped)?;
